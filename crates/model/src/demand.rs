@@ -1,0 +1,79 @@
+//! The page cache's part of the demand, from one run.
+
+use serde::{Deserialize, Serialize};
+
+/// What the page cache would have cost at one limit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DemandPoint {
+    /// A limit on the job's whole charge, in bytes.
+    pub limit_bytes: u64,
+    /// Bytes that would have been read again because they had been reclaimed.
+    pub refault_bytes: u64,
+}
+
+/// A file that was in the page cache before the job asked for it, so that somebody else is charged for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForeignFile {
+    /// Its path, where it could be found out.
+    pub path: Option<String>,
+    /// Device number (as `stat` gives it) and inode.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// Bytes the job referenced that it did not itself bring in.
+    pub cached_bytes: u64,
+}
+
+/// The file demand curve of a run without a limit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FileDemand {
+    /// References to the page cache, in bytes (a page read twice counts twice).
+    pub referenced_bytes: u64,
+    /// Distinct bytes referenced.
+    pub distinct_bytes: u64,
+    /// Distinct bytes referenced only by writing.
+    pub written_only_bytes: u64,
+    /// Refaults by limit, limits rising; the first point is the floor, the last has no refaults. Corners included: between
+    /// two points the curve is the line between them.
+    pub points: Vec<DemandPoint>,
+    /// Share of the pages that the curve was made from; 1 is exact.
+    pub sampled_share: f64,
+    /// What was cached before and charged elsewhere, largest first.
+    pub foreign: Vec<ForeignFile>,
+    /// References the tracker cannot see, named: `O_DIRECT`, `tmpfs`, `dax`, `nfs` …, with bytes where known.
+    pub not_visible: Vec<(String, Option<u64>)>,
+    /// Events that the tracker lost; with any, the curve is a lower bound.
+    pub lost_events: u64,
+    /// The rung it came from.
+    pub rung: String,
+}
+
+impl FileDemand {
+    /// Bytes read again at a limit, interpolated. Below the first point: the first point's.
+    pub fn refault_bytes_at(&self, limit_bytes: u64) -> Option<u64> {
+        let after = self.points.partition_point(|p| p.limit_bytes < limit_bytes);
+        let right = match self.points.get(after) {
+            Some(right) => right,
+            None => return self.points.last().map(|p| p.refault_bytes),
+        };
+        let Some(left) = after.checked_sub(1).map(|i| &self.points[i]) else { return Some(right.refault_bytes) };
+        let share = (limit_bytes - left.limit_bytes) as f64 / (right.limit_bytes - left.limit_bytes) as f64;
+        Some((left.refault_bytes as f64 + share * (right.refault_bytes as f64 - left.refault_bytes as f64)) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn between_two_points_the_curve_is_a_line_and_beyond_them_flat() {
+        let point = |limit_bytes, refault_bytes| DemandPoint { limit_bytes, refault_bytes };
+        let demand =
+            FileDemand { points: vec![point(100, 1000), point(200, 1000), point(300, 0)], ..Default::default() };
+        for (limit, refaults) in [(50, 1000), (100, 1000), (150, 1000), (250, 500), (300, 0), (999, 0)] {
+            assert_eq!(demand.refault_bytes_at(limit), Some(refaults), "{limit}");
+        }
+        assert_eq!(FileDemand::default().refault_bytes_at(1), None);
+    }
+}

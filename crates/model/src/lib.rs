@@ -1,0 +1,24 @@
+//! Plain types that bursar's stages share: bytes, process identity, series, what a run showed, what was made of it.
+//!
+//! Nothing here reads a clock, a file or the kernel. Bytes are bytes, times are seconds (`f64`) except on time lines,
+//! where they are nanoseconds since the run began (`u64`). A figure that could not be had is `None`, never 0.
+
+mod account;
+mod breakdown;
+mod bytes;
+mod demand;
+mod observation;
+mod process;
+mod reference;
+mod series;
+mod trial;
+
+pub use account::{FaultCounts, FlowCounts, ListSizes, Pressure, RunAccount, Spread};
+pub use breakdown::{Breakdown, Detail};
+pub use bytes::{Bytes, ParseBytesError};
+pub use demand::{DemandPoint, FileDemand, ForeignFile};
+pub use observation::{Exit, Header, KeptPeaks, Observation, RecordKind, RunRole, Rusage, Target};
+pub use process::{ProcessKey, ProcessRecord};
+pub use reference::{FileReference, ReferenceKind};
+pub use series::{Series, Unit, names};
+pub use trial::{Answer, BudgetReport, Method, MethodRow, Outcome, Trial};

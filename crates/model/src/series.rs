@@ -1,0 +1,151 @@
+//! Time lines.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ProcessKey;
+
+/// What a series counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Bytes in use at the moment.
+    Bytes,
+    /// Seconds, counted up since the run began.
+    Seconds,
+    /// Events, counted up since the run began.
+    Events,
+    /// Things there at the moment (tasks, processes).
+    Count,
+}
+
+/// One figure over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// One of [`names`].
+    pub name: String,
+    /// The process it belongs to; `None`: the whole job.
+    pub process: Option<ProcessKey>,
+    /// What it counts.
+    pub unit: Unit,
+    /// The rung of its ladder that it came from, such as `cgroup v1 memory.stat`.
+    pub rung: String,
+    /// Nanoseconds since the run began, and the value.
+    pub points: Vec<(u64, f64)>,
+}
+
+impl Series {
+    /// The largest value.
+    pub fn peak(&self) -> Option<f64> {
+        self.points.iter().map(|(_, v)| *v).reduce(f64::max)
+    }
+
+    /// The last value.
+    pub fn last(&self) -> Option<f64> {
+        self.points.last().map(|(_, v)| *v)
+    }
+
+    /// The value in force at `t_ns`: the last at or before it.
+    pub fn at(&self, t_ns: u64) -> Option<f64> {
+        let after = self.points.partition_point(|(t, _)| *t <= t_ns);
+        self.points[..after].last().map(|(_, v)| *v)
+    }
+}
+
+/// The names series have. All are of the whole job except [`names::RSS`], which is per process.
+pub mod names {
+    macro_rules! series_names {
+        ($($(#[$doc:meta])* $name:ident = $text:literal),* $(,)?) => {
+            $($(#[$doc])* pub const $name: &str = $text;)*
+        };
+    }
+    series_names! {
+        /// What the kernel counts against the limit.
+        CHARGE = "charge_bytes",
+        /// Anonymous memory.
+        HEAP = "heap_bytes",
+        /// Page cache.
+        FILE = "file_bytes",
+        /// tmpfs and shared memory.
+        SHARED = "shared_bytes",
+        /// Kernel memory.
+        KERNEL = "kernel_bytes",
+        /// Pages of the hugetlb pools.
+        HUGETLB = "hugetlb_bytes",
+        /// Dirty file pages.
+        FILE_DIRTY = "file_dirty_bytes",
+        /// File pages under writeback.
+        FILE_WRITEBACK = "file_writeback_bytes",
+        /// Mapped file pages.
+        FILE_MAPPED = "file_mapped_bytes",
+        /// Active list, anonymous.
+        ACTIVE_ANON = "active_anon_bytes",
+        /// Inactive list, anonymous.
+        INACTIVE_ANON = "inactive_anon_bytes",
+        /// Active list, file.
+        ACTIVE_FILE = "active_file_bytes",
+        /// Inactive list, file.
+        INACTIVE_FILE = "inactive_file_bytes",
+        /// Unevictable list.
+        UNEVICTABLE = "unevictable_bytes",
+        /// Slab.
+        SLAB = "slab_bytes",
+        /// Reclaimable slab.
+        SLAB_RECLAIMABLE = "slab_reclaimable_bytes",
+        /// Page tables.
+        PAGE_TABLES = "page_tables_bytes",
+        /// Kernel stacks.
+        KERNEL_STACKS = "kernel_stacks_bytes",
+        /// Socket buffers.
+        SOCKETS = "sockets_bytes",
+        /// Swap in use.
+        SWAP = "swap_bytes",
+        /// Swap cache.
+        SWAP_CACHE = "swap_cache_bytes",
+        /// Transparent huge pages.
+        HUGE_PAGES = "huge_pages_bytes",
+        /// Locked memory.
+        LOCKED = "locked_bytes",
+        /// Pinned memory.
+        PINNED = "pinned_bytes",
+        /// Sum of the processes' RSS.
+        TREE_RSS = "tree_rss_bytes",
+        /// Sum of the processes' PSS.
+        TREE_PSS = "tree_pss_bytes",
+        /// MemTotal - MemFree of the whole machine.
+        SYSTEM_USED = "system_used_bytes",
+        /// Faults without I/O, counted up.
+        MINOR_FAULTS = "minor_faults",
+        /// Faults with I/O, counted up.
+        MAJOR_FAULTS = "major_faults",
+        /// File pages brought back after reclaim, counted up.
+        REFAULTS_FILE = "refaults_file",
+        /// Anonymous pages brought back after reclaim, counted up.
+        REFAULTS_ANON = "refaults_anon",
+        /// Pages looked at by reclaim, counted up.
+        SCANNED = "pages_scanned",
+        /// Pages taken by reclaim, counted up.
+        RECLAIMED = "pages_reclaimed",
+        /// Seconds in which some task stalled on memory.
+        PSI_MEMORY_SOME = "psi_memory_some_seconds",
+        /// Seconds in which all tasks stalled on memory.
+        PSI_MEMORY_FULL = "psi_memory_full_seconds",
+        /// Seconds in which some task stalled on I/O.
+        PSI_IO_SOME = "psi_io_some_seconds",
+        /// Seconds in which all tasks stalled on I/O.
+        PSI_IO_FULL = "psi_io_full_seconds",
+        /// Processes alive.
+        PROCESSES = "processes",
+        /// Threads alive.
+        TASKS = "tasks",
+        /// Threads in uninterruptible sleep.
+        TASKS_WAITING = "tasks_waiting",
+        /// Block I/O delay of the threads seen alive, summed.
+        IO_DELAY = "io_delay_seconds",
+        /// CPU time of bursar itself.
+        OWN_CPU = "bursar_cpu_seconds",
+        /// RSS of bursar itself.
+        OWN_RSS = "bursar_rss_bytes",
+        /// RSS of one process.
+        RSS = "rss_bytes",
+    }
+}

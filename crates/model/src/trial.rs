@@ -1,0 +1,159 @@
+//! Runs under a limit and the answer made of them: what `bursar budget --json` prints.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Breakdown, FileDemand};
+
+/// A way to name a memory budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Peak of the process tree's RSS.
+    #[serde(rename = "app-maxrss")]
+    AppMaxRss,
+    /// RSS of the largest process, as GNU time and `seff` report.
+    #[serde(rename = "app-maxrss-largest")]
+    AppMaxRssLargest,
+    /// Peak of the job's pages on the kernel's lists.
+    #[serde(rename = "sys-maxrss")]
+    SysMaxRss,
+    /// Growth of the machine's memory in use.
+    Unlimited,
+    /// The least memory within the slow-down.
+    Bursar,
+}
+
+/// How a run under a limit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Within the slow-down, or run to its end (methods).
+    Ok,
+    /// Slower than allowed; if stopped early its ratio is a lower bound.
+    TooSlow,
+    /// The kernel killed one of its processes for want of memory.
+    Oom,
+    /// `--timeout` ended it.
+    Timeout,
+    /// It failed by itself under this limit.
+    Failed,
+}
+
+/// One run under a limit (or an unlimited one), measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// The run's number within the record.
+    pub run: u32,
+    /// The method whose figure is the limit; `None`: a step of the search or an unlimited reference.
+    pub method: Option<Method>,
+    /// The limit; `None`: unlimited reference.
+    pub limit_bytes: Option<u64>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Its ratio is a lower bound, because it was stopped before its end.
+    pub lower_bound: bool,
+    /// Seconds it ran.
+    pub wall_seconds: f64,
+    /// User plus system time.
+    pub cpu_seconds: Option<f64>,
+    /// Seconds lost to memory: block I/O delay and pressure beyond the reference's; less noisy than wall time.
+    pub stall_seconds: Option<f64>,
+    /// `wall_seconds` over the reference's median.
+    pub runtime_ratio: Option<f64>,
+    /// What was predicted before it ran.
+    pub predicted_ratio: Option<f64>,
+    /// Share of the tasks' life spent waiting for I/O.
+    pub io_wait_share: Option<f64>,
+    /// File pages read again.
+    pub refaults: Option<u64>,
+    /// Peak charge.
+    pub peak_charge_bytes: Option<u64>,
+    /// What the peak was made of.
+    pub breakdown: Breakdown,
+    /// The command's status.
+    pub exit_status: Option<i32>,
+    /// Why this run was made, as a sentence.
+    pub why: String,
+}
+
+/// The search's answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What to ask for, margin included; null if no limit was found to do.
+    pub budget_bytes: Option<u64>,
+    /// The smallest limit that passed.
+    pub smallest_passing_bytes: Option<u64>,
+    /// The largest limit that failed.
+    pub largest_failing_bytes: Option<u64>,
+    /// What was added to the smallest passing limit, justified by the spread of peaks seen.
+    pub margin_bytes: u64,
+    /// Whether the answer is known to be within the slow-down and close to the least.
+    pub confident: bool,
+    /// Why it is or is not, and what it would take.
+    pub reason: String,
+}
+
+/// One row of the comparison of methods.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MethodRow {
+    /// The method.
+    pub name: Method,
+    /// The memory it names.
+    pub memory_bytes: Option<u64>,
+    /// What that memory is made of.
+    pub breakdown: Breakdown,
+    /// Memory consumed / memory required to complete without swapping.
+    pub amplification: Option<f64>,
+    /// Runs made at it.
+    pub runs: u32,
+    /// Median run time / reference's.
+    pub runtime_ratio: Option<f64>,
+    /// Standard deviation of its runs.
+    pub runtime_stddev_seconds: Option<f64>,
+    /// What was predicted.
+    pub predicted_ratio: Option<f64>,
+    /// Share of the tasks' life spent waiting for I/O.
+    pub io_wait_share: Option<f64>,
+    /// MEMSYS eq. 1.
+    pub performance: Option<f64>,
+    /// MEMSYS eq. 3.
+    pub performance_per_gb: Option<f64>,
+    /// How its runs ended.
+    pub outcome: Option<Outcome>,
+    /// The ratio is a lower bound and the performance an upper one.
+    pub lower_bound: bool,
+}
+
+/// All that `bursar budget` found out. Field names are the stable contract of `--json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BudgetReport {
+    /// The answer, flattened: `budget_bytes`, `confident`, `reason` …
+    #[serde(flatten)]
+    pub answer: Answer,
+    /// Allowed slow-down, 0.05 = 5 %.
+    pub slowdown_target: f64,
+    /// Median run time without a limit.
+    pub reference_seconds: Option<f64>,
+    /// Standard deviation of it.
+    pub reference_stddev_seconds: Option<f64>,
+    /// What was run for the answer (references and search), in reference run times.
+    pub run_times_used: Option<f64>,
+    /// What the methods' trials took beside it.
+    pub compare_run_times: Option<f64>,
+    /// The floor.
+    pub floor_bytes: Option<u64>,
+    /// Cgroup version and controller the limits were enforced by.
+    pub placement: String,
+    /// Swap policy the limits were enforced with.
+    pub swap: String,
+    /// State of the page cache that every trial started from.
+    pub cache_state: String,
+    /// The comparison.
+    pub methods: Vec<MethodRow>,
+    /// Every run, in order.
+    pub trials: Vec<Trial>,
+    /// The file demand curve of the reference.
+    pub file_demand: Option<FileDemand>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}
