@@ -109,6 +109,12 @@ pub mod names {
         PINNED = "pinned_bytes",
         /// Sum of the processes' RSS.
         TREE_RSS = "tree_rss_bytes",
+        /// The anonymous part of that sum.
+        TREE_RSS_ANON = "tree_rss_anon_bytes",
+        /// Its part of mapped files.
+        TREE_RSS_FILE = "tree_rss_file_bytes",
+        /// Its part of shared memory.
+        TREE_RSS_SHARED = "tree_rss_shared_bytes",
         /// Sum of the processes' PSS.
         TREE_PSS = "tree_pss_bytes",
         /// MemTotal - MemFree of the whole machine.
