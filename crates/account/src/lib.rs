@@ -1,1 +1,75 @@
-//! placeholder
+//! From what one run showed to its account: peaks, their breakdowns, the floor, and the figures that each of the paper's
+//! methods would have named. Pure: values in, values out.
+//!
+//! Peaks that the kernel kept are preferred to sampled ones, because sampling can miss them. What could not be read is
+//! `None`, never 0.
+
+mod floor;
+mod methods;
+mod moment;
+mod peaks;
+mod totals;
+mod waiting;
+
+use model::{Header, Observation, RunAccount, Target};
+
+pub use methods::method_memory;
+pub use model::{performance, performance_per_gb};
+
+/// The account of one run.
+pub fn account(run: &Observation, header: &Header) -> RunAccount {
+    let mut notes = run.notes.clone();
+    let charge = peaks::charge(run, &mut notes);
+    let app_max_rss = peaks::app_max_rss(run);
+    let tree_max_rss = peaks::tree_max_rss(run, app_max_rss);
+    let lists = peaks::lists(run);
+    let floor = floor::floor(run, header, &mut notes);
+    let (user_seconds, system_seconds) = totals::cpu_seconds(run);
+    RunAccount {
+        exit_status: run.exit_status(),
+        wall_seconds: run.wall_seconds,
+        user_seconds,
+        system_seconds,
+        app_max_rss_bytes: app_max_rss,
+        tree_max_rss_bytes: tree_max_rss.bytes,
+        tree_max_pss_bytes: moment::peak(run, model::names::TREE_PSS),
+        sys_max_rss_bytes: lists.bytes,
+        sys_max_rss_lists: lists.sizes,
+        unlimited_bytes: peaks::unlimited(run),
+        peak_charge_bytes: charge.bytes,
+        floor_bytes: floor,
+        peak_breakdown: charge.breakdown,
+        peak_detail: charge.detail,
+        app_max_rss_breakdown: tree_max_rss.breakdown,
+        sys_max_rss_breakdown: lists.breakdown,
+        amplification: amplification(charge.bytes, floor),
+        swap_bytes: run.kept.swap_bytes.max(moment::peak(run, model::names::SWAP)),
+        faults: totals::faults(run),
+        flow: totals::flow(run),
+        io_wait_share: waiting::io_wait_share(run),
+        pressure: totals::pressure(run),
+        oom_kills: run.kept.oom_kills,
+        limit_bytes: run.limit_bytes,
+        processes: totals::processes(run),
+        file_demand: run.file_demand.clone(),
+        own_cpu_seconds: totals::counted(run, model::names::OWN_CPU),
+        own_rss_bytes: moment::peak(run, model::names::OWN_RSS),
+        sources: run.sources.clone(),
+        notes,
+    }
+}
+
+/// Memory consumed over memory required to complete without swapping. What is required is never more than what was
+/// consumed, whatever two differently kept figures say.
+fn amplification(charge: Option<u64>, floor: Option<u64>) -> Option<f64> {
+    let (charge, floor) = (charge?, floor?);
+    (floor > 0).then(|| (charge as f64 / floor as f64).max(1.0))
+}
+
+/// Whether the job was there before bursar looked at it.
+fn is_attached(run: &Observation) -> bool {
+    run.target != Target::Command
+}
+
+#[cfg(test)]
+mod tests;

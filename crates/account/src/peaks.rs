@@ -1,0 +1,170 @@
+//! The peaks that the methods name, and what each was made of.
+
+use model::{Breakdown, Bytes, Detail, ListSizes, Observation, names};
+
+use crate::is_attached;
+use crate::moment::{Moment, peak};
+
+/// Samples further than this from the peak that the kernel kept are worth a word.
+const APART: f64 = 0.02;
+
+/// The peak of the charge.
+#[derive(Default)]
+pub struct ChargePeak {
+    pub bytes: Option<u64>,
+    pub breakdown: Breakdown,
+    pub detail: Detail,
+}
+
+/// The peak of the tree's RSS.
+#[derive(Default)]
+pub struct TreePeak {
+    pub bytes: Option<u64>,
+    pub breakdown: Breakdown,
+}
+
+/// The peak of the kernel's lists.
+#[derive(Default)]
+pub struct ListsPeak {
+    pub bytes: Option<u64>,
+    pub sizes: ListSizes,
+    pub breakdown: Breakdown,
+}
+
+/// The peak of the charge: the kernel's, with the breakdown of the largest sample scaled to it.
+pub fn charge(run: &Observation, notes: &mut Vec<String>) -> ChargePeak {
+    let hugetlb = run.kept.hugetlb_bytes.max(peak(run, names::HUGETLB));
+    let sampled = Moment::of_the_largest(run, names::CHARGE, |at| at.get(names::CHARGE));
+    let bytes = run.kept.charge_bytes.max(sampled.as_ref().map(|(_, charge)| *charge));
+    // Without a charge there is still a moment at which the job held most.
+    let moment = sampled.map(|(at, _)| at).or_else(|| {
+        let held = |at: &Moment| Some(at.get(names::HEAP)? + at.get(names::FILE).unwrap_or(0));
+        Moment::of_the_largest(run, names::HEAP, held).map(|(at, _)| at)
+    });
+    let Some(at) = moment else {
+        return ChargePeak { bytes, breakdown: Breakdown { hugetlb, ..Default::default() }, ..Default::default() };
+    };
+    if let (Some(kept), Some(seen)) = (run.kept.charge_bytes, at.get(names::CHARGE)) {
+        say_how_far_apart(run, kept, seen, notes);
+    }
+    let sampled = Breakdown {
+        heap: at.get(names::HEAP),
+        file: at.get(names::FILE),
+        shared: at.get(names::SHARED),
+        kernel: at.kernel(),
+        hugetlb,
+    };
+    let scale = match (bytes, sampled.charge()) {
+        (Some(bytes), Some(sum)) if sum > 0 => bytes as f64 / sum as f64,
+        _ => 1.0,
+    };
+    ChargePeak { bytes, breakdown: bytes.map_or(sampled, |bytes| sampled.scaled_to(bytes)), detail: detail(&at, scale) }
+}
+
+fn say_how_far_apart(run: &Observation, kept: u64, seen: u64, notes: &mut Vec<String>) {
+    let apart = kept as f64 / seen.max(1) as f64 - 1.0;
+    if apart <= APART {
+        return;
+    }
+    let (kept, seen) = (Bytes(kept), Bytes(seen));
+    notes.push(if is_attached(run) {
+        format!("The peak charge of {kept} may be from before bursar looked; while it looked, the most was {seen}.")
+    } else {
+        format!(
+            "The kernel kept a peak charge of {kept}; the largest sample saw {seen} ({:.0} % less), and the breakdown is \
+             that sample's, in proportion.",
+            100.0 * (1.0 - seen.0 as f64 / kept.0 as f64)
+        )
+    });
+}
+
+/// The finer lines, in the same proportion as the breakdown they are parts of. What processes lock and pin is counted
+/// by process, not by charge, and stays as it is.
+fn detail(at: &Moment, scale: f64) -> Detail {
+    let line = |name| at.get(name).map(|v| (v as f64 * scale) as u64);
+    let clean = || {
+        let unclean = at.get(names::FILE_DIRTY)? + at.get(names::FILE_WRITEBACK)?;
+        Some((at.get(names::FILE)?.saturating_sub(unclean) as f64 * scale) as u64)
+    };
+    Detail {
+        file_clean: clean(),
+        file_dirty: line(names::FILE_DIRTY),
+        file_writeback: line(names::FILE_WRITEBACK),
+        file_mapped: line(names::FILE_MAPPED),
+        slab: line(names::SLAB),
+        slab_reclaimable: line(names::SLAB_RECLAIMABLE),
+        page_tables: line(names::PAGE_TABLES),
+        kernel_stacks: line(names::KERNEL_STACKS),
+        sockets: line(names::SOCKETS),
+        locked: at.get(names::LOCKED),
+        unevictable: line(names::UNEVICTABLE),
+        swap_cache: line(names::SWAP_CACHE),
+        huge_pages: line(names::HUGE_PAGES),
+        pinned: at.get(names::PINNED),
+    }
+}
+
+/// App-MaxRSS: the largest process. For a command it is what `wait4` says, to the page; for an attachment, the largest
+/// peak among the processes seen.
+pub fn app_max_rss(run: &Observation) -> Option<u64> {
+    match run.rusage {
+        Some(usage) => Some(usage.max_rss_bytes),
+        None => run.processes.iter().filter_map(|p| p.max_rss_bytes).max(),
+    }
+}
+
+/// App-MaxRSS over the tree: the sampled peak of the sum, never less than the largest process alone.
+pub fn tree_max_rss(run: &Observation, app_max_rss: Option<u64>) -> TreePeak {
+    let sampled = Moment::of_the_largest(run, names::TREE_RSS, |at| at.get(names::TREE_RSS));
+    let bytes = app_max_rss.max(sampled.as_ref().map(|(_, rss)| *rss));
+    let Some(((at, _), bytes)) = sampled.zip(bytes) else { return TreePeak { bytes, ..Default::default() } };
+    let breakdown = Breakdown {
+        heap: at.get(names::TREE_RSS_ANON),
+        file: at.get(names::TREE_RSS_FILE),
+        shared: at.get(names::TREE_RSS_SHARED),
+        kernel: Some(0), // RSS counts none, by definition
+        hugetlb: None,
+    };
+    TreePeak { bytes: Some(bytes), breakdown: breakdown.scaled_to(bytes) }
+}
+
+/// Sys-MaxRSS: the peak of the four lists' sum, all read at the same moment. Shared memory lives on the anonymous lists.
+pub fn lists(run: &Observation) -> ListsPeak {
+    let sizes = |at: &Moment| ListSizes {
+        active_anon: at.get(names::ACTIVE_ANON),
+        inactive_anon: at.get(names::INACTIVE_ANON),
+        active_file: at.get(names::ACTIVE_FILE),
+        inactive_file: at.get(names::INACTIVE_FILE),
+    };
+    let anon = |lists: &ListSizes| Some(lists.active_anon? + lists.inactive_anon?);
+    let file = |lists: &ListSizes| Some(lists.active_file? + lists.inactive_file?);
+    let sum = |at: &Moment| {
+        let lists = sizes(at);
+        Some(anon(&lists)? + file(&lists)?)
+    };
+    let Some((at, bytes)) = Moment::of_the_largest(run, names::ACTIVE_ANON, sum) else { return ListsPeak::default() };
+    let sizes = sizes(&at);
+    let shared = at.get(names::SHARED).min(anon(&sizes));
+    ListsPeak {
+        bytes: Some(bytes),
+        breakdown: Breakdown {
+            heap: anon(&sizes).zip(shared).map(|(anon, shared)| anon - shared),
+            file: file(&sizes),
+            shared,
+            kernel: Some(0), // the lists hold none, by definition
+            hugetlb: None,
+        },
+        sizes,
+    }
+}
+
+/// Unlimited: growth of the memory in use on the whole machine, which only means the job's if bursar started it and did
+/// not limit it.
+pub fn unlimited(run: &Observation) -> Option<u64> {
+    if is_attached(run) || run.limit_bytes.is_some() {
+        return None;
+    }
+    let used = run.job_series(names::SYSTEM_USED)?;
+    let (_, before) = used.points.first()?;
+    Some((used.peak()? - before) as u64)
+}

@@ -1,0 +1,250 @@
+//! Accounts of observations made by hand.
+
+use std::collections::BTreeMap;
+
+use model::{
+    Exit, Header, KeptPeaks, Method, Observation, ProcessKey, ProcessRecord, RecordKind, RunRole, Rusage, Series,
+    Target, Unit, names,
+};
+
+use crate::{account, method_memory};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn header(swap: &str) -> Header {
+    Header {
+        kind: RecordKind::Run,
+        bursar_version: "0.1.0".into(),
+        host: "h".into(),
+        boot_id: "b".into(),
+        kernel: "6.18".into(),
+        cpus: 2,
+        memory_bytes: 1 << 34,
+        page_bytes: 4096,
+        command: vec!["true".into()],
+        directory: "/".into(),
+        started_unix_ns: 0,
+        placement: "cgroup v1 memory controller".into(),
+        swap: swap.into(),
+        options: BTreeMap::new(),
+    }
+}
+
+/// A run of three samples, at 0, 1 and 2 s.
+fn run(lines: &[(&str, [f64; 3])]) -> Observation {
+    let series = |(name, values): &(&str, [f64; 3])| Series {
+        name: name.to_string(),
+        process: None,
+        unit: Unit::Bytes,
+        rung: "cgroup v1 memory.stat".into(),
+        points: values.iter().enumerate().map(|(i, v)| (i as u64 * SECOND, *v)).collect(),
+    };
+    Observation {
+        run: 0,
+        role: RunRole::Plain,
+        target: Target::Command,
+        limit_bytes: None,
+        cache_state: "as found".into(),
+        started_unix_ns: 0,
+        exit: Exit::Status(0),
+        wall_seconds: 2.0,
+        rusage: None,
+        kept: KeptPeaks::default(),
+        series: lines.iter().map(series).collect(),
+        processes: Vec::new(),
+        file_demand: None,
+        sources: BTreeMap::new(),
+        notes: Vec::new(),
+    }
+}
+
+fn process(pid: i32, io_delay: Option<f64>, life: f64) -> ProcessRecord {
+    ProcessRecord {
+        key: ProcessKey { pid, start_ticks: 1 },
+        parent: None,
+        command: "p".into(),
+        started_seconds: Some(0.0),
+        lifetime_seconds: Some(life),
+        max_rss_bytes: Some(pid as u64 * 1000),
+        user_seconds: Some(1.0),
+        system_seconds: None,
+        minor_faults: None,
+        major_faults: None,
+        io_delay_seconds: io_delay,
+        thread_seconds: Some(life),
+        exit_status: Some(0),
+        source: "taskstats".into(),
+    }
+}
+
+fn charged() -> Observation {
+    run(&[
+        (names::CHARGE, [100.0, 1000.0, 800.0]),
+        (names::HEAP, [60.0, 400.0, 600.0]),
+        (names::FILE, [30.0, 500.0, 90.0]),
+        (names::SHARED, [0.0, 50.0, 50.0]),
+    ])
+}
+
+#[test]
+fn nothing_seen_is_nothing_said() {
+    let seen = account(&run(&[]), &header("no swap"));
+    assert_eq!((seen.peak_charge_bytes, seen.floor_bytes, seen.amplification), (None, None, None));
+    assert_eq!((seen.app_max_rss_bytes, seen.tree_max_rss_bytes, seen.unlimited_bytes), (None, None, None));
+    assert_eq!((seen.faults.minor, seen.flow.scanned, seen.io_wait_share, seen.processes), (None, None, None, None));
+    assert_eq!((seen.user_seconds, seen.own_cpu_seconds, seen.swap_bytes), (None, None, None));
+    assert!(seen.notes.is_empty());
+}
+
+#[test]
+fn the_kernel_line_is_what_the_others_leave_and_the_sum_is_the_charge() {
+    let seen = account(&charged(), &header("no swap"));
+    assert_eq!(seen.peak_charge_bytes, Some(1000));
+    assert_eq!(seen.peak_breakdown.kernel, Some(50));
+    assert_eq!(seen.peak_breakdown.charge(), Some(1000));
+}
+
+#[test]
+fn the_floor_peaks_at_its_own_moment_and_leaves_out_what_can_be_reclaimed() {
+    let mut observed = charged();
+    assert_eq!(account(&observed, &header("no swap")).floor_bytes, Some(710));
+    let line = |name: &str, v| run(&[(name, [v, v, v])]).series.remove(0);
+    observed.series.push(line(names::SLAB_RECLAIMABLE, 20.0));
+    assert_eq!(account(&observed, &header("no swap")).floor_bytes, Some(690));
+    assert_eq!(account(&observed, &header("no swap")).amplification, Some(1000.0 / 690.0));
+}
+
+#[test]
+fn file_pages_locked_in_belong_to_the_floor_and_locked_heap_is_not_counted_twice() {
+    let observed = run(&[
+        (names::HEAP, [100.0; 3]),
+        (names::FILE, [200.0; 3]),
+        (names::SHARED, [0.0; 3]),
+        (names::KERNEL, [0.0; 3]),
+        (names::ACTIVE_ANON, [30.0; 3]),
+        (names::INACTIVE_ANON, [30.0; 3]),
+        (names::UNEVICTABLE, [90.0; 3]), // 40 of heap, 50 of file
+    ]);
+    assert_eq!(account(&observed, &header("no swap")).floor_bytes, Some(150));
+}
+
+#[test]
+fn a_job_that_swapped_has_the_floor_it_would_have_had_without() {
+    let observed = run(&[(names::HEAP, [100.0; 3]), (names::KERNEL, [0.0; 3]), (names::SWAP, [0.0, 70.0, 0.0])]);
+    let seen = account(&observed, &header("swap allowed"));
+    assert_eq!(seen.floor_bytes, Some(170));
+    assert_eq!(seen.swap_bytes, Some(70));
+    assert!(seen.notes.iter().any(|note| note.contains("with swap it goes on below")));
+}
+
+#[test]
+fn a_kept_peak_beats_the_samples_and_says_how_far_off_they_were() {
+    let mut observed = charged();
+    observed.kept.charge_bytes = Some(2000);
+    let seen = account(&observed, &header("no swap"));
+    assert_eq!(seen.peak_charge_bytes, Some(2000));
+    assert_eq!(seen.peak_breakdown.charge(), Some(2000));
+    assert_eq!(seen.peak_breakdown.heap, Some(800));
+    assert!(seen.notes[0].contains("50 % less"), "{:?}", seen.notes);
+
+    observed.kept.charge_bytes = Some(1010);
+    assert!(account(&observed, &header("no swap")).notes.is_empty(), "1 % apart is not worth a word");
+}
+
+#[test]
+fn a_peak_from_before_the_attachment_says_so() {
+    let mut observed = charged();
+    observed.target = Target::Cgroup("/x".into());
+    observed.kept.charge_bytes = Some(2000);
+    let seen = account(&observed, &header("no swap"));
+    assert!(seen.notes[0].contains("from before bursar looked"), "{:?}", seen.notes);
+}
+
+#[test]
+fn app_max_rss_is_what_wait4_says_and_the_tree_is_never_less() {
+    let mut observed = run(&[
+        (names::TREE_RSS, [0.0, 300.0, 100.0]),
+        (names::TREE_RSS_ANON, [0.0, 200.0, 0.0]),
+        (names::TREE_RSS_FILE, [0.0, 100.0, 0.0]),
+        (names::TREE_RSS_SHARED, [0.0, 0.0, 0.0]),
+    ]);
+    observed.processes = vec![process(9, None, 1.0)];
+    assert_eq!(account(&observed, &header("")).app_max_rss_bytes, Some(9000), "an attachment takes what it saw");
+    observed.rusage = Some(Rusage { max_rss_bytes: 600, ..Default::default() });
+    let seen = account(&observed, &header(""));
+    assert_eq!((seen.app_max_rss_bytes, seen.tree_max_rss_bytes), (Some(600), Some(600)));
+    assert_eq!((seen.app_max_rss_breakdown.heap, seen.app_max_rss_breakdown.file), (Some(400), Some(200)));
+    observed.rusage = Some(Rusage { max_rss_bytes: 150, ..Default::default() });
+    let seen = account(&observed, &header(""));
+    assert_eq!((seen.app_max_rss_bytes, seen.tree_max_rss_bytes), (Some(150), Some(300)));
+    let (bytes, made_of) = method_memory(&seen, Method::AppMaxRssLargest).unwrap();
+    assert_eq!((bytes, made_of.heap, made_of.file), (150, Some(100), Some(50)));
+}
+
+#[test]
+fn the_four_lists_are_summed_at_one_moment() {
+    let observed = run(&[
+        (names::ACTIVE_ANON, [10.0, 20.0, 90.0]),
+        (names::INACTIVE_ANON, [10.0, 20.0, 0.0]),
+        (names::ACTIVE_FILE, [0.0, 30.0, 5.0]),
+        (names::INACTIVE_FILE, [90.0, 40.0, 5.0]),
+        (names::SHARED, [0.0, 15.0, 15.0]),
+    ]);
+    let seen = account(&observed, &header(""));
+    assert_eq!(seen.sys_max_rss_bytes, Some(110));
+    assert_eq!(seen.sys_max_rss_lists.inactive_file, Some(90));
+    assert_eq!(seen.sys_max_rss_breakdown.charge(), Some(110));
+    assert_eq!(seen.sys_max_rss_breakdown.heap, Some(20));
+}
+
+#[test]
+fn unlimited_is_growth_and_only_means_something_without_a_limit() {
+    let mut observed = run(&[(names::SYSTEM_USED, [500.0, 1800.0, 600.0])]);
+    assert_eq!(account(&observed, &header("")).unlimited_bytes, Some(1300));
+    observed.limit_bytes = Some(1);
+    assert_eq!(account(&observed, &header("")).unlimited_bytes, None);
+    observed.limit_bytes = None;
+    observed.target = Target::Tree(1);
+    assert_eq!(account(&observed, &header("")).unlimited_bytes, None);
+}
+
+#[test]
+fn growth_beyond_the_charge_is_the_kernels() {
+    let mut observed = charged();
+    observed.series.extend(run(&[(names::SYSTEM_USED, [500.0, 1700.0, 600.0])]).series);
+    let (bytes, made_of) = method_memory(&account(&observed, &header("")), Method::Unlimited).unwrap();
+    assert_eq!((bytes, made_of.charge(), made_of.kernel), (1200, Some(1200), Some(250)));
+}
+
+#[test]
+fn counters_are_what_they_grew_by() {
+    let mut observed = run(&[(names::REFAULTS_FILE, [5.0, 7.0, 25.0]), (names::MINOR_FAULTS, [0.0, 1.0, 2.0])]);
+    observed.rusage = Some(Rusage { minor_faults: 9, major_faults: 1, ..Default::default() });
+    let seen = account(&observed, &header(""));
+    assert_eq!(seen.flow.refaults_file, Some(20));
+    assert_eq!((seen.faults.minor, seen.faults.major), (Some(9), Some(1)));
+}
+
+#[test]
+fn the_io_wait_share_comes_from_the_rung_that_is_valid() {
+    let mut observed = run(&[(names::TASKS, [2.0, 4.0, 4.0]), (names::TASKS_WAITING, [1.0, 2.0, 0.0])]);
+    observed.processes = vec![process(1, Some(1.0), 8.0), process(2, Some(1.0), 2.0), process(3, None, 90.0)];
+    assert_eq!(account(&observed, &header("")).io_wait_share, None, "no source, no figure");
+    observed.sources.insert("io_wait_share".into(), "delay accounting".into());
+    assert_eq!(account(&observed, &header("")).io_wait_share, Some(0.2));
+    observed.sources.insert("io_wait_share".into(), "sampled D state".into());
+    assert_eq!(account(&observed, &header("")).io_wait_share, Some(0.5));
+    observed.processes.clear();
+    observed.series.extend(run(&[(names::IO_DELAY, [0.0, 1.0, 1.5])]).series);
+    observed.sources.insert("io_wait_share".into(), "delay accounting".into());
+    assert_eq!(account(&observed, &header("")).io_wait_share, Some(0.25));
+}
+
+#[test]
+fn pressure_says_whose_it_is() {
+    let mut observed = run(&[(names::PSI_MEMORY_SOME, [1.0, 2.0, 4.0])]);
+    let seen = account(&observed, &header(""));
+    assert_eq!((seen.pressure.scope.as_deref(), seen.pressure.memory_some_seconds), (Some("job"), Some(3.0)));
+    observed.series[0].rung = "/proc/pressure/memory".into();
+    assert_eq!(account(&observed, &header("")).pressure.scope.as_deref(), Some("system"));
+}
