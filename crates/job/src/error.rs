@@ -1,0 +1,50 @@
+//! Why a job could not be started or waited for.
+
+use std::io;
+
+/// A job's failure, with the exit status a shell would give it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No such command: status 127.
+    #[error("{command}: command not found; check the spelling, or give its path")]
+    NotFound {
+        /// As it was given.
+        command: String,
+    },
+    /// The command is there but could not be executed: status 126.
+    #[error("{command}: cannot be executed: {source}; is it a program for this machine with its x bit set?")]
+    NotExecutable {
+        /// As it was given.
+        command: String,
+        /// What `execve` said.
+        source: io::Error,
+    },
+    /// The stub could not be put anywhere from which it may be executed.
+    #[error(
+        "could not start the helper process that starts the command: {0}; is /proc mounted, or TMPDIR on a file system without noexec?"
+    )]
+    Stub(io::Error),
+    /// A system call failed that does not fail on a healthy system.
+    #[error("could not {doing}: {source}")]
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// 126 or 127 as a shell, 125 for bursar's own failures.
+    pub fn exit_status(&self) -> i32 {
+        match self {
+            Error::NotFound { .. } => 127,
+            Error::NotExecutable { .. } => 126,
+            Error::Stub(_) | Error::System { .. } => 125,
+        }
+    }
+
+    pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::System { doing, source }
+    }
+}

@@ -1,0 +1,117 @@
+//! A job that is about to start.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::process::{Child, Stdio};
+use std::time::Instant;
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::stub::Stub;
+use crate::{Error, Running};
+
+/// What is to be started.
+#[derive(Debug)]
+pub struct Command {
+    /// The program and its arguments; the program is looked for on `PATH`.
+    pub words: Vec<OsString>,
+    /// Where what it prints goes.
+    pub output: Output,
+}
+
+/// The command's standard streams.
+#[derive(Debug)]
+pub enum Output {
+    /// Ours: the command reads and writes as if bursar were not there.
+    Inherited,
+    /// Input and output are `/dev/null`; what it writes to its standard error goes to the file.
+    Quiet {
+        /// Receives the standard error.
+        errors: File,
+    },
+}
+
+/// A stub that waits to become the command. Dropped without [`Prepared::go`], it ends without having run anything.
+#[derive(Debug)]
+pub struct Prepared {
+    stub: Child,
+    go: File,
+    report: File,
+    name: String,
+}
+
+impl Prepared {
+    /// Starts the stub. The command inherits the caller's signal dispositions as they are now: install handlers after
+    /// this, not before.
+    ///
+    /// # Errors
+    /// [`Error::Stub`] if the stub cannot be executed, neither from memory nor from `TMPDIR`.
+    pub fn new(command: &Command) -> Result<Prepared, Error> {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| Error::system("make a pipe")(e.into()));
+        let (go_reader, go_writer) = pipe()?;
+        let (report_reader, report_writer) = pipe()?;
+        for end in [&go_reader, &report_writer] {
+            fcntl_setfd(end, FdFlags::empty()).map_err(|e| Error::system("hand a pipe on")(e.into()))?;
+        }
+        let start = |stub: &Stub| {
+            let mut start = std::process::Command::new(stub.path());
+            start.arg(go_reader.as_raw_fd().to_string()).arg(report_writer.as_raw_fd().to_string());
+            start.args(&command.words);
+            if let Output::Quiet { errors } = &command.output {
+                start.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors.try_clone()?);
+            }
+            start.spawn()
+        };
+        let stub = Stub::in_memory()
+            .and_then(|stub| start(&stub))
+            .or_else(|_| Stub::on_disk().and_then(|stub| start(&stub)))
+            .map_err(Error::Stub)?;
+        let name = command.words.first().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
+        Ok(Prepared { stub, go: go_writer.into(), report: report_reader.into(), name })
+    }
+
+    /// The stub's PID. The command is a fork of it, and so is in its cgroup, session and process group.
+    pub fn pid(&self) -> i32 {
+        self.stub.id() as i32
+    }
+
+    /// Lets the stub become the command.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and [`Error::NotExecutable`] as a shell would tell them apart.
+    pub fn go(mut self) -> Result<Running, Error> {
+        let started = Instant::now();
+        self.go.write_all(b"g").map_err(Error::system("tell the helper process to start the command"))?;
+        let pid = self.read_word().map_err(Error::system("learn the command's PID"))?.filter(|pid| *pid != 0);
+        self.stub.wait().map_err(Error::system("wait for the helper process"))?;
+        let failed = self.read_word().map_err(Error::system("learn whether the command started"))?;
+        let Some(pid) = pid else {
+            let source = failed.map_or(io::ErrorKind::UnexpectedEof.into(), io::Error::from_raw_os_error);
+            return Err(Error::System { doing: "fork the command", source });
+        };
+        match failed.map(io::Error::from_raw_os_error) {
+            None => Running::new(pid, started),
+            Some(source) => {
+                linux::wait::wait4(pid, true).map_err(Error::system("wait for the command"))?;
+                let command = self.name;
+                Err(match source.kind() {
+                    io::ErrorKind::NotFound => Error::NotFound { command },
+                    _ => Error::NotExecutable { command, source },
+                })
+            }
+        }
+    }
+
+    /// One int of the stub's report; `None` at its end.
+    fn read_word(&mut self) -> io::Result<Option<i32>> {
+        let mut word = [0; 4];
+        match self.report.read_exact(&mut word) {
+            Ok(()) => Ok(Some(i32::from_ne_bytes(word))),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+}

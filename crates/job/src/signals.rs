@@ -1,0 +1,79 @@
+//! Signals: what the command would get without bursar, it gets with bursar.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread::JoinHandle;
+
+use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::iterator::exfiltrator::origin::WithOrigin;
+use signal_hook::iterator::{Handle, SignalsInfo};
+use signal_hook::low_level::siginfo::Cause;
+
+const FORWARDED: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
+
+/// While it lives, signals sent to bursar go to the job and do not end bursar. Those that the terminal sends reach the
+/// job without us, since it is in our process group; they are only remembered.
+pub struct Forwarding {
+    handle: Handle,
+    thread: Option<JoinHandle<()>>,
+    target: Arc<AtomicI32>,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Forwarding {
+    /// Starts forwarding, to nobody yet.
+    ///
+    /// # Errors
+    /// What `sigaction` says.
+    pub fn start() -> std::io::Result<Forwarding> {
+        let mut signals = SignalsInfo::<WithOrigin>::new(FORWARDED)?;
+        let handle = signals.handle();
+        let target = Arc::new(AtomicI32::new(0));
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let (to, noted) = (target.clone(), interrupted.clone());
+        let thread = std::thread::spawn(move || {
+            for origin in signals.forever() {
+                if matches!(origin.signal, SIGINT | SIGTERM | SIGHUP | SIGQUIT) {
+                    noted.store(true, Ordering::SeqCst);
+                }
+                let target = rustix::process::Pid::from_raw(to.load(Ordering::SeqCst));
+                let signal = Signal::from_named_raw(origin.signal);
+                if let (Cause::Sent(_), Some(pid), Some(signal)) = (origin.cause, target, signal) {
+                    let _ = kill_process(pid, signal);
+                }
+            }
+        });
+        Ok(Forwarding { handle, thread: Some(thread), target, interrupted })
+    }
+
+    /// Whose the signals are from now on; 0: nobody's.
+    pub fn set_target(&self, pid: i32) {
+        self.target.store(pid, Ordering::SeqCst);
+    }
+
+    /// Whether somebody has asked us to stop (Ctrl-C, SIGTERM, a hang-up) since the start.
+    pub fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        self.handle.close();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Ends this process the way the command ended: by the same signal, so that a shell sees no difference. Writes no core.
+/// Returns, with the status to exit with, only where the signal does not end us.
+pub fn end_like(signal: i32) -> i32 {
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    if signal == signal_hook::consts::SIGKILL {
+        let _ = kill_process(getpid(), Signal::KILL);
+    }
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
+    128 + signal
+}
