@@ -1,1 +1,4 @@
-//! placeholder
+//! The kernel's memory interfaces, typed.
+#![allow(unsafe_code)]
+
+pub mod wait;

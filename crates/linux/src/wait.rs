@@ -1,0 +1,87 @@
+//! `wait4`: how a child ended and what it used.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+use model::{Exit, Rusage};
+
+/// A child that has ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ended {
+    /// Its status or signal.
+    pub exit: Exit,
+    /// Whether a signal that ended it also wrote a core.
+    pub core_dumped: bool,
+    /// What it, and all descendants it waited for, used.
+    pub rusage: Rusage,
+}
+
+/// Reaps child `pid` if it has ended; `None` while it runs. With `block`, waits until it ends.
+///
+/// # Errors
+/// What the system call says, `ECHILD` if `pid` is not our child. Interruptions are retried.
+pub fn wait4(pid: i32, block: bool) -> io::Result<Option<Ended>> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    let options = if block { 0 } else { libc::WNOHANG };
+    let reaped = loop {
+        // SAFETY: both pointers are valid for writes for the time of the call.
+        let reaped = unsafe { libc::wait4(pid, &mut status, options, usage.as_mut_ptr()) };
+        match reaped {
+            -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => continue,
+            -1 => return Err(io::Error::last_os_error()),
+            other => break other,
+        }
+    };
+    if reaped == 0 {
+        return Ok(None);
+    }
+    // SAFETY: zeroed is a valid rusage, and the kernel filled it in since a child was reaped.
+    let usage = unsafe { usage.assume_init() };
+    let exit = if libc::WIFSIGNALED(status) {
+        Exit::Signal(libc::WTERMSIG(status))
+    } else {
+        Exit::Status(libc::WEXITSTATUS(status))
+    };
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
+    Ok(Some(Ended {
+        exit,
+        core_dumped: libc::WIFSIGNALED(status) && libc::WCOREDUMP(status),
+        rusage: Rusage {
+            max_rss_bytes: count(usage.ru_maxrss) * 1024,
+            user_seconds: seconds(usage.ru_utime),
+            system_seconds: seconds(usage.ru_stime),
+            minor_faults: count(usage.ru_minflt),
+            major_faults: count(usage.ru_majflt),
+            blocks_in: count(usage.ru_inblock),
+            blocks_out: count(usage.ru_oublock),
+        },
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_child_reads_its_own_status_and_peak() {
+        let child = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
+        let ended = wait4(child.id() as i32, true).unwrap().unwrap();
+        assert_eq!(ended.exit, Exit::Status(7));
+        assert!(ended.rusage.max_rss_bytes > 100 << 10 && ended.rusage.minor_faults > 0);
+    }
+
+    #[test]
+    fn a_child_ended_by_a_signal_says_so() {
+        let child = Command::new("sh").args(["-c", "kill -TERM $$"]).spawn().unwrap();
+        assert_eq!(wait4(child.id() as i32, true).unwrap().unwrap().exit, Exit::Signal(libc::SIGTERM));
+    }
+
+    #[test]
+    fn who_is_not_our_child_cannot_be_waited_for() {
+        assert_eq!(wait4(1, false).unwrap_err().raw_os_error(), Some(libc::ECHILD));
+    }
+}
