@@ -1,0 +1,62 @@
+// Page cache, by its three ways in: mapping, read(), write(). --path names a file that exists, to be read cold;
+// without it the program writes the file first, which leaves the same pages.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "footprint.h"
+
+static int input(const struct options *options) {
+    int fd = open_file(options, O_RDONLY);
+    if (!options->path)
+        write_file(fd, options->bytes);
+    struct stat status;
+    if (fstat(fd, &status) || (size_t)status.st_size < options->bytes)
+        fail("the file is smaller than SIZE");
+    return fd;
+}
+
+static void hold_file(const struct options *options, size_t resident) {
+    truth_breakdown(0, options->bytes, 0, 0);
+    truth("app_max_rss_bytes", resident);
+    truth("tree_max_pss_bytes", resident);
+    truth("sys_max_rss_bytes", options->bytes);
+    hold(options);
+}
+
+void make_mapfile(const struct options *options) {
+    int fd = input(options);
+    volatile char *memory = mmap(NULL, options->bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
+        fail("mmap");
+    for (size_t at = 0; at < options->bytes; at += PAGE)
+        (void)memory[at];
+    truth("peak_detail.file_mapped", options->bytes);
+    hold_file(options, options->bytes);
+}
+
+void make_readfile(const struct options *options) {
+    static char block[1 << 16];
+    int fd = input(options);
+    lseek(fd, 0, SEEK_SET);
+    for (size_t at = 0; at < options->bytes;) {
+        size_t want = options->bytes - at < sizeof block ? options->bytes - at : sizeof block;
+        ssize_t n = read(fd, block, want);
+        if (n <= 0)
+            fail("read");
+        at += (size_t)n;
+    }
+    hold_file(options, 0);
+}
+
+void make_writefile(const struct options *options) {
+    int fd = open_file(options, O_WRONLY | O_CREAT | O_TRUNC);
+    write_file(fd, options->bytes);
+    if (options->fsync) {
+        if (fsync(fd))
+            fail("fsync");
+        truth("peak_detail.file_dirty", 0);
+    }
+    hold_file(options, 0);
+}
