@@ -1,0 +1,94 @@
+//! The tables of a sealed record. `docs/record.md` describes them; a change raises [`crate::VERSION`].
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::error::{Error, Result};
+use crate::frame::VERSION;
+
+/// Marks the SQLite file as a bursar record: "burs".
+const APPLICATION: u32 = u32::from_be_bytes(*b"burs");
+
+/// Columns are named as the fields of the types in `model`, which the reading and writing rely upon. The declared types say
+/// how a value is kept: JSON as text, BOOLEAN as 0 or 1, UNSIGNED INTEGER as the same 64 bits.
+const TABLES: &str = "
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE header (
+    kind TEXT, bursar_version TEXT, host TEXT, boot_id TEXT, kernel TEXT, cpus INTEGER, memory_bytes UNSIGNED INTEGER,
+    page_bytes UNSIGNED INTEGER, command JSON, directory TEXT, started_unix_ns UNSIGNED INTEGER, placement TEXT,
+    swap TEXT, options JSON, more JSON);
+CREATE TABLE session (
+    id INTEGER PRIMARY KEY, host TEXT, boot_id TEXT, pid_namespace TEXT, pid INTEGER, start_ticks UNSIGNED INTEGER);
+CREATE TABLE run (
+    run INTEGER PRIMARY KEY, session INTEGER, role TEXT, target JSON, limit_bytes UNSIGNED INTEGER, cache_state TEXT,
+    started_unix_ns UNSIGNED INTEGER, finished BOOLEAN, exit JSON, wall_seconds REAL, rusage JSON, kept JSON,
+    file_demand JSON, sources JSON, notes JSON, more JSON);
+CREATE TABLE process (
+    run INTEGER, boot_id TEXT, pid INTEGER, start_ticks UNSIGNED INTEGER, parent INTEGER, command TEXT,
+    started_seconds REAL, lifetime_seconds REAL, max_rss_bytes UNSIGNED INTEGER, user_seconds REAL, system_seconds REAL,
+    minor_faults UNSIGNED INTEGER, major_faults UNSIGNED INTEGER, io_delay_seconds REAL, thread_seconds REAL,
+    exit_status INTEGER, source TEXT, more JSON);
+CREATE TABLE series (
+    id INTEGER PRIMARY KEY, run INTEGER, host TEXT, boot_id TEXT, pid INTEGER, start_ticks UNSIGNED INTEGER, name TEXT,
+    unit TEXT, rung TEXT, more JSON);
+CREATE TABLE sample (
+    series INTEGER NOT NULL, t_ns INTEGER NOT NULL, value REAL NOT NULL, PRIMARY KEY (series, t_ns)) WITHOUT ROWID;
+CREATE TABLE file_demand (run INTEGER, limit_bytes UNSIGNED INTEGER, refault_bytes UNSIGNED INTEGER, more JSON);
+CREATE TABLE foreign_file (
+    run INTEGER, path TEXT, device UNSIGNED INTEGER, inode UNSIGNED INTEGER, cached_bytes UNSIGNED INTEGER, more JSON);
+CREATE TABLE trial (
+    run INTEGER, method TEXT, limit_bytes UNSIGNED INTEGER, outcome TEXT, lower_bound BOOLEAN, wall_seconds REAL,
+    cpu_seconds REAL, stall_seconds REAL, runtime_ratio REAL, predicted_ratio REAL, io_wait_share REAL,
+    refaults UNSIGNED INTEGER, peak_charge_bytes UNSIGNED INTEGER, breakdown JSON, exit_status INTEGER, why TEXT,
+    more JSON);
+CREATE TABLE budget (
+    budget_bytes UNSIGNED INTEGER, smallest_passing_bytes UNSIGNED INTEGER, largest_failing_bytes UNSIGNED INTEGER,
+    margin_bytes UNSIGNED INTEGER, confident BOOLEAN, reason TEXT, slowdown_target REAL, reference_seconds REAL,
+    reference_stddev_seconds REAL, run_times_used REAL, compare_run_times REAL, floor_bytes UNSIGNED INTEGER,
+    placement TEXT, swap TEXT, cache_state TEXT, methods JSON, trials JSON, file_demand JSON, notes JSON, more JSON);
+CREATE TABLE account (run INTEGER PRIMARY KEY, json JSON NOT NULL);
+CREATE TABLE note (note TEXT);
+CREATE VIEW figure AS
+    SELECT account.run AS run, substr(tree.fullkey, 3) AS name, CAST(tree.atom AS REAL) AS value
+    FROM account, json_tree(account.json) AS tree
+    WHERE tree.type IN ('integer', 'real') AND tree.fullkey NOT LIKE '%[%';
+CREATE VIEW timeline AS
+    SELECT series.run AS run, series.name AS name, series.unit AS unit, series.pid AS pid,
+        series.start_ticks AS start_ticks, sample.t_ns / 1e9 AS t_seconds, sample.value AS value, series.rung AS rung
+    FROM sample JOIN series ON series.id = sample.series;
+CREATE VIEW method AS
+    SELECT json_extract(row.value, '$.name') AS name,
+        CAST(json_extract(row.value, '$.memory_bytes') AS INTEGER) AS memory_bytes,
+        CAST(json_extract(row.value, '$.amplification') AS REAL) AS amplification,
+        CAST(json_extract(row.value, '$.runs') AS INTEGER) AS runs,
+        CAST(json_extract(row.value, '$.runtime_ratio') AS REAL) AS runtime_ratio,
+        CAST(json_extract(row.value, '$.runtime_stddev_seconds') AS REAL) AS runtime_stddev_seconds,
+        CAST(json_extract(row.value, '$.predicted_ratio') AS REAL) AS predicted_ratio,
+        CAST(json_extract(row.value, '$.io_wait_share') AS REAL) AS io_wait_share,
+        CAST(json_extract(row.value, '$.performance') AS REAL) AS performance,
+        CAST(json_extract(row.value, '$.performance_per_gb') AS REAL) AS performance_per_gb,
+        json_extract(row.value, '$.outcome') AS outcome,
+        CAST(json_extract(row.value, '$.lower_bound') AS INTEGER) AS lower_bound
+    FROM budget, json_each(budget.methods) AS row;
+";
+
+/// Makes the tables in an empty database.
+pub(crate) fn create(database: &Connection) -> rusqlite::Result<()> {
+    database.execute_batch(TABLES)?;
+    database.pragma_update(None, "application_id", APPLICATION)?;
+    database.pragma_update(None, "user_version", VERSION)
+}
+
+/// Refuses what is not a record, and records of a later version.
+pub(crate) fn check(database: &Connection, path: &Path) -> Result<()> {
+    let pragma = |name| database.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
+    let damaged = |error: rusqlite::Error| Error::Damaged { path: path.into(), what: error.to_string() };
+    let (application, found) = (pragma("application_id").map_err(damaged)?, pragma("user_version").map_err(damaged)?);
+    match found {
+        _ if application != APPLICATION => Err(Error::NotARecord(path.into())),
+        0 => Err(Error::NotARecord(path.into())),
+        found if found > VERSION => Err(Error::Newer { path: path.into(), found }),
+        _ => Ok(()),
+    }
+}

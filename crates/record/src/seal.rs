@@ -1,0 +1,286 @@
+//! From frames to tables.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use model::{Exit, KeptPeaks, Observation};
+use rusqlite::{Connection, OpenFlags, params};
+
+use crate::entry::Entry;
+use crate::error::{Error, Result};
+use crate::frame::{Frames, HEADER_BYTES, VERSION};
+use crate::rows::{Table, fields};
+use crate::schema;
+use crate::session::Session;
+
+/// Why a framed file did not become tables.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FillError {
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("its header is missing")]
+    NoHeader,
+}
+
+/// Rewrites the framed `file` at `path` into a sealed one of the same name.
+pub(crate) fn seal(path: &Path, file: &File) -> Result<()> {
+    let temporary = beside(path);
+    let sealed = write_sealed(file, &temporary).and_then(|()| Ok(move_into_place(&temporary, path)?));
+    sealed.map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        Error::Seal { path: path.into(), cause: error.to_string() }
+    })
+}
+
+/// A name for the file that is to replace `path`.
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
+}
+
+/// Makes `temporary` durable, then `path`.
+pub(crate) fn move_into_place(temporary: &Path, path: &Path) -> io::Result<()> {
+    OpenOptions::new().write(true).open(temporary)?.sync_all()?;
+    fs::rename(temporary, path)?;
+    // not every file system can flush a folder, and the file is whole in either case
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+/// Opens a database without file locks, which not every network file system has: a sealed record never changes.
+pub(crate) fn open_database(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags_and_vfs(path, flags, "unix-none")
+}
+
+fn write_sealed(mut file: &File, temporary: &Path) -> Result<(), FillError> {
+    let _ = fs::remove_file(temporary);
+    let database = open_database(temporary, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    // the file has its name only when it is whole, so that it needs no journal
+    database.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -4096")?;
+    file.seek(SeekFrom::Start(0))?;
+    fill(&database, file)?;
+    database.close().map_err(|(_, error)| error.into())
+}
+
+/// Fills an empty database from a framed file, as far as that is whole. One transaction, one entry in memory at a time.
+pub(crate) fn fill(database: &Connection, input: impl Read) -> Result<(), FillError> {
+    let mut input = BufReader::new(input);
+    input.read_exact(&mut [0; HEADER_BYTES as usize])?;
+    let mut frames = Frames::new(input);
+    schema::create(database)?;
+    let transaction = database.unchecked_transaction()?;
+    let mut filler = Filler::new(&transaction)?;
+    while let Some(payload) = frames.next()? {
+        filler.ended = false;
+        // whole, but of a kind this bursar does not know: the rest is still worth having
+        if let Ok(entry) = serde_json::from_slice(payload) {
+            filler.entry(entry)?;
+        }
+    }
+    filler.finish()?;
+    Ok(transaction.commit()?)
+}
+
+struct Filler<'a> {
+    database: &'a Connection,
+    run: Table,
+    process: Table,
+    series: Table,
+    file_demand: Table,
+    foreign_file: Table,
+    /// The last one and its row.
+    session: Option<(i64, Session)>,
+    header: bool,
+    /// The run that has begun and not ended.
+    open: Option<Observation>,
+    /// The open run's series: id in the frames → id in the tables.
+    ids: HashMap<u32, i64>,
+    last_id: i64,
+    ended: bool,
+}
+
+impl<'a> Filler<'a> {
+    fn new(database: &'a Connection) -> rusqlite::Result<Self> {
+        Ok(Filler {
+            database,
+            run: Table::of(database, "run")?,
+            process: Table::of(database, "process")?,
+            series: Table::of(database, "series")?,
+            file_demand: Table::of(database, "file_demand")?,
+            foreign_file: Table::of(database, "foreign_file")?,
+            session: None,
+            header: false,
+            open: None,
+            ids: HashMap::new(),
+            last_id: 0,
+            ended: false,
+        })
+    }
+
+    fn entry(&mut self, entry: Entry) -> rusqlite::Result<()> {
+        match entry {
+            Entry::Session(session) => self.session(session)?,
+            Entry::Header(header) => {
+                self.header = true;
+                Table::of(self.database, "header")?.insert(self.database, fields(&header))?;
+            }
+            Entry::RunBegin { run, role, target, limit_bytes, cache_state, started_unix_ns } => {
+                self.close_open_run()?;
+                self.forget(run)?;
+                self.open = Some(Observation {
+                    run,
+                    role,
+                    target,
+                    limit_bytes,
+                    cache_state,
+                    started_unix_ns,
+                    exit: Exit::StillRunning,
+                    wall_seconds: 0.0,
+                    rusage: None,
+                    kept: KeptPeaks::default(),
+                    series: Vec::new(),
+                    processes: Vec::new(),
+                    file_demand: None,
+                    sources: Default::default(),
+                    notes: Vec::new(),
+                });
+            }
+            Entry::Series { id, run, process, name, unit, rung } => {
+                let series = model::Series { name, process, unit, rung, points: Vec::new() };
+                let row = self.add_series(run, &series)?;
+                self.ids.insert(id, row);
+            }
+            Entry::Sample { t_ns, values } => {
+                if let Some(open) = &mut self.open {
+                    open.wall_seconds = open.wall_seconds.max(t_ns as f64 / 1e9);
+                }
+                for (id, value) in values {
+                    if let Some(row) = self.ids.get(&id) {
+                        self.add_sample(*row, t_ns, value)?;
+                    }
+                }
+            }
+            Entry::RunEnd(observation) => {
+                match &self.open {
+                    Some(open) if open.run == observation.run => self.open = None,
+                    _ => self.close_open_run()?,
+                }
+                self.add_run(&observation, true)?;
+            }
+            Entry::Account { run, account } => {
+                let json = serde_json::to_string(&account).unwrap_or_default();
+                let sql = "INSERT OR REPLACE INTO account (run, json) VALUES (?, ?)";
+                self.database.execute(sql, params![run, json])?;
+            }
+            Entry::Trial(trial) => Table::of(self.database, "trial")?.insert(self.database, fields(&trial))?,
+            Entry::Budget(budget) => {
+                self.database.execute("DELETE FROM budget", [])?;
+                Table::of(self.database, "budget")?.insert(self.database, fields(&budget))?;
+            }
+            Entry::Note(note) => drop(self.database.execute("INSERT INTO note (note) VALUES (?)", [note])?),
+            Entry::End => self.ended = true,
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), FillError> {
+        if !self.header {
+            return Err(FillError::NoHeader);
+        }
+        self.close_open_run()?;
+        let mut meta = self.database.prepare("INSERT INTO meta (key, value) VALUES (?, ?)")?;
+        meta.execute(params!["record_version", VERSION.to_string()])?;
+        meta.execute(params!["complete", if self.ended { "1" } else { "0" }])?;
+        Ok(())
+    }
+
+    fn session(&mut self, session: Session) -> rusqlite::Result<()> {
+        self.close_open_run()?;
+        if self.session.as_ref().is_none_or(|(_, last)| *last != session) {
+            Table::of(self.database, "session")?.insert(self.database, fields(&session))?;
+            self.session = Some((self.database.last_insert_rowid(), session));
+        }
+        Ok(())
+    }
+
+    /// A run that was cut off is made of its samples.
+    fn close_open_run(&mut self) -> rusqlite::Result<()> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        self.add_run(&open, false)
+    }
+
+    /// A run that begins again replaces the one that had its number, as after a resumption.
+    fn forget(&mut self, run: u32) -> rusqlite::Result<()> {
+        self.ids.clear();
+        let of_series = "DELETE FROM sample WHERE series IN (SELECT id FROM series WHERE run = ?)";
+        self.database.prepare_cached(of_series)?.execute([run])?;
+        for table in ["run", "series", "process", "file_demand", "foreign_file", "account", "trial"] {
+            self.database.prepare_cached(&format!("DELETE FROM {table} WHERE run = ?"))?.execute([run])?;
+        }
+        Ok(())
+    }
+
+    fn add_run(&mut self, observation: &Observation, finished: bool) -> rusqlite::Result<()> {
+        let run = observation.run;
+        for series in &observation.series {
+            let row = self.add_series(run, series)?;
+            for (t_ns, value) in &series.points {
+                self.add_sample(row, *t_ns, *value)?;
+            }
+        }
+        for process in &observation.processes {
+            let mut row = fields(process);
+            row.remove("key");
+            row.extend(fields(&process.key));
+            row.insert("run".into(), run.into());
+            row.insert("boot_id".into(), self.session.as_ref().map(|(_, session)| session.boot_id.clone()).into());
+            self.process.insert(self.database, row)?;
+        }
+        let mut row = fields(observation);
+        row.remove("series");
+        row.remove("processes");
+        if let (Some(demand), Some(kept)) = (&observation.file_demand, row.get_mut("file_demand")) {
+            let kept = kept.as_object_mut();
+            kept.into_iter().for_each(|kept| ["points", "foreign"].iter().for_each(|key| drop(kept.remove(*key))));
+            let of_run = |mut row: crate::rows::Fields| {
+                row.insert("run".into(), run.into());
+                row
+            };
+            for point in &demand.points {
+                self.file_demand.insert(self.database, of_run(fields(point)))?;
+            }
+            for file in &demand.foreign {
+                self.foreign_file.insert(self.database, of_run(fields(file)))?;
+            }
+        }
+        row.insert("finished".into(), finished.into());
+        row.insert("session".into(), self.session.as_ref().map(|(id, _)| *id).into());
+        self.run.insert(self.database, row)
+    }
+
+    fn add_series(&mut self, run: u32, series: &model::Series) -> rusqlite::Result<i64> {
+        self.last_id += 1;
+        let mut row = fields(series);
+        row.remove("points");
+        row.remove("process");
+        row.extend(series.process.iter().flat_map(fields));
+        row.insert("id".into(), self.last_id.into());
+        row.insert("run".into(), run.into());
+        if let Some((_, session)) = &self.session {
+            row.insert("host".into(), session.host.clone().into());
+            row.insert("boot_id".into(), session.boot_id.clone().into());
+        }
+        self.series.insert(self.database, row)?;
+        Ok(self.last_id)
+    }
+
+    fn add_sample(&self, series: i64, t_ns: u64, value: f64) -> rusqlite::Result<()> {
+        let sql = "INSERT OR REPLACE INTO sample (series, t_ns, value) VALUES (?, ?, ?)";
+        self.database.prepare_cached(sql)?.execute(params![series, t_ns as i64, value]).map(drop)
+    }
+}
