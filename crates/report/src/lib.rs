@@ -1,1 +1,76 @@
-//! placeholder
+//! What a record says, for people: tables for a terminal, one self-contained HTML page.
+//!
+//! Everything is made from a [`View`] of a record; nothing is measured here. A figure that could not be had is shown as
+//! `-`, never as 0.
+
+mod demand;
+mod figures;
+#[cfg(test)]
+#[path = "../tests/fixture/mod.rs"]
+mod fixture;
+mod format;
+mod processes;
+pub mod terminal;
+mod verdict;
+
+use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
+
+pub use terminal::paste_lines;
+
+/// What a report is made from: a record and the accounts of its runs.
+#[derive(Clone, Debug)]
+pub struct View<'a> {
+    /// Where, when and of what the record is.
+    pub header: &'a Header,
+    /// The runs in their order, each with its account.
+    pub runs: Vec<(&'a Observation, &'a RunAccount)>,
+    /// The answer of `bursar budget`.
+    pub budget: Option<&'a BudgetReport>,
+    /// The finished trials; the ones in `budget`, or what there is when the search was cut short.
+    pub trials: &'a [Trial],
+    /// Notes on the record itself, as sentences.
+    pub notes: &'a [String],
+    /// The record has its end: nothing was cut off.
+    pub complete: bool,
+}
+
+impl<'a> View<'a> {
+    /// The runs that show the need itself: not held back by a trial's limit. All of them if there are no such runs.
+    fn plain_runs(&self) -> Vec<(&'a Observation, &'a RunAccount)> {
+        let plain = |role| matches!(role, RunRole::Plain | RunRole::Reference);
+        let chosen: Vec<_> = self.runs.iter().copied().filter(|(run, _)| plain(run.role)).collect();
+        if chosen.is_empty() { self.runs.clone() } else { chosen }
+    }
+
+    /// The run whose figures stand for all equal ones: the one with the highest peak.
+    fn foremost_run(&self) -> Option<(&'a Observation, &'a RunAccount)> {
+        self.plain_runs().into_iter().max_by_key(|(run, account)| (verdict::need(account), std::cmp::Reverse(run.run)))
+    }
+
+    /// All trials, those of a finished search first.
+    fn all_trials(&self) -> &'a [Trial] {
+        match self.budget {
+            Some(report) if report.trials.len() >= self.trials.len() => &report.trials,
+            _ => self.trials,
+        }
+    }
+
+    /// The command line as one would type it.
+    fn command(&self) -> String {
+        self.header.command.iter().map(|word| format::shell_word(word)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[cfg(test)]
+impl fixture::Parts {
+    pub(crate) fn view(&self) -> View<'_> {
+        View {
+            header: &self.header,
+            runs: self.runs.iter().map(|(observation, account)| (observation, account)).collect(),
+            budget: self.budget.as_ref(),
+            trials: self.budget.as_ref().map_or(&[], |report| &report.trials),
+            notes: &[],
+            complete: true,
+        }
+    }
+}

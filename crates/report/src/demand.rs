@@ -1,0 +1,72 @@
+//! The file demand curve in a few lines.
+
+use model::{FileDemand, Observation, names};
+
+/// Bytes read below which a cost per byte would be noise.
+const MIN_READ_BYTES: u64 = 8 << 20;
+
+/// One line of the curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DemandLine {
+    /// Limit on the whole charge.
+    pub limit_bytes: u64,
+    /// Bytes read again there.
+    pub refault_bytes: u64,
+    /// What reading them again would cost, at the price this run paid for what it read from storage.
+    pub estimated_seconds: Option<f64>,
+}
+
+/// The limits at which the curve falls to a quarter of its height and so on; the first is the curve's first point, the
+/// last the least limit without refaults.
+pub fn lines(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Vec<DemandLine> {
+    let Some(first) = demand.points.first() else { return Vec::new() };
+    let mut lines: Vec<DemandLine> = Vec::new();
+    for share in [1.0, 0.75, 0.5, 0.25, 0.05, 0.0] {
+        let most = (first.refault_bytes as f64 * share) as u64;
+        let Some(point) = demand.points.iter().find(|p| p.refault_bytes <= most) else { continue };
+        if lines.last().is_none_or(|line| line.limit_bytes < point.limit_bytes) {
+            lines.push(DemandLine {
+                limit_bytes: point.limit_bytes,
+                refault_bytes: point.refault_bytes,
+                estimated_seconds: seconds_per_byte.map(|price| price * point.refault_bytes as f64),
+            });
+        }
+    }
+    lines
+}
+
+/// Seconds that this run waited per byte it read from storage: block I/O delay over what `wait4` counted as read. `None`
+/// where either is unknown or too little was read to tell.
+pub fn seconds_per_byte(run: &Observation) -> Option<f64> {
+    let read = run.rusage?.blocks_in * 512;
+    let known: Vec<f64> = run.processes.iter().filter_map(|process| process.io_delay_seconds).collect();
+    let of_processes = (!known.is_empty()).then(|| known.iter().sum::<f64>());
+    let delay = of_processes.or_else(|| run.job_series(names::IO_DELAY)?.last())?;
+    (read >= MIN_READ_BYTES && delay > 0.0).then(|| delay / read as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::DemandPoint;
+
+    #[test]
+    fn a_cliff_is_two_lines_and_a_slope_more() {
+        let point = |limit_bytes, refault_bytes| DemandPoint { limit_bytes, refault_bytes };
+        let cliff = FileDemand { points: vec![point(100, 900), point(400, 900), point(401, 0)], ..Default::default() };
+        let limits = |demand: &FileDemand| lines(demand, None).iter().map(|l| l.limit_bytes).collect::<Vec<_>>();
+        assert_eq!(limits(&cliff), [100, 401]);
+        let slope =
+            FileDemand { points: (0..=10).map(|i| point(i * 10, 1000 - i * 100)).collect(), ..Default::default() };
+        assert_eq!(limits(&slope), [0, 30, 50, 80, 100]);
+        assert_eq!(limits(&FileDemand::default()), []);
+    }
+
+    #[test]
+    fn an_estimate_needs_a_price() {
+        let demand =
+            FileDemand { points: vec![DemandPoint { limit_bytes: 1, refault_bytes: 1000 }], ..Default::default() };
+        assert_eq!(lines(&demand, None)[0].estimated_seconds, None);
+        assert_eq!(lines(&demand, Some(0.5))[0].estimated_seconds, Some(500.0));
+    }
+}

@@ -1,0 +1,182 @@
+//! Figures and sentences of an account that every report shows.
+
+use model::{Breakdown, Detail, FileDemand, Observation, Pressure, RunAccount, Spread, Target};
+
+use crate::format::{bytes, count, percent, printable, seconds};
+use crate::verdict;
+
+/// A figure over several runs.
+pub struct RunsFigure {
+    /// Which figure.
+    pub name: &'static str,
+    /// Its spread.
+    pub spread: Spread,
+    /// How to print it.
+    pub text: fn(f64) -> String,
+}
+
+/// What one first wants to know, in one sentence.
+pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) -> String {
+    let subject = match &observation.target {
+        Target::Command => String::new(),
+        Target::Process(pid) => format!("process {pid} "),
+        Target::Tree(pid) => format!("process tree of {pid} "),
+        Target::Cgroup(path) => format!("cgroup {} ", printable(path)),
+    };
+    let Some(need) = verdict::need(account) else {
+        return format!("{subject}peak memory not known: neither the kernel nor a sample told it");
+    };
+    let verb = match (&observation.target, account.limit_bytes, account.oom_kills) {
+        (_, Some(limit), Some(1..)) => format!("was killed for want of memory under a limit of {}: had", size(limit)),
+        (_, Some(limit), _) => format!("ran under a limit of {} and used", size(limit)),
+        (Target::Command, None, _) => "needs".to_string(),
+        (_, None, _) => "used".to_string(),
+    };
+    let mut parts = Vec::new();
+    parts.extend(account.floor_bytes.map(|floor| format!("floor {}", size(floor))));
+    if account.peak_charge_bytes.is_some() {
+        parts.extend(account.peak_breakdown.file.map(|file| format!("file cache {} of it", size(file))));
+    } else {
+        parts.push("of the process tree; no cgroup told its page cache".to_string());
+    }
+    if runs > 1 {
+        parts.push(format!("max of {runs} runs"));
+    }
+    let aside = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) };
+    format!("{subject}{verb} {} at peak{aside}", size(need))
+}
+
+/// What the file demand cannot show, as sentences.
+pub fn warnings(demand: &FileDemand) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let foreign: u64 = demand.foreign.iter().map(|file| file.cached_bytes).sum();
+    if let Some(largest) = demand.foreign.first().filter(|_| foreign > 0) {
+        let name = largest.path.clone().unwrap_or_else(|| format!("inode {}", largest.inode));
+        warnings.push(format!(
+            "{} of file cache was there before and is charged elsewhere: it is missing from the peak ({} file{}, largest {} \
+             with {})",
+            size(foreign),
+            demand.foreign.len(),
+            if demand.foreign.len() == 1 { "" } else { "s" },
+            printable(&name),
+            size(largest.cached_bytes),
+        ));
+    }
+    if !demand.not_visible.is_empty() {
+        let names: Vec<String> = demand
+            .not_visible
+            .iter()
+            .map(|(name, amount)| match amount {
+                Some(amount) => format!("{} ({})", printable(name), size(*amount)),
+                None => printable(name),
+            })
+            .collect();
+        warnings.push(format!("not visible to the page cache's tracker: {}", names.join(", ")));
+    }
+    if demand.lost_events > 0 {
+        warnings.push(format!(
+            "{} events were lost: the file demand curve is a lower bound",
+            count(Some(demand.lost_events))
+        ));
+    }
+    warnings
+}
+
+/// The memory figures with what each is made of: name, total, breakdown.
+pub fn memory_rows(account: &RunAccount) -> Vec<(&'static str, Option<u64>, Breakdown)> {
+    let unknown = Breakdown::default();
+    vec![
+        ("App-MaxRSS largest", account.app_max_rss_bytes, unknown),
+        ("App-MaxRSS tree", account.tree_max_rss_bytes, account.app_max_rss_breakdown),
+        ("PSS tree", account.tree_max_pss_bytes, unknown),
+        ("Sys-MaxRSS", account.sys_max_rss_bytes, account.sys_max_rss_breakdown),
+        ("Unlimited", account.unlimited_bytes, unknown),
+        ("peak charge", account.peak_charge_bytes, account.peak_breakdown),
+        ("floor", account.floor_bytes, unknown),
+    ]
+}
+
+/// The finer lines at the peak that are known and not zero.
+pub fn detail_lines(detail: &Detail) -> Vec<(&'static str, u64)> {
+    [
+        ("file clean", detail.file_clean),
+        ("file dirty", detail.file_dirty),
+        ("file under writeback", detail.file_writeback),
+        ("file mapped", detail.file_mapped),
+        ("slab", detail.slab),
+        ("slab reclaimable", detail.slab_reclaimable),
+        ("page tables", detail.page_tables),
+        ("kernel stacks", detail.kernel_stacks),
+        ("sockets", detail.sockets),
+        ("locked", detail.locked),
+        ("unevictable", detail.unevictable),
+        ("swap cache", detail.swap_cache),
+        ("huge pages", detail.huge_pages),
+        ("pinned", detail.pinned),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name, value.filter(|v| *v > 0)?)))
+    .collect()
+}
+
+/// The spread of each figure that all runs have.
+pub fn spreads(runs: &[(&Observation, &RunAccount)]) -> Vec<RunsFigure> {
+    type Figure = (&'static str, fn(&RunAccount) -> Option<f64>, fn(f64) -> String);
+    let as_bytes: fn(f64) -> String = |v| bytes(Some(v.round() as u64));
+    let figures: [Figure; 10] = [
+        ("wall", |a| Some(a.wall_seconds), seconds),
+        ("user", |a| a.user_seconds, seconds),
+        ("system", |a| a.system_seconds, seconds),
+        ("I/O wait", |a| a.io_wait_share, |v| percent(Some(v))),
+        ("App-MaxRSS largest", |a| Some(a.app_max_rss_bytes? as f64), as_bytes),
+        ("App-MaxRSS tree", |a| Some(a.tree_max_rss_bytes? as f64), as_bytes),
+        ("PSS tree", |a| Some(a.tree_max_pss_bytes? as f64), as_bytes),
+        ("Sys-MaxRSS", |a| Some(a.sys_max_rss_bytes? as f64), as_bytes),
+        ("Unlimited", |a| Some(a.unlimited_bytes? as f64), as_bytes),
+        ("peak charge", |a| Some(a.peak_charge_bytes? as f64), as_bytes),
+    ];
+    figures
+        .into_iter()
+        .filter_map(|(name, of, text)| {
+            let values = runs.iter().map(|(_, account)| of(account)).collect::<Option<Vec<f64>>>()?;
+            Some(RunsFigure { name, spread: Spread::of(&values)?, text })
+        })
+        .collect()
+}
+
+/// What the curve was made from.
+pub fn demand_caption(demand: &FileDemand, seconds_per_byte: Option<f64>) -> String {
+    let price = match seconds_per_byte {
+        Some(price) => format!("; time at the {}/s this run's own reads waited for", size((1.0 / price) as u64)),
+        None => {
+            "; time not estimated: this run read too little from storage, or its I/O delay is not known".to_string()
+        }
+    };
+    let exact = if demand.sampled_share < 1.0 {
+        format!("from {} of the pages", percent(Some(demand.sampled_share)))
+    } else {
+        "exact".to_string()
+    };
+    format!(
+        "referenced {}, distinct {}, only written {}; {exact}, by {}{price}",
+        size(demand.referenced_bytes),
+        size(demand.distinct_bytes),
+        size(demand.written_only_bytes),
+        printable(&demand.rung),
+    )
+}
+
+/// A known size.
+pub fn size(value: u64) -> String {
+    bytes(Some(value))
+}
+
+/// Whose the pressure figures are, as an aside; nothing if not known.
+pub fn scope_of(pressure: &Pressure) -> String {
+    match pressure.scope.as_deref() {
+        Some("job") => " (of the job)".to_string(),
+        Some("system") => " (of the whole system)".to_string(),
+        Some(other) => format!(" ({})", printable(other)),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,138 @@
+//! Figures as text.
+
+use model::Bytes;
+
+/// What stands for a figure that could not be had.
+pub const UNKNOWN: &str = "-";
+
+/// Bytes in IEC units.
+pub fn bytes(value: Option<u64>) -> String {
+    or_unknown(value, |v| Bytes(v).to_string())
+}
+
+/// A duration in units a person reads at a glance.
+pub fn seconds(value: f64) -> String {
+    match value {
+        v if !v.is_finite() => UNKNOWN.to_string(),
+        v if v < 0.0 => format!("-{}", seconds(-v)),
+        0.0 => "0 s".to_string(),
+        v if v < 0.01 => format!("{:.2} ms", v * 1e3),
+        v if v < 1.0 => format!("{:.0} ms", v * 1e3),
+        v if v < 9.995 => format!("{v:.2} s"),
+        v if v < 120.0 => format!("{v:.1} s"),
+        v if v < 7200.0 => format!("{} min {:02} s", v.round() as u64 / 60, v.round() as u64 % 60),
+        v => format!("{} h {:02} min", (v / 60.0).round() as u64 / 60, (v / 60.0).round() as u64 % 60),
+    }
+}
+
+/// A duration that may be unknown.
+pub fn opt_seconds(value: Option<f64>) -> String {
+    or_unknown(value, seconds)
+}
+
+/// A share as a percentage.
+pub fn percent(value: Option<f64>) -> String {
+    or_unknown(value.filter(|v| v.is_finite()), |share| match share * 100.0 {
+        v if v != 0.0 && v < 9.995 => format!("{} %", trimmed(v, 2)),
+        v => format!("{} %", trimmed(v, 1)),
+    })
+}
+
+/// A ratio such as a slow-down; a lower bound is marked `>`.
+pub fn ratio(value: Option<f64>, lower_bound: bool) -> String {
+    or_unknown(value.filter(|v| v.is_finite()), |v| {
+        let mark = if lower_bound { "> " } else { "" };
+        if v < 9.995 { format!("{mark}{v:.2}x") } else { format!("{mark}{v:.1}x") }
+    })
+}
+
+/// A score between 0 and 1; an upper bound is marked `<`.
+pub fn score(value: Option<f64>, upper_bound: bool) -> String {
+    or_unknown(value.filter(|v| v.is_finite()), |v| format!("{}{v:.2}", if upper_bound { "< " } else { "" }))
+}
+
+/// A count with its thousands apart.
+pub fn count(value: Option<u64>) -> String {
+    or_unknown(value, |v| {
+        let digits = v.to_string();
+        let mut text = String::new();
+        for (i, digit) in digits.chars().enumerate() {
+            if i > 0 && (digits.len() - i) % 3 == 0 {
+                text.push(',');
+            }
+            text.push(digit);
+        }
+        text
+    })
+}
+
+/// The text of a known figure, or `-`.
+pub fn or_unknown<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| UNKNOWN.to_string(), text)
+}
+
+/// Text from a record with nothing in it that could steer a terminal.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// A word as a shell would take it.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_=+.,:/@%^".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn trimmed(value: f64, digits: usize) -> String {
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_figure_is_never_zero() {
+        assert_eq!(bytes(None), "-");
+        assert_eq!(bytes(Some(0)), "0 B");
+        assert_eq!(percent(None), "-");
+        assert_eq!(ratio(Some(f64::NAN), false), "-");
+        assert_eq!(count(None), "-");
+    }
+
+    #[test]
+    fn durations_are_in_units_of_their_size() {
+        for (value, text) in [
+            (0.0, "0 s"),
+            (0.0042, "4.20 ms"),
+            (0.25, "250 ms"),
+            (1.234, "1.23 s"),
+            (12.34, "12.3 s"),
+            (200.4, "3 min 20 s"),
+            (7260.0, "2 h 01 min"),
+        ] {
+            assert_eq!(seconds(value), text);
+        }
+    }
+
+    #[test]
+    fn shares_ratios_and_counts() {
+        assert_eq!(percent(Some(0.05)), "5 %");
+        assert_eq!(percent(Some(0.1434)), "14.3 %");
+        assert_eq!(percent(Some(0.0012)), "0.12 %");
+        assert_eq!(ratio(Some(1.5), true), "> 1.50x");
+        assert_eq!(score(Some(0.667), true), "< 0.67");
+        assert_eq!(count(Some(1234567)), "1,234,567");
+    }
+
+    #[test]
+    fn words_are_quoted_as_a_shell_needs() {
+        assert_eq!(shell_word("a.out"), "a.out");
+        assert_eq!(shell_word("it's <b>"), r"'it'\''s <b>'");
+        assert_eq!(printable("a\u{1b}[31mb"), "a\u{fffd}[31mb");
+    }
+}

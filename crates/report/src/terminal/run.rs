@@ -1,0 +1,246 @@
+//! The account of one or more runs.
+
+use model::{Exit, FileDemand, Observation, ProcessRecord, RunAccount, Target};
+
+use super::Style;
+use super::table::{Page, Table, Tone};
+use crate::figures::{
+    RunsFigure, demand_caption, detail_lines, headline, memory_rows, scope_of, size, spreads, warnings,
+};
+use crate::format::{bytes, count, opt_seconds, or_unknown, percent, printable, ratio, seconds};
+use crate::{View, demand, processes};
+
+/// The account of the record's runs; its first line is the answer.
+pub fn run(view: &View, style: Style) -> String {
+    let mut page = Page::new(style);
+    let runs = view.plain_runs();
+    let Some((observation, account)) = view.foremost_run() else {
+        page.paragraph(Tone::Strong, "no run was recorded");
+        notes(&mut page, view, &[]);
+        return page.finish();
+    };
+    page.paragraph(Tone::Strong, &headline(observation, account, runs.len()));
+    foreword(&mut page, view, observation, account);
+    if runs.len() > 1 {
+        variability(&mut page, &runs);
+        page.heading(&format!("run {} of {}, the one with the highest peak", observation.run + 1, runs.len()));
+    } else {
+        page.gap();
+    }
+    times(&mut page, observation, account);
+    page.gap();
+    memory(&mut page, account);
+    flow(&mut page, account);
+    if let Some(demand) = &account.file_demand {
+        file_demand(&mut page, demand, demand::seconds_per_byte(observation));
+    }
+    process_tree(&mut page, &observation.processes);
+    sources(&mut page, account);
+    notes(&mut page, view, &account.notes);
+    page.finish()
+}
+
+fn foreword(page: &mut Page, view: &View, observation: &Observation, account: &RunAccount) {
+    if view.header.command.is_empty() {
+        let what = match observation.target {
+            Target::Process(_) => "one process",
+            Target::Tree(_) => "a process and its descendants",
+            Target::Cgroup(_) => "a cgroup with all in it",
+            Target::Command => "a command",
+        };
+        page.paragraph(
+            Tone::Plain,
+            &format!(
+                "observed from outside: {what}, which was there before; peaks from before the observation began are the \
+                 kernel's own (VmHWM of processes, memory.peak of the cgroup), all else is of these {}",
+                seconds(account.wall_seconds)
+            ),
+        );
+    } else {
+        page.paragraph(Tone::Plain, &printable(&view.command()));
+    }
+    if let Some(kills @ 1..) = account.oom_kills {
+        page.paragraph(Tone::Bad, &format!("the kernel killed {kills} of its processes for want of memory"));
+    }
+    if let Some(demand) = &account.file_demand {
+        for warning in warnings(demand) {
+            page.paragraph(Tone::Warning, &warning);
+        }
+    }
+    if !view.complete {
+        page.paragraph(Tone::Warning, "the record was cut short: what follows is what had been written by then");
+    }
+}
+
+fn times(page: &mut Page, observation: &Observation, account: &RunAccount) {
+    let end = match (observation.exit, account.exit_status) {
+        (Exit::Signal(signal), _) => format!("ended by signal {signal}"),
+        (Exit::TimedOut, _) => "ended by time-out".to_string(),
+        (Exit::StoppedEarly, _) => "stopped early".to_string(),
+        (Exit::StillRunning, _) => "still running".to_string(),
+        (Exit::Status(_), status) => format!("exit status {}", or_unknown(status, |s| s.to_string())),
+    };
+    page.items(
+        Tone::Plain,
+        &[
+            format!("wall {}", seconds(account.wall_seconds)),
+            format!("user {}", opt_seconds(account.user_seconds)),
+            format!("system {}", opt_seconds(account.system_seconds)),
+            format!("I/O wait {}", percent(account.io_wait_share)),
+            format!("processes {}", count(account.processes)),
+            end,
+        ],
+    );
+}
+
+fn memory(page: &mut Page, account: &RunAccount) {
+    let mut table = Table::new(&["memory", "total", "heap", "file", "shared", "kernel"]);
+    for (name, total, parts) in memory_rows(account) {
+        let tone = if name == "peak charge" { Tone::Strong } else { Tone::Plain };
+        let mut cells = vec![name.to_string(), bytes(total)];
+        cells.extend([parts.heap, parts.file, parts.shared, parts.kernel].map(bytes));
+        table.row(tone, cells);
+    }
+    page.table(&table);
+    let lists = &account.sys_max_rss_lists;
+    let known = [
+        ("active anonymous", lists.active_anon),
+        ("inactive anonymous", lists.inactive_anon),
+        ("active file", lists.active_file),
+        ("inactive file", lists.inactive_file),
+    ];
+    let on_lists: Vec<_> = known.iter().filter_map(|(name, v)| Some(format!("{name} {}", size((*v)?)))).collect();
+    if !on_lists.is_empty() {
+        page.paragraph(Tone::Plain, &format!("  lists at Sys-MaxRSS: {}", on_lists.join(", ")));
+    }
+    let mut finer: Vec<_> =
+        detail_lines(&account.peak_detail).iter().map(|(name, v)| format!("{name} {}", size(*v))).collect();
+    finer.extend(account.peak_breakdown.hugetlb.filter(|v| *v > 0).map(|v| format!("hugetlb (beside it) {}", size(v))));
+    if !finer.is_empty() {
+        page.paragraph(Tone::Plain, &format!("  within the peak: {}", finer.join(", ")));
+    }
+}
+
+fn flow(page: &mut Page, account: &RunAccount) {
+    page.gap();
+    page.items(
+        Tone::Plain,
+        &[
+            format!("amplification {}", ratio(account.amplification, false)),
+            format!("swap {}", bytes(account.swap_bytes)),
+            format!("limit {}", account.limit_bytes.map_or_else(|| "none".to_string(), size)),
+        ],
+    );
+    page.items(
+        Tone::Plain,
+        &[
+            format!("faults minor {}, major {}", count(account.faults.minor), count(account.faults.major)),
+            format!(
+                "refaults file {}, anonymous {}",
+                count(account.flow.refaults_file),
+                count(account.flow.refaults_anon)
+            ),
+            format!("reclaim scanned {}, taken {}", count(account.flow.scanned), count(account.flow.reclaimed)),
+        ],
+    );
+    let pressure = &account.pressure;
+    let [memory_some, memory_full, io_some, io_full] = [
+        pressure.memory_some_seconds,
+        pressure.memory_full_seconds,
+        pressure.io_some_seconds,
+        pressure.io_full_seconds,
+    ]
+    .map(opt_seconds);
+    page.items(
+        Tone::Plain,
+        &[
+            format!("pressure{}", scope_of(pressure)),
+            format!("memory some {memory_some}, full {memory_full}"),
+            format!("I/O some {io_some}, full {io_full}"),
+        ],
+    );
+}
+
+fn variability(page: &mut Page, runs: &[(&Observation, &RunAccount)]) {
+    page.heading(&format!("{} runs", runs.len()));
+    let mut table = Table::new(&["", "mean", "± stddev", "min", "max"]);
+    for RunsFigure { name, spread, text } in spreads(runs) {
+        let mut cells = vec![name.to_string()];
+        cells.extend([spread.mean, spread.stddev, spread.min, spread.max].map(text));
+        table.row(Tone::Plain, cells);
+    }
+    page.table(&table);
+}
+
+/// The file demand curve with what it was made from.
+pub fn file_demand(page: &mut Page, demand: &FileDemand, seconds_per_byte: Option<f64>) {
+    page.heading("file demand: what the page cache would cost at a limit");
+    let mut table = Table::new(&["limit", "read again", "est. added time"]);
+    for line in demand::lines(demand, seconds_per_byte) {
+        table.row(
+            Tone::Plain,
+            vec![size(line.limit_bytes), size(line.refault_bytes), opt_seconds(line.estimated_seconds)],
+        );
+    }
+    page.table(&table);
+    page.paragraph(Tone::Dim, &demand_caption(demand, seconds_per_byte));
+}
+
+fn process_tree(page: &mut Page, records: &[ProcessRecord]) {
+    let rows = processes::rows(records);
+    if rows.is_empty() {
+        return;
+    }
+    page.heading("processes");
+    let mut table = Table::new(&["", "max RSS", "CPU", "lifetime", "I/O wait"]);
+    let room = (page.width() / 2).max(20);
+    for row in rows {
+        let name = printable(&row.command);
+        let name = match row.pid {
+            Some(pid) => format!("{}{name} {pid}", "  ".repeat(row.depth)),
+            None => format!("{}{name} x {}", "  ".repeat(row.depth), count(Some(row.count as u64))),
+        };
+        let name =
+            if name.chars().count() > room { name.chars().take(room - 1).chain(['…']).collect() } else { name };
+        table.row(
+            Tone::Plain,
+            vec![
+                name,
+                if row.count > 1 && row.max_rss_bytes.is_some() {
+                    format!("max {}", bytes(row.max_rss_bytes))
+                } else {
+                    bytes(row.max_rss_bytes)
+                },
+                opt_seconds(row.cpu_seconds),
+                opt_seconds(row.lifetime_seconds),
+                opt_seconds(row.io_delay_seconds),
+            ],
+        );
+    }
+    page.table(&table);
+}
+
+fn sources(page: &mut Page, account: &RunAccount) {
+    page.gap();
+    for (figure, rung) in &account.sources {
+        page.paragraph(Tone::Dim, &format!("{}: {}", printable(figure), printable(rung)));
+    }
+    page.paragraph(
+        Tone::Dim,
+        &format!(
+            "bursar itself: {} of CPU time, {} resident",
+            opt_seconds(account.own_cpu_seconds),
+            bytes(account.own_rss_bytes)
+        ),
+    );
+}
+
+fn notes(page: &mut Page, view: &View, of_run: &[String]) {
+    let all: Vec<&String> = view.notes.iter().chain(of_run).collect();
+    if !all.is_empty() {
+        page.gap();
+    }
+    for note in all {
+        page.paragraph(Tone::Plain, &format!("note: {}", printable(note)));
+    }
+}

@@ -1,0 +1,137 @@
+//! What the figures mean, as in Table 1 of the MEMSYS paper: derived from the numbers of this record alone.
+
+use model::{BudgetReport, Method, MethodRow, Outcome, RunAccount};
+
+/// A column of Table 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Good for performance and efficiency, bad for variability.
+    High,
+    /// Between.
+    Medium,
+    /// The other end.
+    Low,
+}
+
+/// Table 1's row of one method.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// Within the slow-down: high; within a quarter: medium.
+    pub performance: Option<Level>,
+    /// Memory over the least that does: within 15 % high, within twice medium.
+    pub efficiency: Option<Level>,
+    /// Standard deviation of the run time: within 2 % low, within 5 % medium.
+    pub variability: Option<Level>,
+    /// In words.
+    pub verdict: String,
+}
+
+impl Level {
+    /// As the paper prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::High => "high",
+            Level::Medium => "medium",
+            Level::Low => "low",
+        }
+    }
+}
+
+/// The memory a run needed at its peak: the charge, or the tree's where there is no cgroup to charge.
+pub fn need(account: &RunAccount) -> Option<u64> {
+    account.peak_charge_bytes.or(account.tree_max_rss_bytes).or(account.app_max_rss_bytes)
+}
+
+/// A method's name as the paper and `time -v` users know it.
+pub fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::AppMaxRss => "App-MaxRSS tree",
+        Method::AppMaxRssLargest => "App-MaxRSS largest",
+        Method::SysMaxRss => "Sys-MaxRSS",
+        Method::Unlimited => "Unlimited",
+        Method::Bursar => "bursar",
+    }
+}
+
+/// An outcome in a word or two.
+pub fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ok => "ok",
+        Outcome::TooSlow => "too slow",
+        Outcome::Oom => "OOM kill",
+        Outcome::Timeout => "time-out",
+        Outcome::Failed => "failed",
+    }
+}
+
+/// Judges one method of a comparison.
+pub fn judge(row: &MethodRow, report: &BudgetReport) -> Judgement {
+    let died = matches!(row.outcome, Some(Outcome::Oom | Outcome::Failed));
+    let allowed = 1.0 + report.slowdown_target;
+    let performance = row.runtime_ratio.filter(|_| !died).map(|ratio| match ratio {
+        _ if row.lower_bound => Level::Low,
+        r if r <= allowed => Level::High,
+        r if r <= 1.25 => Level::Medium,
+        _ => Level::Low,
+    });
+    let excess = match (row.memory_bytes, report.answer.budget_bytes) {
+        (Some(memory), Some(budget)) if budget > 0 => Some(memory as f64 / budget as f64),
+        _ => None,
+    };
+    let efficiency = excess.map(|excess| match excess {
+        e if e <= 1.15 => Level::High,
+        e if e <= 2.0 => Level::Medium,
+        _ => Level::Low,
+    });
+    let run_seconds = row.runtime_ratio.zip(report.reference_seconds).map(|(ratio, reference)| ratio * reference);
+    let spread = row.runtime_stddev_seconds.filter(|_| row.runs > 1).zip(run_seconds).map(|(dev, mean)| dev / mean);
+    let variability = spread.map(|spread| match spread {
+        s if s <= 0.02 => Level::Low,
+        s if s <= 0.05 => Level::Medium,
+        _ => Level::High,
+    });
+    Judgement { performance, efficiency, variability, verdict: verdict(row, allowed, excess) }
+}
+
+fn verdict(row: &MethodRow, allowed: f64, excess: Option<f64>) -> String {
+    match (row.outcome, row.runtime_ratio) {
+        (None, _) => "not tried".to_string(),
+        (Some(Outcome::Oom), _) => "too little: killed".to_string(),
+        (Some(Outcome::Failed), _) => "too little: fails".to_string(),
+        (Some(Outcome::Timeout), _) => "too little: time-out".to_string(),
+        (Some(Outcome::TooSlow), ratio) if ratio.is_none_or(|r| r > allowed || row.lower_bound) => {
+            format!("too little: {} time", crate::format::ratio(ratio, row.lower_bound))
+        }
+        (_, Some(ratio)) if ratio > allowed => {
+            format!("too little: {} time", crate::format::ratio(Some(ratio), row.lower_bound))
+        }
+        _ if row.name == Method::Bursar => "enough".to_string(),
+        _ => match excess {
+            Some(excess) if excess > 1.15 => format!("too much: {excess:.1}x the answer"),
+            Some(_) => "enough".to_string(),
+            None => "enough, least not known".to_string(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn each_method_is_judged_by_its_own_numbers() {
+        let report = fixture::budget();
+        let of = |method| judge(report.methods.iter().find(|m| m.name == method).unwrap(), &report);
+        let app = of(Method::AppMaxRss);
+        assert_eq!((app.performance, app.efficiency), (Some(Level::Low), Some(Level::High)));
+        assert_eq!(app.verdict, "too little: > 1.50x time");
+        let unlimited = of(Method::Unlimited);
+        assert_eq!((unlimited.performance, unlimited.efficiency), (Some(Level::High), Some(Level::Low)));
+        assert_eq!(unlimited.verdict, "too much: 3.0x the answer");
+        assert_eq!(of(Method::AppMaxRssLargest).verdict, "too little: killed");
+        assert_eq!(of(Method::AppMaxRssLargest).performance, None);
+        assert_eq!(of(Method::Bursar).verdict, "enough");
+        assert_eq!(of(Method::Bursar).variability, Some(Level::Low));
+    }
+}
