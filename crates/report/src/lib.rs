@@ -3,6 +3,7 @@
 //! Everything is made from a [`View`] of a record; nothing is measured here. A figure that could not be had is shown as
 //! `-`, never as 0.
 
+mod answer;
 mod demand;
 mod figures;
 #[cfg(test)]
@@ -10,12 +11,13 @@ mod figures;
 mod fixture;
 mod format;
 mod processes;
+mod tables;
 pub mod terminal;
 mod verdict;
 
 use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 
-pub use terminal::paste_lines;
+pub use answer::paste_lines;
 
 /// What a report is made from: a record and the accounts of its runs.
 #[derive(Clone, Debug)]

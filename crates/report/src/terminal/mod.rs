@@ -6,7 +6,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use budget::{budget, paste_lines};
+pub use budget::budget;
 pub use run::run;
 
 /// How a report is set.

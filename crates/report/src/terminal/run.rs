@@ -3,12 +3,11 @@
 use model::{Exit, FileDemand, Observation, ProcessRecord, RunAccount, Target};
 
 use super::Style;
-use super::table::{Page, Table, Tone};
-use crate::figures::{
-    RunsFigure, demand_caption, detail_lines, headline, memory_rows, scope_of, size, spreads, warnings,
-};
+use super::table::Page;
+use crate::figures::{demand_caption, detail_lines, headline, scope_of, size, warnings};
 use crate::format::{bytes, count, opt_seconds, or_unknown, percent, printable, ratio, seconds};
-use crate::{View, demand, processes};
+use crate::tables::{Tone, demand_table, memory_table, process_table, variability_table};
+use crate::{View, demand};
 
 /// The account of the record's runs; its first line is the answer.
 pub fn run(view: &View, style: Style) -> String {
@@ -94,14 +93,7 @@ fn times(page: &mut Page, observation: &Observation, account: &RunAccount) {
 }
 
 fn memory(page: &mut Page, account: &RunAccount) {
-    let mut table = Table::new(&["memory", "total", "heap", "file", "shared", "kernel"]);
-    for (name, total, parts) in memory_rows(account) {
-        let tone = if name == "peak charge" { Tone::Strong } else { Tone::Plain };
-        let mut cells = vec![name.to_string(), bytes(total)];
-        cells.extend([parts.heap, parts.file, parts.shared, parts.kernel].map(bytes));
-        table.row(tone, cells);
-    }
-    page.table(&table);
+    page.table(&memory_table(account));
     let lists = &account.sys_max_rss_lists;
     let known = [
         ("active anonymous", lists.active_anon),
@@ -163,61 +155,21 @@ fn flow(page: &mut Page, account: &RunAccount) {
 
 fn variability(page: &mut Page, runs: &[(&Observation, &RunAccount)]) {
     page.heading(&format!("{} runs", runs.len()));
-    let mut table = Table::new(&["", "mean", "± stddev", "min", "max"]);
-    for RunsFigure { name, spread, text } in spreads(runs) {
-        let mut cells = vec![name.to_string()];
-        cells.extend([spread.mean, spread.stddev, spread.min, spread.max].map(text));
-        table.row(Tone::Plain, cells);
-    }
-    page.table(&table);
+    page.table(&variability_table(runs));
 }
 
 /// The file demand curve with what it was made from.
 pub fn file_demand(page: &mut Page, demand: &FileDemand, seconds_per_byte: Option<f64>) {
     page.heading("file demand: what the page cache would cost at a limit");
-    let mut table = Table::new(&["limit", "read again", "est. added time"]);
-    for line in demand::lines(demand, seconds_per_byte) {
-        table.row(
-            Tone::Plain,
-            vec![size(line.limit_bytes), size(line.refault_bytes), opt_seconds(line.estimated_seconds)],
-        );
-    }
-    page.table(&table);
+    page.table(&demand_table(demand, seconds_per_byte));
     page.paragraph(Tone::Dim, &demand_caption(demand, seconds_per_byte));
 }
 
 fn process_tree(page: &mut Page, records: &[ProcessRecord]) {
-    let rows = processes::rows(records);
-    if rows.is_empty() {
-        return;
+    if !records.is_empty() {
+        page.heading("processes");
+        page.table(&process_table(records, (page.width() / 2).max(20)));
     }
-    page.heading("processes");
-    let mut table = Table::new(&["", "max RSS", "CPU", "lifetime", "I/O wait"]);
-    let room = (page.width() / 2).max(20);
-    for row in rows {
-        let name = printable(&row.command);
-        let name = match row.pid {
-            Some(pid) => format!("{}{name} {pid}", "  ".repeat(row.depth)),
-            None => format!("{}{name} x {}", "  ".repeat(row.depth), count(Some(row.count as u64))),
-        };
-        let name =
-            if name.chars().count() > room { name.chars().take(room - 1).chain(['…']).collect() } else { name };
-        table.row(
-            Tone::Plain,
-            vec![
-                name,
-                if row.count > 1 && row.max_rss_bytes.is_some() {
-                    format!("max {}", bytes(row.max_rss_bytes))
-                } else {
-                    bytes(row.max_rss_bytes)
-                },
-                opt_seconds(row.cpu_seconds),
-                opt_seconds(row.lifetime_seconds),
-                opt_seconds(row.io_delay_seconds),
-            ],
-        );
-    }
-    page.table(&table);
 }
 
 fn sources(page: &mut Page, account: &RunAccount) {

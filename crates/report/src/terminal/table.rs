@@ -3,24 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::Style;
-
-/// What a piece of text is, which decides its colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    Plain,
-    Strong,
-    Dim,
-    Good,
-    Warning,
-    Bad,
-}
-
-/// Rows of cells below a header; the first column is to the left, the others to the right.
-pub struct Table {
-    header: Vec<&'static str>,
-    rows: Vec<(Tone, Vec<String>)>,
-    left_last: bool,
-}
+use crate::tables::{Table, Tone};
 
 /// A report being written.
 pub struct Page {
@@ -28,62 +11,43 @@ pub struct Page {
     text: String,
 }
 
-impl Table {
-    /// A table of these columns.
-    pub fn new(header: &[&'static str]) -> Table {
-        Table { header: header.to_vec(), rows: Vec::new(), left_last: false }
+/// The table's lines within the width.
+fn lines(table: &Table, style: Style) -> Vec<String> {
+    let header: Vec<String> = table.header.iter().map(|name| name.to_string()).collect();
+    let columns = header.len();
+    let all = || std::iter::once(&header).chain(table.rows.iter().map(|(_, cells)| cells));
+    let widths: Vec<usize> = (0..columns).map(|c| all().map(|r| r[c].width()).max().unwrap_or(0)).collect();
+    let total = widths.iter().sum::<usize>();
+    let Some(gap) = [3, 2, 1].into_iter().find(|gap| total + gap * (columns - 1) <= style.width) else {
+        return stacked(table, style);
+    };
+    let mut lines = vec![paint(&aligned(table, &header, &widths, gap), Tone::Dim, style)];
+    for (tone, cells) in &table.rows {
+        lines.push(paint(&aligned(table, cells, &widths, gap), *tone, style));
     }
+    lines
+}
 
-    /// The same with words, not figures, in its last column.
-    pub fn with_words_last(mut self) -> Table {
-        self.left_last = true;
-        self
+fn aligned(table: &Table, cells: &[String], widths: &[usize], gap: usize) -> String {
+    let mut line = String::new();
+    for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+        let padding = " ".repeat(width - cell.width());
+        let separation = if column == 0 { String::new() } else { " ".repeat(gap) };
+        line += &if table.is_words(column) { separation + cell + &padding } else { separation + &padding + cell };
     }
+    line.trim_end().to_string()
+}
 
-    /// Adds a row; it must have as many cells as the header.
-    pub fn row(&mut self, tone: Tone, cells: Vec<String>) {
-        debug_assert_eq!(cells.len(), self.header.len());
-        self.rows.push((tone, cells));
+/// For a terminal too narrow for the columns: each row a paragraph of named figures.
+fn stacked(table: &Table, style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (tone, cells) in &table.rows {
+        lines.push(paint(cells[0].trim_end(), *tone, style));
+        let figures: Vec<String> =
+            table.header.iter().zip(cells).skip(1).map(|(name, cell)| format!("{name} {cell}")).collect();
+        lines.extend(joined(&figures, "    ", style.width));
     }
-
-    fn lines(&self, style: Style) -> Vec<String> {
-        let header: Vec<String> = self.header.iter().map(|name| name.to_string()).collect();
-        let columns = header.len();
-        let all = || std::iter::once(&header).chain(self.rows.iter().map(|(_, cells)| cells));
-        let widths: Vec<usize> = (0..columns).map(|c| all().map(|r| r[c].width()).max().unwrap_or(0)).collect();
-        let total = widths.iter().sum::<usize>();
-        let Some(gap) = [3, 2, 1].into_iter().find(|gap| total + gap * (columns - 1) <= style.width) else {
-            return self.stacked(style);
-        };
-        let mut lines = vec![paint(&self.aligned(&header, &widths, gap), Tone::Dim, style)];
-        for (tone, cells) in &self.rows {
-            lines.push(paint(&self.aligned(cells, &widths, gap), *tone, style));
-        }
-        lines
-    }
-
-    fn aligned(&self, cells: &[String], widths: &[usize], gap: usize) -> String {
-        let mut line = String::new();
-        for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
-            let padding = " ".repeat(width - cell.width());
-            let left = column == 0 || (self.left_last && column + 1 == cells.len());
-            let separation = if column == 0 { String::new() } else { " ".repeat(gap) };
-            line += &if left { separation + cell + &padding } else { separation + &padding + cell };
-        }
-        line.trim_end().to_string()
-    }
-
-    /// For a terminal too narrow for the columns: each row a paragraph of named figures.
-    fn stacked(&self, style: Style) -> Vec<String> {
-        let mut lines = Vec::new();
-        for (tone, cells) in &self.rows {
-            lines.push(paint(cells[0].trim_end(), *tone, style));
-            let figures: Vec<String> =
-                self.header.iter().zip(cells).skip(1).map(|(name, cell)| named(name, cell)).collect();
-            lines.extend(joined(&figures, "    ", style.width));
-        }
-        lines
-    }
+    lines
 }
 
 impl Page {
@@ -131,7 +95,7 @@ impl Page {
     /// A table; nothing if it has no rows.
     pub fn table(&mut self, table: &Table) {
         if !table.rows.is_empty() {
-            for line in table.lines(self.style) {
+            for line in lines(table, self.style) {
                 self.text += &line;
                 self.text.push('\n');
             }
@@ -142,10 +106,6 @@ impl Page {
     pub fn width(&self) -> usize {
         self.style.width
     }
-}
-
-fn named(name: &str, figure: &str) -> String {
-    if name.is_empty() { figure.to_string() } else { format!("{name} {figure}") }
 }
 
 fn joined(items: &[String], indent: &str, width: usize) -> Vec<String> {
@@ -202,12 +162,12 @@ mod tests {
 
     #[test]
     fn a_table_that_does_not_fit_becomes_named_figures() {
-        assert_eq!(table().lines(Style { width: 18, color: false }), ["peak µ", "    total 402 MiB", "    heap -"]);
+        assert_eq!(lines(&table(), Style { width: 18, color: false }), ["peak µ", "    total 402 MiB", "    heap -"]);
     }
 
     #[test]
     fn colours_only_when_asked() {
-        assert!(table().lines(Style { width: 60, color: true })[1].starts_with("\x1b[32mpeak"));
-        assert!(!table().lines(Style { width: 60, color: false })[1].contains('\x1b'));
+        assert!(lines(&table(), Style { width: 60, color: true })[1].starts_with("\x1b[32mpeak"));
+        assert!(!lines(&table(), Style { width: 60, color: false })[1].contains('\x1b'));
     }
 }

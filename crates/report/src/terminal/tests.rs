@@ -1,9 +1,9 @@
 use model::{Exit, Header, RecordKind, RunAccount, Target};
 use unicode_width::UnicodeWidthStr;
 
-use super::{Style, budget, paste_lines, run};
-use crate::View;
+use super::{Style, budget, run};
 use crate::fixture::{self, MIB, Parts};
+use crate::{View, paste_lines};
 
 const WIDE: Style = Style { width: 120, color: false };
 
