@@ -1,4 +1,19 @@
 //! The kernel's memory interfaces, typed.
+//!
+//! Only this crate reads and writes kernel files and makes system calls of this kind. A figure that a kernel does not give
+//! is `None`, never 0. Every write that outlives a call goes through the [`journal`], so that it is undone at the end of the
+//! run, or by the next start or `bursar doctor --repair` if bursar was killed.
 #![allow(unsafe_code)]
 
-pub mod wait;
+pub mod cgroup;
+pub mod delayacct;
+mod error;
+mod file;
+pub mod journal;
+mod mounts;
+pub mod place;
+pub mod procfs;
+pub mod psi;
+mod systemd;
+
+pub use error::Error;

@@ -1,0 +1,49 @@
+//! Compiles the BPF programs with clang and leaves the object to be embedded. Without clang the build succeeds and
+//! `linux::bpf` says why it has none.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::{env, fs};
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(bpf_object)");
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../bpf");
+    for file in ["job.bpf.c", "job.h", "kernel.h"] {
+        println!("cargo::rerun-if-changed={}", root.join(file).display());
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    match compile(&root, &out) {
+        Ok(()) => println!("cargo::rustc-cfg=bpf_object"),
+        Err(why) => {
+            fs::write(out.join("bpf-missing.txt"), &why).expect("OUT_DIR is writable");
+            println!("cargo::warning=built without BPF programs: {why}");
+        }
+    }
+}
+
+/// Why it failed is a sentence that `doctor` repeats.
+fn compile(root: &std::path::Path, out: &std::path::Path) -> Result<(), String> {
+    let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
+        Ok("x86_64") => "x86",
+        Ok("aarch64") => "arm64",
+        other => return Err(format!("bursar has no BPF programs for {}", other.unwrap_or("this processor"))),
+    };
+    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
+    let object = out.join("job.bpf.o");
+    let mut command = Command::new(&clang);
+    command.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"]);
+    command.arg(format!("-D__TARGET_ARCH_{arch}"));
+    // The helpers' headers come with the libbpf that is linked.
+    if let Some(include) = env::var_os("DEP_BPF_INCLUDE") {
+        command.arg("-I").arg(include);
+    }
+    command.arg("-c").arg(root.join("job.bpf.c")).arg("-o").arg(&object);
+    let output = command.output().map_err(|e| format!("{clang} could not be run when bursar was built ({e})"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let line = said.lines().find(|line| line.contains("error")).unwrap_or("no error was named");
+        return Err(format!("{clang} could not compile them when bursar was built ({line})"));
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Limits.
+
+use std::path::{Path, PathBuf};
+
+use super::{Cgroup, Swap, Version};
+use crate::{Error, file};
+
+impl Cgroup {
+    /// Limits memory to so many bytes (rounded down to pages by the kernel), or takes the limit away.
+    ///
+    /// # Errors
+    /// [`Error::Write`]; `EBUSY` on v1 if what is charged already cannot be reclaimed. [`Error::SwapUnlimited`] if swap is in use
+    /// and this kernel cannot forbid it.
+    pub fn set_limit(&self, limit: Option<u64>, swap: Swap) -> Result<(), Error> {
+        match self.version {
+            Version::V1 => self.set_limit_v1(limit, swap),
+            Version::V2 => self.set_limit_v2(limit, swap),
+        }
+    }
+
+    /// The smallest limit of itself and its ancestors, as far as they are to be seen; `None`: unlimited.
+    pub fn effective_limit(&self) -> Option<u64> {
+        match self.version {
+            Version::V1 => {
+                let stat = file::read_if_there(&self.dir.join("memory.stat"))?;
+                let (_, limit) = file::pairs(&stat).find(|(key, _)| *key == "hierarchical_memory_limit")?;
+                // "Unlimited" is the largest number of pages that fits: PAGE_COUNTER_MAX.
+                (limit < i64::MAX as u64 / (64 << 10) * (64 << 10)).then_some(limit)
+            }
+            Version::V2 => {
+                let within = self.dir.ancestors().take_while(|dir| dir.join("cgroup.procs").exists());
+                within.filter_map(|dir| file::number(&dir.join("memory.max"))).min()
+            }
+        }
+    }
+
+    /// `memory.limit_in_bytes` must never exceed `memory.memsw.limit_in_bytes`, so the order depends on the direction.
+    fn set_limit_v1(&self, limit: Option<u64>, swap: Swap) -> Result<(), Error> {
+        let memory = self.dir.join("memory.limit_in_bytes");
+        let both = self.dir.join("memory.memsw.limit_in_bytes");
+        let value = text(limit, "-1");
+        if !both.exists() {
+            file::write(&memory, &value)?;
+            return match swap {
+                Swap::Forbidden => self.forbid_swap_by_swappiness(),
+                Swap::Allowed => Ok(()),
+            };
+        }
+        let value_both = if swap == Swap::Forbidden { value.clone() } else { text(None, "-1") };
+        let raising = file::number(&both).is_some_and(|now| limit.unwrap_or(u64::MAX) > now);
+        if raising || swap == Swap::Allowed {
+            file::write(&both, &value_both)?;
+            file::write(&memory, &value)
+        } else {
+            file::write(&memory, &value)?;
+            file::write(&both, &value_both)
+        }
+    }
+
+    /// Without swap accounting, a swappiness of 0 keeps this cgroup's own reclaim from swapping (v1 memory.rst, 5.3).
+    fn forbid_swap_by_swappiness(&self) -> Result<(), Error> {
+        match file::write(&self.dir.join("memory.swappiness"), "0") {
+            Err(_) if swap_is_on() => Err(Error::SwapUnlimited(self.dir.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    fn set_limit_v2(&self, limit: Option<u64>, swap: Swap) -> Result<(), Error> {
+        let swap_max = self.dir.join("memory.swap.max");
+        if swap_max.exists() {
+            // First, so that lowering the limit does not push pages out to swap.
+            file::write(&swap_max, if swap == Swap::Forbidden { "0" } else { "max" })?;
+        } else if swap == Swap::Forbidden && swap_is_on() {
+            return Err(Error::SwapUnlimited(self.dir.clone()));
+        }
+        file::write(&self.dir.join("memory.max"), &text(limit, "max"))
+    }
+
+    /// The files that a limit is written to: who may not write them cannot limit.
+    pub(crate) fn limit_file(&self) -> PathBuf {
+        self.dir.join(match self.version {
+            Version::V1 => "memory.limit_in_bytes",
+            Version::V2 => "memory.max",
+        })
+    }
+}
+
+fn text(limit: Option<u64>, unlimited: &str) -> String {
+    limit.map_or_else(|| unlimited.to_string(), |bytes| bytes.to_string())
+}
+
+fn swap_is_on() -> bool {
+    file::read_if_there(Path::new("/proc/swaps")).is_some_and(|text| text.lines().count() > 1)
+}

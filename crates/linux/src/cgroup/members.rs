@@ -1,0 +1,122 @@
+//! The processes of a cgroup.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::Cgroup;
+use crate::{Error, file};
+
+/// A process that was killed may need to free gigabytes before it is gone.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(2);
+
+impl Cgroup {
+    /// Moves a process with all its threads here. What it is charged with already stays charged where it was.
+    ///
+    /// # Errors
+    /// [`Error::Write`]; [`Error::Gone`] if it ended.
+    pub fn add(&self, pid: i32) -> Result<(), Error> {
+        for path in self.join_files() {
+            file::write(&path, &pid.to_string()).map_err(|error| match error.raw_os_error() {
+                Some(libc::ESRCH) => Error::Gone(pid),
+                _ => error,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The files to which a process can write `0` to come here by itself, before it executes the job's command.
+    pub fn join_files(&self) -> Vec<PathBuf> {
+        self.directories().into_iter().map(|dir| dir.join("cgroup.procs")).collect()
+    }
+
+    /// Its processes, those of cgroups beneath it included.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if it is gone.
+    pub fn processes(&self) -> Result<Vec<i32>, Error> {
+        let mut found = own_processes(&self.dir)?;
+        for dir in descendants(&self.dir) {
+            // Threaded cgroups refuse to be read, and others may vanish meanwhile.
+            found.extend(own_processes(&dir).unwrap_or_default());
+        }
+        found.retain(|pid| *pid != 0);
+        Ok(found)
+    }
+
+    /// Kills all its processes with SIGKILL and waits until they are gone.
+    ///
+    /// # Errors
+    /// [`Error::NotKilled`] after 20 s.
+    pub fn kill_all(&self) -> Result<(), Error> {
+        let begin = Instant::now();
+        loop {
+            // cgroup.kill (Linux 5.14, v2) takes them all at once; without it a fork may slip through, so it is repeated.
+            for dir in self.directories() {
+                let _ = file::write(&dir.join("cgroup.kill"), "1");
+            }
+            let left = self.processes()?;
+            for pid in left.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            if left.is_empty() {
+                return Ok(());
+            }
+            if begin.elapsed() > PATIENCE {
+                return Err(Error::NotKilled {
+                    path: self.dir.clone(),
+                    count: left.len(),
+                    seconds: PATIENCE.as_secs(),
+                });
+            }
+            sleep(PAUSE);
+        }
+    }
+
+    /// Removes it with the cgroups beneath it. It must be without processes; those that are just ending are waited for.
+    ///
+    /// # Errors
+    /// [`Error::Remove`] if processes are left.
+    pub fn remove(&self) -> Result<(), Error> {
+        self.directories().into_iter().try_for_each(remove_tree)
+    }
+}
+
+/// Removes one directory of a cgroup with those beneath it.
+pub(crate) fn remove_tree(dir: &Path) -> Result<(), Error> {
+    for dir in descendants(dir).iter().rev().map(PathBuf::as_path).chain([dir]) {
+        let begin = Instant::now();
+        while let Err(source) = fs::remove_dir(dir) {
+            match source.raw_os_error() {
+                Some(libc::ENOENT) => break,
+                Some(libc::EBUSY) if begin.elapsed() < Duration::from_secs(2) && is_empty(dir) => sleep(PAUSE),
+                _ => return Err(Error::Remove { path: dir.into(), source }),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_empty(dir: &Path) -> bool {
+    own_processes(dir).is_ok_and(|processes| processes.is_empty())
+}
+
+pub(crate) fn own_processes(dir: &Path) -> Result<Vec<i32>, Error> {
+    Ok(file::read(&dir.join("cgroup.procs"))?.lines().filter_map(|line| line.parse().ok()).collect())
+}
+
+/// Directories beneath, parents before their children.
+fn descendants(dir: &Path) -> Vec<PathBuf> {
+    let mut found = file::subdirectories(dir).unwrap_or_default();
+    let mut next = 0;
+    while next < found.len() {
+        let children = file::subdirectories(&found[next]).unwrap_or_default();
+        found.extend(children);
+        next += 1;
+    }
+    found
+}

@@ -1,0 +1,237 @@
+//! What a cgroup's memory is made of, from one pass over its files.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::{Cgroup, Version};
+use crate::file;
+
+/// Bytes now (counts where said), descendants included. `anon + file + shmem + kernel` is `usage` as near as the kernel says: it
+/// charges in batches per processor and does not sum at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryState {
+    /// What counts against the limit.
+    pub usage: Option<u64>,
+    /// The largest it has been (v1; v2 since Linux 5.19). Saturates at the limit.
+    pub peak: Option<u64>,
+    /// Swap in use.
+    pub swap: Option<u64>,
+    /// The largest it has been (v2 since Linux 6.5).
+    pub swap_peak: Option<u64>,
+    /// Pages of the hugetlb pools; not part of `usage`.
+    pub hugetlb: Option<u64>,
+    /// The largest it has been (v1 only; `None` if pages of several sizes were used, whose peaks do not add up).
+    pub hugetlb_peak: Option<u64>,
+    /// Anonymous memory mapped.
+    pub anon: Option<u64>,
+    /// Page cache of files, without tmpfs and swap cache.
+    pub file: Option<u64>,
+    /// tmpfs and shared memory.
+    pub shmem: Option<u64>,
+    /// All that the kernel charges for itself; with socket buffers on v2, where they count against the limit.
+    pub kernel: Option<u64>,
+    /// Dirty file pages.
+    pub file_dirty: Option<u64>,
+    /// File pages under writeback.
+    pub file_writeback: Option<u64>,
+    /// Mapped file pages.
+    pub file_mapped: Option<u64>,
+    /// Active list, anonymous and shared.
+    pub active_anon: Option<u64>,
+    /// Inactive list, anonymous and shared.
+    pub inactive_anon: Option<u64>,
+    /// Active list, file.
+    pub active_file: Option<u64>,
+    /// Inactive list, file.
+    pub inactive_file: Option<u64>,
+    /// Unevictable list.
+    pub unevictable: Option<u64>,
+    /// Kernel objects (v2).
+    pub slab: Option<u64>,
+    /// Those that can be reclaimed (v2).
+    pub slab_reclaimable: Option<u64>,
+    /// Page tables (v2).
+    pub page_tables: Option<u64>,
+    /// Kernel stacks (v2).
+    pub kernel_stack: Option<u64>,
+    /// Socket buffers; on v1 counted beside `usage`, on v2 within it.
+    pub sock: Option<u64>,
+    /// Pages both in memory and in swap.
+    pub swap_cached: Option<u64>,
+    /// Transparent huge pages within `anon`.
+    pub anon_thp: Option<u64>,
+    /// Page faults, a count.
+    pub pgfault: Option<u64>,
+    /// Those with I/O, a count.
+    pub pgmajfault: Option<u64>,
+    /// File pages brought back after reclaim, a count.
+    pub refault_file: Option<u64>,
+    /// Anonymous pages brought back after reclaim, a count.
+    pub refault_anon: Option<u64>,
+    /// Pages looked at by reclaim, a count (v2).
+    pub pgscan: Option<u64>,
+    /// Pages taken by reclaim, a count (v2).
+    pub pgsteal: Option<u64>,
+    /// Processes killed for want of memory, a count.
+    pub oom_kills: Option<u64>,
+    /// Times that the charge met the limit, a count.
+    pub limit_hits: Option<u64>,
+}
+
+impl Cgroup {
+    /// Its memory now. Fields that this kernel does not give are `None`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Read`] if it is gone.
+    pub fn memory(&self) -> Result<MemoryState, crate::Error> {
+        let stat = file::read(&self.dir.join("memory.stat"))?;
+        let number = |name: &str| file::number(&self.dir.join(name));
+        let mut state = match self.version {
+            Version::V1 => MemoryState {
+                usage: number("memory.usage_in_bytes"),
+                peak: number("memory.max_usage_in_bytes"),
+                kernel: number("memory.kmem.usage_in_bytes"),
+                sock: number("memory.kmem.tcp.usage_in_bytes"),
+                oom_kills: oom_kills_v1(&self.dir),
+                // With swap forbidden both limits are equal, and memory and swap together meet theirs first.
+                limit_hits: number("memory.failcnt").map(|hits| hits + number("memory.memsw.failcnt").unwrap_or(0)),
+                ..stat_v1(&stat)
+            },
+            Version::V2 => {
+                let events = file::read_if_there(&self.dir.join("memory.events"));
+                let event =
+                    |name: &str| file::pairs(events.as_deref()?).find(|(key, _)| *key == name).map(|(_, count)| count);
+                MemoryState {
+                    usage: number("memory.current"),
+                    peak: number("memory.peak"),
+                    swap: number("memory.swap.current"),
+                    swap_peak: number("memory.swap.peak"),
+                    oom_kills: event("oom_kill"),
+                    limit_hits: event("max"),
+                    ..stat_v2(&stat)
+                }
+            }
+        };
+        (state.hugetlb, state.hugetlb_peak) = self.hugetlb.as_deref().map_or((None, None), hugetlb);
+        Ok(state)
+    }
+}
+
+fn stat_v1(text: &str) -> MemoryState {
+    let mut state = MemoryState::default();
+    let mut cache = None;
+    let mut refault_all = None;
+    // The same names without `total_` are of this cgroup alone.
+    for (key, value) in file::pairs(text).filter_map(|(key, value)| Some((key.strip_prefix("total_")?, value))) {
+        let slot = match key {
+            "cache" => &mut cache,
+            "rss" => &mut state.anon,
+            "rss_huge" => &mut state.anon_thp,
+            "shmem" => &mut state.shmem,
+            "mapped_file" => &mut state.file_mapped,
+            "dirty" => &mut state.file_dirty,
+            "writeback" => &mut state.file_writeback,
+            "swap" => &mut state.swap,
+            "swapcached" => &mut state.swap_cached,
+            "pgfault" => &mut state.pgfault,
+            "pgmajfault" => &mut state.pgmajfault,
+            "workingset_refault" => &mut refault_all,
+            "workingset_refault_file" => &mut state.refault_file,
+            "workingset_refault_anon" => &mut state.refault_anon,
+            "active_anon" => &mut state.active_anon,
+            "inactive_anon" => &mut state.inactive_anon,
+            "active_file" => &mut state.active_file,
+            "inactive_file" => &mut state.inactive_file,
+            "unevictable" => &mut state.unevictable,
+            _ => continue,
+        };
+        *slot = Some(value);
+    }
+    state.file = without_shmem_and_swap(cache, &state);
+    state.refault_file = state.refault_file.or(refault_all);
+    state
+}
+
+fn stat_v2(text: &str) -> MemoryState {
+    let mut state = MemoryState::default();
+    let mut cache = None;
+    let mut percpu = None;
+    let mut refault_all = None;
+    for (key, value) in file::pairs(text) {
+        let slot = match key {
+            "anon" => &mut state.anon,
+            "file" => &mut cache,
+            "kernel" => &mut state.kernel,
+            "shmem" => &mut state.shmem,
+            "file_mapped" => &mut state.file_mapped,
+            "file_dirty" => &mut state.file_dirty,
+            "file_writeback" => &mut state.file_writeback,
+            "swapcached" => &mut state.swap_cached,
+            "anon_thp" => &mut state.anon_thp,
+            "active_anon" => &mut state.active_anon,
+            "inactive_anon" => &mut state.inactive_anon,
+            "active_file" => &mut state.active_file,
+            "inactive_file" => &mut state.inactive_file,
+            "unevictable" => &mut state.unevictable,
+            "slab" => &mut state.slab,
+            "slab_reclaimable" => &mut state.slab_reclaimable,
+            "pagetables" => &mut state.page_tables,
+            "kernel_stack" => &mut state.kernel_stack,
+            "percpu" => &mut percpu,
+            "sock" => &mut state.sock,
+            "pgfault" => &mut state.pgfault,
+            "pgmajfault" => &mut state.pgmajfault,
+            "workingset_refault" => &mut refault_all,
+            "workingset_refault_file" => &mut state.refault_file,
+            "workingset_refault_anon" => &mut state.refault_anon,
+            "pgscan" => &mut state.pgscan,
+            "pgsteal" => &mut state.pgsteal,
+            _ => continue,
+        };
+        *slot = Some(value);
+    }
+    state.file = without_shmem_and_swap(cache, &state);
+    // Before Linux 5.9 only file pages were counted as refaults.
+    state.refault_file = state.refault_file.or(refault_all);
+    // Linux 5.18 gives one sum for the kernel, which leaves socket buffers out.
+    let sock = state.sock.unwrap_or(0);
+    state.kernel = match state.kernel {
+        Some(kernel) => Some(kernel + sock),
+        None => state.slab.map(|slab| {
+            slab + state.kernel_stack.unwrap_or(0) + state.page_tables.unwrap_or(0) + percpu.unwrap_or(0) + sock
+        }),
+    };
+    state
+}
+
+/// Both versions count tmpfs and the swap cache as page cache.
+fn without_shmem_and_swap(cache: Option<u64>, state: &MemoryState) -> Option<u64> {
+    Some(cache?.saturating_sub(state.shmem.unwrap_or(0)).saturating_sub(state.swap_cached.unwrap_or(0)))
+}
+
+/// v1 counts a kill only in the cgroup that the process was in, so descendants are summed.
+fn oom_kills_v1(dir: &Path) -> Option<u64> {
+    let text = file::read_if_there(&dir.join("memory.oom_control"))?;
+    let own = file::pairs(&text).find(|(key, _)| *key == "oom_kill").map(|(_, count)| count)?;
+    let has_children = std::fs::metadata(dir).is_ok_and(|dir| dir.nlink() > 2);
+    let children = if has_children { file::subdirectories(dir).unwrap_or_default() } else { Vec::new() };
+    Some(own + children.iter().filter_map(|child| oom_kills_v1(child)).sum::<u64>())
+}
+
+/// Usage and peak over the page sizes there are.
+fn hugetlb(dir: &Path) -> (Option<u64>, Option<u64>) {
+    let mut usage = None;
+    let mut peaks = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let Some(rest) = name.strip_prefix("hugetlb.").filter(|rest| !rest.contains(".rsvd.")) else { continue };
+        if rest.ends_with(".usage_in_bytes") || rest.ends_with(".current") {
+            usage = Some(usage.unwrap_or(0) + file::number(&entry.path()).unwrap_or(0));
+        } else if rest.ends_with(".max_usage_in_bytes") {
+            peaks.extend(file::number(&entry.path()));
+        }
+    }
+    let used = peaks.iter().filter(|peak| **peak > 0).count();
+    (usage, peaks.into_iter().max().filter(|_| used <= 1))
+}

@@ -1,0 +1,60 @@
+//! Kernel files: small, read in one go, written in one go.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use crate::Error;
+
+/// The whole file. Not `fs::read_to_string`: it asks for the size first, which kernel files do not know.
+pub fn read(path: &Path) -> Result<String, Error> {
+    let mut text = String::with_capacity(4096);
+    File::open(path)
+        .and_then(|mut file| file.read_to_string(&mut text))
+        .map_err(|source| Error::Read { path: path.into(), source })?;
+    Ok(text)
+}
+
+/// The file if it is there and readable.
+pub fn read_if_there(path: &Path) -> Option<String> {
+    read(path).ok()
+}
+
+/// A file that holds one number; `None` if it is not there or holds a word such as `max`.
+pub fn number(path: &Path) -> Option<u64> {
+    read_if_there(path)?.trim().parse().ok()
+}
+
+/// One `write` call, as kernel files need. The file must be there.
+pub fn write(path: &Path, value: &str) -> Result<(), Error> {
+    OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(value.as_bytes()))
+        .map_err(|source| Error::Write { path: path.into(), value: value.into(), source })
+}
+
+/// Whether we may write it, read-only mounts considered.
+pub fn is_writable(path: &Path) -> bool {
+    rustix::fs::accessat(rustix::fs::CWD, path, rustix::fs::Access::WRITE_OK, rustix::fs::AtFlags::EACCESS).is_ok()
+}
+
+/// The directories directly beneath.
+pub fn subdirectories(dir: &Path) -> io::Result<Vec<std::path::PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// Words and numbers, one pair per line, as in `memory.stat`.
+pub fn pairs(text: &str) -> impl Iterator<Item = (&str, u64)> {
+    text.lines().filter_map(|line| {
+        let (key, value) = line.split_once(' ')?;
+        Some((key, value.trim().parse().ok()?))
+    })
+}

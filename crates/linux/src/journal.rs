@@ -1,0 +1,489 @@
+//! Every change that outlives bursar is written down before it is made, so that it can be undone by whoever comes next.
+//!
+//! One file per bursar, in a directory that only its user can enter. Each line is a change or the news that it was undone. Its
+//! owner is named by PID, start time, boot and PID namespace, so that a dead owner is told from a living one with the same PID. A
+//! setting that several bursars have changed is put back by the last of them.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::cgroup::{Cgroup, remove_tree};
+use crate::{Error, file, place, procfs};
+
+/// The journal of this process.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    inner: Arc<Inner>,
+}
+
+/// A change that is undone when this is dropped.
+#[derive(Debug)]
+#[must_use = "the change is undone when the guard is dropped"]
+pub struct Guard {
+    journal: Journal,
+    id: u32,
+    undone: bool,
+}
+
+#[derive(Debug)]
+struct Inner {
+    dir: Option<PathBuf>,
+    file: Option<(PathBuf, Mutex<File>)>,
+    warning: Option<String>,
+    next: AtomicU32,
+    /// Changes not undone yet.
+    open: Mutex<Vec<(u32, Change)>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Change {
+    /// A file below `/proc/sys`.
+    Sysctl { path: PathBuf, before: String, wrote: String },
+    /// A cgroup directory that was made for a job.
+    Cgroup { path: PathBuf },
+    /// A cgroup directory that bursar moved to, beneath the one it was in.
+    Supervisor { path: PathBuf },
+    /// A controller enabled for the children of this cgroup directory.
+    Controller { path: PathBuf, name: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Owner {
+    pid: i32,
+    start_ticks: u64,
+    boot_id: String,
+    pid_namespace: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Line {
+    Owner(Owner),
+    Change { id: u32, change: Change },
+    Undone(u32),
+}
+
+/// Another journal as read from its file.
+struct Other {
+    path: PathBuf,
+    owner: Owner,
+    open: Vec<Change>,
+}
+
+impl Journal {
+    /// Opens the journal of this process: in `/run/bursar` for root, else in `$XDG_RUNTIME_DIR/bursar`, else in
+    /// `$TMPDIR/bursar-UID`. Where none of them can be written it is kept in memory, see [`Journal::warning`].
+    ///
+    /// # Errors
+    /// [`Error::Read`] without `/proc`.
+    pub fn open() -> Result<Journal, Error> {
+        Journal::open_in(&directories())
+    }
+
+    /// Opens it in the first of these directories that can be had.
+    fn open_in(candidates: &[PathBuf]) -> Result<Journal, Error> {
+        let owner = Owner::this_process()?;
+        let mut reasons = Vec::new();
+        for dir in candidates {
+            match create(dir, &owner) {
+                Ok(file) => {
+                    return Ok(Journal::with(Some(dir.clone()), Some(file), None));
+                }
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        let warning = format!(
+            "what this run changes on the system is put back at its end, but not if bursar is killed: {}",
+            reasons.join("; ")
+        );
+        Ok(Journal::with(None, None, Some(warning)))
+    }
+
+    fn with(dir: Option<PathBuf>, file: Option<(PathBuf, Mutex<File>)>, warning: Option<String>) -> Journal {
+        let inner = Inner { dir, file, warning, next: AtomicU32::new(0), open: Mutex::new(Vec::new()) };
+        Journal { inner: Arc::new(inner) }
+    }
+
+    /// Why changes will not be undone if bursar is killed; `None` if they will.
+    pub fn warning(&self) -> Option<&str> {
+        self.inner.warning.as_deref()
+    }
+
+    /// Sets a sysctl, named as sysctl(8) does (`kernel.task_delayacct`), until the guard is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if it is not there, [`Error::Write`] if it may not be set.
+    pub fn sysctl(&self, name: &str, value: &str) -> Result<Guard, Error> {
+        let lock = self.lock();
+        let path = sysctl_path(name);
+        let before = self.original(&path).map_or_else(|| Ok(file::read(&path)?.trim().to_string()), Ok)?;
+        let guard = self.record(Change::Sysctl { path: path.clone(), before, wrote: value.into() })?;
+        let written = file::write(&path, value);
+        drop(lock);
+        self.keep_if(guard, written)
+    }
+
+    /// The same, but `None` if it has this value for another reason than a bursar.
+    pub(crate) fn sysctl_unless_set(&self, name: &str, value: &str) -> Result<Option<Guard>, Error> {
+        let path = sysctl_path(name);
+        let set = {
+            let _lock = self.lock();
+            file::read(&path)?.trim() == value && self.original(&path).is_none()
+        };
+        if set { Ok(None) } else { self.sysctl(name, value).map(Some) }
+    }
+
+    /// Makes a cgroup directory that is removed, with all beneath it, when the guard is dropped. Processes must have left it by then.
+    ///
+    /// # Errors
+    /// [`Error::Create`].
+    pub fn cgroup(&self, path: &Path) -> Result<Guard, Error> {
+        let guard = self.record(Change::Cgroup { path: path.into() })?;
+        let made = fs::create_dir(path).map_err(|source| Error::Create { path: path.into(), source });
+        self.keep_if(guard, made)
+    }
+
+    /// Makes a cgroup beneath the one this process is in, and moves this process there until the guard is dropped.
+    pub(crate) fn supervisor(&self, path: &Path) -> Result<Guard, Error> {
+        let guard = self.record(Change::Supervisor { path: path.into() })?;
+        let made = fs::create_dir(path).map_err(|source| Error::Create { path: path.into(), source });
+        let guard = self.keep_if(guard, made)?;
+        file::write(&path.join("cgroup.procs"), &std::process::id().to_string())?;
+        Ok(guard)
+    }
+
+    /// Enables a v2 controller for the children of a cgroup. `None`: it was enabled already, and not by a bursar.
+    pub(crate) fn controller(&self, path: &Path, name: &str) -> Result<Option<Guard>, Error> {
+        let lock = self.lock();
+        let control = path.join("cgroup.subtree_control");
+        let change = Change::Controller { path: path.into(), name: name.into() };
+        let enabled = file::read(&control)?.split_whitespace().any(|enabled| enabled == name);
+        if enabled && !self.others().iter().any(|other| other.is_of_this_boot() && other.open.contains(&change)) {
+            return Ok(None);
+        }
+        let guard = self.record(change)?;
+        let written = file::write(&control, &format!("+{name}"));
+        drop(lock);
+        self.keep_if(guard, written).map(Some)
+    }
+
+    /// Writes a change down, before it is made.
+    fn record(&self, change: Change) -> Result<Guard, Error> {
+        let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
+        self.append(&Line::Change { id, change: change.clone() })?;
+        self.open_changes().push((id, change));
+        Ok(Guard { journal: self.clone(), id, undone: false })
+    }
+
+    /// A change that could not be made is not undone.
+    fn keep_if(&self, mut guard: Guard, made: Result<(), Error>) -> Result<Guard, Error> {
+        if let Err(error) = made {
+            guard.undone = true;
+            self.forget(guard.id);
+            return Err(error);
+        }
+        Ok(guard)
+    }
+
+    fn forget(&self, id: u32) {
+        self.open_changes().retain(|(open, _)| *open != id);
+        let _ = self.append(&Line::Undone(id));
+    }
+
+    fn append(&self, line: &Line) -> Result<(), Error> {
+        let Some((path, file)) = &self.inner.file else { return Ok(()) };
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        append(&mut file, line).map_err(|source| Error::Write { path: path.clone(), value: "a change".into(), source })
+    }
+
+    fn open_changes(&self) -> MutexGuard<'_, Vec<(u32, Change)>> {
+        self.inner.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> Option<File> {
+        lock(self.inner.dir.as_deref()?)
+    }
+
+    fn others(&self) -> Vec<Other> {
+        let Some(dir) = &self.inner.dir else { return Vec::new() };
+        let own = self.inner.file.as_ref().map(|(path, _)| path);
+        read_all(dir).into_iter().filter(|other| Some(&other.path) != own).collect()
+    }
+
+    /// What a setting was before the first bursar changed it that has not undone it, dead ones included; `None` if none has.
+    fn original(&self, path: &Path) -> Option<String> {
+        let own = self.open_changes().iter().map(|(_, change)| change.clone()).collect::<Vec<_>>();
+        let others = self.others().into_iter().filter(Other::is_of_this_boot).flat_map(|other| other.open);
+        own.into_iter().chain(others).find_map(|change| match change {
+            Change::Sysctl { path: same, before, .. } if same == path => Some(before),
+            _ => None,
+        })
+    }
+
+    /// Undoes one change, unless another guard of this or another living bursar still wants it.
+    fn undo(&self, id: u32) -> Result<(), Error> {
+        let _lock = self.lock();
+        let Some(change) = self.open_changes().iter().find(|(open, _)| *open == id).map(|(_, change)| change.clone())
+        else {
+            return Ok(());
+        };
+        let own = self.open_changes().iter().any(|(open, other)| *open != id && other.same_setting(&change));
+        let wanted = own
+            || self
+                .others()
+                .iter()
+                .any(|other| other.is_alive() && other.open.iter().any(|open| open.same_setting(&change)));
+        if !wanted {
+            change.undo()?;
+        }
+        self.forget(id);
+        Ok(())
+    }
+}
+
+impl Guard {
+    /// Undoes the change now.
+    ///
+    /// # Errors
+    /// If it cannot be undone; it then stays in the journal for `bursar doctor --repair`.
+    pub fn restore(mut self) -> Result<(), Error> {
+        self.undone = true;
+        self.journal.undo(self.id)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !self.undone
+            && let Err(error) = self.journal.undo(self.id)
+        {
+            tracing::warn!("{error}");
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some((path, _)) = self.file.as_ref().filter(|_| open.is_empty()) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Change {
+    fn same_setting(&self, other: &Change) -> bool {
+        match (self, other) {
+            (Change::Sysctl { path, .. }, Change::Sysctl { path: same, .. }) => path == same,
+            (Change::Controller { .. }, Change::Controller { .. }) => self == other,
+            _ => false,
+        }
+    }
+
+    /// By the owner itself: processes are where they should be.
+    fn undo(&self) -> Result<(), Error> {
+        match self {
+            Change::Sysctl { path, before, wrote } => {
+                // Whoever has changed it since then meant it.
+                if file::read(path)?.trim() == wrote { file::write(path, before) } else { Ok(()) }
+            }
+            Change::Cgroup { path } => remove_tree(path),
+            Change::Supervisor { path } => {
+                let above = path.parent().unwrap_or(path).join("cgroup.procs");
+                for pid in crate::cgroup::own_processes(path).unwrap_or_default() {
+                    file::write(&above, &pid.to_string())?;
+                }
+                remove_tree(path)
+            }
+            Change::Controller { path, name } if path.exists() => {
+                file::write(&path.join("cgroup.subtree_control"), &format!("-{name}"))
+            }
+            Change::Controller { .. } => Ok(()),
+        }
+    }
+
+    /// After its owner died: what the job left in its cgroup is ended and its cache taken back first.
+    fn undo_for_dead(&self) -> Result<(), Error> {
+        if let Change::Cgroup { path } = self {
+            let ours = path.components().any(|part| part.as_os_str().to_string_lossy().starts_with(place::PREFIX));
+            if !path.exists() || !ours {
+                return Ok(());
+            }
+            if let Ok(cgroup) = Cgroup::at(path) {
+                cgroup.kill_all()?;
+                cgroup.reclaim_all()?;
+            }
+        }
+        if let Change::Supervisor { path } = self
+            && !path.exists()
+        {
+            return Ok(());
+        }
+        self.undo()
+    }
+
+    fn sentence(&self) -> String {
+        match self {
+            Change::Sysctl { path, before, .. } => format!("{} was put back to {before}", path.display()),
+            Change::Cgroup { path } => format!("the cgroup {} was emptied and removed", path.display()),
+            Change::Supervisor { path } => format!("the cgroup {} was removed", path.display()),
+            Change::Controller { path, name } => {
+                format!("the controller {name} was switched off again for the children of {}", path.display())
+            }
+        }
+    }
+}
+
+impl Owner {
+    fn this_process() -> Result<Owner, Error> {
+        let pid = std::process::id() as i32;
+        Ok(Owner {
+            pid,
+            start_ticks: procfs::stat(pid)?.starttime,
+            boot_id: procfs::boot_id()?,
+            pid_namespace: pid_namespace(),
+        })
+    }
+}
+
+impl Other {
+    /// Whether its owner lives, as far as can be told: PIDs of another namespace mean nothing here.
+    fn is_alive(&self) -> bool {
+        let owner = &self.owner;
+        let runs = || {
+            procfs::stat(owner.pid)
+                .is_ok_and(|stat| stat.starttime == owner.start_ticks && !matches!(stat.state, 'Z' | 'X'))
+        };
+        self.is_of_this_boot() && (owner.pid_namespace != pid_namespace() || runs())
+    }
+
+    /// A reboot undoes everything that is journaled.
+    fn is_of_this_boot(&self) -> bool {
+        procfs::boot_id().is_ok_and(|boot_id| boot_id == self.owner.boot_id)
+    }
+}
+
+/// Undoes what dead bursars of this user left, in the reverse order. Returns what was done and what could not be done, as
+/// sentences; nothing if there was nothing to do.
+pub fn repair() -> Vec<String> {
+    directories().iter().flat_map(|dir| repair_in(dir)).collect()
+}
+
+fn repair_in(dir: &Path) -> Vec<String> {
+    if check(dir).is_err() {
+        return Vec::new();
+    }
+    let _lock = lock(dir);
+    let (living, dead): (Vec<_>, Vec<_>) = read_all(dir).into_iter().partition(Other::is_alive);
+    let mut told = Vec::new();
+    for other in dead {
+        let mut failed = false;
+        for change in other.open.iter().rev().filter(|_| other.is_of_this_boot()) {
+            if living.iter().flat_map(|other| &other.open).any(|open| open == change || open.same_setting(change)) {
+                continue;
+            }
+            match change.undo_for_dead() {
+                Ok(()) => told.push(change.sentence()),
+                Err(error) => {
+                    failed = true;
+                    told.push(error.to_string());
+                }
+            }
+        }
+        if !failed {
+            let _ = fs::remove_file(&other.path);
+        }
+    }
+    told
+}
+
+fn directories() -> Vec<PathBuf> {
+    let uid = rustix::process::geteuid();
+    let run = uid.is_root().then(|| PathBuf::from("/run/bursar"));
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let runtime = variable("XDG_RUNTIME_DIR").map(|dir| dir.join("bursar"));
+    let temporary = std::env::temp_dir().join(format!("bursar-{}", uid.as_raw()));
+    run.into_iter().chain(runtime).chain([temporary]).collect()
+}
+
+/// Makes the directory and the file in it; on failure the reason as a clause.
+fn create(dir: &Path, owner: &Owner) -> Result<(PathBuf, Mutex<File>), String> {
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(format!("{} cannot be made ({error})", dir.display()));
+        }
+        _ => check(dir)?,
+    }
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let path = dir.join(format!("{}-{}-{number}.journal", owner.pid, owner.start_ticks));
+    let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path).and_then(|mut file| {
+        append(&mut file, &Line::Owner(owner.clone()))?;
+        Ok(file)
+    });
+    match file {
+        Ok(file) => Ok((path, Mutex::new(file))),
+        Err(error) => {
+            let _ = fs::remove_file(&path);
+            Err(format!("{} cannot be written ({error})", path.display()))
+        }
+    }
+}
+
+/// Nobody else may have prepared the directory: repair acts on what it finds there.
+fn check(dir: &Path) -> Result<(), String> {
+    let found = fs::symlink_metadata(dir).map_err(|error| format!("{} cannot be read ({error})", dir.display()))?;
+    let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0;
+    own.then_some(()).ok_or_else(|| format!("{} is not a directory of this user alone (mode 0700)", dir.display()))
+}
+
+fn lock(dir: &Path) -> Option<File> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(dir.join("lock")).ok()?;
+    rustix::fs::flock(&file, FlockOperation::LockExclusive).ok()?;
+    Some(file)
+}
+
+/// One `write` per line: after a kill the file ends with a whole line, or with one whose change was not yet made.
+fn append(file: &mut File, line: &Line) -> std::io::Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    file.write_all(text.as_bytes())
+}
+
+fn read_all(dir: &Path) -> Vec<Other> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut paths: Vec<_> = entries.filter(|path| path.extension().is_some_and(|kind| kind == "journal")).collect();
+    paths.sort();
+    paths.into_iter().filter_map(read_one).collect()
+}
+
+fn read_one(path: PathBuf) -> Option<Other> {
+    let text = fs::read_to_string(&path).ok()?;
+    let mut lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let Some(Line::Owner(owner)) = lines.next() else { return None };
+    let mut open: Vec<(u32, Change)> = Vec::new();
+    for line in lines {
+        match line {
+            Line::Change { id, change } => open.push((id, change)),
+            Line::Undone(undone) => open.retain(|(id, _)| *id != undone),
+            Line::Owner(_) => {}
+        }
+    }
+    Some(Other { path, owner, open: open.into_iter().map(|(_, change)| change).collect() })
+}
+
+fn sysctl_path(name: &str) -> PathBuf {
+    Path::new("/proc/sys").join(name.replace('.', "/"))
+}
+
+fn pid_namespace() -> String {
+    fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned()).unwrap_or_default()
+}

@@ -1,0 +1,146 @@
+//! Where the cgroup hierarchies are mounted, from `/proc/PID/mountinfo`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// One line of `mountinfo` (proc_pid_mountinfo(5)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// The directory of the file system that is mounted: for a container, its cgroup.
+    pub root: PathBuf,
+    /// Where.
+    pub point: PathBuf,
+    /// File system type.
+    pub kind: String,
+    /// Mounted read-only.
+    pub read_only: bool,
+    /// Options of the file system itself: for cgroup v1, the controllers.
+    pub options: Vec<String>,
+}
+
+impl Mount {
+    /// The directory in which `path`, a path from the root of this file system, is to be seen; `None` if it lies outside.
+    pub fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        let beneath = path.strip_prefix(&self.root).ok()?;
+        if beneath.components().any(|part| part == std::path::Component::ParentDir) {
+            return None;
+        }
+        Some(if beneath.as_os_str().is_empty() { self.point.clone() } else { self.point.join(beneath) })
+    }
+}
+
+/// All mounts that the text of a `mountinfo` file lists. Lines that cannot be understood are left out.
+pub fn parse(text: &[u8]) -> Vec<Mount> {
+    text.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
+}
+
+fn parse_line(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let root = unescape(fields.nth(3)?);
+    let point = unescape(fields.next()?);
+    let read_only = fields.next()?.split(|byte| *byte == b',').any(|option| option == b"ro");
+    // A varying number of optional fields ends at a single hyphen.
+    fields.find(|field| *field == b"-")?;
+    let kind = String::from_utf8_lossy(fields.next()?).into_owned();
+    let options = String::from_utf8_lossy(fields.nth(1)?).split(',').map(String::from).collect();
+    Some(Mount { root, point, kind, read_only, options })
+}
+
+/// Space, tab, newline and backslash are written as three octal digits after a backslash.
+fn unescape(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut at = 0;
+    while at < field.len() {
+        let octal = field
+            .get(at + 1..at + 4)
+            .filter(|_| field[at] == b'\\')
+            .filter(|digits| digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
+        match octal {
+            Some(digits) => {
+                bytes.push(digits.iter().fold(0u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')));
+                at += 4;
+            }
+            None => {
+                bytes.push(field[at]);
+                at += 1;
+            }
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// The mounts that this process sees.
+pub fn own() -> Vec<Mount> {
+    std::fs::read("/proc/self/mountinfo").map(|text| parse(&text)).unwrap_or_default()
+}
+
+/// One line of `/proc/PID/cgroup`: its controllers (empty for v2) and the path within the hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// Names of v1 controllers.
+    pub controllers: Vec<String>,
+    /// From the root of the cgroup namespace.
+    pub path: PathBuf,
+}
+
+/// The lines of a `/proc/PID/cgroup`. A removed cgroup ends in ` (deleted)` and is left out.
+pub fn parse_memberships(text: &[u8]) -> Vec<Membership> {
+    text.split(|byte| *byte == b'\n')
+        .filter(|line| !line.ends_with(b" (deleted)"))
+        .filter_map(|line| {
+            let mut parts = line.splitn(3, |byte| *byte == b':');
+            let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+            let controllers = String::from_utf8_lossy(controllers);
+            Some(Membership {
+                controllers: controllers.split(',').filter(|name| !name.is_empty()).map(String::from).collect(),
+                path: PathBuf::from(std::ffi::OsStr::from_bytes(path)),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_with_spaces_and_backslashes_are_unescaped() {
+        let line =
+            br"31 23 0:28 /a\040b /mnt/x\134y\011z rw,relatime shared:4 master:1 - cgroup2 cgroup2 rw,nsdelegate";
+        let mount = &parse(line)[0];
+        assert_eq!(mount.root, Path::new("/a b"));
+        assert_eq!(mount.point, Path::new("/mnt/x\\y\tz"));
+        assert_eq!((mount.kind.as_str(), mount.read_only), ("cgroup2", false));
+        assert_eq!(mount.options, ["rw", "nsdelegate"]);
+    }
+
+    #[test]
+    fn lines_that_are_cut_short_are_left_out() {
+        assert_eq!(parse(b"31 23 0:28 / /sys rw\nnonsense\n\n31 23 0:28 / /sys rw - cgroup\n"), []);
+    }
+
+    #[test]
+    fn a_container_sees_its_cgroup_at_the_mount_point() {
+        let line = b"700 699 0:30 /docker/abc /sys/fs/cgroup/memory ro,nosuid - cgroup cgroup rw,memory";
+        let mount = &parse(line)[0];
+        assert!(mount.read_only);
+        assert_eq!(mount.resolve(Path::new("/docker/abc")).unwrap(), Path::new("/sys/fs/cgroup/memory"));
+        assert_eq!(mount.resolve(Path::new("/docker/abc/job")).unwrap(), Path::new("/sys/fs/cgroup/memory/job"));
+        assert_eq!(mount.resolve(Path::new("/docker/abcd")), None);
+        assert_eq!(mount.resolve(Path::new("/docker/abc/../other")), None);
+    }
+
+    #[test]
+    fn memberships_of_both_versions() {
+        let found =
+            parse_memberships(b"4:memory:/a:b/c\n2:cpu,cpuacct:/\n0::/user.slice\n1:name=systemd:/x (deleted)\n");
+        assert_eq!(found.len(), 3);
+        assert_eq!(
+            (found[0].controllers.as_slice(), found[0].path.as_path()),
+            (["memory".to_string()].as_slice(), Path::new("/a:b/c"))
+        );
+        assert_eq!(found[1].controllers, ["cpu", "cpuacct"]);
+        assert!(found[2].controllers.is_empty());
+    }
+}

@@ -1,0 +1,428 @@
+//! Where a job's cgroup can be made: the ladder of placement.
+//!
+//! A job is never taken out of a cgroup that limits it, or that another bursar observes: its account would be wrong and the limit
+//! evaded. In such a cgroup children are made beneath it, or it is only read.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{geteuid, getpid};
+
+use crate::cgroup::{Cgroup, Version, own_processes};
+use crate::journal::{Guard, Journal};
+use crate::mounts::{self, Mount};
+use crate::{Error, file, procfs, systemd};
+
+/// What the names of all cgroups that bursar makes begin with.
+pub(crate) const PREFIX: &str = "bursar-";
+
+/// A rung of the ladder, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rung {
+    /// cgroup v2, beneath its root.
+    V2Root,
+    /// cgroup v2, in a delegated scope made by systemd.
+    V2Systemd,
+    /// cgroup v2, beneath the own cgroup, which was delegated to us.
+    V2Delegated,
+    /// cgroup v1, beneath the root of the memory controller.
+    V1Root,
+    /// The own cgroup, only to be read.
+    ReadOnly,
+    /// No memory controller.
+    None,
+}
+
+/// One rung as found here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Which.
+    pub rung: Rung,
+    /// What stands in its way, as a clause; `None` if nothing does.
+    pub obstacle: Option<String>,
+    /// The command that would remove it, if there is one.
+    pub enable: Option<String>,
+}
+
+/// The place for the cgroups of jobs.
+#[derive(Debug)]
+pub struct Place {
+    own: Option<Cgroup>,
+    state: Mutex<State>,
+}
+
+/// A cgroup made for one run. When dropped, processes that are still in it go to bursar's own cgroup, and it is removed.
+#[derive(Debug)]
+pub struct JobCgroup {
+    cgroup: Cgroup,
+    guards: Vec<Guard>,
+    base: Option<Arc<Base>>,
+}
+
+#[derive(Debug)]
+struct State {
+    ladder: Vec<Step>,
+    base: Option<Arc<Base>>,
+}
+
+/// The cgroup beneath which jobs get theirs, and what had to be changed for it.
+#[derive(Debug)]
+struct Base {
+    cgroup: Cgroup,
+    guards: Vec<Guard>,
+}
+
+impl Place {
+    /// Looks for the best rung. Changes nothing: that is left to the first [`Place::new_cgroup`].
+    pub fn find() -> Place {
+        let own = own_cgroup();
+        let ladder = ladder_from(own.as_ref());
+        Place { own, state: Mutex::new(State { ladder, base: None }) }
+    }
+
+    /// The rung in use, or to be used by the next job.
+    pub fn rung(&self) -> Rung {
+        self.state().rung()
+    }
+
+    /// The rung in words, for reports.
+    pub fn describe(&self) -> String {
+        let own = self.own.as_ref();
+        match self.rung() {
+            Rung::V2Root => "cgroup v2 memory controller, beneath its root".into(),
+            Rung::V2Systemd if geteuid().is_root() => "cgroup v2 memory controller, scope by systemd".into(),
+            Rung::V2Systemd => "cgroup v2 memory controller, scope by the user's systemd".into(),
+            Rung::V2Delegated => "cgroup v2 memory controller, delegated subtree".into(),
+            Rung::V1Root => "cgroup v1 memory controller".into(),
+            Rung::ReadOnly => {
+                let version = if own.is_some_and(|own| own.version() == Version::V1) { "v1" } else { "v2" };
+                format!("own cgroup {version}, read only; bursar and whatever else runs in it is counted too")
+            }
+            Rung::None => "no cgroup: process tree".into(),
+        }
+    }
+
+    /// Whether jobs can be given a limit.
+    pub fn can_limit(&self) -> bool {
+        self.rung() < Rung::ReadOnly
+    }
+
+    /// A fresh cgroup for one run, journaled, removed when dropped. `None` on the two lowest rungs. A rung that fails in the
+    /// doing is left for the next one; [`Place::missing`] then tells why.
+    ///
+    /// # Errors
+    /// If a cgroup cannot be made beneath a place that was found fit.
+    pub fn new_cgroup(&self, journal: &Journal, name: &str) -> Result<Option<JobCgroup>, Error> {
+        let mut state = self.state();
+        let base = loop {
+            if let Some(base) = &state.base {
+                break base.clone();
+            }
+            let rung = state.rung();
+            if rung >= Rung::ReadOnly {
+                return Ok(None);
+            }
+            match prepare(rung, self.own.as_ref(), journal) {
+                Ok(base) => state.base = Some(Arc::new(base)),
+                Err(error) => {
+                    tracing::debug!("{rung:?}: {error}");
+                    state.ladder.iter_mut().filter(|step| step.rung == rung).for_each(|step| {
+                        step.obstacle = Some(error.to_string());
+                    });
+                }
+            }
+        };
+        JobCgroup::new(base, journal, name).map(Some)
+    }
+
+    /// The cgroup that bursar was started in; `None` without a memory controller, and at the root of a hierarchy, which is the
+    /// whole machine.
+    pub fn current(&self) -> Option<&Cgroup> {
+        self.own.as_ref().filter(|own| !own.is_root())
+    }
+
+    /// What is missing for limits, and what would enable them, as sentences; nothing if limits can be set.
+    pub fn missing(&self) -> Vec<String> {
+        if self.can_limit() {
+            return Vec::new();
+        }
+        let state = self.state();
+        let steps = state.ladder.iter().filter(|step| step.rung < Rung::ReadOnly);
+        steps
+            .filter_map(|step| {
+                let why = format!("{}: {}", step.rung.name(), step.obstacle.as_deref()?);
+                Some(match &step.enable {
+                    Some(command) => format!("{why}; to enable it: {command}"),
+                    None => why,
+                })
+            })
+            .collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Rung {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rung::V2Root => "cgroup v2 as root",
+            Rung::V2Systemd => "cgroup v2 by systemd",
+            Rung::V2Delegated => "cgroup v2 delegated",
+            Rung::V1Root => "cgroup v1 as root",
+            Rung::ReadOnly => "own cgroup, read only",
+            Rung::None => "process tree",
+        }
+    }
+}
+
+impl State {
+    fn rung(&self) -> Rung {
+        self.ladder.iter().find(|step| step.obstacle.is_none()).map_or(Rung::None, |step| step.rung)
+    }
+}
+
+/// Every rung with what stands in its way, the best first.
+pub fn ladder() -> Vec<Step> {
+    ladder_from(own_cgroup().as_ref())
+}
+
+impl JobCgroup {
+    fn new(base: Arc<Base>, journal: &Journal, name: &str) -> Result<JobCgroup, Error> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(40).collect();
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let cgroup = base.cgroup.child(&format!("{PREFIX}{}-{number}-{name}", getpid()));
+            if cgroup.directories().iter().any(|dir| dir.exists()) {
+                continue;
+            }
+            let guards = cgroup.directories().into_iter().map(|dir| journal.cgroup(dir)).collect::<Result<_, _>>()?;
+            return Ok(JobCgroup { cgroup: cgroup.adopt()?, guards, base: Some(base) });
+        }
+    }
+}
+
+impl Deref for JobCgroup {
+    type Target = Cgroup;
+
+    fn deref(&self) -> &Cgroup {
+        &self.cgroup
+    }
+}
+
+impl Drop for JobCgroup {
+    fn drop(&mut self) {
+        // A daemon that the command left behind lives on, as it would without bursar.
+        let own = own_cgroup();
+        for _ in 0..100 {
+            let left = self.cgroup.processes().unwrap_or_default();
+            let Some(own) = own.as_ref().filter(|_| !left.is_empty()) else { break };
+            for pid in left {
+                let _ = own.add(pid);
+            }
+        }
+        while self.guards.pop().is_some() {}
+        self.base = None;
+    }
+}
+
+impl Drop for Base {
+    fn drop(&mut self) {
+        // The last change is undone first.
+        while self.guards.pop().is_some() {}
+    }
+}
+
+fn own_cgroup() -> Option<Cgroup> {
+    Cgroup::of(getpid().as_raw_nonzero().get()).ok().flatten()
+}
+
+fn ladder_from(own: Option<&Cgroup>) -> Vec<Step> {
+    let mounts = mounts::own();
+    let step = |rung, found: Result<(), Obstacle>| {
+        let (obstacle, enable) = found.map_or_else(|obstacle| (Some(obstacle.why), obstacle.enable), |()| (None, None));
+        Step { rung, obstacle, enable }
+    };
+    let as_v2 = || match own {
+        Some(own) if own.version() == Version::V2 => Ok(own),
+        Some(_) => Err(Obstacle::because("the memory controller is on a cgroup v1 hierarchy")),
+        None => Err(Obstacle::because("no cgroup hierarchy with a memory controller is mounted")),
+    };
+    let readable = match own {
+        Some(own) if own.is_root() => {
+            Err(Obstacle::because("bursar runs in the root cgroup, which is the whole machine"))
+        }
+        Some(_) => Ok(()),
+        None => Err(Obstacle::because("no cgroup hierarchy with a memory controller is mounted")),
+    };
+    vec![
+        step(Rung::V2Root, as_v2().and_then(|own| v2_root(&mounts, own))),
+        step(Rung::V2Systemd, as_v2().and_then(v2_systemd)),
+        step(Rung::V2Delegated, as_v2().and_then(v2_delegated)),
+        step(Rung::V1Root, v1_root(&mounts, own)),
+        step(Rung::ReadOnly, readable),
+        step(Rung::None, Ok(())),
+    ]
+}
+
+struct Obstacle {
+    why: String,
+    enable: Option<String>,
+}
+
+impl Obstacle {
+    fn because(why: impl Into<String>) -> Obstacle {
+        Obstacle { why: why.into(), enable: None }
+    }
+
+    fn but(self, enable: &str) -> Obstacle {
+        Obstacle { enable: Some(enable.into()), ..self }
+    }
+}
+
+fn v2_root(mounts: &[Mount], own: &Cgroup) -> Result<(), Obstacle> {
+    let root = v2_root_dir(mounts)
+        .ok_or_else(|| Obstacle::because("the root of cgroup v2 is not to be seen from this container"))?;
+    stay_within(own, Path::new("/"))?;
+    if !file::is_writable(&root) || !file::is_writable(&root.join("cgroup.subtree_control")) {
+        let why = format!("{} is not writable for this user", root.display());
+        return Err(Obstacle::because(why).but("run bursar as root (sudo bursar …)"));
+    }
+    Ok(())
+}
+
+fn v2_systemd(own: &Cgroup) -> Result<(), Obstacle> {
+    let uid = geteuid();
+    // A limit on all that this user runs holds in the new scope too.
+    let slice = format!("user-{}.slice", uid.as_raw());
+    let shared = own.dir().ancestors().find(|dir| dir.ends_with(&slice)).unwrap_or(Path::new("/"));
+    stay_within(own, shared)?;
+    if std::env::var_os("SLURM_JOB_ID").is_some() {
+        return Err(Obstacle::because("inside a Slurm allocation a scope of its own would evade Slurm's limits"));
+    }
+    let manager = shared.join(format!("user@{}.service", uid.as_raw())).join("cgroup.controllers");
+    if !uid.is_root()
+        && let Some(controllers) = file::read_if_there(&manager)
+        && !controllers.split_whitespace().any(|name| name == "memory")
+    {
+        return Err(Obstacle::because("the memory controller is not delegated to the user's systemd").but(
+            "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' | \
+             sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload (then log in again)",
+        ));
+    }
+    systemd::available().map_err(|why| {
+        let obstacle = Obstacle::because(why);
+        if uid.is_root() {
+            obstacle
+        } else {
+            obstacle.but("loginctl enable-linger $USER; export XDG_RUNTIME_DIR=/run/user/$(id -u)")
+        }
+    })
+}
+
+fn v2_delegated(own: &Cgroup) -> Result<(), Obstacle> {
+    let dir = own.dir();
+    if own.is_root() {
+        return Err(Obstacle::because("bursar runs in the root cgroup"));
+    }
+    if !own.is_writable() || !file::is_writable(&dir.join("cgroup.subtree_control")) {
+        return Err(Obstacle::because(format!("{} is not delegated to this user", dir.display()))
+            .but("systemd-run --user --scope -p Delegate=yes bursar …, or in a container: docker run --privileged …"));
+    }
+    let pid = getpid().as_raw_nonzero().get();
+    let inside = own_processes(dir).unwrap_or_default();
+    if !inside.contains(&pid) {
+        return Err(Obstacle::because("the memory controller is not enabled down to bursar's own cgroup"));
+    }
+    // A v2 cgroup with processes cannot have children with controllers, and other people's processes are not moved.
+    let others: Vec<String> = inside
+        .into_iter()
+        .filter(|other| *other != pid)
+        .map(|other| procfs::stat(other).map_or_else(|_| other.to_string(), |stat| format!("{} ({other})", stat.comm)))
+        .collect();
+    if !others.is_empty() {
+        return Err(Obstacle::because(format!("{} is in the same cgroup {}", others.join(", "), dir.display()))
+            .but("start bursar as the only process of its cgroup: `exec bursar …`, or as the container's entrypoint"));
+    }
+    Ok(())
+}
+
+fn v1_root(mounts: &[Mount], own: Option<&Cgroup>) -> Result<(), Obstacle> {
+    let base = match own {
+        Some(own) if own.version() == Version::V1 => v1_base(mounts, own),
+        Some(_) => return Err(Obstacle::because("the memory controller is on cgroup v2")),
+        None => return Err(Obstacle::because("no cgroup hierarchy with a memory controller is mounted")),
+    };
+    if base.is_writable() && file::is_writable(&base.limit_file()) {
+        return Ok(());
+    }
+    let why = format!("{} is not writable for this user", base.dir().display());
+    Err(Obstacle::because(why).but("run bursar as root (sudo bursar …)"))
+}
+
+/// Leaving a cgroup that has a limit of its own would evade it; leaving another bursar's would falsify its account. Limits at
+/// or above `shared` hold at the new place too.
+fn stay_within(own: &Cgroup, shared: &Path) -> Result<(), Obstacle> {
+    if own.is_ours() {
+        return Err(Obstacle::because("bursar runs inside a job of another bursar, whose account it must not leave"));
+    }
+    let within = own.dir().ancestors().take_while(|dir| *dir != shared && dir.join("cgroup.procs").exists());
+    match within.into_iter().find(|dir| file::number(&dir.join("memory.max")).is_some()) {
+        Some(dir) => Err(Obstacle::because(format!("bursar would evade the limit of {}", dir.display()))),
+        None => Ok(()),
+    }
+}
+
+/// The true root of the v2 hierarchy, if it is mounted here and has the memory controller.
+fn v2_root_dir(mounts: &[Mount]) -> Option<PathBuf> {
+    let mut points = mounts.iter().rev().filter(|mount| mount.kind == "cgroup2").map(|mount| &mount.point);
+    points.find(|dir| dir.join("cgroup.subtree_control").exists() && !dir.join("cgroup.type").exists()).cloned()
+}
+
+/// Where v1 jobs go: to the root of what is to be seen, or beneath the own cgroup if that must not be left.
+fn v1_base(mounts: &[Mount], own: &Cgroup) -> Cgroup {
+    if own.is_ours() || own.effective_limit().is_some() { own.clone() } else { own.top(mounts) }
+}
+
+/// Makes the changes that a rung needs.
+fn prepare(rung: Rung, own: Option<&Cgroup>, journal: &Journal) -> Result<Base, Error> {
+    let mounts = mounts::own();
+    let pid = getpid();
+    match (rung, own) {
+        (Rung::V2Root, _) => {
+            let root = v2_root_dir(&mounts).ok_or_else(|| Error::NotAMemoryCgroup("/sys/fs/cgroup".into()))?;
+            let mut guards = enable_controllers(&root, journal)?;
+            let dir = root.join(format!("{PREFIX}{pid}"));
+            guards.push(journal.cgroup(&dir)?);
+            guards.extend(enable_controllers(&dir, journal)?);
+            Ok(Base { cgroup: Cgroup::at(&dir)?, guards })
+        }
+        (Rung::V2Systemd, _) => delegated(&systemd::enter_scope()?, journal),
+        (Rung::V2Delegated, Some(own)) => delegated(own, journal),
+        (Rung::V1Root, Some(own)) => {
+            let cgroup = v1_base(&mounts, own);
+            Ok(Base { guards: cgroup.enable_hugetlb(journal), cgroup })
+        }
+        _ => Err(Error::NotAMemoryCgroup("/sys/fs/cgroup".into())),
+    }
+}
+
+/// bursar goes to a leaf, for only then may its cgroup have children with controllers (cgroup-v2.rst, no internal processes).
+fn delegated(own: &Cgroup, journal: &Journal) -> Result<Base, Error> {
+    let mut base = Base { cgroup: own.clone(), guards: Vec::new() };
+    base.guards.push(journal.supervisor(&own.dir().join(format!("{PREFIX}{}-supervisor", getpid())))?);
+    base.guards.extend(enable_controllers(own.dir(), journal)?);
+    Ok(base)
+}
+
+/// Memory for the children of this cgroup, and hugetlb where it can be had.
+fn enable_controllers(dir: &Path, journal: &Journal) -> Result<Vec<Guard>, Error> {
+    let memory = journal.controller(dir, "memory")?;
+    let hugetlb = journal.controller(dir, "hugetlb").ok().flatten();
+    Ok(memory.into_iter().chain(hugetlb).collect())
+}

@@ -1,0 +1,439 @@
+//! What `/proc` says of processes and of the machine.
+//!
+//! `stat` and `status` are read several times a second for hundreds of processes, so they are parsed here without allocating
+//! more than the text; the rest is left to the `procfs` crate.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::{Error, file};
+
+/// `/proc/PID/stat`. Times are in clock ticks ([`ticks_per_second`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Process or thread id.
+    pub pid: i32,
+    /// Command name, at most 15 bytes.
+    pub comm: String,
+    /// `R`, `S`, `D`, `Z` …
+    pub state: char,
+    /// Parent.
+    pub ppid: i32,
+    /// Faults without I/O.
+    pub minflt: u64,
+    /// Faults with I/O.
+    pub majflt: u64,
+    /// User time in ticks.
+    pub utime: u64,
+    /// System time in ticks.
+    pub stime: u64,
+    /// Threads.
+    pub num_threads: u64,
+    /// Start in ticks since boot ([`start_seconds`]).
+    pub starttime: u64,
+    /// Resident set in pages; may lag a little behind (proc(5)).
+    pub rss_pages: u64,
+    /// Time this one thread waited for block I/O, in ticks. 0 while delay accounting is off.
+    pub blkio_delay_ticks: Option<u64>,
+}
+
+/// `/proc/PID/status`, in bytes but for `threads`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Peak resident set of this program image.
+    pub vm_hwm: Option<u64>,
+    /// Resident set.
+    pub vm_rss: Option<u64>,
+    /// Anonymous part of it.
+    pub rss_anon: Option<u64>,
+    /// File part of it.
+    pub rss_file: Option<u64>,
+    /// Shared memory part of it.
+    pub rss_shmem: Option<u64>,
+    /// Locked by `mlock`.
+    pub vm_lck: Option<u64>,
+    /// Pinned for drivers.
+    pub vm_pin: Option<u64>,
+    /// Swapped out.
+    pub vm_swap: Option<u64>,
+    /// Page tables.
+    pub vm_pte: Option<u64>,
+    /// Pages of the hugetlb pools; not part of the resident set.
+    pub hugetlb_pages: Option<u64>,
+    /// Threads.
+    pub threads: Option<u64>,
+}
+
+/// `/proc/PID/smaps_rollup`, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SmapsRollup {
+    /// Resident set.
+    pub rss: Option<u64>,
+    /// Proportional set.
+    pub pss: Option<u64>,
+    /// Its anonymous part.
+    pub pss_anon: Option<u64>,
+    /// Its file part.
+    pub pss_file: Option<u64>,
+    /// Its shared memory part.
+    pub pss_shmem: Option<u64>,
+    /// Locked, proportionally.
+    pub locked: Option<u64>,
+    /// Swapped out.
+    pub swap: Option<u64>,
+    /// Swapped out, proportionally.
+    pub swap_pss: Option<u64>,
+    /// hugetlb pages of this process only.
+    pub private_hugetlb: Option<u64>,
+    /// hugetlb pages shared with others.
+    pub shared_hugetlb: Option<u64>,
+}
+
+/// The machine's memory in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meminfo {
+    /// MemTotal.
+    pub total: u64,
+    /// MemFree.
+    pub free: u64,
+    /// SwapTotal.
+    pub swap_total: u64,
+}
+
+/// Figures of a process: its threads' sums, but for [`Stat::blkio_delay_ticks`].
+///
+/// # Errors
+/// [`Error::Gone`] if it ended.
+pub fn stat(pid: i32) -> Result<Stat, Error> {
+    read_stat(pid, format!("/proc/{pid}/stat").into())
+}
+
+/// Figures of one thread.
+///
+/// # Errors
+/// [`Error::Gone`] if it ended.
+pub fn task_stat(pid: i32, tid: i32) -> Result<Stat, Error> {
+    read_stat(tid, format!("/proc/{pid}/task/{tid}/stat").into())
+}
+
+/// Memory figures of a process; all but `threads` are `None` for kernel threads and zombies.
+///
+/// # Errors
+/// [`Error::Gone`] if it ended.
+pub fn status(pid: i32) -> Result<Status, Error> {
+    let text = read(pid, Path::new(&format!("/proc/{pid}/status")))?;
+    Ok(parse_status(&String::from_utf8_lossy(&text)))
+}
+
+/// The proportional set. Holds the target's mmap lock about 10 ms per GB: not to be called often. Needs ptrace rights.
+///
+/// # Errors
+/// [`Error::Gone`] if it ended, [`Error::Read`] if it belongs to somebody else or is older than Linux 4.14.
+pub fn smaps_rollup(pid: i32) -> Result<SmapsRollup, Error> {
+    let text = read(pid, Path::new(&format!("/proc/{pid}/smaps_rollup")))?;
+    Ok(parse_smaps_rollup(&String::from_utf8_lossy(&text)))
+}
+
+/// The threads of a process.
+///
+/// # Errors
+/// [`Error::Gone`] if it ended.
+pub fn tasks(pid: i32) -> Result<Vec<i32>, Error> {
+    numbered_entries(&PathBuf::from(format!("/proc/{pid}/task"))).map_err(|source| gone_or_read(pid, "task", source))
+}
+
+/// Processes that `pid` started, directly.
+pub fn children(pid: i32) -> Vec<i32> {
+    descendants_by(pid, false)
+}
+
+/// Processes beneath `pid`, itself left out. A process whose parent ended before it was looked at belongs to init by then and is
+/// not found.
+pub fn descendants(pid: i32) -> Vec<i32> {
+    descendants_by(pid, true)
+}
+
+/// All process ids.
+pub fn processes() -> Vec<i32> {
+    numbered_entries(Path::new("/proc")).unwrap_or_default()
+}
+
+/// Memory of the machine (not of a container).
+///
+/// # Errors
+/// [`Error::Read`] without `/proc`.
+pub fn meminfo() -> Result<Meminfo, Error> {
+    use ::procfs::Current;
+    let path = "/proc/meminfo";
+    let info = ::procfs::Meminfo::current()
+        .map_err(|error| Error::Read { path: path.into(), source: io::Error::other(error) })?;
+    Ok(Meminfo { total: info.mem_total, free: info.mem_free, swap_total: info.swap_total })
+}
+
+/// Identity of this boot; start ticks and counters are comparable only within one.
+///
+/// # Errors
+/// [`Error::Read`] without `/proc`.
+pub fn boot_id() -> Result<String, Error> {
+    Ok(file::read(Path::new("/proc/sys/kernel/random/boot_id"))?.trim().to_string())
+}
+
+/// The host's name.
+pub fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// `uname -r`.
+pub fn kernel_release() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// Major and minor number of the running kernel; (0, 0) if its name does not begin with them.
+pub fn kernel_version() -> (u32, u32) {
+    let release = kernel_release();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+/// Clock ticks per second of `/proc` times.
+pub fn ticks_per_second() -> u64 {
+    rustix::param::clock_ticks_per_second()
+}
+
+/// Page size in bytes.
+pub fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+/// When a process started, in seconds of CLOCK_MONOTONIC. Start ticks count from boot with the time spent suspended, which that
+/// clock leaves out; so the result is exact only for processes started since the last suspend.
+pub fn start_seconds(start_ticks: u64) -> f64 {
+    start_ticks as f64 / ticks_per_second() as f64 - (seconds(ClockId::Boottime) - seconds(ClockId::Monotonic))
+}
+
+/// CLOCK_MONOTONIC now, in nanoseconds.
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn seconds(clock: ClockId) -> f64 {
+    let now = clock_gettime(clock);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+fn read_stat(pid: i32, path: PathBuf) -> Result<Stat, Error> {
+    let text = read(pid, &path)?;
+    let text = String::from_utf8_lossy(&text);
+    parse_stat(&text).ok_or_else(|| Error::Format { path, line: text.into_owned() })
+}
+
+fn read(pid: i32, path: &Path) -> Result<Vec<u8>, Error> {
+    let mut text = Vec::with_capacity(4096);
+    match std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut text)) {
+        Ok(_) => Ok(text),
+        Err(source) => {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            Err(gone_or_read(pid, &name, source))
+        }
+    }
+}
+
+/// A file of a process that is not there is an old kernel; a process that is not there is gone.
+fn gone_or_read(pid: i32, name: &str, source: io::Error) -> Error {
+    let vanished = match source.raw_os_error() {
+        Some(libc::ESRCH) => true,
+        Some(libc::ENOENT) => !Path::new(&format!("/proc/{pid}")).exists() || name == "stat",
+        _ => false,
+    };
+    if vanished { Error::Gone(pid) } else { Error::Read { path: format!("/proc/{pid}/{name}").into(), source } }
+}
+
+fn numbered_entries(dir: &Path) -> io::Result<Vec<i32>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        found.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    Ok(found)
+}
+
+/// `children` files need CONFIG_PROC_CHILDREN; without it every process is asked for its parent.
+fn descendants_by(pid: i32, all: bool) -> Vec<i32> {
+    let mut found = Vec::new();
+    if Path::new("/proc/self/task").join(std::process::id().to_string()).join("children").exists() {
+        let mut open = vec![pid];
+        while let Some(parent) = open.pop() {
+            for tid in tasks(parent).unwrap_or_default() {
+                let text = file::read_if_there(Path::new(&format!("/proc/{parent}/task/{tid}/children")));
+                let started: Vec<i32> =
+                    text.iter().flat_map(|text| text.split_whitespace()).filter_map(|word| word.parse().ok()).collect();
+                if all {
+                    open.extend(&started);
+                }
+                found.extend(started);
+            }
+        }
+        return found;
+    }
+    let parents: Vec<(i32, i32)> =
+        processes().into_iter().filter_map(|child| Some((child, stat(child).ok()?.ppid))).collect();
+    let mut open = vec![pid];
+    while let Some(parent) = open.pop() {
+        for (child, _) in parents.iter().filter(|(child, of)| *of == parent && *child != pid) {
+            if all {
+                open.push(*child);
+            }
+            found.push(*child);
+        }
+    }
+    found
+}
+
+fn parse_stat(text: &str) -> Option<Stat> {
+    // A command name may hold anything, also `) R 1`: the last parenthesis ends it.
+    let (head, tail) = text.rsplit_once(") ")?;
+    let (pid, comm) = head.split_once(" (")?;
+    let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
+    // Numbered as in proc_pid_stat(5), where the state is field 3.
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    Some(Stat {
+        pid: pid.parse().ok()?,
+        comm: comm.to_string(),
+        state: fields.first()?.chars().next()?,
+        ppid: fields.get(1)?.parse().ok()?,
+        minflt: field(10)?,
+        majflt: field(12)?,
+        utime: field(14)?,
+        stime: field(15)?,
+        num_threads: field(20)?,
+        starttime: field(22)?,
+        rss_pages: field(24)?,
+        blkio_delay_ticks: field(42),
+    })
+}
+
+fn parse_status(text: &str) -> Status {
+    let mut status = Status::default();
+    for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
+        let slot = match key {
+            "VmHWM" => &mut status.vm_hwm,
+            "VmRSS" => &mut status.vm_rss,
+            "RssAnon" => &mut status.rss_anon,
+            "RssFile" => &mut status.rss_file,
+            "RssShmem" => &mut status.rss_shmem,
+            "VmLck" => &mut status.vm_lck,
+            "VmPin" => &mut status.vm_pin,
+            "VmSwap" => &mut status.vm_swap,
+            "VmPTE" => &mut status.vm_pte,
+            "HugetlbPages" => &mut status.hugetlb_pages,
+            "Threads" => &mut status.threads,
+            _ => continue,
+        };
+        *slot = quantity(value);
+    }
+    status
+}
+
+fn parse_smaps_rollup(text: &str) -> SmapsRollup {
+    let mut rollup = SmapsRollup::default();
+    for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
+        let slot = match key {
+            "Rss" => &mut rollup.rss,
+            "Pss" => &mut rollup.pss,
+            "Pss_Anon" => &mut rollup.pss_anon,
+            "Pss_File" => &mut rollup.pss_file,
+            "Pss_Shmem" => &mut rollup.pss_shmem,
+            "Locked" => &mut rollup.locked,
+            "Swap" => &mut rollup.swap,
+            "SwapPss" => &mut rollup.swap_pss,
+            "Private_Hugetlb" => &mut rollup.private_hugetlb,
+            "Shared_Hugetlb" => &mut rollup.shared_hugetlb,
+            _ => continue,
+        };
+        *slot = quantity(value);
+    }
+    rollup
+}
+
+/// `  1696 kB` in bytes, or a bare number.
+fn quantity(value: &str) -> Option<u64> {
+    let value = value.trim();
+    match value.strip_suffix(" kB") {
+        Some(kibibytes) => kibibytes.trim().parse::<u64>().ok()?.checked_mul(1024),
+        None => value.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_name_may_hold_parentheses_and_spaces() {
+        let text = "77 (a) R 1 (b) S 5 77 77 0 -1 4194560 123 0 4 0 7 8 0 0 20 0 3 0 4242 3133440 424 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 9 0 0 0\n";
+        let stat = parse_stat(text).unwrap();
+        assert_eq!((stat.comm.as_str(), stat.state, stat.ppid), ("a) R 1 (b", 'S', 5));
+        assert_eq!((stat.minflt, stat.majflt, stat.utime, stat.stime), (123, 4, 7, 8));
+        assert_eq!((stat.num_threads, stat.starttime, stat.rss_pages), (3, 4242, 424));
+        assert_eq!(stat.blkio_delay_ticks, Some(9));
+    }
+
+    #[test]
+    fn fields_that_an_old_kernel_lacks_are_absent() {
+        let short = "77 (a) S 5 77 77 0 -1 4194560 123 0 4 0 7 8 0 0 20 0 3 0 4242 3133440 424 1 1 1 0 0\n";
+        assert_eq!(parse_stat(short).unwrap().blkio_delay_ticks, None);
+        assert_eq!(parse_stat("77 (a"), None);
+        assert_eq!(parse_status("VmRSS:\t  16 kB\nVmLck: x kB\n"), Status { vm_rss: Some(16384), ..Status::default() });
+        assert_eq!(parse_smaps_rollup("Pss: 3 kB\n").pss, Some(3072));
+        assert_eq!(parse_smaps_rollup("Pss: 3 kB\n").pss_anon, None);
+    }
+
+    #[test]
+    fn this_process_reads_itself() {
+        let pid = std::process::id() as i32;
+        let own = stat(pid).unwrap();
+        assert_eq!(own.pid, pid);
+        assert!(own.rss_pages > 0 && own.num_threads >= 1);
+        let status = status(pid).unwrap();
+        assert!(status.vm_hwm >= status.rss_anon && status.vm_rss.is_some());
+        assert!(smaps_rollup(pid).unwrap().pss.unwrap() > 0);
+        assert!(tasks(pid).unwrap().len() >= own.num_threads as usize - 1);
+        let started = start_seconds(own.starttime);
+        let age = seconds(ClockId::Monotonic) - started;
+        assert!((-0.1..3600.0).contains(&age), "started {age} s ago");
+    }
+
+    #[test]
+    fn a_vanished_process_is_gone_not_an_error_of_reading() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id() as i32;
+        child.wait().unwrap();
+        assert!(matches!(stat(pid), Err(Error::Gone(gone)) if gone == pid));
+        assert!(matches!(status(pid), Err(Error::Gone(_))));
+        assert!(matches!(smaps_rollup(pid), Err(Error::Gone(_))));
+        assert!(matches!(tasks(pid), Err(Error::Gone(_))));
+        assert!(descendants(pid).is_empty());
+    }
+
+    #[test]
+    fn descendants_are_found_through_their_parents() {
+        let mut child = std::process::Command::new("sh").args(["-c", "sleep 5 & wait"]).spawn().unwrap();
+        let pid = child.id() as i32;
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(4);
+        let sleep = loop {
+            let found = descendants(pid);
+            if found.iter().any(|p| stat(*p).is_ok_and(|stat| stat.comm == "sleep")) {
+                break found[0];
+            }
+            assert!(std::time::Instant::now() < deadline, "the grandchild was not found");
+        };
+        assert!(children(std::process::id() as i32).contains(&pid));
+        assert!(!children(std::process::id() as i32).contains(&sleep));
+        assert!(descendants(std::process::id() as i32).contains(&sleep));
+        rustix::process::kill_process(rustix::process::Pid::from_raw(sleep).unwrap(), rustix::process::Signal::KILL)
+            .unwrap();
+        child.wait().unwrap();
+    }
+}

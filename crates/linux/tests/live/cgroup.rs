@@ -1,0 +1,103 @@
+//! Cgroups of the kernel's own making.
+
+use std::time::{Duration, Instant};
+
+use linux::cgroup::{Cgroup, Swap};
+
+use crate::support::{job_cgroup, skip, spawn_in};
+
+const MIB: u64 = 1 << 20;
+
+/// 200 MiB of heap, held until it is killed.
+const ALLOCATE: &str =
+    "import time; block = bytearray(b'x') * (200 << 20); print(len(block), flush=True); time.sleep(60)";
+
+#[test]
+fn a_job_is_charged_for_its_heap() {
+    let Some(cgroup) = job_cgroup("heap") else { return };
+    let mut child = spawn_in(&cgroup, "python3", &["-c", ALLOCATE]);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while cgroup.memory().unwrap().anon.unwrap() < 200 * MIB {
+        assert!(Instant::now() < deadline, "the heap was never charged: {:?}", cgroup.memory());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(cgroup.processes().unwrap(), [child.id() as i32]);
+    assert_eq!(Cgroup::of(child.id() as i32).unwrap().unwrap().dir(), cgroup.dir());
+    let state = cgroup.memory().unwrap();
+    assert!(state.usage >= state.anon && state.peak >= state.usage, "{state:?}");
+    let parts = state.anon.unwrap() + state.file.unwrap() + state.shmem.unwrap() + state.kernel.unwrap();
+    assert!(parts.abs_diff(state.usage.unwrap()) < 2 * MIB, "{parts} is not {state:?}");
+    cgroup.kill_all().unwrap();
+    child.wait().unwrap();
+    assert!(cgroup.processes().unwrap().is_empty());
+    assert!(cgroup.memory().unwrap().anon.unwrap() < MIB);
+}
+
+#[test]
+fn a_job_over_its_limit_is_killed_and_counted_also_beneath() {
+    let Some(cgroup) = job_cgroup("limit") else { return };
+    cgroup.set_limit(Some(64 * MIB), Swap::Forbidden).unwrap();
+    assert_eq!(cgroup.effective_limit(), Some(64 * MIB));
+    let killed = |status: std::process::ExitStatus| std::os::unix::process::ExitStatusExt::signal(&status) == Some(9);
+    assert!(killed(spawn_in(&cgroup, "python3", &["-c", ALLOCATE]).wait().unwrap()));
+    let state = cgroup.memory().unwrap();
+    assert_eq!(state.oom_kills, Some(1));
+    assert!(state.limit_hits.unwrap() > 0);
+    assert!(state.peak.unwrap() <= 64 * MIB && state.peak.unwrap() > 60 * MIB, "{state:?}");
+    if cgroup.version() == linux::cgroup::Version::V1 {
+        let child = cgroup.create_child("inner").unwrap();
+        assert_eq!(child.effective_limit(), Some(64 * MIB));
+        assert!(killed(spawn_in(&child, "python3", &["-c", ALLOCATE]).wait().unwrap()));
+        assert_eq!(cgroup.memory().unwrap().oom_kills, Some(2));
+    }
+}
+
+#[test]
+fn limits_can_be_lowered_raised_and_taken_away_in_any_order() {
+    let Some(cgroup) = job_cgroup("limits") else { return };
+    for swap in [Swap::Forbidden, Swap::Allowed, Swap::Forbidden] {
+        for limit in [Some(64 * MIB), Some(512 * MIB), Some(32 * MIB), None, Some(128 * MIB), Some(128 * MIB), None] {
+            cgroup.set_limit(limit, swap).unwrap();
+            assert_eq!(cgroup.effective_limit(), limit, "{swap:?}");
+        }
+        cgroup.set_limit(Some(96 * MIB), swap).unwrap();
+    }
+}
+
+#[test]
+fn the_page_cache_a_job_left_is_taken_back() {
+    let Some(cgroup) = job_cgroup("cache") else { return };
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = dir.path().join("file");
+    let write = format!("open({path:?}, 'wb').write(bytes(100 << 20)); open({path:?}, 'rb').read()");
+    assert!(spawn_in(&cgroup, "python3", &["-c", &write]).wait().unwrap().success());
+    let before = cgroup.memory().unwrap().file.unwrap();
+    if before < 90 * MIB {
+        return skip("this file system's page cache is not charged to the cgroup");
+    }
+    let left = cgroup.reclaim_all().unwrap();
+    assert!(left < 4 * MIB, "{left} bytes are left of {before}");
+    assert!(cgroup.memory().unwrap().file.unwrap() < MIB);
+}
+
+#[test]
+fn a_cgroup_is_removed_with_those_beneath_it_and_its_daemon_lives_on() {
+    let Some(cgroup) = job_cgroup("daemon") else { return };
+    let dir = cgroup.dir().to_path_buf();
+    cgroup.create_child("one").unwrap().create_child("two").ok();
+    let mut daemon = spawn_in(&cgroup, "sleep", &["60"]);
+    drop(cgroup);
+    assert!(!dir.exists(), "{} is still there", dir.display());
+    assert_eq!(daemon.try_wait().unwrap(), None);
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+}
+
+#[test]
+fn pressure_is_the_jobs_own() {
+    let Some(cgroup) = job_cgroup("pressure") else { return };
+    match cgroup.pressure() {
+        Some(pressure) => assert_eq!(pressure.memory_some_seconds, Some(0.0)),
+        None => skip("the kernel has no pressure per cgroup here"),
+    }
+}

@@ -1,0 +1,32 @@
+//! Jobs and places for the tests.
+
+use std::process::{Child, Command};
+
+use linux::cgroup::Cgroup;
+use linux::journal::Journal;
+use linux::place::{JobCgroup, Place};
+
+/// A cgroup for a job; `None`, and said so, if this machine gives none.
+pub fn job_cgroup(name: &str) -> Option<JobCgroup> {
+    let place = Place::find();
+    match place.new_cgroup(&Journal::open().unwrap(), name).unwrap() {
+        Some(cgroup) => Some(cgroup),
+        None => {
+            skip(&place.missing().join("; "));
+            None
+        }
+    }
+}
+
+/// Says that a test is skipped; fails where that is not allowed.
+pub fn skip(why: &str) {
+    assert!(std::env::var_os("BURSAR_NO_SKIP").is_none(), "this test must not be skipped here: {why}");
+    eprintln!("skipped: {why}");
+}
+
+/// Starts a command inside a cgroup, by having it put itself there before it executes.
+pub fn spawn_in(cgroup: &Cgroup, program: &str, arguments: &[&str]) -> Child {
+    let files = cgroup.join_files().iter().map(|file| format!("echo 0 > {} &&", file.display())).collect::<String>();
+    let script = format!("{files} exec \"$@\"");
+    Command::new("sh").args(["-c", &script, "sh", program]).args(arguments).spawn().unwrap()
+}
