@@ -1,0 +1,68 @@
+# `make demo` shows what bursar does; `make test` tests it. Both install what is missing first, and say what.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := build
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+CARGO ?= cargo
+PREFIX ?= /usr/local
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
+# Alternatives are written a|b: the first that the distribution has.
+BUILD_PACKAGES = gcc libc6-dev make pkg-config clang libbpf-dev libelf-dev zlib1g-dev
+TEST_PACKAGES = clang-format time tmux sqlite3 python3 chromium|chromium-browser chromium-driver|chromium-chromedriver \
+	openmpi-bin libopenmpi-dev slurm-wlm munge \
+	qemu-system-x86 busybox-static cpio kmod e2fsprogs systemd dbus libpam-systemd
+
+.PHONY: build deps deps-test test test-vm lint demo bench man completions install clean
+
+build: deps ## The release binary
+	$(CARGO) build --release -p bursar
+	@echo "$(TARGET)/release/bursar"
+
+deps:
+	@scripts/install-packages $(BUILD_PACKAGES)
+	@scripts/check-rust
+
+deps-test: deps
+	@scripts/install-packages $(TEST_PACKAGES)
+
+lint: deps-test ## Everything that is wrong without running it
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	scripts/lint-c
+
+test: lint ## All tests but those in the virtual machine; ends with a count
+	@scripts/test
+
+test-vm: deps-test ## The tests on cgroup v2 and systemd, with Debian's kernel in a virtual machine
+	$(CARGO) build --locked -p bursar
+	@tests/vm/run
+
+demo: build ## A budget of a real program over real input, and its report
+	@scripts/install-packages sqlite3
+	@scripts/demo "$(TARGET)/release/bursar" "$(TARGET)/demo"
+
+bench: build ## The measurements of the book: hours; see bench/
+	bench/run
+
+man: build
+	mkdir -p $(TARGET)/man
+	$(TARGET)/release/bursar man >$(TARGET)/man/bursar.1
+
+completions: build
+	mkdir -p $(TARGET)/completions
+	$(TARGET)/release/bursar completions bash >$(TARGET)/completions/bursar.bash
+	$(TARGET)/release/bursar completions zsh >$(TARGET)/completions/_bursar
+	$(TARGET)/release/bursar completions fish >$(TARGET)/completions/bursar.fish
+
+install: man completions
+	install -D -m 755 $(TARGET)/release/bursar $(DESTDIR)$(PREFIX)/bin/bursar
+	install -D -m 644 $(TARGET)/man/bursar.1 $(DESTDIR)$(PREFIX)/share/man/man1/bursar.1
+	install -D -m 644 $(TARGET)/completions/bursar.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/bursar
+	install -D -m 644 $(TARGET)/completions/_bursar $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_bursar
+	install -D -m 644 $(TARGET)/completions/bursar.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/bursar.fish
+
+clean:
+	$(CARGO) clean
