@@ -6,7 +6,7 @@ use super::Style;
 use super::table::Page;
 use crate::answer::{confidence, headline, margin_sentence, paste_lines};
 use crate::figures::warnings;
-use crate::format::{bytes, opt_seconds, percent, printable, seconds};
+use crate::format::{bytes, opt_seconds, printable};
 use crate::tables::{Tone, judgement_table, methods_memory_table, methods_time_table, trials_table};
 use crate::{View, demand, format};
 
