@@ -1,1 +1,9 @@
-//! placeholder
+//! A job's accounts as series: its cgroup, its processes, the machine, and what looking at them costs.
+
+mod lines;
+mod pace;
+mod processes;
+mod sampler;
+
+pub use lines::{NewSeries, Row};
+pub use sampler::{IoWait, Options, Sampled, Sampler, Scope};

@@ -1,0 +1,86 @@
+//! How often to look, so that looking costs next to nothing.
+
+use std::time::Duration;
+
+/// Of one core: what sampling may cost.
+const CPU_SHARE: f64 = 0.006;
+/// Of the run's time: how long the target's mmap lock may be held by reading smaps_rollup.
+const LOCK_SHARE: f64 = 0.004;
+/// What a short run may spend on smaps_rollup before its length is known.
+const LOCK_ALLOWANCE: Duration = Duration::from_millis(4);
+const SHORTEST: Duration = Duration::from_millis(20);
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Decides when the next sample is due and whether a costly read may be made.
+pub struct Pace {
+    fixed: Option<Duration>,
+    cost: f64,
+    lock_held: Duration,
+}
+
+impl Pace {
+    /// `fixed`: the person's `--interval`; `None` adapts.
+    pub fn new(fixed: Option<Duration>) -> Pace {
+        Pace { fixed, cost: 0.0, lock_held: Duration::ZERO }
+    }
+
+    /// Told what a sample cost in CPU time.
+    pub fn spent(&mut self, cpu: Duration) {
+        let cost = cpu.as_secs_f64();
+        self.cost = if self.cost == 0.0 { cost } else { 0.8 * self.cost + 0.2 * cost };
+    }
+
+    /// Time from one sample to the next.
+    pub fn interval(&self, elapsed: Duration) -> Duration {
+        // A run of hours needs no more rows than a run of minutes: 2000 rows from begin to now, at least.
+        let by_length = elapsed / 2000;
+        let by_cost = Duration::from_secs_f64(self.cost / CPU_SHARE);
+        self.fixed.unwrap_or_else(|| by_cost.max(by_length).clamp(SHORTEST, LONGEST))
+    }
+
+    /// Whether a read that holds the lock for about `expected` may be made now.
+    pub fn may_lock(&self, elapsed: Duration, expected: Duration) -> bool {
+        self.lock_held + expected <= LOCK_ALLOWANCE + elapsed.mul_f64(LOCK_SHARE)
+    }
+
+    /// Told how long such a read took.
+    pub fn locked(&mut self, time: Duration) {
+        self.lock_held += time;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_costly_sample_is_taken_less_often() {
+        let mut pace = Pace::new(None);
+        assert_eq!(pace.interval(Duration::ZERO), SHORTEST);
+        pace.spent(Duration::from_millis(6));
+        assert_eq!(pace.interval(Duration::ZERO), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn the_persons_interval_is_kept_whatever_it_costs() {
+        let mut pace = Pace::new(Some(Duration::from_millis(5)));
+        pace.spent(Duration::from_secs(1));
+        assert_eq!(pace.interval(Duration::from_secs(3600)), Duration::from_millis(5));
+    }
+
+    #[test]
+    fn the_lock_is_never_held_for_more_than_its_share() {
+        let mut pace = Pace::new(None);
+        let read = Duration::from_millis(10);
+        let mut held = Duration::ZERO;
+        for second in 0..100 {
+            let elapsed = Duration::from_secs(second);
+            while pace.may_lock(elapsed, read) {
+                pace.locked(read);
+                held += read;
+            }
+            assert!(held <= LOCK_ALLOWANCE + elapsed.mul_f64(LOCK_SHARE));
+        }
+        assert!(held >= Duration::from_millis(380));
+    }
+}

@@ -1,0 +1,310 @@
+//! One look at a job after another.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use linux::cgroup::{Cgroup, MemoryState};
+use linux::{procfs, psi};
+use model::{KeptPeaks, ProcessRecord, Series, Unit, names};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::lines::{Lines, Row, RowBuilder};
+use crate::pace::Pace;
+use crate::processes::{Processes, Sums};
+
+/// Which processes are the job.
+#[derive(Clone, Debug)]
+pub enum Scope {
+    /// All in a cgroup.
+    Cgroup(Cgroup),
+    /// A process and its descendants.
+    Tree {
+        /// The root of the tree.
+        root: i32,
+        /// The cgroup that they, and perhaps others, are in: its charge is the best there is.
+        within: Option<Cgroup>,
+    },
+    /// One process.
+    Process(i32),
+}
+
+impl Scope {
+    fn cgroup(&self) -> Option<&Cgroup> {
+        match self {
+            Scope::Cgroup(group) => Some(group),
+            Scope::Tree { within, .. } => within.as_ref(),
+            Scope::Process(_) => None,
+        }
+    }
+}
+
+/// Where the share of time spent waiting for I/O comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoWait {
+    /// Delay accounting is on.
+    DelayAccounting,
+    /// Else: tasks in uninterruptible sleep at the moment of the sample.
+    SampledState,
+}
+
+/// How to look.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The person's `--interval`; `None` adapts.
+    pub interval: Option<Duration>,
+    /// Where the I/O wait share comes from.
+    pub io_wait: IoWait,
+}
+
+/// Looks at a job again and again.
+pub struct Sampler {
+    scope: Scope,
+    io_wait: IoWait,
+    pace: Pace,
+    lines: Lines,
+    processes: Processes,
+    started: Instant,
+    began_seconds: f64,
+    kept: KeptPeaks,
+    group_seen: bool,
+}
+
+/// All that sampling gave.
+pub struct Sampled {
+    /// The time lines.
+    pub series: Vec<Series>,
+    /// The processes seen alive at some sample.
+    pub processes: Vec<ProcessRecord>,
+    /// What the kernel kept.
+    pub kept: KeptPeaks,
+    /// Figure → rung.
+    pub sources: BTreeMap<String, String>,
+}
+
+impl Sampler {
+    /// Begins at `started`, which is 0 on the time lines.
+    pub fn new(scope: Scope, options: Options, started: Instant) -> Sampler {
+        Sampler {
+            scope,
+            io_wait: options.io_wait,
+            pace: Pace::new(options.interval),
+            lines: Lines::default(),
+            processes: Processes::default(),
+            started,
+            began_seconds: began_seconds(started),
+            kept: KeptPeaks::default(),
+            group_seen: false,
+        }
+    }
+
+    /// The command has been let go: its time begins now. Rows taken before are at 0.
+    pub fn begin(&mut self, started: Instant) {
+        self.began_seconds = began_seconds(started);
+        self.started = started;
+    }
+
+    /// Changes which processes are the job.
+    pub fn set_scope(&mut self, scope: Scope) {
+        self.scope = scope;
+    }
+
+    /// How long to wait for the next sample.
+    pub fn interval(&self) -> Duration {
+        self.pace.interval(self.started.elapsed())
+    }
+
+    /// Looks once. Cost: a few system calls for the cgroup and the machine, three to four per process.
+    pub fn sample(&mut self) -> Row {
+        let begin = clock_gettime(ClockId::ThreadCPUTime);
+        let elapsed = self.started.elapsed();
+        let threads = self.io_wait == IoWait::SampledState;
+        let sums = self.processes.look(&self.pids(), self.began_seconds, &mut self.pace, elapsed, threads);
+        let group = self.scope.cgroup().and_then(|group| Some((group.clone(), group.memory().ok()?)));
+        let mut row = self.lines.row(elapsed.as_nanos() as u64);
+        match &group {
+            Some((group, state)) => put_group(&mut row, group, state),
+            None => put_tree(&mut row, &sums),
+        }
+        put_sums(&mut row, &sums, self.io_wait);
+        put_system(&mut row, group.as_ref().and_then(|(group, _)| group.pressure()));
+        for (key, rss) in self.processes.own_lines() {
+            row.put_of(Some(key), names::RSS, Unit::Bytes, "/proc/PID/stat", Some(rss as f64));
+        }
+        let row = row.finish();
+        if let Some((_, state)) = group {
+            self.keep(&state);
+        }
+        let end = clock_gettime(ClockId::ThreadCPUTime);
+        let cpu = Duration::new(end.tv_sec as u64, end.tv_nsec as u32)
+            .saturating_sub(Duration::new(begin.tv_sec as u64, begin.tv_nsec as u32));
+        self.pace.spent(cpu);
+        row
+    }
+
+    /// The value a series had at the last sample.
+    pub fn last(&self, name: &'static str) -> Option<f64> {
+        self.lines.last(name)
+    }
+
+    /// What the kernel kept, as of the last sample.
+    pub fn kept(&self) -> KeptPeaks {
+        self.kept
+    }
+
+    /// Ends. Sample once more before, while the cgroup is still there.
+    pub fn finish(self) -> Sampled {
+        let mut sources = BTreeMap::new();
+        let mut source = |figure: &str, rung: &str| sources.insert(figure.to_string(), rung.to_string());
+        match self.scope.cgroup().filter(|_| self.group_seen) {
+            Some(group) => {
+                let shared = if matches!(self.scope, Scope::Cgroup(_)) { "" } else { ", with all else that is in it" };
+                let rung = group_rung(group);
+                source("charge", &format!("{rung} memory.stat{shared}"));
+                if self.kept.charge_bytes.is_some() {
+                    source("peak_charge", &format!("{rung}, kept by the kernel"));
+                }
+            }
+            None => {
+                source("charge", "none: no cgroup of the job's own");
+                source("heap, shared", "smaps_rollup of the process tree (PSS)");
+            }
+        }
+        let io_wait = match self.io_wait {
+            IoWait::DelayAccounting => "delay accounting",
+            IoWait::SampledState => "sampled D state",
+        };
+        source("io_wait_share", io_wait);
+        Sampled { series: self.lines.into_series(), processes: self.processes.into_records(), kept: self.kept, sources }
+    }
+
+    fn pids(&self) -> Vec<i32> {
+        match &self.scope {
+            Scope::Cgroup(group) => group.processes().unwrap_or_default(),
+            Scope::Tree { root, .. } => {
+                let mut pids = vec![*root];
+                pids.extend(procfs::descendants(*root));
+                pids
+            }
+            Scope::Process(pid) => vec![*pid],
+        }
+    }
+
+    /// The kernel's own peaks only grow, and vanish with the cgroup: keep the largest seen.
+    fn keep(&mut self, state: &MemoryState) {
+        self.group_seen = true;
+        let kept = &mut self.kept;
+        kept.charge_bytes = kept.charge_bytes.max(state.peak);
+        kept.swap_bytes = kept.swap_bytes.max(state.swap_peak);
+        kept.hugetlb_bytes = kept.hugetlb_bytes.max(state.hugetlb_peak);
+        kept.oom_kills = kept.oom_kills.max(state.oom_kills);
+        kept.limit_hits = kept.limit_hits.max(state.limit_hits);
+    }
+}
+
+/// When the run began, on the clock that processes' start times are on.
+fn began_seconds(started: Instant) -> f64 {
+    procfs::monotonic_ns() as f64 / 1e9 - started.elapsed().as_secs_f64()
+}
+
+fn group_rung(group: &Cgroup) -> &'static str {
+    match group.version() {
+        linux::cgroup::Version::V1 => "cgroup v1",
+        linux::cgroup::Version::V2 => "cgroup v2",
+    }
+}
+
+fn put_group(row: &mut RowBuilder<'_>, group: &Cgroup, state: &MemoryState) {
+    let rung = group_rung(group);
+    for (name, value) in [
+        (names::CHARGE, state.usage),
+        (names::HEAP, state.anon),
+        (names::FILE, state.file),
+        (names::SHARED, state.shmem),
+        (names::KERNEL, state.kernel),
+        (names::HUGETLB, state.hugetlb),
+        (names::FILE_DIRTY, state.file_dirty),
+        (names::FILE_WRITEBACK, state.file_writeback),
+        (names::FILE_MAPPED, state.file_mapped),
+        (names::ACTIVE_ANON, state.active_anon),
+        (names::INACTIVE_ANON, state.inactive_anon),
+        (names::ACTIVE_FILE, state.active_file),
+        (names::INACTIVE_FILE, state.inactive_file),
+        (names::UNEVICTABLE, state.unevictable),
+        (names::SLAB, state.slab),
+        (names::SLAB_RECLAIMABLE, state.slab_reclaimable),
+        (names::PAGE_TABLES, state.page_tables),
+        (names::KERNEL_STACKS, state.kernel_stack),
+        (names::SOCKETS, state.sock),
+        (names::SWAP, state.swap),
+        (names::SWAP_CACHE, state.swap_cached),
+        (names::HUGE_PAGES, state.anon_thp),
+    ] {
+        row.bytes(name, rung, value);
+    }
+    for (name, value) in [
+        (names::REFAULTS_FILE, state.refault_file),
+        (names::REFAULTS_ANON, state.refault_anon),
+        (names::SCANNED, state.pgscan),
+        (names::RECLAIMED, state.pgsteal),
+        (names::MINOR_FAULTS, state.pgfault.zip(state.pgmajfault).map(|(all, major)| all.saturating_sub(major))),
+        (names::MAJOR_FAULTS, state.pgmajfault),
+    ] {
+        row.put(name, Unit::Events, rung, value.map(|v| v as f64));
+    }
+}
+
+fn put_tree(row: &mut RowBuilder<'_>, sums: &Sums) {
+    for (name, value) in [
+        (names::HEAP, sums.pss_anon),
+        (names::SHARED, sums.pss_shared),
+        (names::FILE_MAPPED, sums.pss_file),
+        (names::PAGE_TABLES, sums.page_tables),
+        (names::SWAP, sums.swap),
+        (names::HUGETLB, sums.hugetlb),
+    ] {
+        row.bytes(name, "process tree", value);
+    }
+    row.put(names::MINOR_FAULTS, Unit::Events, "process tree", Some(sums.minor_faults as f64));
+    row.put(names::MAJOR_FAULTS, Unit::Events, "process tree", Some(sums.major_faults as f64));
+}
+
+fn put_sums(row: &mut RowBuilder<'_>, sums: &Sums, io_wait: IoWait) {
+    const STATUS: &str = "/proc/PID/status";
+    row.bytes(names::TREE_RSS, "/proc/PID/stat", Some(sums.rss));
+    row.bytes(names::TREE_RSS_ANON, STATUS, sums.rss_anon);
+    row.bytes(names::TREE_RSS_FILE, STATUS, sums.rss_file);
+    row.bytes(names::TREE_RSS_SHARED, STATUS, sums.rss_shared);
+    row.bytes(names::TREE_PSS, "smaps_rollup", sums.pss);
+    row.bytes(names::LOCKED, STATUS, sums.locked);
+    row.bytes(names::PINNED, STATUS, sums.pinned);
+    row.put(names::PROCESSES, Unit::Count, "/proc", Some(sums.processes as f64));
+    row.put(names::TASKS, Unit::Count, "/proc", Some(sums.tasks as f64));
+    row.put(names::TASKS_WAITING, Unit::Count, "/proc/PID/task", sums.waiting.map(|v| v as f64));
+    let delay = (io_wait == IoWait::DelayAccounting).then_some(sums.io_delay_seconds);
+    row.put(names::IO_DELAY, Unit::Seconds, "/proc/PID/task", delay);
+}
+
+fn put_system(row: &mut RowBuilder<'_>, own: Option<psi::Psi>) {
+    if let Ok(memory) = procfs::meminfo() {
+        row.bytes(names::SYSTEM_USED, "/proc/meminfo", Some(memory.total.saturating_sub(memory.free)));
+    }
+    let (rung, pressure) = match own {
+        Some(own) => ("cgroup pressure", Some(own)),
+        None => ("/proc/pressure (system)", psi::system()),
+    };
+    if let Some(pressure) = pressure {
+        for (name, value) in [
+            (names::PSI_MEMORY_SOME, pressure.memory_some_seconds),
+            (names::PSI_MEMORY_FULL, pressure.memory_full_seconds),
+            (names::PSI_IO_SOME, pressure.io_some_seconds),
+            (names::PSI_IO_FULL, pressure.io_full_seconds),
+        ] {
+            row.put(name, Unit::Seconds, rung, value);
+        }
+    }
+    let cpu = clock_gettime(ClockId::ProcessCPUTime);
+    let cpu = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
+    row.put(names::OWN_CPU, Unit::Seconds, "clock_gettime", Some(cpu));
+    let own = procfs::stat(std::process::id() as i32).ok();
+    row.bytes(names::OWN_RSS, "/proc/self/stat", own.map(|stat| stat.rss_pages * procfs::page_bytes()));
+}
