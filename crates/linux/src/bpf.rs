@@ -197,7 +197,7 @@ pub struct Observer<'a> {
     links: Vec<Link>,
     object: Object,
     rung: Rung,
-    dead: Rc<RefCell<Vec<i32>>>,
+    exited: Rc<RefCell<Vec<i32>>>,
 }
 
 /// Whether the programs load here, and which rung they reach.
@@ -215,27 +215,413 @@ fn object() -> Result<&'static [u8], Error> {
     Err(Error::NotBuilt(include_str!(concat!(env!("OUT_DIR"), "/bpf-missing.txt"))))
 }
 
-/// Program → tracepoint, and the best rung that needs it. The rungs below do without or with others.
-const PROGRAMS: [(&str, &str, &[Rung]); 14] = {
+/// A program, the tracepoint it needs, the rungs it serves, and whether these can do without it.
+struct Program {
+    name: &'static str,
+    tracepoint: &'static str,
+    rungs: &'static [Rung],
+    optional: bool,
+}
+
+const PROGRAMS: [Program; 13] = {
     use Rung::{Filemap, Processes, Syscalls};
-    const ALL: &[Rung] = &[Filemap, Syscalls, Processes];
-    const FILES: &[Rung] = &[Filemap, Syscalls];
-    const BEST: &[Rung] = &[Filemap];
+    const fn needed(name: &'static str, tracepoint: &'static str, rungs: &'static [Rung]) -> Program {
+        Program { name, tracepoint, rungs, optional: false }
+    }
+    const fn optional(name: &'static str, tracepoint: &'static str) -> Program {
+        Program { name, tracepoint, rungs: &[Filemap], optional: true }
+    }
     [
-        ("process_forks", "sched_process_fork", ALL),
-        ("process_executes", "sched_process_exec", ALL),
-        ("thread_exits", "sched_process_exit", ALL),
-        ("page_added", "mm_filemap_add_to_page_cache", FILES),
-        ("pages_read", "mm_filemap_get_pages", BEST),
-        ("page_faulted", "mm_filemap_fault", BEST),
-        ("pages_mapped", "mm_filemap_map_pages", BEST),
-        ("page_dirtied", "writeback_dirty_folio", BEST),
-        ("call_returns", "sys_exit", &[Syscalls]),
-        // Optional: see `OPTIONAL`.
-        ("ext4_writes", "ext4_write_end", BEST),
-        ("ext4_writes_delayed", "ext4_da_write_end", BEST),
-        ("xfs_writes", "xfs_file_buffered_write", BEST),
-        ("direct_begins", "iomap_dio_rw_begin", BEST),
-        ("", "", &[]),
+        needed("process_forks", "sched_process_fork", &[Filemap, Syscalls, Processes]),
+        needed("process_executes", "sched_process_exec", &[Filemap, Syscalls, Processes]),
+        needed("thread_exits", "sched_process_exit", &[Filemap, Syscalls, Processes]),
+        needed("page_added", "mm_filemap_add_to_page_cache", &[Filemap, Syscalls]),
+        needed("pages_read", "mm_filemap_get_pages", &[Filemap]),
+        needed("page_faulted", "mm_filemap_fault", &[Filemap]),
+        needed("pages_mapped", "mm_filemap_map_pages", &[Filemap]),
+        needed("page_dirtied", "writeback_dirty_folio", &[Filemap]),
+        needed("call_returns", "sys_exit", &[Syscalls]),
+        optional("ext4_writes", "ext4_write_end"),
+        optional("ext4_writes_delayed", "ext4_da_write_end"),
+        optional("xfs_writes", "xfs_file_buffered_write"),
+        optional("direct_begins", "iomap_dio_rw_begin"),
     ]
 };
+
+/// Names of what cannot be seen, by `enum class` of `bpf/job.h`.
+const CLASSES: [&str; 17] = [
+    "page cache",
+    "O_DIRECT",
+    "dax",
+    "tmpfs",
+    "ramfs",
+    "hugetlbfs",
+    "nfs",
+    "cifs",
+    "9p",
+    "fuse",
+    "ceph",
+    "afs",
+    "lustre",
+    "gpfs",
+    "zfs",
+    "beegfs",
+    "32-bit system calls",
+];
+
+impl<'a> Observer<'a> {
+    /// Loads and attaches the programs on the best rung there is. `sink` is called from [`Observer::poll`] only.
+    pub fn open(sink: impl FnMut(Event<'_>) + 'a) -> Result<Observer<'a>, Error> {
+        Observer::open_from(Rung::Filemap, sink)
+    }
+
+    /// The same, starting to look at a lower rung.
+    pub fn open_from(best: Rung, sink: impl FnMut(Event<'_>) + 'a) -> Result<Observer<'a>, Error> {
+        let bytes = object()?;
+        libbpf_rs::set_print(Some((
+            PrintLevel::Debug,
+            |_, line| tracing::debug!(target: "libbpf", "{}", line.trim_end()),
+        )));
+        let kernel = Btf::from_vmlinux().map_err(|_| Error::NoBtf)?;
+        let there: Vec<bool> = PROGRAMS
+            .iter()
+            .map(|p| {
+                let name = format!("btf_trace_{}", p.tracepoint);
+                kernel.type_by_name::<Typedef<'_>>(&name).is_some() || in_module(p.tracepoint)
+            })
+            .collect();
+        drop(kernel);
+        let mut sink = Some(sink);
+        let mut refused = None;
+        for rung in [Rung::Filemap, Rung::Syscalls, Rung::Processes] {
+            let needs_missing = PROGRAMS
+                .iter()
+                .zip(&there)
+                .any(|(program, there)| program.rungs.contains(&rung) && !program.optional && !there);
+            if rung < best || needs_missing {
+                continue;
+            }
+            match load(bytes, rung, &there) {
+                Ok((object, links)) => {
+                    let sink = sink.take().expect("taken once, as this returns");
+                    return Observer::attach(object, links, rung, sink);
+                }
+                Err(error) => {
+                    tracing::debug!("rung {rung:?}: {error}");
+                    refused = Some(error);
+                }
+            }
+        }
+        Err(refused.map_or(Error::NoBtf, Error::Refused))
+    }
+
+    fn attach(
+        object: Object,
+        links: Vec<Link>,
+        rung: Rung,
+        mut sink: impl FnMut(Event<'_>) + 'a,
+    ) -> Result<Observer<'a>, Error> {
+        let exited = Rc::new(RefCell::new(Vec::new()));
+        let gone = Rc::clone(&exited);
+        let mut builder = RingBufferBuilder::new();
+        let events = map(&object, "events")?;
+        builder
+            .add(&events, move |bytes| {
+                if let Some(event) = Event::read(bytes) {
+                    if let Event::Exit(exit) = event {
+                        gone.borrow_mut().push(exit.pid);
+                    }
+                    sink(event);
+                }
+                0
+            })
+            .map_err(Error::Read)?;
+        let ring = builder.build().map_err(Error::Read)?;
+        Ok(Observer { ring, links, object, rung, exited })
+    }
+
+    /// How much is seen.
+    pub fn rung(&self) -> Rung {
+        self.rung
+    }
+
+    /// A handle that adds processes.
+    pub fn follower(&self) -> Result<Follower, Error> {
+        Ok(Follower { processes: map(&self.object, "processes")? })
+    }
+
+    /// Waits until much has happened or the time is over, then passes on all events. Returns the sums over the threads of
+    /// the processes whose exit the poll before this one told: by now even a thread that exited beside the last one has
+    /// added its own.
+    pub fn poll(&self, timeout: Duration) -> Result<Vec<(i32, Threads)>, Error> {
+        let exited = self.exited.take();
+        match self.ring.poll(timeout) {
+            Err(error) if error.kind() != libbpf_rs::ErrorKind::Interrupted => return Err(Error::Read(error)),
+            _ => self.ring.consume().map_err(Error::Read)?,
+        }
+        self.collect(exited)
+    }
+
+    fn collect(&self, exited: Vec<i32>) -> Result<Vec<(i32, Threads)>, Error> {
+        let processes = map(&self.object, "processes")?;
+        let mut sums = Vec::new();
+        for pid in exited {
+            let key = pid.to_ne_bytes();
+            let Ok(Some(value)) = processes.lookup(&key, MapFlags::ANY) else { continue };
+            let threads = Threads::read(&value);
+            // Not so if the number was given to a new process in the meantime.
+            if threads.dead {
+                sums.push((pid, threads));
+                let _ = processes.delete(&key);
+            }
+        }
+        Ok(sums)
+    }
+
+    /// Stops the programs and passes on what is left: events, then pages added by tasks that still live.
+    pub fn finish(mut self) -> Result<Remains, Error> {
+        self.links.clear();
+        self.ring.consume().map_err(Error::Read)?;
+        let exited = self.collect(self.exited.take())?;
+        let tasks = map(&self.object, "tasks")?;
+        let added = tasks
+            .keys()
+            .filter_map(|key| tasks.lookup(&key, MapFlags::ANY).ok().flatten())
+            .filter_map(|value| {
+                let mut value = Fields(&value);
+                let (inode, first, device, generation) = (value.u64(), value.u64(), value.u32(), value.u32());
+                let pages = value.u32();
+                (pages > 0).then_some((FileKey { inode, device, generation }, first, pages))
+            })
+            .collect();
+        let hidden_map = map(&self.object, "hidden")?;
+        let mut hidden = Vec::new();
+        for (class, name) in CLASSES.iter().enumerate().skip(1) {
+            let value = hidden_map.lookup(&(class as u32).to_ne_bytes(), MapFlags::ANY).map_err(Error::Read)?;
+            let value = value.unwrap_or_default();
+            let mut value = Fields(&value);
+            let (uses, bytes, unknown) = (value.u64(), value.u64(), value.u64());
+            if uses > 0 {
+                hidden.push(Hidden { name, bytes: (unknown == 0).then_some(bytes) });
+            }
+        }
+        let lost = map(&self.object, "lost")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(Error::Read)?;
+        Ok(Remains { lost_events: Fields(&lost.unwrap_or_default()).u64(), hidden, exited, added })
+    }
+}
+
+/// What is left when the programs have stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remains {
+    /// Events that found no room.
+    pub lost_events: u64,
+    /// What could not be seen.
+    pub hidden: Vec<Hidden>,
+    /// Sums of processes that exited last.
+    pub exited: Vec<(i32, Threads)>,
+    /// Pages brought into the page cache, not passed on as an event.
+    pub added: Vec<(FileKey, u64, u32)>,
+}
+
+impl Follower {
+    /// From now on the process belongs to the job, and with it what it forks.
+    pub fn follow(&self, pid: i32) -> Result<(), Error> {
+        let fresh = [0u8; PROCESS_BYTES];
+        self.processes
+            .update(&pid.to_ne_bytes(), &fresh, MapFlags::NO_EXIST)
+            .or_else(|error| if error.kind() == libbpf_rs::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })
+            .map_err(|source| Error::Follow { pid, source })
+    }
+
+    /// The processes of the job that live.
+    pub fn living(&self) -> Vec<i32> {
+        self.processes
+            .keys()
+            .filter(|key| {
+                let value = self.processes.lookup(key, MapFlags::ANY).ok().flatten();
+                value.is_some_and(|value| !Threads::read(&value).dead)
+            })
+            .map(|key| Fields(&key).u32() as i32)
+            .collect()
+    }
+}
+
+impl fmt::Debug for Observer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observer").field("rung", &self.rung).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rung::Filemap => "filemap tracepoints",
+            Rung::Syscalls => "system call tracepoint",
+            Rung::Processes => "process tracepoints",
+        })
+    }
+}
+
+/// `struct process` of `bpf/job.bpf.c`.
+const PROCESS_BYTES: usize = 64;
+
+impl Threads {
+    fn read(bytes: &[u8]) -> Threads {
+        let mut value = Fields(bytes);
+        let delay = value.u64();
+        Threads {
+            life_ns: value.u64(),
+            user_ns: value.u64(),
+            system_ns: value.u64(),
+            runtime_ns: value.u64(),
+            minor_faults: value.u64(),
+            major_faults: value.u64(),
+            delay_ns: (value.u32() != 0).then_some(delay),
+            dead: value.u32() != 0,
+        }
+    }
+}
+
+impl<'a> Event<'a> {
+    /// `None` of a type that is not known, which only another version of the programs could send.
+    fn read(bytes: &'a [u8]) -> Option<Event<'a>> {
+        let mut event = Fields(bytes);
+        let kind = event.u32();
+        Some(match kind & 0xff {
+            1 => {
+                let (device, inode, t_ns, first) = (event.u32(), event.u64(), event.u64(), event.u64());
+                let (pages, generation) = (event.u32(), event.u32());
+                let kind = match kind >> 8 {
+                    0 => ReferenceKind::Read,
+                    1 => ReferenceKind::Write,
+                    _ => ReferenceKind::Fault,
+                };
+                Event::Reference { file: FileKey { inode, device, generation }, t_ns, first, pages, kind }
+            }
+            2 => {
+                let (device, inode, first) = (event.u32(), event.u64(), event.u64());
+                let (pages, generation) = (event.u32(), event.u32());
+                Event::Added { file: FileKey { inode, device, generation }, first, pages }
+            }
+            3 => {
+                let (device, inode, generation) = (event.u32(), event.u64(), event.u32());
+                let length = event.u32() as usize;
+                Event::File { file: FileKey { inode, device, generation }, names: event.0.get(..length)? }
+            }
+            4 => {
+                let (pid, parent, _) = (event.u32() as i32, event.u32() as i32, event.u32());
+                let (start_ns, start_boottime_ns) = (event.u64(), event.u64());
+                Event::Fork(Fork { pid, parent, start_ns, start_boottime_ns, command: event.name() })
+            }
+            5 => Event::Exec { pid: event.u32() as i32, command: event.name() },
+            6 => Event::Exit(Exit {
+                pid: event.u32() as i32,
+                parent: event.u32() as i32,
+                code: event.u32(),
+                t_ns: event.u64(),
+                start_ns: event.u64(),
+                start_boottime_ns: event.u64(),
+                max_rss_pages: event.u64(),
+                user_ns: event.u64(),
+                system_ns: event.u64(),
+                runtime_ns: event.u64(),
+                minor_faults: event.u64(),
+                major_faults: event.u64(),
+                command: event.name(),
+            }),
+            _ => return None,
+        })
+    }
+}
+
+/// The fields of a C structure one after the other; what is beyond its end reads as 0.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        match self.0.split_first_chunk() {
+            Some((chunk, rest)) => {
+                self.0 = rest;
+                *chunk
+            }
+            None => [0; N],
+        }
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_ne_bytes(self.take())
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_ne_bytes(self.take())
+    }
+
+    /// A command name: up to 16 bytes, ended by NUL.
+    fn name(&self) -> &'a [u8] {
+        let name = self.0.get(..16).unwrap_or(self.0);
+        name.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+}
+
+/// Whether the tracepoint is in a module that is loaded: its name begins with the module's.
+fn in_module(tracepoint: &str) -> bool {
+    let module = tracepoint.split('_').next().unwrap_or_default();
+    std::path::Path::new("/sys/kernel/btf").join(module).exists()
+}
+
+fn load(bytes: &[u8], rung: Rung, there: &[bool]) -> Result<(Object, Vec<Link>), libbpf_rs::Error> {
+    let mut open = ObjectBuilder::default().open_memory(bytes)?;
+    let wanted = |name: &str| {
+        PROGRAMS
+            .iter()
+            .zip(there)
+            .any(|(program, there)| program.name == name && *there && program.rungs.contains(&rung))
+    };
+    for mut program in open.progs_mut() {
+        let wanted = program.name().to_str().is_some_and(wanted);
+        program.set_autoload(wanted);
+    }
+    for mut map in open.maps_mut() {
+        if map.name() == ".rodata.settings" {
+            let settings = [
+                wanted("ext4_writes") && wanted("ext4_writes_delayed"),
+                wanted("xfs_writes"),
+                wanted("direct_begins") || rung == Rung::Syscalls,
+            ];
+            if let Some(value) = map.initial_value_mut() {
+                value.iter_mut().zip(settings).for_each(|(byte, setting)| *byte = setting.into());
+            }
+        }
+    }
+    let object = open.load()?;
+    let links = object
+        .progs_mut()
+        .filter(|program| program.name().to_str().is_some_and(wanted))
+        .map(|program| program.attach())
+        .collect::<Result<_, _>>()?;
+    Ok((object, links))
+}
+
+fn map(object: &Object, name: &str) -> Result<MapHandle, Error> {
+    let map = object.maps().find(|map| map.name() == name).expect("the program's map of that name");
+    MapHandle::try_from(&map).map_err(Error::Read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_name_ends_at_nul() {
+        let mut bytes = vec![5, 0, 0, 0, 7, 0, 0, 0];
+        bytes.extend_from_slice(b"make\0garbage....");
+        assert_eq!(Event::read(&bytes), Some(Event::Exec { pid: 7, command: b"make" }));
+    }
+
+    #[test]
+    fn an_event_cut_short_or_unknown_is_no_panic() {
+        assert_eq!(Event::read(&[]), None);
+        assert_eq!(Event::read(&[99, 0, 0, 0]), None);
+        assert_eq!(Event::read(&[3, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, b'a']), None);
+    }
+}

@@ -5,6 +5,7 @@
 //! run, or by the next start or `bursar doctor --repair` if bursar was killed.
 #![allow(unsafe_code)]
 
+pub mod bpf;
 pub mod cgroup;
 pub mod delayacct;
 mod error;
@@ -15,5 +16,6 @@ pub mod place;
 pub mod procfs;
 pub mod psi;
 mod systemd;
+pub mod wait;
 
 pub use error::Error;

@@ -74,7 +74,7 @@ pub struct MemoryState {
     pub pgsteal: Option<u64>,
     /// Processes killed for want of memory, a count.
     pub oom_kills: Option<u64>,
-    /// Times that the charge met the limit, a count.
+    /// Times that the charge met the limit, a count. Newer v1 kernels do not count it while swap is forbidden.
     pub limit_hits: Option<u64>,
 }
 
@@ -93,8 +93,7 @@ impl Cgroup {
                 kernel: number("memory.kmem.usage_in_bytes"),
                 sock: number("memory.kmem.tcp.usage_in_bytes"),
                 oom_kills: oom_kills_v1(&self.dir),
-                // With swap forbidden both limits are equal, and memory and swap together meet theirs first.
-                limit_hits: number("memory.failcnt").map(|hits| hits + number("memory.memsw.failcnt").unwrap_or(0)),
+                limit_hits: limit_hits_v1(&number),
                 ..stat_v1(&stat)
             },
             Version::V2 => {
@@ -207,6 +206,16 @@ fn stat_v2(text: &str) -> MemoryState {
 /// Both versions count tmpfs and the swap cache as page cache.
 fn without_shmem_and_swap(cache: Option<u64>, state: &MemoryState) -> Option<u64> {
     Some(cache?.saturating_sub(state.shmem.unwrap_or(0)).saturating_sub(state.swap_cached.unwrap_or(0)))
+}
+
+/// With swap forbidden both limits are equal, and memory and swap together meet theirs first; newer kernels (seen on 6.18) count
+/// that nowhere, so near the limit a count of 0 means nothing.
+fn limit_hits_v1(number: &impl Fn(&str) -> Option<u64>) -> Option<u64> {
+    const NEAR: u64 = 2 << 20;
+    let hits = number("memory.failcnt")? + number("memory.memsw.failcnt").unwrap_or(0);
+    let far_below =
+        || Some(number("memory.max_usage_in_bytes")?.saturating_add(NEAR) < number("memory.limit_in_bytes")?);
+    (hits > 0 || far_below() == Some(true)).then_some(hits)
 }
 
 /// v1 counts a kill only in the cgroup that the process was in, so descendants are summed.

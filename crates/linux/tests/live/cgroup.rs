@@ -42,7 +42,7 @@ fn a_job_over_its_limit_is_killed_and_counted_also_beneath() {
     assert!(killed(spawn_in(&cgroup, "python3", &["-c", ALLOCATE]).wait().unwrap()));
     let state = cgroup.memory().unwrap();
     assert_eq!(state.oom_kills, Some(1));
-    assert!(state.limit_hits.unwrap() > 0);
+    assert_ne!(state.limit_hits, Some(0));
     assert!(state.peak.unwrap() <= 64 * MIB && state.peak.unwrap() > 60 * MIB, "{state:?}");
     if cgroup.version() == linux::cgroup::Version::V1 {
         let child = cgroup.create_child("inner").unwrap();
@@ -50,6 +50,21 @@ fn a_job_over_its_limit_is_killed_and_counted_also_beneath() {
         assert!(killed(spawn_in(&child, "python3", &["-c", ALLOCATE]).wait().unwrap()));
         assert_eq!(cgroup.memory().unwrap().oom_kills, Some(2));
     }
+}
+
+#[test]
+fn meeting_the_limit_is_counted_where_swap_is_allowed() {
+    let Some(cgroup) = job_cgroup("hits") else { return };
+    assert_eq!(cgroup.memory().unwrap().limit_hits, Some(0));
+    cgroup.set_limit(Some(64 * MIB), Swap::Allowed).unwrap();
+    let mut child = spawn_in(&cgroup, "python3", &["-c", ALLOCATE]);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while cgroup.memory().unwrap().limit_hits.unwrap() == 0 {
+        assert!(Instant::now() < deadline, "no hit was counted: {:?}", cgroup.memory());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    cgroup.kill_all().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
