@@ -52,7 +52,7 @@ impl Record {
                 let io = |cause| Error::Io { path: path.into(), doing: "read", cause };
                 let database = Connection::open_in_memory()
                     .map_err(|error| Error::Damaged { path: path.into(), what: error.to_string() })?;
-                fill(&database, File::open(path).map_err(io)?).map_err(|error| match error {
+                fill(&database, &File::open(path).map_err(io)?).map_err(|error| match error {
                     FillError::NoHeader => Error::NoHeader(path.into()),
                     FillError::Io(cause) => io(cause),
                     FillError::Sqlite(error) => Error::Damaged { path: path.into(), what: error.to_string() },

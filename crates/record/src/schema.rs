@@ -50,7 +50,7 @@ CREATE TABLE budget (
 CREATE TABLE account (run INTEGER PRIMARY KEY, json JSON NOT NULL);
 CREATE TABLE note (note TEXT);
 CREATE VIEW figure AS
-    SELECT account.run AS run, substr(tree.fullkey, 3) AS name, CAST(tree.atom AS REAL) AS value
+    SELECT account.run AS run, replace(substr(tree.fullkey, 3), char(34), '') AS name, CAST(tree.atom AS REAL) AS value
     FROM account, json_tree(account.json) AS tree
     WHERE tree.type IN ('integer', 'real') AND tree.fullkey NOT LIKE '%[%';
 CREATE VIEW timeline AS

@@ -68,8 +68,9 @@ fn write_sealed(mut file: &File, temporary: &Path) -> Result<(), FillError> {
 }
 
 /// Fills an empty database from a framed file, as far as that is whole. One transaction, one entry in memory at a time.
-pub(crate) fn fill(database: &Connection, input: impl Read) -> Result<(), FillError> {
-    let mut input = BufReader::new(input);
+/// What is appended meanwhile is left out, or a reader might never catch up.
+pub(crate) fn fill(database: &Connection, file: &File) -> Result<(), FillError> {
+    let mut input = BufReader::new(file.take(file.metadata()?.len()));
     input.read_exact(&mut [0; HEADER_BYTES as usize])?;
     let mut frames = Frames::new(input);
     schema::create(database)?;

@@ -24,6 +24,8 @@ pub struct Writer {
     path: PathBuf,
     file: File,
     length: u64,
+    /// No entry was refused, so that the end may say that all is there.
+    whole: bool,
 }
 
 impl Writer {
@@ -68,7 +70,7 @@ impl Writer {
             return Err(Error::Busy { path: path.into(), pid: other.pid });
         }
         file.set_len(survey.length).map_err(io)?;
-        let mut writer = Writer { path: path.into(), file, length: survey.length };
+        let mut writer = Writer { path: path.into(), file, length: survey.length, whole: true };
         writer.append(&Entry::Session(here))?;
         Ok(writer)
     }
@@ -77,7 +79,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot take it (full disk): then the entry is not there, those before are, and the next may
-    /// be tried. [`Error::NotFinite`] if a figure is infinite or not a number.
+    /// be tried; the record will not pass as complete. [`Error::NotFinite`] if a figure is infinite or not a number.
     pub fn append(&mut self, entry: &Entry) -> Result<()> {
         let bytes = self.encode(entry)?;
         self.write(&bytes)
@@ -94,8 +96,10 @@ impl Writer {
     /// # Errors
     /// [`Error::Seal`]: the file stays as it was written and can be read as well.
     pub fn seal(mut self) -> Result<PathBuf> {
-        // without room for it the record says that its end is missing, which is the truth
-        let _ = self.append(&Entry::End);
+        if self.whole {
+            // without room for it the record says that its end is missing, which is the truth
+            let _ = self.append(&Entry::End);
+        }
         seal(&self.path, &self.file)?;
         Ok(self.path)
     }
@@ -105,7 +109,7 @@ impl Writer {
             io::ErrorKind::AlreadyExists => Error::Exists(path.into()),
             _ => Error::Io { path: path.into(), doing: "created", cause },
         })?;
-        let mut writer = Writer { path: path.into(), file, length: 0 };
+        let mut writer = Writer { path: path.into(), file, length: 0, whole: true };
         let mut bytes = file_header();
         bytes.extend(writer.encode(&Entry::Header(header.clone()))?);
         bytes.extend(writer.encode(&Entry::Session(Session::current()))?);
@@ -141,6 +145,7 @@ impl Writer {
             Err(cause) => {
                 // half an entry would hide all that follow
                 let _ = self.file.set_len(self.length);
+                self.whole = false;
                 Err(Error::Io { path: self.path.clone(), doing: "written", cause })
             }
         }

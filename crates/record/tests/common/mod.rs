@@ -1,0 +1,123 @@
+//! What the tests of the record share.
+#![allow(dead_code)] // each test program uses a part
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use model::{
+    Answer, Breakdown, BudgetReport, Exit, FileDemand, Header, KeptPeaks, Observation, Outcome, RecordKind, RunAccount,
+    RunRole, Series, Target, Trial, Unit,
+};
+use record::{Entry, Writer};
+
+pub fn header() -> Header {
+    Header {
+        kind: RecordKind::Budget,
+        bursar_version: "0.1.0".into(),
+        host: "node1".into(),
+        boot_id: "11111111-2222-3333-4444-555555555555".into(),
+        kernel: "6.1.0".into(),
+        cpus: 2,
+        memory_bytes: 1 << 34,
+        page_bytes: 4096,
+        command: vec!["sort".into(), "it's \"quoted\"".into(), "zwei\nZeilen".into()],
+        directory: "/home/user".into(),
+        started_unix_ns: 1_700_000_000_123_456_789,
+        placement: "cgroup v2".into(),
+        swap: "no swap".into(),
+        options: BTreeMap::from([("slowdown".into(), "0.05".into())]),
+    }
+}
+
+pub fn observation(run: u32) -> Observation {
+    let charge = Series {
+        name: "charge_bytes".into(),
+        process: None,
+        unit: Unit::Bytes,
+        rung: "cgroup v2 memory.current".into(),
+        points: (0..5).map(|i| (i * 100_000_000, (i * 4096) as f64)).collect(),
+    };
+    Observation {
+        run,
+        role: RunRole::Reference,
+        target: Target::Command,
+        limit_bytes: Some(1 << 30),
+        cache_state: "the job's files evicted".into(),
+        started_unix_ns: 1_700_000_001_000_000_000,
+        exit: Exit::Status(3),
+        wall_seconds: 0.4375,
+        rusage: None,
+        kept: KeptPeaks { charge_bytes: Some(1 << 20), ..Default::default() },
+        series: vec![charge],
+        processes: Vec::new(),
+        file_demand: None,
+        sources: BTreeMap::from([("charge".into(), "memory.peak".into())]),
+        notes: vec!["a note".into()],
+    }
+}
+
+pub fn trial(run: u32) -> Trial {
+    Trial {
+        run,
+        method: None,
+        limit_bytes: Some(1 << 30),
+        outcome: Outcome::TooSlow,
+        lower_bound: true,
+        wall_seconds: 1.5,
+        cpu_seconds: Some(0.1),
+        stall_seconds: None,
+        runtime_ratio: Some(1.5),
+        predicted_ratio: Some(1.4),
+        io_wait_share: None,
+        refaults: Some(7),
+        peak_charge_bytes: Some(1 << 30),
+        breakdown: Breakdown { heap: Some(1), file: Some(2), shared: Some(3), kernel: Some(4), hugetlb: None },
+        exit_status: None,
+        why: "halfway".into(),
+    }
+}
+
+pub fn budget() -> BudgetReport {
+    BudgetReport {
+        answer: Answer {
+            budget_bytes: Some(1 << 30),
+            smallest_passing_bytes: Some(1 << 29),
+            largest_failing_bytes: None,
+            margin_bytes: 12345,
+            confident: true,
+            reason: "because".into(),
+        },
+        slowdown_target: 0.05,
+        reference_seconds: Some(1.25),
+        reference_stddev_seconds: None,
+        run_times_used: Some(4.5),
+        compare_run_times: None,
+        floor_bytes: Some(1 << 28),
+        placement: "cgroup v2".into(),
+        swap: "no swap".into(),
+        cache_state: "evicted".into(),
+        methods: Vec::new(),
+        trials: vec![trial(1)],
+        file_demand: Some(FileDemand { rung: "filemap tracepoints".into(), ..Default::default() }),
+        notes: Vec::new(),
+    }
+}
+
+/// One entry of every kind, runs aside.
+pub fn others() -> Vec<Entry> {
+    let peak_breakdown = Breakdown { heap: Some(7), ..Default::default() };
+    let account = RunAccount { peak_charge_bytes: Some(1 << 20), peak_breakdown, ..Default::default() };
+    vec![
+        Entry::Account { run: 0, account: Box::new(account) },
+        Entry::Trial(Box::new(trial(1))),
+        Entry::Note("a sentence".into()),
+        Entry::Budget(Box::new(budget())),
+    ]
+}
+
+/// A framed record at `path`, not sealed.
+pub fn write(path: &Path, entries: &[Entry]) -> Writer {
+    let mut writer = Writer::create(path, &header()).unwrap();
+    entries.iter().for_each(|entry| writer.append(entry).unwrap());
+    writer
+}
