@@ -1,0 +1,67 @@
+// outofcore FILE FILE_MIB HEAP_MIB PASSES: an out-of-core solver in small, after MADbench: it keeps HEAP_MIB of results
+// and streams over a file that it treats as memory, PASSES times. It is fast if heap and file fit, and a looping scan
+// under LRU gains nothing from less.
+#include "program.h"
+
+enum { BLOCK_WORDS = MIB / sizeof(uint64_t), LINE_WORDS = 8 };
+
+static void generate(const char *path, size_t blocks) {
+    uint64_t *block = allocate(MIB);
+    int fd = open_or_fail(path, O_WRONLY | O_CREAT | O_TRUNC);
+    for (size_t b = 0; b < blocks; b++) {
+        for (size_t i = 0; i < BLOCK_WORDS; i++)
+            block[i] = noise(b * BLOCK_WORDS + i);
+        write_whole(fd, block, MIB);
+    }
+    if (fsync(fd))
+        fail(path);
+    free(block);
+}
+
+// One pass: every word is checked against what generate wrote, and every line of it updates one cell of the heap.
+static void pass(int fd, size_t blocks, uint64_t *heap, size_t heap_words, uint64_t *block) {
+    for (size_t b = 0; b < blocks; b++) {
+        read_whole(fd, block, MIB, (off_t)(b * MIB));
+        for (size_t i = 0; i < BLOCK_WORDS; i += LINE_WORDS) {
+            uint64_t sum = 0, expected = 0;
+            for (size_t j = 0; j < LINE_WORDS; j++) {
+                sum += block[i + j];
+                expected += noise(b * BLOCK_WORDS + i + j);
+            }
+            if (sum != expected) {
+                errno = 0;
+                fail("FILE");
+            }
+            heap[sum % heap_words] += 1;
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc == 4 && strcmp(argv[1], "generate") == 0) {
+        generate(argv[2], strtoul(argv[3], NULL, 10));
+        return 0;
+    }
+    if (argc != 5) {
+        fputs("usage: outofcore generate FILE MIB | outofcore FILE FILE_MIB HEAP_MIB PASSES\n", stderr);
+        return 2;
+    }
+    size_t blocks = strtoul(argv[2], NULL, 10), heap_bytes = strtoul(argv[3], NULL, 10) * MIB;
+    unsigned long passes = strtoul(argv[4], NULL, 10);
+    int fd = open_or_fail(argv[1], O_RDONLY);
+    uint64_t *block = allocate(MIB), *heap = allocate(heap_bytes);
+    // Not calloc: every page is to be resident from the start.
+    memset(heap, 0, heap_bytes);
+    for (size_t i = 0; i < heap_bytes / sizeof *heap; i += 512)
+        ((volatile uint64_t *)heap)[i] = 0;
+    for (unsigned long p = 0; p < passes; p++)
+        pass(fd, blocks, heap, heap_bytes / sizeof *heap, block);
+    uint64_t updates = 0;
+    for (size_t i = 0; i < heap_bytes / sizeof *heap; i++)
+        updates += heap[i];
+    if (updates != passes * blocks * BLOCK_WORDS / LINE_WORDS) {
+        errno = 0;
+        fail("the heap");
+    }
+    printf("outofcore: %lu passes over %zu MiB, %lu updates, valid\n", passes, blocks, updates);
+}
