@@ -10,6 +10,7 @@ mod figures;
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
 mod format;
+pub mod html;
 mod processes;
 mod tables;
 pub mod terminal;
