@@ -1,0 +1,731 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+/*
+ * Follows the processes of a job: who is forked, what is executed, what each one had used when it exited; and the
+ * references they make to the page cache. Only tp_btf programs: unlike fentry they load wherever BTF is, lockdown aside.
+ *
+ * What one task does is merged here as far as it can be without losing anything, so that the common case costs two
+ * look-ups and no event.
+ */
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "job.h"
+
+/* bpf_get_stackid and others are GPL only, as is the reading of kernel memory. */
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define PAGE_SHIFT 12
+#define S_IFMT 0170000
+#define S_IFREG 0100000
+#define S_IFBLK 0060000
+#define S_DAX (1 << 13)
+#define SIGNAL_GROUP_EXIT 4
+#define O_DIRECT 040000 /* x86; elsewhere only asked where iomap tells nothing */
+#define MAGIC_EXT 0xef53
+#define MAGIC_XFS 0x58465342
+#define MAGIC_BDEV 0x62646576
+#define MAX_OPEN_WORDS 4
+#define NSEC_PER_MSEC 1000000ULL
+/* Below this the page is still at the top of the task's part of the stack. */
+#define REPEAT_NS (100 * NSEC_PER_MSEC)
+#define MAX_ADDED_RUN 4096
+
+/* What a tgid of the job has come to; threads that exited are summed up. Mirrored in linux::bpf. */
+struct process {
+    u64 delay_ns;
+    u64 thread_ns;
+    u64 utime_ns;
+    u64 stime_ns;
+    u64 runtime_ns;
+    u64 minor_faults;
+    u64 major_faults;
+    u32 delay_known;
+    u32 dead;
+};
+
+/* Pages added to the page cache by a task and not told yet. Mirrored in linux::bpf. */
+struct added {
+    u64 inode;
+    u64 first;
+    u32 device;
+    u32 generation;
+    u32 pages;
+    u32 class;
+};
+
+struct task {
+    struct added added;
+    /* the last reference */
+    u64 inode;
+    u64 first;
+    u64 last;
+    u64 time;
+    u64 calls;
+    u32 device;
+    u32 generation;
+    u32 kind;
+    u32 pad;
+};
+
+struct file_key {
+    u64 inode;
+    u32 device;
+    u32 generation;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 262144);
+    __type(key, u32);
+    __type(value, struct process);
+} processes SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 262144);
+    __type(key, u32);
+    __type(value, struct task);
+} tasks SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 1048576);
+    __type(key, struct file_key);
+    __type(value, u8);
+} files SEC(".maps");
+
+/* Bytes and uses by class of what cannot be seen as references. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, CLASSES);
+    __type(key, u32);
+    __type(value, struct hidden);
+} hidden SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, u64);
+} lost SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, RING_BYTES);
+} events SEC(".maps");
+
+/* Set before loading: which tracepoints of file systems are there. */
+const volatile struct settings settings SEC(".rodata.settings") = {};
+
+static __always_inline void lose(void) {
+    u32 zero = 0;
+    u64 *count = bpf_map_lookup_elem(&lost, &zero);
+    if (count)
+        __sync_fetch_and_add(count, 1);
+}
+
+/* The reader looks every few milliseconds; it is woken only when the ring becomes half full. */
+static __always_inline u64 wakeup(void) {
+    u64 waiting = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
+    return waiting - RING_BYTES / 2 < RING_BYTES / 8 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline struct process *process_of(u64 pid_tgid) {
+    u32 tgid = pid_tgid >> 32;
+    return bpf_map_lookup_elem(&processes, &tgid);
+}
+
+static __always_inline struct task *task_of(u64 pid_tgid) {
+    u32 tid = (u32)pid_tgid;
+    struct task *task = bpf_map_lookup_elem(&tasks, &tid);
+    if (task)
+        return task;
+    struct task fresh = {};
+    bpf_map_update_elem(&tasks, &tid, &fresh, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&tasks, &tid);
+}
+
+/* File systems whose cache is not (only) the page cache of this machine, by the magic of their superblock. */
+static __always_inline u32 class_of(struct inode *inode) {
+    if (BPF_CORE_READ(inode, i_flags) & S_DAX)
+        return CLASS_DAX;
+    switch (BPF_CORE_READ(inode, i_sb, s_magic)) {
+    case 0x01021994:
+        return CLASS_TMPFS;
+    case 0x858458f6:
+        return CLASS_RAMFS;
+    case 0x958458f6:
+        return CLASS_HUGETLBFS;
+    case 0x6969:
+        return CLASS_NFS;
+    case 0xff534d42:
+    case 0xfe534d42:
+    case 0x517b:
+        return CLASS_CIFS;
+    case 0x01021997:
+        return CLASS_9P;
+    case 0x65735546:
+        return CLASS_FUSE;
+    case 0x00c36400:
+        return CLASS_CEPH;
+    case 0x5346414f:
+        return CLASS_AFS;
+    case 0x0bd00bd0:
+        return CLASS_LUSTRE;
+    case 0x47504653:
+        return CLASS_GPFS;
+    case 0x2fc12fc1:
+        return CLASS_ZFS;
+    case 0x19830326:
+        return CLASS_BEEGFS;
+    default:
+        return CLASS_PAGE_CACHE;
+    }
+}
+
+static __always_inline void hide(u32 class, u64 bytes, bool bytes_known) {
+    struct hidden *entry = bpf_map_lookup_elem(&hidden, &class);
+    if (!entry)
+        return;
+    __sync_fetch_and_add(&entry->uses, 1);
+    if (bytes_known)
+        __sync_fetch_and_add(&entry->bytes, bytes);
+    else
+        entry->bytes_unknown = 1;
+}
+
+/* Tells a file's names, leaf first, when it is seen for the first time. */
+static __always_inline void name_file(struct inode *inode, const struct file_key *key) {
+    u8 seen = 1;
+    if (bpf_map_update_elem(&files, key, &seen, BPF_NOEXIST))
+        return;
+    struct event_file *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+    if (!event) {
+        bpf_map_delete_elem(&files, key);
+        return;
+    }
+    event->type = EVENT_FILE;
+    event->device = key->device;
+    event->inode = key->inode;
+    event->generation = key->generation;
+    event->length = 0;
+    struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
+    if (alias && bpf_core_field_exists(struct dentry, d_u)) {
+        struct dentry *dentry = (void *)alias - bpf_core_field_offset(struct dentry, d_u);
+        u32 length = 0;
+        for (int depth = 0; depth < MAX_DEPTH; depth++) {
+            struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
+            if (!parent || parent == dentry) {
+                event->length = length;
+                break;
+            }
+            if (length > NAMES_BYTES)
+                break;
+            long got = bpf_probe_read_kernel_str(&event->names[length], NAME_BYTES, BPF_CORE_READ(dentry, d_name.name));
+            if (got <= 0 || got >= NAME_BYTES)
+                break;
+            length += got;
+            dentry = parent;
+        }
+    }
+    bpf_ringbuf_submit(event, wakeup());
+}
+
+static __always_inline void refer(struct inode *inode, u64 first, u64 last, u32 kind) {
+    u64 pid_tgid = bpf_get_current_pid_tgid();
+    if (!process_of(pid_tgid))
+        return;
+    if (kind != KIND_WRITE) {
+        /* What was asked for beyond the end of the file is no page. A write moves the end only after it was told. */
+        s64 size = BPF_CORE_READ(inode, i_size);
+        if (size <= 0)
+            return;
+        u64 end = (size - 1) >> PAGE_SHIFT;
+        if (last > end)
+            last = end;
+        if (first > last)
+            return;
+    }
+    u32 class = class_of(inode);
+    if (class != CLASS_PAGE_CACHE) {
+        hide(class, (last - first + 1) << PAGE_SHIFT, 1);
+        return;
+    }
+    struct task *task = task_of(pid_tgid);
+    if (!task) {
+        lose();
+        return;
+    }
+    struct task_struct *self = (void *)bpf_get_current_task();
+    struct file_key key = {
+        .inode = BPF_CORE_READ(inode, i_ino),
+        .device = BPF_CORE_READ(inode, i_sb, s_dev),
+        .generation = BPF_CORE_READ(inode, i_generation),
+    };
+    u64 now = bpf_ktime_get_ns();
+    u64 calls = 0;
+    if (bpf_core_field_exists(self->ioac))
+        calls = BPF_CORE_READ(self, ioac.syscr) + BPF_CORE_READ(self, ioac.syscw);
+    if (task->inode == key.inode && task->device == key.device && task->generation == key.generation) {
+        if (task->kind == kind) {
+            /* A long read() comes in pieces: the same end, a rising begin, and no call has returned between them. */
+            if (kind == KIND_READ && task->last == last && first > task->first && task->calls == calls)
+                return;
+            /* A page read in small pieces, or around which the kernel has just mapped, is referenced once. */
+            bool recent = now - task->time < REPEAT_NS;
+            task->time = now;
+            if (kind == KIND_FAULT) {
+                if (recent && first >= task->first && last <= task->last)
+                    return;
+                if (recent && first >= task->first && first <= task->last)
+                    first = task->last + 1;
+            } else if (recent && first == task->last) {
+                if (last == first)
+                    return;
+                first++;
+            }
+        }
+    } else {
+        task->inode = key.inode;
+        task->device = key.device;
+        task->generation = key.generation;
+        name_file(inode, &key);
+    }
+    task->kind = kind;
+    task->first = first;
+    task->last = last;
+    task->time = now;
+    task->calls = calls;
+
+    struct event_reference *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+    if (!event) {
+        lose();
+        return;
+    }
+    event->type = EVENT_REFERENCE | kind << 8;
+    event->device = key.device;
+    event->inode = key.inode;
+    event->time = now;
+    event->first = first;
+    event->pages = last - first + 1;
+    event->generation = key.generation;
+    bpf_ringbuf_submit(event, wakeup());
+}
+
+static __always_inline void tell_added(struct added *added) {
+    if (!added->pages)
+        return;
+    struct event_added *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+    if (!event) {
+        lose();
+    } else {
+        event->type = EVENT_ADDED;
+        event->device = added->device;
+        event->inode = added->inode;
+        event->first = added->first;
+        event->pages = added->pages;
+        event->generation = added->generation;
+        bpf_ringbuf_submit(event, wakeup());
+    }
+    added->pages = 0;
+}
+
+static __always_inline u64 pages_of(struct folio *folio) {
+    unsigned long flags = 0;
+    /* The flags are the first word of a folio in every kernel; their type is not. */
+    bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+    if (!(flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1))
+        return 1;
+    struct folio___byte *old = (void *)folio;
+    if (bpf_core_field_exists(old->_folio_order))
+        return 1ULL << (BPF_CORE_READ(old, _folio_order) & 31);
+    return 1ULL << (folio->_flags_1 & 31);
+}
+
+/* --- processes --- */
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *child) {
+    u32 tgid = child->tgid;
+    u32 parent_tgid = parent->tgid;
+    if (tgid == parent_tgid || !bpf_map_lookup_elem(&processes, &parent_tgid))
+        return 0;
+    struct process fresh = {};
+    if (bpf_map_update_elem(&processes, &tgid, &fresh, BPF_ANY)) {
+        lose();
+        return 0;
+    }
+    struct event_fork *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+    if (!event) {
+        lose();
+        return 0;
+    }
+    event->type = EVENT_FORK;
+    event->pid = tgid;
+    event->parent = parent_tgid;
+    event->pad = 0;
+    event->start_time = child->start_time;
+    event->start_boottime = child->start_boottime;
+    BPF_CORE_READ_STR_INTO(&event->comm, child, comm);
+    bpf_ringbuf_submit(event, wakeup());
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(process_executes, struct task_struct *task, int old_pid, struct linux_binprm *bprm) {
+    u32 tgid = task->tgid;
+    u32 old = old_pid;
+    if (!bpf_map_lookup_elem(&processes, &tgid))
+        return 0;
+    if (old != tgid) {
+        /* A thread that was not the leader takes the leader's number. */
+        struct task *former = bpf_map_lookup_elem(&tasks, &old);
+        if (former)
+            tell_added(&former->added);
+        bpf_map_delete_elem(&tasks, &old);
+    }
+    struct event_exec *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+    if (!event) {
+        lose();
+        return 0;
+    }
+    event->type = EVENT_EXEC;
+    event->pid = tgid;
+    BPF_CORE_READ_STR_INTO(&event->comm, task, comm);
+    bpf_ringbuf_submit(event, wakeup());
+    return 0;
+}
+
+/* Names what a process has open that the page cache's tracepoints do not tell of. */
+static __always_inline void look_at_open_files(struct task_struct *task) {
+    struct fdtable *table = task->files->fdt;
+    u32 most = BPF_CORE_READ(table, max_fds);
+    unsigned long *open = BPF_CORE_READ(table, open_fds);
+    struct file **files_open = BPF_CORE_READ(table, fd);
+    for (u32 word = 0; word < MAX_OPEN_WORDS; word++) {
+        if (word * 64 >= most)
+            return;
+        u64 bits = 0;
+        bpf_probe_read_kernel(&bits, sizeof(bits), &open[word]);
+        for (u32 bit = 0; bit < 64 && bits; bit++, bits >>= 1) {
+            if (!(bits & 1))
+                continue;
+            struct file *file = 0;
+            bpf_probe_read_kernel(&file, sizeof(file), &files_open[word * 64 + bit]);
+            if (!file)
+                continue;
+            struct inode *inode = BPF_CORE_READ(file, f_mapping, host);
+            u32 type = BPF_CORE_READ(inode, i_mode) & S_IFMT;
+            if (type != S_IFREG)
+                continue;
+            u64 magic = BPF_CORE_READ(inode, i_sb, s_magic);
+            if (BPF_CORE_READ(inode, i_flags) & S_DAX)
+                hide(CLASS_DAX, 0, 0);
+            else if (magic == 0x01021994)
+                hide(CLASS_TMPFS, 0, 0);
+            else if (magic == 0x958458f6)
+                hide(CLASS_HUGETLBFS, 0, 0);
+            else if (magic == 0x2fc12fc1)
+                hide(CLASS_ZFS, 0, 0);
+            else if (magic == 0x0bd00bd0)
+                hide(CLASS_LUSTRE, 0, 0);
+            else if (magic == 0x47504653)
+                hide(CLASS_GPFS, 0, 0);
+            else if (!settings.direct && (BPF_CORE_READ(file, f_flags) & O_DIRECT))
+                hide(CLASS_DIRECT, 0, 0);
+        }
+    }
+}
+
+/*
+ * Fired once per thread, after signal->live was counted down and signal->maxrss was raised to the mm's high-water mark
+ * (do_exit does both first in every kernel; whether exit_mm comes before or after this tracepoint has changed, so the mm
+ * is not looked at).
+ */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(thread_exits, struct task_struct *task) {
+    u32 tgid = task->tgid;
+    u32 tid = task->pid;
+    struct process *process = bpf_map_lookup_elem(&processes, &tgid);
+    if (!process)
+        return 0;
+    struct task *state = bpf_map_lookup_elem(&tasks, &tid);
+    if (state)
+        tell_added(&state->added);
+    bpf_map_delete_elem(&tasks, &tid);
+
+    u64 now = bpf_ktime_get_ns();
+    u64 runtime = task->se.sum_exec_runtime;
+    __sync_fetch_and_add(&process->thread_ns, now - task->start_time);
+    __sync_fetch_and_add(&process->utime_ns, task->utime);
+    __sync_fetch_and_add(&process->stime_ns, task->stime);
+    __sync_fetch_and_add(&process->runtime_ns, runtime);
+    __sync_fetch_and_add(&process->minor_faults, task->min_flt);
+    __sync_fetch_and_add(&process->major_faults, task->maj_flt);
+    /* Only tasks born while delay accounting was on have it. */
+    if (bpf_core_field_exists(task->delays)) {
+        struct task_delay_info *delays = task->delays;
+        if (delays && bpf_core_field_exists(delays->blkio_delay)) {
+            __sync_fetch_and_add(&process->delay_ns, delays->blkio_delay);
+            process->delay_known = 1;
+        }
+    }
+
+    struct signal_struct *signal = task->signal;
+    if (signal->live.counter != 0)
+        return 0;
+    /* Two last threads may both find 0 here. */
+    if (__sync_lock_test_and_set(&process->dead, 1))
+        return 0;
+    look_at_open_files(task);
+    struct event_exit *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+    if (!event) {
+        lose();
+        return 0;
+    }
+    struct task_struct *leader = task->group_leader;
+    event->type = EVENT_EXIT;
+    event->pid = tgid;
+    event->parent = task->real_parent->tgid;
+    event->exit_code = signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code : leader->exit_code;
+    event->time = now;
+    event->start_time = leader->start_time;
+    event->start_boottime = leader->start_boottime;
+    event->maxrss_pages = signal->maxrss;
+    event->utime_ns = signal->utime + task->utime;
+    event->stime_ns = signal->stime + task->stime;
+    event->runtime_ns = signal->sum_sched_runtime + runtime;
+    event->minor_faults = signal->min_flt + task->min_flt;
+    event->major_faults = signal->maj_flt + task->maj_flt;
+    BPF_CORE_READ_STR_INTO(&event->comm, leader, comm);
+    bpf_ringbuf_submit(event, wakeup());
+    return 0;
+}
+
+/* --- the page cache --- */
+
+/* `last` is the last page asked for, not the one beyond it. */
+SEC("tp_btf/mm_filemap_get_pages")
+int BPF_PROG(pages_read, struct address_space *mapping, unsigned long index, unsigned long last) {
+    refer(mapping->host, index, last, KIND_READ);
+    return 0;
+}
+
+SEC("tp_btf/mm_filemap_fault")
+int BPF_PROG(page_faulted, struct address_space *mapping, unsigned long index) {
+    refer(mapping->host, index, index, KIND_FAULT);
+    return 0;
+}
+
+/* A fault on a page that was cached maps its cached neighbours too, and marks them used: the kernel takes all as referenced. */
+SEC("tp_btf/mm_filemap_map_pages")
+int BPF_PROG(pages_mapped, struct address_space *mapping, unsigned long first, unsigned long last) {
+    refer(mapping->host, first, last, KIND_FAULT);
+    return 0;
+}
+
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(page_added, struct folio *folio) {
+    u64 pid_tgid = bpf_get_current_pid_tgid();
+    if (!process_of(pid_tgid))
+        return 0;
+    struct inode *inode = folio->mapping->host;
+    struct task *task = task_of(pid_tgid);
+    if (!task) {
+        lose();
+        return 0;
+    }
+    struct added *added = &task->added;
+    u64 number = inode->i_ino;
+    u32 device = inode->i_sb->s_dev;
+    u32 generation = inode->i_generation;
+    u64 first = folio->index;
+    u64 pages = pages_of(folio);
+    if (added->pages && added->pages < MAX_ADDED_RUN && added->inode == number && added->device == device &&
+        added->generation == generation && added->first + added->pages == first) {
+        added->pages += pages;
+        return 0;
+    }
+    tell_added(added);
+    added->inode = number;
+    added->device = device;
+    added->generation = generation;
+    added->first = first;
+    added->pages = pages;
+    return 0;
+}
+
+static __always_inline void written(struct inode *inode, s64 position, s64 length) {
+    if (length > 0 && position >= 0)
+        refer(inode, position >> PAGE_SHIFT, (position + length - 1) >> PAGE_SHIFT, KIND_WRITE);
+}
+
+/* Page by page as they are copied, so that a short write is not taken for a whole one. */
+SEC("tp_btf/ext4_da_write_end")
+int BPF_PROG(ext4_writes_delayed, struct inode *inode, s64 position, unsigned int length, unsigned int copied) {
+    written(inode, position, copied);
+    return 0;
+}
+
+SEC("tp_btf/ext4_write_end")
+int BPF_PROG(ext4_writes, struct inode *inode, s64 position, unsigned int length, unsigned int copied) {
+    written(inode, position, copied);
+    return 0;
+}
+
+SEC("tp_btf/xfs_file_buffered_write")
+int BPF_PROG(xfs_writes, struct kiocb *call, struct iov_iter *data) {
+    written(call->ki_filp->f_mapping->host, call->ki_pos, data->count);
+    return 0;
+}
+
+/*
+ * A clean page became dirty: a store through a mapping, or, on file systems without a tracepoint of their own, a write().
+ * Further writes to a page that is dirty already are not seen there; writeback cleans it within half a minute.
+ */
+SEC("tp_btf/writeback_dirty_folio")
+int BPF_PROG(page_dirtied, struct folio *folio, struct address_space *mapping) {
+    u64 pid_tgid = bpf_get_current_pid_tgid();
+    if (!mapping)
+        return 0;
+    if (!process_of(pid_tgid))
+        return 0;
+    struct inode *inode = mapping->host;
+    u64 magic = inode->i_sb->s_magic;
+    if (magic == MAGIC_BDEV)
+        return 0;
+    u64 first = folio->index;
+    u64 last = first + pages_of(folio) - 1;
+    struct task *task = task_of(pid_tgid);
+    if (task && task->inode == inode->i_ino && task->device == inode->i_sb->s_dev && first <= task->last &&
+        last >= task->first) {
+        bool told = (magic == MAGIC_EXT && settings.ext4_writes) || (magic == MAGIC_XFS && settings.xfs_writes);
+        if (task->kind == KIND_FAULT || (task->kind == KIND_WRITE && told))
+            return 0;
+    }
+    refer(inode, first, last, KIND_WRITE);
+    return 0;
+}
+
+SEC("tp_btf/iomap_dio_rw_begin")
+int BPF_PROG(direct_begins, struct kiocb *call, struct iov_iter *data) {
+    if (process_of(bpf_get_current_pid_tgid()))
+        hide(CLASS_DIRECT, data->count, 1);
+    return 0;
+}
+
+/* --- before 6.12: the page cache's part through the system calls' results --- */
+
+#if defined(__TARGET_ARCH_x86)
+
+#define TS_COMPAT 2
+#define O_APPEND 02000
+
+static __always_inline struct file *file_of(struct task_struct *task, u32 fd) {
+    struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+    if (fd >= BPF_CORE_READ(table, max_fds))
+        return 0;
+    struct file **open = BPF_CORE_READ(table, fd);
+    struct file *file = 0;
+    bpf_probe_read_kernel(&file, sizeof(file), &open[fd]);
+    return file;
+}
+
+/* `position`: where the call began; -1: where the file's own position ended. */
+static __always_inline void transferred(struct task_struct *task, u32 fd, s64 position, s64 bytes, u32 kind) {
+    struct file *file = file_of(task, fd);
+    if (!file)
+        return;
+    struct inode *host = BPF_CORE_READ(file, f_mapping, host);
+    u32 type = BPF_CORE_READ(host, i_mode) & S_IFMT;
+    if (type != S_IFREG && type != S_IFBLK)
+        return;
+    u32 flags = BPF_CORE_READ(file, f_flags);
+    if (flags & O_DIRECT) {
+        hide(CLASS_DIRECT, bytes, 1);
+        return;
+    }
+    if (kind == KIND_WRITE && (flags & O_APPEND))
+        position = BPF_CORE_READ(host, i_size) - bytes;
+    else if (position < 0)
+        position = BPF_CORE_READ(file, f_pos) - bytes;
+    if (position >= 0)
+        refer(host, position >> PAGE_SHIFT, (position + bytes - 1) >> PAGE_SHIFT, kind);
+}
+
+/* The kernel has moved the caller's offset on by what was transferred. */
+static __always_inline s64 begin_by_pointer(unsigned long pointer, s64 bytes) {
+    s64 end = 0;
+    if (!pointer || bpf_probe_read_user(&end, sizeof(end), (void *)pointer))
+        return -1;
+    return end - bytes;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(call_returns, struct pt_regs *regs, long bytes) {
+    if (bytes <= 0)
+        return 0;
+    unsigned long call = regs->orig_ax;
+    switch (call) {
+    case 0: /* read */
+    case 1: /* write */
+    case 17: /* pread64 */
+    case 18: /* pwrite64 */
+    case 19: /* readv */
+    case 20: /* writev */
+    case 40: /* sendfile */
+    case 275: /* splice */
+    case 295: /* preadv */
+    case 296: /* pwritev */
+    case 326: /* copy_file_range */
+    case 327: /* preadv2 */
+    case 328: /* pwritev2 */
+        break;
+    default:
+        return 0;
+    }
+    if (!process_of(bpf_get_current_pid_tgid()))
+        return 0;
+    struct task_struct *task = (void *)bpf_get_current_task();
+    if (BPF_CORE_READ(task, thread_info.status) & TS_COMPAT) {
+        hide(CLASS_COMPAT, 0, 0);
+        return 0;
+    }
+    switch (call) {
+    case 0:
+    case 19:
+        transferred(task, regs->di, -1, bytes, KIND_READ);
+        break;
+    case 1:
+    case 20:
+        transferred(task, regs->di, -1, bytes, KIND_WRITE);
+        break;
+    case 17:
+    case 295:
+    case 327:
+        transferred(task, regs->di, regs->r10, bytes, KIND_READ);
+        break;
+    case 18:
+    case 296:
+    case 328:
+        transferred(task, regs->di, regs->r10, bytes, KIND_WRITE);
+        break;
+    case 40:
+        transferred(task, regs->si, begin_by_pointer(regs->dx, bytes), bytes, KIND_READ);
+        transferred(task, regs->di, -1, bytes, KIND_WRITE);
+        break;
+    default:
+        transferred(task, regs->di, begin_by_pointer(regs->si, bytes), bytes, KIND_READ);
+        transferred(task, regs->dx, begin_by_pointer(regs->r10, bytes), bytes, KIND_WRITE);
+        break;
+    }
+    return 0;
+}
+
+#endif

@@ -1,0 +1,189 @@
+/*
+ * What the programs know of the kernel: only the fields they read. Every access is relocated when the programs are loaded
+ * (CO-RE), so offsets and unrelated fields do not matter; what differs in meaning between kernels is said beside it.
+ */
+#ifndef BURSAR_KERNEL_H
+#define BURSAR_KERNEL_H
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u64 __be64;
+typedef unsigned char bool;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s64 s64;
+
+/* From the kernel's uapi; fixed for good. */
+enum {
+    BPF_MAP_TYPE_HASH = 1,
+    BPF_MAP_TYPE_ARRAY = 2,
+    BPF_MAP_TYPE_RINGBUF = 27,
+    BPF_F_NO_PREALLOC = 1,
+    BPF_ANY = 0,
+    BPF_NOEXIST = 1,
+    BPF_RB_NO_WAKEUP = 1,
+    BPF_RB_FORCE_WAKEUP = 2,
+    BPF_RB_AVAIL_DATA = 0,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+    int counter;
+} atomic_t;
+
+struct hlist_node {
+    struct hlist_node *next;
+};
+
+struct hlist_head {
+    struct hlist_node *first;
+};
+
+struct qstr {
+    const unsigned char *name;
+};
+
+struct dentry {
+    struct dentry *d_parent;
+    struct qstr d_name;
+    union {
+        struct hlist_node d_alias;
+    } d_u;
+};
+
+struct super_block {
+    u32 s_dev;
+    unsigned long s_magic;
+};
+
+struct inode {
+    u16 i_mode;
+    u32 i_flags;
+    struct super_block *i_sb;
+    unsigned long i_ino;
+    s64 i_size;
+    u32 i_generation;
+    struct hlist_head i_dentry;
+};
+
+struct address_space {
+    struct inode *host;
+};
+
+struct folio {
+    struct address_space *mapping;
+    unsigned long index;
+    unsigned long _flags_1;
+};
+
+/* Until 6.5 the order had a byte of its own; since then it is the low byte of _flags_1. */
+struct folio___byte {
+    unsigned char _folio_order;
+};
+
+enum pageflags { PG_head = 6 };
+
+struct file {
+    struct address_space *f_mapping;
+    unsigned int f_flags;
+    s64 f_pos;
+};
+
+struct fdtable {
+    unsigned int max_fds;
+    struct file **fd;
+    unsigned long *open_fds;
+};
+
+struct files_struct {
+    struct fdtable *fdt;
+};
+
+struct kiocb {
+    struct file *ki_filp;
+    s64 ki_pos;
+};
+
+struct iov_iter {
+    unsigned long count;
+};
+
+struct task_delay_info {
+    u64 blkio_delay;
+};
+
+struct task_io_accounting {
+    u64 syscr;
+    u64 syscw;
+};
+
+struct sched_entity {
+    u64 sum_exec_runtime;
+};
+
+struct signal_struct {
+    atomic_t live;
+    unsigned int flags;
+    int group_exit_code;
+    u64 utime;
+    u64 stime;
+    u64 sum_sched_runtime;
+    unsigned long min_flt;
+    unsigned long maj_flt;
+    unsigned long maxrss;
+};
+
+struct thread_info {
+    u32 status;
+};
+
+struct task_struct {
+    struct thread_info thread_info;
+    int pid;
+    int tgid;
+    int exit_code;
+    struct task_struct *real_parent;
+    struct task_struct *group_leader;
+    struct sched_entity se;
+    u64 utime;
+    u64 stime;
+    u64 start_time;
+    u64 start_boottime;
+    unsigned long min_flt;
+    unsigned long maj_flt;
+    char comm[16];
+    struct files_struct *files;
+    struct signal_struct *signal;
+    struct task_io_accounting ioac;
+    struct task_delay_info *delays;
+};
+
+struct linux_binprm;
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+    unsigned long r10;
+    unsigned long dx;
+    unsigned long si;
+    unsigned long di;
+    unsigned long orig_ax;
+};
+#else
+struct pt_regs;
+#endif
+
+#pragma clang attribute pop
+
+#endif
