@@ -1,1 +1,40 @@
-//! placeholder
+//! The planner of a memory budget. Pure: told what was seen, it says which run to make next, when to stop it, and in the
+//! end what the answer is. It has no clock and makes no run; the command drives it:
+//!
+//! ```text
+//! loop {
+//!     match next(&settings, &seen) {
+//!         Reference | Trial | Method => run it, asking watch() as it goes; judge() it; add it to seen
+//!         Done(answer)               => break
+//!     }
+//! }
+//! methods(&settings, &seen, &answer)   the comparison
+//! ```
+//!
+//! The search: references without a limit until their spread is known; then a trial just above the predicted knee, which
+//! should pass, then one just below, which should fail. If both do as predicted, that is all; if not, the trials bracket
+//! the knee from both sides.
+
+mod answer;
+mod judge;
+mod methods;
+mod noise;
+mod plan;
+mod predict;
+mod search;
+mod seen;
+mod settings;
+
+pub use judge::{Measured, Progress, judge, ratio_at_least, watch};
+pub use methods::methods;
+pub use plan::{Step, next};
+pub use predict::predict;
+pub use seen::{MethodMemory, Reference, Seen};
+pub use settings::Settings;
+
+/// One mebibyte: limits are whole multiples of it.
+const MIB: u64 = 1 << 20;
+
+fn round_up(bytes: u64) -> u64 {
+    bytes.div_ceil(MIB) * MIB
+}

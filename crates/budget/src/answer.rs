@@ -1,0 +1,128 @@
+//! The answer, with what it rests on.
+
+use model::{Answer, Bytes, Spread};
+
+use crate::noise::{can_tell, references_needed};
+use crate::search::{Bracket, Tried, bracket, is_close, tried};
+use crate::{MIB, Seen, Settings, round_up};
+
+/// The answer stays within this of the knee.
+const WITHIN: f64 = 1.15;
+
+/// Added to the smallest passing limit at least.
+const LEAST_MARGIN: f64 = 0.01;
+
+/// References whose unreclaimable memory differs by more than this do not do the same thing.
+const SAME: f64 = 0.05;
+
+/// What the search has come to; `cut_short` is why it had to stop before it was done.
+pub fn answer(settings: &Settings, seen: &Seen, cut_short: Option<String>) -> Answer {
+    let tried = tried(settings, seen);
+    let bracket = bracket(settings, seen, &tried);
+    let Some(pass) = bracket.pass else {
+        let why = cut_short.unwrap_or_else(|| "the job's charge is not known".into());
+        return Answer {
+            budget_bytes: None,
+            smallest_passing_bytes: None,
+            largest_failing_bytes: bracket.failed,
+            margin_bytes: 0,
+            confident: false,
+            reason: format!("No limit was found under which the job keeps within the slow-down: {why}."),
+        };
+    };
+    let budget = budget(seen, &bracket, pass);
+    let doubts = doubts(settings, seen, &tried, &bracket, cut_short);
+    let found = found(seen, &bracket, pass, budget - pass);
+    Answer {
+        budget_bytes: Some(budget),
+        smallest_passing_bytes: Some(pass),
+        largest_failing_bytes: bracket.failed,
+        margin_bytes: budget - pass,
+        confident: doubts.is_empty(),
+        reason: if doubts.is_empty() { found } else { format!("{found} But {}.", doubts.join("; and ")) },
+    }
+}
+
+/// The smallest passing limit and a margin: twice the standard deviation of what could not be reclaimed, at least 1 %, as
+/// long as the whole stays within 15 % of the knee.
+fn budget(seen: &Seen, bracket: &Bracket, pass: u64) -> u64 {
+    let spread = unreclaimable(seen).map_or(0.0, |spread| 2.0 * spread.stddev);
+    let wanted = pass as f64 + spread.max(LEAST_MARGIN * pass as f64);
+    let most = bracket.fail.filter(|_| is_close(bracket)).map_or(wanted, |fail| fail as f64 * WITHIN);
+    let least_mib = round_up(wanted.min(most.max(pass as f64)) as u64);
+    // Rounding up must not go beyond either, where mebibytes are fine enough to tell.
+    if least_mib as f64 > most && least_mib > pass { (least_mib - MIB).max(pass) } else { least_mib }
+}
+
+fn found(seen: &Seen, bracket: &Bracket, pass: u64, margin: u64) -> String {
+    let how = if bracket.passed == Some(pass) {
+        format!("It kept within the slow-down at {}", Bytes(pass))
+    } else {
+        format!("Without a limit it never used more than {}", Bytes(pass))
+    };
+    let below = match (bracket.failed, bracket.fail) {
+        (Some(failed), Some(fail)) if failed == fail => format!(" and did not at {}", Bytes(failed)),
+        (_, Some(fail)) => format!(", and below {} its unreclaimable memory would not fit", Bytes(fail)),
+        _ => String::new(),
+    };
+    let runs = seen.references.len();
+    let spread = unreclaimable(seen).map_or(String::new(), |spread| {
+        format!(" (what cannot be reclaimed varied by {} between {runs} runs)", Bytes(spread.stddev as u64))
+    });
+    format!("{how}{below}; {} of margin are added{}.", Bytes(margin), if runs > 1 { spread } else { String::new() })
+}
+
+/// Every reason not to be sure, as clauses.
+fn doubts(
+    settings: &Settings,
+    seen: &Seen,
+    tried: &[Tried],
+    bracket: &Bracket,
+    cut_short: Option<String>,
+) -> Vec<String> {
+    let mut doubts: Vec<String> = cut_short.into_iter().collect();
+    if !is_close(bracket) {
+        doubts.push("less may be enough: no limit close below is known to be too little".into());
+    }
+    if !can_tell(settings, seen) {
+        doubts.push(match references_needed(settings, seen) {
+            Some(runs) => format!(
+                "a slow-down of {:.0} % cannot be told from noise by {} reference runs; it would take about {runs} \
+                 (--runs {runs}) or a quieter machine",
+                settings.slowdown * 100.0,
+                seen.references.len(),
+            ),
+            None => "one reference run does not tell how much its run time varies (--runs 2)".into(),
+        });
+    }
+    if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.doubtful) {
+        doubts.push("its run time there is so close to what is allowed that another run may be slower".into());
+    }
+    if tried.iter().any(|t| t.timed_out && Some(t.limit) >= bracket.fail) {
+        doubts.push("a trial was ended by the time-out, so it may only have been slow (--timeout)".into());
+    }
+    if tried.iter().any(|t| t.passed && Some(t.limit) < bracket.failed) {
+        doubts.push(
+            "a smaller limit passed once where a larger one failed: the job does not do the same every time".into(),
+        );
+    }
+    if let Some(lost) = seen.demand.as_ref().map(|d| d.lost_events).filter(|lost| *lost > 0) {
+        doubts.push(format!("{lost} references to the page cache were lost, so the prediction was too low"));
+    }
+    if let Some(spread) = unreclaimable(seen)
+        && spread.max > spread.min * (1.0 + SAME)
+    {
+        let (min, max) = (Bytes(spread.min as u64), Bytes(spread.max as u64));
+        doubts.push(format!("the reference runs needed from {min} to {max}: the next may need more"));
+    }
+    doubts
+}
+
+/// What could not be reclaimed in each reference; the peak charge where that is not known.
+fn unreclaimable(seen: &Seen) -> Option<Spread> {
+    let all = |of: fn(&crate::Reference) -> Option<u64>| {
+        let values: Option<Vec<f64>> = seen.references.iter().map(|r| of(r).map(|v| v as f64)).collect();
+        values.and_then(|values| Spread::of(&values))
+    };
+    all(|r| r.floor_bytes).or_else(|| all(|r| r.peak_charge_bytes))
+}

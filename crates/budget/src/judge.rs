@@ -1,0 +1,98 @@
+//! Runs while they go on and when they have ended.
+
+use model::{Method, Outcome, Spread};
+
+use crate::noise::ratio_noise;
+use crate::{Seen, Settings};
+
+/// A method's run is stopped at this multiple of the reference: enough to show that it is far too slow (the paper's worst
+/// is 2.05), and the comparison stays cheap.
+const METHOD_STOP: f64 = 2.1;
+
+/// How a run under a limit is going.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Seconds since its start.
+    pub elapsed_seconds: f64,
+    /// Stall so far, counted as [`crate::Reference::stall_seconds`].
+    pub stall_seconds: Option<f64>,
+}
+
+/// How a run under a limit went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// The method whose figure was the limit; `None`: a trial of the search.
+    pub method: Option<Method>,
+    /// Seconds it ran.
+    pub wall_seconds: f64,
+    /// Why it was ended before its end, as [`watch`] said.
+    pub stopped: Option<Outcome>,
+    /// Its exit status, 128 + signal.
+    pub exit_status: Option<i32>,
+    /// Processes killed for want of memory, also where the command hid it.
+    pub oom_kills: u64,
+}
+
+/// Whether a running trial can be stopped, and what it then is. A trial of the search is stopped once it has taken longer
+/// than allowed, or much earlier, once it has stalled for so much longer than a reference does in all that it cannot make
+/// it any more.
+pub fn watch(settings: &Settings, seen: &Seen, method: Option<Method>, progress: &Progress) -> Option<Outcome> {
+    if settings.timeout_seconds.is_some_and(|timeout| progress.elapsed_seconds >= timeout) {
+        return Some(Outcome::Timeout);
+    }
+    let too_long = give_up_after(settings, seen, method).is_some_and(|limit| progress.elapsed_seconds > limit);
+    let stalled = method.is_none() && has_stalled_too_long(settings, seen, progress) == Some(true);
+    (too_long || stalled).then_some(Outcome::TooSlow)
+}
+
+/// When a run under a limit is given up, in seconds; `None`: never.
+pub fn give_up_after(settings: &Settings, seen: &Seen, method: Option<Method>) -> Option<f64> {
+    let reference = seen.reference().map(|r| r.median);
+    let too_slow = match method {
+        Some(_) if settings.full => None,
+        Some(_) => reference.map(|r| r * METHOD_STOP.max(1.0 + 2.0 * settings.slowdown)),
+        None => reference.map(|r| r * (1.0 + settings.slowdown + 2.0 * ratio_noise(seen))),
+    };
+    match (too_slow, settings.timeout_seconds) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// What the run is.
+pub fn judge(settings: &Settings, seen: &Seen, measured: &Measured) -> Outcome {
+    let too_slow = || seen.reference().is_some_and(|r| measured.wall_seconds > r.median * (1.0 + settings.slowdown));
+    match measured.stopped {
+        _ if measured.oom_kills > 0 => Outcome::Oom,
+        Some(outcome) => outcome,
+        None if measured.exit_status != Some(0) => Outcome::Failed,
+        None if measured.method.is_none() && too_slow() => Outcome::TooSlow,
+        None => Outcome::Ok,
+    }
+}
+
+/// The ratio that a stopped run would at least have come to: what it had taken, or the reference's run time with the stall
+/// that it had beyond the reference's.
+pub fn ratio_at_least(seen: &Seen, progress: &Progress) -> Option<f64> {
+    let reference = seen.reference()?.median;
+    let by_time = progress.elapsed_seconds / reference;
+    let by_stall = progress
+        .stall_seconds
+        .zip(reference_stall(seen))
+        .map(|(stall, usual)| 1.0 + (stall - usual.median) / reference);
+    Some(by_stall.map_or(by_time, |by_stall| by_stall.max(by_time)))
+}
+
+fn has_stalled_too_long(settings: &Settings, seen: &Seen, progress: &Progress) -> Option<bool> {
+    let reference = seen.reference()?;
+    let usual = reference_stall(seen)?;
+    let allowed = settings.slowdown * reference.median;
+    // Stall may partly take the place of other waiting, so half as much again is asked for before it is proof.
+    let doubt = (0.5 * allowed).max(2.0 * (ratio_noise(seen) * reference.median).max(usual.stddev));
+    Some(progress.stall_seconds? > usual.max + allowed + doubt)
+}
+
+fn reference_stall(seen: &Seen) -> Option<Spread> {
+    let stalls: Vec<f64> = seen.references.iter().filter_map(|r| r.stall_seconds).collect();
+    Spread::of(&stalls)
+}

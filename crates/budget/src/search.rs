@@ -1,0 +1,198 @@
+//! Which limit to try next.
+
+use model::{Bytes, Outcome, Spread, Trial};
+
+use crate::noise::ratio_noise;
+use crate::predict::{knee, too_little};
+use crate::{MIB, Seen, Settings, round_up};
+
+/// The search ends when the smallest passing limit is at most this far above the largest failing one.
+pub const CLOSE: f64 = 1.12;
+
+/// A step that leaves a bracket of just under [`CLOSE`], rounding to mebibytes included.
+const STEP: f64 = 1.09;
+
+/// Above the predicted knee, for what reclaim needs to work: it starts before a limit is quite full.
+const KNEE_SLACK: f64 = 1.03;
+
+/// What a search may cost in run times, references included.
+const MOST_RUN_TIMES: f64 = 8.0;
+
+/// A slow run is explained by memory if its stall makes up at least this share of what it lost.
+const EXPLAINED: f64 = 0.25;
+
+/// What is known of one limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tried {
+    pub limit: u64,
+    pub passed: bool,
+    pub runs: usize,
+    /// So close to the threshold, or so slow without a reason in memory, that one run does not decide.
+    pub doubtful: bool,
+    pub timed_out: bool,
+}
+
+/// Where the knee is known to lie: above `fail`, at most `pass`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bracket {
+    /// The largest limit that failed.
+    pub failed: Option<u64>,
+    /// The smallest limit that passed with none that failed above it.
+    pub passed: Option<u64>,
+    /// The larger of `failed` and what the floor rules out.
+    pub fail: Option<u64>,
+    /// The smaller of `passed` and the peak charge without a limit.
+    pub pass: Option<u64>,
+}
+
+/// What the search wants.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wish {
+    /// Try this limit.
+    Try { limit: u64, why: String },
+    /// Nothing more; `Some`: it had to stop before it was done, for this reason.
+    Stop(Option<String>),
+}
+
+/// What to try next.
+pub fn wish(settings: &Settings, seen: &Seen) -> Wish {
+    let tried = tried(settings, seen);
+    let bracket = bracket(settings, seen, &tried);
+    let is_edge = |t: &Tried| Some(t.limit) == bracket.passed || Some(t.limit) == bracket.failed;
+    let again = tried.iter().find(|t| t.doubtful && t.runs < 2 && is_edge(t));
+    let next = match again {
+        Some(t) => Some((t.limit, "one run so close to the threshold does not decide: once more".to_string())),
+        None if is_close(&bracket) => None,
+        None => choose(settings, seen, &tried, &bracket),
+    };
+    let Some((limit, why)) = next else { return Wish::Stop(None) };
+    let trials = seen.search_trials().count();
+    if trials >= settings.max_trials as usize {
+        return Wish::Stop(Some(format!("the search ended after {trials} trials, as many as allowed")));
+    }
+    let used = seen.run_times_used().unwrap_or(0.0);
+    let most = MOST_RUN_TIMES.max(seen.references.len() as f64 + 4.0);
+    if used + 1.0 + settings.slowdown > most {
+        return Wish::Stop(Some(format!("the search ended after {used:.1} run times, as many as it may cost")));
+    }
+    Wish::Try { limit, why }
+}
+
+/// All limits tried, rising, with what several runs at the same limit say together.
+pub fn tried(settings: &Settings, seen: &Seen) -> Vec<Tried> {
+    let mut limits: Vec<u64> = seen.trials.iter().filter_map(|t| t.limit_bytes).collect();
+    limits.sort_unstable();
+    limits.dedup();
+    let at = |limit| seen.trials.iter().filter(|t| t.limit_bytes == Some(limit)).collect::<Vec<_>>();
+    limits.into_iter().map(|limit| together(settings, seen, limit, &at(limit))).collect()
+}
+
+fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> Tried {
+    let broke = trials.iter().any(|t| matches!(t.outcome, Outcome::Oom | Outcome::Failed | Outcome::Timeout));
+    let threshold = 1.0 + settings.slowdown;
+    // A run that was stopped would have taken longer than it did, and longer than allowed.
+    let least = threshold + 2.0 * ratio_noise(seen);
+    let ratio_of = |t: &&Trial| t.runtime_ratio.map(|r| if t.lower_bound { r.max(least) } else { r });
+    let ratios: Vec<f64> = trials.iter().filter_map(ratio_of).collect();
+    let ratio = Spread::of(&ratios).map(|spread| spread.median);
+    let near = ratio.is_some_and(|r| (r - threshold).abs() <= ratio_noise(seen) / (trials.len() as f64).sqrt());
+    let stopped = trials.iter().any(|t| t.lower_bound);
+    let unexplained = trials.iter().any(|t| is_unexplained(seen, t));
+    Tried {
+        limit,
+        passed: !broke && ratio.is_some_and(|r| r <= threshold),
+        runs: trials.len(),
+        doubtful: !broke && (near && !stopped || unexplained),
+        timed_out: trials.iter().any(|t| t.outcome == Outcome::Timeout),
+    }
+}
+
+/// Too slow, though neither stall nor refaults tell why: something else may have slowed the machine down.
+fn is_unexplained(seen: &Seen, trial: &Trial) -> bool {
+    let Some((reference, ratio)) = seen.reference().zip(trial.runtime_ratio) else { return false };
+    let lost = (ratio - 1.0) * reference.median;
+    trial.outcome == Outcome::TooSlow
+        && trial.refaults.is_none_or(|pages| pages == 0)
+        && trial.stall_seconds.is_some_and(|stall| stall < EXPLAINED * lost)
+}
+
+/// Where the knee is known to lie.
+pub fn bracket(settings: &Settings, seen: &Seen, tried: &[Tried]) -> Bracket {
+    let failed = tried.iter().filter(|t| !t.passed).map(|t| t.limit).max();
+    let passed = tried.iter().filter(|t| t.passed && Some(t.limit) > failed).map(|t| t.limit).min();
+    let unreclaimed = seen.peak_charge_bytes().map(round_up).filter(|peak| Some(*peak) > failed);
+    let pass = match (passed, unreclaimed) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    // A limit that passed below the floor has shown that the floor was not one.
+    let ruled_out = too_little(settings, seen).filter(|floor| pass.is_none_or(|pass| *floor < pass));
+    Bracket { failed, passed, fail: failed.max(ruled_out), pass }
+}
+
+/// Whether the knee is known well enough.
+pub fn is_close(bracket: &Bracket) -> bool {
+    match (bracket.fail, bracket.pass) {
+        (Some(fail), Some(pass)) => pass as f64 <= fail as f64 * CLOSE || pass - fail <= MIB,
+        (None, Some(pass)) => pass <= MIB,
+        _ => false,
+    }
+}
+
+fn choose(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) -> Option<(u64, String)> {
+    let inside = |limit: &u64| bracket.fail.is_none_or(|fail| *limit > fail) && bracket.pass.is_none_or(|p| *limit < p);
+    let (limit, why) = guided(settings, seen, tried, bracket)
+        .filter(|(limit, _)| inside(limit))
+        .or_else(|| groping(tried, bracket))?;
+    if inside(&limit) {
+        return Some((limit, why));
+    }
+    // Rounding took it to an edge; the bracket is wider than a mebibyte, so there is a limit between.
+    let beside_edge = round_up(bracket.fail.unwrap_or(0) + 1);
+    inside(&beside_edge).then_some((beside_edge, why))
+}
+
+/// Just above the knee as it is predicted now, unless that is known already or only creeps up on what failed.
+fn guided(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) -> Option<(u64, String)> {
+    let knee = knee(settings, seen)?;
+    let limit = round_up((knee as f64 * KNEE_SLACK) as u64 + MIB);
+    let far = |a: u64, b: u64| a as f64 > b as f64 * (STEP + 1.0) / 2.0;
+    let is_new = bracket.failed.is_none_or(|fail| far(limit, fail)) && bracket.pass.is_none_or(|pass| far(pass, limit));
+    let what = if seen.demand.is_some() {
+        "what cannot be reclaimed and the file pages used again fit just so"
+    } else {
+        "what cannot be reclaimed and the mapped files fit just so"
+    };
+    let why = if tried.is_empty() {
+        format!("just above {}, where {what}: expected to pass", Bytes(knee))
+    } else {
+        format!("the trials so far put the knee at {}", Bytes(knee))
+    };
+    is_new.then_some((limit, why))
+}
+
+/// Away from the last edge found, by steps that double, until there is an edge on either side; then halfway between.
+fn groping(tried: &[Tried], bracket: &Bracket) -> Option<(u64, String)> {
+    let passes = tried.iter().filter(|t| t.passed).count();
+    let fails = tried.len() - passes;
+    let stride = |times: usize| STEP.powi(1 << times.saturating_sub(1).min(5));
+    let down = |pass: u64| (pass as f64 / stride(passes)) as u64 / MIB * MIB;
+    let up = |fail: u64| round_up((fail as f64 * stride(fails)) as u64);
+    let middle = |fail: u64, pass: u64| round_up((fail as f64 * pass as f64).sqrt() as u64);
+    let limit = match (bracket.failed, bracket.passed, bracket.fail, bracket.pass) {
+        (Some(fail), Some(pass), ..) => middle(fail, pass),
+        (Some(fail), None, _, Some(peak)) => up(fail).min(middle(fail, peak)),
+        (Some(fail), None, _, None) => up(fail),
+        (None, _, floor, Some(pass)) => floor.map_or(down(pass), |floor| down(pass).max(middle(floor, pass))),
+        (None, _, Some(floor), None) => up(floor),
+        (None, _, None, None) => return None,
+    };
+    let why = match (bracket.fail, bracket.pass) {
+        (Some(fail), Some(pass)) if bracket.failed.is_some() => {
+            format!("between {}, which failed, and {}, which is enough", Bytes(fail), Bytes(pass))
+        }
+        (_, Some(pass)) => format!("{} is enough: is less?", Bytes(pass)),
+        _ => "the last limit was too little: is more enough?".to_string(),
+    };
+    Some((limit.max(MIB), why))
+}

@@ -1,0 +1,85 @@
+//! What has been seen so far.
+
+use model::{Breakdown, FileDemand, Method, Spread, Trial};
+
+/// A run without a limit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reference {
+    /// Seconds it ran.
+    pub wall_seconds: f64,
+    /// Seconds it waited for storage or memory, comparable with wall time: delays summed over the threads, divided by
+    /// how many there were at a time; or pressure.
+    pub stall_seconds: Option<f64>,
+    /// Peak charge, bytes.
+    pub peak_charge_bytes: Option<u64>,
+    /// What could not be reclaimed, at its peak, bytes.
+    pub floor_bytes: Option<u64>,
+    /// Mapped file pages at the peak, bytes: the program's own text and libraries at least.
+    pub file_mapped_bytes: Option<u64>,
+    /// Share of the tasks' life spent waiting for I/O.
+    pub io_wait_share: Option<f64>,
+    /// What the peak charge was made of.
+    pub breakdown: Breakdown,
+}
+
+/// The memory that one of the usual methods names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MethodMemory {
+    /// Which.
+    pub method: Method,
+    /// How much, bytes.
+    pub memory_bytes: u64,
+    /// What it is made of.
+    pub breakdown: Breakdown,
+}
+
+/// Everything seen so far. Kept in the record, so that a search can be resumed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Runs without a limit, in order.
+    pub references: Vec<Reference>,
+    /// The page cache's demand, from one of them.
+    pub demand: Option<FileDemand>,
+    /// Runs under a limit, in order; a trial's `stall_seconds` is what it had beyond the references'.
+    pub trials: Vec<Trial>,
+    /// What the usual methods name.
+    pub methods: Vec<MethodMemory>,
+}
+
+impl Seen {
+    /// Run time without a limit, in seconds: the median, with its spread.
+    pub fn reference(&self) -> Option<Spread> {
+        let walls: Vec<f64> = self.references.iter().map(|r| r.wall_seconds).collect();
+        Spread::of(&walls).filter(|spread| spread.median > 0.0)
+    }
+
+    /// The largest peak charge without a limit: at that limit nothing would have been reclaimed.
+    pub fn peak_charge_bytes(&self) -> Option<u64> {
+        self.references.iter().filter_map(|r| r.peak_charge_bytes).max()
+    }
+
+    /// The largest floor seen.
+    pub fn floor_bytes(&self) -> Option<u64> {
+        self.references.iter().filter_map(|r| r.floor_bytes).max()
+    }
+
+    /// What was run for the answer (references and search), in reference run times.
+    pub fn run_times_used(&self) -> Option<f64> {
+        let references: f64 = self.references.iter().map(|r| r.wall_seconds).sum();
+        Some((references + self.trial_seconds(|t| t.method.is_none())) / self.reference()?.median)
+    }
+
+    /// What the methods' trials took beside it, in reference run times.
+    pub fn compare_run_times(&self) -> Option<f64> {
+        Some(self.trial_seconds(|t| t.method.is_some()) / self.reference()?.median)
+    }
+
+    /// Trials of the search.
+    pub(crate) fn search_trials(&self) -> impl Iterator<Item = &Trial> {
+        self.trials.iter().filter(|t| t.method.is_none() && t.limit_bytes.is_some())
+    }
+
+    fn trial_seconds(&self, which: impl Fn(&Trial) -> bool) -> f64 {
+        self.trials.iter().filter(|t| t.limit_bytes.is_some() && which(t)).map(|t| t.wall_seconds).sum()
+    }
+}

@@ -1,0 +1,37 @@
+//! What the person asked for.
+
+/// The options of a search.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Allowed slow-down, 0.05 = 5 %.
+    pub slowdown: f64,
+    /// Just so many reference runs; `None`: as many as their spread asks for, 2 to 4.
+    pub runs: Option<u32>,
+    /// Most trials of the search.
+    pub max_trials: u32,
+    /// Also run under the limits that the usual methods name.
+    pub compare: bool,
+    /// Let those run to their end.
+    pub full: bool,
+    /// End any run after so many seconds.
+    pub timeout_seconds: Option<f64>,
+    /// The job may swap under its limit, so nothing is known to be too little before it is tried.
+    pub swap_allowed: bool,
+    /// The machine's page size, in bytes.
+    pub page_bytes: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            slowdown: 0.05,
+            runs: None,
+            max_trials: 12,
+            compare: true,
+            full: false,
+            timeout_seconds: None,
+            swap_allowed: false,
+            page_bytes: 4096,
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! The planner, driven to its answer on simulated programs.
+
+use budget::{
+    Measured, MethodMemory, Progress, Reference, Seen, Settings, Step, judge, methods, next, ratio_at_least, watch,
+};
+use model::{Answer, Breakdown, DemandPoint, FileDemand, Method, Outcome, Trial};
+use proptest::prelude::*;
+
+const MIB: u64 = 1 << 20;
+const RUN_SECONDS: f64 = 30.0;
+const COLD_STALL_SECONDS: f64 = 1.0;
+
+/// A program as a run-time curve.
+struct Program {
+    floor: u64,
+    peak: u64,
+    /// Run-time ratio by limit, falling, 1 at the peak.
+    ratio: Box<dyn Fn(u64) -> f64>,
+    demand: Option<FileDemand>,
+    /// Share of time lost that shows as stall; `None`: stall cannot be seen.
+    stall_share: Option<f64>,
+    /// Largest deviation of a run time, as a share.
+    noise: f64,
+    /// One run in so many takes half as long again for no reason; 0: none.
+    flaky: u64,
+    random: u64,
+}
+
+impl Program {
+    fn new(floor: u64, peak: u64, ratio: impl Fn(u64) -> f64 + 'static) -> Program {
+        Program {
+            floor: floor * MIB,
+            peak: peak * MIB,
+            ratio: Box::new(ratio),
+            demand: None,
+            stall_share: Some(0.9),
+            noise: 0.002,
+            flaky: 0,
+            random: 0x1234_5678_9abc_def1,
+        }
+    }
+
+    /// 100 MiB of heap and a loop over a file of 300 MiB, as measured; `shown_at` is where the demand curve has its cliff.
+    fn cliff(shown_at: u64) -> Program {
+        let ratio = |limit: u64| match limit / MIB {
+            0..150 => 24.0,
+            150..400 => 3.4,
+            400..405 => 1.5,
+            _ => 1.0,
+        };
+        let demand = demand(&[(100, 4500), (shown_at, 4500), (shown_at + 1, 0)]);
+        Program { demand: Some(demand), ..Program::new(100, 450, ratio) }
+    }
+
+    fn random(&mut self) -> f64 {
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn seconds(&mut self, ratio: f64) -> f64 {
+        let noise = self.noise * (2.0 * self.random() - 1.0);
+        let flake = if self.flaky > 0 && (self.random() * self.flaky as f64) < 1.0 { 1.5 } else { 1.0 };
+        RUN_SECONDS * ratio * (1.0 + noise) * flake
+    }
+
+    fn reference(&mut self) -> Reference {
+        Reference {
+            wall_seconds: self.seconds(1.0),
+            stall_seconds: self.stall_share.map(|_| COLD_STALL_SECONDS),
+            peak_charge_bytes: Some(self.peak),
+            floor_bytes: Some(self.floor),
+            file_mapped_bytes: Some(5 * MIB),
+            io_wait_share: Some(0.1),
+            breakdown: Breakdown::default(),
+        }
+    }
+
+    fn trial(&mut self, settings: &Settings, seen: &Seen, limit: u64, method: Option<Method>) -> Trial {
+        let ratio = (self.ratio)(limit);
+        let is_killed = limit < self.floor;
+        let end = if is_killed { 0.8 * RUN_SECONDS } else { self.seconds(ratio) };
+        let lost = self.stall_share.map(|share| share * (ratio - 1.0) * RUN_SECONDS);
+        let at = |elapsed: f64| Progress {
+            elapsed_seconds: elapsed,
+            stall_seconds: lost.map(|lost| COLD_STALL_SECONDS + lost * elapsed / end),
+        };
+        let looks = (1..).map(|i| i as f64 * 0.25).take_while(|t| *t < end);
+        let stopped = looks
+            .map(at)
+            .find_map(|seen_so_far| watch(settings, seen, method, &seen_so_far).map(|outcome| (outcome, seen_so_far)));
+        let progress = stopped.map_or(at(end), |(_, progress)| progress);
+        let measured = Measured {
+            method,
+            wall_seconds: progress.elapsed_seconds,
+            stopped: stopped.map(|(outcome, _)| outcome),
+            exit_status: Some(0),
+            oom_kills: (is_killed && stopped.is_none()) as u64,
+        };
+        Trial {
+            run: 0,
+            method,
+            limit_bytes: Some(limit),
+            outcome: judge(settings, seen, &measured),
+            lower_bound: stopped.is_some(),
+            wall_seconds: measured.wall_seconds,
+            cpu_seconds: None,
+            stall_seconds: progress.stall_seconds.map(|stall| stall - COLD_STALL_SECONDS),
+            runtime_ratio: (!is_killed).then(|| ratio_at_least(seen, &progress)).flatten(),
+            predicted_ratio: None,
+            io_wait_share: Some(0.4),
+            refaults: Some(((ratio - 1.0) * 100_000.0) as u64),
+            peak_charge_bytes: Some(limit.min(self.peak)),
+            breakdown: Breakdown::default(),
+            exit_status: Some(0),
+            why: String::new(),
+        }
+    }
+
+    /// Runs what the planner asks for until it has its answer.
+    fn drive(&mut self, settings: &Settings) -> (Answer, Seen) {
+        let mut seen = Seen { demand: self.demand.clone(), ..Seen::default() };
+        seen.methods = [(Method::AppMaxRss, 1.05), (Method::AppMaxRssLargest, 0.7), (Method::SysMaxRss, 1.2)]
+            .map(|(method, of_floor)| MethodMemory {
+                method,
+                memory_bytes: (self.floor as f64 * of_floor) as u64,
+                breakdown: Breakdown::default(),
+            })
+            .to_vec();
+        seen.methods.push(MethodMemory {
+            method: Method::Unlimited,
+            memory_bytes: self.peak + 9 * MIB,
+            breakdown: Breakdown::default(),
+        });
+        for _ in 0..100 {
+            match next(settings, &seen) {
+                Step::Reference { .. } => seen.references.push(self.reference()),
+                Step::Trial { limit_bytes, .. } => {
+                    let trial = self.trial(settings, &seen, limit_bytes, None);
+                    seen.trials.push(trial);
+                }
+                Step::Method { method, limit_bytes, .. } => {
+                    let trial = self.trial(settings, &seen, limit_bytes, Some(method));
+                    seen.trials.push(trial);
+                }
+                Step::Done(answer) => return (answer, seen),
+            }
+        }
+        panic!("the search does not end: {seen:#?}");
+    }
+
+    /// The smallest whole-MiB limit within the slow-down.
+    fn knee(&self, settings: &Settings) -> u64 {
+        let fits = |limit: u64| limit * MIB >= self.floor && (self.ratio)(limit * MIB) <= 1.0 + settings.slowdown;
+        (1..=self.peak / MIB).find(|limit| fits(*limit)).unwrap_or(self.peak / MIB) * MIB
+    }
+}
+
+fn demand(points: &[(u64, u64)]) -> FileDemand {
+    FileDemand {
+        referenced_bytes: 4800 * MIB,
+        distinct_bytes: 300 * MIB,
+        points: points
+            .iter()
+            .map(|(limit, refaults)| DemandPoint { limit_bytes: limit * MIB, refault_bytes: refaults * MIB })
+            .collect(),
+        sampled_share: 1.0,
+        ..FileDemand::default()
+    }
+}
+
+fn search_only() -> Settings {
+    Settings { compare: false, ..Settings::default() }
+}
+
+fn is_within_15_percent(answer: &Answer, knee: u64) -> bool {
+    let budget = answer.budget_bytes.unwrap();
+    budget >= knee && budget as f64 <= knee as f64 * 1.15 + MIB as f64
+}
+
+fn tried(seen: &Seen) -> Vec<(u64, Outcome, f64)> {
+    let step = |t: &Trial| (t.limit_bytes.unwrap() / MIB, t.outcome, t.wall_seconds / RUN_SECONDS);
+    seen.trials.iter().map(step).collect()
+}
+
+#[track_caller]
+fn finds_the_knee(program: &mut Program, most_run_times: f64) -> (Answer, Seen) {
+    let settings = search_only();
+    let knee = program.knee(&settings);
+    let (answer, seen) = program.drive(&settings);
+    let used = seen.run_times_used().unwrap();
+    assert!(is_within_15_percent(&answer, knee), "knee {}: {answer:?} by {:?}", knee / MIB, tried(&seen));
+    assert!(used <= most_run_times, "{used} run times: {:?}", tried(&seen));
+    (answer, seen)
+}
+
+#[test]
+fn a_cliff_foretold_takes_two_references_and_two_trials() {
+    let (answer, seen) = finds_the_knee(&mut Program::cliff(400), 3.5);
+    assert_eq!((seen.references.len(), seen.trials.len()), (2, 2));
+    assert!(answer.confident, "{}", answer.reason);
+}
+
+#[test]
+fn without_stall_evidence_it_takes_hardly_longer() {
+    let mut program = Program { stall_share: None, ..Program::cliff(400) };
+    let (answer, _) = finds_the_knee(&mut program, 4.1);
+    assert!(answer.confident, "{}", answer.reason);
+}
+
+#[test]
+fn a_demand_curve_wrong_by_a_third_either_way_is_overcome() {
+    for shown_at in [280, 310, 350, 430, 450] {
+        finds_the_knee(&mut Program::cliff(shown_at), 8.0);
+    }
+}
+
+#[test]
+fn heap_alone_is_a_matter_of_the_floor() {
+    let mut program = Program { demand: Some(demand(&[(1000, 0)])), ..Program::new(1000, 1010, |_| 1.0) };
+    let (answer, seen) = finds_the_knee(&mut program, 3.5);
+    assert!(answer.confident, "{}", answer.reason);
+    assert!(seen.trials.len() <= 1, "{:?}", tried(&seen));
+}
+
+#[test]
+fn cache_that_buys_nothing_is_not_budgeted() {
+    let mut program = Program { demand: Some(demand(&[(200, 0)])), ..Program::new(200, 5000, |_| 1.0) };
+    finds_the_knee(&mut program, 4.0);
+}
+
+#[test]
+fn a_slope_with_and_without_a_curve() {
+    let ratio = |limit: u64| 1.0 + 2.0 * (1.0 - (limit as f64 / MIB as f64 - 200.0) / 1000.0).clamp(0.0, 1.0);
+    let with = |demand| Program { demand, ..Program::new(200, 1300, ratio) };
+    finds_the_knee(&mut with(Some(demand(&[(200, 18_000), (1200, 0)]))), 8.0);
+    finds_the_knee(&mut with(None), 8.0);
+}
+
+#[test]
+fn a_knee_anywhere_is_found_without_a_curve() {
+    for knee in [210, 260, 400, 700, 1200, 2500, 4000, 4900] {
+        let mut program = Program::new(200, 5000, move |limit| if limit >= knee * MIB { 1.0 } else { 4.0 });
+        finds_the_knee(&mut program, 8.0);
+    }
+}
+
+#[test]
+fn noise_is_told_and_the_answer_still_near() {
+    for seed in 1..40 {
+        let mut program = Program { noise: 0.05, random: seed * 7919, ..Program::cliff(400) };
+        let (answer, seen) = program.drive(&search_only());
+        assert!(seen.references.len() <= 4);
+        let ratio = answer.budget_bytes.unwrap() as f64 / (405 * MIB) as f64;
+        assert!((1.0..1.16).contains(&ratio) || !answer.confident, "{ratio}: {answer:?} {:?}", tried(&seen));
+    }
+    let mut wild = Program { noise: 0.4, ..Program::cliff(400) };
+    let (answer, _) = wild.drive(&search_only());
+    assert!(!answer.confident && answer.reason.contains("it would take about"), "{}", answer.reason);
+}
+
+#[test]
+fn a_slow_run_without_a_reason_in_memory_is_made_again() {
+    let mut found = 0;
+    for seed in 1..60 {
+        let mut program = Program { flaky: 6, random: seed * 104_729, ..Program::cliff(400) };
+        let (answer, _) = program.drive(&search_only());
+        found += is_within_15_percent(&answer, 405 * MIB) as u32;
+    }
+    assert!(found >= 50, "{found} of 59");
+}
+
+#[test]
+fn an_answer_cut_short_says_why() {
+    let settings = Settings { max_trials: 1, ..search_only() };
+    let mut program = Program::new(200, 5000, |limit| if limit >= 2500 * MIB { 1.0 } else { 4.0 });
+    let (answer, seen) = program.drive(&settings);
+    assert_eq!(seen.trials.len(), 1);
+    assert!(!answer.confident && answer.reason.contains("as many as allowed"), "{}", answer.reason);
+    assert_eq!(answer.smallest_passing_bytes, Some(5000 * MIB), "what is known to do is still told");
+}
+
+#[test]
+fn a_program_that_lost_events_or_differs_from_run_to_run_is_not_answered_with_confidence() {
+    let mut program = Program::cliff(400);
+    program.demand.as_mut().unwrap().lost_events = 3;
+    let (answer, mut seen) = program.drive(&search_only());
+    assert!(!answer.confident && answer.reason.contains("lost"), "{}", answer.reason);
+    seen.demand.as_mut().unwrap().lost_events = 0;
+    seen.references[0].floor_bytes = Some(90 * MIB);
+    let Step::Done(answer) = next(&search_only(), &seen) else { panic!("nothing new was learnt") };
+    assert!(!answer.confident && answer.reason.contains("the next may need more"), "{}", answer.reason);
+}
+
+#[test]
+fn the_comparison_has_all_methods_in_order_and_marks_bounds() {
+    let settings = Settings::default();
+    let (answer, seen) = Program::cliff(400).drive(&settings);
+    let rows = methods(&settings, &seen, &answer);
+    let names: Vec<Method> = rows.iter().map(|row| row.name).collect();
+    use Method::*;
+    assert_eq!(names, [AppMaxRss, AppMaxRssLargest, SysMaxRss, Unlimited, Bursar]);
+    let [app, largest, sys, unlimited, own] = &rows[..] else { unreachable!() };
+    assert_eq!((app.outcome, app.lower_bound), (Some(Outcome::TooSlow), true));
+    assert!(app.runtime_ratio.unwrap() > 1.65 && app.performance.unwrap() < 0.6, "{app:?}");
+    assert_eq!((largest.outcome, largest.runtime_ratio, largest.performance), (Some(Outcome::Oom), None, None));
+    assert_eq!(sys.outcome, Some(Outcome::TooSlow));
+    assert_eq!((unlimited.runtime_ratio, unlimited.performance, unlimited.runs), (Some(1.0), Some(1.0), 2));
+    assert!((unlimited.performance_per_gb.unwrap() - 105.0 / 459.0).abs() < 1e-9);
+    assert_eq!((own.outcome, own.runs, own.lower_bound), (Some(Outcome::Ok), 1, false));
+    assert!((own.amplification.unwrap() - answer.budget_bytes.unwrap() as f64 / (100 * MIB) as f64).abs() < 1e-9);
+    assert!(seen.compare_run_times().unwrap() < 5.5, "{:?}", seen.compare_run_times());
+    assert!(seen.run_times_used().unwrap() < 3.5);
+}
+
+#[test]
+fn nothing_is_compared_with_a_method_whose_job_was_killed() {
+    let settings = Settings::default();
+    let mut program = Program::cliff(400);
+    let mut seen = Seen { demand: program.demand.clone(), ..Seen::default() };
+    seen.methods =
+        vec![MethodMemory { method: Method::AppMaxRss, memory_bytes: 60 * MIB, breakdown: Breakdown::default() }];
+    loop {
+        match next(&settings, &seen) {
+            Step::Reference { .. } => seen.references.push(program.reference()),
+            Step::Trial { limit_bytes, .. } => {
+                let trial = program.trial(&settings, &seen, limit_bytes, None);
+                seen.trials.push(trial);
+            }
+            Step::Method { limit_bytes, method, .. } => {
+                let trial = program.trial(&settings, &seen, limit_bytes, Some(method));
+                seen.trials.push(trial);
+            }
+            Step::Done(answer) => {
+                let rows = methods(&settings, &seen, &answer);
+                assert_eq!(rows[0].outcome, Some(Outcome::Oom));
+                assert!(rows.iter().all(|row| row.performance_per_gb.is_none()));
+                assert!(rows[1].performance.is_some());
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn methods_run_to_their_end_when_asked_and_to_the_time_out() {
+    let settings = Settings { full: true, timeout_seconds: Some(5.0 * RUN_SECONDS), ..Settings::default() };
+    let (answer, seen) = Program::cliff(400).drive(&settings);
+    let rows = methods(&settings, &seen, &answer);
+    assert_eq!((rows[0].outcome, rows[0].lower_bound), (Some(Outcome::Timeout), true));
+    assert!(rows[0].runtime_ratio.unwrap() > 4.9);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..Default::default() })]
+    #[test]
+    fn any_falling_curve_is_answered_within_bounds(
+        floor in 20u64..2000,
+        steps in prop::collection::vec((0.0f64..1.0, 0.0f64..3.0), 0..6),
+        above in 1.0f64..8.0,
+        shown in prop::option::of(0.7f64..1.3),
+        sees_stall in any::<bool>(),
+        seed in 1u64..u64::MAX,
+    ) {
+        let peak = (floor as f64 * above) as u64 + 2;
+        let span = (peak - floor) as f64;
+        let corners: Vec<(u64, f64)> = steps.iter().map(|(at, lost)| (floor + (at * span) as u64, *lost)).collect();
+        let lost_at = |corners: &[(u64, f64)], limit: u64| -> f64 {
+            corners.iter().filter(|(at, _)| limit < at * MIB).map(|(_, lost)| lost).sum()
+        };
+        let truth = corners.clone();
+        let mut program = Program::new(floor, peak, move |limit| 1.0 + lost_at(&truth, limit));
+        program.random = seed;
+        program.stall_share = sees_stall.then_some(0.8);
+        program.demand = shown.map(|wrong| {
+            let mut limits: Vec<u64> = corners.iter().map(|(at, _)| (*at as f64 * wrong) as u64).filter(|l| *l > floor).collect();
+            limits.sort();
+            limits.dedup();
+            let mut points = vec![(floor, 0)];
+            for limit in &limits {
+                if *limit > floor + 1 { points.push((limit - 1, 0)); }
+                points.push((*limit, 0));
+            }
+            points.dedup();
+            for (limit, refaults) in &mut points {
+                let at = (*limit as f64 / wrong).ceil() as u64 * MIB;
+                *refaults = (lost_at(&corners, at) * 9000.0) as u64;
+            }
+            for i in (1..points.len()).rev() {
+                points[i - 1].1 = points[i - 1].1.max(points[i].1);
+            }
+            points.last_mut().unwrap().1 = 0;
+            demand(&points)
+        });
+        let settings = search_only();
+        let knee = program.knee(&settings);
+        let (answer, seen) = program.drive(&settings);
+        prop_assert!(seen.trials.len() <= settings.max_trials as usize);
+        prop_assert!(seen.run_times_used().unwrap() <= 8.2, "{:?} {:?}", seen.run_times_used(), tried(&seen));
+        prop_assert!(
+            is_within_15_percent(&answer, knee) || !answer.confident,
+            "floor {} knee {} peak {}: {:?} by {:?}", floor, knee / MIB, peak, answer, tried(&seen)
+        );
+        prop_assert!(answer.budget_bytes.unwrap() >= answer.smallest_passing_bytes.unwrap());
+        prop_assert!(answer.largest_failing_bytes < answer.smallest_passing_bytes);
+    }
+}
