@@ -37,6 +37,7 @@ pub struct Sums {
     pub minor_faults: u64,
     pub major_faults: u64,
     pub io_delay_seconds: f64,
+    pub cpu_seconds: f64,
 }
 
 /// One process as last seen.
@@ -155,6 +156,7 @@ impl Processes {
             sums.minor_faults += seen.record.minor_faults.unwrap_or(0);
             sums.major_faults += seen.record.major_faults.unwrap_or(0);
             sums.io_delay_seconds += seen.io_delay;
+            sums.cpu_seconds += seen.record.user_seconds.unwrap_or(0.0) + seen.record.system_seconds.unwrap_or(0.0);
         }
         let alive: Vec<&Seen> = self.seen.values().filter(|s| s.alive).collect();
         let status = |of: fn(&procfs::Status) -> Option<u64>| alive.iter().map(|s| of(&s.status)).sum::<Option<u64>>();

@@ -277,6 +277,7 @@ fn put_sums(row: &mut RowBuilder<'_>, sums: &Sums, io_wait: IoWait) {
     row.bytes(names::TREE_PSS, "smaps_rollup", sums.pss);
     row.bytes(names::LOCKED, STATUS, sums.locked);
     row.bytes(names::PINNED, STATUS, sums.pinned);
+    row.put(names::CPU, Unit::Seconds, "/proc/PID/stat", Some(sums.cpu_seconds));
     row.put(names::PROCESSES, Unit::Count, "/proc", Some(sums.processes as f64));
     row.put(names::TASKS, Unit::Count, "/proc", Some(sums.tasks as f64));
     row.put(names::TASKS_WAITING, Unit::Count, "/proc/PID/task", sums.waiting.map(|v| v as f64));
