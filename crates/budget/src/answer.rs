@@ -1,6 +1,6 @@
 //! The answer, with what it rests on.
 
-use model::{Answer, Bytes, Spread};
+use model::{Answer, Bytes, Outcome, Spread};
 
 use crate::noise::{can_tell, references_needed};
 use crate::search::{Bracket, Tried, bracket, is_close, tried};
@@ -32,7 +32,7 @@ pub fn answer(settings: &Settings, seen: &Seen, cut_short: Option<String>) -> An
     };
     let budget = budget(seen, &bracket, pass);
     let doubts = doubts(settings, seen, &tried, &bracket, cut_short);
-    let found = found(seen, &bracket, pass, budget - pass);
+    let found = found(seen, &tried, &bracket, pass, budget - pass);
     Answer {
         budget_bytes: Some(budget),
         smallest_passing_bytes: Some(pass),
@@ -54,22 +54,35 @@ fn budget(seen: &Seen, bracket: &Bracket, pass: u64) -> u64 {
     if least_mib as f64 > most && least_mib > pass { (least_mib - MIB).max(pass) } else { least_mib }
 }
 
-fn found(seen: &Seen, bracket: &Bracket, pass: u64, margin: u64) -> String {
-    let how = if bracket.passed == Some(pass) {
-        format!("It kept within the slow-down at {}", Bytes(pass))
-    } else {
-        format!("Without a limit it never used more than {}", Bytes(pass))
+fn found(seen: &Seen, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u64) -> String {
+    let pass = match bracket.passed {
+        Some(passed) if passed == pass => format!("At {} it kept within the slow-down", Bytes(pass)),
+        _ => format!("Without a limit it never used more than {}", Bytes(pass)),
     };
-    let below = match (bracket.failed, bracket.fail) {
-        (Some(failed), Some(fail)) if failed == fail => format!(" and did not at {}", Bytes(failed)),
-        (_, Some(fail)) => format!(", and below {} its unreclaimable memory would not fit", Bytes(fail)),
+    let failed = tried.iter().find(|t| Some(t.limit) == bracket.failed && bracket.failed == bracket.fail);
+    let fail = match (failed, bracket.fail) {
+        (Some(t), _) => format!("; at {} it {}", Bytes(t.limit), happened(t.worst)),
+        (None, Some(fail)) => format!("; below {} what it cannot give back would not fit", Bytes(fail)),
+        (None, None) => String::new(),
+    };
+    let spread = match unreclaimable(seen) {
+        Some(spread) if seen.references.len() > 1 => format!(
+            " (what it cannot give back has a standard deviation of {} over {} runs)",
+            Bytes(spread.stddev as u64),
+            seen.references.len()
+        ),
         _ => String::new(),
     };
-    let runs = seen.references.len();
-    let spread = unreclaimable(seen).map_or(String::new(), |spread| {
-        format!(" (what cannot be reclaimed varied by {} between {runs} runs)", Bytes(spread.stddev as u64))
-    });
-    format!("{how}{below}; {} of margin are added{}.", Bytes(margin), if runs > 1 { spread } else { String::new() })
+    format!("{pass}{fail}. A margin of {} is added{spread}.", Bytes(margin))
+}
+
+fn happened(worst: Outcome) -> &'static str {
+    match worst {
+        Outcome::Ok | Outcome::TooSlow => "was too slow",
+        Outcome::Oom => "was killed for want of memory",
+        Outcome::Timeout => "did not end before the time-out",
+        Outcome::Failed => "failed",
+    }
 }
 
 /// Every reason not to be sure, as clauses.
@@ -98,7 +111,7 @@ fn doubts(
     if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.doubtful) {
         doubts.push("its run time there is so close to what is allowed that another run may be slower".into());
     }
-    if tried.iter().any(|t| t.timed_out && Some(t.limit) >= bracket.fail) {
+    if tried.iter().any(|t| t.worst == Outcome::Timeout && Some(t.limit) >= bracket.fail) {
         doubts.push("a trial was ended by the time-out, so it may only have been slow (--timeout)".into());
     }
     if tried.iter().any(|t| t.passed && Some(t.limit) < bracket.failed) {

@@ -26,7 +26,7 @@ mod seen;
 mod settings;
 
 pub use judge::{Measured, Progress, judge, ratio_at_least, watch};
-pub use methods::methods;
+pub use methods::{method_notes, methods};
 pub use plan::{Step, next};
 pub use predict::predict;
 pub use seen::{MethodMemory, Reference, Seen};

@@ -1,8 +1,9 @@
 //! The comparison of methods (MEMSYS 2020, figures 1 and 2, tables 1 and 2).
 
-use model::{Answer, Breakdown, Method, MethodRow, Outcome, Spread, Trial, performance, performance_per_gb};
+use model::{Answer, Breakdown, Bytes, Method, MethodRow, Outcome, Spread, Trial, performance, performance_per_gb};
 
 use crate::predict::predict;
+use crate::search::severity;
 use crate::{Seen, Settings, round_up};
 
 /// The methods whose figure is tried as a limit. Unlimited is what the references are.
@@ -29,6 +30,35 @@ pub fn methods(settings: &Settings, seen: &Seen, answer: &Answer) -> Vec<MethodR
             MethodRow { performance_per_gb: per_gb, ..row }
         })
         .collect()
+}
+
+/// Where the figures of the comparison are not from a run of their own, as sentences.
+pub fn method_notes(seen: &Seen) -> Vec<String> {
+    let note = |method: Method| {
+        let memory = Bytes(memory(seen, method)?.0);
+        let name = name(method);
+        match shown_by(seen, method, round_up(memory.0))? {
+            Runs::References => Some(format!(
+                "{name} says {memory}, which the job does not fill without a limit: its figures are the reference runs'."
+            )),
+            Runs::Trials(trials) if trials.iter().all(|t| t.method != Some(method)) => Some(format!(
+                "{name} says {memory}: its figures are those of a run at {}, too close to be run again.",
+                Bytes(trials[0].limit_bytes?)
+            )),
+            Runs::Trials(_) => None,
+        }
+    };
+    LIMITED.into_iter().filter_map(note).collect()
+}
+
+fn name(method: Method) -> &'static str {
+    match method {
+        Method::AppMaxRss => "App-MaxRSS",
+        Method::AppMaxRssLargest => "App-MaxRSS of the largest process",
+        Method::SysMaxRss => "Sys-MaxRSS",
+        Method::Unlimited => "Unlimited",
+        Method::Bursar => "bursar",
+    }
 }
 
 /// The limit at which a method must still be run; `None` if what was run already shows it, or it names none.
@@ -119,13 +149,6 @@ fn with_references(row: MethodRow, seen: &Seen) -> MethodRow {
 }
 
 fn with_trials(row: MethodRow, seen: &Seen, trials: &[&Trial]) -> MethodRow {
-    let severity = |outcome: &Outcome| match outcome {
-        Outcome::Ok => 0,
-        Outcome::TooSlow => 1,
-        Outcome::Timeout => 2,
-        Outcome::Failed => 3,
-        Outcome::Oom => 4,
-    };
     let spread =
         |of: fn(&&Trial) -> Option<f64>| Spread::of(&trials.iter().copied().filter_map(|t| of(&t)).collect::<Vec<_>>());
     let outcome = trials.iter().map(|t| t.outcome).max_by_key(severity);

@@ -9,7 +9,7 @@ use crate::{MIB, Seen, Settings};
 const FLOOR_SLACK: f64 = 0.97;
 
 /// Too few bytes read again to say what one costs.
-const TELLING_BYTES: u64 = 4 * MIB;
+pub const TELLING_BYTES: u64 = 4 * MIB;
 
 /// Predicted run time at a limit over the reference's. `None`: the job would be killed there, or nothing is known to
 /// tell from.

@@ -3,7 +3,7 @@
 use model::{Bytes, Outcome, Spread, Trial};
 
 use crate::noise::ratio_noise;
-use crate::predict::{knee, too_little};
+use crate::predict::{TELLING_BYTES, knee, too_little};
 use crate::{MIB, Seen, Settings, round_up};
 
 /// The search ends when the smallest passing limit is at most this far above the largest failing one.
@@ -29,7 +29,8 @@ pub struct Tried {
     pub runs: usize,
     /// So close to the threshold, or so slow without a reason in memory, that one run does not decide.
     pub doubtful: bool,
-    pub timed_out: bool,
+    /// The worst that happened there.
+    pub worst: Outcome,
 }
 
 /// Where the knee is known to lie: above `fail`, at most `pass`.
@@ -97,22 +98,33 @@ fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> 
     let ratio = Spread::of(&ratios).map(|spread| spread.median);
     let near = ratio.is_some_and(|r| (r - threshold).abs() <= ratio_noise(seen) / (trials.len() as f64).sqrt());
     let stopped = trials.iter().any(|t| t.lower_bound);
-    let unexplained = trials.iter().any(|t| is_unexplained(seen, t));
+    let unexplained = trials.iter().any(|t| is_unexplained(settings, seen, t));
     Tried {
         limit,
         passed: !broke && ratio.is_some_and(|r| r <= threshold),
         runs: trials.len(),
         doubtful: !broke && (near && !stopped || unexplained),
-        timed_out: trials.iter().any(|t| t.outcome == Outcome::Timeout),
+        worst: trials.iter().map(|t| t.outcome).max_by_key(severity).unwrap_or(Outcome::Ok),
+    }
+}
+
+/// How bad an outcome is, for the worst of several.
+pub fn severity(outcome: &Outcome) -> u8 {
+    match outcome {
+        Outcome::Ok => 0,
+        Outcome::TooSlow => 1,
+        Outcome::Timeout => 2,
+        Outcome::Failed => 3,
+        Outcome::Oom => 4,
     }
 }
 
 /// Too slow, though neither stall nor refaults tell why: something else may have slowed the machine down.
-fn is_unexplained(seen: &Seen, trial: &Trial) -> bool {
+fn is_unexplained(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
     let Some((reference, ratio)) = seen.reference().zip(trial.runtime_ratio) else { return false };
     let lost = (ratio - 1.0) * reference.median;
     trial.outcome == Outcome::TooSlow
-        && trial.refaults.is_none_or(|pages| pages == 0)
+        && trial.refaults.is_none_or(|pages| pages * settings.page_bytes < TELLING_BYTES)
         && trial.stall_seconds.is_some_and(|stall| stall < EXPLAINED * lost)
 }
 
@@ -143,7 +155,7 @@ fn choose(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) 
     let inside = |limit: &u64| bracket.fail.is_none_or(|fail| *limit > fail) && bracket.pass.is_none_or(|p| *limit < p);
     let (limit, why) = guided(settings, seen, tried, bracket)
         .filter(|(limit, _)| inside(limit))
-        .or_else(|| groping(tried, bracket))?;
+        .or_else(|| groping(seen, tried, bracket))?;
     if inside(&limit) {
         return Some((limit, why));
     }
@@ -171,17 +183,20 @@ fn guided(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) 
     is_new.then_some((limit, why))
 }
 
-/// Away from the last edge found, by steps that double, until there is an edge on either side; then halfway between.
-fn groping(tried: &[Tried], bracket: &Bracket) -> Option<(u64, String)> {
+/// Between the edges: near the one that a curve foretold, in case it was only a little off; else halfway.
+fn groping(seen: &Seen, tried: &[Tried], bracket: &Bracket) -> Option<(u64, String)> {
     let passes = tried.iter().filter(|t| t.passed).count();
     let fails = tried.len() - passes;
-    let stride = |times: usize| STEP.powi(1 << times.saturating_sub(1).min(5));
+    // The steps grow; without a curve to be nearly right, the first miss says nothing about how far it is.
+    let stride = |times: usize| STEP.powi(1 << (2 * times.saturating_sub(1)).min(8));
     let down = |pass: u64| (pass as f64 / stride(passes)) as u64 / MIB * MIB;
     let up = |fail: u64| round_up((fail as f64 * stride(fails)) as u64);
     let middle = |fail: u64, pass: u64| round_up((fail as f64 * pass as f64).sqrt() as u64);
+    let trusts_curve = seen.demand.is_some();
     let limit = match (bracket.failed, bracket.passed, bracket.fail, bracket.pass) {
         (Some(fail), Some(pass), ..) => middle(fail, pass),
-        (Some(fail), None, _, Some(peak)) => up(fail).min(middle(fail, peak)),
+        (Some(fail), None, _, Some(peak)) if trusts_curve => up(fail).min(middle(fail, peak)),
+        (Some(fail), None, _, Some(peak)) => middle(fail, peak),
         (Some(fail), None, _, None) => up(fail),
         (None, _, floor, Some(pass)) => floor.map_or(down(pass), |floor| down(pass).max(middle(floor, pass))),
         (None, _, Some(floor), None) => up(floor),
