@@ -2,16 +2,20 @@
 
 use model::{Breakdown, BudgetReport, FileDemand, Outcome, Spread, Trial};
 use plotly::common::{
-    DashType, ErrorData, ErrorType, Line, Marker, MarkerSymbol, Mode, Orientation, Pattern, PatternShape, Position,
+    DashType, ErrorData, ErrorType, Line, Marker, MarkerSymbol, Mode, Orientation, Pattern, PatternFillMode,
+    PatternShape, Position, TickMode,
 };
-use plotly::layout::{Axis, AxisRange, AxisType, BarMode, CategoryOrder};
+use plotly::layout::{Axis, AxisRange, AxisType, BarMode, CategoryOrder, TraceOrder};
 use plotly::{Bar, Scatter, Trace};
 
 use super::plots::{
-    ANSWER, FILE, HEAP, KERNEL, LIMIT, PREDICTED, SHARED, UNSPLIT, axis, draw, layout, line, mib, rule,
+    ANSWER, FILE, HEAP, KERNEL, LIMIT, PREDICTED, SHARED, UNSPLIT, axis, draw, layout, legend, line, mib, rule,
 };
 use crate::format::{bytes, percent, ratio};
-use crate::verdict::method_name;
+use crate::verdict::{method_name, outcome_name};
+
+/// Ratios to mark on a logarithmic axis.
+const TICKS: [f64; 10] = [1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
 
 /// Memory by kind, one bar per figure (Figure 1).
 pub fn memory_bars(id: &str, rows: &[(&str, Option<u64>, Breakdown)]) -> String {
@@ -46,7 +50,7 @@ pub fn memory_bars(id: &str, rows: &[(&str, Option<u64>, Breakdown)]) -> String 
     traces.push(end_labels(
         known.iter().map(|(_, total, _)| mib(*total as f64)).collect(),
         names(),
-        known.iter().map(|(_, total, _)| bytes(Some(*total))).collect(),
+        known.iter().map(|(_, total, _)| bytes(Some(*total))).collect::<Vec<_>>(),
     ));
     let layout =
         layout(axis("MiB").range(AxisRange::new(0.0, largest * 1.22)), categories(&names()), 130 + 34 * known.len());
@@ -55,10 +59,10 @@ pub fn memory_bars(id: &str, rows: &[(&str, Option<u64>, Breakdown)]) -> String 
 
 /// Run time by method with its spread (Figure 2a).
 pub fn time_bars(id: &str, report: &BudgetReport) -> String {
-    let rows: Vec<_> = report.methods.iter().filter_map(|row| Some((row, row.runtime_ratio?))).collect();
-    if rows.is_empty() {
+    if report.methods.iter().all(|row| row.runtime_ratio.is_none()) {
         return String::new();
     }
+    let rows: Vec<_> = report.methods.iter().map(|row| (row, row.runtime_ratio.unwrap_or(0.0))).collect();
     let names: Vec<String> = rows.iter().map(|(row, _)| method_name(row.name).to_string()).collect();
     let spread: Vec<f64> = rows
         .iter()
@@ -71,18 +75,33 @@ pub fn time_bars(id: &str, report: &BudgetReport) -> String {
     let bars = Bar::new(rows.iter().map(|(_, ratio)| *ratio).collect(), names.clone())
         .name("measured (hatched: lower bound)")
         .orientation(Orientation::Horizontal)
-        .marker(Marker::new().color(HEAP).pattern(Pattern::new().shape_array(shapes.collect())))
+        .marker(
+            Marker::new()
+                .color(HEAP)
+                .pattern(Pattern::new().shape_array(shapes.collect()).fill_mode(PatternFillMode::Overlay)),
+        )
         .error_x(ErrorData::new(ErrorType::Data).array(spread).visible(true).color(UNSPLIT))
         .hover_template("%{y}: %{x:.3f}x");
-    let predicted = Scatter::new(rows.iter().map(|(row, _)| row.predicted_ratio).collect(), names.clone())
+    // What is predicted for a run that was killed has nothing beside it to compare.
+    let predicted_of = |row: &model::MethodRow| row.predicted_ratio.filter(|_| row.runtime_ratio.is_some());
+    let predicted = Scatter::new(rows.iter().map(|(row, _)| predicted_of(row)).collect(), names.clone())
         .name("predicted")
         .mode(Mode::Markers)
         .marker(Marker::new().symbol(MarkerSymbol::DiamondOpen).size(9).color(PREDICTED))
         .hover_template("%{y}: %{x:.3f}x predicted");
-    let labels = rows.iter().map(|(row, r)| ratio(Some(*r), row.lower_bound)).collect();
-    let widest = rows.iter().filter_map(|(row, _)| row.predicted_ratio).fold(slowest, f64::max);
-    let traces: Vec<Box<dyn Trace>> =
-        vec![bars, predicted, end_labels(rows.iter().map(|(_, r)| *r).collect(), names.clone(), labels)];
+    let label = |row: &model::MethodRow| match (row.runtime_ratio, row.outcome) {
+        (None, Some(outcome)) => outcome_name(outcome).to_string(),
+        (known, _) => ratio(known, row.lower_bound),
+    };
+    let labels = rows.iter().map(|(row, _)| label(row)).collect();
+    let widest = rows.iter().filter_map(|(row, _)| predicted_of(row)).fold(slowest, f64::max);
+    // A label beside the bar, unless the prediction's mark is there.
+    let beside = |row: &model::MethodRow, measured: f64| match predicted_of(row) {
+        Some(predicted) if predicted > measured && predicted < measured + 0.15 * widest => predicted,
+        _ => measured,
+    };
+    let label_at = rows.iter().map(|(row, measured)| beside(row, *measured) + 0.01 * widest).collect();
+    let traces: Vec<Box<dyn Trace>> = vec![bars, predicted, end_labels(label_at, names.clone(), labels)];
     let x = axis("run time / reference").range(AxisRange::new(0.0, widest * 1.2));
     draw(id, traces, layout(x, categories(&names), 130 + 34 * rows.len()))
 }
@@ -107,12 +126,19 @@ pub fn score_bars(id: &str, report: &BudgetReport) -> String {
     ]
     .into_iter()
     .flatten()
+    .rev()
     .collect();
     if traces.is_empty() {
         return String::new();
     }
     let x = axis("share or score, 0 to 1").range(AxisRange::new(0.0, 1.05));
-    draw(id, traces, layout(x, categories(&names()), 130 + 46 * report.methods.len()).bar_mode(BarMode::Group))
+    draw(
+        id,
+        traces,
+        layout(x, categories(&names()), 130 + 46 * report.methods.len())
+            .bar_mode(BarMode::Group)
+            .legend(legend().trace_order(TraceOrder::Reversed)),
+    )
 }
 
 /// Run time by budget: what was predicted, what was measured, the floor, the answer.
@@ -153,7 +179,11 @@ pub fn budget_curve(id: &str, report: &BudgetReport, trials: &[Trial], seconds_p
         }
     }
     let y = if top > 8.0 {
-        axis("run time / reference").type_(AxisType::Log).range(AxisRange::new((0.7f64).log10(), (top * 1.3).log10()))
+        axis("run time / reference")
+            .tick_mode(TickMode::Array)
+            .tick_values(TICKS.to_vec())
+            .type_(AxisType::Log)
+            .range(AxisRange::new((0.7f64).log10(), (top * 1.3).log10()))
     } else {
         axis("run time / reference").range(AxisRange::new(0.0, top * 1.15))
     };
@@ -169,9 +199,15 @@ pub fn demand_curve(id: &str, demand: &FileDemand) -> String {
     let every = demand.points.len().div_ceil(2000).max(1);
     let last = demand.points.len() - 1;
     let shown = demand.points.iter().enumerate().filter(|(i, _)| i % every == 0 || *i == last).map(|(_, p)| p);
+    let width = mib(demand.points[last].limit_bytes as f64) * 1.05;
     let (x, y) = shown.map(|p| (mib(p.limit_bytes as f64), mib(p.refault_bytes as f64))).unzip();
     let traces: Vec<Box<dyn Trace>> = vec![line("read again", x, y, FILE)];
-    draw(id, traces, layout(axis("memory limit, MiB"), axis("read again, MiB"), 340).show_legend(false))
+    draw(
+        id,
+        traces,
+        layout(axis("memory limit, MiB").range(AxisRange::new(0.0, width)), axis("read again, MiB"), 340)
+            .show_legend(false),
+    )
 }
 
 /// Names from the top down; the library counts from the bottom up.
@@ -184,7 +220,7 @@ fn categories(names: &[String]) -> Axis {
 
 fn end_labels(x: Vec<f64>, y: Vec<String>, text: Vec<String>) -> Box<dyn Trace> {
     Scatter::new(x, y)
-        .text_array(text)
+        .text_array(text.into_iter().map(|text| format!("\u{a0}{text}")).collect::<Vec<_>>())
         .mode(Mode::Text)
         .text_position(Position::MiddleRight)
         .show_legend(false)

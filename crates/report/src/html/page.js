@@ -6,6 +6,8 @@
   function dress() {
     var change = { 'font.color': color('--text'), 'hoverlabel.bgcolor': color('--panel'),
       'hoverlabel.font.color': color('--text'), 'legend.bgcolor': 'rgba(0,0,0,0)' };
+    // A finger drags the page, not a zoom.
+    change.dragmode = matchMedia('(pointer: coarse)').matches ? false : 'zoom';
     ['xaxis', 'yaxis'].forEach(function (axis) {
       change[axis + '.gridcolor'] = change[axis + '.zerolinecolor'] = change[axis + '.linecolor'] = color('--grid');
     });

@@ -1,8 +1,8 @@
 //! What all plots of the page share: colours, layout, axes.
 
-use plotly::common::{DashType, Line, LineShape, Mode, Orientation, Title};
+use plotly::common::{Anchor, DashType, Line, LineShape, Mode, Orientation, Title};
 use plotly::configuration::DisplayModeBar;
-use plotly::layout::{Axis, BarMode, HoverMode, Legend, Margin, RangeMode};
+use plotly::layout::{Axis, BarMode, HoverMode, Legend, Margin, RangeMode, TraceOrder};
 use plotly::{Configuration, Layout, Plot, Scatter, Trace};
 
 /// Colour of heap, file, shared and kernel, readable on light and dark.
@@ -46,11 +46,20 @@ pub fn layout(x: Axis, y: Axis, height: usize) -> Layout {
         .bar_mode(BarMode::Stack)
         .hover_mode(HoverMode::Closest)
         .margin(Margin::new().left(50).right(16).top(8).bottom(44))
-        .legend(
-            Legend::new().orientation(Orientation::Horizontal).x(0.0).y(1.02).y_anchor(plotly::common::Anchor::Bottom),
-        )
+        .show_legend(true)
+        .legend(legend())
         .paper_background_color("rgba(0,0,0,0)")
         .plot_background_color("rgba(0,0,0,0)")
+}
+
+/// A legend above the plot, in the order of the traces.
+pub fn legend() -> Legend {
+    Legend::new()
+        .trace_order(TraceOrder::Normal)
+        .orientation(Orientation::Horizontal)
+        .x(0.0)
+        .y(1.02)
+        .y_anchor(Anchor::Bottom)
 }
 
 /// A line from points.
@@ -72,7 +81,7 @@ pub fn draw(id: &str, traces: Vec<Box<dyn Trace>>, layout: Layout) -> String {
     plot.add_traces(traces);
     plot.set_layout(layout);
     plot.set_configuration(
-        Configuration::new().responsive(true).display_logo(false).display_mode_bar(DisplayModeBar::Hover),
+        Configuration::new().responsive(true).display_logo(false).display_mode_bar(DisplayModeBar::False),
     );
     format!("<div class=\"plot\">{}</div>", plot.to_inline_html(Some(id)))
 }
