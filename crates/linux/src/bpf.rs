@@ -13,6 +13,8 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer, RingBufferBuilder};
 
+use crate::procfs;
+
 /// Why the programs do not serve.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -411,7 +413,7 @@ impl<'a> Observer<'a> {
 }
 
 /// What is left when the programs have stopped.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remains {
     /// Events that found no room.
     pub lost_events: u64,
@@ -588,8 +590,10 @@ fn load(bytes: &[u8], rung: Rung, there: &[bool]) -> Result<(Object, Vec<Link>),
                 wanted("xfs_writes"),
                 wanted("direct_begins") || rung == Rung::Syscalls,
             ];
+            let page_shift = procfs::page_bytes().trailing_zeros() as u8;
+            let settings = settings.map(u8::from).into_iter().chain([page_shift]);
             if let Some(value) = map.initial_value_mut() {
-                value.iter_mut().zip(settings).for_each(|(byte, setting)| *byte = setting.into());
+                value.iter_mut().zip(settings).for_each(|(byte, setting)| *byte = setting);
             }
         }
     }

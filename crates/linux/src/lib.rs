@@ -17,6 +17,7 @@ pub mod place;
 pub mod procfs;
 pub mod psi;
 mod systemd;
+pub mod taskstats;
 pub mod wait;
 
 pub use error::Error;

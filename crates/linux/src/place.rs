@@ -18,6 +18,9 @@ use crate::{Error, file, procfs, systemd};
 /// What the names of all cgroups that bursar makes begin with.
 pub(crate) const PREFIX: &str = "bursar-";
 
+/// How often processes are moved out of a cgroup while they fork into it.
+const ROUNDS: u32 = 100;
+
 /// A rung of the ladder, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rung {
@@ -219,11 +222,12 @@ impl Drop for JobCgroup {
     fn drop(&mut self) {
         // A daemon that the command left behind lives on, as it would without bursar.
         let own = own_cgroup();
-        for _ in 0..100 {
-            let left = self.cgroup.processes().unwrap_or_default();
-            let Some(own) = own.as_ref().filter(|_| !left.is_empty()) else { break };
-            for pid in left {
-                let _ = own.add(pid);
+        for _ in 0..ROUNDS {
+            for pid in self.cgroup.processes().unwrap_or_default() {
+                let _ = own.as_ref().map(|own| own.add(pid));
+            }
+            if self.cgroup.remove().is_ok() {
+                break;
             }
         }
         while self.guards.pop().is_some() {}

@@ -67,6 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::zombie_processes, reason = "wait4 is what reaps it")]
     fn a_child_reads_its_own_status_and_peak() {
         let child = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
         let ended = wait4(child.id() as i32, true).unwrap().unwrap();
@@ -75,6 +76,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::zombie_processes, reason = "wait4 is what reaps it")]
     fn a_child_ended_by_a_signal_says_so() {
         let child = Command::new("sh").args(["-c", "kill -TERM $$"]).spawn().unwrap();
         assert_eq!(wait4(child.id() as i32, true).unwrap().unwrap().exit, Exit::Signal(libc::SIGTERM));

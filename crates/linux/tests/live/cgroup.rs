@@ -8,14 +8,13 @@ use crate::support::{job_cgroup, skip, spawn_in};
 
 const MIB: u64 = 1 << 20;
 
-/// 200 MiB of heap, held until it is killed.
-const ALLOCATE: &str =
-    "import time; block = bytearray(b'x') * (200 << 20); print(len(block), flush=True); time.sleep(60)";
+/// 200 MiB of heap, held until it is killed: nobody reads the pipe that it writes to.
+const ALLOCATE: [&str; 4] = ["if=/dev/zero", "bs=200M", "count=1", "status=none"];
 
 #[test]
 fn a_job_is_charged_for_its_heap() {
     let Some(cgroup) = job_cgroup("heap") else { return };
-    let mut child = spawn_in(&cgroup, "python3", &["-c", ALLOCATE]);
+    let mut child = spawn_in(&cgroup, "dd", &ALLOCATE);
     let deadline = Instant::now() + Duration::from_secs(20);
     while cgroup.memory().unwrap().anon.unwrap() < 200 * MIB {
         assert!(Instant::now() < deadline, "the heap was never charged: {:?}", cgroup.memory());
@@ -39,7 +38,7 @@ fn a_job_over_its_limit_is_killed_and_counted_also_beneath() {
     cgroup.set_limit(Some(64 * MIB), Swap::Forbidden).unwrap();
     assert_eq!(cgroup.effective_limit(), Some(64 * MIB));
     let killed = |status: std::process::ExitStatus| std::os::unix::process::ExitStatusExt::signal(&status) == Some(9);
-    assert!(killed(spawn_in(&cgroup, "python3", &["-c", ALLOCATE]).wait().unwrap()));
+    assert!(killed(spawn_in(&cgroup, "dd", &ALLOCATE).wait().unwrap()));
     let state = cgroup.memory().unwrap();
     assert_eq!(state.oom_kills, Some(1));
     assert_ne!(state.limit_hits, Some(0));
@@ -47,7 +46,7 @@ fn a_job_over_its_limit_is_killed_and_counted_also_beneath() {
     if cgroup.version() == linux::cgroup::Version::V1 {
         let child = cgroup.create_child("inner").unwrap();
         assert_eq!(child.effective_limit(), Some(64 * MIB));
-        assert!(killed(spawn_in(&child, "python3", &["-c", ALLOCATE]).wait().unwrap()));
+        assert!(killed(spawn_in(&child, "dd", &ALLOCATE).wait().unwrap()));
         assert_eq!(cgroup.memory().unwrap().oom_kills, Some(2));
     }
 }
@@ -57,9 +56,9 @@ fn meeting_the_limit_is_counted_where_swap_is_allowed() {
     let Some(cgroup) = job_cgroup("hits") else { return };
     assert_eq!(cgroup.memory().unwrap().limit_hits, Some(0));
     cgroup.set_limit(Some(64 * MIB), Swap::Allowed).unwrap();
-    let mut child = spawn_in(&cgroup, "python3", &["-c", ALLOCATE]);
+    let mut child = spawn_in(&cgroup, "dd", &ALLOCATE);
     let deadline = Instant::now() + Duration::from_secs(20);
-    while cgroup.memory().unwrap().limit_hits.unwrap() == 0 {
+    while cgroup.memory().unwrap().limit_hits.is_none_or(|hits| hits == 0) {
         assert!(Instant::now() < deadline, "no hit was counted: {:?}", cgroup.memory());
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -84,8 +83,13 @@ fn the_page_cache_a_job_left_is_taken_back() {
     let Some(cgroup) = job_cgroup("cache") else { return };
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = dir.path().join("file");
-    let write = format!("open({path:?}, 'wb').write(bytes(100 << 20)); open({path:?}, 'rb').read()");
-    assert!(spawn_in(&cgroup, "python3", &["-c", &write]).wait().unwrap().success());
+    let output = format!("of={}", path.display());
+    assert!(
+        spawn_in(&cgroup, "dd", &["if=/dev/zero", &output, "bs=1M", "count=100", "status=none"])
+            .wait()
+            .unwrap()
+            .success()
+    );
     let before = cgroup.memory().unwrap().file.unwrap();
     if before < 90 * MIB {
         return skip("this file system's page cache is not charged to the cgroup");

@@ -1,6 +1,6 @@
 //! Jobs and places for the tests.
 
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use linux::cgroup::Cgroup;
 use linux::journal::Journal;
@@ -24,9 +24,18 @@ pub fn skip(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// Starts a command inside a cgroup, by having it put itself there before it executes.
+/// Starts a command that puts itself into a cgroup before it executes, and waits until it is there.
 pub fn spawn_in(cgroup: &Cgroup, program: &str, arguments: &[&str]) -> Child {
     let files = cgroup.join_files().iter().map(|file| format!("echo 0 > {} &&", file.display())).collect::<String>();
     let script = format!("{files} exec \"$@\"");
-    Command::new("sh").args(["-c", &script, "sh", program]).args(arguments).spawn().unwrap()
+    let child =
+        Command::new("sh").args(["-c", &script, "sh", program]).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let joined = || {
+        // Ended already, or there.
+        !Cgroup::of(child.id() as i32).is_ok_and(|found| found.is_some_and(|found| found.dir() != cgroup.dir()))
+    };
+    while !joined() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child
 }

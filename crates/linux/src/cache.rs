@@ -1,0 +1,125 @@
+//! What of a file is in the page cache, and getting it out of there.
+
+use std::ffi::c_long;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use rustix::fs::Advice;
+
+use crate::{Error, file, procfs};
+
+/// Writes back what is dirty and drops all clean page cache of the machine, dentries and inodes with it
+/// (Documentation/admin-guide/sysctl/vm.rst).
+///
+/// # Errors
+/// [`Error::Write`] without root, or in a container whose `/proc/sys` is read-only.
+pub fn drop_caches() -> Result<(), Error> {
+    rustix::fs::sync();
+    file::write(Path::new("/proc/sys/vm/drop_caches"), "3")
+}
+
+/// Takes one file out of the page cache, as far as nobody has it mapped or locked.
+///
+/// # Errors
+/// [`Error::Read`] if it cannot be opened or written back.
+pub fn evict(path: &Path) -> Result<(), Error> {
+    let failed = |source: io::Error| Error::Read { path: path.into(), source };
+    let file = File::open(path).map_err(failed)?;
+    // Dirty pages stay whatever is advised.
+    file.sync_data().map_err(failed)?;
+    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).map_err(|error| failed(error.into()))
+}
+
+/// Bytes of a regular file in the page cache; `None` if that cannot be told: no such file, no right to know (cachestat and
+/// mincore want the owner or a writer), or a file system without a page cache.
+pub fn cached_bytes(path: &Path) -> Option<u64> {
+    let file = File::open(path).ok()?;
+    let length = file.metadata().ok().filter(|found| found.is_file())?.len();
+    if length == 0 {
+        return Some(0);
+    }
+    let pages = cachestat(&file).or_else(|| mincore(&file, length))?;
+    Some((pages * procfs::page_bytes()).min(length))
+}
+
+/// Cached pages of the whole file.
+fn cachestat(file: &File) -> Option<u64> {
+    /// Number on all architectures; libc has it not on all targets.
+    const SYS_CACHESTAT: c_long = 451;
+    // struct cachestat_range { off, len }; a length of 0 is up to the end.
+    let range = [0u64; 2];
+    // struct cachestat { nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted }
+    let mut found = [0u64; 5];
+    // SAFETY: both structures live through the call and have the layout that <linux/mman.h> states.
+    let status = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), range.as_ptr(), found.as_mut_ptr(), 0u32) };
+    (status == 0).then_some(found[0])
+}
+
+/// The same on older kernels. To those who may not know, mincore says that all is cached (mincore(2)): it is believed only for
+/// files that this user could write.
+fn mincore(file: &File, length: u64) -> Option<u64> {
+    /// Mapped at a time, so that a large file does not need a large vector.
+    const WINDOW: u64 = 1 << 30;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let may_know = file::is_writable(Path::new(&path))
+        || rustix::fs::fstat(file).ok()?.st_uid == rustix::process::geteuid().as_raw();
+    let page = procfs::page_bytes();
+    let mut resident = vec![0u8; (length.min(WINDOW)).div_ceil(page) as usize];
+    let mut pages = 0;
+    let mut offset = 0;
+    while may_know && offset < length {
+        let span = (length - offset).min(WINDOW) as usize;
+        // SAFETY: a fresh read-only mapping that is never dereferenced; `resident` has a byte for each of its pages.
+        let status = unsafe {
+            let address = libc::mmap(
+                std::ptr::null_mut(),
+                span,
+                libc::PROT_READ,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                offset as libc::off_t,
+            );
+            if address == libc::MAP_FAILED {
+                return None;
+            }
+            let status = libc::mincore(address, span, resident.as_mut_ptr());
+            libc::munmap(address, span);
+            status
+        };
+        if status != 0 {
+            return None;
+        }
+        let in_window = (span as u64).div_ceil(page) as usize;
+        pages += resident[..in_window].iter().filter(|byte| **byte & 1 == 1).count() as u64;
+        offset += span as u64;
+    }
+    may_know.then_some(pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_comes_into_the_cache_and_goes_again() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR").to_string() + "/../../target").unwrap();
+        let path = dir.path().join("file");
+        let length = 5 * 4096 + 17;
+        std::fs::write(&path, vec![1u8; length]).unwrap();
+        assert_eq!(cached_bytes(&path), Some(length as u64));
+        let pages = mincore(&File::open(&path).unwrap(), length as u64);
+        assert_eq!(pages, Some((length as u64).div_ceil(procfs::page_bytes())));
+        evict(&path).unwrap();
+        assert_eq!(cached_bytes(&path), Some(0));
+        assert_eq!(mincore(&File::open(&path).unwrap(), length as u64), Some(0));
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_unknown() {
+        assert_eq!(cached_bytes(Path::new("/dev/null")), None);
+        assert_eq!(cached_bytes(Path::new("/no/such/file")), None);
+        assert!(evict(Path::new("/no/such/file")).is_err());
+    }
+}
