@@ -1,1 +1,40 @@
-//! placeholder
+//! A record in formats that other tools read. `docs/record.md` describes them.
+
+mod csv;
+mod format;
+mod json;
+mod parquet;
+mod perfetto;
+mod rows;
+
+use std::io::{self, BufWriter, Write};
+
+use record::Record;
+
+pub use format::{Format, ParseFormatError};
+
+/// Why an export failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The output could not be written.
+    #[error("the export could not be written: {0}")]
+    Write(#[from] io::Error),
+    /// The Parquet writer refused.
+    #[error("the Parquet file could not be written: {0}")]
+    Parquet(#[from] ::parquet::errors::ParquetError),
+}
+
+/// Writes a record in a format, piece by piece.
+///
+/// # Errors
+/// [`Error`] if `out` cannot be written; what was written until then is no valid file.
+pub fn export(record: &Record, format: Format, out: &mut (dyn Write + Send)) -> Result<(), Error> {
+    let mut out = BufWriter::new(out);
+    match format {
+        Format::Json => json::write(record, &mut out)?,
+        Format::Csv => csv::write(record, &mut out)?,
+        Format::Parquet => parquet::write(record, &mut out)?,
+        Format::Perfetto => perfetto::write(record, &mut out)?,
+    }
+    Ok(out.flush()?)
+}

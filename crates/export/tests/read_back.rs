@@ -1,0 +1,252 @@
+//! Every format is read back by somebody else's reader, and holds what the record holds.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+
+use export::{Error, Format, export};
+use model::*;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::RowAccessor;
+use record::Record;
+use serde_json::Value;
+
+const RUNG: &str = "cgroup v1 \"memory.stat\", total_*";
+const KEY: ProcessKey = ProcessKey { pid: 42, start_ticks: u64::MAX };
+
+fn observation(run: u32) -> Observation {
+    let series = |name: &str, process, unit, points: Vec<(u64, f64)>| Series {
+        name: name.into(),
+        process,
+        unit,
+        rung: RUNG.into(),
+        points,
+    };
+    let process = ProcessRecord {
+        key: KEY,
+        parent: Some(1),
+        command: "sort, \"big\"".into(),
+        started_seconds: Some(-1.0),
+        lifetime_seconds: Some(1.25),
+        max_rss_bytes: Some(4096),
+        user_seconds: None,
+        system_seconds: None,
+        minor_faults: None,
+        major_faults: None,
+        io_delay_seconds: None,
+        thread_seconds: None,
+        exit_status: None,
+        source: "sampled".into(),
+    };
+    Observation {
+        run,
+        role: if run == 0 { RunRole::Reference } else { RunRole::Trial },
+        target: Target::Command,
+        limit_bytes: (run > 0).then_some(512 << 20),
+        cache_state: "evicted".into(),
+        started_unix_ns: 1_700_000_000_000_000_000 + u64::from(run) * 2_000_000_000,
+        exit: Exit::Status(0),
+        wall_seconds: 0.5,
+        rusage: None,
+        kept: KeptPeaks::default(),
+        series: vec![
+            series(names::CHARGE, None, Unit::Bytes, (0..10).map(|i| (i * 50_000_001, (i * 4096) as f64)).collect()),
+            series(names::RSS, Some(KEY), Unit::Bytes, vec![(1, 0.5), (2, 1e300)]),
+            series(names::MAJOR_FAULTS, None, Unit::Events, vec![]),
+        ],
+        processes: vec![process],
+        file_demand: None,
+        sources: BTreeMap::new(),
+        notes: vec![],
+    }
+}
+
+fn record() -> Record {
+    let trial = Trial {
+        run: 1,
+        method: None,
+        limit_bytes: Some(512 << 20),
+        outcome: Outcome::TooSlow,
+        lower_bound: true,
+        wall_seconds: 0.5,
+        cpu_seconds: None,
+        stall_seconds: None,
+        runtime_ratio: Some(1.5),
+        predicted_ratio: None,
+        io_wait_share: None,
+        refaults: None,
+        peak_charge_bytes: None,
+        breakdown: Breakdown::default(),
+        exit_status: None,
+        why: "halfway".into(),
+    };
+    let header = Header {
+        kind: RecordKind::Budget,
+        bursar_version: "0.1.0".into(),
+        host: "node1".into(),
+        boot_id: "boot".into(),
+        kernel: "6.1".into(),
+        cpus: 2,
+        memory_bytes: 1 << 34,
+        page_bytes: 4096,
+        command: vec!["sort".into()],
+        directory: "/".into(),
+        started_unix_ns: 1_700_000_000_000_000_000,
+        placement: "cgroup v1".into(),
+        swap: "no swap".into(),
+        options: BTreeMap::new(),
+    };
+    Record {
+        header,
+        runs: vec![observation(0), observation(1)],
+        trials: vec![trial],
+        budget: None,
+        accounts: BTreeMap::from([(0, RunAccount { peak_charge_bytes: Some(7), ..Default::default() })]),
+        notes: vec!["a note".into()],
+        complete: true,
+    }
+}
+
+fn exported(record: &Record, format: Format) -> Vec<u8> {
+    let mut out = Vec::new();
+    export(record, format, &mut out).unwrap();
+    out
+}
+
+/// Run, series, unit, process, seconds, value, rung.
+type Line = (u32, String, String, Option<(i32, u64)>, f64, f64, String);
+
+fn expected(record: &Record) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for run in &record.runs {
+        for series in &run.series {
+            let unit = serde_json::to_value(series.unit).unwrap().as_str().unwrap().to_string();
+            let process = series.process.map(|key| (key.pid, key.start_ticks));
+            for (t_ns, value) in &series.points {
+                let (name, rung) = (series.name.clone(), series.rung.clone());
+                lines.push((run.run, name, unit.clone(), process, *t_ns as f64 / 1e9, *value, rung));
+            }
+        }
+    }
+    lines
+}
+
+#[test]
+fn json_holds_the_whole_record_under_its_documented_names() {
+    let record = record();
+    let json: Value = serde_json::from_slice(&exported(&record, Format::Json)).unwrap();
+    assert_eq!(json["record_version"], record::VERSION);
+    assert_eq!(json["complete"], true);
+    assert_eq!(serde_json::from_value::<Header>(json["header"].clone()).unwrap(), record.header);
+    assert_eq!(json["notes"][0], "a note");
+    for (run, observation) in json["runs"].as_array().unwrap().iter().zip(&record.runs) {
+        assert_eq!(serde_json::from_value::<Observation>(run.clone()).unwrap(), *observation);
+    }
+    assert_eq!(json["runs"][0]["account"]["peak_charge_bytes"], 7);
+    assert_eq!(json["runs"][1]["account"], Value::Null);
+    assert_eq!(json["trials"][0]["outcome"], "too-slow");
+    assert_eq!(json["budget"], Value::Null);
+}
+
+#[test]
+fn csv_holds_every_value_with_its_rung() {
+    let record = record();
+    let bytes = exported(&record, Format::Csv);
+    let mut reader = csv::Reader::from_reader(&bytes[..]);
+    let columns = ["run", "series", "unit", "pid", "start_ticks", "t_seconds", "value", "rung"];
+    assert_eq!(reader.headers().unwrap(), &columns[..]);
+    let lines: Vec<Line> = reader
+        .records()
+        .map(|line| {
+            let line = line.unwrap();
+            let process = line[3].parse().ok().zip(line[4].parse().ok());
+            let (t, value) = (line[5].parse().unwrap(), line[6].parse().unwrap());
+            (line[0].parse().unwrap(), line[1].into(), line[2].into(), process, t, value, line[7].into())
+        })
+        .collect();
+    assert_eq!(lines, expected(&record));
+}
+
+fn parquet_lines(bytes: &[u8]) -> (Vec<Line>, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.parquet");
+    std::fs::write(&path, bytes).unwrap();
+    let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+    let lines = reader.get_row_iter(None).unwrap().map(|row| {
+        let row = row.unwrap();
+        let process = row.get_int(3).ok().zip(row.get_ulong(4).ok());
+        let text = |i| row.get_string(i).unwrap().clone();
+        let (t, value) = (row.get_double(5).unwrap(), row.get_double(6).unwrap());
+        (row.get_uint(0).unwrap(), text(1), text(2), process, t, value, text(7))
+    });
+    (lines.collect(), reader.metadata().num_row_groups())
+}
+
+#[test]
+fn parquet_holds_the_same_as_csv() {
+    let record = record();
+    let (lines, groups) = parquet_lines(&exported(&record, Format::Parquet));
+    assert_eq!(lines, expected(&record));
+    assert_eq!(groups, 1);
+}
+
+#[test]
+fn a_long_parquet_file_has_several_row_groups() {
+    let mut record = record();
+    record.runs[1].series[0].points = (0..150_000).map(|i| (i, i as f64)).collect();
+    let (lines, groups) = parquet_lines(&exported(&record, Format::Parquet));
+    assert_eq!(lines, expected(&record));
+    assert_eq!(groups, 3);
+}
+
+#[test]
+fn perfetto_has_a_process_per_run_and_a_rising_counter_per_series() {
+    let record = record();
+    let json: Value = serde_json::from_slice(&exported(&record, Format::Perfetto)).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    let of_phase = |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
+
+    let names: Vec<&str> = of_phase("M")
+        .iter()
+        .filter(|event| event["name"] == "process_name")
+        .map(|event| event["args"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["0 reference", "1 trial at 512 MiB: too-slow"]);
+
+    let mut tracks: BTreeMap<(u64, &str), Vec<(f64, f64)>> = BTreeMap::new();
+    for event in of_phase("C") {
+        let track = (event["pid"].as_u64().unwrap(), event["name"].as_str().unwrap());
+        let value = event["args"]["bytes"].as_f64().unwrap();
+        tracks.entry(track).or_default().push((event["ts"].as_f64().unwrap(), value));
+    }
+    assert_eq!(tracks.len(), 4);
+    assert!(tracks.values().all(|track| track.is_sorted_by(|a, b| a.0 < b.0)));
+    let second_run = &tracks[&(2, names::CHARGE)];
+    assert_eq!((second_run[0].0, second_run[1]), (2e6, (2e6 + 50_000.001, 4096.0)));
+
+    let slices = of_phase("X");
+    let trial = slices.iter().find(|slice| slice["args"]["why"] == "halfway").unwrap();
+    assert_eq!((trial["ts"].as_f64(), trial["dur"].as_f64()), (Some(2e6), Some(5e5)));
+    let process = slices.iter().find(|slice| slice["cat"] == "process").unwrap();
+    // it is older than the run: only its part within is shown
+    assert_eq!((process["ts"].as_f64(), process["dur"].as_f64()), (Some(0.0), Some(250_000.0)));
+}
+
+#[test]
+fn a_record_without_runs_is_exported_to_every_format() {
+    let record = Record { runs: vec![], trials: vec![], ..record() };
+    for format in Format::ALL {
+        assert!(!exported(&record, format).is_empty());
+    }
+    assert_eq!(parquet_lines(&exported(&record, Format::Parquet)), (vec![], 0));
+}
+
+#[test]
+fn a_full_disk_is_told_in_a_sentence() {
+    for format in Format::ALL {
+        let mut full = File::options().write(true).open("/dev/full").unwrap();
+        let error = export(&record(), format, &mut full).unwrap_err();
+        assert!(matches!(error, Error::Write(_) | Error::Parquet(_)));
+        assert!(error.to_string().contains("could not be written: "), "{error}");
+        assert!(error.to_string().contains("No space left"), "{error}");
+    }
+}
