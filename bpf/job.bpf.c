@@ -17,7 +17,6 @@
 /* bpf_get_stackid and others are GPL only, as is the reading of kernel memory. */
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define PAGE_SHIFT 12
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 #define S_IFBLK 0060000
@@ -246,7 +245,7 @@ static __always_inline void refer(struct inode *inode, u64 first, u64 last, u32 
         s64 size = BPF_CORE_READ(inode, i_size);
         if (size <= 0)
             return;
-        u64 end = (size - 1) >> PAGE_SHIFT;
+        u64 end = (size - 1) >> settings.page_shift;
         if (last > end)
             last = end;
         if (first > last)
@@ -254,7 +253,7 @@ static __always_inline void refer(struct inode *inode, u64 first, u64 last, u32 
     }
     u32 class = class_of(inode);
     if (class != CLASS_PAGE_CACHE) {
-        hide(class, (last - first + 1) << PAGE_SHIFT, 1);
+        hide(class, (last - first + 1) << settings.page_shift, 1);
         return;
     }
     struct task *task = task_of(pid_tgid);
@@ -563,7 +562,7 @@ int BPF_PROG(page_added, struct folio *folio) {
 
 static __always_inline void written(struct inode *inode, s64 position, s64 length) {
     if (length > 0 && position >= 0)
-        refer(inode, position >> PAGE_SHIFT, (position + length - 1) >> PAGE_SHIFT, KIND_WRITE);
+        refer(inode, position >> settings.page_shift, (position + length - 1) >> settings.page_shift, KIND_WRITE);
 }
 
 /* Page by page as they are copied, so that a short write is not taken for a whole one. */
@@ -656,7 +655,7 @@ static __always_inline void transferred(struct task_struct *task, u32 fd, s64 po
     else if (position < 0)
         position = BPF_CORE_READ(file, f_pos) - bytes;
     if (position >= 0)
-        refer(host, position >> PAGE_SHIFT, (position + bytes - 1) >> PAGE_SHIFT, kind);
+        refer(host, position >> settings.page_shift, (position + bytes - 1) >> settings.page_shift, kind);
 }
 
 /* The kernel has moved the caller's offset on by what was transferred. */

@@ -46,6 +46,7 @@ struct settings {
     u8 ext4_writes;
     u8 xfs_writes;
     u8 direct;
+    u8 page_shift;
 };
 
 struct hidden {

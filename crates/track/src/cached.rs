@@ -1,0 +1,108 @@
+//! Which pages the job referenced and which of them it brought in itself.
+
+use std::collections::HashMap;
+
+/// Pages per entry: 1 MiB of a file.
+const PAGES: u64 = 256;
+/// Entries before every second one is given up: some 8 MiB of memory.
+const MOST: usize = 1 << 16;
+
+/// Sets of pages by file, exact up to 64 GiB of distinct pages, then a sample of whole MiBs.
+#[derive(Debug)]
+pub(crate) struct Cached {
+    chunks: HashMap<(u32, u32), Chunk>,
+    most: usize,
+    /// Chunks whose hash has this many low bits clear are kept.
+    halvings: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Chunk {
+    referenced: [u64; 4],
+    added: [u64; 4],
+}
+
+impl Cached {
+    pub(crate) fn new() -> Cached {
+        Cached { chunks: HashMap::new(), most: MOST, halvings: 0 }
+    }
+
+    pub(crate) fn referenced(&mut self, file: u32, first: u64, pages: u32) {
+        self.mark(file, first, pages, |chunk| &mut chunk.referenced);
+    }
+
+    pub(crate) fn added(&mut self, file: u32, first: u64, pages: u32) {
+        self.mark(file, first, pages, |chunk| &mut chunk.added);
+    }
+
+    /// Pages by file that were referenced and not added.
+    pub(crate) fn foreign(&self) -> HashMap<u32, u64> {
+        let mut pages = HashMap::new();
+        for ((file, _), chunk) in &self.chunks {
+            let foreign: u32 = chunk.referenced.iter().zip(&chunk.added).map(|(r, a)| (r & !a).count_ones()).sum();
+            if foreign > 0 {
+                *pages.entry(*file).or_default() += u64::from(foreign) << self.halvings;
+            }
+        }
+        pages
+    }
+
+    fn mark(&mut self, file: u32, first: u64, pages: u32, set: impl Fn(&mut Chunk) -> &mut [u64; 4]) {
+        let end = first.saturating_add(u64::from(pages));
+        let mut page = first;
+        while page < end {
+            let chunk = page / PAGES;
+            let chunk_end = (chunk + 1).saturating_mul(PAGES).min(end);
+            let key = (file, chunk as u32);
+            if self.keeps(key) {
+                let words = set(self.chunks.entry(key).or_default());
+                for page in page..chunk_end {
+                    words[(page % PAGES / 64) as usize] |= 1 << (page % 64);
+                }
+                if self.chunks.len() > self.most {
+                    self.halvings += 1;
+                    let halvings = self.halvings;
+                    self.chunks.retain(|key, _| hash(*key).trailing_zeros() >= halvings);
+                }
+            }
+            page = chunk_end;
+        }
+    }
+
+    fn keeps(&self, key: (u32, u32)) -> bool {
+        hash(key).trailing_zeros() >= self.halvings
+    }
+}
+
+/// Fibonacci hashing; the high bits are the good ones.
+fn hash((file, chunk): (u32, u32)) -> u32 {
+    let key = u64::from(file) << 32 | u64::from(chunk);
+    ((key ^ key >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_is_what_was_referenced_and_never_added_whichever_came_first() {
+        let mut cached = Cached::new();
+        cached.added(0, 0, 100);
+        cached.referenced(0, 50, 1000);
+        cached.added(0, 900, 1000);
+        cached.referenced(1, 255, 2);
+        cached.added(2, 0, 5);
+        assert_eq!(cached.foreign(), HashMap::from([(0, 800), (1, 2)]));
+    }
+
+    #[test]
+    fn beyond_its_bound_it_becomes_a_sample() {
+        let mut cached = Cached { most: 1000, ..Cached::new() };
+        for file in 0..10 {
+            cached.referenced(file, 0, 256 * 4000);
+        }
+        assert!(cached.chunks.len() <= 1000);
+        let sum: u64 = cached.foreign().values().sum();
+        assert!((8_000_000..12_500_000).contains(&sum), "{sum}");
+    }
+}

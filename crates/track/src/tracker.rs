@@ -1,0 +1,239 @@
+//! The thread that takes in what the programs tell.
+
+use std::cell::RefCell;
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use linux::bpf::{self, Event, Follower, Observer, Remains, Rung};
+use linux::procfs;
+use model::{FileReference, ForeignFile, ProcessRecord};
+
+use crate::cached::Cached;
+use crate::files::{Files, Mounts, stat_device};
+use crate::processes::Processes;
+use crate::references::References;
+
+/// How long events may wait in the ring; when it becomes half full they are taken at once.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Why a job cannot be tracked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The programs do not serve.
+    #[error(transparent)]
+    Bpf(#[from] bpf::Error),
+    /// No thread to take in what they tell.
+    #[error("no thread could be started to follow the job: {0}; see the limits on tasks (`ulimit -u`, pids.max)")]
+    Thread(std::io::Error),
+    /// That thread ended early.
+    #[error("the thread that followed the job has ended early; please report this")]
+    Ended,
+}
+
+/// Follows a job.
+#[derive(Debug)]
+pub struct Tracker {
+    follower: Follower,
+    orders: Sender<i32>,
+    thread: JoinHandle<Result<Option<Tracked>, bpf::Error>>,
+}
+
+/// What was seen of a job.
+#[derive(Debug)]
+pub struct Tracked {
+    /// Its processes, in order of their start; those that live still without the figures of the end.
+    pub processes: Vec<ProcessRecord>,
+    /// Its references to the page cache.
+    pub references: References,
+    /// Events that found no room; with any, all figures are lower bounds.
+    pub lost_events: u64,
+    /// File accesses that are no visible references, by name, with bytes where known.
+    pub not_visible: Vec<(String, Option<u64>)>,
+    /// Files that were cached before and are charged elsewhere, largest first. Beyond 64 GiB of distinct pages an estimate.
+    pub foreign: Vec<ForeignFile>,
+    /// The rung of the ladder that the references came from.
+    pub rung: String,
+}
+
+impl Tracker {
+    /// Follows the given processes and all that they fork from now on. `origin_ns`: the begin of the run on
+    /// CLOCK_MONOTONIC, the zero of the references' times.
+    pub fn start(pids: &[i32], origin_ns: u64) -> Result<Tracker, Error> {
+        Tracker::start_from(Rung::Filemap, pids, origin_ns)
+    }
+
+    /// The same, starting to look at a lower rung of the ladder.
+    pub fn start_from(best: Rung, pids: &[i32], origin_ns: u64) -> Result<Tracker, Error> {
+        let (tell, told) = mpsc::channel();
+        let (orders, adopted) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("bursar-track".into())
+            .spawn(move || run(best, origin_ns, &tell, &adopted))
+            .map_err(Error::Thread)?;
+        let follower = told.recv().map_err(|_| Error::Ended)??;
+        let tracker = Tracker { follower, orders, thread };
+        pids.iter().try_for_each(|pid| tracker.adopt(*pid))?;
+        Ok(tracker)
+    }
+
+    /// Follows one more process, and what it forks from now on. A process it has forked before is not followed.
+    pub fn adopt(&self, pid: i32) -> Result<(), Error> {
+        self.follower.follow(pid)?;
+        self.orders.send(pid).map_err(|_| Error::Ended)
+    }
+
+    /// The followed processes that live now.
+    pub fn living(&self) -> Vec<i32> {
+        self.follower.living()
+    }
+
+    /// Stops, and gives what was seen.
+    pub fn finish(self) -> Result<Tracked, Error> {
+        drop(self.orders);
+        self.thread.join().map_err(|_| Error::Ended)??.ok_or(Error::Ended)
+    }
+}
+
+/// `None`: it never began, and `tell` was told why.
+fn run(
+    best: Rung,
+    origin_ns: u64,
+    tell: &Sender<Result<Follower, bpf::Error>>,
+    adopted: &Receiver<i32>,
+) -> Result<Option<Tracked>, bpf::Error> {
+    let seen = RefCell::new(Seen::new(origin_ns));
+    let end = observe(&seen, best, tell, adopted)?;
+    Ok(end.map(|(remains, rung)| seen.into_inner().finish(remains, rung)))
+}
+
+fn observe(
+    seen: &RefCell<Seen>,
+    best: Rung,
+    tell: &Sender<Result<Follower, bpf::Error>>,
+    adopted: &Receiver<i32>,
+) -> Result<Option<(Remains, Rung)>, bpf::Error> {
+    let opened = Observer::open_from(best, |event| seen.borrow_mut().take(event))
+        .and_then(|observer| Ok((observer.follower()?, observer)));
+    match opened {
+        Ok((follower, observer)) => {
+            let _ = tell.send(Ok(follower));
+            follow(seen, observer, adopted).map(Some)
+        }
+        Err(error) => {
+            let _ = tell.send(Err(error));
+            Ok(None)
+        }
+    }
+}
+
+/// Until nobody can give orders any more.
+fn follow(
+    seen: &RefCell<Seen>,
+    observer: Observer<'_>,
+    adopted: &Receiver<i32>,
+) -> Result<(Remains, Rung), bpf::Error> {
+    let mut last = false;
+    while !last {
+        loop {
+            match adopted.try_recv() {
+                Ok(pid) => seen.borrow_mut().processes.adopted(pid),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    last = true;
+                    break;
+                }
+            }
+        }
+        let summed = observer.poll(if last { Duration::ZERO } else { TICK })?;
+        let mut seen = seen.borrow_mut();
+        summed.iter().for_each(|(pid, threads)| seen.processes.summed(*pid, threads));
+    }
+    let rung = observer.rung();
+    Ok((observer.finish()?, rung))
+}
+
+/// What has been seen so far.
+struct Seen {
+    origin_ns: u64,
+    processes: Processes,
+    files: Files,
+    cached: Cached,
+    references: References,
+}
+
+impl Seen {
+    fn new(origin_ns: u64) -> Seen {
+        Seen {
+            origin_ns,
+            processes: Processes::new(origin_ns),
+            files: Files::default(),
+            cached: Cached::new(),
+            references: References::default(),
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Reference { file, t_ns, first, pages, kind } => {
+                let file = self.files.number(file);
+                self.cached.referenced(file, first, pages);
+                let t_ns = t_ns.saturating_sub(self.origin_ns);
+                self.references.push(FileReference { t_ns, file, first_page: first, pages, kind });
+            }
+            Event::Added { file, first, pages } => {
+                let file = self.files.number(file);
+                self.cached.added(file, first, pages);
+            }
+            Event::File { file, names } => self.files.name(file, names),
+            Event::Fork(fork) => self.processes.forked(&fork),
+            Event::Exec { pid, command } => self.processes.executed(pid, command),
+            Event::Exit(exit) => self.processes.exited(&exit),
+        }
+    }
+
+    fn finish(mut self, remains: Remains, rung: Rung) -> Tracked {
+        for (pid, threads) in &remains.exited {
+            self.processes.summed(*pid, threads);
+        }
+        for (file, first, pages) in &remains.added {
+            let file = self.files.number(*file);
+            self.cached.added(file, *first, *pages);
+        }
+        let mut not_visible: Vec<_> = remains.hidden.iter().map(|h| (h.name.to_owned(), h.bytes)).collect();
+        match rung {
+            Rung::Filemap => {}
+            Rung::Syscalls => not_visible.push(("mapped files".into(), None)),
+            Rung::Processes => not_visible.push(("reads, writes and mapped files".into(), None)),
+        }
+        Tracked {
+            processes: self.processes.finish(),
+            foreign: foreign(&self.cached, &self.files),
+            lost_events: remains.lost_events + self.references.lost(),
+            references: self.references,
+            not_visible,
+            rung: rung.to_string(),
+        }
+    }
+}
+
+fn foreign(cached: &Cached, files: &Files) -> Vec<ForeignFile> {
+    let mounts = Mounts::read();
+    let page_bytes = procfs::page_bytes();
+    let mut foreign: Vec<_> = cached
+        .foreign()
+        .into_iter()
+        .filter_map(|(number, pages)| {
+            let key = files.key(number)?;
+            Some(ForeignFile {
+                path: files.path(number, &mounts),
+                device: stat_device(key.device),
+                inode: key.inode,
+                cached_bytes: pages * page_bytes,
+            })
+        })
+        .collect();
+    foreign.sort_by(|a, b| b.cached_bytes.cmp(&a.cached_bytes).then(a.inode.cmp(&b.inode)));
+    foreign
+}
