@@ -96,3 +96,51 @@ fn reference_stall(seen: &Seen) -> Option<Spread> {
     let stalls: Vec<f64> = seen.references.iter().filter_map(|r| r.stall_seconds).collect();
     Spread::of(&stalls)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reference;
+
+    fn seen() -> Seen {
+        let reference = |wall_seconds| Reference { wall_seconds, stall_seconds: Some(1.0), ..Reference::default() };
+        Seen { references: vec![reference(99.5), reference(100.5)], ..Seen::default() }
+    }
+
+    fn at(elapsed_seconds: f64, stall_seconds: f64) -> Progress {
+        Progress { elapsed_seconds, stall_seconds: Some(stall_seconds) }
+    }
+
+    #[test]
+    fn a_trial_is_stopped_when_its_time_is_up_or_its_stall_proves_it_lost() {
+        let (settings, seen) = (Settings::default(), seen());
+        assert_eq!(watch(&settings, &seen, None, &at(104.0, 1.0)), None);
+        assert_eq!(watch(&settings, &seen, None, &at(108.0, 1.0)), Some(Outcome::TooSlow));
+        assert_eq!(watch(&settings, &seen, None, &at(12.0, 7.0)), None, "within what is allowed, and doubt");
+        assert_eq!(watch(&settings, &seen, None, &at(12.0, 9.0)), Some(Outcome::TooSlow));
+        assert_eq!(ratio_at_least(&seen, &at(12.0, 9.0)), Some(1.08));
+    }
+
+    #[test]
+    fn a_methods_run_goes_on_until_it_shows_how_bad_it_is() {
+        let (settings, seen) = (Settings::default(), seen());
+        let sys = Some(Method::SysMaxRss);
+        assert_eq!(watch(&settings, &seen, sys, &at(200.0, 90.0)), None);
+        assert_eq!(watch(&settings, &seen, sys, &at(211.0, 90.0)), Some(Outcome::TooSlow));
+        let full = Settings { full: true, timeout_seconds: Some(900.0), ..settings };
+        assert_eq!(watch(&full, &seen, sys, &at(899.0, 90.0)), None);
+        assert_eq!(watch(&full, &seen, sys, &at(900.0, 90.0)), Some(Outcome::Timeout));
+    }
+
+    #[test]
+    fn a_killed_child_makes_a_run_that_ended_well_an_oom() {
+        let (settings, seen) = (Settings::default(), seen());
+        let ended = Measured { method: None, wall_seconds: 101.0, stopped: None, exit_status: Some(0), oom_kills: 0 };
+        assert_eq!(judge(&settings, &seen, &ended), Outcome::Ok);
+        assert_eq!(judge(&settings, &seen, &Measured { oom_kills: 1, ..ended }), Outcome::Oom);
+        assert_eq!(judge(&settings, &seen, &Measured { exit_status: Some(3), ..ended }), Outcome::Failed);
+        assert_eq!(judge(&settings, &seen, &Measured { wall_seconds: 105.1, ..ended }), Outcome::TooSlow);
+        let method = Measured { method: Some(Method::AppMaxRss), wall_seconds: 190.0, ..ended };
+        assert_eq!(judge(&settings, &seen, &method), Outcome::Ok, "a method's run is ok if it ends");
+    }
+}

@@ -2,6 +2,7 @@
 
 use model::{FileDemand, Outcome, Trial};
 
+use crate::noise::ratio_noise;
 use crate::{MIB, Seen, Settings};
 
 /// Anonymous and kernel memory sampled at its peak is at most this much above what the job can do with: charges are
@@ -70,14 +71,14 @@ fn price_in(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
     if !matches!(trial.outcome, Outcome::Ok | Outcome::TooSlow) {
         return None;
     }
+    let reference = seen.reference()?.median;
     // Stopped early, it tells only the price of what it did read again; at its end, that of what was foretold.
     let (seconds, bytes) = if trial.lower_bound {
         (trial.stall_seconds?, trial.refaults? * settings.page_bytes)
     } else {
-        let extra = trial.wall_seconds - seen.reference()?.median;
-        (extra, seen.demand.as_ref()?.refault_bytes_at(trial.limit_bytes?)?)
+        (trial.wall_seconds - reference, seen.demand.as_ref()?.refault_bytes_at(trial.limit_bytes?)?)
     };
-    (bytes >= TELLING_BYTES && seconds > 0.0).then(|| seconds / bytes as f64)
+    (bytes >= TELLING_BYTES && seconds > ratio_noise(seen) * reference).then(|| seconds / bytes as f64)
 }
 
 fn first_reading(seen: &Seen) -> Option<f64> {
@@ -88,4 +89,91 @@ fn first_reading(seen: &Seen) -> Option<f64> {
     stalls.sort_by(f64::total_cmp);
     let stall = *stalls.get(stalls.len() / 2)?;
     (read >= TELLING_BYTES && stall > 0.0).then(|| stall / read as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Breakdown, DemandPoint};
+
+    use super::*;
+    use crate::Reference;
+
+    /// Heap of 100 MiB and a loop over 300 MiB, 16 times in 10 s; the first reading stalls for 0.6 s.
+    fn looping() -> Seen {
+        let point = |limit, refaults| DemandPoint { limit_bytes: limit * MIB, refault_bytes: refaults * MIB };
+        let reference = Reference {
+            wall_seconds: 10.0,
+            stall_seconds: Some(0.6),
+            peak_charge_bytes: Some(420 * MIB),
+            floor_bytes: Some(100 * MIB),
+            file_mapped_bytes: Some(7 * MIB),
+            ..Reference::default()
+        };
+        Seen {
+            references: vec![reference.clone(), reference],
+            demand: Some(FileDemand {
+                distinct_bytes: 300 * MIB,
+                points: vec![point(100, 4500), point(399, 4500), point(400, 0)],
+                ..FileDemand::default()
+            }),
+            ..Seen::default()
+        }
+    }
+
+    fn trial(limit: u64, wall_seconds: f64) -> Trial {
+        Trial {
+            run: 2,
+            method: None,
+            limit_bytes: Some(limit * MIB),
+            outcome: Outcome::TooSlow,
+            lower_bound: false,
+            wall_seconds,
+            cpu_seconds: None,
+            stall_seconds: None,
+            runtime_ratio: Some(wall_seconds / 10.0),
+            predicted_ratio: None,
+            io_wait_share: None,
+            refaults: None,
+            peak_charge_bytes: None,
+            breakdown: Breakdown::default(),
+            exit_status: Some(0),
+            why: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_refault_costs_what_the_first_reading_did_until_a_trial_tells_better() {
+        let (settings, mut seen) = (Settings::default(), looping());
+        let at = |seen: &Seen, limit: u64| predict(&settings, seen, limit * MIB).map(|r| (r * 100.0).round() / 100.0);
+        assert_eq!(at(&seen, 250), Some(1.9));
+        assert_eq!((at(&seen, 400), at(&seen, 420), at(&seen, 9999)), (Some(1.0), Some(1.0), Some(1.0)));
+        seen.trials.push(trial(370, 32.5));
+        assert_eq!(at(&seen, 250), Some(3.25));
+        seen.trials[0] =
+            Trial { lower_bound: true, stall_seconds: Some(2.0), refaults: Some(300 * MIB / 4096), ..trial(370, 3.0) };
+        assert_eq!(at(&seen, 250), Some(4.0), "what it read again before it was stopped tells the price");
+    }
+
+    #[test]
+    fn below_the_floor_and_without_a_curve_nothing_is_predicted() {
+        let (settings, mut seen) = (Settings::default(), looping());
+        assert_eq!(predict(&settings, &seen, 90 * MIB), None);
+        let swaps = Settings { swap_allowed: true, ..settings.clone() };
+        assert!(predict(&swaps, &seen, 90 * MIB).is_some());
+        seen.demand = None;
+        assert_eq!(predict(&settings, &seen, 200 * MIB), None);
+        assert_eq!(predict(&settings, &seen, 420 * MIB), Some(1.0));
+    }
+
+    #[test]
+    fn the_knee_is_where_the_refaults_allowed_are_not_exceeded() {
+        let (settings, mut seen) = (Settings::default(), looping());
+        // 0.5 s buy 250 MiB of the 4500 that the last mebibyte saves.
+        let found = knee(&settings, &seen).unwrap();
+        assert!(found > 399 * MIB && found < 400 * MIB, "{found}");
+        seen.references.iter_mut().for_each(|r| r.stall_seconds = None);
+        assert_eq!(knee(&settings, &seen), Some(400 * MIB), "of unknown price, none is allowed");
+        seen.demand = None;
+        assert_eq!(knee(&settings, &seen), Some(107 * MIB), "floor and mapped files");
+    }
 }

@@ -23,6 +23,7 @@ struct Program {
     noise: f64,
     /// One run in so many takes half as long again for no reason; 0: none.
     flaky: u64,
+    swaps: bool,
     random: u64,
 }
 
@@ -36,6 +37,7 @@ impl Program {
             stall_share: Some(0.9),
             noise: 0.002,
             flaky: 0,
+            swaps: false,
             random: 0x1234_5678_9abc_def1,
         }
     }
@@ -79,7 +81,7 @@ impl Program {
 
     fn trial(&mut self, settings: &Settings, seen: &Seen, limit: u64, method: Option<Method>) -> Trial {
         let ratio = (self.ratio)(limit);
-        let is_killed = limit < self.floor;
+        let is_killed = !self.swaps && limit < self.floor;
         let end = if is_killed { 0.8 * RUN_SECONDS } else { self.seconds(ratio) };
         let lost = self.stall_share.map(|share| share * (ratio - 1.0) * RUN_SECONDS);
         let at = |elapsed: f64| Progress {
@@ -269,6 +271,21 @@ fn a_slow_run_without_a_reason_in_memory_is_made_again() {
         found += is_within_15_percent(&answer, 405 * MIB) as u32;
     }
     assert!(found >= 50, "{found} of 59");
+}
+
+#[test]
+fn with_swap_the_floor_rules_nothing_out() {
+    let settings = Settings { swap_allowed: true, ..search_only() };
+    let mut program = Program { swaps: true, ..Program::new(1000, 1010, |l| if l >= 600 * MIB { 1.0 } else { 5.0 }) };
+    let (answer, seen) = program.drive(&settings);
+    assert!(is_within_15_percent(&answer, 600 * MIB), "{answer:?} by {:?}", tried(&seen));
+}
+
+#[test]
+fn a_program_of_a_few_mebibytes_gets_whole_ones() {
+    let mut program = Program::new(1, 3, |_| 1.0);
+    let (answer, seen) = program.drive(&search_only());
+    assert!(answer.confident && answer.budget_bytes.unwrap() <= 3 * MIB, "{answer:?} by {:?}", tried(&seen));
 }
 
 #[test]
