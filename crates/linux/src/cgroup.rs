@@ -17,7 +17,7 @@ use crate::mounts::{self, Membership, Mount};
 use crate::psi::{self, Psi};
 use crate::{Error, file};
 
-pub(crate) use members::{own_processes, remove_tree};
+pub(crate) use members::{kill_all, own_processes, remove_tree};
 pub use memory::MemoryState;
 
 /// Version of the hierarchy that the memory controller is on.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use crate::cgroup::{Cgroup, remove_tree};
+use crate::cgroup::{Cgroup, kill_all, remove_tree};
 use crate::{Error, file, place, procfs};
 
 /// The journal of this process.
@@ -122,8 +122,11 @@ impl Journal {
     /// # Errors
     /// [`Error::Read`] if it is not there, [`Error::Write`] if it may not be set.
     pub fn sysctl(&self, name: &str, value: &str) -> Result<Guard, Error> {
+        self.setting(sysctl_path(name), value)
+    }
+
+    fn setting(&self, path: PathBuf, value: &str) -> Result<Guard, Error> {
         let lock = self.lock();
-        let path = sysctl_path(name);
         let before = self.original(&path).map_or_else(|| Ok(file::read(&path)?.trim().to_string()), Ok)?;
         let guard = self.record(Change::Sysctl { path: path.clone(), before, wrote: value.into() })?;
         let written = file::write(&path, value);
@@ -317,8 +320,8 @@ impl Change {
             if !path.exists() || !ours {
                 return Ok(());
             }
+            kill_all(&[path])?;
             if let Ok(cgroup) = Cgroup::at(path) {
-                cgroup.kill_all()?;
                 cgroup.reclaim_all()?;
             }
         }
@@ -486,4 +489,162 @@ fn sysctl_path(name: &str) -> PathBuf {
 
 fn pid_namespace() -> String {
     fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bench {
+        dir: tempfile::TempDir,
+        setting: PathBuf,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            let dir = tempfile::tempdir().unwrap();
+            let setting = dir.path().join("setting");
+            fs::write(&setting, "0\n").unwrap();
+            Bench { dir, setting }
+        }
+
+        fn journals(&self) -> PathBuf {
+            self.dir.path().join("bursar")
+        }
+
+        fn open(&self) -> Journal {
+            Journal::open_in(&[self.journals()]).unwrap()
+        }
+
+        fn value(&self) -> String {
+            fs::read_to_string(&self.setting).unwrap().trim().into()
+        }
+
+        /// Makes a journal look like that of a bursar that was killed, as far as PID and start time tell.
+        fn orphan(&self) {
+            for entry in fs::read_dir(self.journals()).unwrap() {
+                let path = entry.unwrap().path();
+                if path.extension().is_some_and(|kind| kind == "journal") {
+                    let text = fs::read_to_string(&path).unwrap();
+                    let start =
+                        format!("\"start_ticks\":{}", procfs::stat(std::process::id() as i32).unwrap().starttime);
+                    fs::write(path.with_file_name("orphan.journal"), text.replace(&start, "\"start_ticks\":1"))
+                        .unwrap();
+                    fs::remove_file(path).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_setting_is_put_back_and_the_journal_leaves_no_file() {
+        let bench = Bench::new();
+        let journal = bench.open();
+        assert_eq!(journal.warning(), None);
+        let guard = journal.setting(bench.setting.clone(), "1").unwrap();
+        assert_eq!(bench.value(), "1");
+        guard.restore().unwrap();
+        assert_eq!(bench.value(), "0");
+        drop(journal);
+        assert_eq!(fs::read_dir(bench.journals()).unwrap().count(), 1, "only the lock is left");
+    }
+
+    #[test]
+    fn the_last_of_several_puts_it_back_in_whatever_order_they_end() {
+        let bench = Bench::new();
+        let (one, two) = (bench.open(), bench.open());
+        let first = one.setting(bench.setting.clone(), "1").unwrap();
+        let second = two.setting(bench.setting.clone(), "1").unwrap();
+        let third = two.setting(bench.setting.clone(), "1").unwrap();
+        drop(first);
+        assert_eq!(bench.value(), "1");
+        drop(third);
+        assert_eq!(bench.value(), "1");
+        drop(second);
+        assert_eq!(bench.value(), "0");
+    }
+
+    #[test]
+    fn what_somebody_else_has_set_since_is_left_alone() {
+        let bench = Bench::new();
+        let journal = bench.open();
+        let guard = journal.setting(bench.setting.clone(), "1").unwrap();
+        fs::write(&bench.setting, "7").unwrap();
+        drop(guard);
+        assert_eq!(bench.value(), "7");
+    }
+
+    #[test]
+    fn what_a_dead_owner_left_is_undone_but_not_what_a_living_one_needs() {
+        let bench = Bench::new();
+        let dead = bench.open();
+        std::mem::forget(dead.setting(bench.setting.clone(), "1").unwrap());
+        assert_eq!(repair_in(&bench.journals()), Vec::<String>::new(), "its owner lives");
+        bench.orphan();
+        let living = bench.open();
+        let guard = living.setting(bench.setting.clone(), "1").unwrap();
+        assert_eq!(repair_in(&bench.journals()), Vec::<String>::new());
+        assert_eq!(bench.value(), "1");
+        drop(guard);
+        assert_eq!(bench.value(), "0", "the living one knew what it was before the dead one");
+    }
+
+    #[test]
+    fn repair_tells_what_it_did_and_does_it_once() {
+        let bench = Bench::new();
+        std::mem::forget(bench.open().setting(bench.setting.clone(), "1").unwrap());
+        bench.orphan();
+        assert_eq!(repair_in(&bench.journals()), [format!("{} was put back to 0", bench.setting.display())]);
+        assert_eq!(bench.value(), "0");
+        assert_eq!(repair_in(&bench.journals()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_journal_that_is_cut_short_or_garbled_harms_nothing() {
+        let bench = Bench::new();
+        std::mem::forget(bench.open().setting(bench.setting.clone(), "1").unwrap());
+        bench.orphan();
+        let path = bench.journals().join("orphan.journal");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{text}{{\"change\":{{\"id\":9,\"cha")).unwrap();
+        fs::write(bench.journals().join("other.journal"), "no json\n").unwrap();
+        assert_eq!(repair_in(&bench.journals()).len(), 1);
+        assert_eq!(bench.value(), "0");
+    }
+
+    #[test]
+    fn a_cgroup_that_is_not_ours_by_name_is_never_emptied() {
+        let change = Change::Cgroup { path: "/sys/fs/cgroup/system.slice".into() };
+        assert!(change.undo_for_dead().is_ok());
+    }
+
+    #[test]
+    fn a_change_that_fails_is_not_undone() {
+        let bench = Bench::new();
+        let journal = bench.open();
+        assert!(journal.setting(bench.dir.path().join("absent"), "1").is_err());
+        assert!(journal.cgroup(Path::new("/proc/bursar-none")).is_err());
+        assert!(journal.open_changes().is_empty());
+    }
+
+    #[test]
+    fn where_nothing_can_be_written_the_journal_is_kept_in_memory_and_says_so() {
+        let bench = Bench::new();
+        let journal = Journal::open_in(&["/proc/bursar".into(), bench.setting.join("bursar")]).unwrap();
+        assert!(journal.warning().unwrap().contains("/proc/bursar"));
+        let guard = journal.setting(bench.setting.clone(), "1").unwrap();
+        assert_eq!(bench.value(), "1");
+        drop(guard);
+        assert_eq!(bench.value(), "0");
+    }
+
+    #[test]
+    fn a_directory_that_others_can_enter_is_not_trusted() {
+        use std::os::unix::fs::PermissionsExt;
+        let bench = Bench::new();
+        fs::create_dir(bench.journals()).unwrap();
+        fs::set_permissions(bench.journals(), fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(bench.open().warning().unwrap().contains("0700"));
+        assert_eq!(repair_in(&bench.journals()), Vec::<String>::new());
+    }
 }

@@ -39,13 +39,7 @@ impl Cgroup {
     /// # Errors
     /// [`Error::Read`] if it is gone.
     pub fn processes(&self) -> Result<Vec<i32>, Error> {
-        let mut found = own_processes(&self.dir)?;
-        for dir in descendants(&self.dir) {
-            // Threaded cgroups refuse to be read, and others may vanish meanwhile.
-            found.extend(own_processes(&dir).unwrap_or_default());
-        }
-        found.retain(|pid| *pid != 0);
-        Ok(found)
+        processes_in(&self.dir)
     }
 
     /// Kills all its processes with SIGKILL and waits until they are gone.
@@ -53,28 +47,7 @@ impl Cgroup {
     /// # Errors
     /// [`Error::NotKilled`] after 20 s.
     pub fn kill_all(&self) -> Result<(), Error> {
-        let begin = Instant::now();
-        loop {
-            // cgroup.kill (Linux 5.14, v2) takes them all at once; without it a fork may slip through, so it is repeated.
-            for dir in self.directories() {
-                let _ = file::write(&dir.join("cgroup.kill"), "1");
-            }
-            let left = self.processes()?;
-            for pid in left.iter().filter_map(|pid| Pid::from_raw(*pid)) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-            if left.is_empty() {
-                return Ok(());
-            }
-            if begin.elapsed() > PATIENCE {
-                return Err(Error::NotKilled {
-                    path: self.dir.clone(),
-                    count: left.len(),
-                    seconds: PATIENCE.as_secs(),
-                });
-            }
-            sleep(PAUSE);
-        }
+        kill_all(&self.directories())
     }
 
     /// Removes it with the cgroups beneath it. It must be without processes; those that are just ending are waited for.
@@ -84,6 +57,40 @@ impl Cgroup {
     pub fn remove(&self) -> Result<(), Error> {
         self.directories().into_iter().try_for_each(remove_tree)
     }
+}
+
+/// Kills what runs in or beneath these directories of one cgroup.
+pub(crate) fn kill_all(dirs: &[&Path]) -> Result<(), Error> {
+    let begin = Instant::now();
+    loop {
+        let mut left = Vec::new();
+        for dir in dirs {
+            // cgroup.kill (Linux 5.14, v2) takes them all at once; without it a fork may slip through, so it is repeated.
+            let _ = file::write(&dir.join("cgroup.kill"), "1");
+            left.extend(processes_in(dir)?);
+        }
+        for pid in left.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        if left.is_empty() {
+            return Ok(());
+        }
+        if begin.elapsed() > PATIENCE {
+            return Err(Error::NotKilled { path: dirs[0].into(), count: left.len(), seconds: PATIENCE.as_secs() });
+        }
+        sleep(PAUSE);
+    }
+}
+
+fn processes_in(dir: &Path) -> Result<Vec<i32>, Error> {
+    let mut found = own_processes(dir)?;
+    for dir in descendants(dir) {
+        // Threaded cgroups refuse to be read, and others may vanish meanwhile.
+        found.extend(own_processes(&dir).unwrap_or_default());
+    }
+    // 0 is a process of another PID namespace.
+    found.retain(|pid| *pid != 0);
+    Ok(found)
 }
 
 /// Removes one directory of a cgroup with those beneath it.

@@ -2,5 +2,6 @@
 //! `BURSAR_NO_SKIP=1` promises that they can.
 
 mod cgroup;
+mod journal;
 mod support;
 mod taskstats;

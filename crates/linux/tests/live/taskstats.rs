@@ -34,8 +34,8 @@ fn a_short_process_leaves_the_figures_that_wait4_gives() {
     assert_eq!((record.comm.as_str(), record.exit_code), ("dd", 0));
     assert_eq!(record.ppid, std::process::id() as i32);
     assert!(record.tgid.is_none_or(|tgid| tgid == pid), "{record:?}");
-    assert!(record.hiwater_rss.abs_diff(ended.rusage.max_rss_bytes) <= 512 << 10, "{record:?} {ended:?}");
-    assert!(record.hiwater_rss > 30 << 20);
+    // Not compared with wait4's, which keeps the peak of this test from before exec.
+    assert!((30 << 20..36 << 20).contains(&record.hiwater_rss), "{record:?}");
     assert!(record.minflt.abs_diff(ended.rusage.minor_faults) < 200, "{record:?} {ended:?}");
     let cpu = (record.utime_us + record.stime_us) as f64 / 1e6;
     assert!((cpu - ended.rusage.user_seconds - ended.rusage.system_seconds).abs() < 0.05, "{record:?} {ended:?}");
