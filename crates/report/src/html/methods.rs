@@ -53,7 +53,7 @@ pub fn memory_bars(id: &str, rows: &[(&str, Option<u64>, Breakdown)]) -> String 
         known.iter().map(|(_, total, _)| bytes(Some(*total))).collect::<Vec<_>>(),
     ));
     let layout =
-        layout(axis("MiB").range(AxisRange::new(0.0, largest * 1.22)), categories(&names()), 130 + 34 * known.len());
+        layout(axis("MiB").range(AxisRange::new(0.0, largest * 1.25)), categories(&names()), 130 + 34 * known.len());
     draw(id, traces, layout)
 }
 
@@ -224,6 +224,7 @@ fn end_labels(x: Vec<f64>, y: Vec<String>, text: Vec<String>) -> Box<dyn Trace> 
         .mode(Mode::Text)
         .text_position(Position::MiddleRight)
         .show_legend(false)
+        .clip_on_axis(false)
         .hover_info(plotly::common::HoverInfo::Skip)
 }
 

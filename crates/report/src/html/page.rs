@@ -1,6 +1,6 @@
 //! The page: answer first, then the comparison, the curve, the time lines, the processes, the sources.
 
-use model::{BudgetReport, Observation, RunAccount};
+use model::{BudgetReport, Observation, RunAccount, names};
 
 use super::markup::{Html, escape};
 use super::{methods, plots, timelines};
@@ -204,7 +204,7 @@ fn details(account: &RunAccount) -> Table {
 }
 
 fn time_lines(html: &mut Html, view: &View) {
-    let drawn: Vec<(&Observation, Vec<(&str, String)>)> =
+    let drawn: Vec<(&Observation, Vec<(String, String)>)> =
         view.runs.iter().map(|(run, _)| (*run, lines_of(run))).filter(|(_, lines)| !lines.is_empty()).collect();
     if drawn.is_empty() {
         return;
@@ -228,20 +228,21 @@ fn time_lines(html: &mut Html, view: &View) {
     for (run, lines) in drawn {
         html.raw(&format!("<div class=\"run\" id=\"run-{}\">", run.run));
         for (name, markup) in lines {
-            html.element("h3", "", name);
+            html.element("h3", "", &name);
             html.raw(&markup);
         }
         html.raw("</div>");
     }
 }
 
-fn lines_of(run: &Observation) -> Vec<(&'static str, String)> {
+fn lines_of(run: &Observation) -> Vec<(String, String)> {
     let id = |name: &str| format!("plot-{name}-{}", run.run);
+    let from = |name: &str| run.job_series(name).map_or_else(String::new, |series| format!(", from {}", series.rung));
     vec![
-        ("charge by kind of page", timelines::stack(&id("stack"), run)),
-        ("other memory", timelines::others(&id("others"), run)),
-        ("pressure", timelines::pressure(&id("pressure"), run)),
-        ("pages that went and came back", timelines::flow(&id("flow"), run)),
+        (format!("charge by kind of page{}", from(names::CHARGE)), timelines::stack(&id("stack"), run)),
+        ("other memory".to_string(), timelines::others(&id("others"), run)),
+        (format!("pressure{}", from(names::PSI_IO_SOME)), timelines::pressure(&id("pressure"), run)),
+        ("pages that went and came back".to_string(), timelines::flow(&id("flow"), run)),
     ]
     .into_iter()
     .filter(|(_, markup)| !markup.is_empty())

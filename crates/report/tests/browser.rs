@@ -1,0 +1,148 @@
+//! The page in a real browser: plots are drawn, in light, dark and on a narrow screen, without a network.
+
+mod fixture;
+
+use std::path::Path;
+use std::process::Command;
+
+use fixture::Parts;
+use report::View;
+
+/// What the page's copy found out about itself.
+struct Finding {
+    errors: String,
+    plots: usize,
+    traces: usize,
+    fetched: usize,
+    width: f64,
+    widest: f64,
+    tick_color: String,
+}
+
+const WATCH: &str = "<script>var found = [];
+addEventListener('error', function (e) { found.push(e.message); });
+addEventListener('securitypolicyviolation', function (e) { found.push('refused ' + e.blockedURI); });</script>";
+
+const TELL: &str = "<script>setTimeout(function () {
+  var all = function (what) { return Array.from(document.querySelectorAll(what)); };
+  var right = function (e) { return e.getBoundingClientRect().right; };
+  var drawn = all('.js-plotly-plot').filter(function (p) { return p.querySelector('svg .trace, svg .bars .point'); });
+  var tick = all('.xtick text')[0];
+  var text = [found.join(' '), drawn.length, all('svg .trace').length, performance.getEntriesByType('resource').length,
+    document.documentElement.clientWidth,
+    Math.max.apply(null, all('.main-svg').map(right).concat(document.documentElement.scrollWidth)),
+    tick ? getComputedStyle(tick).fill : 'none'].join('|');
+  if (parent === window) { document.title = text; } else { parent.postMessage(text, '*'); }
+}, 3000);</script></body>";
+
+/// Widths of telephones, in CSS pixels.
+const NARROW: [u32; 2] = [390, 360];
+
+const FRAME: &str = "<!DOCTYPE html><title>nothing</title><body style='margin:0'><script>
+addEventListener('message', function (e) { document.title = e.data; });</script>
+<iframe src='page.html' style='width:WIDTHpx;height:800px;border:0'></iframe></body>";
+
+fn view(parts: &Parts) -> View<'_> {
+    View {
+        header: &parts.header,
+        runs: parts.runs.iter().map(|(observation, account)| (observation, account)).collect(),
+        budget: parts.budget.as_ref(),
+        trials: &[],
+        notes: &[],
+        complete: true,
+    }
+}
+
+/// The browser's name, or `None` (said so) where there is none; a failure where nothing may be skipped.
+fn browser() -> Option<&'static str> {
+    let there = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
+    let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(there);
+    if found.is_none() {
+        assert!(std::env::var_os("BURSAR_NO_SKIP").is_none(), "no chromium: apt-get install chromium");
+        println!("skipped: no chromium; apt-get install chromium");
+    }
+    found
+}
+
+fn dumped(browser: &str, folder: &Path, file: &str, more: &[&str]) -> String {
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--window-size=1200,900", "--virtual-time-budget=20000", "--hide-scrollbars", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(more)
+        .arg(format!("file://{}", folder.join(file).display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn finding(dom: &str) -> Finding {
+    let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap_or("no title");
+    let parts: Vec<&str> = title.split('|').collect();
+    assert_eq!(parts.len(), 7, "the page did not tell: {title}");
+    Finding {
+        errors: parts[0].to_string(),
+        plots: parts[1].parse().unwrap(),
+        traces: parts[2].parse().unwrap(),
+        fetched: parts[3].parse().unwrap(),
+        width: parts[4].parse().unwrap(),
+        widest: parts[5].parse().unwrap(),
+        tick_color: parts[6].to_string(),
+    }
+}
+
+fn check(finding: &Finding, plots: usize) {
+    assert_eq!(finding.errors, "");
+    assert_eq!(finding.plots, plots, "plots with something drawn in them");
+    assert!(finding.traces >= plots, "{} traces", finding.traces);
+    assert_eq!(finding.fetched, 0, "nothing may be fetched");
+    assert!(finding.widest <= finding.width + 0.5, "{} is wider than {}", finding.widest, finding.width);
+}
+
+/// The budget's page with the watching scripts in it, and frames of narrow screens' widths around it.
+fn folder_with_pages(parts: &Parts) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let page = report::html::page(&view(parts));
+    let watched = page.replacen("<style>", &format!("{WATCH}<style>"), 1);
+    let (before, after) = watched.rsplit_once("</body>").unwrap();
+    std::fs::write(folder.path().join("page.html"), format!("{before}{TELL}{after}")).unwrap();
+    for width in NARROW {
+        std::fs::write(folder.path().join(format!("{width}.html")), FRAME.replace("WIDTH", &width.to_string()))
+            .unwrap();
+    }
+    folder
+}
+
+#[test]
+fn the_budgets_page_draws_its_plots_in_light_and_dark_and_on_a_narrow_screen() {
+    let Some(browser) = browser() else { return };
+    let folder = folder_with_pages(&Parts::of_a_budget());
+
+    let dom = dumped(browser, folder.path(), "page.html", &["--blink-settings=preferredColorScheme=1"]);
+    let light = finding(&dom);
+    // Six plots of the budget and its account; of the first run its charge, other memory and pressure; of the second the
+    // same and its refaults.
+    check(&light, 6 + 3 + 4);
+    assert_eq!(light.tick_color, "rgb(29, 33, 39)");
+    assert!(dom.contains("needs 412 MiB to stay within 5 % of its 12.3 s"));
+
+    let dark = finding(&dumped(browser, folder.path(), "page.html", &["--blink-settings=preferredColorScheme=0"]));
+    check(&dark, 6 + 3 + 4);
+    assert_eq!(dark.tick_color, "rgb(228, 231, 235)");
+
+    for width in NARROW {
+        let narrow = finding(&dumped(browser, folder.path(), &format!("{width}.html"), &[]));
+        check(&narrow, 6 + 3 + 4);
+        assert_eq!(narrow.width, f64::from(width));
+    }
+}
+
+#[test]
+fn a_runs_page_draws_its_plots() {
+    let Some(browser) = browser() else { return };
+    let folder = folder_with_pages(&Parts::of_runs(&[12.3]));
+    check(&finding(&dumped(browser, folder.path(), "page.html", &[])), 1 + 3 + 1);
+}
