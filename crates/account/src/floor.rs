@@ -9,7 +9,7 @@ use crate::moment::Moment;
 /// had to stay.
 pub fn floor(run: &Observation, header: &Header, notes: &mut Vec<String>) -> Option<u64> {
     let (moment, floor) = Moment::of_the_largest(run, names::HEAP, unreclaimable)?;
-    if moment.kernel().is_none() {
+    if moment.kernel_held().is_none() {
         notes.push("The floor leaves kernel memory out: it could not be read for this job.".into());
     }
     if header.swap.contains("allowed") || moment.get(names::SWAP).is_some_and(|swap| swap > 0) {
@@ -18,10 +18,17 @@ pub fn floor(run: &Observation, header: &Header, notes: &mut Vec<String>) -> Opt
     Some(floor)
 }
 
+/// What reclaim could not have taken, over time: (nanoseconds since the run began, bytes). The page cache had to live
+/// beside it; empty where heap is not known.
+pub fn unreclaimable_over_time(run: &Observation) -> Vec<(u64, u64)> {
+    let points = run.job_series(names::HEAP).map_or(&[][..], |heap| &heap.points);
+    points.iter().filter_map(|(t_ns, _)| Some((*t_ns, unreclaimable(&Moment::at(run, *t_ns))?))).collect()
+}
+
 fn unreclaimable(at: &Moment) -> Option<u64> {
     let heap = at.get(names::HEAP)?;
     let shared = at.get(names::SHARED).unwrap_or(0);
-    let kernel = at.kernel().unwrap_or(0).saturating_sub(at.get(names::SLAB_RECLAIMABLE).unwrap_or(0));
+    let kernel = at.kernel_held().unwrap_or(0).saturating_sub(at.get(names::SLAB_RECLAIMABLE).unwrap_or(0));
     let swapped = at.get(names::SWAP).unwrap_or(0).saturating_sub(at.get(names::SWAP_CACHE).unwrap_or(0));
     Some(heap + shared + kernel + swapped + locked_file(at, heap + shared).unwrap_or(0))
 }

@@ -13,6 +13,7 @@ mod waiting;
 
 use model::{Header, Observation, RunAccount, Target};
 
+pub use floor::unreclaimable_over_time;
 pub use methods::method_memory;
 pub use model::{performance, performance_per_gb};
 
@@ -57,6 +58,11 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
         sources: run.sources.clone(),
         notes,
     }
+}
+
+/// Seconds of the run's time that went into waiting for I/O: comparable with wall time, however many threads there were.
+pub fn stall_seconds(account: &RunAccount) -> Option<f64> {
+    Some(account.io_wait_share? * account.wall_seconds)
 }
 
 /// Memory consumed over memory required to complete without swapping. What is required is never more than what was

@@ -9,6 +9,11 @@ pub struct Moment<'a> {
 }
 
 impl<'a> Moment<'a> {
+    /// That moment.
+    pub fn at(run: &'a Observation, t_ns: u64) -> Moment<'a> {
+        Moment { run, t_ns }
+    }
+
     /// The moment at which `measure` is largest, among the samples of the series named; the first of equals.
     pub fn of_the_largest(
         run: &'a Observation,
@@ -18,13 +23,13 @@ impl<'a> Moment<'a> {
         let points = &run.job_series(sampled_with)?.points;
         let mut largest: Option<(u64, u64)> = None;
         for (t_ns, _) in points {
-            if let Some(value) = measure(&Moment { run, t_ns: *t_ns })
+            if let Some(value) = measure(&Moment::at(run, *t_ns))
                 && largest.is_none_or(|(_, peak)| value > peak)
             {
                 largest = Some((*t_ns, value));
             }
         }
-        largest.map(|(t_ns, value)| (Moment { run, t_ns }, value))
+        largest.map(|(t_ns, value)| (Moment::at(run, t_ns), value))
     }
 
     /// The value in force.
@@ -32,14 +37,21 @@ impl<'a> Moment<'a> {
         self.run.job_series(name)?.at(self.t_ns).map(|v| v.max(0.0) as u64)
     }
 
-    /// The kernel's line: what the kernel names as such, and whatever else is charged beyond heap, file and shared
-    /// (per-processor stocks, objects without a line of their own).
+    /// The kernel's line of the charge: what the kernel names as such, and whatever else is charged beyond heap, file and
+    /// shared (per-processor stocks, objects without a line of their own).
     pub fn kernel(&self) -> Option<u64> {
-        let rest = || {
-            let others = self.get(names::HEAP)? + self.get(names::FILE)? + self.get(names::SHARED)?;
-            Some(self.get(names::CHARGE)?.saturating_sub(others))
-        };
-        self.get(names::KERNEL).max(rest())
+        self.get(names::KERNEL).max(self.rest())
+    }
+
+    /// Kernel memory that somebody holds: what is named, else what the other lines leave. Stocks are given back when
+    /// memory is short, and charge and lines are not read at quite the same moment.
+    pub fn kernel_held(&self) -> Option<u64> {
+        self.get(names::KERNEL).or_else(|| self.rest())
+    }
+
+    fn rest(&self) -> Option<u64> {
+        let others = self.get(names::HEAP)? + self.get(names::FILE)? + self.get(names::SHARED)?;
+        Some(self.get(names::CHARGE)?.saturating_sub(others))
     }
 }
 

@@ -7,7 +7,7 @@ use model::{
     Target, Unit, names,
 };
 
-use crate::{account, method_memory};
+use crate::{account, method_memory, stall_seconds, unreclaimable_over_time};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -112,6 +112,20 @@ fn the_floor_peaks_at_its_own_moment_and_leaves_out_what_can_be_reclaimed() {
     observed.series.push(line(names::SLAB_RECLAIMABLE, 20.0));
     assert_eq!(account(&observed, &header("no swap")).floor_bytes, Some(690));
     assert_eq!(account(&observed, &header("no swap")).amplification, Some(1000.0 / 690.0));
+}
+
+#[test]
+fn what_cannot_be_reclaimed_is_told_over_time() {
+    assert_eq!(unreclaimable_over_time(&charged()), [(0, 70), (SECOND, 500), (2 * SECOND, 710)]);
+    assert_eq!(unreclaimable_over_time(&run(&[])), []);
+}
+
+#[test]
+fn what_is_charged_but_held_by_nobody_is_in_the_breakdown_and_not_in_the_floor() {
+    let mut observed = charged();
+    observed.series.extend(run(&[(names::KERNEL, [10.0; 3])]).series);
+    let seen = account(&observed, &header("no swap"));
+    assert_eq!((seen.peak_breakdown.kernel, seen.floor_bytes), (Some(50), Some(660)));
 }
 
 #[test]
@@ -232,6 +246,7 @@ fn the_io_wait_share_comes_from_the_rung_that_is_valid() {
     assert_eq!(account(&observed, &header("")).io_wait_share, None, "no source, no figure");
     observed.sources.insert("io_wait_share".into(), "delay accounting".into());
     assert_eq!(account(&observed, &header("")).io_wait_share, Some(0.2));
+    assert_eq!(stall_seconds(&account(&observed, &header(""))), Some(0.4));
     observed.sources.insert("io_wait_share".into(), "sampled D state".into());
     assert_eq!(account(&observed, &header("")).io_wait_share, Some(0.5));
     observed.processes.clear();
