@@ -18,7 +18,7 @@ const KNEE_SLACK: f64 = 1.03;
 /// What a search may cost in run times, references included.
 const MOST_RUN_TIMES: f64 = 8.0;
 
-/// A slow run is explained by memory if its stall makes up at least this share of what it lost.
+/// Stall below this share of the time lost, or allowed to be, does not explain it.
 const EXPLAINED: f64 = 0.25;
 
 /// What is known of one limit.
@@ -96,7 +96,8 @@ fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> 
     let ratio_of = |t: &&Trial| t.runtime_ratio.map(|r| if t.lower_bound { r.max(least) } else { r });
     let ratios: Vec<f64> = trials.iter().filter_map(ratio_of).collect();
     let ratio = Spread::of(&ratios).map(|spread| spread.median);
-    let near = ratio.is_some_and(|r| (r - threshold).abs() <= ratio_noise(seen) / (trials.len() as f64).sqrt());
+    let near = ratio.is_some_and(|r| (r - threshold).abs() <= ratio_noise(seen) / (trials.len() as f64).sqrt())
+        && !trials.iter().all(|t| lost_nothing(settings, seen, t));
     let stopped = trials.iter().any(|t| t.lower_bound);
     let unexplained = trials.iter().any(|t| is_unexplained(settings, seen, t));
     Tried {
@@ -117,6 +118,13 @@ pub fn severity(outcome: &Outcome) -> u8 {
         Outcome::Failed => 3,
         Outcome::Oom => 4,
     }
+}
+
+/// Stall is less noisy than time: where there is next to none beyond the reference's, memory did not cost the run
+/// anything, however long it took.
+fn lost_nothing(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
+    let allowed = seen.reference().map(|r| settings.slowdown * r.median);
+    trial.stall_seconds.zip(allowed).is_some_and(|(stall, allowed)| stall < EXPLAINED * allowed)
 }
 
 /// Too slow, though neither stall nor refaults tell why: something else may have slowed the machine down.

@@ -263,6 +263,18 @@ fn noise_is_told_and_the_answer_still_near() {
 }
 
 #[test]
+fn noise_does_not_cost_more_runs_where_stall_shows_that_memory_is_not_short() {
+    let mut used: Vec<f64> = (1..60)
+        .map(|seed| {
+            let mut program = Program { noise: 0.02, random: seed * 7919, ..Program::cliff(400) };
+            program.drive(&search_only()).1.run_times_used().unwrap()
+        })
+        .collect();
+    used.sort_by(f64::total_cmp);
+    assert!(used[53] <= 4.0, "{used:?}");
+}
+
+#[test]
 fn a_slow_run_without_a_reason_in_memory_is_made_again() {
     let mut found = 0;
     for seed in 1..60 {
