@@ -8,6 +8,17 @@ use linux::bpf::FileKey;
 /// Paths are only for the report: these are enough.
 const MOST_PATHS: usize = 20_000;
 
+/// A file that was referenced. Two of them may have the same inode number, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrackedFile {
+    /// Device number as `stat` gives it; that of the file system beneath on overlayfs, another than a subvolume's on btrfs.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// Its path when it was first referenced, as bursar sees the mounts; `None` if it had none there.
+    pub path: Option<String>,
+}
+
 /// The files of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
@@ -37,24 +48,28 @@ impl Files {
         self.names.insert(number, path);
     }
 
-    /// The key of a number that [`Files::number`] gave.
-    pub(crate) fn key(&self, number: u32) -> Option<FileKey> {
-        self.keys.get(number as usize).copied()
+    /// All, by their number.
+    pub(crate) fn finish(self) -> Vec<TrackedFile> {
+        self.resolve(&Mounts::read())
     }
 
-    /// The path of a file as bursar sees it now; `None` if its file system is not mounted here or it had no name.
-    pub(crate) fn path(&self, number: u32, mounts: &Mounts) -> Option<String> {
-        let key = self.key(number)?;
-        mounts.path(key.device, self.names.get(&number)?)
+    fn resolve(mut self, mounts: &Mounts) -> Vec<TrackedFile> {
+        let names = &mut self.names;
+        let file = |(number, key): (usize, &FileKey)| TrackedFile {
+            device: stat_device(key.device),
+            inode: key.inode,
+            path: names.remove(&(number as u32)).and_then(|name| mounts.path(key.device, &name)),
+        };
+        self.keys.iter().enumerate().map(file).collect()
     }
 }
 
 /// Device → where it is mounted, and which of its directories.
 #[derive(Debug)]
-pub(crate) struct Mounts(Vec<(u32, String, String)>);
+struct Mounts(Vec<(u32, String, String)>);
 
 impl Mounts {
-    pub(crate) fn read() -> Mounts {
+    fn read() -> Mounts {
         Mounts::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
     }
 
@@ -94,7 +109,7 @@ fn unescape(field: &str) -> String {
 }
 
 /// The device number as `stat` gives it, of one as the kernel holds it.
-pub(crate) fn stat_device(kernel: u32) -> u64 {
+fn stat_device(kernel: u32) -> u64 {
     let (major, minor) = (u64::from(kernel >> 20), u64::from(kernel & 0xf_ffff));
     (minor & 0xff) | (major & 0xfff) << 8 | (minor & !0xff) << 12
 }
@@ -115,11 +130,10 @@ mod tests {
         files.name(root, b"passwd\0etc\0");
         files.name(disk, b"b.dat\0a\0sub\0");
         files.name(outside, b"b.dat\0substitute\0");
-        assert_eq!(files.path(0, &mounts).as_deref(), Some("/etc/passwd"));
-        assert_eq!(files.path(1, &mounts).as_deref(), Some("/mnt/my disk/a/b.dat"));
-        assert_eq!(files.path(2, &mounts), None, "not below the directory that is mounted");
         assert_eq!(files.number(root), 0);
         assert_eq!(files.number(FileKey { generation: 2, ..root }), 3, "the number was used again");
+        let paths: Vec<_> = files.resolve(&mounts).into_iter().map(|file| file.path).collect();
+        assert_eq!(paths, [Some("/etc/passwd".into()), Some("/mnt/my disk/a/b.dat".into()), None, None]);
     }
 
     #[test]

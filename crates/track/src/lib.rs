@@ -22,5 +22,6 @@ mod processes;
 mod references;
 mod tracker;
 
+pub use files::TrackedFile;
 pub use references::{Iter, References};
 pub use tracker::{Error, Tracked, Tracker};

@@ -10,7 +10,7 @@ use linux::procfs;
 use model::{FileReference, ForeignFile, ProcessRecord};
 
 use crate::cached::Cached;
-use crate::files::{Files, Mounts, stat_device};
+use crate::files::{Files, TrackedFile};
 use crate::processes::Processes;
 use crate::references::References;
 
@@ -47,6 +47,8 @@ pub struct Tracked {
     pub processes: Vec<ProcessRecord>,
     /// Its references to the page cache.
     pub references: References,
+    /// The files of the references, by their number.
+    pub files: Vec<TrackedFile>,
     /// Events that found no room; with any, all figures are lower bounds.
     pub lost_events: u64,
     /// File accesses that are no visible references, by name, with bytes where known.
@@ -207,9 +209,11 @@ impl Seen {
             Rung::Syscalls => not_visible.push(("mapped files".into(), None)),
             Rung::Processes => not_visible.push(("reads, writes and mapped files".into(), None)),
         }
+        let files = self.files.finish();
         Tracked {
             processes: self.processes.finish(),
-            foreign: foreign(&self.cached, &self.files),
+            foreign: foreign(&self.cached, &files),
+            files,
             lost_events: remains.lost_events + self.references.lost(),
             references: self.references,
             not_visible,
@@ -218,20 +222,15 @@ impl Seen {
     }
 }
 
-fn foreign(cached: &Cached, files: &Files) -> Vec<ForeignFile> {
-    let mounts = Mounts::read();
+fn foreign(cached: &Cached, files: &[TrackedFile]) -> Vec<ForeignFile> {
     let page_bytes = procfs::page_bytes();
     let mut foreign: Vec<_> = cached
         .foreign()
         .into_iter()
         .filter_map(|(number, pages)| {
-            let key = files.key(number)?;
-            Some(ForeignFile {
-                path: files.path(number, &mounts),
-                device: stat_device(key.device),
-                inode: key.inode,
-                cached_bytes: pages * page_bytes,
-            })
+            let file = files.get(number as usize)?;
+            let cached_bytes = pages * page_bytes;
+            Some(ForeignFile { path: file.path.clone(), device: file.device, inode: file.inode, cached_bytes })
         })
         .collect();
     foreign.sort_by(|a, b| b.cached_bytes.cmp(&a.cached_bytes).then(a.inode.cmp(&b.inode)));
