@@ -145,3 +145,31 @@ fn sealing_a_long_run_needs_little_memory() {
     let after = resident();
     assert!(after < before + 16, "400000 samples: {before} MiB before, {after} MiB after");
 }
+
+#[test]
+fn every_question_in_the_documentation_has_an_answer() {
+    let (_folder, database) = sealed(&[Entry::of_run(&observation(0)), others()].concat());
+    let text = include_str!("../../../docs/record.md");
+    let blocks: Vec<&str> = text.split("```sql\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let questions: Vec<&str> = blocks.iter().flat_map(|block| block.split(';')).map(str::trim).collect();
+    let questions = questions.into_iter().filter(|question| !question.is_empty());
+    assert!(questions.clone().count() >= 7);
+    questions.for_each(|question| drop(ask(&database, question)));
+}
+
+#[test]
+fn every_table_view_and_column_is_in_the_documentation() {
+    let (_folder, database) = sealed(&[]);
+    let text = include_str!("../../../docs/record.md");
+    let sql =
+        "SELECT m.name, c.name, m.type = 'view' OR m.name = 'budget' FROM sqlite_schema m, pragma_table_info(m.name) c";
+    for row in ask(&database, sql) {
+        let [Value::Text(table), Value::Text(column), Value::Integer(as_elsewhere)] = &row[..] else {
+            panic!("{row:?}")
+        };
+        let line = text.lines().find(|line| line.starts_with(&format!("| `{table}` |")));
+        let line = line.unwrap_or_else(|| panic!("table {table} is not documented"));
+        let known = line.contains(&format!("`{column}`")) || *as_elsewhere == 1 || column == "more";
+        assert!(known, "column {column} of table {table} is not documented");
+    }
+}
