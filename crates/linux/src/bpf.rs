@@ -392,8 +392,8 @@ impl<'a> Observer<'a> {
             .filter_map(|value| {
                 let mut value = Fields(&value);
                 let (inode, first, device, generation) = (value.u64(), value.u64(), value.u32(), value.u32());
-                let pages = value.u32();
-                (pages > 0).then_some((FileKey { inode, device, generation }, first, pages))
+                let pages = value.u64();
+                (pages > 0).then_some((FileKey { inode, device, generation }, first, pages as u32))
             })
             .collect();
         let hidden_map = map(&self.object, "hidden")?;

@@ -73,7 +73,7 @@ pub enum Error {
         seconds: u64,
     },
     /// A system call failed.
-    #[error("{what} failed: {source}{}", hint(source))]
+    #[error("{what} failed: {source}{}", if source.kind() == io::ErrorKind::PermissionDenied { "; this needs root" } else { "" })]
     System {
         /// The call and its object.
         what: String,

@@ -14,6 +14,7 @@ mod file;
 pub mod journal;
 mod mounts;
 pub mod place;
+pub mod probe;
 pub mod procfs;
 pub mod psi;
 mod systemd;

@@ -1,0 +1,357 @@
+//! What this machine gives: every rung of every ladder, whether it is there, why not, and what would enable it.
+
+use std::path::{Path, PathBuf};
+
+use crate::bpf::{self, Rung as Bpf};
+use crate::cgroup::{Cgroup, Version};
+use crate::place::{self, Place, Rung, Step};
+use crate::{delayacct, file, mounts, procfs, psi, taskstats};
+
+/// One rung of one ladder. Within a ladder, the best rung comes first.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Finding {
+    /// What it gives, such as `process exits`.
+    pub ladder: String,
+    /// How.
+    pub rung: String,
+    /// Whether it is there.
+    pub there: bool,
+    /// The reason found on this system, as a clause.
+    pub why: String,
+    /// The one command that would enable it; `None` if it is there, or if no command would.
+    pub enable: Option<String>,
+}
+
+/// All ladders. Takes some tens of milliseconds; the BPF programs are loaded and unloaded. Changes nothing.
+pub fn all() -> Vec<Finding> {
+    let own = Place::find();
+    let own = own.current();
+    let bpf = bpf::available();
+    [
+        place::ladder().into_iter().map(placement).collect(),
+        process_exits(&bpf),
+        page_cache(&bpf),
+        io_wait(),
+        pressure(),
+        proportional_set(),
+        kept_peaks(own),
+        cache_state(),
+        swap(own),
+        slurm(own),
+    ]
+    .concat()
+}
+
+impl Finding {
+    fn there(ladder: &str, rung: &str, why: impl Into<String>) -> Finding {
+        Finding { ladder: ladder.into(), rung: rung.into(), there: true, why: why.into(), enable: None }
+    }
+
+    fn absent(ladder: &str, rung: &str, why: impl Into<String>, enable: Option<&str>) -> Finding {
+        Finding { there: false, enable: enable.map(String::from), ..Finding::there(ladder, rung, why) }
+    }
+}
+
+fn placement(step: Step) -> Finding {
+    const LADDER: &str = "placement";
+    match step.obstacle {
+        Some(why) => Finding::absent(LADDER, step.rung.name(), why, step.enable.as_deref()),
+        None => Finding::there(
+            LADDER,
+            step.rung.name(),
+            match step.rung {
+                Rung::V2Root | Rung::V1Root => "the root of the memory controller can be written: limits can be set",
+                Rung::V2Systemd => "systemd answers on D-Bus: limits can be set",
+                Rung::V2Delegated => "bursar's own cgroup is delegated to it: limits can be set",
+                Rung::ReadOnly => "bursar's own cgroup has a memory controller; no limits",
+                Rung::None => "always; no limits",
+            },
+        ),
+    }
+}
+
+fn process_exits(bpf: &Result<Bpf, bpf::Error>) -> Vec<Finding> {
+    const LADDER: &str = "process exits";
+    vec![
+        match bpf {
+            Ok(_) => Finding::there(LADDER, "scheduler tracepoints", "the BPF programs load"),
+            Err(error) => no_bpf(LADDER, "scheduler tracepoints", error),
+        },
+        match taskstats::Listener::open() {
+            Ok(_) => Finding::there(LADDER, "taskstats", "the kernel sends exit records over netlink"),
+            Err(error) => Finding::absent(LADDER, "taskstats", error.to_string(), without_root("sudo bursar …")),
+        },
+        Finding::there(LADDER, "wait4", "always; of the command as a whole, and of no process that was not waited for"),
+    ]
+}
+
+fn page_cache(bpf: &Result<Bpf, bpf::Error>) -> Vec<Finding> {
+    const LADDER: &str = "page cache references";
+    let filemap = match bpf {
+        Ok(Bpf::Filemap) => Finding::there(LADDER, "filemap tracepoints", "the BPF programs load"),
+        Ok(_) if !kernel_has_tracepoint("mm_filemap_get_pages") => Finding::absent(
+            LADDER,
+            "filemap tracepoints",
+            format!("Linux {} does not have mm_filemap_get_pages, which came with 6.12", procfs::kernel_release()),
+            None,
+        ),
+        Ok(_) => Finding::absent(LADDER, "filemap tracepoints", "the kernel refused one of its BPF programs", None),
+        Err(error) => no_bpf(LADDER, "filemap tracepoints", error),
+    };
+    let calls = match bpf {
+        Ok(Bpf::Filemap | Bpf::Syscalls) => Finding::there(LADDER, "system call tracepoints", "the BPF programs load"),
+        Ok(Bpf::Processes) => Finding::absent(
+            LADDER,
+            "system call tracepoints",
+            "the kernel refused the BPF program on system calls",
+            None,
+        ),
+        Err(error) => no_bpf(LADDER, "system call tracepoints", error),
+    };
+    let snapshots = "what of a file is cached can be asked for, for files that this user may write";
+    vec![filemap, calls, Finding::there(LADDER, "cachestat or mincore snapshots", snapshots)]
+}
+
+/// What stands in the way of the BPF programs, with the way out.
+fn no_bpf(ladder: &str, rung: &str, error: &bpf::Error) -> Finding {
+    const CAP_PERFMON: u32 = 38;
+    const CAP_BPF: u32 = 39;
+    const CAP_SYS_ADMIN: u32 = 21;
+    let may = has_capability(CAP_SYS_ADMIN) || has_capability(CAP_BPF) && has_capability(CAP_PERFMON);
+    match error {
+        bpf::Error::NotBuilt(_) => Finding::absent(
+            ladder,
+            rung,
+            error.to_string(),
+            Some("sudo apt install clang libbpf-dev && cargo build --release"),
+        ),
+        bpf::Error::NoBtf => Finding::absent(ladder, rung, error.to_string(), None),
+        _ if !may => {
+            let why = "bursar has neither CAP_BPF with CAP_PERFMON nor CAP_SYS_ADMIN";
+            Finding::absent(
+                ladder,
+                rung,
+                why,
+                Some("sudo bursar …, or sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v bursar)\""),
+            )
+        }
+        _ => Finding::absent(ladder, rung, error.to_string(), None),
+    }
+}
+
+fn io_wait() -> Vec<Finding> {
+    const LADDER: &str = "I/O wait";
+    const RUNG: &str = "delay accounting";
+    let accounting = match delayacct::is_on() {
+        Some(true) => Finding::there(LADDER, RUNG, "kernel.task_delayacct is 1"),
+        Some(false) if file::is_writable(Path::new("/proc/sys/kernel/task_delayacct")) => {
+            Finding::there(LADDER, RUNG, "kernel.task_delayacct is 0; bursar sets it to 1 for the run and puts it back")
+        }
+        Some(false) => {
+            let why = "kernel.task_delayacct is 0 and may not be set by this user";
+            Finding::absent(LADDER, RUNG, why, Some("sudo sysctl kernel.task_delayacct=1"))
+        }
+        None if procfs::kernel_version() < (5, 14) => {
+            Finding::there(LADDER, RUNG, "before Linux 5.14 it is on unless the kernel was started with `nodelayacct`")
+        }
+        None => Finding::absent(LADDER, RUNG, "this kernel was built without CONFIG_TASK_DELAY_ACCT", None),
+    };
+    vec![accounting, Finding::there(LADDER, "sampled D state", "always; also counts waits that are not for block I/O")]
+}
+
+fn pressure() -> Vec<Finding> {
+    const LADDER: &str = "pressure";
+    let enable = Some("add psi=1 to the kernel's command line and restart");
+    let system = psi::system().is_some();
+    let missing = "the kernel has no /proc/pressure";
+    let cgroup2 = mounts::own().into_iter().find(|mount| mount.kind == "cgroup2");
+    let per_cgroup = match cgroup2 {
+        _ if !system => Finding::absent(LADDER, "per cgroup", missing, enable),
+        Some(mount) => {
+            Finding::there(LADDER, "per cgroup", format!("cgroup v2 is mounted at {}", mount.point.display()))
+        }
+        None => Finding::absent(LADDER, "per cgroup", "cgroup v2 is not mounted", None),
+    };
+    let machine = match system {
+        true => Finding::there(LADDER, "whole machine", "/proc/pressure can be read"),
+        false => Finding::absent(LADDER, "whole machine", missing, enable),
+    };
+    vec![per_cgroup, machine]
+}
+
+fn proportional_set() -> Vec<Finding> {
+    const LADDER: &str = "proportional set";
+    let found = procfs::smaps_rollup(std::process::id() as i32);
+    vec![match found {
+        Ok(_) => Finding::there(LADDER, "smaps_rollup", "can be read of this user's processes, and by root of all"),
+        Err(error) => Finding::absent(LADDER, "smaps_rollup", error.to_string(), None),
+    }]
+}
+
+fn kept_peaks(own: Option<&Cgroup>) -> Vec<Finding> {
+    const LADDER: &str = "kept peaks";
+    let cgroup = match own {
+        None => {
+            Finding::absent(LADDER, "cgroup", "bursar is in no cgroup with a memory controller, or in its root", None)
+        }
+        Some(own) => {
+            let name = match own.version() {
+                Version::V1 => "memory.max_usage_in_bytes",
+                Version::V2 => "memory.peak",
+            };
+            match own.dir().join(name).exists() {
+                true => Finding::there(LADDER, "cgroup", format!("the kernel keeps {name}")),
+                false => {
+                    let why = format!("Linux {} does not have {name}, which came with 5.19", procfs::kernel_release());
+                    Finding::absent(LADDER, "cgroup", why, None)
+                }
+            }
+        }
+    };
+    vec![cgroup, Finding::there(LADDER, "VmHWM and wait4", "always; per process")]
+}
+
+fn cache_state() -> Vec<Finding> {
+    const LADDER: &str = "cache state";
+    let place = Place::find();
+    let own = place.current();
+    let how = match own.map(Cgroup::version) {
+        Some(Version::V1) => "memory.force_empty",
+        Some(Version::V2) if own.is_some_and(|own| own.dir().join("memory.reclaim").exists()) => "memory.reclaim",
+        _ if procfs::kernel_version() >= (5, 19) => "memory.reclaim",
+        _ => "memory.high",
+    };
+    let job = match place.can_limit() {
+        true => {
+            Finding::there(LADDER, "the job's own pages", format!("taken back through {how} before its cgroup goes"))
+        }
+        false => {
+            Finding::absent(LADDER, "the job's own pages", "jobs get no cgroup of their own here, see placement", None)
+        }
+    };
+    let drop_caches = match file::is_writable(Path::new("/proc/sys/vm/drop_caches")) {
+        true => Finding::there(LADDER, "drop_caches", "/proc/sys/vm/drop_caches can be written"),
+        false => Finding::absent(
+            LADDER,
+            "drop_caches",
+            "/proc/sys/vm/drop_caches may not be written by this user",
+            without_root("sudo bursar …").or(Some("start the container with --privileged")),
+        ),
+    };
+    vec![
+        job,
+        drop_caches,
+        Finding::there(LADDER, "file by file", "always; posix_fadvise, for files that can be opened"),
+    ]
+}
+
+fn swap(own: Option<&Cgroup>) -> Vec<Finding> {
+    const LADDER: &str = "swap";
+    let total = procfs::meminfo().map_or(0, |info| info.swap_total);
+    let there = match total {
+        0 => Finding::absent(LADDER, "swap space", "none is switched on; limits beneath the floor end in a kill", None),
+        bytes => Finding::there(LADDER, "swap space", format!("{}", model::Bytes(bytes))),
+    };
+    let file = own.map(|own| match own.version() {
+        Version::V1 => own.dir().join("memory.memsw.limit_in_bytes"),
+        Version::V2 => own.dir().join("memory.swap.max"),
+    });
+    let limit = match file {
+        None => Finding::absent(LADDER, "swap limit", "there is no cgroup to set one on, see placement", None),
+        Some(file) if file.exists() => Finding::there(LADDER, "swap limit", format!("{} is there", name(&file))),
+        Some(file) => Finding::absent(
+            LADDER,
+            "swap limit",
+            format!("this kernel does not account swap to cgroups: there is no {}", name(&file)),
+            Some("add swapaccount=1 to the kernel's command line and restart"),
+        ),
+    };
+    vec![there, limit]
+}
+
+fn slurm(own: Option<&Cgroup>) -> Vec<Finding> {
+    const LADDER: &str = "Slurm";
+    let job = std::env::var("SLURM_JOB_ID").ok();
+    let allocation = match &job {
+        Some(job) => Finding::there(LADDER, "inside an allocation", format!("SLURM_JOB_ID is {job}")),
+        None => Finding::absent(
+            LADDER,
+            "inside an allocation",
+            "SLURM_JOB_ID is not set",
+            Some("salloc --mem=SIZE bursar …"),
+        ),
+    };
+    let srun = match in_path("srun") {
+        Some(path) => Finding::there(LADDER, "srun", path.display().to_string()),
+        None => Finding::absent(LADDER, "srun", "no srun in PATH", None),
+    };
+    let limit = own.and_then(Cgroup::effective_limit);
+    let constrained = match (job, limit) {
+        (Some(_), Some(limit)) => {
+            let why = format!("the allocation's cgroup has a limit of {}", model::Bytes(limit));
+            Finding::there(LADDER, "memory constrained", why)
+        }
+        (Some(_), None) => Finding::absent(
+            LADDER,
+            "memory constrained",
+            "the allocation's cgroup has no memory limit",
+            Some("ConstrainRAMSpace=yes in cgroup.conf, by the site's administrator"),
+        ),
+        (None, _) => Finding::absent(LADDER, "memory constrained", "not inside an allocation", None),
+    };
+    vec![allocation, srun, constrained]
+}
+
+/// A tracepoint can be used by BPF if the kernel's type information names it.
+fn kernel_has_tracepoint(name: &str) -> bool {
+    let wanted = format!("\0btf_trace_{name}\0");
+    let types = std::fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+    types.windows(wanted.len()).any(|window| window == wanted.as_bytes())
+}
+
+fn has_capability(number: u32) -> bool {
+    let status = file::read_if_there(Path::new("/proc/self/status")).unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(|set| set >> number & 1 == 1)
+}
+
+fn without_root(enable: &str) -> Option<&str> {
+    (!rustix::process::geteuid().is_root()).then_some(enable)
+}
+
+fn in_path(program: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|path| path.is_file())
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ladder_is_told_with_a_reason_and_has_no_command_for_what_is_there() {
+        let findings = all();
+        for finding in &findings {
+            assert!(!finding.why.is_empty(), "{finding:?}");
+            assert!(!finding.there || finding.enable.is_none(), "{finding:?}");
+        }
+        let mut ladders: Vec<_> = findings.iter().map(|finding| finding.ladder.as_str()).collect();
+        ladders.dedup();
+        let expected = [
+            "placement",
+            "process exits",
+            "page cache references",
+            "I/O wait",
+            "pressure",
+            "proportional set",
+            "kept peaks",
+            "cache state",
+            "swap",
+            "Slurm",
+        ];
+        assert_eq!(ladders, expected);
+    }
+}
