@@ -22,12 +22,31 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define S_IFBLK 0060000
 #define S_DAX (1 << 13)
 #define SIGNAL_GROUP_EXIT 4
+#define O_APPEND 02000
 #define O_DIRECT 040000 /* x86; elsewhere only asked where iomap tells nothing */
 #define MAGIC_EXT 0xef53
 #define MAGIC_XFS 0x58465342
 #define MAGIC_BDEV 0x62646576
 #define MAX_OPEN_WORDS 4
 #define NSEC_PER_MSEC 1000000ULL
+/* x86-64 */
+#define TS_COMPAT 2
+#define NR_READ 0
+#define NR_WRITE 1
+#define NR_PREAD64 17
+#define NR_PWRITE64 18
+#define NR_READV 19
+#define NR_WRITEV 20
+#define NR_SENDFILE 40
+#define NR_SPLICE 275
+#define NR_PREADV 295
+#define NR_PWRITEV 296
+#define NR_COPY_FILE_RANGE 326
+#define NR_PREADV2 327
+#define NR_PWRITEV2 328
+
+/* More than filemap_get_pages takes at once, with the largest folios. */
+#define MAX_UNTOLD (31 * 512)
 /* Below this the page is still at the top of the task's part of the stack. */
 #define REPEAT_NS (100 * NSEC_PER_MSEC)
 #define MAX_ADDED_RUN 4096
@@ -51,28 +70,32 @@ struct added {
     u64 first;
     u32 device;
     u32 generation;
-    u32 pages;
-    u32 class;
-};
-
-struct task {
-    struct added added;
-    /* the last reference */
-    u64 inode;
-    u64 first;
-    u64 last;
-    u64 time;
-    u64 calls;
-    u32 device;
-    u32 generation;
-    u32 kind;
-    u32 pad;
+    u64 pages;
 };
 
 struct file_key {
     u64 inode;
     u32 device;
     u32 generation;
+};
+
+struct read {
+    struct file_key file;
+    u64 first;
+    u64 last;
+    u64 calls;
+};
+
+struct task {
+    struct added added;
+    struct read read;
+    /* the last reference */
+    struct file_key file;
+    u64 first;
+    u64 last;
+    u64 time;
+    u64 waits;
+    u64 kind;
 };
 
 struct {
@@ -150,11 +173,40 @@ static __always_inline struct task *task_of(u64 pid_tgid) {
     return bpf_map_lookup_elem(&tasks, &tid);
 }
 
+/* What is needed of an inode. Read at once, by plain loads where the verifier knows the pointer: they cost a tenth. */
+struct facts {
+    struct inode *inode;
+    struct file_key key;
+    u64 magic;
+    s64 size;
+    u32 flags;
+};
+
+#define facts_known(i)                                                                                                 \
+    ((struct facts){                                                                                                   \
+        .inode = (i),                                                                                                  \
+        .key = {.inode = (i)->i_ino, .device = (i)->i_sb->s_dev, .generation = (i)->i_generation},                     \
+        .magic = (i)->i_sb->s_magic,                                                                                   \
+        .size = (i)->i_size,                                                                                           \
+        .flags = (i)->i_flags,                                                                                         \
+    })
+
+#define facts_probed(i)                                                                                                \
+    ((struct facts){                                                                                                   \
+        .inode = (i),                                                                                                  \
+        .key = {.inode = BPF_CORE_READ(i, i_ino),                                                                      \
+                .device = BPF_CORE_READ(i, i_sb, s_dev),                                                               \
+                .generation = BPF_CORE_READ(i, i_generation)},                                                         \
+        .magic = BPF_CORE_READ(i, i_sb, s_magic),                                                                      \
+        .size = BPF_CORE_READ(i, i_size),                                                                              \
+        .flags = BPF_CORE_READ(i, i_flags),                                                                            \
+    })
+
 /* File systems whose cache is not (only) the page cache of this machine, by the magic of their superblock. */
-static __always_inline u32 class_of(struct inode *inode) {
-    if (BPF_CORE_READ(inode, i_flags) & S_DAX)
+static __always_inline u32 class_of(const struct facts *facts) {
+    if (facts->flags & S_DAX)
         return CLASS_DAX;
-    switch (BPF_CORE_READ(inode, i_sb, s_magic)) {
+    switch (facts->magic) {
     case 0x01021994:
         return CLASS_TMPFS;
     case 0x858458f6:
@@ -236,22 +288,66 @@ static __always_inline void name_file(struct inode *inode, const struct file_key
     bpf_ringbuf_submit(event, wakeup());
 }
 
-static __always_inline void refer(struct inode *inode, u64 first, u64 last, u32 kind) {
+static __always_inline bool same_file(const struct file_key *a, const struct file_key *b) {
+    return a->inode == b->inode && a->device == b->device && a->generation == b->generation;
+}
+
+static __always_inline struct file *file_of(struct task_struct *task, u32 fd) {
+    struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+    if (fd >= BPF_CORE_READ(table, max_fds))
+        return 0;
+    struct file **open = BPF_CORE_READ(table, fd);
+    struct file *file = 0;
+    bpf_probe_read_kernel(&file, sizeof(file), &open[fd]);
+    return file;
+}
+
+/*
+ * Of a read() that had to wait for a page the pages before it may not have been told (filemap_get_pages returns them
+ * without its tracepoint): where the call began says which.
+ */
+static __always_inline u64 begin_of_read(struct task_struct *self, struct address_space *mapping, u64 index) {
+#if defined(__TARGET_ARCH_x86)
+    struct pt_regs *regs = (void *)bpf_task_pt_regs(self);
+    s64 position = -1;
+    if (self->thread_info.status & TS_COMPAT)
+        return index;
+    switch (regs->orig_ax) {
+    case NR_PREAD64:
+    case NR_PREADV:
+    case NR_PREADV2:
+        position = regs->r10;
+        if (position >= 0)
+            break;
+    case NR_READ:
+    case NR_READV: {
+        struct file *file = file_of(self, regs->di);
+        if (file && BPF_CORE_READ(file, f_mapping) == mapping)
+            position = BPF_CORE_READ(file, f_pos);
+    }
+    }
+    u64 begin = position >> settings.page_shift;
+    if (position >= 0 && begin < index && index - begin <= MAX_UNTOLD)
+        return begin;
+#endif
+    return index;
+}
+
+/* `mapping`: of a read whose true begin may not have been told, else 0. */
+static __always_inline void refer(const struct facts *facts, struct address_space *mapping, u64 first, u64 last,
+                                  u32 kind) {
     u64 pid_tgid = bpf_get_current_pid_tgid();
-    if (!process_of(pid_tgid))
-        return;
     if (kind != KIND_WRITE) {
         /* What was asked for beyond the end of the file is no page. A write moves the end only after it was told. */
-        s64 size = BPF_CORE_READ(inode, i_size);
-        if (size <= 0)
+        if (facts->size <= 0)
             return;
-        u64 end = (size - 1) >> settings.page_shift;
+        u64 end = (u64)(facts->size - 1) >> settings.page_shift;
         if (last > end)
             last = end;
         if (first > last)
             return;
     }
-    u32 class = class_of(inode);
+    u32 class = class_of(facts);
     if (class != CLASS_PAGE_CACHE) {
         hide(class, (last - first + 1) << settings.page_shift, 1);
         return;
@@ -261,46 +357,50 @@ static __always_inline void refer(struct inode *inode, u64 first, u64 last, u32 
         lose();
         return;
     }
-    struct task_struct *self = (void *)bpf_get_current_task();
-    struct file_key key = {
-        .inode = BPF_CORE_READ(inode, i_ino),
-        .device = BPF_CORE_READ(inode, i_sb, s_dev),
-        .generation = BPF_CORE_READ(inode, i_generation),
-    };
+    struct task_struct *self = bpf_get_current_task_btf();
+    const struct file_key *key = &facts->key;
     u64 now = bpf_ktime_get_ns();
     u64 calls = 0;
     if (bpf_core_field_exists(self->ioac))
-        calls = BPF_CORE_READ(self, ioac.syscr) + BPF_CORE_READ(self, ioac.syscw);
-    if (task->inode == key.inode && task->device == key.device && task->generation == key.generation) {
-        if (task->kind == kind) {
-            /* A long read() comes in pieces: the same end, a rising begin, and no call has returned between them. */
-            if (kind == KIND_READ && task->last == last && first > task->first && task->calls == calls)
+        calls = self->ioac.syscr + self->ioac.syscw;
+    u64 waits = self->nvcsw;
+    bool waited = task->waits != waits;
+    task->waits = waits;
+    if (mapping) {
+        /* A long read() comes in pieces: the same end, a rising begin, and no call has returned between them. */
+        struct read *read = &task->read;
+        bool goes_on = read->calls == calls && read->last == last && read->first < first && same_file(&read->file, key);
+        if (goes_on)
+            return;
+        if (waited)
+            first = begin_of_read(self, mapping, first);
+        read->file = *key;
+        read->first = first;
+        read->last = last;
+        read->calls = calls;
+    }
+    if (!same_file(&task->file, key)) {
+        task->file = *key;
+        name_file(facts->inode, key);
+    } else if (task->kind == kind) {
+        /* A page read in small pieces, or around which the kernel has just mapped, is referenced once. */
+        bool recent = now - task->time < REPEAT_NS;
+        task->time = now;
+        if (kind == KIND_FAULT) {
+            if (recent && first >= task->first && last <= task->last)
                 return;
-            /* A page read in small pieces, or around which the kernel has just mapped, is referenced once. */
-            bool recent = now - task->time < REPEAT_NS;
-            task->time = now;
-            if (kind == KIND_FAULT) {
-                if (recent && first >= task->first && last <= task->last)
-                    return;
-                if (recent && first >= task->first && first <= task->last)
-                    first = task->last + 1;
-            } else if (recent && first == task->last) {
-                if (last == first)
-                    return;
-                first++;
-            }
+            if (recent && first >= task->first && first <= task->last)
+                first = task->last + 1;
+        } else if (recent && first == task->last) {
+            if (last == first)
+                return;
+            first++;
         }
-    } else {
-        task->inode = key.inode;
-        task->device = key.device;
-        task->generation = key.generation;
-        name_file(inode, &key);
     }
     task->kind = kind;
     task->first = first;
     task->last = last;
     task->time = now;
-    task->calls = calls;
 
     struct event_reference *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
     if (!event) {
@@ -308,14 +408,24 @@ static __always_inline void refer(struct inode *inode, u64 first, u64 last, u32 
         return;
     }
     event->type = EVENT_REFERENCE | kind << 8;
-    event->device = key.device;
-    event->inode = key.inode;
+    event->device = key->device;
+    event->inode = key->inode;
     event->time = now;
     event->first = first;
     event->pages = last - first + 1;
-    event->generation = key.generation;
+    event->generation = key->generation;
     bpf_ringbuf_submit(event, wakeup());
 }
+
+/* For pointers that the verifier knows. */
+#define refer_known(i, mapping, first, last, kind)                                                                     \
+    do {                                                                                                               \
+        struct inode *_inode = (i);                                                                                    \
+        if (process_of(bpf_get_current_pid_tgid())) {                                                                  \
+            struct facts _facts = facts_known(_inode);                                                                 \
+            refer(&_facts, mapping, first, last, kind);                                                                \
+        }                                                                                                              \
+    } while (0)
 
 static __always_inline void tell_added(struct added *added) {
     if (!added->pages)
@@ -512,20 +622,20 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
 /* `last` is the last page asked for, not the one beyond it. */
 SEC("tp_btf/mm_filemap_get_pages")
 int BPF_PROG(pages_read, struct address_space *mapping, unsigned long index, unsigned long last) {
-    refer(mapping->host, index, last, KIND_READ);
+    refer_known(mapping->host, mapping, index, last, KIND_READ);
     return 0;
 }
 
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(page_faulted, struct address_space *mapping, unsigned long index) {
-    refer(mapping->host, index, index, KIND_FAULT);
+    refer_known(mapping->host, 0, index, index, KIND_FAULT);
     return 0;
 }
 
 /* A fault on a page that was cached maps its cached neighbours too, and marks them used: the kernel takes all as referenced. */
 SEC("tp_btf/mm_filemap_map_pages")
 int BPF_PROG(pages_mapped, struct address_space *mapping, unsigned long first, unsigned long last) {
-    refer(mapping->host, first, last, KIND_FAULT);
+    refer_known(mapping->host, 0, first, last, KIND_FAULT);
     return 0;
 }
 
@@ -562,7 +672,8 @@ int BPF_PROG(page_added, struct folio *folio) {
 
 static __always_inline void written(struct inode *inode, s64 position, s64 length) {
     if (length > 0 && position >= 0)
-        refer(inode, position >> settings.page_shift, (position + length - 1) >> settings.page_shift, KIND_WRITE);
+        refer_known(inode, 0, position >> settings.page_shift, (position + length - 1) >> settings.page_shift,
+                    KIND_WRITE);
 }
 
 /* Page by page as they are copied, so that a short write is not taken for a whole one. */
@@ -602,13 +713,13 @@ int BPF_PROG(page_dirtied, struct folio *folio, struct address_space *mapping) {
     u64 first = folio->index;
     u64 last = first + pages_of(folio) - 1;
     struct task *task = task_of(pid_tgid);
-    if (task && task->inode == inode->i_ino && task->device == inode->i_sb->s_dev && first <= task->last &&
+    if (task && task->file.inode == inode->i_ino && task->file.device == inode->i_sb->s_dev && first <= task->last &&
         last >= task->first) {
         bool told = (magic == MAGIC_EXT && settings.ext4_writes) || (magic == MAGIC_XFS && settings.xfs_writes);
         if (task->kind == KIND_FAULT || (task->kind == KIND_WRITE && told))
             return 0;
     }
-    refer(inode, first, last, KIND_WRITE);
+    refer_known(inode, 0, first, last, KIND_WRITE);
     return 0;
 }
 
@@ -623,18 +734,6 @@ int BPF_PROG(direct_begins, struct kiocb *call, struct iov_iter *data) {
 
 #if defined(__TARGET_ARCH_x86)
 
-#define TS_COMPAT 2
-#define O_APPEND 02000
-
-static __always_inline struct file *file_of(struct task_struct *task, u32 fd) {
-    struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-    if (fd >= BPF_CORE_READ(table, max_fds))
-        return 0;
-    struct file **open = BPF_CORE_READ(table, fd);
-    struct file *file = 0;
-    bpf_probe_read_kernel(&file, sizeof(file), &open[fd]);
-    return file;
-}
 
 /* `position`: where the call began; -1: where the file's own position ended. */
 static __always_inline void transferred(struct task_struct *task, u32 fd, s64 position, s64 bytes, u32 kind) {
@@ -654,8 +753,10 @@ static __always_inline void transferred(struct task_struct *task, u32 fd, s64 po
         position = BPF_CORE_READ(host, i_size) - bytes;
     else if (position < 0)
         position = BPF_CORE_READ(file, f_pos) - bytes;
-    if (position >= 0)
-        refer(host, position >> settings.page_shift, (position + bytes - 1) >> settings.page_shift, kind);
+    if (position < 0)
+        return;
+    struct facts facts = facts_probed(host);
+    refer(&facts, 0, position >> settings.page_shift, (position + bytes - 1) >> settings.page_shift, kind);
 }
 
 /* The kernel has moved the caller's offset on by what was transferred. */
@@ -672,19 +773,19 @@ int BPF_PROG(call_returns, struct pt_regs *regs, long bytes) {
         return 0;
     unsigned long call = regs->orig_ax;
     switch (call) {
-    case 0: /* read */
-    case 1: /* write */
-    case 17: /* pread64 */
-    case 18: /* pwrite64 */
-    case 19: /* readv */
-    case 20: /* writev */
-    case 40: /* sendfile */
-    case 275: /* splice */
-    case 295: /* preadv */
-    case 296: /* pwritev */
-    case 326: /* copy_file_range */
-    case 327: /* preadv2 */
-    case 328: /* pwritev2 */
+    case NR_READ:
+    case NR_WRITE:
+    case NR_PREAD64:
+    case NR_PWRITE64:
+    case NR_READV:
+    case NR_WRITEV:
+    case NR_SENDFILE:
+    case NR_SPLICE:
+    case NR_PREADV:
+    case NR_PWRITEV:
+    case NR_COPY_FILE_RANGE:
+    case NR_PREADV2:
+    case NR_PWRITEV2:
         break;
     default:
         return 0;
@@ -697,25 +798,25 @@ int BPF_PROG(call_returns, struct pt_regs *regs, long bytes) {
         return 0;
     }
     switch (call) {
-    case 0:
-    case 19:
+    case NR_READ:
+    case NR_READV:
         transferred(task, regs->di, -1, bytes, KIND_READ);
         break;
-    case 1:
-    case 20:
+    case NR_WRITE:
+    case NR_WRITEV:
         transferred(task, regs->di, -1, bytes, KIND_WRITE);
         break;
-    case 17:
-    case 295:
-    case 327:
+    case NR_PREAD64:
+    case NR_PREADV:
+    case NR_PREADV2:
         transferred(task, regs->di, regs->r10, bytes, KIND_READ);
         break;
-    case 18:
-    case 296:
-    case 328:
+    case NR_PWRITE64:
+    case NR_PWRITEV:
+    case NR_PWRITEV2:
         transferred(task, regs->di, regs->r10, bytes, KIND_WRITE);
         break;
-    case 40:
+    case NR_SENDFILE:
         transferred(task, regs->si, begin_by_pointer(regs->dx, bytes), bytes, KIND_READ);
         transferred(task, regs->di, -1, bytes, KIND_WRITE);
         break;

@@ -161,6 +161,7 @@ struct task_struct {
     u64 stime;
     u64 start_time;
     u64 start_boottime;
+    unsigned long nvcsw;
     unsigned long min_flt;
     unsigned long maj_flt;
     char comm[16];
