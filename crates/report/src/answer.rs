@@ -42,22 +42,18 @@ pub fn paste_lines(report: &BudgetReport) -> Vec<(String, String)> {
     .collect()
 }
 
-/// What the margin is and why, and what the limits around the answer did.
-pub fn margin_sentence(report: &BudgetReport) -> Option<String> {
+/// The limits around the answer and the margin; the answer's reason says what happened at them.
+pub fn bracket(report: &BudgetReport) -> Option<String> {
     let answer = &report.answer;
-    let passing = answer.smallest_passing_bytes?;
-    let failing = match answer.largest_failing_bytes {
-        Some(failing) => format!("{} did not", bytes(Some(failing))),
-        None => "no smaller limit was seen to fail".to_string(),
-    };
-    let margin = match answer.margin_bytes {
-        0 => "no margin was added".to_string(),
-        margin => format!("margin {} for the spread of the peaks seen", bytes(Some(margin))),
-    };
-    Some(format!("{} passed, {failing}; {margin}", bytes(Some(passing))))
+    Some(format!(
+        "smallest limit that does {}, largest that does not {}, margin {}",
+        bytes(Some(answer.smallest_passing_bytes?)),
+        bytes(answer.largest_failing_bytes),
+        bytes(Some(answer.margin_bytes)),
+    ))
 }
 
-/// Whether the limits left the job its swap; bursar says `swap allowed` where they did.
+/// Whether the limits left the job its swap.
 fn swap_allowed(report: &BudgetReport) -> bool {
-    report.swap.contains("allowed")
+    !["no swap", "MemorySwapMax=0"].iter().any(|forbidden| report.swap.contains(forbidden))
 }

@@ -4,7 +4,7 @@ use model::{BudgetReport, Observation, RunAccount, names};
 
 use super::markup::{Html, escape};
 use super::{methods, plots, timelines};
-use crate::answer::{confidence, headline, margin_sentence, paste_lines};
+use crate::answer::{bracket, confidence, headline, paste_lines};
 use crate::figures::{demand_caption, detail_lines, memory_rows, scope_of, size, warnings};
 use crate::format::{bytes, count, opt_seconds, or_unknown, percent, printable, ratio, seconds};
 use crate::tables::{self, Table, Tone};
@@ -107,7 +107,7 @@ fn budget_figures(html: &mut Html, report: &BudgetReport) {
             ("comparison", run_times(report.compare_run_times)),
         ],
     );
-    if let Some(sentence) = margin_sentence(report) {
+    if let Some(sentence) = bracket(report) {
         html.paragraph("", &sentence);
     }
 }

@@ -4,13 +4,14 @@ use model::{BudgetReport, Trial};
 
 use super::Style;
 use super::table::Page;
-use crate::answer::{confidence, headline, margin_sentence, paste_lines};
+use crate::answer::{bracket, confidence, headline, paste_lines};
 use crate::figures::warnings;
 use crate::format::{bytes, opt_seconds, printable};
 use crate::tables::{Tone, judgement_table, methods_memory_table, methods_time_table, trials_table};
 use crate::{View, demand, format};
 
-/// The budget that was found; its first line is the answer. Of a search cut short: its trials.
+/// The budget that was found; its first line is the answer. Of a search cut short: its trials and the
+/// account of its reference.
 pub fn budget(view: &View, style: Style) -> String {
     let mut page = Page::new(style);
     let Some(report) = view.budget else {
@@ -18,8 +19,8 @@ pub fn budget(view: &View, style: Style) -> String {
         page.paragraph(Tone::Plain, &printable(&view.command()));
         page.paragraph(Tone::Plain, "go on with: bursar budget --resume RECORD");
         trials(&mut page, view.all_trials());
-        notes(&mut page, view.notes);
-        return page.finish();
+        page.gap();
+        return page.finish() + &super::run(view, style);
     };
     answer(&mut page, report);
     page.paragraph(Tone::Plain, &printable(&view.command()));
@@ -52,7 +53,7 @@ fn answer(page: &mut Page, report: &BudgetReport) {
         page.line(tone, &in_one);
     } else {
         page.paragraph(tone, &format!("{headline} ({})", confidence(report)));
-        page.paragraph(Tone::Plain, &format!("{}: {reason}", confidence(report)));
+        page.paragraph(Tone::Plain, &reason);
     }
 }
 
@@ -70,7 +71,7 @@ fn evidence(page: &mut Page, report: &BudgetReport) {
             format!("comparison {} more", format::or_unknown(report.compare_run_times, |v| format!("{v:.1}"))),
         ],
     );
-    if let Some(sentence) = margin_sentence(report) {
+    if let Some(sentence) = bracket(report) {
         page.paragraph(Tone::Plain, &sentence);
     }
     page.paragraph(

@@ -107,7 +107,7 @@ fn the_first_line_of_a_budget_is_the_answer_with_its_confidence() {
     let text = budget(&Parts::of_a_budget().view(), WIDE);
     assert_eq!(
         text.lines().next().unwrap(),
-        "needs 412 MiB to stay within 5 % of its 12.3 s (confident: 402 MiB passed, 390 MiB did not)"
+        "needs 412 MiB to stay within 5 % of its 12.3 s (confident: at 402 MiB it was fast enough, at 390 MiB not)"
     );
     let narrow = budget(&Parts::of_a_budget().view(), Style { width: 66, color: false });
     assert_eq!(narrow.lines().next().unwrap(), "needs 412 MiB to stay within 5 % of its 12.3 s (confident)");
@@ -145,6 +145,7 @@ fn a_cut_short_search_keeps_its_trials() {
     let view = View { budget: None, trials: &trials[..3], complete: false, ..parts.view() };
     let text = budget(&view, WIDE);
     assert!(text.contains("--resume") && text.contains("the prediction's knee"), "{text}");
+    assert!(text.contains("needs 402 MiB at peak"), "what the reference showed: {text}");
 }
 
 #[test]
