@@ -1,0 +1,13 @@
+# The budget of a reader on cgroup v2, against a direct search for its knee.
+export HOME=/tmp/home
+mkdir -p $HOME
+echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+dd if=/dev/urandom of=/disk/file bs=1M count=48 status=none
+program=(scan read 24 48 4 /disk/file)
+knee=$(knee "${program[@]}")
+holds "a knee is there ($knee MiB)" test "$knee" -gt 40 -a "$knee" -lt 500
+bursar budget --no-compare --slowdown $SLOWDOWN% --json /out/reader.json --html /out/reader.html -- "${program[@]}"
+holds "a budget ends well" test $? -eq 0
+holds "the budget is within 15 % of the knee ($knee MiB)" figures /out/reader.json "abs(r[\"budget_bytes\"] - $knee * MiB) <= 0.15 * $knee * MiB"
+holds "the answer names cgroup v2 and the swap policy" figures /out/reader.json '"v2" in r["placement"] and r["swap"]'
+holds "the search takes at most 8 run times" figures /out/reader.json 'r["run_times_used"] <= 8'
