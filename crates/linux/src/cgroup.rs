@@ -8,6 +8,8 @@ mod limit;
 mod members;
 mod memory;
 mod reclaim;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::path::{Path, PathBuf};

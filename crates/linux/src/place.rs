@@ -430,3 +430,41 @@ fn enable_controllers(dir: &Path, journal: &Journal) -> Result<Vec<Guard>, Error
     let hugetlb = journal.controller(dir, "hugetlb").ok().flatten();
     Ok(memory.into_iter().chain(hugetlb).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(path: &str) -> Cgroup {
+        Cgroup::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees").join(path)).unwrap()
+    }
+
+    #[test]
+    fn a_limited_scope_is_not_left_but_a_limit_on_all_of_the_user_may_hold_elsewhere() {
+        let slice = "debian-6.1-v2/systemd-user/sys/fs/cgroup/user.slice/user-4242.slice";
+        let manager = tree(&format!("{slice}/user@4242.service/app.slice"));
+        let scope = tree(&format!("{slice}/user@4242.service/app.slice/job.scope"));
+        let shared = tree(slice);
+        assert!(stay_within(&manager, shared.dir()).is_ok());
+        let obstacle = stay_within(&scope, shared.dir()).unwrap_err();
+        assert!(obstacle.why.contains("job.scope"), "{}", obstacle.why);
+        assert!(stay_within(&scope, scope.dir()).is_ok());
+    }
+
+    #[test]
+    fn another_bursars_job_is_not_left() {
+        let inner = tree("linux-6.18-v1/hybrid/sys/fs/cgroup/memory/bursar-record/inner");
+        assert!(stay_within(&inner, Path::new("/")).unwrap_err().why.contains("another bursar"));
+        assert_eq!(v1_base(&mounts::own(), &inner).dir(), inner.dir());
+    }
+
+    #[test]
+    fn every_rung_is_told_in_order_and_what_is_missing_has_a_reason() {
+        let steps = ladder();
+        assert!(steps.windows(2).all(|pair| pair[0].rung < pair[1].rung));
+        assert_eq!(steps.last().unwrap().obstacle, None, "the process tree is always there");
+        let place = Place::find();
+        assert_eq!(place.missing().is_empty(), place.can_limit());
+        assert!(place.describe().contains("cgroup"));
+    }
+}

@@ -391,6 +391,23 @@ mod tests {
     }
 
     #[test]
+    fn recorded_files_of_another_kernel_read_the_same() {
+        let job = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees/debian-6.1-v2/plain/proc/197");
+        let text = |name: &str| std::fs::read_to_string(job.join(name)).unwrap();
+        let (stat, status) = (parse_stat(&text("stat")).unwrap(), parse_status(&text("status")));
+        let rollup = parse_smaps_rollup(&text("smaps_rollup"));
+        // Their counters lag by up to 64 pages per thread and kind (proc(5)); the rollup walks the page tables.
+        let near = |bytes: u64| bytes.abs_diff(rollup.rss.unwrap()) < 3 * 64 * 4096;
+        assert!(near(stat.rss_pages * 4096) && near(status.vm_rss.unwrap()));
+        assert_eq!(
+            status.rss_anon.unwrap() + status.rss_file.unwrap() + status.rss_shmem.unwrap(),
+            status.vm_rss.unwrap()
+        );
+        assert!(status.rss_anon.unwrap() >= 24 << 20 && rollup.pss <= rollup.rss);
+        assert_eq!((status.vm_lck, status.vm_pin, status.hugetlb_pages), (Some(0), Some(0), Some(0)));
+    }
+
+    #[test]
     fn this_process_reads_itself() {
         let pid = std::process::id() as i32;
         let own = stat(pid).unwrap();

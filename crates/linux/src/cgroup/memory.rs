@@ -222,7 +222,8 @@ fn limit_hits_v1(number: &impl Fn(&str) -> Option<u64>) -> Option<u64> {
 fn oom_kills_v1(dir: &Path) -> Option<u64> {
     let text = file::read_if_there(&dir.join("memory.oom_control"))?;
     let own = file::pairs(&text).find(|(key, _)| *key == "oom_kill").map(|(_, count)| count)?;
-    let has_children = std::fs::metadata(dir).is_ok_and(|dir| dir.nlink() > 2);
+    // Some file systems, though not the kernel's cgroups, do not count subdirectories in links.
+    let has_children = std::fs::metadata(dir).is_ok_and(|dir| dir.nlink() != 2);
     let children = if has_children { file::subdirectories(dir).unwrap_or_default() } else { Vec::new() };
     Some(own + children.iter().filter_map(|child| oom_kills_v1(child)).sum::<u64>())
 }
