@@ -4,7 +4,7 @@ use model::{BudgetReport, FileDemand, Observation, Outcome, ProcessRecord, RunAc
 
 use crate::figures::{RunsFigure, memory_rows, size, spreads};
 use crate::format::{self, bytes, count, opt_seconds, percent, printable, ratio, score, seconds};
-use crate::verdict::{Level, judge, method_name, outcome_name};
+use crate::verdict::{Level, died, judge, method_name, outcome_name};
 use crate::{demand, processes};
 
 /// What a piece of text is, which decides its colour.
@@ -125,7 +125,7 @@ pub fn trials_table(trials: &[Trial]) -> Table {
                 trial.run.to_string(),
                 trial.limit_bytes.map_or_else(|| "none".to_string(), |limit| bytes(Some(limit))),
                 seconds(trial.wall_seconds),
-                ratio(trial.runtime_ratio, trial.lower_bound),
+                ratio(trial.runtime_ratio.filter(|_| !died(trial.outcome)), trial.lower_bound),
                 ratio(trial.predicted_ratio, false),
                 percent(trial.io_wait_share),
                 format::count(trial.refaults),

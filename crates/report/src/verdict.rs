@@ -13,7 +13,7 @@ pub enum Level {
     Low,
 }
 
-/// Table 1's row of one method.
+/// Table 1's row of one method; of one that did not finish there is only the verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// Within the slow-down: high; within a quarter: medium.
@@ -64,9 +64,14 @@ pub fn outcome_name(outcome: Outcome) -> &'static str {
     }
 }
 
+/// Whether a run ended before its work was done, so that its time says nothing.
+pub fn died(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Oom | Outcome::Failed)
+}
+
 /// Judges one method of a comparison.
 pub fn judge(row: &MethodRow, report: &BudgetReport) -> Judgement {
-    let died = matches!(row.outcome, Some(Outcome::Oom | Outcome::Failed));
+    let died = row.outcome.is_some_and(died);
     let allowed = 1.0 + report.slowdown_target;
     let performance = row.runtime_ratio.filter(|_| !died).map(|ratio| match ratio {
         _ if row.lower_bound => Level::Low,
@@ -78,7 +83,7 @@ pub fn judge(row: &MethodRow, report: &BudgetReport) -> Judgement {
         (Some(memory), Some(budget)) if budget > 0 => Some(memory as f64 / budget as f64),
         _ => None,
     };
-    let efficiency = excess.map(|excess| match excess {
+    let efficiency = excess.filter(|_| !died).map(|excess| match excess {
         e if e <= 1.15 => Level::High,
         e if e <= 2.0 => Level::Medium,
         _ => Level::Low,
@@ -130,7 +135,8 @@ mod tests {
         assert_eq!((unlimited.performance, unlimited.efficiency), (Some(Level::High), Some(Level::Low)));
         assert_eq!(unlimited.verdict, "too much: 3.0x the answer");
         assert_eq!(of(Method::AppMaxRssLargest).verdict, "too little: killed");
-        assert_eq!(of(Method::AppMaxRssLargest).performance, None);
+        let killed = of(Method::AppMaxRssLargest);
+        assert_eq!((killed.performance, killed.efficiency), (None, None));
         assert_eq!(of(Method::Bursar).verdict, "enough");
         assert_eq!(of(Method::Bursar).variability, Some(Level::Low));
     }

@@ -1,6 +1,6 @@
 //! The comparison of methods (Figures 1 and 2 of the MEMSYS paper) and the run time by budget.
 
-use model::{Breakdown, BudgetReport, FileDemand, Outcome, Spread, Trial};
+use model::{Breakdown, BudgetReport, FileDemand, MethodRow, Spread, Trial};
 use plotly::common::{
     DashType, ErrorData, ErrorType, Line, Marker, MarkerSymbol, Mode, Orientation, Pattern, PatternFillMode,
     PatternShape, Position, TickMode,
@@ -12,7 +12,7 @@ use super::plots::{
     ANSWER, FILE, HEAP, KERNEL, LIMIT, PREDICTED, SHARED, UNSPLIT, axis, draw, layout, legend, line, mib, rule,
 };
 use crate::format::{bytes, percent, ratio};
-use crate::verdict::{method_name, outcome_name};
+use crate::verdict::{died, method_name, outcome_name};
 
 /// Ratios to mark on a logarithmic axis.
 const TICKS: [f64; 10] = [1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
@@ -59,10 +59,11 @@ pub fn memory_bars(id: &str, rows: &[(&str, Option<u64>, Breakdown)]) -> String 
 
 /// Run time by method with its spread (Figure 2a).
 pub fn time_bars(id: &str, report: &BudgetReport) -> String {
-    if report.methods.iter().all(|row| row.runtime_ratio.is_none()) {
+    let finished = |row: &MethodRow| row.runtime_ratio.filter(|_| !row.outcome.is_some_and(died));
+    if report.methods.iter().all(|row| finished(row).is_none()) {
         return String::new();
     }
-    let rows: Vec<_> = report.methods.iter().map(|row| (row, row.runtime_ratio.unwrap_or(0.0))).collect();
+    let rows: Vec<_> = report.methods.iter().map(|row| (row, finished(row).unwrap_or(0.0))).collect();
     let names: Vec<String> = rows.iter().map(|(row, _)| method_name(row.name).to_string()).collect();
     let spread: Vec<f64> = rows
         .iter()
@@ -83,20 +84,20 @@ pub fn time_bars(id: &str, report: &BudgetReport) -> String {
         .error_x(ErrorData::new(ErrorType::Data).array(spread).visible(true).color(UNSPLIT))
         .hover_template("%{y}: %{x:.3f}x");
     // What is predicted for a run that was killed has nothing beside it to compare.
-    let predicted_of = |row: &model::MethodRow| row.predicted_ratio.filter(|_| row.runtime_ratio.is_some());
+    let predicted_of = |row: &MethodRow| row.predicted_ratio.filter(|_| finished(row).is_some());
     let predicted = Scatter::new(rows.iter().map(|(row, _)| predicted_of(row)).collect(), names.clone())
         .name("predicted")
         .mode(Mode::Markers)
         .marker(Marker::new().symbol(MarkerSymbol::DiamondOpen).size(9).color(PREDICTED))
         .hover_template("%{y}: %{x:.3f}x predicted");
-    let label = |row: &model::MethodRow| match (row.runtime_ratio, row.outcome) {
+    let label = |row: &MethodRow| match (finished(row), row.outcome) {
         (None, Some(outcome)) => outcome_name(outcome).to_string(),
         (known, _) => ratio(known, row.lower_bound),
     };
     let labels = rows.iter().map(|(row, _)| label(row)).collect();
     let widest = rows.iter().filter_map(|(row, _)| predicted_of(row)).fold(slowest, f64::max);
     // A label beside the bar, unless the prediction's mark is there.
-    let beside = |row: &model::MethodRow, measured: f64| match predicted_of(row) {
+    let beside = |row: &MethodRow, measured: f64| match predicted_of(row) {
         Some(predicted) if predicted > measured && predicted < measured + 0.15 * widest => predicted,
         _ => measured,
     };
@@ -118,7 +119,7 @@ pub fn score_bars(id: &str, report: &BudgetReport) -> String {
                 .hover_template("%{y}: %{x:.3f}")
         })
     };
-    let of = |value: fn(&model::MethodRow) -> Option<f64>| report.methods.iter().map(value).collect::<Vec<_>>();
+    let of = |value: fn(&MethodRow) -> Option<f64>| report.methods.iter().map(value).collect::<Vec<_>>();
     let traces: Vec<Box<dyn Trace>> = [
         bar("performance", HEAP, of(|row| row.performance)),
         bar("performance per GB", ANSWER, of(|row| row.performance_per_gb)),
@@ -246,7 +247,7 @@ fn predictions(report: &BudgetReport, limited: &[(&Trial, f64)]) -> Vec<(f64, f6
 /// Medians with error bars, lower bounds as triangles that point up, the killed as crosses at the top.
 fn measured(limited: &[(&Trial, f64)], top: f64) -> Vec<Box<dyn Trace>> {
     let mut by_limit: Vec<(f64, Vec<f64>)> = Vec::new();
-    for (trial, x) in limited.iter().filter(|(t, _)| !t.lower_bound && !died(t)) {
+    for (trial, x) in limited.iter().filter(|(t, _)| !t.lower_bound && !died(t.outcome)) {
         let Some(ratio) = trial.runtime_ratio else { continue };
         match by_limit.iter_mut().find(|(limit, _)| limit == x) {
             Some((_, ratios)) => ratios.push(ratio),
@@ -280,11 +281,7 @@ fn measured(limited: &[(&Trial, f64)], top: f64) -> Vec<Box<dyn Trace>> {
     };
     let bounds = limited.iter().filter(|(t, _)| t.lower_bound).filter_map(|(t, x)| Some((*x, t.runtime_ratio?)));
     markers("stopped early: at least", MarkerSymbol::TriangleUp, FILE, bounds.collect(), "%{x:,.4~r} MiB: > %{y:.2f}x");
-    let killed = limited.iter().filter(|(t, _)| died(t)).map(|(_, x)| (*x, top));
+    let killed = limited.iter().filter(|(t, _)| died(t.outcome)).map(|(_, x)| (*x, top));
     markers("killed or failed", MarkerSymbol::X, LIMIT, killed.collect(), "%{x:,.4~r} MiB: did not finish");
     traces
-}
-
-fn died(trial: &Trial) -> bool {
-    matches!(trial.outcome, Outcome::Oom | Outcome::Failed)
 }
