@@ -72,7 +72,7 @@ pub fn time_bars(id: &str, report: &BudgetReport) -> String {
         .collect();
     let shapes =
         rows.iter().map(|(row, _)| if row.lower_bound { PatternShape::RightDiagonalLine } else { PatternShape::None });
-    let slowest = rows.iter().map(|(_, ratio)| *ratio).fold(1.0, f64::max);
+    let slowest = rows.iter().zip(&spread).map(|((_, ratio), spread)| ratio + spread).fold(1.0, f64::max);
     let bars = Bar::new(rows.iter().map(|(_, ratio)| *ratio).collect(), names.clone())
         .name("measured (hatched: lower bound)")
         .orientation(Orientation::Horizontal)
@@ -132,7 +132,9 @@ pub fn score_bars(id: &str, report: &BudgetReport) -> String {
     if traces.is_empty() {
         return String::new();
     }
-    let x = axis("share or score, 0 to 1").range(AxisRange::new(0.0, 1.05));
+    // Performance is over 1 where noise made a limited run faster than the reference.
+    let largest = report.methods.iter().filter_map(|row| row.performance).fold(1.0, f64::max);
+    let x = axis("share or score").range(AxisRange::new(0.0, largest * 1.05));
     draw(
         id,
         traces,
@@ -173,13 +175,15 @@ pub fn budget_curve(id: &str, report: &BudgetReport, trials: &[Trial], seconds_p
     let allowed = 1.0 + report.slowdown_target;
     let allowed_name = format!("{} slower", percent(Some(report.slowdown_target)));
     traces.push(rule(&allowed_name, (0.0, allowed), (width, allowed), UNSPLIT));
+    let logarithmic = top > 8.0;
+    let bottom = if logarithmic { 0.5 } else { 0.0 };
     for (name, at, color) in [("floor", report.floor_bytes, LIMIT), ("answer", report.answer.budget_bytes, ANSWER)] {
         if let Some(at) = at {
             let x = mib(at as f64);
-            traces.push(rule(&format!("{name} {}", bytes(Some(at))), (x, 0.5), (x, top * 1.05), color));
+            traces.push(rule(&format!("{name} {}", bytes(Some(at))), (x, bottom), (x, top * 1.05), color));
         }
     }
-    let y = if top > 8.0 {
+    let y = if logarithmic {
         axis("run time / reference")
             .tick_mode(TickMode::Array)
             .tick_values(TICKS.to_vec())
