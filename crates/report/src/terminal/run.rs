@@ -22,7 +22,7 @@ pub fn run(view: &View, style: Style) -> String {
     foreword(&mut page, view, observation, account);
     if runs.len() > 1 {
         variability(&mut page, &runs);
-        page.heading(&format!("run {} of {}, the one with the highest peak", observation.run + 1, runs.len()));
+        page.heading(&format!("run {}, which had the highest peak", observation.run));
     } else {
         page.gap();
     }
