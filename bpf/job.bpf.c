@@ -28,7 +28,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define MAGIC_XFS 0x58465342
 #define MAGIC_BDEV 0x62646576
 #define MAX_OPEN_WORDS 4
-#define NSEC_PER_MSEC 1000000ULL
 /* x86-64 */
 #define TS_COMPAT 2
 #define NR_READ 0
@@ -47,9 +46,12 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* More than filemap_get_pages takes at once, with the largest folios. */
 #define MAX_UNTOLD (31 * 512)
-/* Below this the page is still at the top of the task's part of the stack. */
-#define REPEAT_NS (100 * NSEC_PER_MSEC)
+/* Below this (0.1 to 1 s) the page is still at the top of the task's part of the stack. */
+#define REPEAT_JIFFIES 100
 #define MAX_ADDED_RUN 4096
+/* The order of references of different tasks is exact to this many pages. */
+#define MAX_RUN 32
+#define MAX_RUN_JIFFIES 2
 
 /* What a tgid of the job has come to; threads that exited are summed up. Mirrored in linux::bpf. */
 struct process {
@@ -86,14 +88,26 @@ struct read {
     u64 calls;
 };
 
+/* Pages referenced one after the other by a task and not told yet. Mirrored in linux::bpf. */
+struct run {
+    u64 inode;
+    u64 first;
+    u32 device;
+    u32 generation;
+    u64 time;
+    u32 pages;
+    u32 kind;
+};
+
 struct task {
     struct added added;
+    struct run run;
     struct read read;
     /* the last reference */
     struct file_key file;
     u64 first;
     u64 last;
-    u64 time;
+    u64 jiffies;
     u64 waits;
     u64 kind;
 };
@@ -158,19 +172,23 @@ static __always_inline u64 wakeup(void) {
     return waiting - RING_BYTES / 2 < RING_BYTES / 8 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-static __always_inline struct process *process_of(u64 pid_tgid) {
-    u32 tgid = pid_tgid >> 32;
-    return bpf_map_lookup_elem(&processes, &tgid);
+static __always_inline bool in_job(void) {
+    u32 tgid = bpf_get_current_pid_tgid() >> 32;
+    return bpf_map_lookup_elem(&processes, &tgid) != 0;
 }
 
-static __always_inline struct task *task_of(u64 pid_tgid) {
-    u32 tid = (u32)pid_tgid;
+/* 0: the current task is none of the job's. */
+static __always_inline struct task *current_task(void) {
+    u32 tid = bpf_get_current_pid_tgid();
     struct task *task = bpf_map_lookup_elem(&tasks, &tid);
-    if (task)
+    if (task || !in_job())
         return task;
     struct task fresh = {};
     bpf_map_update_elem(&tasks, &tid, &fresh, BPF_NOEXIST);
-    return bpf_map_lookup_elem(&tasks, &tid);
+    task = bpf_map_lookup_elem(&tasks, &tid);
+    if (!task)
+        lose();
+    return task;
 }
 
 /* What is needed of an inode. Read at once, by plain loads where the verifier knows the pointer: they cost a tenth. */
@@ -333,10 +351,28 @@ static __always_inline u64 begin_of_read(struct task_struct *self, struct addres
     return index;
 }
 
+static __always_inline void tell_run(struct run *run) {
+    if (!run->pages)
+        return;
+    struct event_reference *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+    if (!event) {
+        lose();
+    } else {
+        event->type = EVENT_REFERENCE | run->kind << 8;
+        event->device = run->device;
+        event->inode = run->inode;
+        event->time = run->time;
+        event->first = run->first;
+        event->pages = run->pages;
+        event->generation = run->generation;
+        bpf_ringbuf_submit(event, wakeup());
+    }
+    run->pages = 0;
+}
+
 /* `mapping`: of a read whose true begin may not have been told, else 0. */
-static __always_inline void refer(const struct facts *facts, struct address_space *mapping, u64 first, u64 last,
-                                  u32 kind) {
-    u64 pid_tgid = bpf_get_current_pid_tgid();
+static __always_inline void refer(struct task *task, const struct facts *facts, struct address_space *mapping,
+                                  u64 first, u64 last, u32 kind) {
     if (kind != KIND_WRITE) {
         /* What was asked for beyond the end of the file is no page. A write moves the end only after it was told. */
         if (facts->size <= 0)
@@ -352,25 +388,19 @@ static __always_inline void refer(const struct facts *facts, struct address_spac
         hide(class, (last - first + 1) << settings.page_shift, 1);
         return;
     }
-    struct task *task = task_of(pid_tgid);
-    if (!task) {
-        lose();
-        return;
-    }
     struct task_struct *self = bpf_get_current_task_btf();
     const struct file_key *key = &facts->key;
-    u64 now = bpf_ktime_get_ns();
-    u64 calls = 0;
-    if (bpf_core_field_exists(self->ioac))
-        calls = self->ioac.syscr + self->ioac.syscw;
+    u64 now = bpf_jiffies64();
     u64 waits = self->nvcsw;
     bool waited = task->waits != waits;
     task->waits = waits;
     if (mapping) {
         /* A long read() comes in pieces: the same end, a rising begin, and no call has returned between them. */
         struct read *read = &task->read;
-        bool goes_on = read->calls == calls && read->last == last && read->first < first && same_file(&read->file, key);
-        if (goes_on)
+        u64 calls = 0;
+        if (bpf_core_field_exists(self->ioac))
+            calls = self->ioac.syscr + self->ioac.syscw;
+        if (read->calls == calls && read->last == last && read->first < first && same_file(&read->file, key))
             return;
         if (waited)
             first = begin_of_read(self, mapping, first);
@@ -379,19 +409,20 @@ static __always_inline void refer(const struct facts *facts, struct address_spac
         read->last = last;
         read->calls = calls;
     }
+    struct run *run = &task->run;
     if (!same_file(&task->file, key)) {
+        tell_run(run);
         task->file = *key;
         name_file(facts->inode, key);
-    } else if (task->kind == kind) {
+    } else if (task->kind == kind && now - task->jiffies < REPEAT_JIFFIES) {
         /* A page read in small pieces, or around which the kernel has just mapped, is referenced once. */
-        bool recent = now - task->time < REPEAT_NS;
-        task->time = now;
+        task->jiffies = now;
         if (kind == KIND_FAULT) {
-            if (recent && first >= task->first && last <= task->last)
+            if (first >= task->first && last <= task->last)
                 return;
-            if (recent && first >= task->first && first <= task->last)
+            if (first >= task->first && first <= task->last)
                 first = task->last + 1;
-        } else if (recent && first == task->last) {
+        } else if (first == task->last) {
             if (last == first)
                 return;
             first++;
@@ -400,30 +431,34 @@ static __always_inline void refer(const struct facts *facts, struct address_spac
     task->kind = kind;
     task->first = first;
     task->last = last;
-    task->time = now;
-
-    struct event_reference *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
-    if (!event) {
-        lose();
+    u64 pages = last - first + 1;
+    if (run->pages && run->kind == kind && run->first + run->pages == first && run->pages + pages <= MAX_RUN &&
+        now - task->jiffies < MAX_RUN_JIFFIES) {
+        run->pages += pages;
+        task->jiffies = now;
         return;
     }
-    event->type = EVENT_REFERENCE | kind << 8;
-    event->device = key->device;
-    event->inode = key->inode;
-    event->time = now;
-    event->first = first;
-    event->pages = last - first + 1;
-    event->generation = key->generation;
-    bpf_ringbuf_submit(event, wakeup());
+    task->jiffies = now;
+    tell_run(run);
+    run->inode = key->inode;
+    run->device = key->device;
+    run->generation = key->generation;
+    run->first = first;
+    run->kind = kind;
+    run->time = bpf_ktime_get_ns();
+    run->pages = pages;
+    if (pages >= MAX_RUN)
+        tell_run(run);
 }
 
 /* For pointers that the verifier knows. */
 #define refer_known(i, mapping, first, last, kind)                                                                     \
     do {                                                                                                               \
         struct inode *_inode = (i);                                                                                    \
-        if (process_of(bpf_get_current_pid_tgid())) {                                                                  \
+        struct task *_task = current_task();                                                                           \
+        if (_task) {                                                                                                   \
             struct facts _facts = facts_known(_inode);                                                                 \
-            refer(&_facts, mapping, first, last, kind);                                                                \
+            refer(_task, &_facts, mapping, first, last, kind);                                                         \
         }                                                                                                              \
     } while (0)
 
@@ -495,8 +530,10 @@ int BPF_PROG(process_executes, struct task_struct *task, int old_pid, struct lin
     if (old != tgid) {
         /* A thread that was not the leader takes the leader's number. */
         struct task *former = bpf_map_lookup_elem(&tasks, &old);
-        if (former)
+        if (former) {
+            tell_run(&former->run);
             tell_added(&former->added);
+        }
         bpf_map_delete_elem(&tasks, &old);
     }
     struct event_exec *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
@@ -565,8 +602,10 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
     if (!process)
         return 0;
     struct task *state = bpf_map_lookup_elem(&tasks, &tid);
-    if (state)
+    if (state) {
+        tell_run(&state->run);
         tell_added(&state->added);
+    }
     bpf_map_delete_elem(&tasks, &tid);
 
     u64 now = bpf_ktime_get_ns();
@@ -641,15 +680,10 @@ int BPF_PROG(pages_mapped, struct address_space *mapping, unsigned long first, u
 
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(page_added, struct folio *folio) {
-    u64 pid_tgid = bpf_get_current_pid_tgid();
-    if (!process_of(pid_tgid))
+    struct task *task = current_task();
+    if (!task)
         return 0;
     struct inode *inode = folio->mapping->host;
-    struct task *task = task_of(pid_tgid);
-    if (!task) {
-        lose();
-        return 0;
-    }
     struct added *added = &task->added;
     u64 number = inode->i_ino;
     u32 device = inode->i_sb->s_dev;
@@ -701,10 +735,10 @@ int BPF_PROG(xfs_writes, struct kiocb *call, struct iov_iter *data) {
  */
 SEC("tp_btf/writeback_dirty_folio")
 int BPF_PROG(page_dirtied, struct folio *folio, struct address_space *mapping) {
-    u64 pid_tgid = bpf_get_current_pid_tgid();
     if (!mapping)
         return 0;
-    if (!process_of(pid_tgid))
+    struct task *task = current_task();
+    if (!task)
         return 0;
     struct inode *inode = mapping->host;
     u64 magic = inode->i_sb->s_magic;
@@ -712,20 +746,20 @@ int BPF_PROG(page_dirtied, struct folio *folio, struct address_space *mapping) {
         return 0;
     u64 first = folio->index;
     u64 last = first + pages_of(folio) - 1;
-    struct task *task = task_of(pid_tgid);
-    if (task && task->file.inode == inode->i_ino && task->file.device == inode->i_sb->s_dev && first <= task->last &&
+    if (task->file.inode == inode->i_ino && task->file.device == inode->i_sb->s_dev && first <= task->last &&
         last >= task->first) {
         bool told = (magic == MAGIC_EXT && settings.ext4_writes) || (magic == MAGIC_XFS && settings.xfs_writes);
         if (task->kind == KIND_FAULT || (task->kind == KIND_WRITE && told))
             return 0;
     }
-    refer_known(inode, 0, first, last, KIND_WRITE);
+    struct facts facts = facts_known(inode);
+    refer(task, &facts, 0, first, last, KIND_WRITE);
     return 0;
 }
 
 SEC("tp_btf/iomap_dio_rw_begin")
 int BPF_PROG(direct_begins, struct kiocb *call, struct iov_iter *data) {
-    if (process_of(bpf_get_current_pid_tgid()))
+    if (in_job())
         hide(CLASS_DIRECT, data->count, 1);
     return 0;
 }
@@ -736,8 +770,8 @@ int BPF_PROG(direct_begins, struct kiocb *call, struct iov_iter *data) {
 
 
 /* `position`: where the call began; -1: where the file's own position ended. */
-static __always_inline void transferred(struct task_struct *task, u32 fd, s64 position, s64 bytes, u32 kind) {
-    struct file *file = file_of(task, fd);
+static __always_inline void transferred(struct task *task, struct task_struct *self, u32 fd, s64 position, s64 bytes, u32 kind) {
+    struct file *file = file_of(self, fd);
     if (!file)
         return;
     struct inode *host = BPF_CORE_READ(file, f_mapping, host);
@@ -756,7 +790,7 @@ static __always_inline void transferred(struct task_struct *task, u32 fd, s64 po
     if (position < 0)
         return;
     struct facts facts = facts_probed(host);
-    refer(&facts, 0, position >> settings.page_shift, (position + bytes - 1) >> settings.page_shift, kind);
+    refer(task, &facts, 0, position >> settings.page_shift, (position + bytes - 1) >> settings.page_shift, kind);
 }
 
 /* The kernel has moved the caller's offset on by what was transferred. */
@@ -790,39 +824,40 @@ int BPF_PROG(call_returns, struct pt_regs *regs, long bytes) {
     default:
         return 0;
     }
-    if (!process_of(bpf_get_current_pid_tgid()))
+    struct task *task = current_task();
+    if (!task)
         return 0;
-    struct task_struct *task = (void *)bpf_get_current_task();
-    if (BPF_CORE_READ(task, thread_info.status) & TS_COMPAT) {
+    struct task_struct *self = bpf_get_current_task_btf();
+    if (self->thread_info.status & TS_COMPAT) {
         hide(CLASS_COMPAT, 0, 0);
         return 0;
     }
     switch (call) {
     case NR_READ:
     case NR_READV:
-        transferred(task, regs->di, -1, bytes, KIND_READ);
+        transferred(task, self, regs->di, -1, bytes, KIND_READ);
         break;
     case NR_WRITE:
     case NR_WRITEV:
-        transferred(task, regs->di, -1, bytes, KIND_WRITE);
+        transferred(task, self, regs->di, -1, bytes, KIND_WRITE);
         break;
     case NR_PREAD64:
     case NR_PREADV:
     case NR_PREADV2:
-        transferred(task, regs->di, regs->r10, bytes, KIND_READ);
+        transferred(task, self, regs->di, regs->r10, bytes, KIND_READ);
         break;
     case NR_PWRITE64:
     case NR_PWRITEV:
     case NR_PWRITEV2:
-        transferred(task, regs->di, regs->r10, bytes, KIND_WRITE);
+        transferred(task, self, regs->di, regs->r10, bytes, KIND_WRITE);
         break;
     case NR_SENDFILE:
-        transferred(task, regs->si, begin_by_pointer(regs->dx, bytes), bytes, KIND_READ);
-        transferred(task, regs->di, -1, bytes, KIND_WRITE);
+        transferred(task, self, regs->si, begin_by_pointer(regs->dx, bytes), bytes, KIND_READ);
+        transferred(task, self, regs->di, -1, bytes, KIND_WRITE);
         break;
     default:
-        transferred(task, regs->di, begin_by_pointer(regs->si, bytes), bytes, KIND_READ);
-        transferred(task, regs->dx, begin_by_pointer(regs->r10, bytes), bytes, KIND_WRITE);
+        transferred(task, self, regs->di, begin_by_pointer(regs->si, bytes), bytes, KIND_READ);
+        transferred(task, self, regs->dx, begin_by_pointer(regs->r10, bytes), bytes, KIND_WRITE);
         break;
     }
     return 0;

@@ -139,7 +139,7 @@ pub enum Event<'a> {
     Reference {
         /// Which file.
         file: FileKey,
-        /// CLOCK_MONOTONIC nanoseconds.
+        /// CLOCK_MONOTONIC nanoseconds. Of different tasks they may come out of order by some pages, see `bpf/job.bpf.c`.
         t_ns: u64,
         /// First page.
         first: u64,
@@ -380,22 +380,29 @@ impl<'a> Observer<'a> {
         Ok(sums)
     }
 
-    /// Stops the programs and passes on what is left: events, then pages added by tasks that still live.
+    /// Stops the programs and passes on the events that are left.
     pub fn finish(mut self) -> Result<Remains, Error> {
         self.links.clear();
         self.ring.consume().map_err(Error::Read)?;
         let exited = self.collect(self.exited.take())?;
         let tasks = map(&self.object, "tasks")?;
-        let added = tasks
-            .keys()
-            .filter_map(|key| tasks.lookup(&key, MapFlags::ANY).ok().flatten())
-            .filter_map(|value| {
-                let mut value = Fields(&value);
-                let (inode, first, device, generation) = (value.u64(), value.u64(), value.u32(), value.u32());
-                let pages = value.u64();
-                (pages > 0).then_some((FileKey { inode, device, generation }, first, pages as u32))
-            })
-            .collect();
+        let (mut added, mut references) = (Vec::new(), Vec::new());
+        for value in tasks.keys().filter_map(|key| tasks.lookup(&key, MapFlags::ANY).ok().flatten()) {
+            let mut value = Fields(&value);
+            let (inode, first, device, generation) = (value.u64(), value.u64(), value.u32(), value.u32());
+            let pages = value.u64() as u32;
+            if pages > 0 {
+                added.push(Event::Added { file: FileKey { inode, device, generation }, first, pages });
+            }
+            let (inode, first, device, generation) = (value.u64(), value.u64(), value.u32(), value.u32());
+            let (t_ns, pages, kind) = (value.u64(), value.u32(), reference_kind(value.u32()));
+            if pages > 0 {
+                let file = FileKey { inode, device, generation };
+                references.push((t_ns, Event::Reference { file, t_ns, first, pages, kind }));
+            }
+        }
+        references.sort_by_key(|(t_ns, _)| *t_ns);
+        added.extend(references.into_iter().map(|(_, reference)| reference));
         let hidden_map = map(&self.object, "hidden")?;
         let mut hidden = Vec::new();
         for (class, name) in CLASSES.iter().enumerate().skip(1) {
@@ -408,7 +415,7 @@ impl<'a> Observer<'a> {
             }
         }
         let lost = map(&self.object, "lost")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(Error::Read)?;
-        Ok(Remains { lost_events: Fields(&lost.unwrap_or_default()).u64(), hidden, exited, added })
+        Ok(Remains { lost_events: Fields(&lost.unwrap_or_default()).u64(), hidden, exited, untold: added })
     }
 }
 
@@ -421,8 +428,8 @@ pub struct Remains {
     pub hidden: Vec<Hidden>,
     /// Sums of processes that exited last.
     pub exited: Vec<(i32, Threads)>,
-    /// Pages brought into the page cache, not passed on as an event.
-    pub added: Vec<(FileKey, u64, u32)>,
+    /// Events of tasks that still live, not passed on before.
+    pub untold: Vec<Event<'static>>,
 }
 
 impl Follower {
@@ -493,11 +500,7 @@ impl<'a> Event<'a> {
             1 => {
                 let (device, inode, t_ns, first) = (event.u32(), event.u64(), event.u64(), event.u64());
                 let (pages, generation) = (event.u32(), event.u32());
-                let kind = match kind >> 8 {
-                    0 => ReferenceKind::Read,
-                    1 => ReferenceKind::Write,
-                    _ => ReferenceKind::Fault,
-                };
+                let kind = reference_kind(kind >> 8);
                 Event::Reference { file: FileKey { inode, device, generation }, t_ns, first, pages, kind }
             }
             2 => {
@@ -533,6 +536,14 @@ impl<'a> Event<'a> {
             }),
             _ => return None,
         })
+    }
+}
+
+fn reference_kind(kind: u32) -> ReferenceKind {
+    match kind {
+        0 => ReferenceKind::Read,
+        1 => ReferenceKind::Write,
+        _ => ReferenceKind::Fault,
     }
 }
 

@@ -13,7 +13,8 @@ const JOIN_NS: u64 = 10_000_000;
 /// The order of references is kept to this many pages.
 const JOIN_PAGES: u32 = 256;
 
-/// References in the order they were made. Two to four bytes each; beyond 2 MiB they lie in an unlinked file in the
+/// References in the order they were made; times never go back. The order of one task's references is exact, that of
+/// different tasks to 32 pages each. Two to four bytes each; beyond 2 MiB they lie in an unlinked file in the
 /// temporary directory.
 #[derive(Debug, Default)]
 pub struct References {

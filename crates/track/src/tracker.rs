@@ -159,6 +159,8 @@ fn follow(
 /// What has been seen so far.
 struct Seen {
     origin_ns: u64,
+    /// Of the last reference.
+    t_ns: u64,
     processes: Processes,
     files: Files,
     cached: Cached,
@@ -169,6 +171,7 @@ impl Seen {
     fn new(origin_ns: u64) -> Seen {
         Seen {
             origin_ns,
+            t_ns: 0,
             processes: Processes::new(origin_ns),
             files: Files::default(),
             cached: Cached::new(),
@@ -181,7 +184,9 @@ impl Seen {
             Event::Reference { file, t_ns, first, pages, kind } => {
                 let file = self.files.number(file);
                 self.cached.referenced(file, first, pages);
-                let t_ns = t_ns.saturating_sub(self.origin_ns);
+                // A task's last run of pages is told when it goes on elsewhere, which may be late.
+                self.t_ns = self.t_ns.max(t_ns.saturating_sub(self.origin_ns));
+                let t_ns = self.t_ns;
                 self.references.push(FileReference { t_ns, file, first_page: first, pages, kind });
             }
             Event::Added { file, first, pages } => {
@@ -199,10 +204,7 @@ impl Seen {
         for (pid, threads) in &remains.exited {
             self.processes.summed(*pid, threads);
         }
-        for (file, first, pages) in &remains.added {
-            let file = self.files.number(*file);
-            self.cached.added(file, *first, *pages);
-        }
+        remains.untold.iter().for_each(|event| self.take(*event));
         let mut not_visible: Vec<_> = remains.hidden.iter().map(|h| (h.name.to_owned(), h.bytes)).collect();
         match rung {
             Rung::Filemap => {}

@@ -410,7 +410,7 @@ fn threads_are_summed_and_an_exec_gives_the_name() {
 
 #[test]
 fn a_killed_process_has_the_status_a_shell_would_tell() {
-    let Some((tracked, child)) = tracked(|| child::kill_self()) else { return };
+    let Some((tracked, child)) = tracked(child::kill_self) else { return };
     let process = tracked.processes.iter().find(|p| p.key.pid == child.pid).unwrap();
     assert_eq!(process.exit_status, Some(128 + libc::SIGKILL));
 }
