@@ -47,6 +47,11 @@ impl Lines {
         RowBuilder { lines: self, row: Row { t_ns, ..Row::default() } }
     }
 
+    /// Whether there is no row yet.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// The value a series had last.
     pub fn last(&self, name: &'static str) -> Option<f64> {
         let id = *self.ids.get(&(name, None))?;

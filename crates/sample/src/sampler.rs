@@ -120,7 +120,9 @@ impl Sampler {
         let threads = self.io_wait == IoWait::SampledState;
         let sums = self.processes.look(&self.pids(), self.began_seconds, &mut self.pace, elapsed, threads);
         let group = self.scope.cgroup().and_then(|group| Some((group.clone(), group.memory().ok()?)));
-        let mut row = self.lines.row(elapsed.as_nanos() as u64);
+        // The first row is the begin, however long the preparation took: times never go back at `begin`.
+        let at = if self.lines.is_empty() { Duration::ZERO } else { elapsed };
+        let mut row = self.lines.row(at.as_nanos() as u64);
         match &group {
             Some((group, state)) => put_group(&mut row, group, state),
             None => put_tree(&mut row, &sums),
