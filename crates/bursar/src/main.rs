@@ -1,1 +1,59 @@
-fn main() {}
+//! bursar: how much memory a program needs on Linux, what each further byte buys, and what guessing would have cost.
+//!
+//! This crate parses, wires and prints; what it wires stands in the crates beside it, in the order of the way of the data.
+
+mod attach;
+mod bench;
+mod budget;
+mod cache;
+mod cli;
+mod doctor;
+mod export;
+mod observe;
+mod progress;
+mod report;
+mod results;
+mod run;
+mod slurm;
+mod status;
+
+use clap::{CommandFactory, Parser};
+
+use cli::{Action, Cli};
+use status::{OWN_FAILURE, Status};
+
+fn main() {
+    let status = match Cli::try_parse() {
+        Ok(cli) => act(cli.action).unwrap_or_else(|error| {
+            eprintln!("bursar: {error:#}");
+            Status::of(error.downcast_ref::<job::Error>().map_or(OWN_FAILURE, job::Error::exit_status))
+        }),
+        Err(error) => {
+            let _ = error.print();
+            // Asked for help is no failure; a wrong argument is ours, not the command's.
+            Status::of(if error.use_stderr() { OWN_FAILURE } else { 0 })
+        }
+    };
+    status.end()
+}
+
+fn act(action: Action) -> anyhow::Result<Status> {
+    match action {
+        Action::Run(options) => match &options.attach {
+            Some(target) => attach::attach(&options, target),
+            None => run::run(options),
+        },
+        Action::Budget(options) => budget::budget(options),
+        Action::Report(options) => report::report(&options),
+        Action::Export(options) => export::export(&options),
+        Action::Doctor(options) => doctor::doctor(&options),
+        Action::Man => {
+            clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?;
+            Ok(Status::of(0))
+        }
+        Action::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "bursar", &mut std::io::stdout());
+            Ok(Status::of(0))
+        }
+    }
+}

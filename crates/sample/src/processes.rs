@@ -10,10 +10,15 @@ use crate::pace::Pace;
 
 /// Processes beyond this number get no time line of their own; their peaks are kept all the same.
 const OWN_LINES: usize = 64;
-/// A proportional set is read again when the RSS has moved by one part in this.
+/// Proportional sets are read again when the job's RSS has moved by one part in this.
 const MOVED: u64 = 100;
+/// While the RSS still moves by more than one part in this from sample to sample, or processes come and go, a reading would
+/// be old at once; it waits, but not longer than so many samples.
+const SETTLED: u64 = 50;
+const PATIENCE: u32 = 50;
 /// Reading smaps_rollup: seconds per byte of RSS (10 ms per GB; notes of the project's own measurements).
 const LOCK_SECONDS_PER_BYTE: f64 = 10e-3 / 1e9;
+const LOCK_SECONDS_PER_PROCESS: f64 = 50e-6;
 
 /// Sums over the processes alive.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,14 +51,33 @@ struct Seen {
     alive: bool,
     rss: u64,
     status: procfs::Status,
-    rollup: Option<(u64, procfs::SmapsRollup)>,
     io_delay: f64,
+}
+
+/// How far a process has come. Its RSS alone would not show pages that were copied on write: they moved from shared to own.
+#[derive(Clone, Copy)]
+struct Level {
+    key: ProcessKey,
+    rss: u64,
+    faulted: u64,
 }
 
 /// All processes seen so far.
 #[derive(Default)]
 pub struct Processes {
     seen: BTreeMap<ProcessKey, Seen>,
+    /// The processes alive at the last sample, and when the proportional sets were last read.
+    before: Vec<Level>,
+    rolled_up: Vec<Level>,
+    unsettled: u32,
+}
+
+/// Whether processes have come or gone, or more than one part in `parts` of their memory has changed.
+fn has_moved(before: &[Level], now: &[Level], parts: u64) -> bool {
+    let same = before.len() == now.len() && before.iter().zip(now).all(|(a, b)| a.key == b.key);
+    let change = |(a, b): (&Level, &Level)| a.rss.abs_diff(b.rss).max(b.faulted.saturating_sub(a.faulted));
+    let changed: u64 = before.iter().zip(now).map(change).sum();
+    !same || changed > now.iter().map(|level| level.rss).sum::<u64>() / parts
 }
 
 fn seconds(ticks: u64) -> f64 {
@@ -70,7 +94,7 @@ impl Processes {
         for pid in pids {
             self.look_at(*pid, since, &mut sums);
         }
-        self.roll_up(pace, elapsed);
+        self.roll_up(pace, elapsed, &mut sums);
         self.add(&mut sums);
         sums
     }
@@ -104,7 +128,6 @@ impl Processes {
             alive: true,
             rss: 0,
             status: procfs::Status::default(),
-            rollup: None,
             io_delay: 0.0,
         });
         seen.alive = true;
@@ -132,23 +155,36 @@ impl Processes {
         seen.io_delay = seen.io_delay.max(delay);
     }
 
-    /// Reads the proportional sets that have moved most, as far as the lock budget goes.
-    fn roll_up(&mut self, pace: &mut Pace, elapsed: Duration) {
-        let moved = |seen: &Seen| seen.rollup.as_ref().map_or(seen.rss, |(rss, _)| rss.abs_diff(seen.rss));
-        let mut stale: Vec<_> =
-            self.seen.values_mut().filter(|s| s.alive && s.rss > 0 && moved(s) >= s.rss / MOVED).collect();
-        stale.sort_by_key(|seen| std::cmp::Reverse(moved(seen)));
-        for seen in stale {
-            let expected = Duration::from_secs_f64(seen.rss as f64 * LOCK_SECONDS_PER_BYTE);
-            if !pace.may_lock(elapsed, expected) {
-                return;
-            }
-            let begin = Instant::now();
-            if let Ok(rollup) = procfs::smaps_rollup(seen.record.key.pid) {
-                seen.rollup = Some((seen.rss, rollup));
-            }
-            pace.locked(begin.elapsed());
+    /// Reads the proportional sets, of all processes in one go: a page that one more process maps counts less in all the
+    /// others, so sets that were read at different times do not add up.
+    fn roll_up(&mut self, pace: &mut Pace, elapsed: Duration, sums: &mut Sums) {
+        let level = |seen: &Seen| Level {
+            key: seen.record.key,
+            rss: seen.rss,
+            faulted: seen.record.minor_faults.unwrap_or(0) * procfs::page_bytes(),
+        };
+        let now: Vec<Level> = self.seen.values().filter(|s| s.alive && s.rss > 0).map(level).collect();
+        let settled = !has_moved(&self.before, &now, SETTLED);
+        self.unsettled = if settled { 0 } else { self.unsettled + 1 };
+        self.before.clone_from(&now);
+        let bytes: u64 = now.iter().map(|level| level.rss).sum();
+        let expected = LOCK_SECONDS_PER_PROCESS * now.len() as f64 + LOCK_SECONDS_PER_BYTE * bytes as f64;
+        if !(settled || self.unsettled > PATIENCE)
+            || !has_moved(&self.rolled_up, &now, MOVED)
+            || !pace.may_lock(elapsed, Duration::from_secs_f64(expected))
+        {
+            return;
         }
+        let begin = Instant::now();
+        let sets: Vec<_> = now.iter().filter_map(|level| procfs::smaps_rollup(level.key.pid).ok()).collect();
+        pace.locked(begin.elapsed());
+        self.unsettled = 0;
+        self.rolled_up = now;
+        let sum = |of: fn(&procfs::SmapsRollup) -> Option<u64>| sets.iter().map(of).sum::<Option<u64>>();
+        sums.pss = sum(|r| r.pss);
+        sums.pss_anon = sum(|r| r.pss_anon);
+        sums.pss_file = sum(|r| r.pss_file);
+        sums.pss_shared = sum(|r| r.pss_shmem);
     }
 
     fn add(&self, sums: &mut Sums) {
@@ -160,10 +196,6 @@ impl Processes {
         }
         let alive: Vec<&Seen> = self.seen.values().filter(|s| s.alive).collect();
         let status = |of: fn(&procfs::Status) -> Option<u64>| alive.iter().map(|s| of(&s.status)).sum::<Option<u64>>();
-        // A process too young to have been read counts with its RSS in the sum; its parts are then unknown.
-        let parts = |of: fn(&procfs::SmapsRollup) -> Option<u64>| {
-            alive.iter().filter(|s| s.rss > 0).map(|s| s.rollup.as_ref().and_then(|(_, r)| of(r))).sum::<Option<u64>>()
-        };
         sums.processes = alive.len() as u64;
         sums.rss = alive.iter().map(|s| s.rss).sum();
         sums.rss_anon = status(|s| s.rss_anon);
@@ -174,10 +206,6 @@ impl Processes {
         sums.swap = status(|s| s.vm_swap);
         sums.hugetlb = status(|s| s.hugetlb_pages);
         sums.page_tables = status(|s| s.vm_pte);
-        sums.pss = parts(|r| r.pss);
-        sums.pss_anon = parts(|r| r.pss_anon);
-        sums.pss_file = parts(|r| r.pss_file);
-        sums.pss_shared = parts(|r| r.pss_shmem);
     }
 
     /// RSS of each process alive that gets a line of its own.

@@ -127,6 +127,11 @@ impl Sampler {
             Some((group, state)) => put_group(&mut row, group, state),
             None => put_tree(&mut row, &sums),
         }
+        // v1 has no line for page tables; the processes' own sum is the same memory.
+        match group.as_ref().and_then(|(group, state)| Some((group_rung(group), state.page_tables?))) {
+            Some((rung, bytes)) => row.bytes(names::PAGE_TABLES, rung, Some(bytes)),
+            None => row.bytes(names::PAGE_TABLES, "/proc/PID/status", sums.page_tables),
+        }
         put_sums(&mut row, &sums, self.io_wait);
         put_system(&mut row, group.as_ref().and_then(|(group, _)| group.pressure()));
         for (key, rss) in self.processes.own_lines() {
@@ -234,7 +239,6 @@ fn put_group(row: &mut RowBuilder<'_>, group: &Cgroup, state: &MemoryState) {
         (names::UNEVICTABLE, state.unevictable),
         (names::SLAB, state.slab),
         (names::SLAB_RECLAIMABLE, state.slab_reclaimable),
-        (names::PAGE_TABLES, state.page_tables),
         (names::KERNEL_STACKS, state.kernel_stack),
         (names::SOCKETS, state.sock),
         (names::SWAP, state.swap),
@@ -260,7 +264,6 @@ fn put_tree(row: &mut RowBuilder<'_>, sums: &Sums) {
         (names::HEAP, sums.pss_anon),
         (names::SHARED, sums.pss_shared),
         (names::FILE_MAPPED, sums.pss_file),
-        (names::PAGE_TABLES, sums.page_tables),
         (names::SWAP, sums.swap),
         (names::HUGETLB, sums.hugetlb),
     ] {

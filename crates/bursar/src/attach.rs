@@ -1,0 +1,151 @@
+//! `bursar run --attach`: the account of something that runs already. Nothing is written to it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use linux::cgroup::Cgroup;
+use linux::procfs;
+use model::{Exit, Observation, RecordKind, RunRole, Target};
+use record::{Entry, Record};
+use sample::{Options, Sampler, Scope};
+use track::Tracker;
+
+use crate::bench::{Bench, unix_ns};
+use crate::cli;
+use crate::observe::{file_demand, record_row};
+use crate::results::{Sink, deliver};
+use crate::run::{finish_run, json};
+use crate::status::Status;
+
+/// Longest time until Ctrl-C is noticed.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+pub fn attach(options: &cli::Run, wanted: &str) -> anyhow::Result<Status> {
+    let (target, scope) = resolve(wanted, options.tree, options.cgroup)?;
+    let bench = Bench::set_up()?;
+    let header = bench.header(RecordKind::Attach, &[], "as the target's own");
+    let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
+    let (started, origin) = (Instant::now(), procfs::monotonic_ns());
+    let started_unix_ns = unix_ns();
+    let cache_state = "as found".to_string();
+    let (role, run) = (RunRole::Plain, 0);
+    let mut append = |entry| sink.append(entry);
+    append(Entry::RunBegin {
+        run,
+        role,
+        target: target.clone(),
+        limit_bytes: None,
+        cache_state: cache_state.clone(),
+        started_unix_ns,
+    })?;
+    let mut notes = vec![peaks_from_before(&target)];
+    notes.extend(no_record);
+    let mut sampler =
+        Sampler::new(scope.clone(), Options { interval: options.interval, io_wait: bench.io_wait }, started);
+    let tracker = Tracker::start(&pids(&scope), origin).map_err(|e| notes.push(e.to_string())).ok();
+    if !options.results.quiet {
+        eprintln!("watching {wanted}; Ctrl-C ends and prints the account");
+    }
+    let mut exit = Exit::StillRunning;
+    loop {
+        record_row(sampler.sample(), run, &mut append)?;
+        if !alive(&scope) {
+            exit = Exit::Status(0);
+            break;
+        }
+        let due = Instant::now() + sampler.interval();
+        while Instant::now() < due && !bench.signals.interrupted() {
+            std::thread::sleep(PATIENCE.min(due.saturating_duration_since(Instant::now())));
+        }
+        if bench.signals.interrupted() || options.timeout.is_some_and(|limit| started.elapsed() >= limit) {
+            break;
+        }
+    }
+    let tracked = tracker.and_then(|tracker| tracker.finish().map_err(|error| notes.push(error.to_string())).ok());
+    let sampled = sampler.finish();
+    if exit != Exit::StillRunning {
+        notes.push("The target ended while it was watched; its exit status belongs to its parent.".into());
+    }
+    let mut observation = Observation {
+        run,
+        role,
+        target,
+        limit_bytes: None,
+        cache_state,
+        started_unix_ns,
+        exit: Exit::StillRunning,
+        wall_seconds: started.elapsed().as_secs_f64(),
+        rusage: None,
+        kept: sampled.kept,
+        series: sampled.series,
+        processes: sampled.processes,
+        file_demand: None,
+        sources: sampled.sources,
+        notes,
+    };
+    if let Some(tracked) = tracked {
+        observation.file_demand = Some(file_demand(&tracked, &observation, 0));
+        observation.sources.insert("file_demand".into(), tracked.rung);
+    }
+    let mut record = Record {
+        header,
+        runs: Vec::new(),
+        trials: Vec::new(),
+        budget: None,
+        accounts: BTreeMap::new(),
+        notes: Vec::new(),
+        complete: true,
+    };
+    finish_run(&mut sink, &mut record, observation)?;
+    let accounts: Vec<_> = record.accounts.values().cloned().collect();
+    let path = sink.seal();
+    let json = json(&accounts).context("nothing was seen")?;
+    deliver(&options.results, &record, path.as_deref(), &json)?;
+    Ok(Status::of(0))
+}
+
+fn resolve(wanted: &str, tree: bool, cgroup: bool) -> anyhow::Result<(Target, Scope)> {
+    let Ok(pid) = wanted.parse::<i32>() else {
+        let group = Cgroup::at(Path::new(wanted))?;
+        return Ok((Target::Cgroup(wanted.into()), Scope::Cgroup(group)));
+    };
+    if procfs::stat(pid).is_err() {
+        bail!("there is no process {pid} that we may look at; see `ps -e`, or name a cgroup by its path");
+    }
+    if cgroup {
+        let group = Cgroup::of(pid)?.context("the process is in no cgroup with a memory controller; use --tree")?;
+        return Ok((Target::Cgroup(group.dir().to_string_lossy().into()), Scope::Cgroup(group)));
+    }
+    Ok(if tree {
+        (Target::Tree(pid), Scope::Tree { root: pid, within: None })
+    } else {
+        (Target::Process(pid), Scope::Process(pid))
+    })
+}
+
+fn pids(scope: &Scope) -> Vec<i32> {
+    match scope {
+        Scope::Cgroup(group) => group.processes().unwrap_or_default(),
+        Scope::Tree { root, .. } => std::iter::once(*root).chain(procfs::descendants(*root)).collect(),
+        Scope::Process(pid) => vec![*pid],
+    }
+}
+
+fn alive(scope: &Scope) -> bool {
+    match scope {
+        Scope::Cgroup(group) => group.processes().is_ok_and(|pids| !pids.is_empty()),
+        Scope::Tree { root: pid, .. } | Scope::Process(pid) => procfs::stat(*pid).is_ok_and(|stat| stat.state != 'Z'),
+    }
+}
+
+fn peaks_from_before(target: &Target) -> String {
+    let kept = match target {
+        Target::Cgroup(_) => "The cgroup's peak charge",
+        _ => "The processes' peak RSS (VmHWM)",
+    };
+    format!(
+        "{kept} may be from before the attachment: the kernel keeps it since the start. All else is from the attachment on."
+    )
+}

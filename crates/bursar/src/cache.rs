@@ -1,0 +1,128 @@
+//! The state of the page cache that every trial starts from.
+//!
+//! The page cache is charged to whoever brought it in first (trap 1 of the notes): a file that somebody else has cached
+//! costs a trial nothing and hides the need. So the files a command reads are evicted before each run, one by one or all
+//! of the machine's, unless the person wants them left as found; and what the trial itself cached is reclaimed with its cgroup.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use linux::cache;
+use model::{Bytes, FileDemand};
+
+/// Below this, a file that others have cached decides nothing.
+const NEGLIGIBLE: u64 = 1 << 20;
+
+/// How each run finds the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The command's files are evicted, others left.
+    Evicted,
+    /// The whole machine's page cache is dropped.
+    Dropped,
+    /// Nothing is done.
+    AsFound,
+}
+
+/// Keeps the state the same for every run.
+pub struct Cache {
+    start: Start,
+    files: BTreeSet<PathBuf>,
+}
+
+impl Cache {
+    /// Files named on the command line are taken to be read; others are learned from the first run.
+    pub fn new(start: Start, command: &[OsString]) -> Cache {
+        let named = command.iter().skip(1).map(PathBuf::from).filter(|path| path.is_file());
+        Cache { start, files: named.filter_map(|path| path.canonicalize().ok()).collect() }
+    }
+
+    /// The state in words, for the answer.
+    pub fn describe(&self) -> String {
+        match self.start {
+            Start::Evicted => "cold: its own pages reclaimed after each run, the files it reads evicted before".into(),
+            Start::Dropped => "cold: the whole machine's page cache dropped before each run".into(),
+            Start::AsFound => "as found: its own pages reclaimed after each run, what others cached left there".into(),
+        }
+    }
+
+    /// Makes the state, before a run.
+    pub fn prepare(&self) -> anyhow::Result<()> {
+        match self.start {
+            Start::AsFound => Ok(()),
+            Start::Dropped => cache::drop_caches().context("--drop-caches is not possible"),
+            Start::Evicted => {
+                for file in &self.files {
+                    // A file that is gone, or not ours to open, is not in the way.
+                    let _ = cache::evict(file);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Learns from a run which of its files somebody else had cached. `true`: there are new ones that matter, so that the
+    /// run was helped and should not be compared with those that follow.
+    pub fn learn(&mut self, demand: &FileDemand) -> bool {
+        if self.start != Start::Evicted {
+            return false;
+        }
+        let matters = |bytes: u64| bytes >= NEGLIGIBLE && bytes >= demand.distinct_bytes / 50;
+        let found = demand.foreign.iter().filter(|file| matters(file.cached_bytes));
+        let paths: Vec<_> = found.filter_map(|file| file.path.as_deref()).map(Path::new).collect();
+        paths.into_iter().filter(|path| self.files.insert(path.to_path_buf())).count() > 0
+    }
+}
+
+/// What was cached before and is charged elsewhere, as a sentence.
+pub fn foreign_note(demand: &FileDemand) -> Option<String> {
+    let bytes: u64 = demand.foreign.iter().map(|file| file.cached_bytes).sum();
+    let largest = demand.foreign.first().filter(|_| bytes >= NEGLIGIBLE)?;
+    let name = largest.path.clone().unwrap_or_else(|| format!("inode {} of device {}", largest.inode, largest.device));
+    Some(format!(
+        "{} of what it read was in the page cache before and is charged elsewhere ({name} and {} more): under a limit \
+         it may get that for nothing, and need more on another day.",
+        Bytes(bytes),
+        demand.foreign.len() - 1
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::ForeignFile;
+
+    use super::*;
+
+    fn demand(cached_bytes: u64) -> FileDemand {
+        let file = ForeignFile { path: Some("/data/x".into()), device: 1, inode: 2, cached_bytes };
+        FileDemand { distinct_bytes: 100 << 20, foreign: vec![file], ..Default::default() }
+    }
+
+    #[test]
+    fn a_file_that_others_cached_is_learned_once() {
+        let mut cache = Cache::new(Start::Evicted, &[]);
+        assert!(cache.learn(&demand(50 << 20)));
+        assert!(!cache.learn(&demand(50 << 20)));
+    }
+
+    #[test]
+    fn small_files_and_a_state_left_as_found_are_not_learned() {
+        assert!(!Cache::new(Start::Evicted, &[]).learn(&demand(64 << 10)));
+        assert!(!Cache::new(Start::AsFound, &[]).learn(&demand(50 << 20)));
+    }
+
+    #[test]
+    fn files_named_on_the_command_line_are_known_from_the_start() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let command = ["cat".into(), file.path().into(), "--flag".into()];
+        assert_eq!(Cache::new(Start::Evicted, &command).files.len(), 1);
+    }
+
+    #[test]
+    fn what_is_charged_elsewhere_is_told() {
+        assert!(foreign_note(&demand(50 << 20)).unwrap().contains("/data/x and 0 more"));
+        assert_eq!(foreign_note(&demand(1)), None);
+    }
+}

@@ -1,0 +1,236 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use model::Bytes;
+
+/// How much memory a program needs, what each further byte buys, and what the usual ways of guessing would have cost.
+#[derive(Debug, Parser)]
+#[command(name = "bursar", version, max_term_width = 110, arg_required_else_help = true)]
+#[command(after_help = "Examples:\n  \
+    bursar run -- make -j8                  the account of one run\n  \
+    bursar budget -- ./solver input.dat     the least memory that keeps it within 5 % of its run time\n  \
+    bursar report RECORD --html page.html   look again at what was measured\n  \
+    bursar doctor                           what this machine allows\n\n\
+    Exit status: the command's own; 124 time-out; 125 bursar's own failure; 126 and 127 as a shell.")]
+pub struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// One file per subcommand.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Run a command once and give its account; or watch one that runs already
+    Run(Run),
+    /// Find the least memory at which a command stays within a slow-down
+    Budget(Budget),
+    /// Print a record's report again, or write it as one HTML page
+    Report(Report),
+    /// Write a record as JSON, CSV, Parquet or a Perfetto trace
+    Export(Export),
+    /// Say what this machine allows, what is missing and how to enable it
+    Doctor(Doctor),
+    /// Print the man page
+    #[command(hide = true)]
+    Man,
+    /// Print shell completions
+    #[command(hide = true)]
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+pub struct Results {
+    /// Write the figures as JSON to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the report as one HTML page that opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Keep the record in FILE [default: a new file under ~/.local/state/bursar]
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Print no summary and no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `bursar run`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar run -- ./solver input.dat\n  \
+    bursar run --json - -- sort big.txt > /dev/null\n  \
+    bursar run -n 5 -- make -j8\n  \
+    bursar run --limit 2G -- ./solver input.dat\n  \
+    bursar run --attach 4711 --tree\n\n\
+    The summary goes to standard error; the command's own output is left alone.")]
+pub struct Run {
+    /// Watch a running process (PID) or a cgroup (path) instead of starting a command, until it ends or Ctrl-C
+    #[arg(long, value_name = "PID|CGROUP", conflicts_with_all = ["command", "limit", "runs"])]
+    pub attach: Option<String>,
+    /// With --attach PID: the process and all its descendants
+    #[arg(long, requires = "attach", conflicts_with = "cgroup")]
+    pub tree: bool,
+    /// With --attach PID: everything in the process's cgroup
+    #[arg(long, requires = "attach")]
+    pub cgroup: bool,
+    /// Run it under this limit, without swap (such as 512M or 1.5GiB)
+    #[arg(long, value_name = "SIZE")]
+    pub limit: Option<Bytes>,
+    /// Run it N times, and give mean, standard deviation and spread
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+    /// Time between samples, such as 100ms [default: adapts, so that sampling costs less than 1 % of one core]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub interval: Option<Duration>,
+    /// End the command after this time (status 124)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    #[command(flatten)]
+    pub results: Results,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "attach")]
+    pub command: Vec<OsString>,
+}
+
+/// `bursar budget`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar budget -- ./solver input.dat\n  \
+    bursar budget --slowdown 10% --html budget.html -- sqlite3 big.db < query.sql\n  \
+    bursar budget --prepare 'rm -rf build' -- make -j8\n  \
+    bursar budget --resume RECORD              go on after Ctrl-C\n\n\
+    The command is run several times, so it must be able to: its standard input is /dev/null, its output is dropped.")]
+pub struct Budget {
+    /// How much slower than without a limit it may be
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
+    pub slowdown: f64,
+    /// Reference runs without a limit [default: 2 to 4, as their spread asks for]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub runs: Option<u32>,
+    /// Trials under a limit, at most, the methods' own not counted
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_trials: u32,
+    /// End any single run after this time; under a limit that is a result
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Do not run the command at what the usual methods would have given it
+    #[arg(long)]
+    pub no_compare: bool,
+    /// Run it there (the default; for scripts that say so)
+    #[arg(long, conflicts_with = "no_compare", hide = true)]
+    pub compare: bool,
+    /// Let the methods' trials run to their end instead of stopping them once they are far too slow
+    #[arg(long)]
+    pub full: bool,
+    /// Run this shell command before each run, outside the limit
+    #[arg(long, value_name = "CMD")]
+    pub prepare: Option<String>,
+    /// Empty the whole machine's page cache before each run (root)
+    #[arg(long, conflicts_with = "as_found")]
+    pub drop_caches: bool,
+    /// Leave alone what was in the page cache before, even if the command then gets it for nothing
+    #[arg(long)]
+    pub as_found: bool,
+    /// Time between samples [default: adapts]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub interval: Option<Duration>,
+    /// Go on with a budget that was interrupted, with its command and its options
+    #[arg(long, value_name = "RECORD", conflicts_with_all = ["command", "record"])]
+    pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: Results,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "resume")]
+    pub command: Vec<OsString>,
+}
+
+/// `bursar report`
+#[derive(Debug, Args)]
+pub struct Report {
+    /// A record
+    pub record: PathBuf,
+    /// Write the report as one HTML page that opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// `bursar export`
+#[derive(Debug, Args)]
+pub struct Export {
+    /// A record
+    pub record: PathBuf,
+    /// json, csv, parquet or perfetto
+    #[arg(long, short)]
+    pub format: export::Format,
+    /// Where to [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `bursar doctor`
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// As JSON, on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Undo what a killed run has left: limits, cgroups, sysctls
+    #[arg(long)]
+    pub repair: bool,
+}
+
+/// `90`, `90s`, `500ms`, `5m`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => humantime::parse_duration(text).ok(),
+    };
+    parsed.filter(|d| !d.is_zero()).ok_or_else(|| format!("'{text}' is not a time; write 90s, 500ms or 5m"))
+}
+
+/// `5%` or `0.05`.
+fn share(text: &str) -> Result<f64, String> {
+    let value = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0),
+        None => text.parse::<f64>(),
+    };
+    value
+        .ok()
+        .filter(|v| (0.001..=10.0).contains(v))
+        .ok_or_else(|| format!("'{text}' is not a slow-down; write 5% or 0.05 (0.1 % to 1000 %)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_and_shares_are_read_as_people_write_them() {
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(share("5%"), Ok(0.05));
+        assert_eq!(share("0.05"), Ok(0.05));
+        for wrong in ["", "soon", "-3s", "0"] {
+            assert!(duration(wrong).unwrap_err().contains("write 90s"), "{wrong}");
+        }
+        for wrong in ["", "five", "-5%", "0", "nan"] {
+            assert!(share(wrong).unwrap_err().contains("write 5%"), "{wrong}");
+        }
+    }
+}

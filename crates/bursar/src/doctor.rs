@@ -1,0 +1,32 @@
+//! `bursar doctor`: every rung of every ladder, and what a killed run has left.
+
+use linux::{journal, probe};
+
+use crate::cli;
+use crate::status::Status;
+
+pub fn doctor(options: &cli::Doctor) -> anyhow::Result<Status> {
+    let repaired = options.repair.then(journal::repair);
+    let findings = probe::all();
+    if options.json {
+        let value = serde_json::json!({ "findings": findings, "repaired": repaired });
+        println!("{}", serde_json::to_string_pretty(&value)?);
+        return Ok(Status::of(0));
+    }
+    if let Some(repaired) = repaired {
+        println!("{}", if repaired.is_empty() { "nothing to repair".into() } else { repaired.join("\n") });
+        println!();
+    }
+    let mut ladder = "";
+    for finding in &findings {
+        if finding.ladder != ladder {
+            ladder = &finding.ladder;
+            println!("{ladder}");
+        }
+        println!("  {} {}: {}", if finding.there { "yes" } else { "no " }, finding.rung, finding.why);
+        if let Some(enable) = finding.enable.as_ref().filter(|_| !finding.there) {
+            println!("      enable it: {enable}");
+        }
+    }
+    Ok(Status::of(0))
+}

@@ -1,0 +1,24 @@
+//! `bursar export`: a record in other formats.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+use anyhow::Context;
+use record::Record;
+
+use crate::cli;
+use crate::status::Status;
+
+pub fn export(options: &cli::Export) -> anyhow::Result<Status> {
+    let record = Record::open(&options.record)?;
+    let mut out: Box<dyn Write + Send> = match &options.output {
+        Some(path) => {
+            let file = File::create(path).with_context(|| format!("{} could not be made", path.display()))?;
+            Box::new(BufWriter::new(file))
+        }
+        None => Box::new(BufWriter::new(std::io::stdout())),
+    };
+    ::export::export(&record, options.format, &mut out)?;
+    out.flush().context("the export could not be written to its end")?;
+    Ok(Status::of(0))
+}

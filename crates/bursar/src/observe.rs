@@ -1,0 +1,349 @@
+//! One run of a command, from before its first instruction to after its last, as an observation.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::time::{Duration, Instant};
+
+use job::{Command, Ended, Output, Prepared, Running};
+use linux::cgroup::Swap;
+use linux::place::JobCgroup;
+use linux::procfs;
+use model::{Exit, FileDemand, FileReference, KeptPeaks, Observation, ProcessRecord, RunRole, Target, names};
+use record::Entry;
+use sample::{Options, Row, Sampler, Scope};
+use track::{Tracked, Tracker};
+
+use crate::bench::{Bench, unix_ns};
+
+/// How long a job that was told to end may take before it is killed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What is to be run, and how.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    /// Number within the record.
+    pub run: u32,
+    /// What it is for.
+    pub role: RunRole,
+    /// The command and its arguments.
+    pub command: &'a [OsString],
+    /// Whether the command has our standard streams; else it has none, and the end of its standard error is kept.
+    pub inherit: bool,
+    /// The limit, without swap.
+    pub limit_bytes: Option<u64>,
+    /// The state of the page cache, in words.
+    pub cache_state: String,
+    /// End it after this time.
+    pub timeout: Option<Duration>,
+    /// Time between samples.
+    pub interval: Option<Duration>,
+    /// Whether what it leaves behind (processes, page cache) is removed, as before a next trial.
+    pub clean_up: bool,
+}
+
+/// How a run goes, while it goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Since its start.
+    pub elapsed: Duration,
+    /// Charge now.
+    pub charge_bytes: Option<u64>,
+    /// File pages brought back so far.
+    pub refaults: Option<u64>,
+    /// Block I/O delay so far, seconds, all tasks.
+    pub io_delay_seconds: Option<f64>,
+    /// CPU time so far, seconds, all tasks.
+    pub cpu_seconds: Option<f64>,
+}
+
+/// A run and what is not part of its observation.
+pub struct Observed {
+    /// What it showed.
+    pub observation: Observation,
+    /// The end of its standard error, if it did not inherit ours.
+    pub errors: String,
+    /// The sentence of a command that could not be started, with its status.
+    pub not_started: Option<job::Error>,
+}
+
+/// Runs `plan.command` once. Every row goes to `sink` as it is made; `watch` sees each and may end the run by `true`.
+pub fn observe(
+    bench: &Bench,
+    plan: &Plan<'_>,
+    sink: &mut dyn FnMut(Entry) -> anyhow::Result<()>,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> anyhow::Result<Observed> {
+    let errors = if plan.inherit { None } else { Some(tempfile::tempfile()?) };
+    let output = match &errors {
+        Some(file) => Output::Quiet { errors: file.try_clone()? },
+        None => Output::Inherited,
+    };
+    let command = Command { words: plan.command.to_vec(), output };
+    let group = bench.place.new_cgroup(&bench.journal, &format!("run-{}", plan.run))?;
+    if let Some(limit) = plan.limit_bytes {
+        let Some(group) = &group else {
+            anyhow::bail!(
+                "a limit of {} cannot be enforced here: {}",
+                model::Bytes(limit),
+                bench.place.missing().join("; ")
+            );
+        };
+        group.set_limit(Some(limit), Swap::Forbidden)?;
+    }
+
+    let prepared = Prepared::new(&command)?;
+    if let Some(group) = &group {
+        group.add(prepared.pid())?;
+    }
+    let stub = prepared.pid();
+    let scope = |root| match &group {
+        Some(group) => Scope::Cgroup((**group).clone()),
+        None => Scope::Tree { root, within: bench.place.current().cloned() },
+    };
+    let mut notes = Vec::new();
+    let options = Options { interval: plan.interval, io_wait: bench.io_wait };
+    let mut sampler = Sampler::new(scope(stub), options, Instant::now());
+    let tracker_origin = procfs::monotonic_ns();
+    let tracker = Tracker::start(&[stub], tracker_origin).map_err(|error| notes.push(error.to_string())).ok();
+    let started_unix_ns = unix_ns();
+    sink(Entry::RunBegin {
+        run: plan.run,
+        role: plan.role,
+        target: Target::Command,
+        limit_bytes: plan.limit_bytes,
+        cache_state: plan.cache_state.clone(),
+        started_unix_ns,
+    })?;
+    record_row(sampler.sample(), plan.run, sink)?;
+
+    let running = match prepared.go() {
+        Ok(running) => running,
+        Err(error) => {
+            let observation = nothing_ran(plan, started_unix_ns, &error);
+            return Ok(Observed { observation, errors: String::new(), not_started: Some(error) });
+        }
+    };
+    bench.signals.set_target(running.pid());
+    sampler.begin(running.started());
+    let begin_ns = procfs::monotonic_ns() - running.started().elapsed().as_nanos() as u64;
+    sampler.set_scope(scope(running.pid()));
+    let ended = follow(bench, plan, &running, &mut sampler, group.as_ref(), sink, watch)?;
+    bench.signals.set_target(0);
+    record_row(sampler.sample(), plan.run, sink)?;
+
+    let left = group.as_ref().map_or(0, |group| group.processes().map_or(0, |pids| pids.len()));
+    if left > 0 && !plan.clean_up {
+        notes.push(format!("{left} process(es) were still running when the command ended; their figures end there."));
+    }
+    let mut tracked = tracker.and_then(|tracker| tracker.finish().map_err(|error| notes.push(error.to_string())).ok());
+    // The tracker was there before the run's time began.
+    let lead_ns = begin_ns.saturating_sub(tracker_origin);
+    for process in tracked.iter_mut().flat_map(|tracked| &mut tracked.processes) {
+        process.started_seconds = process.started_seconds.map(|seconds| seconds - lead_ns as f64 / 1e9);
+    }
+    let sampled = sampler.finish();
+    let mut sources = sampled.sources;
+    let main = Main { pid: running.pid(), stub };
+    let exit_records = tracked.as_ref().map(|tracked| tracked.processes.clone());
+    let processes = merge(sampled.processes, exit_records, &ended, &main, &mut sources);
+    // A next trial must find neither this one's processes nor its page cache, which would stay, charged to the parent
+    // (trap 1). After a single run, both are left as they would be without bursar.
+    if let Some(group) = group.filter(|_| plan.clean_up)
+        && let Err(error) = group.kill_all().and_then(|()| group.reclaim_all())
+    {
+        notes.push(error.to_string());
+    }
+    let mut observation = Observation {
+        run: plan.run,
+        role: plan.role,
+        target: Target::Command,
+        limit_bytes: plan.limit_bytes,
+        cache_state: plan.cache_state.clone(),
+        started_unix_ns,
+        exit: ended.exit,
+        wall_seconds: ended.wall_seconds,
+        rusage: Some(ended.reaped.rusage),
+        kept: sampled.kept,
+        series: sampled.series,
+        processes,
+        file_demand: None,
+        sources,
+        notes,
+    };
+    if let Some(tracked) = tracked {
+        observation.file_demand = Some(file_demand(&tracked, &observation, lead_ns));
+        observation.sources.insert("file_demand".into(), tracked.rung.clone());
+    }
+    Ok(Observed { observation, errors: errors.map(end_of).unwrap_or_default(), not_started: None })
+}
+
+struct End {
+    exit: Exit,
+    reaped: Ended,
+    wall_seconds: f64,
+}
+
+/// The command and what it was started from.
+struct Main {
+    pid: i32,
+    stub: i32,
+}
+
+/// Samples until the command ends, by itself or by us.
+fn follow(
+    bench: &Bench,
+    plan: &Plan<'_>,
+    running: &Running,
+    sampler: &mut Sampler,
+    group: Option<&JobCgroup>,
+    sink: &mut dyn FnMut(Entry) -> anyhow::Result<()>,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> anyhow::Result<End> {
+    let mut stopped: Option<(Exit, Instant)> = None;
+    loop {
+        let until_timeout = plan.timeout.map(|limit| limit.saturating_sub(running.started().elapsed()));
+        let patience = sampler.interval().min(until_timeout.unwrap_or(Duration::MAX)).max(Duration::from_millis(1));
+        if let Some((reaped, wall_seconds)) = running.wait(patience)? {
+            let exit = stopped.map_or(reaped.exit, |(exit, _)| exit);
+            return Ok(End { exit, reaped, wall_seconds });
+        }
+        record_row(sampler.sample(), plan.run, sink)?;
+        let last = |name| sampler.last(name);
+        let progress = Progress {
+            elapsed: running.started().elapsed(),
+            charge_bytes: last(names::CHARGE).map(|v| v as u64),
+            refaults: last(names::REFAULTS_FILE).map(|v| v as u64),
+            io_delay_seconds: last(names::IO_DELAY),
+            cpu_seconds: last(names::CPU),
+        };
+        match stopped {
+            Some((_, since)) if since.elapsed() > GRACE => kill(running, group, 9),
+            Some(_) => {}
+            None if plan.timeout.is_some_and(|limit| progress.elapsed >= limit) => {
+                stopped = Some((Exit::TimedOut, Instant::now()));
+                kill(running, group, 15);
+            }
+            None if watch(progress) || (!plan.inherit && bench.signals.interrupted()) => {
+                stopped = Some((Exit::StoppedEarly, Instant::now()));
+                kill(running, group, 15);
+            }
+            None => {}
+        }
+    }
+}
+
+/// Signals the whole job: its cgroup, else the command and what descends from it.
+fn kill(running: &Running, group: Option<&JobCgroup>, signal: i32) {
+    let pids = match group {
+        Some(group) => group.processes().unwrap_or_default(),
+        None => procfs::descendants(running.pid()),
+    };
+    for pid in pids {
+        if let (Some(pid), Some(signal)) =
+            (rustix::process::Pid::from_raw(pid), rustix::process::Signal::from_named_raw(signal))
+        {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+    running.signal(signal);
+}
+
+pub fn record_row(row: Row, run: u32, sink: &mut dyn FnMut(Entry) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    for new in row.new {
+        let name = new.name.to_string();
+        sink(Entry::Series { id: new.id, run, process: new.process, name, unit: new.unit, rung: new.rung })?;
+    }
+    sink(Entry::Sample { t_ns: row.t_ns, values: row.values })
+}
+
+/// The curve of what the page cache would cost, from what was referenced and what could not be reclaimed at the time.
+/// `lead_ns`: how long before the observation's begin the tracker's time begins.
+pub fn file_demand(tracked: &Tracked, observation: &Observation, lead_ns: u64) -> FileDemand {
+    let unreclaimable = account::unreclaimable_over_time(observation);
+    let at = |reference: FileReference| FileReference { t_ns: reference.t_ns.saturating_sub(lead_ns), ..reference };
+    let references = tracked.references.iter().map(at);
+    FileDemand {
+        foreign: tracked.foreign.clone(),
+        not_visible: tracked.not_visible.clone(),
+        lost_events: tracked.lost_events,
+        rung: tracked.rung.clone(),
+        ..curve::file_demand(references, &unreclaimable, procfs::page_bytes())
+    }
+}
+
+/// Joins what the samples, the exit records and `wait4` say of each process. Exit records are exact and win.
+fn merge(
+    sampled: Vec<ProcessRecord>,
+    tracked: Option<Vec<ProcessRecord>>,
+    ended: &End,
+    main: &Main,
+    sources: &mut BTreeMap<String, String>,
+) -> Vec<ProcessRecord> {
+    let rung = if tracked.is_some() { "exit tracepoint" } else { "sampled; short-lived processes may be missing" };
+    sources.insert("processes".into(), rung.into());
+    let mut all = tracked.unwrap_or_default();
+    for process in sampled {
+        let same = |p: &&mut ProcessRecord| {
+            p.key.pid == process.key.pid && p.key.start_ticks.abs_diff(process.key.start_ticks) <= 1
+        };
+        match all.iter_mut().find(same) {
+            Some(known) => fill(known, process),
+            None => all.push(process),
+        }
+    }
+    all.retain(|process| process.key.pid != main.stub);
+    if let Some(command) = all.iter_mut().find(|p| p.key.pid == main.pid) {
+        command.lifetime_seconds.get_or_insert(ended.wall_seconds);
+        command.exit_status = match ended.reaped.exit {
+            Exit::Status(status) => Some(status),
+            Exit::Signal(signal) => Some(128 + signal),
+            _ => None,
+        };
+    }
+    all.sort_by_key(|process| (process.key.start_ticks, process.key.pid));
+    all
+}
+
+/// What an exit record lacks, the last sample may have.
+fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
+    known.max_rss_bytes = known.max_rss_bytes.max(sampled.max_rss_bytes);
+    known.started_seconds = known.started_seconds.or(sampled.started_seconds);
+    known.user_seconds = known.user_seconds.or(sampled.user_seconds);
+    known.system_seconds = known.system_seconds.or(sampled.system_seconds);
+    known.parent = known.parent.or(sampled.parent);
+    if known.command.is_empty() {
+        known.command = sampled.command;
+    }
+}
+
+fn nothing_ran(plan: &Plan<'_>, started_unix_ns: u64, error: &job::Error) -> Observation {
+    Observation {
+        run: plan.run,
+        role: plan.role,
+        target: Target::Command,
+        limit_bytes: plan.limit_bytes,
+        cache_state: plan.cache_state.clone(),
+        started_unix_ns,
+        exit: Exit::Status(error.exit_status()),
+        wall_seconds: 0.0,
+        rusage: None,
+        kept: KeptPeaks::default(),
+        series: Vec::new(),
+        processes: Vec::new(),
+        file_demand: None,
+        sources: BTreeMap::new(),
+        notes: vec![error.to_string()],
+    }
+}
+
+/// The last 4 KiB of what a command wrote to its standard error.
+fn end_of(mut file: File) -> String {
+    let mut end = Vec::new();
+    let length = file.seek(SeekFrom::End(0)).unwrap_or(0);
+    if file.seek(SeekFrom::Start(length.saturating_sub(4096))).is_ok() {
+        let _ = file.read_to_end(&mut end);
+    }
+    String::from_utf8_lossy(&end).into_owned()
+}

@@ -1,0 +1,70 @@
+//! What a person sees while a budget is being found.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use model::{Bytes, Outcome, Trial};
+
+use crate::observe::Progress;
+
+/// A line that lives while a run lasts, on a terminal; nothing elsewhere.
+pub struct Display {
+    bar: ProgressBar,
+    shown: bool,
+    label: String,
+    expected: Option<f64>,
+}
+
+impl Display {
+    /// `shown`: on a terminal and not `--quiet`.
+    pub fn new(shown: bool) -> Display {
+        Display { bar: ProgressBar::hidden(), shown, label: String::new(), expected: None }
+    }
+
+    /// A run begins that takes about `expected` seconds.
+    pub fn begin(&mut self, label: &str, expected: Option<f64>) {
+        if !self.shown {
+            return;
+        }
+        self.label = label.to_string();
+        self.expected = expected;
+        self.bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+            self.bar.set_style(style);
+        }
+        self.bar.set_message(self.label.clone());
+        self.bar.enable_steady_tick(Duration::from_millis(250));
+    }
+
+    /// How it goes.
+    pub fn show(&self, progress: &Progress) {
+        let elapsed = progress.elapsed.as_secs_f64();
+        let against = self.expected.map_or(String::new(), |expected| format!(" of about {expected:.1} s"));
+        let charge = progress.charge_bytes.map_or(String::new(), |charge| format!(", {} now", Bytes(charge)));
+        let refaults = progress.refaults.filter(|n| *n > 0).map_or(String::new(), |n| format!(", {n} refaults"));
+        self.bar.set_message(format!("{}: {elapsed:.1} s{against}{charge}{refaults}", self.label));
+    }
+
+    /// The run is over.
+    pub fn end(&mut self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// What it came to.
+    pub fn done(&self, trial: &Trial) {
+        if !self.shown {
+            return;
+        }
+        let ratio = trial
+            .runtime_ratio
+            .map_or(String::new(), |ratio| format!(", {}{ratio:.2}x", if trial.lower_bound { "> " } else { "" }));
+        let outcome = match trial.outcome {
+            Outcome::Ok => "ok",
+            Outcome::TooSlow => "too slow",
+            Outcome::Oom => "killed for want of memory",
+            Outcome::Timeout => "timed out",
+            Outcome::Failed => "failed",
+        };
+        eprintln!("  {}: {:.1} s{ratio}, {outcome}", self.label, trial.wall_seconds);
+    }
+}

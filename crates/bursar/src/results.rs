@@ -1,0 +1,157 @@
+//! Where results go: the record, JSON, HTML, the summary.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use model::{Header, RecordKind, RunAccount};
+use record::{Entry, Record, Writer};
+use report::View;
+use report::terminal::Style;
+use serde::Serialize;
+
+use crate::bench::unix_ns;
+use crate::cli::Results;
+
+/// The record being written, if there is a place for it.
+pub struct Sink {
+    writer: Option<Writer>,
+}
+
+impl Sink {
+    /// Begins the record: at the person's path, else at a new one under the state folder. Where nothing can be written (a
+    /// container on a read-only image), there is no record, and the second value says why.
+    pub fn create(path: Option<&Path>, header: &Header) -> anyhow::Result<(Sink, Option<String>)> {
+        if let Some(path) = path {
+            return Ok((Sink { writer: Some(Writer::create(path, header)?) }, None));
+        }
+        let made = default_path(header).and_then(|path| Ok(Writer::create(&path, header)?));
+        match made {
+            Ok(writer) => Ok((Sink { writer: Some(writer) }, None)),
+            Err(error) => {
+                Ok((Sink { writer: None }, Some(format!("No record is kept: {error:#}; name one with --record."))))
+            }
+        }
+    }
+
+    /// Goes on with a record.
+    pub fn resume(path: &Path) -> anyhow::Result<Sink> {
+        Ok(Sink { writer: Some(Writer::resume(path)?) })
+    }
+
+    /// Appends; without a record, does nothing. A record that cannot be written any more (a full disk) is given up with
+    /// one sentence, and the run goes on.
+    pub fn append(&mut self, entry: Entry) -> anyhow::Result<()> {
+        if let Some(writer) = &mut self.writer
+            && let Err(error) = writer.append(&entry)
+        {
+            eprintln!("bursar: the record ends here: {error}");
+            self.writer = None;
+        }
+        Ok(())
+    }
+
+    /// Seals it; gives its path.
+    pub fn seal(self) -> Option<PathBuf> {
+        let writer = self.writer?;
+        let path = writer.path().to_path_buf();
+        match writer.seal() {
+            Ok(sealed) => Some(sealed),
+            Err(error) => {
+                eprintln!("bursar: {error}");
+                Some(path)
+            }
+        }
+    }
+}
+
+/// `~/.local/state/bursar/COMMAND-TIME.bursar`, by XDG_STATE_HOME where set.
+fn default_path(header: &Header) -> anyhow::Result<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|p| p.is_absolute()).or_else(home);
+    let folder = state.context("neither HOME nor XDG_STATE_HOME is set")?.join("bursar");
+    std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let what = match header.kind {
+        RecordKind::Run => "run",
+        RecordKind::Attach => "attach",
+        RecordKind::Budget => "budget",
+    };
+    let command = header.command.first().map(|c| Path::new(c).file_name().unwrap_or_default().to_string_lossy());
+    let command: String = command
+        .as_deref()
+        .unwrap_or("job")
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "-_.+".contains(c) { c } else { '_' })
+        .take(40)
+        .collect();
+    let stamp = humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + std::time::Duration::from_nanos(unix_ns()));
+    let stamp = stamp.to_string().replace(['-', ':'], "").replace('T', "-").replace('Z', "");
+    let plain = folder.join(format!("{what}-{command}-{stamp}.bursar"));
+    let pid = std::process::id();
+    Ok(if plain.exists() { folder.join(format!("{what}-{command}-{stamp}-{pid}.bursar")) } else { plain })
+}
+
+/// How a summary looks on this standard error.
+pub fn style() -> Style {
+    let terminal = std::io::stderr().is_terminal();
+    let width = rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|size| usize::from(size.ws_col));
+    let color = terminal && std::env::var_os("NO_COLOR").is_none();
+    Style { width: width.filter(|w| *w > 0).unwrap_or(100).clamp(60, 200), color }
+}
+
+/// Writes a value as JSON to a file, or to standard output for `-`.
+pub fn write_json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    if path == Path::new("-") {
+        std::io::stdout().lock().write_all(&text).context("the JSON could not be written to standard output")
+    } else {
+        std::fs::write(path, text).with_context(|| format!("the JSON could not be written to {}", path.display()))
+    }
+}
+
+/// Writes the HTML report of a record.
+pub fn write_html(path: &Path, record: &Record, accounts: &[RunAccount]) -> anyhow::Result<()> {
+    std::fs::write(path, report::html::page(&view(record, accounts)))
+        .with_context(|| format!("the report could not be written to {}", path.display()))
+}
+
+/// The account of every run of a record.
+pub fn accounts(record: &Record) -> Vec<RunAccount> {
+    record.runs.iter().map(|run| account::account(run, &record.header)).collect()
+}
+
+/// A record as reports see it.
+pub fn view<'a>(record: &'a Record, accounts: &'a [RunAccount]) -> View<'a> {
+    View {
+        header: &record.header,
+        runs: record.runs.iter().zip(accounts).collect(),
+        budget: record.budget.as_ref(),
+        trials: &record.trials,
+        notes: &record.notes,
+        complete: record.complete,
+    }
+}
+
+/// Prints the summary, writes JSON and HTML, and says where the record is.
+pub fn deliver(results: &Results, record: &Record, path: Option<&Path>, json: &impl Serialize) -> anyhow::Result<()> {
+    let accounts = accounts(record);
+    if !results.quiet {
+        let view = view(record, &accounts);
+        let text = match record.header.kind {
+            RecordKind::Budget => report::terminal::budget(&view, style()),
+            _ => report::terminal::run(&view, style()),
+        };
+        eprint!("{text}");
+        if let Some(path) = path {
+            eprintln!("record: {}", path.display());
+        }
+    }
+    if let Some(path) = &results.json {
+        write_json(path, json)?;
+    }
+    if let Some(path) = &results.html {
+        write_html(path, record, &accounts)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! `bursar run`: the account of one command.
+
+use anyhow::Context;
+use model::{Exit, Observation, RecordKind, RunAccount, RunRole, Spread};
+use record::{Entry, Record};
+use serde::Serialize;
+
+use crate::bench::Bench;
+use crate::cli;
+use crate::observe::{Plan, observe};
+use crate::results::{Sink, deliver};
+use crate::status::Status;
+
+/// What `--json` prints: the account of the run of median length, and with `-n` all of them and their spread.
+#[derive(Serialize)]
+pub struct Json<'a> {
+    #[serde(flatten)]
+    account: &'a RunAccount,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    runs: &'a [RunAccount],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variability: Option<Variability>,
+}
+
+/// Figures over several equal runs.
+#[derive(Serialize)]
+struct Variability {
+    wall_seconds: Option<Spread>,
+    app_max_rss_bytes: Option<Spread>,
+    peak_charge_bytes: Option<Spread>,
+}
+
+pub fn run(options: cli::Run) -> anyhow::Result<Status> {
+    let bench = Bench::set_up()?;
+    let swap = if options.limit.is_some() { "no swap (MemorySwapMax=0)" } else { "as the machine allows" };
+    let header = bench.header(RecordKind::Run, &options.command, swap);
+    let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
+    let mut record = Record {
+        header,
+        runs: Vec::new(),
+        trials: Vec::new(),
+        budget: None,
+        accounts: Default::default(),
+        notes: bench.notes.clone(),
+        complete: true,
+    };
+    let mut status = Status::of(0);
+    for number in 0..options.runs {
+        let plan = Plan {
+            run: number,
+            role: RunRole::Plain,
+            command: &options.command,
+            inherit: true,
+            limit_bytes: options.limit.map(|limit| limit.0),
+            cache_state: if number == 0 { "as found" } else { "as the run before left it" }.into(),
+            timeout: options.timeout,
+            interval: options.interval,
+            clean_up: false,
+        };
+        let mut observed = observe(&bench, &plan, &mut |entry| sink.append(entry), &mut |_| false)?;
+        if let Some(error) = observed.not_started {
+            eprintln!("bursar: {error}");
+            return Ok(Status::of(error.exit_status()));
+        }
+        observed.observation.notes.extend(no_record.clone());
+        observed.observation.notes.extend(bench.notes.iter().cloned());
+        status = ended(&observed.observation);
+        finish_run(&mut sink, &mut record, observed.observation)?;
+        if status.code() != 0 || bench.signals.interrupted() {
+            break;
+        }
+    }
+    let accounts: Vec<RunAccount> = record.accounts.values().cloned().collect();
+    let path = sink.seal();
+    let json = json(&accounts).context("no run was made")?;
+    deliver(&options.results, &record, path.as_deref(), &json)?;
+    Ok(status)
+}
+
+/// Records the end of a run with its account, and keeps both.
+pub fn finish_run(sink: &mut Sink, record: &mut Record, observation: Observation) -> anyhow::Result<()> {
+    let account = account::account(&observation, &record.header);
+    let run = observation.run;
+    let ended = Observation { series: Vec::new(), ..observation.clone() };
+    sink.append(Entry::RunEnd(Box::new(ended)))?;
+    sink.append(Entry::Account { run, account: Box::new(account.clone()) })?;
+    record.accounts.insert(run, account);
+    record.runs.push(observation);
+    Ok(())
+}
+
+fn ended(observation: &Observation) -> Status {
+    match observation.exit {
+        Exit::Signal(signal) => Status::Signal(signal),
+        _ => Status::of(observation.exit_status().unwrap_or(0)),
+    }
+}
+
+/// The account that stands for all: of the run of median length.
+pub fn json(accounts: &[RunAccount]) -> Option<Json<'_>> {
+    let mut by_length: Vec<&RunAccount> = accounts.iter().collect();
+    by_length.sort_by(|a, b| a.wall_seconds.total_cmp(&b.wall_seconds));
+    let account = *by_length.get(accounts.len().checked_sub(1)? / 2)?;
+    let several = accounts.len() > 1;
+    let spread = |of: fn(&RunAccount) -> Option<f64>| Spread::of(&accounts.iter().filter_map(of).collect::<Vec<_>>());
+    let variability = several.then(|| Variability {
+        wall_seconds: spread(|a| Some(a.wall_seconds)),
+        app_max_rss_bytes: spread(|a| a.app_max_rss_bytes.map(|v| v as f64)),
+        peak_charge_bytes: spread(|a| a.peak_charge_bytes.map(|v| v as f64)),
+    });
+    Some(Json { account, runs: if several { accounts } else { &[] }, variability })
+}

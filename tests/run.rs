@@ -1,0 +1,246 @@
+//! `bursar run` on programs whose footprint we made, and on programs that misbehave.
+
+mod support;
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use support::{Programs, bursar, can_limit, json_of, tolerance};
+
+#[test]
+fn the_status_output_and_input_are_the_commands_own() {
+    let output = bursar().args(["run", "-q", "--", "sh", "-c", "echo out; echo err >&2; exit 42"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(42));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "out\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "err\n");
+
+    let mut cat = bursar();
+    let mut cat = cat.args(["run", "-q", "--", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    cat.stdin.take().unwrap().write_all(b"through").unwrap();
+    assert_eq!(cat.wait_with_output().unwrap().stdout, b"through");
+}
+
+#[test]
+fn a_command_ended_by_a_signal_ends_bursar_by_the_same_signal() {
+    use std::os::unix::process::ExitStatusExt;
+    for signal in [9, 15, 6] {
+        let script = format!("kill -{signal} $$");
+        let output = bursar().args(["run", "-q", "--", "sh", "-c", &script]).output().unwrap();
+        assert_eq!(output.status.signal(), Some(signal));
+    }
+}
+
+#[test]
+fn a_command_that_cannot_start_gives_the_shells_status_and_one_sentence() {
+    for (command, status) in [("no-such-command-anywhere", 127), ("/etc", 126)] {
+        let output = bursar().args(["run", "--", command]).output().unwrap();
+        assert_eq!(output.status.code(), Some(status));
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.starts_with(&format!("bursar: {command}: ")) && text.lines().count() == 1, "{text}");
+    }
+}
+
+#[test]
+fn wrong_arguments_are_bursars_own_failure() {
+    for arguments in [vec!["run"], vec!["run", "--limit", "12Q", "--", "true"], vec!["walk"]] {
+        let output = bursar().args(&arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+        assert!(!output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn a_time_out_ends_the_command_and_gives_124() {
+    let (status, json) =
+        json_of(bursar().args(["run", "--timeout", "300ms", "--json", "-", "-q", "--", "sleep", "60"]));
+    assert_eq!(status, 124);
+    assert_eq!(json["exit_status"], 124);
+    assert!(json["wall_seconds"].as_f64().unwrap() < 30.0);
+}
+
+#[test]
+fn a_command_that_ignores_sigterm_is_killed_after_its_time_out() {
+    let programs = Programs::build();
+    let mut command = bursar();
+    command.args(["run", "--timeout", "300ms", "--json", "-", "-q", "--"]);
+    let (status, _) = json_of(command.args([programs.misbehave(), "ignore-term", "60000"]));
+    assert_eq!(status, 124);
+}
+
+#[test]
+fn absent_figures_are_null_and_the_documented_names_are_there() {
+    let (_, json) = json_of(bursar().args(["run", "--json", "-", "-q", "--", "true"]));
+    for name in [
+        "exit_status",
+        "wall_seconds",
+        "app_max_rss_bytes",
+        "tree_max_rss_bytes",
+        "tree_max_pss_bytes",
+        "sys_max_rss_bytes",
+        "unlimited_bytes",
+        "peak_charge_bytes",
+        "floor_bytes",
+        "peak_breakdown",
+        "io_wait_share",
+        "sources",
+    ] {
+        assert!(json.get(name).is_some(), "{name} is missing");
+    }
+    for name in ["heap", "file", "shared", "kernel", "hugetlb"] {
+        assert!(json["peak_breakdown"].get(name).is_some(), "peak_breakdown.{name} is missing");
+    }
+}
+
+#[test]
+fn bin_true_reads_what_gnu_time_reads() {
+    let bursars =
+        |_| json_of(bursar().args(["run", "--json", "-", "-q", "--", "/bin/true"])).1["app_max_rss_bytes"].as_u64();
+    let times = |_| {
+        let output = Command::new("/usr/bin/time").args(["-f", "%M", "/bin/true"]).output().expect("GNU time is there");
+        Some(String::from_utf8_lossy(&output.stderr).trim().parse::<u64>().unwrap() * 1024)
+    };
+    // The loader's pages move by a few between equal runs, with and without us; the ranges overlap.
+    let ours: Vec<u64> = (0..12).filter_map(bursars).collect();
+    let theirs: Vec<u64> = (0..12).filter_map(times).collect();
+    let range = |v: &[u64]| (*v.iter().min().unwrap(), *v.iter().max().unwrap());
+    let ((low, high), (their_low, their_high)) = (range(&ours), range(&theirs));
+    assert!(low <= their_high && their_low <= high, "{ours:?} beside GNU time's {theirs:?}");
+}
+
+#[test]
+fn every_line_of_a_known_footprint_is_within_one_percent_or_one_mebibyte() {
+    if !can_limit() {
+        return;
+    }
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let (read, written) = (folder.path().join("read"), folder.path().join("written"));
+    std::fs::write(&read, vec![7; 96 << 20]).unwrap();
+    let (read, written) = (read.to_str().unwrap(), written.to_str().unwrap());
+    for (kind, options) in [
+        ("private", &[][..]),
+        ("threads", &["--count", "4"]),
+        ("shared", &["--count", "2"]),
+        ("sysv", &["--count", "2"]),
+        ("tmpfs", &[]),
+        ("cow", &["--count", "2", "--share", "0.5"]),
+        ("mapfile", &["--path", read]),
+        ("readfile", &["--path", read]),
+        ("writefile", &["--path", written]),
+        ("locked", &[]),
+        ("pagetables", &[]),
+        ("hugepages", &["--transparent"]),
+    ] {
+        // What somebody else brought into the page cache would be charged to them (trap 1).
+        linux::cache::evict(read.as_ref()).unwrap();
+        let mut command = bursar();
+        command.args(["run", "--interval", "20ms", "--json", "-", "-q", "--"]);
+        // Long enough that the proportional sets of three processes may be read (they hold the target's lock).
+        command.args([programs.footprint(), kind, "96M", "--hold", "2000"]).args(options);
+        let (status, json, printed) = support::json_after(&mut command);
+        assert_eq!(status, 0, "{kind}");
+        let truths: Vec<_> = printed.lines().filter_map(|line| line.split_once('=')).collect();
+        assert!(truths.len() > 1, "{kind} says what it made: {printed}");
+        for (name, truth) in truths {
+            let Ok(truth) = truth.parse::<u64>() else { continue };
+            let measured = name.split('.').fold(&json, |value, key| &value[key]).as_u64();
+            assert!(
+                measured.is_some_and(|measured| measured.abs_diff(truth) <= tolerance(truth)),
+                "{kind}: {name} is {truth}, read {measured:?}\n{json:#}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_breakdown_sums_to_the_charge() {
+    if !can_limit() {
+        return;
+    }
+    let (_, json) = json_of(bursar().args([
+        "run",
+        "--json",
+        "-",
+        "-q",
+        "--",
+        "sh",
+        "-c",
+        "head -c 50M /dev/urandom | sort | wc -c",
+    ]));
+    let part = |name: &str| json["peak_breakdown"][name].as_u64().unwrap();
+    assert_eq!(Some(part("heap") + part("file") + part("shared") + part("kernel")), json["peak_charge_bytes"].as_u64());
+}
+
+#[test]
+fn each_of_many_short_processes_has_its_own_figures() {
+    if !support::is_root() {
+        return;
+    }
+    let programs = Programs::build();
+    let mut command = bursar();
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("spawn.bursar");
+    command.args(["run", "-q", "--json", "-", "--record", record.to_str().unwrap(), "--"]);
+    let (_, json, _) = support::json_after(command.args([programs.footprint(), "spawn", "4M", "--count", "200"]));
+    assert!(json["processes"].as_u64().unwrap() >= 201, "{}", json["processes"]);
+    let base = rusqlite::Connection::open(&record).unwrap();
+    let with_peak: i64 = base
+        .query_row("select count(*) from process where max_rss_bytes between 4194304 and 8388608", [], |row| row.get(0))
+        .unwrap();
+    assert!(with_peak >= 200, "{with_peak}");
+}
+
+#[test]
+fn a_child_killed_for_want_of_memory_is_counted_while_the_command_exits_0() {
+    if !can_limit() {
+        return;
+    }
+    let programs = Programs::build();
+    let mut command = bursar();
+    command.args(["run", "-q", "--limit", "64M", "--json", "-", "--"]);
+    let (status, json) = json_of(command.args([programs.misbehave(), "oom-child", "256"]));
+    assert_eq!((status, json["oom_kills"].as_u64()), (0, Some(1)));
+}
+
+#[test]
+fn a_program_that_detaches_closes_its_descriptors_or_outlives_its_parent_is_survived() {
+    let programs = Programs::build();
+    for how in ["daemonize", "close", "outlive", "relay"] {
+        let mut command = bursar();
+        command.args(["run", "-q", "--json"]);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        command.arg(file.path()).arg("--").args([programs.misbehave(), how, "300"]);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{how}: {}", String::from_utf8_lossy(&output.stderr));
+        let json: Value = serde_json::from_slice(&std::fs::read(file.path()).unwrap()).unwrap();
+        assert!(json["app_max_rss_bytes"].as_u64().is_some(), "{how}");
+    }
+}
+
+#[test]
+fn repeated_runs_give_their_spread() {
+    let (_, json) = json_of(bursar().args(["run", "-n", "3", "--json", "-", "-q", "--", "true"]));
+    assert_eq!(json["runs"].as_array().map(Vec::len), Some(3));
+    assert!(json["variability"]["wall_seconds"]["stddev"].as_f64().is_some());
+}
+
+#[test]
+fn a_process_that_runs_already_is_watched_without_touching_it() {
+    let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = sleeper.id().to_string();
+    let (status, json) = json_of(bursar().args(["run", "-q", "--attach", &pid, "--timeout", "500ms", "--json", "-"]));
+    assert_eq!(status, 0);
+    assert!(json["tree_max_rss_bytes"].as_u64().unwrap() > 0);
+    assert!(json["exit_status"].is_null());
+    assert!(sleeper.try_wait().unwrap().is_none(), "it still runs");
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+}
+
+#[test]
+fn attaching_to_a_process_that_is_not_there_says_so() {
+    let output = bursar().args(["run", "--attach", "2147480000"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no process 2147480000"));
+}

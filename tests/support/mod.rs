@@ -1,0 +1,91 @@
+//! What the end-to-end tests share.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+/// bursar itself, keeping its records in a folder of the tests.
+pub fn bursar() -> Command {
+    static STATE: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let state = STATE.get_or_init(|| tempfile::tempdir().unwrap());
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("bursar"));
+    command.env("XDG_STATE_HOME", state.path()).env_remove("RUST_BACKTRACE");
+    command
+}
+
+/// Runs a quiet command with `--json -` that prints nothing else; its status and the JSON.
+pub fn json_of(command: &mut Command) -> (i32, Value) {
+    let (status, json, _) = json_after(command);
+    (status, json)
+}
+
+/// The same of a command that also prints; what it printed before the JSON is the third.
+pub fn json_after(command: &mut Command) -> (i32, Value, String) {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let begin = if text.starts_with('{') { Some(0) } else { text.find("\n{").map(|i| i + 1) };
+    let begin = begin.unwrap_or_else(|| panic!("no JSON in {text:?}; standard error: {errors}"));
+    let json = serde_json::from_str(&text[begin..]).unwrap_or_else(|e| panic!("{e} in {text}"));
+    (output.status.code().unwrap_or(-1), json, text[..begin].to_string())
+}
+
+/// The tests' own programs, built once.
+pub struct Programs {
+    folder: PathBuf,
+}
+
+impl Programs {
+    pub fn build() -> Programs {
+        static BUILT: OnceLock<PathBuf> = OnceLock::new();
+        let folder = BUILT.get_or_init(|| {
+            let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("programs");
+            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs");
+            // Several test binaries may build at once: each into a folder of its own.
+            let folder = folder.join(std::process::id().to_string());
+            let made =
+                Command::new("make").args(["-s", "-C", source]).arg(format!("OUT={}", folder.display())).status();
+            assert!(made.is_ok_and(|status| status.success()), "the tests' programs are built by make and cc");
+            folder
+        });
+        Programs { folder: folder.clone() }
+    }
+
+    pub fn footprint(&self) -> &str {
+        self.path("footprint")
+    }
+
+    pub fn misbehave(&self) -> &str {
+        self.path("misbehave")
+    }
+
+    fn path(&self, name: &str) -> &'static str {
+        Box::leak(self.folder.join(name).to_string_lossy().into_owned().into_boxed_str())
+    }
+}
+
+/// 1 % or 1 MiB.
+pub fn tolerance(bytes: u64) -> u64 {
+    (bytes / 100).max(1 << 20)
+}
+
+/// Whether limits can be enforced here; says so if not, and fails where nothing may be skipped.
+pub fn can_limit() -> bool {
+    need("a cgroup of one's own", linux::place::Place::find().can_limit())
+}
+
+/// Whether we are root.
+pub fn is_root() -> bool {
+    need("root", rustix::process::geteuid().is_root())
+}
+
+fn need(what: &str, there: bool) -> bool {
+    if !there {
+        assert!(std::env::var_os("BURSAR_NO_SKIP").is_none(), "this test needs {what}, and may not be skipped");
+        eprintln!("skipped: needs {what}");
+    }
+    there
+}
