@@ -27,7 +27,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define MAGIC_EXT 0xef53
 #define MAGIC_XFS 0x58465342
 #define MAGIC_BDEV 0x62646576
-#define MAX_OPEN_WORDS 4
+#define MAX_OPEN 256
 /* x86-64 */
 #define TS_COMPAT 2
 #define NR_READ 0
@@ -550,45 +550,55 @@ int BPF_PROG(process_executes, struct task_struct *task, int old_pid, struct lin
     return 0;
 }
 
+struct open_files {
+    unsigned long *open;
+    struct file **files;
+};
+
+static long look_at_open_file(u32 fd, struct open_files *all) {
+    unsigned long bits = 0;
+    bpf_probe_read_kernel(&bits, sizeof(bits), &all->open[fd / 64]);
+    if (!(bits >> (fd % 64) & 1))
+        return 0;
+    struct file *file = 0;
+    bpf_probe_read_kernel(&file, sizeof(file), &all->files[fd]);
+    if (!file)
+        return 0;
+    struct inode *inode = BPF_CORE_READ(file, f_mapping, host);
+    if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+        return 0;
+    struct facts facts = facts_probed(inode);
+    u32 class = class_of(&facts);
+    /* The others are told with their bytes when they are read or written. */
+    switch (class) {
+    case CLASS_PAGE_CACHE:
+        if (settings.direct || !(BPF_CORE_READ(file, f_flags) & O_DIRECT))
+            return 0;
+        class = CLASS_DIRECT;
+        break;
+    case CLASS_DAX:
+    case CLASS_TMPFS:
+    case CLASS_HUGETLBFS:
+    case CLASS_LUSTRE:
+    case CLASS_GPFS:
+    case CLASS_ZFS:
+    case CLASS_BEEGFS:
+        break;
+    default:
+        return 0;
+    }
+    hide(class, 0, 0);
+    return 0;
+}
+
 /* Names what a process has open that the page cache's tracepoints do not tell of. */
 static __always_inline void look_at_open_files(struct task_struct *task) {
     struct fdtable *table = task->files->fdt;
+    struct open_files all = {.open = BPF_CORE_READ(table, open_fds), .files = BPF_CORE_READ(table, fd)};
     u32 most = BPF_CORE_READ(table, max_fds);
-    unsigned long *open = BPF_CORE_READ(table, open_fds);
-    struct file **files_open = BPF_CORE_READ(table, fd);
-    for (u32 word = 0; word < MAX_OPEN_WORDS; word++) {
-        if (word * 64 >= most)
-            return;
-        u64 bits = 0;
-        bpf_probe_read_kernel(&bits, sizeof(bits), &open[word]);
-        for (u32 bit = 0; bit < 64 && bits; bit++, bits >>= 1) {
-            if (!(bits & 1))
-                continue;
-            struct file *file = 0;
-            bpf_probe_read_kernel(&file, sizeof(file), &files_open[word * 64 + bit]);
-            if (!file)
-                continue;
-            struct inode *inode = BPF_CORE_READ(file, f_mapping, host);
-            u32 type = BPF_CORE_READ(inode, i_mode) & S_IFMT;
-            if (type != S_IFREG)
-                continue;
-            u64 magic = BPF_CORE_READ(inode, i_sb, s_magic);
-            if (BPF_CORE_READ(inode, i_flags) & S_DAX)
-                hide(CLASS_DAX, 0, 0);
-            else if (magic == 0x01021994)
-                hide(CLASS_TMPFS, 0, 0);
-            else if (magic == 0x958458f6)
-                hide(CLASS_HUGETLBFS, 0, 0);
-            else if (magic == 0x2fc12fc1)
-                hide(CLASS_ZFS, 0, 0);
-            else if (magic == 0x0bd00bd0)
-                hide(CLASS_LUSTRE, 0, 0);
-            else if (magic == 0x47504653)
-                hide(CLASS_GPFS, 0, 0);
-            else if (!settings.direct && (BPF_CORE_READ(file, f_flags) & O_DIRECT))
-                hide(CLASS_DIRECT, 0, 0);
-        }
-    }
+    /* Since 5.17; a loop without it takes the verifier too long. */
+    if (bpf_core_enum_value_exists(enum bpf_func_id___loop, BPF_FUNC_loop___known))
+        bpf_loop(most < MAX_OPEN ? most : MAX_OPEN, look_at_open_file, &all, 0);
 }
 
 /*

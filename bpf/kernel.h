@@ -95,6 +95,8 @@ struct folio___byte {
 
 enum pageflags { PG_head = 6 };
 
+enum bpf_func_id___loop { BPF_FUNC_loop___known = 181 };
+
 struct file {
     struct address_space *f_mapping;
     unsigned int f_flags;
