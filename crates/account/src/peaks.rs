@@ -8,6 +8,9 @@ use crate::moment::{Moment, peak};
 /// Samples further than this from the peak that the kernel kept are worth a word.
 const APART: f64 = 0.02;
 
+/// The kernel charges in batches and updates its lines a little later: charges this close are equal, in bytes.
+const BATCH: u64 = 512 << 10;
+
 /// The peak of the charge.
 #[derive(Default)]
 pub struct ChargePeak {
@@ -34,8 +37,15 @@ pub struct ListsPeak {
 /// The peak of the charge: the kernel's, with the breakdown of the largest sample scaled to it.
 pub fn charge(run: &Observation, notes: &mut Vec<String>) -> ChargePeak {
     let hugetlb = run.kept.hugetlb_bytes.max(peak(run, names::HUGETLB));
-    let sampled = Moment::of_the_largest(run, names::CHARGE, |at| at.get(names::CHARGE));
-    let bytes = run.kept.charge_bytes.max(sampled.as_ref().map(|(_, charge)| *charge));
+    let most = peak(run, names::CHARGE);
+    let bytes = run.kept.charge_bytes.max(most);
+    // Among the moments at the peak, the one whose lines explain most of it.
+    let explained = |at: &Moment| {
+        at.get(names::CHARGE).filter(|charge| Some(charge + BATCH) >= most)?;
+        Some(at.get(names::HEAP)? + at.get(names::FILE).unwrap_or(0) + at.get(names::SHARED).unwrap_or(0))
+    };
+    let sampled = Moment::of_the_largest(run, names::CHARGE, explained)
+        .or_else(|| Moment::of_the_largest(run, names::CHARGE, |at| at.get(names::CHARGE)));
     // Without a charge there is still a moment at which the job held most.
     let moment = sampled.map(|(at, _)| at).or_else(|| {
         let held = |at: &Moment| Some(at.get(names::HEAP)? + at.get(names::FILE).unwrap_or(0));
