@@ -296,9 +296,13 @@ static __always_inline void name_file(struct inode *inode, const struct file_key
                 event->length = length;
                 break;
             }
-            if (length > NAMES_BYTES)
+            const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
+            /* Older verifiers (6.1) lose a bound that was tested on another copy: what is tested must be what is used. */
+            u64 at = length;
+            barrier_var(at);
+            if (at > NAMES_BYTES)
                 break;
-            long got = bpf_probe_read_kernel_str(&event->names[length], NAME_BYTES, BPF_CORE_READ(dentry, d_name.name));
+            long got = bpf_probe_read_kernel_str(&event->names[at], NAME_BYTES, name);
             if (got <= 0 || got >= NAME_BYTES)
                 break;
             length += got;
