@@ -3,7 +3,7 @@
 // under LRU gains nothing from less.
 #include "program.h"
 
-enum { BLOCK_WORDS = MIB / sizeof(uint64_t), LINE_WORDS = 8 };
+enum { BLOCK_WORDS = MIB / sizeof(uint64_t), LINE_WORDS = 32 };
 
 // Every line's words join by exclusive or to the noise of its place.
 static void generate(const char *path, size_t blocks) {
