@@ -42,6 +42,16 @@ fn tracked_from(best: Rung, work: impl FnOnce()) -> Option<(Tracked, Child)> {
     Some((tracked, child))
 }
 
+/// Mapped files are seen by the best rung only, which is there from Linux 6.12 on.
+fn sees_mapped(tracked: &Tracked) -> bool {
+    let sees = tracked.rung == Rung::Filemap.to_string();
+    if !sees {
+        assert!(tracked.not_visible.contains(&("mapped files".into(), None)), "{:?}", tracked.not_visible);
+        eprintln!("skipped: mapped files are not seen by the {}", tracked.rung);
+    }
+    sees
+}
+
 fn tracked(work: impl FnOnce()) -> Option<(Tracked, Child)> {
     tracked_from(Rung::Filemap, work)
 }
@@ -204,6 +214,9 @@ fn touching_a_mapped_file_references_its_pages() {
             }
         };
         let Some((tracked, _)) = tracked(work) else { return };
+        if !sees_mapped(&tracked) {
+            return;
+        }
         assert_same(&pages(&tracked, &path), &times(2, 700, Fault), &format!("cold: {cold}"));
     }
 }
@@ -218,6 +231,9 @@ fn storing_through_a_mapping_references_each_page_once() {
         child::touch_mapped(&file, 300 * PAGE, true);
     };
     let Some((tracked, _)) = tracked(work) else { return };
+    if !sees_mapped(&tracked) {
+        return;
+    }
     let seen: Vec<u64> = pages(&tracked, &path).into_iter().map(|(page, _)| page).collect();
     assert_eq!(seen, (0..300).collect::<Vec<_>>());
 }
@@ -299,16 +315,14 @@ fn what_was_cached_before_is_foreign_and_what_the_job_read_in_is_not() {
         fs::write(dir.path().join("written"), &written).unwrap();
     };
     let Some((tracked, _)) = tracked(work) else { return };
-    let below = fs::canonicalize(dir.path()).unwrap();
-    let ours: Vec<_> = tracked
-        .foreign
-        .iter()
-        .filter(|f| f.path.as_ref().is_some_and(|path| Path::new(path).starts_with(&below)))
-        .collect();
+    let device = fs::metadata(&warm).unwrap().dev();
+    let inodes = [&warm, &cold, &dir.path().join("written")].map(|path| fs::metadata(path).unwrap().ino());
+    let ours: Vec<_> = tracked.foreign.iter().filter(|f| f.device == device && inodes.contains(&f.inode)).collect();
     assert_eq!(ours.len(), 1, "{ours:?}");
-    let (foreign, stat) = (&ours[0], fs::metadata(&warm).unwrap());
-    assert_eq!(foreign.path.as_deref(), Some(fs::canonicalize(&warm).unwrap().to_str().unwrap()));
-    assert_eq!((foreign.device, foreign.inode, foreign.cached_bytes), (stat.dev(), stat.ino(), stat.size()));
+    assert_eq!((ours[0].inode, ours[0].cached_bytes), (inodes[0], 777 * PAGE as u64));
+    // The path may lead through another mount of the same file system.
+    let path = ours[0].path.as_ref().unwrap();
+    assert_eq!(fs::metadata(path).unwrap().ino(), inodes[0], "{path}");
 }
 
 #[test]
