@@ -306,29 +306,28 @@ impl Change {
                 }
                 remove_tree(path)
             }
-            Change::Controller { path, name } if path.exists() => {
-                file::write(&path.join("cgroup.subtree_control"), &format!("-{name}"))
-            }
-            Change::Controller { .. } => Ok(()),
+            Change::Controller { path, name } => file::write(&path.join("cgroup.subtree_control"), &format!("-{name}")),
+        }
+    }
+
+    /// Whether there is anything to undo: the owner may have died before the change, or after undoing it.
+    fn is_made(&self) -> bool {
+        match self {
+            Change::Sysctl { path, wrote, .. } => file::read(path).is_ok_and(|value| value.trim() == wrote),
+            Change::Cgroup { path } | Change::Supervisor { path } | Change::Controller { path, .. } => path.exists(),
         }
     }
 
     /// After its owner died: what the job left in its cgroup is ended and its cache taken back first.
     fn undo_for_dead(&self) -> Result<(), Error> {
         if let Change::Cgroup { path } = self {
-            let ours = path.components().any(|part| part.as_os_str().to_string_lossy().starts_with(place::PREFIX));
-            if !path.exists() || !ours {
+            if !path.components().any(|part| part.as_os_str().to_string_lossy().starts_with(place::PREFIX)) {
                 return Ok(());
             }
             kill_all(&[path])?;
             if let Ok(cgroup) = Cgroup::at(path) {
                 cgroup.reclaim_all()?;
             }
-        }
-        if let Change::Supervisor { path } = self
-            && !path.exists()
-        {
-            return Ok(());
         }
         self.undo()
     }
@@ -389,7 +388,7 @@ fn repair_in(dir: &Path) -> Vec<String> {
     let mut told = Vec::new();
     for other in dead {
         let mut failed = false;
-        for change in other.open.iter().rev().filter(|_| other.is_of_this_boot()) {
+        for change in other.open.iter().rev().filter(|change| other.is_of_this_boot() && change.is_made()) {
             if living.iter().flat_map(|other| &other.open).any(|open| open == change || open.same_setting(change)) {
                 continue;
             }

@@ -350,8 +350,12 @@ fn v2_delegated(own: &Cgroup) -> Result<(), Obstacle> {
         .map(|other| procfs::stat(other).map_or_else(|_| other.to_string(), |stat| format!("{} ({other})", stat.comm)))
         .collect();
     if !others.is_empty() {
-        return Err(Obstacle::because(format!("{} is in the same cgroup {}", others.join(", "), dir.display()))
-            .but("start bursar as the only process of its cgroup: `exec bursar …`, or as the container's entrypoint"));
+        return Err(Obstacle::because(format!(
+            "other processes are in the same cgroup {}: {}",
+            dir.display(),
+            others.join(", ")
+        ))
+        .but("start bursar as the only process of its cgroup: `exec bursar …`, or as the container's entrypoint"));
     }
     Ok(())
 }

@@ -24,8 +24,7 @@ pub struct Finding {
 
 /// All ladders. Takes some tens of milliseconds; the BPF programs are loaded and unloaded. Changes nothing.
 pub fn all() -> Vec<Finding> {
-    let own = Place::find();
-    let own = own.current();
+    let place = Place::find();
     let bpf = bpf::available();
     [
         place::ladder().into_iter().map(placement).collect(),
@@ -34,10 +33,10 @@ pub fn all() -> Vec<Finding> {
         io_wait(),
         pressure(),
         proportional_set(),
-        kept_peaks(own),
-        cache_state(),
-        swap(own),
-        slurm(own),
+        kept_peaks(&place),
+        cache_state(&place),
+        swap(&place),
+        slurm(place.current()),
     ]
     .concat()
 }
@@ -188,36 +187,26 @@ fn proportional_set() -> Vec<Finding> {
     }]
 }
 
-fn kept_peaks(own: Option<&Cgroup>) -> Vec<Finding> {
+fn kept_peaks(place: &Place) -> Vec<Finding> {
     const LADDER: &str = "kept peaks";
-    let cgroup = match own {
-        None => {
-            Finding::absent(LADDER, "cgroup", "bursar is in no cgroup with a memory controller, or in its root", None)
+    let cgroup = match version(place) {
+        None => Finding::absent(LADDER, "cgroup", "there is no cgroup to keep them, see placement", None),
+        Some(Version::V1) => Finding::there(LADDER, "cgroup", "the kernel keeps memory.max_usage_in_bytes"),
+        Some(Version::V2) if procfs::kernel_version() >= (5, 19) => {
+            Finding::there(LADDER, "cgroup", "the kernel keeps memory.peak")
         }
-        Some(own) => {
-            let name = match own.version() {
-                Version::V1 => "memory.max_usage_in_bytes",
-                Version::V2 => "memory.peak",
-            };
-            match own.dir().join(name).exists() {
-                true => Finding::there(LADDER, "cgroup", format!("the kernel keeps {name}")),
-                false => {
-                    let why = format!("Linux {} does not have {name}, which came with 5.19", procfs::kernel_release());
-                    Finding::absent(LADDER, "cgroup", why, None)
-                }
-            }
+        Some(Version::V2) => {
+            let why = format!("Linux {} does not have memory.peak, which came with 5.19", procfs::kernel_release());
+            Finding::absent(LADDER, "cgroup", why, None)
         }
     };
     vec![cgroup, Finding::there(LADDER, "VmHWM and wait4", "always; per process")]
 }
 
-fn cache_state() -> Vec<Finding> {
+fn cache_state(place: &Place) -> Vec<Finding> {
     const LADDER: &str = "cache state";
-    let place = Place::find();
-    let own = place.current();
-    let how = match own.map(Cgroup::version) {
+    let how = match version(place) {
         Some(Version::V1) => "memory.force_empty",
-        Some(Version::V2) if own.is_some_and(|own| own.dir().join("memory.reclaim").exists()) => "memory.reclaim",
         _ if procfs::kernel_version() >= (5, 19) => "memory.reclaim",
         _ => "memory.high",
     };
@@ -245,28 +234,35 @@ fn cache_state() -> Vec<Finding> {
     ]
 }
 
-fn swap(own: Option<&Cgroup>) -> Vec<Finding> {
+fn swap(place: &Place) -> Vec<Finding> {
     const LADDER: &str = "swap";
-    let total = procfs::meminfo().map_or(0, |info| info.swap_total);
-    let there = match total {
+    const LIMIT: &str = "swap limit";
+    let space = match procfs::meminfo().map_or(0, |info| info.swap_total) {
         0 => Finding::absent(LADDER, "swap space", "none is switched on; limits beneath the floor end in a kill", None),
         bytes => Finding::there(LADDER, "swap space", format!("{}", model::Bytes(bytes))),
     };
-    let file = own.map(|own| match own.version() {
-        Version::V1 => own.dir().join("memory.memsw.limit_in_bytes"),
-        Version::V2 => own.dir().join("memory.swap.max"),
-    });
-    let limit = match file {
-        None => Finding::absent(LADDER, "swap limit", "there is no cgroup to set one on, see placement", None),
-        Some(file) if file.exists() => Finding::there(LADDER, "swap limit", format!("{} is there", name(&file))),
-        Some(file) => Finding::absent(
-            LADDER,
-            "swap limit",
-            format!("this kernel does not account swap to cgroups: there is no {}", name(&file)),
-            Some("add swapaccount=1 to the kernel's command line and restart"),
-        ),
+    let limit = match (place.current(), version(place)) {
+        (_, None) => Finding::absent(LADDER, LIMIT, "there is no cgroup to set one on, see placement", None),
+        (None, Some(_)) => {
+            Finding::there(LADDER, LIMIT, "comes with cgroup v2, unless the kernel was started with swapaccount=0")
+        }
+        (Some(own), Some(version)) => {
+            let name = match version {
+                Version::V1 => "memory.memsw.limit_in_bytes",
+                Version::V2 => "memory.swap.max",
+            };
+            match own.dir().join(name).exists() {
+                true => Finding::there(LADDER, LIMIT, format!("{name} is there")),
+                false => Finding::absent(
+                    LADDER,
+                    LIMIT,
+                    format!("this kernel does not account swap to cgroups: there is no {name}"),
+                    Some("add swapaccount=1 to the kernel's command line and restart"),
+                ),
+            }
+        }
     };
-    vec![there, limit]
+    vec![space, limit]
 }
 
 fn slurm(own: Option<&Cgroup>) -> Vec<Finding> {
@@ -323,8 +319,14 @@ fn in_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|path| path.is_file())
 }
 
-fn name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+/// Version of the cgroups that a job's memory is charged to.
+fn version(place: &Place) -> Option<Version> {
+    match (place.current(), place.rung()) {
+        (Some(own), _) => Some(own.version()),
+        (None, Rung::V1Root) => Some(Version::V1),
+        (None, Rung::V2Root | Rung::V2Systemd | Rung::V2Delegated) => Some(Version::V2),
+        (None, Rung::ReadOnly | Rung::None) => None,
+    }
 }
 
 #[cfg(test)]

@@ -30,9 +30,10 @@ pub fn spawn_in(cgroup: &Cgroup, program: &str, arguments: &[&str]) -> Child {
     let script = format!("{files} exec \"$@\"");
     let child =
         Command::new("sh").args(["-c", &script, "sh", program]).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let pid = child.id() as i32;
     let joined = || {
-        // Ended already, or there.
-        !Cgroup::of(child.id() as i32).is_ok_and(|found| found.is_some_and(|found| found.dir() != cgroup.dir()))
+        let ended = linux::procfs::stat(pid).is_ok_and(|stat| stat.state == 'Z');
+        ended || Cgroup::of(pid).is_ok_and(|found| found.is_some_and(|found| found.dir() == cgroup.dir()))
     };
     while !joined() {
         std::thread::sleep(std::time::Duration::from_millis(1));
