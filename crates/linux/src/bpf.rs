@@ -26,7 +26,9 @@ pub enum Error {
     #[error("this kernel has no /sys/kernel/btf/vmlinux; one built with CONFIG_DEBUG_INFO_BTF has")]
     NoBtf,
     /// The kernel refused.
-    #[error("the kernel refused bursar's BPF programs: {0}; they need root, or CAP_BPF and CAP_PERFMON")]
+    #[error(
+        "the kernel refused bursar's BPF programs: {0}; they need root, or CAP_BPF and CAP_PERFMON, and a kernel that is not locked down"
+    )]
     Refused(libbpf_rs::Error),
     /// A process could not be followed.
     #[error("process {pid} cannot be followed: {source}")]
@@ -365,8 +367,11 @@ impl<'a> Observer<'a> {
     }
 
     fn collect(&self, exited: Vec<i32>) -> Result<Vec<(i32, Threads)>, Error> {
-        let processes = map(&self.object, "processes")?;
         let mut sums = Vec::new();
+        if exited.is_empty() {
+            return Ok(sums);
+        }
+        let processes = map(&self.object, "processes")?;
         for pid in exited {
             let key = pid.to_ne_bytes();
             let Ok(Some(value)) = processes.lookup(&key, MapFlags::ANY) else { continue };
