@@ -49,7 +49,7 @@ pub struct Step {
     pub enable: Option<String>,
 }
 
-/// The place for the cgroups of jobs.
+/// The place for the cgroups of jobs. One per process: bursar may have to move to another cgroup for it.
 #[derive(Debug)]
 pub struct Place {
     own: Option<Cgroup>,
@@ -405,7 +405,9 @@ fn prepare(rung: Rung, own: Option<&Cgroup>, journal: &Journal) -> Result<Base, 
         (Rung::V2Root, _) => {
             let root = v2_root_dir(&mounts).ok_or_else(|| Error::NotAMemoryCgroup("/sys/fs/cgroup".into()))?;
             let mut guards = enable_controllers(&root, journal)?;
-            let dir = root.join(format!("{PREFIX}{pid}"));
+            // A killed bursar may have had the same PID.
+            let mut names = (0u32..).map(|number| root.join(format!("{PREFIX}{pid}-{number}")));
+            let dir = names.find(|dir| !dir.exists()).unwrap_or_else(|| root.clone());
             guards.push(journal.cgroup(&dir)?);
             guards.extend(enable_controllers(&dir, journal)?);
             Ok(Base { cgroup: Cgroup::at(&dir)?, guards })

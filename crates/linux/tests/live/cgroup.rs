@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use linux::cgroup::{Cgroup, Swap};
+use linux::journal::Journal;
+use linux::place::Place;
 
 use crate::support::{job_cgroup, skip, spawn_in};
 
@@ -116,7 +118,9 @@ fn a_cgroup_is_removed_with_those_beneath_it_and_its_daemon_lives_on() {
 
 #[test]
 fn two_jobs_do_not_disturb_each_other() {
-    let (Some(one), Some(two)) = (job_cgroup("one"), job_cgroup("two")) else { return };
+    let (place, journal) = (Place::find(), Journal::open().unwrap());
+    let job = |name: &str| place.new_cgroup(&journal, name).unwrap();
+    let (Some(one), Some(two)) = (job("one"), job("two")) else { return skip(&place.missing().join("; ")) };
     one.set_limit(Some(64 * MIB), Swap::Forbidden).unwrap();
     assert_eq!(two.effective_limit(), None);
     drop(one);
