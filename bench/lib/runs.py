@@ -14,6 +14,8 @@ from . import programs
 from .cgroup import Cgroup
 
 _numbers = itertools.count()
+# A run's cgroup is removed also when its bench is ended by SIGTERM.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 @dataclasses.dataclass
