@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
 /*
  * Follows the processes of a job: who is forked, what is executed, what each one had used when it exited; and the
- * references they make to the page cache. Only tp_btf programs: unlike fentry they load wherever BTF is, lockdown aside.
+ * references they make to the page cache. Only tp_btf programs: unlike fentry they load wherever BTF is, lockdown
+ * aside.
  *
  * What one task does is merged here as far as it can be without losing anything, so that the common case costs two
  * look-ups and no event.
@@ -66,6 +67,7 @@ struct process {
     u64 major_faults;
     u32 delay_known;
     u32 dead;
+    u64 replaced_maxrss;
 };
 
 /* Pages added to the page cache by a task and not told yet. Mirrored in linux::bpf. */
@@ -168,7 +170,8 @@ static __always_inline void lose(void) {
         __sync_fetch_and_add(count, 1);
 }
 
-/* The reader looks ten times a second; it is woken, which may cost 2 us in a virtual machine, when the ring gets half full. */
+/* The reader looks ten times a second; it is woken, which may cost 2 us in a virtual machine, when the ring gets half
+ * full. */
 static __always_inline u64 wakeup(void) {
     u64 waiting = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
     return waiting - RING_BYTES / 2 < WAKEUP_BYTES ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
@@ -297,7 +300,8 @@ static __always_inline void name_file(struct inode *inode, const struct file_key
                 break;
             }
             const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
-            /* Older verifiers (6.1) lose a bound that was tested on another copy: what is tested must be what is used. */
+            /* Older verifiers (6.1) lose a bound that was tested on another copy: what is tested must be what is used.
+             */
             u64 at = length;
             barrier_var(at);
             if (at > NAMES_BYTES)
@@ -531,8 +535,11 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_executes, struct task_struct *task, int old_pid, struct linux_binprm *bprm) {
     u32 tgid = task->tgid;
     u32 old = old_pid;
-    if (!bpf_map_lookup_elem(&processes, &tgid))
+    struct process *process = bpf_map_lookup_elem(&processes, &tgid);
+    if (!process)
         return 0;
+    /* The peak of the image that was replaced, often a copy of the parent's; exec keeps it (wait4 tells the larger). */
+    process->replaced_maxrss = task->signal->maxrss;
     if (old != tgid) {
         /* A thread that was not the leader takes the leader's number. */
         struct task *former = bpf_map_lookup_elem(&tasks, &old);
@@ -606,9 +613,30 @@ static __always_inline void look_at_open_files(struct task_struct *task) {
 }
 
 /*
+ * The peak of the image that the process had last, in pages: what signal->maxrss says, unless that is still the
+ * replaced image's. Then the mm knows, but for what each processor has not yet told (rss_stat's batches). Where neither
+ * can be had, the replaced image's, as wait4 would say.
+ */
+static __always_inline u64 own_maxrss(struct task_struct *task, struct process *process) {
+    u64 most = task->signal->maxrss;
+    struct mm_struct *mm = task->mm;
+    if (most > process->replaced_maxrss || !mm || !bpf_core_field_exists(mm->rss_stat[0].count))
+        return most;
+    u64 rss = 0;
+    /* MM_FILEPAGES, MM_ANONPAGES and MM_SHMEMPAGES; 2 is swap. */
+    for (int kind = 0; kind < 4; kind++) {
+        s64 count = mm->rss_stat[kind].count;
+        if (kind != 2 && count > 0)
+            rss += count;
+    }
+    u64 own = mm->hiwater_rss > rss ? mm->hiwater_rss : rss;
+    return own && own < most ? own : most;
+}
+
+/*
  * Fired once per thread, after signal->live was counted down and signal->maxrss was raised to the mm's high-water mark
- * (do_exit does both first in every kernel; whether exit_mm comes before or after this tracepoint has changed, so the mm
- * is not looked at).
+ * (do_exit does both first in every kernel; whether exit_mm comes before or after this tracepoint has changed, so the
+ * mm is looked at only where it is still there).
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(thread_exits, struct task_struct *task) {
@@ -626,7 +654,8 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
 
     u64 now = bpf_ktime_get_ns();
     u64 runtime = task->se.sum_exec_runtime;
-    __sync_fetch_and_add(&process->thread_ns, now - task->start_time);
+    u64 life = now - task->start_time;
+    __sync_fetch_and_add(&process->thread_ns, life);
     __sync_fetch_and_add(&process->utime_ns, task->utime);
     __sync_fetch_and_add(&process->stime_ns, task->stime);
     __sync_fetch_and_add(&process->runtime_ns, runtime);
@@ -636,7 +665,10 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
     if (bpf_core_field_exists(task->delays)) {
         struct task_delay_info *delays = task->delays;
         if (delays && bpf_core_field_exists(delays->blkio_delay)) {
-            __sync_fetch_and_add(&process->delay_ns, delays->blkio_delay);
+            u64 delay = delays->blkio_delay;
+            /* The kernel sometimes ends a delay that it never began: it then counts from boot. */
+            if (delay <= life)
+                __sync_fetch_and_add(&process->delay_ns, delay);
             process->delay_known = 1;
         }
     }
@@ -661,7 +693,7 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
     event->time = now;
     event->start_time = leader->start_time;
     event->start_boottime = leader->start_boottime;
-    event->maxrss_pages = signal->maxrss;
+    event->maxrss_pages = own_maxrss(task, process);
     event->utime_ns = signal->utime + task->utime;
     event->stime_ns = signal->stime + task->stime;
     event->runtime_ns = signal->sum_sched_runtime + runtime;
@@ -687,7 +719,8 @@ int BPF_PROG(page_faulted, struct address_space *mapping, unsigned long index) {
     return 0;
 }
 
-/* A fault on a page that was cached maps its cached neighbours too, and marks them used: the kernel takes all as referenced. */
+/* A fault on a page that was cached maps its cached neighbours too, and marks them used: the kernel takes all as
+ * referenced. */
 SEC("tp_btf/mm_filemap_map_pages")
 int BPF_PROG(pages_mapped, struct address_space *mapping, unsigned long first, unsigned long last) {
     refer_known(mapping->host, 0, first, last, KIND_FAULT);
@@ -746,8 +779,8 @@ int BPF_PROG(xfs_writes, struct kiocb *call, struct iov_iter *data) {
 }
 
 /*
- * A clean page became dirty: a store through a mapping, or, on file systems without a tracepoint of their own, a write().
- * Further writes to a page that is dirty already are not seen there; writeback cleans it within half a minute.
+ * A clean page became dirty: a store through a mapping, or, on file systems without a tracepoint of their own, a
+ * write(). Further writes to a page that is dirty already are not seen there; writeback cleans it within half a minute.
  */
 SEC("tp_btf/writeback_dirty_folio")
 int BPF_PROG(page_dirtied, struct folio *folio, struct address_space *mapping) {
@@ -784,9 +817,9 @@ int BPF_PROG(direct_begins, struct kiocb *call, struct iov_iter *data) {
 
 #if defined(__TARGET_ARCH_x86)
 
-
 /* `position`: where the call began; -1: where the file's own position ended. */
-static __always_inline void transferred(struct task *task, struct task_struct *self, u32 fd, s64 position, s64 bytes, u32 kind) {
+static __always_inline void transferred(struct task *task, struct task_struct *self, u32 fd, s64 position, s64 bytes,
+                                        u32 kind) {
     struct file *file = file_of(self, fd);
     if (!file)
         return;

@@ -1,6 +1,7 @@
 /*
- * What the programs know of the kernel: only the fields they read. Every access is relocated when the programs are loaded
- * (CO-RE), so offsets and unrelated fields do not matter; what differs in meaning between kernels is said beside it.
+ * What the programs know of the kernel: only the fields they read. Every access is relocated when the programs are
+ * loaded (CO-RE), so offsets and unrelated fields do not matter; what differs in meaning between kernels is said beside
+ * it.
  */
 #ifndef BURSAR_KERNEL_H
 #define BURSAR_KERNEL_H
@@ -171,6 +172,16 @@ struct task_struct {
     struct signal_struct *signal;
     struct task_io_accounting ioac;
     struct task_delay_info *delays;
+    struct mm_struct *mm;
+};
+
+struct percpu_counter {
+    s64 count;
+};
+
+struct mm_struct {
+    unsigned long hiwater_rss;
+    struct percpu_counter rss_stat[4];
 };
 
 struct linux_binprm;

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -508,7 +508,7 @@ fn restored(options: cli::Budget, record: &Record) -> anyhow::Result<cli::Budget
         bail!("this record is not of a budget; only `bursar budget` can go on with its own");
     }
     let directory = std::env::current_dir().unwrap_or_default();
-    if directory != PathBuf::from(&header.directory) {
+    if directory != Path::new(&header.directory) {
         bail!("this budget was begun in {}; go there to resume it", header.directory);
     }
     let get = |name: &str| header.options.get(name);

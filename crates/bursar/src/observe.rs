@@ -12,7 +12,7 @@ use linux::place::JobCgroup;
 use linux::procfs;
 use model::{Exit, FileDemand, FileReference, KeptPeaks, Observation, ProcessRecord, RunRole, Target, names};
 use record::Entry;
-use sample::{Options, Row, Sampler, Scope};
+use sample::{ExitRecords, Options, Row, Sampler, Scope};
 use track::{Tracked, Tracker};
 
 use crate::bench::{Bench, unix_ns};
@@ -94,19 +94,24 @@ pub fn observe(
     }
 
     let prepared = Prepared::new(&command)?;
-    if let Some(group) = &group {
-        group.add(prepared.pid())?;
-    }
     let stub = prepared.pid();
-    let scope = |root| match &group {
-        Some(group) => Scope::Cgroup((**group).clone()),
-        None => Scope::Tree { root, within: bench.place.current().cloned() },
+    let scope = match &group {
+        Some(group) => {
+            group.add(stub)?;
+            Scope::Cgroup((**group).clone())
+        }
+        // Without a cgroup to hold them together, processes that lose their parent come to us.
+        None => {
+            rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+            Scope::Tree { root: std::process::id() as i32, within: bench.place.current().cloned() }
+        }
     };
     let mut notes = Vec::new();
     let options = Options { interval: plan.interval, io_wait: bench.io_wait };
-    let mut sampler = Sampler::new(scope(stub), options, Instant::now());
+    let mut sampler = Sampler::new(scope, options, Instant::now());
     let tracker_origin = procfs::monotonic_ns();
     let tracker = Tracker::start(&[stub], tracker_origin).map_err(|error| notes.push(error.to_string())).ok();
+    let mut exits = if tracker.is_some() { None } else { ExitRecords::start().ok() };
     let started_unix_ns = unix_ns();
     sink(Entry::RunBegin {
         run: plan.run,
@@ -128,8 +133,8 @@ pub fn observe(
     bench.signals.set_target(running.pid());
     sampler.begin(running.started());
     let begin_ns = procfs::monotonic_ns() - running.started().elapsed().as_nanos() as u64;
-    sampler.set_scope(scope(running.pid()));
-    let ended = follow(bench, plan, &running, &mut sampler, group.as_ref(), sink, watch)?;
+    let eyes = Eyes { sampler: &mut sampler, exits: exits.as_mut(), sink, watch };
+    let ended = follow(bench, plan, &running, group.as_ref(), eyes)?;
     bench.signals.set_target(0);
     record_row(sampler.sample(), plan.run, sink)?;
 
@@ -146,7 +151,11 @@ pub fn observe(
     let sampled = sampler.finish();
     let mut sources = sampled.sources;
     let main = Main { pid: running.pid(), stub };
-    let exit_records = tracked.as_ref().map(|tracked| tracked.processes.clone());
+    let mut exit_records = tracked.as_ref().map(|tracked| tracked.processes.clone());
+    if let Some((records, lost)) = exits.map(|exits| exits.finish(main.pid)) {
+        exit_records = Some(records);
+        notes.extend(lost.then(|| "Exit records were lost: some short-lived processes may be missing.".to_string()));
+    }
     let processes = merge(sampled.processes, exit_records, &ended, &main, &mut sources);
     // A next trial must find neither this one's processes nor its page cache, which would stay, charged to the parent
     // (trap 1). After a single run, both are left as they would be without bursar.
@@ -191,16 +200,23 @@ struct Main {
     stub: i32,
 }
 
+/// What looks at a run while it goes on, and who is told.
+struct Eyes<'a> {
+    sampler: &'a mut Sampler,
+    exits: Option<&'a mut ExitRecords>,
+    sink: &'a mut dyn FnMut(Entry) -> anyhow::Result<()>,
+    watch: &'a mut dyn FnMut(Progress) -> bool,
+}
+
 /// Samples until the command ends, by itself or by us.
 fn follow(
     bench: &Bench,
     plan: &Plan<'_>,
     running: &Running,
-    sampler: &mut Sampler,
     group: Option<&JobCgroup>,
-    sink: &mut dyn FnMut(Entry) -> anyhow::Result<()>,
-    watch: &mut dyn FnMut(Progress) -> bool,
+    eyes: Eyes<'_>,
 ) -> anyhow::Result<End> {
+    let Eyes { sampler, mut exits, sink, watch } = eyes;
     let mut stopped: Option<(Exit, Instant)> = None;
     loop {
         let until_timeout = plan.timeout.map(|limit| limit.saturating_sub(running.started().elapsed()));
@@ -210,6 +226,12 @@ fn follow(
             return Ok(End { exit, reaped, wall_seconds });
         }
         record_row(sampler.sample(), plan.run, sink)?;
+        if let Some(exits) = &mut exits {
+            exits.collect();
+        }
+        if group.is_none() {
+            reap_orphans(running.pid());
+        }
         let last = |name| sampler.last(name);
         let progress = Progress {
             elapsed: running.started().elapsed(),
@@ -234,11 +256,18 @@ fn follow(
     }
 }
 
+/// Orphans that came to us and have ended; init would have reaped them.
+fn reap_orphans(command: i32) {
+    for child in procfs::children(std::process::id() as i32).into_iter().filter(|child| *child != command) {
+        let _ = linux::wait::wait4(child, false);
+    }
+}
+
 /// Signals the whole job: its cgroup, else the command and what descends from it.
 fn kill(running: &Running, group: Option<&JobCgroup>, signal: i32) {
     let pids = match group {
         Some(group) => group.processes().unwrap_or_default(),
-        None => procfs::descendants(running.pid()),
+        None => procfs::descendants(std::process::id() as i32),
     };
     for pid in pids {
         if let (Some(pid), Some(signal)) =
@@ -281,12 +310,16 @@ fn merge(
     main: &Main,
     sources: &mut BTreeMap<String, String>,
 ) -> Vec<ProcessRecord> {
-    let rung = if tracked.is_some() { "exit tracepoint" } else { "sampled; short-lived processes may be missing" };
+    let rung = match tracked.iter().flatten().next().map(|process| process.source.as_str()) {
+        Some("taskstats") => "exit records (taskstats)",
+        Some(_) => "exit tracepoint",
+        None => "sampled; short-lived processes may be missing",
+    };
     sources.insert("processes".into(), rung.into());
     let mut all = tracked.unwrap_or_default();
     for process in sampled {
         let same = |p: &&mut ProcessRecord| {
-            p.key.pid == process.key.pid && p.key.start_ticks.abs_diff(process.key.start_ticks) <= 1
+            p.key.pid == process.key.pid && p.key.start_ticks.abs_diff(process.key.start_ticks) <= 2
         };
         match all.iter_mut().find(same) {
             Some(known) => fill(known, process),

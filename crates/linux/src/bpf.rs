@@ -477,7 +477,7 @@ impl fmt::Display for Rung {
 }
 
 /// `struct process` of `bpf/job.bpf.c`.
-const PROCESS_BYTES: usize = 64;
+const PROCESS_BYTES: usize = 72;
 
 impl Threads {
     fn read(bytes: &[u8]) -> Threads {

@@ -213,6 +213,12 @@ pub fn start_seconds(start_ticks: u64) -> f64 {
     start_ticks as f64 / ticks_per_second() as f64 - (seconds(ClockId::Boottime) - seconds(ClockId::Monotonic))
 }
 
+/// The start ticks of a process that started at this time, in seconds of CLOCK_MONOTONIC: the reverse of [`start_seconds`].
+pub fn start_ticks(start_seconds: f64) -> u64 {
+    let since_boot = start_seconds + seconds(ClockId::Boottime) - seconds(ClockId::Monotonic);
+    (since_boot * ticks_per_second() as f64).max(0.0) as u64
+}
+
 /// CLOCK_MONOTONIC now, in nanoseconds.
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);

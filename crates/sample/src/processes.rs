@@ -80,6 +80,13 @@ fn has_moved(before: &[Level], now: &[Level], parts: u64) -> bool {
     !same || changed > now.iter().map(|level| level.rss).sum::<u64>() / parts
 }
 
+/// Block I/O delay of a task, in seconds. The kernel sometimes ends a delay that it never began; longer than the task's life,
+/// it is no delay.
+fn io_delay(stat: &procfs::Stat) -> f64 {
+    let life = procfs::monotonic_ns() as f64 / 1e9 - procfs::start_seconds(stat.starttime);
+    Some(seconds(stat.blkio_delay_ticks.unwrap_or(0))).filter(|delay| *delay <= life + 0.02).unwrap_or(0.0)
+}
+
 fn seconds(ticks: u64) -> f64 {
     ticks as f64 / procfs::ticks_per_second() as f64
 }
@@ -132,7 +139,7 @@ impl Processes {
         });
         seen.alive = true;
         seen.rss = rss;
-        seen.record.command = stat.comm;
+        seen.record.command.clone_from(&stat.comm);
         seen.record.max_rss_bytes = status.vm_hwm.or(Some(rss)).max(seen.record.max_rss_bytes);
         seen.record.user_seconds = Some(seconds(stat.utime));
         seen.record.system_seconds = Some(seconds(stat.stime));
@@ -140,12 +147,12 @@ impl Processes {
         seen.record.major_faults = Some(stat.majflt);
         seen.status = status;
         sums.tasks += stat.num_threads;
-        let mut delay = seconds(stat.blkio_delay_ticks.unwrap_or(0));
+        let mut delay = io_delay(&stat);
         if stat.num_threads > 1 || sums.waiting.is_some() {
             delay = 0.0;
             for task in procfs::tasks(pid).unwrap_or_default() {
                 let Ok(task) = procfs::task_stat(pid, task) else { continue };
-                delay += seconds(task.blkio_delay_ticks.unwrap_or(0));
+                delay += io_delay(&task);
                 if let Some(waiting) = sums.waiting.as_mut().filter(|_| task.state == 'D') {
                     *waiting += 1;
                 }

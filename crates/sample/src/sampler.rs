@@ -103,11 +103,6 @@ impl Sampler {
         self.started = started;
     }
 
-    /// Changes which processes are the job.
-    pub fn set_scope(&mut self, scope: Scope) {
-        self.scope = scope;
-    }
-
     /// How long to wait for the next sample.
     pub fn interval(&self) -> Duration {
         self.pace.interval(self.started.elapsed())
@@ -188,9 +183,9 @@ impl Sampler {
         match &self.scope {
             Scope::Cgroup(group) => group.processes().unwrap_or_default(),
             Scope::Tree { root, .. } => {
-                let mut pids = vec![*root];
-                pids.extend(procfs::descendants(*root));
-                pids
+                // Where orphans come to us, we are the root, but not of the job.
+                let all = std::iter::once(*root).chain(procfs::descendants(*root));
+                all.filter(|pid| *pid != std::process::id() as i32).collect()
             }
             Scope::Process(pid) => vec![*pid],
         }
