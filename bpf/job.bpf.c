@@ -622,13 +622,11 @@ static __always_inline u64 own_maxrss(struct task_struct *task, struct process *
     struct mm_struct *mm = task->mm;
     if (most > process->replaced_maxrss || !mm || !bpf_core_field_exists(mm->rss_stat[0].count))
         return most;
-    u64 rss = 0;
-    /* MM_FILEPAGES, MM_ANONPAGES and MM_SHMEMPAGES; 2 is swap. */
-    for (int kind = 0; kind < 4; kind++) {
-        s64 count = mm->rss_stat[kind].count;
-        if (kind != 2 && count > 0)
-            rss += count;
-    }
+    /* 2 is swap. */
+    s64 file = BPF_CORE_READ(mm, rss_stat[0].count);
+    s64 heap = BPF_CORE_READ(mm, rss_stat[1].count);
+    s64 shared = BPF_CORE_READ(mm, rss_stat[3].count);
+    u64 rss = (file > 0 ? file : 0) + (heap > 0 ? heap : 0) + (shared > 0 ? shared : 0);
     u64 own = mm->hiwater_rss > rss ? mm->hiwater_rss : rss;
     return own && own < most ? own : most;
 }

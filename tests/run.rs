@@ -246,3 +246,19 @@ fn attaching_to_a_process_that_is_not_there_says_so() {
     assert_eq!(output.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no process 2147480000"));
 }
+
+#[test]
+fn a_small_child_of_a_large_parent_has_its_own_peak() {
+    if !support::is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("child.bursar");
+    let script = "x = bytearray(100 << 20)\nimport os\nfor _ in range(5): os.system('exec /bin/true')";
+    let run = ["run", "-q", "--record", record.to_str().unwrap(), "--", "python3", "-c", script];
+    assert!(bursar().args(run).status().unwrap().success());
+    let base = rusqlite::Connection::open(&record).unwrap();
+    let peak = "select max(max_rss_bytes) from process where command = 'true'";
+    let peak: i64 = base.query_row(peak, [], |row| row.get(0)).unwrap();
+    assert!(peak < 16 << 20, "{peak}: exec keeps the peak of the copy of its parent, which is not its own");
+}
