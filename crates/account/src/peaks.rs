@@ -8,6 +8,9 @@ use crate::moment::{Moment, peak};
 /// Samples further than this from the peak that the kernel kept are worth a word.
 const APART: f64 = 0.02;
 
+/// The parts of a tree's RSS are known if a sample saw this much of its peak; `wait4` may know of a process that none saw.
+const SEEN: f64 = 0.9;
+
 /// The kernel charges in batches and updates its lines a little later: charges this close are equal, in bytes.
 const BATCH: u64 = 512 << 10;
 
@@ -127,7 +130,10 @@ pub fn app_max_rss(run: &Observation) -> Option<u64> {
 pub fn tree_max_rss(run: &Observation, app_max_rss: Option<u64>) -> TreePeak {
     let sampled = Moment::of_the_largest(run, names::TREE_RSS, |at| at.get(names::TREE_RSS));
     let bytes = app_max_rss.max(sampled.as_ref().map(|(_, rss)| *rss));
-    let Some(((at, _), bytes)) = sampled.zip(bytes) else { return TreePeak { bytes, ..Default::default() } };
+    let Some(((at, seen), bytes)) = sampled.zip(bytes) else { return TreePeak { bytes, ..Default::default() } };
+    if (seen as f64) < SEEN * bytes as f64 {
+        return TreePeak { bytes: Some(bytes), ..Default::default() };
+    }
     let breakdown = Breakdown {
         heap: at.get(names::TREE_RSS_ANON),
         file: at.get(names::TREE_RSS_FILE),

@@ -10,7 +10,6 @@ use linux::procfs;
 use model::{Exit, Observation, RecordKind, RunRole, Target};
 use record::{Entry, Record};
 use sample::{Options, Sampler, Scope};
-use track::Tracker;
 
 use crate::bench::{Bench, unix_ns};
 use crate::cli;
@@ -44,7 +43,7 @@ pub fn attach(options: &cli::Run, wanted: &str) -> anyhow::Result<Status> {
     notes.extend(no_record);
     let mut sampler =
         Sampler::new(scope.clone(), Options { interval: options.interval, io_wait: bench.io_wait }, started);
-    let tracker = Tracker::start(&pids(&scope), origin).map_err(|e| notes.push(e.to_string())).ok();
+    let tracker = bench.track(&pids(&scope), origin, &mut notes);
     if !options.results.quiet {
         eprintln!("watching {wanted}; Ctrl-C ends and prints the account");
     }

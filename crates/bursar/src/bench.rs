@@ -3,11 +3,13 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use job::Forwarding;
+use linux::cgroup::Cgroup;
 use linux::journal::{Guard, Journal};
 use linux::place::Place;
 use linux::{delayacct, procfs};
 use model::{Header, RecordKind};
 use sample::IoWait;
+use track::Tracker;
 
 /// Set up once, before the first run; everything it changed is put back when it is dropped.
 pub struct Bench {
@@ -21,6 +23,7 @@ pub struct Bench {
     pub io_wait: IoWait,
     /// What the reader should know.
     pub notes: Vec<String>,
+    is_root: bool,
     _delay_accounting: Option<Guard>,
 }
 
@@ -29,8 +32,16 @@ impl Bench {
     pub fn set_up() -> anyhow::Result<Bench> {
         let journal = Journal::open()?;
         let mut notes: Vec<String> = journal.warning().map(Into::into).into_iter().collect();
+        let is_root = rustix::process::geteuid().is_root();
+        if !is_root {
+            notes.push(
+                "Not run as root: short-lived processes may be missing, and the page cache's references are not seen; \
+                 `bursar doctor` tells what would enable them."
+                    .into(),
+            );
+        }
         let guard = delayacct::enable(&journal).unwrap_or_else(|error| {
-            notes.push(format!("{error}"));
+            notes.extend(is_root.then(|| error.to_string()));
             None
         });
         let io_wait = match delayacct::is_on() {
@@ -38,7 +49,25 @@ impl Bench {
             _ => IoWait::SampledState,
         };
         let signals = Forwarding::start()?;
-        Ok(Bench { signals, place: Place::find(), journal, io_wait, notes, _delay_accounting: guard })
+        Ok(Bench { signals, place: Place::find(), journal, io_wait, notes, is_root, _delay_accounting: guard })
+    }
+
+    /// The cgroup that we are in, if nothing else is but those that started us, as in a container or a Slurm step: its
+    /// charge is then the job's and our own.
+    pub fn own_cgroup(&self) -> Option<Cgroup> {
+        let group = self.place.current()?;
+        let mut ours = vec![std::process::id() as i32];
+        while let Some(parent) = procfs::stat(ours[ours.len() - 1]).ok().map(|stat| stat.ppid).filter(|pid| *pid > 0) {
+            ours.push(parent);
+        }
+        let pids = group.processes().ok()?;
+        pids.iter().all(|pid| ours.contains(pid)).then(|| group.clone())
+    }
+
+    /// Starts following processes and their references; `None`, with a note, where that is refused.
+    pub fn track(&self, pids: &[i32], origin_ns: u64, notes: &mut Vec<String>) -> Option<Tracker> {
+        let refused = |error: track::Error| notes.extend(self.is_root.then(|| error.to_string()));
+        Tracker::start(pids, origin_ns).map_err(refused).ok()
     }
 
     /// The first entry of a record.

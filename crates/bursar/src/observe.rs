@@ -13,7 +13,7 @@ use linux::procfs;
 use model::{Exit, FileDemand, FileReference, KeptPeaks, Observation, ProcessRecord, RunRole, Target, names};
 use record::Entry;
 use sample::{ExitRecords, Options, Row, Sampler, Scope};
-use track::{Tracked, Tracker};
+use track::Tracked;
 
 use crate::bench::{Bench, unix_ns};
 
@@ -103,14 +103,14 @@ pub fn observe(
         // Without a cgroup to hold them together, processes that lose their parent come to us.
         None => {
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-            Scope::Tree { root: std::process::id() as i32, within: bench.place.current().cloned() }
+            Scope::Tree { root: std::process::id() as i32, within: bench.own_cgroup() }
         }
     };
     let mut notes = Vec::new();
     let options = Options { interval: plan.interval, io_wait: bench.io_wait };
     let mut sampler = Sampler::new(scope, options, Instant::now());
     let tracker_origin = procfs::monotonic_ns();
-    let tracker = Tracker::start(&[stub], tracker_origin).map_err(|error| notes.push(error.to_string())).ok();
+    let tracker = bench.track(&[stub], tracker_origin, &mut notes);
     let mut exits = if tracker.is_some() { None } else { ExitRecords::start().ok() };
     let started_unix_ns = unix_ns();
     sink(Entry::RunBegin {

@@ -63,7 +63,6 @@ pub fn run(options: cli::Run) -> anyhow::Result<Status> {
             return Ok(Status::of(error.exit_status()));
         }
         observed.observation.notes.extend(no_record.clone());
-        observed.observation.notes.extend(bench.notes.iter().cloned());
         status = ended(&observed.observation);
         finish_run(&mut sink, &mut record, observed.observation)?;
         if status.code() != 0 || bench.signals.interrupted() {

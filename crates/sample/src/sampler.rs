@@ -66,7 +66,8 @@ pub struct Sampler {
     started: Instant,
     began_seconds: f64,
     kept: KeptPeaks,
-    group_seen: bool,
+    /// What the kernel had kept before; a peak that has not grown since is not the run's.
+    kept_before: Option<MemoryState>,
 }
 
 /// All that sampling gave.
@@ -93,7 +94,7 @@ impl Sampler {
             started,
             began_seconds: began_seconds(started),
             kept: KeptPeaks::default(),
-            group_seen: false,
+            kept_before: None,
         }
     }
 
@@ -157,7 +158,7 @@ impl Sampler {
     pub fn finish(self) -> Sampled {
         let mut sources = BTreeMap::new();
         let mut source = |figure: &str, rung: &str| sources.insert(figure.to_string(), rung.to_string());
-        match self.scope.cgroup().filter(|_| self.group_seen) {
+        match self.scope.cgroup().filter(|_| self.kept_before.is_some()) {
             Some(group) => {
                 let shared = if matches!(self.scope, Scope::Cgroup(_)) { "" } else { ", with all else that is in it" };
                 let rung = group_rung(group);
@@ -191,15 +192,19 @@ impl Sampler {
         }
     }
 
-    /// The kernel's own peaks only grow, and vanish with the cgroup: keep the largest seen.
+    /// The kernel's own peaks only grow, and vanish with the cgroup: keep the largest seen. In a cgroup that was there
+    /// before, only what has grown since is ours; a person who attaches to a cgroup wants its peak from before as well.
     fn keep(&mut self, state: &MemoryState) {
-        self.group_seen = true;
+        let is_shared = matches!(self.scope, Scope::Tree { .. });
+        let before = self.kept_before.get_or_insert_with(|| if is_shared { *state } else { MemoryState::default() });
+        let grown = |now: Option<u64>, before: Option<u64>| now.filter(|now| before.is_none_or(|before| *now > before));
         let kept = &mut self.kept;
-        kept.charge_bytes = kept.charge_bytes.max(state.peak);
-        kept.swap_bytes = kept.swap_bytes.max(state.swap_peak);
-        kept.hugetlb_bytes = kept.hugetlb_bytes.max(state.hugetlb_peak);
-        kept.oom_kills = kept.oom_kills.max(state.oom_kills);
-        kept.limit_hits = kept.limit_hits.max(state.limit_hits);
+        kept.charge_bytes = kept.charge_bytes.max(grown(state.peak, before.peak));
+        kept.swap_bytes = kept.swap_bytes.max(grown(state.swap_peak, before.swap_peak));
+        kept.hugetlb_bytes = kept.hugetlb_bytes.max(grown(state.hugetlb_peak, before.hugetlb_peak));
+        let since = |now: Option<u64>, before: Option<u64>| now.map(|now| now.saturating_sub(before.unwrap_or(0)));
+        kept.oom_kills = kept.oom_kills.max(since(state.oom_kills, before.oom_kills));
+        kept.limit_hits = kept.limit_hits.max(since(state.limit_hits, before.limit_hits));
     }
 }
 
