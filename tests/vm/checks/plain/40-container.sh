@@ -18,7 +18,7 @@ in_container() {
             umount /tmp/image/sys/fs/cgroup && mount -t cgroup2 -o "$1" cgroup2 /tmp/image/sys/fs/cgroup &&
             mount -t proc proc /tmp/image/proc || exit 99
         # Who started the container leaves its cgroup, as container run times do; from inside it is process 0.
-        while grep -qx 0 /sys/fs/cgroup/cgroup.procs; do sleep 0.1; done
+        while grep -qx 0 /tmp/image/sys/fs/cgroup/cgroup.procs; do sleep 0.1; done
         shift
         exec chroot /tmp/image /usr/bin/env -i PATH="$PATH" "$@"' - "$mode" "$@"
 }
