@@ -12,10 +12,11 @@ use model::Bytes;
 #[command(name = "bursar", version, max_term_width = 110, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  \
     bursar run -- make -j8                  the account of one run\n  \
-    bursar budget -- ./solver input.dat     the least memory that keeps it within 5 % of its run time\n  \
-    bursar report RECORD --html page.html   look again at what was measured\n  \
+    bursar budget -- ./solver input.dat     the least memory that will do\n  \
+    bursar report RECORD --html page.html   the same again, as a page\n  \
     bursar doctor                           what this machine allows\n\n\
-    Exit status: the command's own; 124 time-out; 125 bursar's own failure; 126 and 127 as a shell.")]
+    Exit status: the command's own; 124 time-out; 125 bursar's own failure;\n\
+    126 and 127 as a shell.")]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -71,7 +72,8 @@ pub struct Results {
     bursar run -n 5 -- make -j8\n  \
     bursar run --limit 2G -- ./solver input.dat\n  \
     bursar run --attach 4711 --tree\n\n\
-    The summary goes to standard error; the command's own output is left alone.")]
+    The summary goes to standard error; the command's own output is left alone.\n\
+    Sizes are binary: 512M and 512MiB are the same. Times: 90s, 500ms, 5m.")]
 pub struct Run {
     /// Watch a running process (PID) or a cgroup (path) instead of starting a command, until it ends or Ctrl-C
     #[arg(long, value_name = "PID|CGROUP", conflicts_with_all = ["command", "limit", "runs"])]
@@ -105,10 +107,13 @@ pub struct Run {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bursar budget -- ./solver input.dat\n  \
-    bursar budget --slowdown 10% --html budget.html -- sqlite3 big.db < query.sql\n  \
-    bursar budget --prepare 'rm -rf build' -- make -j8\n  \
-    bursar budget --resume RECORD              go on after Ctrl-C\n\n\
-    The command is run several times, so it must be able to: its standard input is /dev/null, its output is dropped.")]
+    bursar budget --slowdown 10% --html page.html -- ./solver input.dat\n  \
+    bursar budget --prepare 'make clean' -- make -j8\n  \
+    bursar budget -- sh -c 'sqlite3 big.db < query.sql'\n  \
+    bursar budget --resume RECORD             go on after Ctrl-C\n\n\
+    The command is run some 4 to 12 times, so it must bear that. It reads\n\
+    /dev/null as its standard input, and what it prints is dropped. Limits need\n\
+    root, systemd or Slurm: see bursar doctor.")]
 pub struct Budget {
     /// How much slower than without a limit it may be
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
@@ -116,16 +121,16 @@ pub struct Budget {
     /// Reference runs without a limit [default: 2 to 4, as their spread asks for]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     pub runs: Option<u32>,
-    /// Trials under a limit, at most, the methods' own not counted
+    /// At most so many trials under a limit, the methods' own not counted
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_trials: u32,
     /// End any single run after this time; under a limit that is a result
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// Do not run the command at what the usual methods would have given it
+    /// Do not try the limits that the usual methods would have set
     #[arg(long)]
     pub no_compare: bool,
-    /// Run it there (the default; for scripts that say so)
+    /// Try them (the default; for scripts that say so)
     #[arg(long, conflicts_with = "no_compare", hide = true)]
     pub compare: bool,
     /// Let the methods' trials run to their end instead of stopping them once they are far too slow
@@ -140,7 +145,7 @@ pub struct Budget {
     /// Leave alone what was in the page cache before, even if the command then gets it for nothing
     #[arg(long)]
     pub as_found: bool,
-    /// Time between samples [default: adapts]
+    /// Time between samples, such as 100ms [default: adapts, so that sampling costs less than 1 % of one core]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub interval: Option<Duration>,
     /// Go on with a budget that was interrupted, with its command and its options
@@ -155,6 +160,10 @@ pub struct Budget {
 
 /// `bursar report`
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar report job.bursar\n  \
+    bursar report job.bursar --html page.html\n\n\
+    The record may still be being written, or have been cut short.")]
 pub struct Report {
     /// A record
     pub record: PathBuf,
@@ -165,6 +174,10 @@ pub struct Report {
 
 /// `bursar export`
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar export job.bursar --format csv > job.csv\n  \
+    bursar export job.bursar --format perfetto -o job.json   for ui.perfetto.dev\n\n\
+    A record is an SQLite file: sqlite3 job.bursar .schema")]
 pub struct Export {
     /// A record
     pub record: PathBuf,
@@ -178,11 +191,16 @@ pub struct Export {
 
 /// `bursar doctor`
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar doctor\n  \
+    sudo bursar doctor            what there is more with root\n  \
+    sudo bursar doctor --repair   after bursar was killed\n\n\
+    Without --repair nothing is changed.")]
 pub struct Doctor {
     /// As JSON, on standard output
     #[arg(long)]
     pub json: bool,
-    /// Undo what a killed run has left: limits, cgroups, sysctls
+    /// Undo what a killed run has left: cgroups, sysctls
     #[arg(long)]
     pub repair: bool,
 }

@@ -48,7 +48,13 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Export(options) => export::export(&options),
         Action::Doctor(options) => doctor::doctor(&options),
         Action::Man => {
-            clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?;
+            // One page after the other, for the options are in those of the subcommands.
+            let mut command = Cli::command().disable_help_subcommand(true);
+            command.build();
+            let pages = command.get_subcommands().filter(|page| !page.is_hide_set()).cloned();
+            for page in std::iter::once(command.clone()).chain(pages) {
+                clap_mangen::Man::new(page).render(&mut std::io::stdout())?;
+            }
             Ok(Status::of(0))
         }
         Action::Completions { shell } => {
