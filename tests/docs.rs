@@ -1,0 +1,160 @@
+//! The book names every option and every field that scripts may rely on.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use model::{
+    Answer, BudgetReport, DemandPoint, FileDemand, ForeignFile, Method, MethodRow, Outcome, RunAccount, Trial,
+};
+use serde_json::Value;
+use support::bursar;
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn book() -> String {
+    let chapters = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let chapters = chapters.filter(|path| path.extension().is_some_and(|end| end == "md"));
+    chapters.map(|path| std::fs::read_to_string(path).unwrap()).collect::<String>() + &read("README.md")
+}
+
+/// Names of objects, at any depth.
+fn names(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+            into.insert(name.clone());
+            names(value, into);
+        }),
+        Value::Array(values) => values.iter().for_each(|value| names(value, into)),
+        _ => {}
+    }
+}
+
+fn demand() -> FileDemand {
+    FileDemand {
+        points: vec![DemandPoint { limit_bytes: 1, refault_bytes: 1 }],
+        foreign: vec![ForeignFile { path: None, device: 1, inode: 1, cached_bytes: 1 }],
+        ..FileDemand::default()
+    }
+}
+
+fn report() -> BudgetReport {
+    BudgetReport {
+        answer: Answer {
+            budget_bytes: None,
+            smallest_passing_bytes: None,
+            largest_failing_bytes: None,
+            margin_bytes: 0,
+            confident: false,
+            reason: String::new(),
+        },
+        slowdown_target: 0.05,
+        reference_seconds: None,
+        reference_stddev_seconds: None,
+        run_times_used: None,
+        compare_run_times: None,
+        floor_bytes: None,
+        placement: String::new(),
+        swap: String::new(),
+        cache_state: String::new(),
+        methods: vec![MethodRow {
+            name: Method::Bursar,
+            memory_bytes: None,
+            breakdown: Default::default(),
+            amplification: None,
+            runs: 0,
+            runtime_ratio: None,
+            runtime_stddev_seconds: None,
+            predicted_ratio: None,
+            io_wait_share: None,
+            performance: None,
+            performance_per_gb: None,
+            outcome: None,
+            lower_bound: false,
+        }],
+        trials: vec![Trial {
+            run: 0,
+            method: None,
+            limit_bytes: None,
+            outcome: Outcome::Ok,
+            lower_bound: false,
+            wall_seconds: 0.0,
+            cpu_seconds: None,
+            stall_seconds: None,
+            runtime_ratio: None,
+            predicted_ratio: None,
+            io_wait_share: None,
+            refaults: None,
+            peak_charge_bytes: None,
+            breakdown: Default::default(),
+            exit_status: None,
+            why: String::new(),
+        }],
+        file_demand: None,
+        notes: Vec::new(),
+    }
+}
+
+#[test]
+fn every_field_of_the_json_is_in_the_contract() {
+    let mut fields = BTreeSet::new();
+    let account = RunAccount { file_demand: Some(demand()), ..RunAccount::default() };
+    names(&serde_json::to_value(account).unwrap(), &mut fields);
+    names(&serde_json::to_value(report()).unwrap(), &mut fields);
+    assert!(fields.len() > 100, "{fields:?}");
+    let contract = read("docs/json.md");
+    let missing: Vec<_> = fields.iter().filter(|name| !contract.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/json.md does not name {missing:?}");
+}
+
+#[test]
+fn every_outcome_and_method_is_in_the_contract() {
+    let contract = read("docs/json.md");
+    let outcomes = [Outcome::Ok, Outcome::TooSlow, Outcome::Oom, Outcome::Timeout, Outcome::Failed];
+    let methods = [Method::AppMaxRss, Method::AppMaxRssLargest, Method::SysMaxRss, Method::Unlimited, Method::Bursar];
+    let words = outcomes.iter().map(|o| serde_json::to_value(o).unwrap());
+    for word in words.chain(methods.iter().map(|m| serde_json::to_value(m).unwrap())) {
+        assert!(contract.contains(&format!("`{}`", word.as_str().unwrap())), "docs/json.md does not name {word}");
+    }
+}
+
+#[test]
+fn every_option_is_in_the_book() {
+    let book = book();
+    let words: BTreeSet<&str> = book.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
+    for action in ["run", "budget", "report", "export", "doctor"] {
+        let help = bursar().args([action, "--help"]).output().unwrap().stdout;
+        let help = String::from_utf8(help).unwrap();
+        let options: BTreeSet<&str> = help
+            .lines()
+            .filter(|line| line.trim_start().starts_with('-'))
+            .filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")))
+            .filter(|option| *option != "--help")
+            .collect();
+        assert!(!options.is_empty(), "{help}");
+        for option in options {
+            assert!(words.contains(option), "the book does not name bursar {action} {option}");
+        }
+    }
+}
+
+#[test]
+fn every_link_between_the_books_pages_leads_somewhere() {
+    let pages = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = pages.chain([root().join("README.md"), root().join("CHANGELOG.md")]);
+    for page in pages.filter(|path| path.extension().is_some_and(|end| end == "md")) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap_or_default();
+            let elsewhere = link.contains("://") || file.is_empty();
+            assert!(elsewhere || page.parent().unwrap().join(file).exists(), "{}: {link}", page.display());
+        }
+    }
+}
