@@ -6,12 +6,17 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer, RingBufferBuilder};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 
 use crate::procfs;
 
@@ -25,6 +30,9 @@ pub enum Error {
     /// The kernel does not describe its types.
     #[error("this kernel has no /sys/kernel/btf/vmlinux; one built with CONFIG_DEBUG_INFO_BTF has")]
     NoBtf,
+    /// The events could not be waited for.
+    #[error("waiting for the BPF programs' events failed: {0}")]
+    Wait(std::io::Error),
     /// The kernel refused.
     #[error(
         "the kernel refused bursar's BPF programs: {0}; they need root, or CAP_BPF and CAP_PERFMON, and a kernel that is not locked down"
@@ -193,6 +201,7 @@ pub struct Hidden {
 #[derive(Debug)]
 pub struct Follower {
     processes: MapHandle,
+    waker: Arc<OwnedFd>,
 }
 
 /// The loaded programs. They stop when it is dropped.
@@ -202,6 +211,7 @@ pub struct Observer<'a> {
     object: Object,
     rung: Rung,
     exited: Rc<RefCell<Vec<i32>>>,
+    waker: Arc<OwnedFd>,
 }
 
 /// Whether the programs load here, and which rung they reach.
@@ -341,7 +351,8 @@ impl<'a> Observer<'a> {
             })
             .map_err(Error::Read)?;
         let ring = builder.build().map_err(Error::Read)?;
-        Ok(Observer { ring, links, object, rung, exited })
+        let waker = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| Error::Wait(errno.into()))?);
+        Ok(Observer { ring, links, object, rung, exited, waker })
     }
 
     /// How much is seen.
@@ -351,17 +362,21 @@ impl<'a> Observer<'a> {
 
     /// A handle that adds processes.
     pub fn follower(&self) -> Result<Follower, Error> {
-        Ok(Follower { processes: map(&self.object, "processes")? })
+        Ok(Follower { processes: map(&self.object, "processes")?, waker: Arc::clone(&self.waker) })
     }
 
-    /// Waits until much has happened or the time is over, then passes on all events. Returns the sums over the threads of
+    /// Waits until much has happened, somebody wakes it or the time is over, then passes on all events. Returns the sums over the threads of
     /// the processes whose exit the poll before this one told: by now even a thread that exited beside the last one has
     /// added its own.
     pub fn poll(&self, timeout: Duration) -> Result<Vec<(i32, Threads)>, Error> {
         let exited = self.exited.take();
-        match self.ring.poll(timeout) {
-            Err(error) if error.kind() != libbpf_rs::ErrorKind::Interrupted => return Err(Error::Read(error)),
-            _ => self.ring.consume().map_err(Error::Read)?,
+        // SAFETY: the descriptor is the ring's own, which lives as long as self.
+        let ring = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        let mut ready = [PollFd::new(&ring, PollFlags::IN), PollFd::new(&*self.waker, PollFlags::IN)];
+        match poll(&mut ready, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => self.ring.consume().map_err(Error::Read)?,
+            Err(errno) => return Err(Error::Wait(errno.into())),
         }
         self.collect(exited)
     }
@@ -438,6 +453,11 @@ pub struct Remains {
 }
 
 impl Follower {
+    /// Ends the wait that [`Observer::poll`] is in, and all later ones.
+    pub fn wake(&self) {
+        let _ = rustix::io::write(&*self.waker, &1u64.to_ne_bytes());
+    }
+
     /// From now on the process belongs to the job, and with it what it forks.
     pub fn follow(&self, pid: i32) -> Result<(), Error> {
         let fresh = [0u8; PROCESS_BYTES];

@@ -94,6 +94,7 @@ impl Tracker {
     /// Stops, and gives what was seen.
     pub fn finish(self) -> Result<Tracked, Error> {
         drop(self.orders);
+        self.follower.wake();
         self.thread.join().map_err(|_| Error::Ended)??.ok_or(Error::Ended)
     }
 }
