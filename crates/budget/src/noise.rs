@@ -17,14 +17,14 @@ const MEDIAN_OVER_MEAN: f64 = 1.2533;
 /// the reference's own uncertainty included).
 pub fn ratio_noise(seen: &Seen) -> f64 {
     let Some(reference) = seen.reference() else { return LEAST_NOISE };
-    let n = seen.references.len() as f64;
+    let n = seen.timed().len() as f64;
     (reference.stddev / reference.median * (1.0 + 1.0 / n).sqrt()).max(LEAST_NOISE)
 }
 
 /// Twice the standard error of the reference's median stays below the slow-down.
 pub fn can_tell(settings: &Settings, seen: &Seen) -> bool {
     let told = |spread: Spread| {
-        let error = MEDIAN_OVER_MEAN * spread.stddev / (seen.references.len() as f64).sqrt();
+        let error = MEDIAN_OVER_MEAN * spread.stddev / (seen.timed().len() as f64).sqrt();
         2.0 * error <= settings.slowdown * spread.median
     };
     seen.references.len() >= FEWEST && seen.reference().is_some_and(told)

@@ -12,6 +12,11 @@ const FLOOR_SLACK: f64 = 0.97;
 /// Too few bytes read again to say what one costs.
 pub const TELLING_BYTES: u64 = 4 * MIB;
 
+/// Reading a byte again costs at least this, whatever the first reading seemed to: a page is allocated, filled, mapped
+/// into the cache and reclaimed at about 2 GiB/s where the storage is no hindrance. A first reading ahead of the program
+/// hides that; one that must also be reclaimed does not. In seconds per byte.
+const LEAST_PRICE: f64 = 1.0 / (2u64 << 30) as f64;
+
 /// Predicted run time at a limit over the reference's. `None`: the job would be killed there, or nothing is known to
 /// tell from.
 pub fn predict(settings: &Settings, seen: &Seen, limit_bytes: u64) -> Option<f64> {
@@ -64,7 +69,7 @@ fn smallest_limit(demand: &FileDemand, allowed: f64) -> Option<u64> {
 fn seconds_per_byte(settings: &Settings, seen: &Seen) -> Option<f64> {
     let mut prices: Vec<f64> = seen.trials.iter().filter_map(|trial| price_in(settings, seen, trial)).collect();
     prices.sort_by(f64::total_cmp);
-    prices.get(prices.len() / 2).copied().or_else(|| first_reading(seen))
+    prices.get(prices.len() / 2).copied().or_else(|| first_reading(seen).map(|price| price.max(LEAST_PRICE)))
 }
 
 fn price_in(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
@@ -74,7 +79,8 @@ fn price_in(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
     let reference = seen.reference()?.median;
     // Stopped early, it tells only the price of what it did read again; at its end, that of what was foretold.
     let (seconds, bytes) = if trial.lower_bound {
-        (trial.stall_seconds?, trial.refaults? * settings.page_bytes)
+        let lost = trial.stall_seconds.unwrap_or(0.0).max(trial.wall_seconds - reference);
+        (lost, trial.refaults? * settings.page_bytes)
     } else {
         (trial.wall_seconds - reference, seen.demand.as_ref()?.refault_bytes_at(trial.limit_bytes?)?)
     };
@@ -88,7 +94,7 @@ fn first_reading(seen: &Seen) -> Option<f64> {
     let mut stalls: Vec<f64> = seen.references.iter().filter_map(|r| r.stall_seconds).collect();
     stalls.sort_by(f64::total_cmp);
     let stall = *stalls.get(stalls.len() / 2)?;
-    (read >= TELLING_BYTES && stall > 0.0).then(|| stall / read as f64)
+    (read >= TELLING_BYTES).then(|| stall / read as f64)
 }
 
 #[cfg(test)]

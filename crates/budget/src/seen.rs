@@ -2,6 +2,9 @@
 
 use model::{Breakdown, FileDemand, Method, Spread, Trial};
 
+/// Run times this close agree.
+const AGREE: f64 = 1.05;
+
 /// A run without a limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reference {
@@ -47,9 +50,23 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// The references that tell how long the job takes: all, unless two or more that agree show that the first alone was
+    /// slow. It wakes a machine up: clocks, host memory that was given back, caches of the storage.
+    pub fn timed(&self) -> &[Reference] {
+        match self.references.split_first() {
+            Some((first, rest)) if rest.len() >= 2 => {
+                let walls = || rest.iter().map(|r| r.wall_seconds);
+                let (least, most) = (walls().fold(f64::INFINITY, f64::min), walls().fold(0.0, f64::max));
+                let is_slow_alone = most <= least * AGREE && first.wall_seconds > most * AGREE;
+                if is_slow_alone { rest } else { &self.references }
+            }
+            _ => &self.references,
+        }
+    }
+
     /// Run time without a limit, in seconds: the median, with its spread.
     pub fn reference(&self) -> Option<Spread> {
-        let walls: Vec<f64> = self.references.iter().map(|r| r.wall_seconds).collect();
+        let walls: Vec<f64> = self.timed().iter().map(|r| r.wall_seconds).collect();
         Spread::of(&walls).filter(|spread| spread.median > 0.0)
     }
 
