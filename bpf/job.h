@@ -83,7 +83,7 @@ struct event_file {
     u32 device;
     u64 inode;
     u32 generation;
-    u32 length;                       /* of the names; 0: not known */
+    u32 length;                           /* of the names; 0: not known */
     char names[NAMES_BYTES + NAME_BYTES]; /* each ended by NUL, leaf first */
 };
 

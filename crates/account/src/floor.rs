@@ -8,7 +8,8 @@ use crate::moment::Moment;
 /// it the job is killed, not slowed. Anonymous memory that was swapped out at the time counts: without swap it would have
 /// had to stay.
 pub fn floor(run: &Observation, header: &Header, notes: &mut Vec<String>) -> Option<u64> {
-    let (moment, floor) = Moment::of_the_largest(run, names::HEAP, unreclaimable)?;
+    let held = |at: &Moment| unreclaimable(at).filter(|_| at.has_job());
+    let (moment, floor) = Moment::of_the_largest(run, names::HEAP, held)?;
     if moment.kernel_held().is_none() {
         notes.push("The floor leaves kernel memory out: it could not be read for this job.".into());
     }

@@ -32,6 +32,12 @@ impl<'a> Moment<'a> {
         largest.map(|(t_ns, value)| (Moment::at(run, t_ns), value))
     }
 
+    /// Whether the job ran at that moment. Before, there is only what it is started from; after, only the page cache that
+    /// it leaves behind.
+    pub fn has_job(&self) -> bool {
+        self.t_ns > 0 && self.get(names::PROCESSES) != Some(0)
+    }
+
     /// The value in force.
     pub fn get(&self, name: &str) -> Option<u64> {
         self.run.job_series(name)?.at(self.t_ns).map(|v| v.max(0.0) as u64)

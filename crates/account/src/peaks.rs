@@ -44,17 +44,24 @@ pub fn charge(run: &Observation, notes: &mut Vec<String>) -> ChargePeak {
     let bytes = run.kept.charge_bytes.max(most);
     // Among the moments at the peak, the one whose lines explain most of it.
     let explained = |at: &Moment| {
-        at.get(names::CHARGE).filter(|charge| Some(charge + BATCH) >= most)?;
+        at.get(names::CHARGE).filter(|charge| at.has_job() && Some(charge + BATCH) >= most)?;
         Some(at.get(names::HEAP)? + at.get(names::FILE).unwrap_or(0) + at.get(names::SHARED).unwrap_or(0))
     };
     let sampled = Moment::of_the_largest(run, names::CHARGE, explained)
-        .or_else(|| Moment::of_the_largest(run, names::CHARGE, |at| at.get(names::CHARGE)));
+        .or_else(|| Moment::of_the_largest(run, names::CHARGE, |at| at.get(names::CHARGE).filter(|_| at.has_job())));
     // Without a charge there is still a moment at which the job held most.
     let moment = sampled.map(|(at, _)| at).or_else(|| {
-        let held = |at: &Moment| Some(at.get(names::HEAP)? + at.get(names::FILE).unwrap_or(0));
+        let held = |at: &Moment| Some(at.get(names::HEAP).filter(|_| at.has_job())? + at.get(names::FILE).unwrap_or(0));
         Moment::of_the_largest(run, names::HEAP, held).map(|(at, _)| at)
     });
-    let Some(at) = moment else {
+    let is_telling = |at: &Moment| at.get(names::CHARGE).zip(bytes).is_none_or(|(seen, most)| 2 * seen >= most);
+    let Some(at) = moment.filter(is_telling) else {
+        if bytes.is_some() {
+            notes.push(
+                "No sample saw the job at more than half of its peak, so what the peak was made of is not known."
+                    .into(),
+            );
+        }
         return ChargePeak { bytes, breakdown: Breakdown { hugetlb, ..Default::default() }, ..Default::default() };
     };
     if let (Some(kept), Some(seen)) = (run.kept.charge_bytes, at.get(names::CHARGE)) {

@@ -13,7 +13,7 @@ use sample::{Options, Sampler, Scope};
 
 use crate::bench::{Bench, unix_ns};
 use crate::cli;
-use crate::observe::{file_demand, record_row};
+use crate::observe::{add_file_demand, record_row};
 use crate::results::{Sink, deliver};
 use crate::run::{finish_run, json};
 use crate::status::Status;
@@ -85,8 +85,7 @@ pub fn attach(options: &cli::Run, wanted: &str) -> anyhow::Result<Status> {
         notes,
     };
     if let Some(tracked) = tracked {
-        observation.file_demand = Some(file_demand(&tracked, &observation, 0));
-        observation.sources.insert("file_demand".into(), tracked.rung);
+        add_file_demand(&mut observation, &tracked, 0);
     }
     let mut record = Record {
         header,

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use job::Forwarding;
 use linux::cgroup::Cgroup;
-use linux::journal::{Guard, Journal};
+use linux::journal::{self, Guard, Journal};
 use linux::place::Place;
 use linux::{delayacct, procfs};
 use model::{Header, RecordKind};
@@ -28,8 +28,11 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Finds a place and switches delay accounting on where that is allowed.
+    /// Undoes what killed runs have left, finds a place and switches delay accounting on where that is allowed.
     pub fn set_up() -> anyhow::Result<Bench> {
+        for repaired in journal::repair() {
+            eprintln!("bursar: left by a killed run: {repaired}");
+        }
         let journal = Journal::open()?;
         let mut notes: Vec<String> = journal.warning().map(Into::into).into_iter().collect();
         let is_root = rustix::process::geteuid().is_root();

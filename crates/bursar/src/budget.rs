@@ -445,6 +445,11 @@ impl<'a> Search<'a> {
         let reference = self.seen.reference();
         let scout = reference.map_or(0.0, |reference| self.scout_seconds / reference.median);
         let mut notes = self.record.notes.clone();
+        if self.seen.demand.is_none() {
+            notes.push("There is no file demand curve, so the search had nothing to go by but the floor.".into());
+            // Why not is what the first run noted.
+            notes.extend(self.record.runs.first().into_iter().flat_map(|run| run.notes.iter().cloned()));
+        }
         notes.extend(self.seen.demand.as_ref().and_then(foreign_note));
         notes.extend(budget::method_notes(&self.seen));
         notes.push(

@@ -7,6 +7,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
 use job::{Command, Ended, Output, Prepared, Running};
+use linux::bpf::Rung;
 use linux::cgroup::Swap;
 use linux::place::JobCgroup;
 use linux::procfs;
@@ -182,8 +183,7 @@ pub fn observe(
         notes,
     };
     if let Some(tracked) = tracked {
-        observation.file_demand = Some(file_demand(&tracked, &observation, lead_ns));
-        observation.sources.insert("file_demand".into(), tracked.rung.clone());
+        add_file_demand(&mut observation, &tracked, lead_ns);
     }
     Ok(Observed { observation, errors: errors.map(end_of).unwrap_or_default(), not_started: None })
 }
@@ -287,19 +287,24 @@ pub fn record_row(row: Row, run: u32, sink: &mut dyn FnMut(Entry) -> anyhow::Res
     sink(Entry::Sample { t_ns: row.t_ns, values: row.values })
 }
 
-/// The curve of what the page cache would cost, from what was referenced and what could not be reclaimed at the time.
+/// Adds the curve of what the page cache would cost, from what was referenced and what could not be reclaimed at the time.
 /// `lead_ns`: how long before the observation's begin the tracker's time begins.
-pub fn file_demand(tracked: &Tracked, observation: &Observation, lead_ns: u64) -> FileDemand {
+pub fn add_file_demand(observation: &mut Observation, tracked: &Tracked, lead_ns: u64) {
+    observation.sources.insert("file_demand".into(), tracked.rung.clone());
+    if tracked.rung == Rung::Processes.to_string() {
+        observation.notes.push("This kernel has no tracepoint that tells of the page cache's references.".into());
+        return;
+    }
     let unreclaimable = account::unreclaimable_over_time(observation);
     let at = |reference: FileReference| FileReference { t_ns: reference.t_ns.saturating_sub(lead_ns), ..reference };
     let references = tracked.references.iter().map(at);
-    FileDemand {
+    observation.file_demand = Some(FileDemand {
         foreign: tracked.foreign.clone(),
         not_visible: tracked.not_visible.clone(),
         lost_events: tracked.lost_events,
         rung: tracked.rung.clone(),
         ..curve::file_demand(references, &unreclaimable, procfs::page_bytes())
-    }
+    });
 }
 
 /// Joins what the samples, the exit records and `wait4` say of each process. Exit records are exact and win.
@@ -341,7 +346,7 @@ fn merge(
 
 /// What an exit record lacks, the last sample may have.
 fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
-    known.max_rss_bytes = known.max_rss_bytes.max(sampled.max_rss_bytes);
+    known.max_rss_bytes = known.max_rss_bytes.or(sampled.max_rss_bytes);
     known.started_seconds = known.started_seconds.or(sampled.started_seconds);
     known.user_seconds = known.user_seconds.or(sampled.user_seconds);
     known.system_seconds = known.system_seconds.or(sampled.system_seconds);

@@ -5,6 +5,9 @@ use model::{FileDemand, Observation, names};
 /// Bytes read below which a cost per byte would be noise.
 const MIN_READ_BYTES: u64 = 8 << 20;
 
+/// Faster than 2 GiB/s the program did not wait for its reads; they were made ahead of it.
+const LEAST_PRICE: f64 = 1.0 / (2u64 << 30) as f64;
+
 /// One line of the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DemandLine {
@@ -36,13 +39,13 @@ pub fn lines(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Vec<DemandLi
 }
 
 /// Seconds that this run waited per byte it read from storage: block I/O delay over what `wait4` counted as read. `None`
-/// where either is unknown or too little was read to tell.
+/// where either is unknown, too little was read to tell, or reading ahead of the program hid the time.
 pub fn seconds_per_byte(run: &Observation) -> Option<f64> {
     let read = run.rusage?.blocks_in * 512;
     let known: Vec<f64> = run.processes.iter().filter_map(|process| process.io_delay_seconds).collect();
     let of_processes = (!known.is_empty()).then(|| known.iter().sum::<f64>());
     let delay = of_processes.or_else(|| run.job_series(names::IO_DELAY)?.last())?;
-    (read >= MIN_READ_BYTES && delay > 0.0).then(|| delay / read as f64)
+    (read >= MIN_READ_BYTES).then(|| delay / read as f64).filter(|price| *price > LEAST_PRICE)
 }
 
 #[cfg(test)]
