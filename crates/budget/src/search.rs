@@ -63,20 +63,29 @@ pub fn wish(settings: &Settings, seen: &Seen) -> Wish {
     let again = tried.iter().find(|t| t.doubtful && t.runs < 2 && is_edge(t));
     let next = match again {
         Some(t) => Some((t.limit, "one run so close to the threshold does not decide: once more".to_string())),
-        None if is_close(&bracket) => None,
+        None if is_close(&bracket) => unmade(&bracket),
         None => choose(settings, seen, &tried, &bracket),
     };
     let Some((limit, why)) = next else { return Wish::Stop(None) };
     let trials = seen.search_trials().count();
+    // What is close already loses nothing when it may cost no more.
+    let unless_close = |why: String| Wish::Stop(Some(why).filter(|_| !is_close(&bracket)));
     if trials >= settings.max_trials as usize {
-        return Wish::Stop(Some(format!("the search ended after {trials} trials, as many as allowed")));
+        return unless_close(format!("the search ended after {trials} trials, as many as allowed"));
     }
     let used = seen.run_times_used().unwrap_or(0.0);
     let most = MOST_RUN_TIMES.max(seen.references.len() as f64 + 4.0);
     if used + 1.0 + settings.slowdown > most {
-        return Wish::Stop(Some(format!("the search ended after {used:.1} run times, as many as it may cost")));
+        return unless_close(format!("the search ended after {used:.1} run times, as many as it may cost"));
     }
     Wish::Try { limit, why }
+}
+
+/// The answer's limit, if no run was made under it: what the job never used more of without a limit should be enough, but
+/// whoever is told so wants it tried.
+fn unmade(bracket: &Bracket) -> Option<(u64, String)> {
+    let limit = bracket.pass.filter(|_| bracket.passed != bracket.pass)?;
+    Some((limit, format!("without a limit it never used more than {}: is that enough under one?", Bytes(limit))))
 }
 
 /// All limits tried, rising, with what several runs at the same limit say together.
