@@ -17,6 +17,9 @@ pub struct Bench {
     pub signals: Forwarding,
     /// Where jobs' cgroups are made.
     pub place: Place,
+    /// The cgroup that we are in, if nothing else is but those that started us, as in a container or a Slurm step: its
+    /// charge is then the job's and our own.
+    pub own_cgroup: Option<Cgroup>,
     /// What is to be undone.
     pub journal: Journal,
     /// Where the I/O wait share comes from.
@@ -51,20 +54,9 @@ impl Bench {
             Some(true) => IoWait::DelayAccounting,
             _ => IoWait::SampledState,
         };
-        let signals = Forwarding::start()?;
-        Ok(Bench { signals, place: Place::find(), journal, io_wait, notes, is_root, _delay_accounting: guard })
-    }
-
-    /// The cgroup that we are in, if nothing else is but those that started us, as in a container or a Slurm step: its
-    /// charge is then the job's and our own.
-    pub fn own_cgroup(&self) -> Option<Cgroup> {
-        let group = self.place.current()?;
-        let mut ours = vec![std::process::id() as i32];
-        while let Some(parent) = procfs::stat(ours[ours.len() - 1]).ok().map(|stat| stat.ppid).filter(|pid| *pid > 0) {
-            ours.push(parent);
-        }
-        let pids = group.processes().ok()?;
-        pids.iter().all(|pid| ours.contains(pid)).then(|| group.clone())
+        let (signals, place) = (Forwarding::start()?, Place::find());
+        let own_cgroup = own_cgroup(&place);
+        Ok(Bench { signals, place, own_cgroup, journal, io_wait, notes, is_root, _delay_accounting: guard })
     }
 
     /// Starts following processes and their references; `None`, with a note, where that is refused.
@@ -92,6 +84,15 @@ impl Bench {
             options: Default::default(),
         }
     }
+}
+
+fn own_cgroup(place: &Place) -> Option<Cgroup> {
+    let group = place.current()?;
+    let mut ours = vec![std::process::id() as i32];
+    while let Some(parent) = procfs::stat(ours[ours.len() - 1]).ok().map(|stat| stat.ppid).filter(|pid| *pid > 0) {
+        ours.push(parent);
+    }
+    group.processes().ok()?.iter().all(|pid| ours.contains(pid)).then(|| group.clone())
 }
 
 /// Nanoseconds since 1970.

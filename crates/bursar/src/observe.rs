@@ -104,7 +104,7 @@ pub fn observe(
         // Without a cgroup to hold them together, processes that lose their parent come to us.
         None => {
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-            Scope::Tree { root: std::process::id() as i32, within: bench.own_cgroup() }
+            Scope::Tree { root: std::process::id() as i32, within: bench.own_cgroup.clone() }
         }
     };
     let mut notes = Vec::new();
