@@ -79,7 +79,8 @@ impl Cache {
 /// What was cached before and is charged elsewhere, as a sentence.
 pub fn foreign_note(demand: &FileDemand) -> Option<String> {
     let bytes: u64 = demand.foreign.iter().map(|file| file.cached_bytes).sum();
-    let largest = demand.foreign.first().filter(|_| bytes >= NEGLIGIBLE)?;
+    let matters = bytes >= NEGLIGIBLE && bytes >= demand.distinct_bytes / 20;
+    let largest = demand.foreign.first().filter(|_| matters)?;
     let name = largest.path.clone().unwrap_or_else(|| format!("inode {} of device {}", largest.inode, largest.device));
     Some(format!(
         "{} of what it read was in the page cache before and is charged elsewhere ({name} and {} more): under a limit \

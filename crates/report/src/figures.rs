@@ -46,11 +46,15 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     format!("{subject}{verb} {} at peak{aside}", size(need))
 }
 
+/// What is smaller decides nothing: the C library, the image that a command is started from.
+const NEGLIGIBLE: u64 = 1 << 20;
+
 /// What the file demand cannot show, as sentences.
 pub fn warnings(demand: &FileDemand) -> Vec<String> {
     let mut warnings = Vec::new();
     let foreign: u64 = demand.foreign.iter().map(|file| file.cached_bytes).sum();
-    if let Some(largest) = demand.foreign.first().filter(|_| foreign > 0) {
+    let matters = |bytes: u64| bytes >= NEGLIGIBLE && bytes >= demand.distinct_bytes / 20;
+    if let Some(largest) = demand.foreign.first().filter(|_| matters(foreign)) {
         let name = largest.path.clone().unwrap_or_else(|| format!("inode {}", largest.inode));
         warnings.push(format!(
             "{} of file cache was there before and is charged elsewhere: it is missing from the peak ({} file{}, largest {} \
@@ -62,10 +66,12 @@ pub fn warnings(demand: &FileDemand) -> Vec<String> {
             size(largest.cached_bytes),
         ));
     }
-    if !demand.not_visible.is_empty() {
+    let is_worth_a_word = |(_, amount): &&(String, Option<u64>)| amount.is_none_or(|bytes| bytes >= NEGLIGIBLE);
+    if demand.not_visible.iter().any(|not_visible| is_worth_a_word(&not_visible)) {
         let names: Vec<String> = demand
             .not_visible
             .iter()
+            .filter(is_worth_a_word)
             .map(|(name, amount)| match amount {
                 Some(amount) => format!("{} ({})", printable(name), size(*amount)),
                 None => printable(name),

@@ -50,7 +50,7 @@ fn the_page_caches_part_is_a_few_lines_with_an_estimate_from_the_runs_own_reads(
     // 1 s of block I/O delay for 290 MiB read: 4350 MiB again are 15 s.
     assert_eq!(line(&text, "112 MiB"), "112 MiB 4.25 GiB 15.0 s");
     assert_eq!(line(&text, "402 MiB"), "402 MiB 0 B 0 s");
-    assert!(text.contains("12.0 MiB of file cache was there before and is charged elsewhere"), "{text}");
+    assert!(text.contains("24.0 MiB of file cache was there before and is charged elsewhere"), "{text}");
     assert!(text.contains("not visible to the page cache's tracker: O_DIRECT (3.00 MiB)"), "{text}");
 }
 
