@@ -2,7 +2,7 @@
 
 use model::{Answer, Breakdown, Bytes, Method, MethodRow, Outcome, Spread, Trial, performance, performance_per_gb};
 
-use crate::predict::predict;
+use crate::predict::{never_reached, predict};
 use crate::search::severity;
 use crate::{Seen, Settings, round_up};
 
@@ -33,11 +33,11 @@ pub fn methods(settings: &Settings, seen: &Seen, answer: &Answer) -> Vec<MethodR
 }
 
 /// Where the figures of the comparison are not from a run of their own, as sentences.
-pub fn method_notes(seen: &Seen) -> Vec<String> {
+pub fn method_notes(settings: &Settings, seen: &Seen) -> Vec<String> {
     let note = |method: Method| {
         let memory = Bytes(memory(seen, method)?.0);
         let name = name(method);
-        match shown_by(seen, method, round_up(memory.0))? {
+        match shown_by(settings, seen, method, round_up(memory.0))? {
             Runs::References => Some(format!(
                 "{name} says {memory}, which the job does not fill without a limit: its figures are the reference runs'."
             )),
@@ -62,9 +62,9 @@ fn name(method: Method) -> &'static str {
 }
 
 /// The limit at which a method must still be run; `None` if what was run already shows it, or it names none.
-pub fn limit_to_measure(seen: &Seen, method: Method) -> Option<u64> {
+pub fn limit_to_measure(settings: &Settings, seen: &Seen, method: Method) -> Option<u64> {
     let limit = round_up(memory(seen, method)?.0);
-    shown_by(seen, method, limit).is_none().then_some(limit)
+    shown_by(settings, seen, method, limit).is_none().then_some(limit)
 }
 
 fn memory(seen: &Seen, method: Method) -> Option<(u64, Breakdown)> {
@@ -72,8 +72,8 @@ fn memory(seen: &Seen, method: Method) -> Option<(u64, Breakdown)> {
 }
 
 /// The runs that show how a method does. A limit that the charge never reached without one is no limit.
-fn shown_by(seen: &Seen, method: Method, limit: u64) -> Option<Runs<'_>> {
-    if method == Method::Unlimited || seen.peak_charge_bytes().is_some_and(|peak| limit >= peak) {
+fn shown_by<'a>(settings: &Settings, seen: &'a Seen, method: Method, limit: u64) -> Option<Runs<'a>> {
+    if method == Method::Unlimited || never_reached(settings, seen).is_some_and(|peak| limit >= peak) {
         return Some(Runs::References);
     }
     let is_same =
@@ -100,7 +100,7 @@ fn row(settings: &Settings, seen: &Seen, answer: &Answer, method: Method) -> Opt
         }
         _ => {
             let (memory, breakdown) = memory(seen, method)?;
-            (memory, breakdown, shown_by(seen, method, round_up(memory)))
+            (memory, breakdown, shown_by(settings, seen, method, round_up(memory)))
         }
     };
     let row = MethodRow {

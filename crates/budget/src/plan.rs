@@ -66,7 +66,7 @@ pub fn next(settings: &Settings, seen: &Seen) -> Step {
     let unmeasured = LIMITED
         .into_iter()
         .filter(|_| settings.compare)
-        .find_map(|method| limit_to_measure(seen, method).map(|limit| (method, limit)));
+        .find_map(|method| limit_to_measure(settings, seen, method).map(|limit| (method, limit)));
     match unmeasured {
         Some((method, limit_bytes)) => Step::Method {
             method,

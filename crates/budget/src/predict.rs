@@ -23,13 +23,34 @@ pub fn predict(settings: &Settings, seen: &Seen, limit_bytes: u64) -> Option<f64
     if too_little(settings, seen).is_some_and(|floor| limit_bytes < floor) {
         return None;
     }
-    if seen.peak_charge_bytes().is_some_and(|peak| limit_bytes >= peak) {
+    if never_reached(settings, seen).is_some_and(|peak| limit_bytes >= peak) {
         return Some(1.0);
+    }
+    if writers_knee(settings, seen).is_some_and(|knee| limit_bytes < knee) {
+        return None;
     }
     match seen.demand.as_ref()?.refault_bytes_at(limit_bytes)? {
         0 => Some(1.0),
         bytes => Some(1.0 + bytes as f64 * seconds_per_byte(settings, seen)? / seen.reference()?.median),
     }
+}
+
+/// The least limit at which the job's writers are not held back (the kernel's Documentation/admin-guide/sysctl/vm.rst,
+/// dirty_ratio, applied to a cgroup's own memory): what it writes must stay below a share of what the limit leaves beside
+/// the unreclaimable. `None` if that is no more than what it used without a limit, or if a trial well below has passed: then
+/// the writing is no hindrance.
+pub fn writers_knee(settings: &Settings, seen: &Seen) -> Option<u64> {
+    let dirty = seen.references.iter().filter_map(|r| r.dirty_bytes).max()?;
+    let knee = seen.floor_bytes()? + (dirty as f64 / settings.dirty_share?) as u64;
+    let is_refuted =
+        |t: &Trial| t.outcome == Outcome::Ok && t.limit_bytes.is_some_and(|l| (l as f64) < 0.95 * knee as f64);
+    (knee > seen.peak_charge_bytes()? && !seen.trials.iter().any(is_refuted)).then_some(knee)
+}
+
+/// A limit that the charge never came to without one, and that is therefore none.
+pub fn never_reached(settings: &Settings, seen: &Seen) -> Option<u64> {
+    let peak = seen.peak_charge_bytes()?;
+    Some(writers_knee(settings, seen).map_or(peak, |knee| knee.max(peak)))
 }
 
 /// The limit below which the job is killed, from the floor; nothing is known where it may swap.
@@ -41,6 +62,10 @@ pub fn too_little(settings: &Settings, seen: &Seen) -> Option<u64> {
 /// The smallest limit predicted to keep within the slow-down. Where nothing tells what a refault costs, any is too much;
 /// where no references to the page cache were seen, files that are mapped are taken to be needed and others not.
 pub fn knee(settings: &Settings, seen: &Seen) -> Option<u64> {
+    writers_knee(settings, seen).or_else(|| readers_knee(settings, seen))
+}
+
+fn readers_knee(settings: &Settings, seen: &Seen) -> Option<u64> {
     let floor = seen.floor_bytes();
     let Some(demand) = &seen.demand else {
         let mapped = seen.references.iter().filter_map(|r| r.file_mapped_bytes).max().unwrap_or(0);

@@ -3,7 +3,7 @@
 use model::{Bytes, Outcome, Spread, Trial};
 
 use crate::noise::ratio_noise;
-use crate::predict::{TELLING_BYTES, knee, too_little};
+use crate::predict::{TELLING_BYTES, knee, too_little, writers_knee};
 use crate::{MIB, Seen, Settings, round_up};
 
 /// The search ends when the smallest passing limit is at most this far above the largest failing one.
@@ -149,7 +149,8 @@ fn is_unexplained(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
 pub fn bracket(settings: &Settings, seen: &Seen, tried: &[Tried]) -> Bracket {
     let failed = tried.iter().filter(|t| !t.passed).map(|t| t.limit).max();
     let passed = tried.iter().filter(|t| t.passed && Some(t.limit) > failed).map(|t| t.limit).min();
-    let unreclaimed = seen.peak_charge_bytes().map(round_up).filter(|peak| Some(*peak) > failed);
+    let is_enough = |peak: &u64| Some(*peak) > failed && writers_knee(settings, seen).is_none();
+    let unreclaimed = seen.peak_charge_bytes().map(round_up).filter(is_enough);
     let pass = match (passed, unreclaimed) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -187,7 +188,9 @@ fn guided(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) 
     let limit = round_up((knee as f64 * KNEE_SLACK) as u64 + MIB);
     let far = |a: u64, b: u64| a as f64 > b as f64 * (STEP + 1.0) / 2.0;
     let is_new = bracket.failed.is_none_or(|fail| far(limit, fail)) && bracket.pass.is_none_or(|pass| far(pass, limit));
-    let what = if seen.demand.is_some() {
+    let what = if writers_knee(settings, seen).is_some() {
+        "what it writes fits into the share of memory that may wait to be written"
+    } else if seen.demand.is_some() {
         "what cannot be reclaimed and the file pages used again fit just so"
     } else {
         "what cannot be reclaimed and the mapped files fit just so"
@@ -211,7 +214,7 @@ fn groping(seen: &Seen, tried: &[Tried], bracket: &Bracket) -> Option<(u64, Stri
     let middle = |fail: u64, pass: u64| round_up((fail as f64 * pass as f64).sqrt() as u64);
     let trusts_curve = seen.demand.is_some();
     let limit = match (bracket.failed, bracket.passed, bracket.fail, bracket.pass) {
-        (Some(fail), Some(pass), ..) => middle(fail, pass),
+        (Some(fail), Some(passed), _, pass) => middle(fail, pass.unwrap_or(passed)),
         (Some(fail), None, _, Some(peak)) if trusts_curve => up(fail).min(middle(fail, peak)),
         (Some(fail), None, _, Some(peak)) => middle(fail, peak),
         (Some(fail), None, _, None) => up(fail),

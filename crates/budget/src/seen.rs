@@ -19,6 +19,8 @@ pub struct Reference {
     pub floor_bytes: Option<u64>,
     /// Mapped file pages at the peak, bytes: the program's own text and libraries at least.
     pub file_mapped_bytes: Option<u64>,
+    /// Most file pages that were not yet written back, bytes.
+    pub dirty_bytes: Option<u64>,
     /// Share of the tasks' life spent waiting for I/O.
     pub io_wait_share: Option<f64>,
     /// What the peak charge was made of.

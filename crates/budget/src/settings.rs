@@ -17,6 +17,9 @@ pub struct Settings {
     pub timeout_seconds: Option<f64>,
     /// The job may swap under its limit, so nothing is known to be too little before it is tried.
     pub swap_allowed: bool,
+    /// The share of what a job's cgroup could hold that may be dirty before its writers are held back; `None` where they are
+    /// held back by the machine's memory instead, whatever the limit (cgroup v1 has no writeback of its own).
+    pub dirty_share: Option<f64>,
     /// The machine's page size, in bytes.
     pub page_bytes: u64,
 }
@@ -31,6 +34,7 @@ impl Default for Settings {
             full: false,
             timeout_seconds: None,
             swap_allowed: false,
+            dirty_share: None,
             page_bytes: 4096,
         }
     }

@@ -24,6 +24,8 @@ struct Program {
     /// One run in so many takes half as long again for no reason; 0: none.
     flaky: u64,
     swaps: bool,
+    /// Most dirty pages, in bytes.
+    dirty: u64,
     random: u64,
 }
 
@@ -38,6 +40,7 @@ impl Program {
             noise: 0.002,
             flaky: 0,
             swaps: false,
+            dirty: 0,
             random: 0x1234_5678_9abc_def1,
         }
     }
@@ -74,6 +77,7 @@ impl Program {
             peak_charge_bytes: Some(self.peak),
             floor_bytes: Some(self.floor),
             file_mapped_bytes: Some(5 * MIB),
+            dirty_bytes: Some(self.dirty),
             io_wait_share: Some(0.1),
             breakdown: Breakdown::default(),
         }
@@ -453,4 +457,26 @@ fn a_slow_first_run_that_wakes_the_machine_up_is_not_what_the_others_are_measure
     assert_eq!(seen(&[2.45, 1.80, 2.10]).reference().unwrap().max, 2.45, "the others do not agree either");
     assert_eq!(seen(&[1.80, 1.79, 1.95]).reference().unwrap().max, 1.95, "a later one is noise, not a beginning");
     assert_eq!(seen(&[2.45, 1.80]).reference().unwrap().max, 2.45, "one alone proves nothing");
+}
+
+/// Heap of 24 MiB, 48 MiB overwritten again and again: nothing is ever read again, and without a limit it uses 74 MiB.
+fn writer(slow_below: u64) -> Program {
+    let ratio = move |limit: u64| if limit < slow_below * MIB { 2.3 } else { 1.0 };
+    Program { demand: Some(demand(&[(24, 0)])), dirty: 48 * MIB, ..Program::new(24, 74, ratio) }
+}
+
+#[test]
+fn a_writer_whose_cgroup_holds_it_back_needs_far_more_than_it_uses() {
+    let settings = Settings { dirty_share: Some(0.15), ..search_only() };
+    let (answer, seen) = writer(345).drive(&settings);
+    assert!(is_within_15_percent(&answer, 345 * MIB), "{answer:?} by {:?}", tried(&seen));
+    assert!(answer.confident && seen.run_times_used().unwrap() <= 5.0, "{answer:?} by {:?}", tried(&seen));
+}
+
+#[test]
+fn a_writer_that_is_not_held_back_needs_no_more_than_it_uses() {
+    let settings = Settings { dirty_share: Some(0.15), ..search_only() };
+    let (answer, seen) = writer(60).drive(&settings);
+    assert!(is_within_15_percent(&answer, 60 * MIB), "{answer:?} by {:?}", tried(&seen));
+    assert!(seen.run_times_used().unwrap() <= 8.0, "{:?}", tried(&seen));
 }

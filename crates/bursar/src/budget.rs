@@ -100,6 +100,7 @@ impl<'a> Search<'a> {
             full: options.full,
             timeout_seconds: options.timeout.map(|t| t.as_secs_f64()),
             swap_allowed: false,
+            dirty_share: bench.place.dirty_share(),
             page_bytes: header.page_bytes,
         };
         let record = old.unwrap_or(Record {
@@ -315,6 +316,7 @@ impl<'a> Search<'a> {
             peak_charge_bytes: account.peak_charge_bytes,
             floor_bytes: account.floor_bytes,
             file_mapped_bytes: observation.job_series(names::FILE_MAPPED).and_then(|s| s.peak()).map(|v| v as u64),
+            dirty_bytes: dirty_peak(observation),
             io_wait_share: account.io_wait_share,
             breakdown: account.peak_breakdown,
         });
@@ -451,7 +453,7 @@ impl<'a> Search<'a> {
             notes.extend(self.record.runs.first().into_iter().flat_map(|run| run.notes.iter().cloned()));
         }
         notes.extend(self.seen.demand.as_ref().and_then(foreign_note));
-        notes.extend(budget::method_notes(&self.seen));
+        notes.extend(budget::method_notes(&self.settings, &self.seen));
         notes.push(
             "Programs that size their caches by the limit they see (JVM, Go, databases) were measured doing so: each trial \
              shows what the program does under that limit."
@@ -487,6 +489,14 @@ fn stall_of(observation: &Observation) -> Option<f64> {
     let exit_records = observation.processes.iter().filter_map(|p| p.io_delay_seconds).reduce(|a, b| a + b);
     let delay = exit_records.or_else(|| observation.job_series(names::IO_DELAY)?.last())?;
     Some(stall(delay, rusage.user_seconds + rusage.system_seconds, observation.wall_seconds))
+}
+
+/// Most file pages that were not yet written back.
+fn dirty_peak(observation: &Observation) -> Option<u64> {
+    let dirty = observation.job_series(names::FILE_DIRTY)?;
+    let writeback = observation.job_series(names::FILE_WRITEBACK)?;
+    let sums = dirty.points.iter().filter_map(|(t_ns, bytes)| Some(bytes + writeback.at(*t_ns)?));
+    sums.reduce(f64::max).map(|bytes| bytes as u64)
 }
 
 /// The options that a resumed search needs, as the record's header keeps them.

@@ -20,6 +20,8 @@ use crate::bench::{Bench, unix_ns};
 
 /// How long a job that was told to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
+/// How often it is asked whether the run has gone on for too long, however seldom it is sampled.
+const TICK: Duration = Duration::from_millis(50);
 
 /// What is to be run, and how.
 #[derive(Clone, Debug)]
@@ -218,14 +220,17 @@ fn follow(
 ) -> anyhow::Result<End> {
     let Eyes { sampler, mut exits, sink, watch } = eyes;
     let mut stopped: Option<(Exit, Instant)> = None;
+    let mut due = Instant::now() + sampler.interval();
     loop {
-        let until_timeout = plan.timeout.map(|limit| limit.saturating_sub(running.started().elapsed()));
-        let patience = sampler.interval().min(until_timeout.unwrap_or(Duration::MAX)).max(Duration::from_millis(1));
+        let patience = due.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), TICK);
         if let Some((reaped, wall_seconds)) = running.wait(patience)? {
             let exit = stopped.map_or(reaped.exit, |(exit, _)| exit);
             return Ok(End { exit, reaped, wall_seconds });
         }
-        record_row(sampler.sample(), plan.run, sink)?;
+        if Instant::now() >= due {
+            record_row(sampler.sample(), plan.run, sink)?;
+            due = Instant::now() + sampler.interval();
+        }
         if let Some(exits) = &mut exits {
             exits.collect();
         }

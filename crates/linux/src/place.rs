@@ -107,6 +107,16 @@ impl Place {
         }
     }
 
+    /// The share of what a job's cgroup could hold that may be dirty before its writers are held back: the middle of
+    /// `vm.dirty_background_ratio` and `vm.dirty_ratio` (mm/page-writeback.c, `dirty_freerun_ceiling`). `None` on v1, where
+    /// only the machine's memory counts, and where the thresholds are set in bytes.
+    pub fn dirty_share(&self) -> Option<f64> {
+        let percent = |name: &str| file::read(&Path::new("/proc/sys/vm").join(name)).ok()?.trim().parse::<f64>().ok();
+        let is_v2 = matches!(self.rung(), Rung::V2Root | Rung::V2Systemd | Rung::V2Delegated);
+        let (background, most) = (percent("dirty_background_ratio")?, percent("dirty_ratio")?);
+        (is_v2 && background > 0.0 && most > 0.0).then_some((background + most) / 200.0)
+    }
+
     /// Whether jobs can be given a limit.
     pub fn can_limit(&self) -> bool {
         self.rung() < Rung::ReadOnly

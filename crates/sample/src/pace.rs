@@ -34,7 +34,9 @@ impl Pace {
     pub fn interval(&self, elapsed: Duration) -> Duration {
         // A run of hours needs no more rows than a run of minutes: 2000 rows from begin to now, at least.
         let by_length = elapsed / 2000;
-        let by_cost = Duration::from_secs_f64(self.cost / CPU_SHARE);
+        // Where looking is slow (an emulator, thousands of processes), a short run must still be seen a few times: at every
+        // fifth of its time so far, which is ten times from 0.1 to 1 second and ever more seldom.
+        let by_cost = Duration::from_secs_f64(self.cost / CPU_SHARE).min(elapsed / 5);
         self.fixed.unwrap_or_else(|| by_cost.max(by_length).clamp(SHORTEST, LONGEST))
     }
 
@@ -55,10 +57,22 @@ mod tests {
 
     #[test]
     fn a_costly_sample_is_taken_less_often() {
-        let mut pace = Pace::new(None);
-        assert_eq!(pace.interval(Duration::ZERO), SHORTEST);
+        let (mut pace, by_length) = (Pace::new(None), Duration::from_millis(30));
+        assert_eq!(pace.interval(Duration::from_secs(60)), by_length);
         pace.spent(Duration::from_millis(6));
-        assert_eq!(pace.interval(Duration::ZERO), Duration::from_secs(1));
+        assert_eq!(pace.interval(Duration::from_secs(60)), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_short_run_is_seen_a_few_times_whatever_it_costs() {
+        let mut pace = Pace::new(None);
+        pace.spent(Duration::from_millis(100));
+        let (mut elapsed, mut samples) = (Duration::ZERO, 0);
+        while elapsed < Duration::from_secs(1) {
+            elapsed += pace.interval(elapsed);
+            samples += 1;
+        }
+        assert!((10..30).contains(&samples), "{samples}");
     }
 
     #[test]
