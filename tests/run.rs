@@ -262,3 +262,91 @@ fn a_small_child_of_a_large_parent_has_its_own_peak() {
     let peak: i64 = base.query_row(peak, [], |row| row.get(0)).unwrap();
     assert!(peak < 16 << 20, "{peak}: exec keeps the peak of the copy of its parent, which is not its own");
 }
+
+#[test]
+fn a_signal_sent_to_bursar_reaches_the_command() {
+    let script = "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut running = bursar().args(["run", "-q", "--", "sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = std::io::BufReader::new(running.stdout.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&running), rustix::process::Signal::TERM).unwrap();
+    line.clear();
+    std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+    assert_eq!(line, "got it\n");
+    assert_eq!(running.wait().unwrap().code(), Some(5));
+}
+
+#[test]
+fn a_tree_and_a_cgroup_that_run_already_are_watched_as_a_whole() {
+    let mut shell = Command::new("sh").args(["-c", "sleep 61 & sleep 61; wait"]).spawn().unwrap();
+    let pid = shell.id().to_string();
+    let (status, json) =
+        json_of(bursar().args(["run", "-q", "--attach", &pid, "--tree", "--timeout", "500ms", "--json", "-"]));
+    assert_eq!((status, json["processes"].as_u64()), (0, Some(3)), "{json:#}");
+    for child in linux::procfs::descendants(shell.id() as i32) {
+        let pid = rustix::process::Pid::from_raw(child).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+    shell.wait().unwrap();
+
+    let Ok(Some(group)) = linux::cgroup::Cgroup::of(std::process::id() as i32) else { return };
+    let path = group.dir().to_string_lossy().into_owned();
+    let (status, json) = json_of(bursar().args(["run", "-q", "--attach", &path, "--timeout", "500ms", "--json", "-"]));
+    assert_eq!(status, 0);
+    assert!(json["peak_charge_bytes"].as_u64() > Some(0), "{json:#}");
+}
+
+#[test]
+fn what_a_killed_bursar_leaves_is_undone_by_repair() {
+    if !can_limit() {
+        return;
+    }
+    let mut running = bursar().args(["run", "-q", "--", "sleep", "62"]).spawn().unwrap();
+    let name = format!("bursar-{}-", running.id());
+    let left = || {
+        let tree =
+            Command::new("find").args(["/sys/fs/cgroup", "-type", "d", "-name"]).arg(format!("{name}*")).output();
+        String::from_utf8(tree.unwrap().stdout).unwrap()
+    };
+    while !linux::procfs::descendants(running.id() as i32)
+        .iter()
+        .any(|pid| linux::procfs::stat(*pid).is_ok_and(|stat| stat.comm == "sleep"))
+    {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(left().contains(&name));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert!(left().contains(&name), "SIGKILL lets nobody clean up");
+    let repaired = bursar().args(["doctor", "--repair"]).output().unwrap();
+    assert!(repaired.status.success());
+    assert_eq!(left(), "", "{}", String::from_utf8_lossy(&repaired.stdout));
+}
+
+#[test]
+fn a_full_disk_ends_the_record_and_not_the_run() {
+    if !support::is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mount =
+        |arguments: &[&str]| assert!(Command::new(arguments[0]).args(&arguments[1..]).status().unwrap().success());
+    let path = folder.path().to_str().unwrap();
+    mount(&["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", path]);
+    let record = folder.path().join("full.bursar");
+    let mut command = bursar();
+    command.args(["run", "-q", "--interval", "1ms", "--record"]).arg(&record).args([
+        "--",
+        "sh",
+        "-c",
+        "sleep 1.5; exit 4",
+    ]);
+    let output = command.output().unwrap();
+    let again = bursar().arg("report").arg(&record).output().unwrap();
+    mount(&["umount", path]);
+    assert_eq!(output.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the record ends here"));
+    assert!(again.status.success() && String::from_utf8_lossy(&again.stdout).contains("cut short"));
+}
