@@ -44,3 +44,25 @@ pub struct ProcessRecord {
     /// Where these figures come from: `wait4`, `tracepoint`, `taskstats`, `sampled`.
     pub source: String,
 }
+
+impl ProcessRecord {
+    /// One of which nothing is known yet but who it is.
+    pub fn new(key: ProcessKey, source: &str) -> ProcessRecord {
+        ProcessRecord {
+            key,
+            parent: None,
+            command: String::new(),
+            started_seconds: None,
+            lifetime_seconds: None,
+            max_rss_bytes: None,
+            user_seconds: None,
+            system_seconds: None,
+            minor_faults: None,
+            major_faults: None,
+            io_delay_seconds: None,
+            thread_seconds: None,
+            exit_status: None,
+            source: source.into(),
+        }
+    }
+}

@@ -61,20 +61,15 @@ impl ExitRecords {
         let pid = record.tgid.unwrap_or(record.pid);
         let life = record.elapsed_us as f64 / 1e6;
         let process = self.processes.entry(pid).or_insert_with(|| ProcessRecord {
-            key: ProcessKey { pid, start_ticks: 0 },
             parent: Some(record.ppid),
             command: record.comm.clone(),
-            started_seconds: None,
-            lifetime_seconds: None,
-            max_rss_bytes: None,
             user_seconds: Some(0.0),
             system_seconds: Some(0.0),
             minor_faults: Some(0),
             major_faults: Some(0),
             io_delay_seconds: Some(0.0),
             thread_seconds: Some(0.0),
-            exit_status: None,
-            source: "taskstats".into(),
+            ..ProcessRecord::new(ProcessKey { pid, start_ticks: 0 }, "taskstats")
         });
         let add = |to: &mut Option<f64>, seconds: f64| *to = to.map(|sum| sum + seconds);
         add(&mut process.user_seconds, record.utime_us as f64 / 1e6);

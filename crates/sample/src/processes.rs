@@ -117,20 +117,9 @@ impl Processes {
         let started = procfs::start_seconds(stat.starttime) - since;
         let seen = self.seen.entry(key).or_insert_with(|| Seen {
             record: ProcessRecord {
-                key,
                 parent: Some(stat.ppid),
-                command: String::new(),
                 started_seconds: Some(started),
-                lifetime_seconds: None,
-                max_rss_bytes: None,
-                user_seconds: None,
-                system_seconds: None,
-                minor_faults: None,
-                major_faults: None,
-                io_delay_seconds: None,
-                thread_seconds: None,
-                exit_status: None,
-                source: "sampled".into(),
+                ..ProcessRecord::new(key, "sampled")
             },
             alive: true,
             rss: 0,

@@ -110,21 +110,11 @@ impl Processes {
     }
 
     fn record(&self, pid: i32, parent: i32, start_boottime_ns: u64, command: &[u8]) -> ProcessRecord {
+        let key = ProcessKey { pid, start_ticks: start_boottime_ns / self.ns_per_tick };
         ProcessRecord {
-            key: ProcessKey { pid, start_ticks: start_boottime_ns / self.ns_per_tick },
             parent: Some(parent),
             command: String::from_utf8_lossy(command).into_owned(),
-            started_seconds: None,
-            lifetime_seconds: None,
-            max_rss_bytes: None,
-            user_seconds: None,
-            system_seconds: None,
-            minor_faults: None,
-            major_faults: None,
-            io_delay_seconds: None,
-            thread_seconds: None,
-            exit_status: None,
-            source: "tracepoint".into(),
+            ..ProcessRecord::new(key, "tracepoint")
         }
     }
 
