@@ -5,6 +5,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use support::{bursar, can_limit, json_of};
@@ -15,14 +16,19 @@ const FILE: u64 = 96 * MIB;
 /// A file to read again and again, and the command that does.
 struct Reader {
     folder: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
 }
+
+/// Run times are compared: one test measures at a time.
+static ALONE: Mutex<()> = Mutex::new(());
 
 impl Reader {
     fn make() -> Reader {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         // Not in /tmp, which is a tmpfs on many machines.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         std::fs::write(folder.path().join("input"), vec![7; FILE as usize]).unwrap();
-        Reader { folder }
+        Reader { folder, _alone: alone }
     }
 
     fn path(&self, name: &str) -> PathBuf {
