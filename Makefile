@@ -9,9 +9,9 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-# Alternatives are written a|b: the first that the distribution has.
+# Alternatives are written a,b: the first that the distribution has.
 BUILD_PACKAGES = gcc libc6-dev make pkg-config clang libbpf-dev libelf-dev zlib1g-dev
-TEST_PACKAGES = clang-format time tmux sqlite3 python3 chromium|chromium-browser chromium-driver|chromium-chromedriver \
+TEST_PACKAGES = clang-format time tmux sqlite3 python3 chromium,chromium-browser chromium-driver,chromium-chromedriver \
 	openmpi-bin libopenmpi-dev slurm-wlm munge \
 	qemu-system-x86 busybox-static cpio kmod e2fsprogs systemd dbus libpam-systemd
 
