@@ -53,10 +53,10 @@ pub fn never_reached(settings: &Settings, seen: &Seen) -> Option<u64> {
     Some(writers_knee(settings, seen).map_or(peak, |knee| knee.max(peak)))
 }
 
-/// The limit below which the job is killed, from the floor; nothing is known where it may swap.
+/// The limit below which the job is killed for sure; nothing is known where it may swap.
 pub fn too_little(settings: &Settings, seen: &Seen) -> Option<u64> {
-    let floor = seen.floor_bytes().filter(|_| !settings.swap_allowed)?;
-    Some((floor as f64 * FLOOR_SLACK) as u64)
+    let held = seen.references.iter().filter_map(|r| r.held_bytes.or(r.floor_bytes)).max();
+    held.filter(|_| !settings.swap_allowed).map(|held| (held as f64 * FLOOR_SLACK) as u64)
 }
 
 /// The smallest limit predicted to keep within the slow-down. Where nothing tells what a refault costs, any is too much;

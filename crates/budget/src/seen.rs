@@ -17,6 +17,9 @@ pub struct Reference {
     pub peak_charge_bytes: Option<u64>,
     /// What could not be reclaimed, at its peak, bytes.
     pub floor_bytes: Option<u64>,
+    /// Of that, what surely cannot: heap and shared memory. Kernel memory may be caches that give way, and cgroup v1 does
+    /// not tell which part is.
+    pub held_bytes: Option<u64>,
     /// Mapped file pages at the peak, bytes: the program's own text and libraries at least.
     pub file_mapped_bytes: Option<u64>,
     /// Most file pages that were not yet written back, bytes.

@@ -76,6 +76,7 @@ impl Program {
             stall_seconds: self.stall_share.map(|_| COLD_STALL_SECONDS),
             peak_charge_bytes: Some(self.peak),
             floor_bytes: Some(self.floor),
+            held_bytes: Some(self.floor),
             file_mapped_bytes: Some(5 * MIB),
             dirty_bytes: Some(self.dirty),
             io_wait_share: Some(0.1),

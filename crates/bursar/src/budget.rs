@@ -316,7 +316,8 @@ impl<'a> Search<'a> {
             peak_charge_bytes: account.peak_charge_bytes,
             floor_bytes: account.floor_bytes,
             file_mapped_bytes: observation.job_series(names::FILE_MAPPED).and_then(|s| s.peak()).map(|v| v as u64),
-            dirty_bytes: dirty_peak(observation),
+            held_bytes: peak_of_sum(observation, [names::HEAP, names::SHARED]),
+            dirty_bytes: peak_of_sum(observation, [names::FILE_DIRTY, names::FILE_WRITEBACK]),
             io_wait_share: account.io_wait_share,
             breakdown: account.peak_breakdown,
         });
@@ -491,11 +492,10 @@ fn stall_of(observation: &Observation) -> Option<f64> {
     Some(stall(delay, rusage.user_seconds + rusage.system_seconds, observation.wall_seconds))
 }
 
-/// Most file pages that were not yet written back.
-fn dirty_peak(observation: &Observation) -> Option<u64> {
-    let dirty = observation.job_series(names::FILE_DIRTY)?;
-    let writeback = observation.job_series(names::FILE_WRITEBACK)?;
-    let sums = dirty.points.iter().filter_map(|(t_ns, bytes)| Some(bytes + writeback.at(*t_ns)?));
+/// The most that two series came to together.
+fn peak_of_sum(observation: &Observation, [one, other]: [&str; 2]) -> Option<u64> {
+    let (one, other) = (observation.job_series(one)?, observation.job_series(other)?);
+    let sums = one.points.iter().filter_map(|(t_ns, value)| Some(value + other.at(*t_ns)?));
     sums.reduce(f64::max).map(|bytes| bytes as u64)
 }
 
