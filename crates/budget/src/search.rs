@@ -104,11 +104,12 @@ fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> 
     let least = threshold + 2.0 * ratio_noise(seen);
     let ratio_of = |t: &&Trial| t.runtime_ratio.map(|r| if t.lower_bound { r.max(least) } else { r });
     let ratios: Vec<f64> = trials.iter().filter_map(ratio_of).collect();
-    let ratio = Spread::of(&ratios).map(|spread| spread.median);
+    // What slows a run down without a reason in memory only ever adds time: then the fastest run tells.
+    let unexplained = trials.iter().any(|t| is_unexplained(settings, seen, t));
+    let ratio = Spread::of(&ratios).map(|spread| if unexplained { spread.min } else { spread.median });
     let near = ratio.is_some_and(|r| (r - threshold).abs() <= ratio_noise(seen) / (trials.len() as f64).sqrt())
         && !trials.iter().all(|t| lost_nothing(settings, seen, t));
     let stopped = trials.iter().any(|t| t.lower_bound);
-    let unexplained = trials.iter().any(|t| is_unexplained(settings, seen, t));
     Tried {
         limit,
         passed: !broke && ratio.is_some_and(|r| r <= threshold),

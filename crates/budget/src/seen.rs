@@ -24,6 +24,8 @@ pub struct Reference {
     pub file_mapped_bytes: Option<u64>,
     /// Most file pages that were not yet written back, bytes.
     pub dirty_bytes: Option<u64>,
+    /// File pages that the kernel counted as read again: at a cold start, those that the run before had cached.
+    pub refaults: Option<u64>,
     /// Share of the tasks' life spent waiting for I/O.
     pub io_wait_share: Option<f64>,
     /// What the peak charge was made of.

@@ -79,6 +79,7 @@ impl Program {
             held_bytes: Some(self.floor),
             file_mapped_bytes: Some(5 * MIB),
             dirty_bytes: Some(self.dirty),
+            refaults: Some(0),
             io_wait_share: Some(0.1),
             breakdown: Breakdown::default(),
         }

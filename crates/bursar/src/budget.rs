@@ -318,6 +318,7 @@ impl<'a> Search<'a> {
             file_mapped_bytes: observation.job_series(names::FILE_MAPPED).and_then(|s| s.peak()).map(|v| v as u64),
             held_bytes: peak_of_sum(observation, [names::HEAP, names::SHARED]),
             dirty_bytes: peak_of_sum(observation, [names::FILE_DIRTY, names::FILE_WRITEBACK]),
+            refaults: account.flow.refaults_file,
             io_wait_share: account.io_wait_share,
             breakdown: account.peak_breakdown,
         });
@@ -357,6 +358,7 @@ impl<'a> Search<'a> {
             false => median.map(|median| observation.wall_seconds / median),
         };
         let usual = model::Spread::of(&self.seen.references.iter().filter_map(|r| r.stall_seconds).collect::<Vec<_>>());
+        let usual_refaults = self.seen.references.iter().filter_map(|r| r.refaults).max().unwrap_or(0);
         Trial {
             run: observation.run,
             method,
@@ -369,7 +371,7 @@ impl<'a> Search<'a> {
             runtime_ratio,
             predicted_ratio,
             io_wait_share: account.io_wait_share,
-            refaults: account.flow.refaults_file,
+            refaults: account.flow.refaults_file.map(|refaults| refaults.saturating_sub(usual_refaults)),
             peak_charge_bytes: account.peak_charge_bytes,
             breakdown: account.peak_breakdown,
             exit_status: account.exit_status,

@@ -64,7 +64,7 @@ pub struct Trial {
     pub predicted_ratio: Option<f64>,
     /// Share of the tasks' life spent waiting for I/O.
     pub io_wait_share: Option<f64>,
-    /// File pages read again.
+    /// File pages read again, beyond what the references had: a cold start counts what the run before had cached.
     pub refaults: Option<u64>,
     /// Peak charge.
     pub peak_charge_bytes: Option<u64>,
