@@ -16,6 +16,8 @@ pub struct Progress {
     pub elapsed_seconds: f64,
     /// Stall so far, counted as [`crate::Reference::stall_seconds`].
     pub stall_seconds: Option<f64>,
+    /// CPU seconds so far, all tasks.
+    pub cpu_seconds: Option<f64>,
 }
 
 /// How a run under a limit went.
@@ -41,8 +43,11 @@ pub fn watch(settings: &Settings, seen: &Seen, method: Option<Method>, progress:
         return Some(Outcome::Timeout);
     }
     let too_long = give_up_after(settings, seen, method).is_some_and(|limit| progress.elapsed_seconds > limit);
-    let stalled = method.is_none() && has_stalled_too_long(settings, seen, progress) == Some(true);
-    (too_long || stalled).then_some(Outcome::TooSlow)
+    let is_proven = || {
+        has_stalled_too_long(settings, seen, progress) == Some(true)
+            || has_fallen_behind(settings, seen, progress) == Some(true)
+    };
+    (too_long || method.is_none() && is_proven()).then_some(Outcome::TooSlow)
 }
 
 /// When a run under a limit is given up, in seconds; `None`: never.
@@ -72,7 +77,7 @@ pub fn judge(settings: &Settings, seen: &Seen, measured: &Measured) -> Outcome {
 }
 
 /// The ratio that a stopped run would at least have come to: what it had taken, or the reference's run time with the stall
-/// that it had beyond the reference's.
+/// that it had beyond the reference's, or with how far it was behind.
 pub fn ratio_at_least(seen: &Seen, progress: &Progress) -> Option<f64> {
     let reference = seen.reference()?.median;
     let by_time = progress.elapsed_seconds / reference;
@@ -80,7 +85,8 @@ pub fn ratio_at_least(seen: &Seen, progress: &Progress) -> Option<f64> {
         .stall_seconds
         .zip(reference_stall(seen))
         .map(|(stall, usual)| 1.0 + (stall - usual.median) / reference);
-    Some(by_stall.map_or(by_time, |by_stall| by_stall.max(by_time)))
+    let by_pace = behind(seen, progress).map(|lost| 1.0 + lost / reference);
+    Some([by_stall, by_pace].into_iter().flatten().fold(by_time, f64::max))
 }
 
 fn has_stalled_too_long(settings: &Settings, seen: &Seen, progress: &Progress) -> Option<bool> {
@@ -90,6 +96,31 @@ fn has_stalled_too_long(settings: &Settings, seen: &Seen, progress: &Progress) -
     // Stall may partly take the place of other waiting, so half as much again is asked for before it is proof.
     let doubt = (0.5 * allowed).max(2.0 * (ratio_noise(seen) * reference.median).max(usual.stddev));
     Some(progress.stall_seconds? > usual.max + allowed + doubt)
+}
+
+/// How much earlier the references had come as far as this run has, in CPU time, in seconds. What memory costs in CPU time
+/// counts as progress here, so the loss is never overstated.
+fn behind(seen: &Seen, progress: &Progress) -> Option<f64> {
+    let cpu = progress.cpu_seconds?;
+    // The slowest of them to come so far.
+    let usual = seen.timed().iter().filter_map(|r| time_at(&r.pace, cpu)).reduce(f64::max)?;
+    Some(progress.elapsed_seconds - usual)
+}
+
+/// Whether it has lost more already than it may lose in all.
+fn has_fallen_behind(settings: &Settings, seen: &Seen, progress: &Progress) -> Option<bool> {
+    let reference = seen.reference()?;
+    let allowed = settings.slowdown * reference.median;
+    let doubt = (0.5 * allowed).max(2.0 * ratio_noise(seen) * reference.median);
+    Some(behind(seen, progress)? > allowed + doubt)
+}
+
+/// When a run had used so much CPU time; `None` if it never did, or before its first sample.
+fn time_at(pace: &[(f64, f64)], cpu: f64) -> Option<f64> {
+    let after = pace.partition_point(|(used, _)| *used < cpu);
+    let (right, left) = (pace.get(after)?, pace.get(after.checked_sub(1)?)?);
+    let share = if right.0 > left.0 { (cpu - left.0) / (right.0 - left.0) } else { 1.0 };
+    Some(left.1 + share * (right.1 - left.1))
 }
 
 fn reference_stall(seen: &Seen) -> Option<Spread> {
@@ -108,7 +139,7 @@ mod tests {
     }
 
     fn at(elapsed_seconds: f64, stall_seconds: f64) -> Progress {
-        Progress { elapsed_seconds, stall_seconds: Some(stall_seconds) }
+        Progress { elapsed_seconds, stall_seconds: Some(stall_seconds), cpu_seconds: None }
     }
 
     #[test]
@@ -142,5 +173,25 @@ mod tests {
         assert_eq!(judge(&settings, &seen, &Measured { wall_seconds: 105.1, ..ended }), Outcome::TooSlow);
         let method = Measured { method: Some(Method::AppMaxRss), wall_seconds: 190.0, ..ended };
         assert_eq!(judge(&settings, &seen, &method), Outcome::Ok, "a method's run is ok if it ends");
+    }
+
+    #[test]
+    fn a_run_that_comes_as_far_much_later_than_the_references_did_is_stopped() {
+        // The references read for 20 s, using next to no CPU, and then compute for 80 s.
+        let pace = vec![(0.0, 0.0), (1.0, 20.0), (81.0, 100.0)];
+        let reference = |wall_seconds| Reference { wall_seconds, pace: pace.clone(), ..Reference::default() };
+        let seen = Seen { references: vec![reference(99.9), reference(100.1)], ..Seen::default() };
+        let at = |elapsed_seconds, cpu_seconds| Progress {
+            elapsed_seconds,
+            stall_seconds: None,
+            cpu_seconds: Some(cpu_seconds),
+        };
+        let settings = Settings::default();
+        assert_eq!(watch(&settings, &seen, None, &at(20.0, 1.0)), None, "as slow as the others are there");
+        assert_eq!(watch(&settings, &seen, None, &at(45.0, 21.0)), None, "5 s behind are allowed");
+        let far = at(50.0, 21.0);
+        assert_eq!(watch(&settings, &seen, None, &far), Some(Outcome::TooSlow));
+        assert_eq!(ratio_at_least(&seen, &far), Some(1.1));
+        assert_eq!(watch(&settings, &seen, Some(Method::AppMaxRss), &far), None, "a method is to show how slow it is");
     }
 }

@@ -104,7 +104,7 @@ fn price_in(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
     let reference = seen.reference()?.median;
     // Stopped early, it tells only the price of what it did read again; at its end, that of what was foretold.
     let (seconds, bytes) = if trial.lower_bound {
-        let lost = trial.stall_seconds.unwrap_or(0.0).max(trial.wall_seconds - reference);
+        let lost = trial.stall_seconds.unwrap_or(0.0).max((trial.runtime_ratio? - 1.0) * reference);
         (lost, trial.refaults? * settings.page_bytes)
     } else {
         (trial.wall_seconds - reference, seen.demand.as_ref()?.refault_bytes_at(trial.limit_bytes?)?)

@@ -30,6 +30,8 @@ pub struct Reference {
     pub io_wait_share: Option<f64>,
     /// What the peak charge was made of.
     pub breakdown: Breakdown,
+    /// How it went: CPU seconds used, all tasks, and the seconds since its start at which it had; both rising.
+    pub pace: Vec<(f64, f64)>,
 }
 
 /// The memory that one of the usual methods names.

@@ -82,6 +82,7 @@ impl Program {
             refaults: Some(0),
             io_wait_share: Some(0.1),
             breakdown: Breakdown::default(),
+            pace: Vec::new(),
         }
     }
 
@@ -91,6 +92,7 @@ impl Program {
         let end = if is_killed { 0.8 * RUN_SECONDS } else { self.seconds(ratio) };
         let lost = self.stall_share.map(|share| share * (ratio - 1.0) * RUN_SECONDS);
         let at = |elapsed: f64| Progress {
+            cpu_seconds: None,
             elapsed_seconds: elapsed,
             stall_seconds: lost.map(|lost| COLD_STALL_SECONDS + lost * elapsed / end),
         };

@@ -225,7 +225,12 @@ impl<'a> Search<'a> {
             let elapsed_seconds = progress.elapsed.as_secs_f64();
             let waited = progress.io_delay_seconds.zip(progress.cpu_seconds);
             let stall_seconds = waited.map(|(delay, cpu)| stall(delay, cpu, elapsed_seconds));
-            stopped = budget::watch(&settings, &seen, method, &Progress { elapsed_seconds, stall_seconds });
+            stopped = budget::watch(
+                &settings,
+                &seen,
+                method,
+                &Progress { elapsed_seconds, stall_seconds, cpu_seconds: progress.cpu_seconds },
+            );
             stopped.is_some()
         };
         let observed = self.observe(role, Some(limit), &label, &mut watch)?;
@@ -321,6 +326,7 @@ impl<'a> Search<'a> {
             refaults: account.flow.refaults_file,
             io_wait_share: account.io_wait_share,
             breakdown: account.peak_breakdown,
+            pace: pace(observation),
         });
         // The curve with the most refaults is the one that was helped least by what others had cached.
         let more = |demand: &&model::FileDemand| {
@@ -349,7 +355,8 @@ impl<'a> Search<'a> {
         why: String,
     ) -> Trial {
         let stall_seconds = stall_of(observation);
-        let progress = Progress { elapsed_seconds: observation.wall_seconds, stall_seconds };
+        let cpu_seconds = observation.rusage.map(|usage| usage.user_seconds + usage.system_seconds);
+        let progress = Progress { elapsed_seconds: observation.wall_seconds, stall_seconds, cpu_seconds };
         let lower_bound = matches!(observation.exit, Exit::StoppedEarly | Exit::TimedOut) && outcome != Outcome::Oom;
         let median = self.seen.reference().map(|spread| spread.median);
         let runtime_ratio = match lower_bound {
@@ -492,6 +499,12 @@ fn stall_of(observation: &Observation) -> Option<f64> {
     let exit_records = observation.processes.iter().filter_map(|p| p.io_delay_seconds).reduce(|a, b| a + b);
     let delay = exit_records.or_else(|| observation.job_series(names::IO_DELAY)?.last())?;
     Some(stall(delay, rusage.user_seconds + rusage.system_seconds, observation.wall_seconds))
+}
+
+/// CPU seconds used, and when.
+fn pace(observation: &Observation) -> Vec<(f64, f64)> {
+    let points = observation.job_series(names::CPU).map_or(&[][..], |cpu| &cpu.points);
+    points.iter().map(|(t_ns, cpu)| (*cpu, *t_ns as f64 / 1e9)).collect()
 }
 
 /// The most that two series came to together.
