@@ -74,7 +74,9 @@ fn the_answer_is_where_the_file_fits_and_every_method_has_its_row() {
     let largest = &json["methods"][1];
     assert!(mib(&largest["memory_bytes"]) < 20, "cat and sh hold next to nothing: {largest}");
     assert!(largest["outcome"] != "ok" || largest["runtime_ratio"].as_f64().unwrap() > 1.5, "{largest}");
-    assert!(json["run_times_used"].as_f64().unwrap() <= 8.0, "{json:#}");
+    let searched = json["trials"].as_array().unwrap().iter().filter(|trial| trial["method"].is_null()).count();
+    assert!(searched <= 8, "{json:#}");
+    assert!(json["run_times_used"].as_f64().is_some());
     assert_eq!(json["slowdown_target"], 0.5);
     for name in ["confident", "reason", "reference_seconds", "compare_run_times", "trials"] {
         assert!(!json[name].is_null(), "{name} is missing");

@@ -88,12 +88,13 @@ fn unmade(bracket: &Bracket) -> Option<(u64, String)> {
     Some((limit, format!("without a limit it never used more than {}: is that enough under one?", Bytes(limit))))
 }
 
-/// All limits tried, rising, with what several runs at the same limit say together.
+/// All limits tried, rising, with what several runs at the same limit say together. The methods' runs are for the comparison: a
+/// single one, made once the search is over, shall not overthrow its answer.
 pub fn tried(settings: &Settings, seen: &Seen) -> Vec<Tried> {
-    let mut limits: Vec<u64> = seen.trials.iter().filter_map(|t| t.limit_bytes).collect();
+    let mut limits: Vec<u64> = seen.search_trials().filter_map(|t| t.limit_bytes).collect();
     limits.sort_unstable();
     limits.dedup();
-    let at = |limit| seen.trials.iter().filter(|t| t.limit_bytes == Some(limit)).collect::<Vec<_>>();
+    let at = |limit| seen.search_trials().filter(|t| t.limit_bytes == Some(limit)).collect::<Vec<_>>();
     limits.into_iter().map(|limit| together(settings, seen, limit, &at(limit))).collect()
 }
 

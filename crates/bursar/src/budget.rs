@@ -355,7 +355,7 @@ impl<'a> Search<'a> {
         why: String,
     ) -> Trial {
         let stall_seconds = stall_of(observation);
-        let cpu_seconds = observation.rusage.map(|usage| usage.user_seconds + usage.system_seconds);
+        let cpu_seconds = observation.job_series(names::CPU).and_then(|cpu| cpu.last());
         let progress = Progress { elapsed_seconds: observation.wall_seconds, stall_seconds, cpu_seconds };
         let lower_bound = matches!(observation.exit, Exit::StoppedEarly | Exit::TimedOut) && outcome != Outcome::Oom;
         let median = self.seen.reference().map(|spread| spread.median);
