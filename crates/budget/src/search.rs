@@ -18,6 +18,9 @@ const KNEE_SLACK: f64 = 1.03;
 /// What a search may cost in run times, references included.
 const MOST_RUN_TIMES: f64 = 8.0;
 
+/// Above the threshold by more than this, no run is slow by chance.
+const CHANCE: f64 = 0.2;
+
 /// Stall below this share of the time lost, or allowed to be, does not explain it.
 const EXPLAINED: f64 = 0.25;
 
@@ -142,7 +145,9 @@ fn lost_nothing(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
 fn is_unexplained(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
     let Some((reference, ratio)) = seen.reference().zip(trial.runtime_ratio) else { return false };
     let lost = (ratio - 1.0) * reference.median;
+    let threshold = 1.0 + settings.slowdown;
     trial.outcome == Outcome::TooSlow
+        && ratio < threshold + CHANCE.max(4.0 * ratio_noise(seen))
         && trial.refaults.is_none_or(|pages| pages * settings.page_bytes < TELLING_BYTES)
         && trial.stall_seconds.is_some_and(|stall| stall < EXPLAINED * lost)
 }

@@ -34,9 +34,9 @@ impl Pace {
     pub fn interval(&self, elapsed: Duration) -> Duration {
         // A run of hours needs no more rows than a run of minutes: 2000 rows from begin to now, at least.
         let by_length = elapsed / 2000;
-        // Where looking is slow (an emulator, thousands of processes), a short run must still be seen a few times: at every
-        // fifth of its time so far, which is ten times from 0.1 to 1 second and ever more seldom.
-        let by_cost = Duration::from_secs_f64(self.cost / CPU_SHARE).min(elapsed / 5);
+        // Where looking is slow (an emulator, thousands of processes), a short run must still be seen a few times: after
+        // half of its time so far, which is six times from 0.1 to 1 second and ever more seldom.
+        let by_cost = Duration::from_secs_f64(self.cost / CPU_SHARE).min(elapsed / 2);
         self.fixed.unwrap_or_else(|| by_cost.max(by_length).clamp(SHORTEST, LONGEST))
     }
 
@@ -72,7 +72,7 @@ mod tests {
             elapsed += pace.interval(elapsed);
             samples += 1;
         }
-        assert!((10..30).contains(&samples), "{samples}");
+        assert!((6..20).contains(&samples), "{samples}");
     }
 
     #[test]

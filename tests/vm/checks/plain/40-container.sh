@@ -3,7 +3,8 @@ root=/sys/fs/cgroup
 echo +memory >$root/cgroup.subtree_control
 mkdir $root/container
 echo 200M >$root/container/memory.max
-dd if=/dev/urandom of=/disk/file bs=1M count=64 status=none
+dd if=/dev/urandom of=/disk/file bs=1M count=64 conv=fdatasync status=none
+echo 3 >/proc/sys/vm/drop_caches # what is cached already would not be charged to the container
 mkdir -p /tmp/image
 
 # in_container CGROUP_MODE COMMAND…: an image is a bind of the root in which nothing can be written but a pipe.
