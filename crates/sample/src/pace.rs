@@ -32,8 +32,9 @@ impl Pace {
 
     /// Time from one sample to the next.
     pub fn interval(&self, elapsed: Duration) -> Duration {
-        // A run of hours needs no more rows than a run of minutes: 2000 rows from begin to now, at least.
-        let by_length = elapsed / 2000;
+        // A run of hours needs not many more rows than a run of minutes, and each must be sealed: the time from one to the
+        // next is a 500th of the time so far.
+        let by_length = elapsed / 500;
         // Where looking is slow (an emulator, thousands of processes), a short run must still be seen a few times: after
         // half of its time so far, which is six times from 0.1 to 1 second and ever more seldom.
         let by_cost = Duration::from_secs_f64(self.cost / CPU_SHARE).min(elapsed / 2);
@@ -57,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_costly_sample_is_taken_less_often() {
-        let (mut pace, by_length) = (Pace::new(None), Duration::from_millis(30));
+        let (mut pace, by_length) = (Pace::new(None), Duration::from_millis(120));
         assert_eq!(pace.interval(Duration::from_secs(60)), by_length);
         pace.spent(Duration::from_millis(6));
         assert_eq!(pace.interval(Duration::from_secs(60)), Duration::from_secs(1));
