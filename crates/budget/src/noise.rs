@@ -2,6 +2,7 @@
 
 use model::Spread;
 
+use crate::search::is_untouched;
 use crate::{Seen, Settings};
 
 const FEWEST: usize = 2;
@@ -41,6 +42,7 @@ pub fn references_needed(settings: &Settings, seen: &Seen) -> Option<u64> {
 pub fn wants_reference(settings: &Settings, seen: &Seen) -> Option<String> {
     let n = seen.references.len();
     let percent = settings.slowdown * 100.0;
+    let untouched = seen.search_trials().filter(|t| is_untouched(settings, seen, t)).count();
     match settings.runs.map(|runs| runs.max(1) as usize) {
         Some(runs) if n < runs => Some(format!("reference {} of {runs}: how long it takes without a limit", n + 1)),
         Some(_) => None,
@@ -48,6 +50,9 @@ pub fn wants_reference(settings: &Settings, seen: &Seen) -> Option<String> {
         None if n < FEWEST => Some("how much its run time varies without a limit".into()),
         None if n < MOST && !can_tell(settings, seen) => {
             Some(format!("its run time varies too much so far to tell a slow-down of {percent:.0} %"))
+        }
+        None if n < (FEWEST + untouched).min(MOST) => {
+            Some("a run that did not come to its limit was too slow: has the machine become slower?".into())
         }
         None => None,
     }

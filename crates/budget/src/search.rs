@@ -18,11 +18,14 @@ const KNEE_SLACK: f64 = 1.03;
 /// What a search may cost in run times, references included.
 const MOST_RUN_TIMES: f64 = 8.0;
 
-/// Above the threshold by more than this, no run is slow by chance.
+/// Above the threshold by more than this, no run is slow by chance, unless it is known that it read nothing again.
 const CHANCE: f64 = 0.2;
 
 /// Stall below this share of the time lost, or allowed to be, does not explain it.
 const EXPLAINED: f64 = 0.25;
+
+/// A limit that was in the way shows: the charge came to it.
+const TOUCHED: f64 = 0.98;
 
 /// What is known of one limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,13 +95,25 @@ fn unmade(bracket: &Bracket) -> Option<(u64, String)> {
 }
 
 /// All limits tried, rising, with what several runs at the same limit say together. The methods' runs are for the comparison: a
-/// single one, made once the search is over, shall not overthrow its answer.
+/// single one, made once the search is over, shall not overthrow its answer. Runs that their limit cannot have slowed down say
+/// nothing of it.
 pub fn tried(settings: &Settings, seen: &Seen) -> Vec<Tried> {
-    let mut limits: Vec<u64> = seen.search_trials().filter_map(|t| t.limit_bytes).collect();
+    let trials: Vec<&Trial> = seen.search_trials().filter(|t| !is_untouched(settings, seen, t)).collect();
+    let mut limits: Vec<u64> = trials.iter().filter_map(|t| t.limit_bytes).collect();
     limits.sort_unstable();
     limits.dedup();
-    let at = |limit| seen.search_trials().filter(|t| t.limit_bytes == Some(limit)).collect::<Vec<_>>();
+    let at = |limit| trials.iter().copied().filter(|t| t.limit_bytes == Some(limit)).collect::<Vec<_>>();
     limits.into_iter().map(|limit| together(settings, seen, limit, &at(limit))).collect()
+}
+
+/// Too slow, though its charge never came to its limit, or read nothing again at a limit that the references' charge never came
+/// to: the machine has become slower since.
+pub fn is_untouched(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
+    let Some(limit) = trial.limit_bytes else { return false };
+    let stayed_below = trial.peak_charge_bytes.is_some_and(|peak| (peak as f64) < TOUCHED * limit as f64);
+    let is_ample =
+        seen.peak_charge_bytes().is_some_and(|peak| limit >= peak) && read_again(settings, trial) != Some(true);
+    trial.outcome == Outcome::TooSlow && writers_knee(settings, seen).is_none() && (stayed_below || is_ample)
 }
 
 fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> Tried {
@@ -145,11 +160,15 @@ fn lost_nothing(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
 fn is_unexplained(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
     let Some((reference, ratio)) = seen.reference().zip(trial.runtime_ratio) else { return false };
     let lost = (ratio - 1.0) * reference.median;
-    let threshold = 1.0 + settings.slowdown;
+    let is_near = ratio < 1.0 + settings.slowdown + CHANCE.max(4.0 * ratio_noise(seen));
     trial.outcome == Outcome::TooSlow
-        && ratio < threshold + CHANCE.max(4.0 * ratio_noise(seen))
-        && trial.refaults.is_none_or(|pages| pages * settings.page_bytes < TELLING_BYTES)
+        && read_again(settings, trial).map_or(is_near, |telling| !telling)
         && trial.stall_seconds.is_some_and(|stall| stall < EXPLAINED * lost)
+}
+
+/// Whether it had to read so much again that this tells of memory; `None` if that is not known.
+fn read_again(settings: &Settings, trial: &Trial) -> Option<bool> {
+    Some(trial.refaults? * settings.page_bytes >= TELLING_BYTES)
 }
 
 /// Where the knee is known to lie.
@@ -214,8 +233,8 @@ fn guided(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) 
 fn groping(seen: &Seen, tried: &[Tried], bracket: &Bracket) -> Option<(u64, String)> {
     let passes = tried.iter().filter(|t| t.passed).count();
     let fails = tried.len() - passes;
-    // The steps grow; without a curve to be nearly right, the first miss says nothing about how far it is.
-    let stride = |times: usize| STEP.powi(1 << (2 * times.saturating_sub(1)).min(8));
+    // The steps grow, up to fourfold; without a curve to be nearly right, the first miss says nothing about how far it is.
+    let stride = |times: usize| STEP.powi(1 << (2 * times.saturating_sub(1)).min(4));
     let down = |pass: u64| (pass as f64 / stride(passes)) as u64 / MIB * MIB;
     let up = |fail: u64| round_up((fail as f64 * stride(fails)) as u64);
     let middle = |fail: u64, pass: u64| round_up((fail as f64 * pass as f64).sqrt() as u64);

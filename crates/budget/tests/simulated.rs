@@ -23,6 +23,9 @@ struct Program {
     noise: f64,
     /// One run in so many takes half as long again for no reason; 0: none.
     flaky: u64,
+    /// After so many runs the machine takes so many times as long for everything.
+    slower: Option<(u32, f64)>,
+    runs: u32,
     swaps: bool,
     /// Most dirty pages, in bytes.
     dirty: u64,
@@ -39,6 +42,8 @@ impl Program {
             stall_share: Some(0.9),
             noise: 0.002,
             flaky: 0,
+            slower: None,
+            runs: 0,
             swaps: false,
             dirty: 0,
             random: 0x1234_5678_9abc_def1,
@@ -67,7 +72,9 @@ impl Program {
     fn seconds(&mut self, ratio: f64) -> f64 {
         let noise = self.noise * (2.0 * self.random() - 1.0);
         let flake = if self.flaky > 0 && (self.random() * self.flaky as f64) < 1.0 { 1.5 } else { 1.0 };
-        RUN_SECONDS * ratio * (1.0 + noise) * flake
+        let slower = self.slower.map_or(1.0, |(after, times)| if self.runs >= after { times } else { 1.0 });
+        self.runs += 1;
+        RUN_SECONDS * ratio * (1.0 + noise) * flake * slower
     }
 
     fn reference(&mut self) -> Reference {
@@ -291,6 +298,20 @@ fn a_slow_run_without_a_reason_in_memory_is_made_again() {
         found += is_within_15_percent(&answer, 405 * MIB) as u32;
     }
     assert!(found >= 50, "{found} of 59");
+}
+
+#[test]
+fn a_machine_that_becomes_slower_is_noticed_and_no_more_is_asked_for_than_the_job_ever_used() {
+    for (times, slowdown) in [(1.3, 0.05), (1.6, 0.5), (2.5, 0.5), (8.0, 0.05)] {
+        for after in 1..5 {
+            let settings = Settings { slowdown, ..search_only() };
+            let mut program = Program { slower: Some((after, times)), stall_share: Some(0.9), ..Program::cliff(400) };
+            let (answer, seen) = program.drive(&settings);
+            let budget = answer.budget_bytes.unwrap() / MIB;
+            assert!((400..=460).contains(&budget), "{budget} after {after}: {answer:?} by {:?}", tried(&seen));
+            assert!(!answer.confident || is_within_15_percent(&answer, 405 * MIB), "{answer:?} by {:?}", tried(&seen));
+        }
+    }
 }
 
 #[test]
