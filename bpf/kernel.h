@@ -38,6 +38,34 @@ enum {
     BPF_RB_AVAIL_DATA = 0,
 };
 
+#define S_IFMT 0170000
+#define S_IFREG 0100000
+#define S_IFBLK 0060000
+#define S_DAX (1 << 13)
+#define SIGNAL_GROUP_EXIT 4
+#define O_APPEND 02000
+#define O_DIRECT 040000 /* x86; elsewhere only asked where iomap tells nothing */
+#define MAGIC_EXT 0xef53
+#define MAGIC_XFS 0x58465342
+#define MAGIC_BDEV 0x62646576
+
+#if defined(__TARGET_ARCH_x86)
+#define TS_COMPAT 2
+#define NR_READ 0
+#define NR_WRITE 1
+#define NR_PREAD64 17
+#define NR_PWRITE64 18
+#define NR_READV 19
+#define NR_WRITEV 20
+#define NR_SENDFILE 40
+#define NR_SPLICE 275
+#define NR_PREADV 295
+#define NR_PWRITEV 296
+#define NR_COPY_FILE_RANGE 326
+#define NR_PREADV2 327
+#define NR_PWRITEV2 328
+#endif
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 typedef struct {

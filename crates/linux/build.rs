@@ -9,9 +9,7 @@ fn main() {
     println!("cargo::rustc-check-cfg=cfg(bpf_object)");
     println!("cargo::rerun-if-env-changed=CLANG");
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../bpf");
-    for file in ["job.bpf.c", "job.h", "kernel.h"] {
-        println!("cargo::rerun-if-changed={}", root.join(file).display());
-    }
+    println!("cargo::rerun-if-changed={}", root.display());
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     match compile(&root, &out) {
         Ok(()) => println!("cargo::rustc-cfg=bpf_object"),

@@ -2,7 +2,7 @@
 //!
 //! The programs are tp_btf only. On Linux 6.12 and later they see the page cache through the filemap tracepoints; on older
 //! kernels through the results of the system calls (x86-64 only, and mapped files are not seen); where neither is there
-//! only processes are followed. See `bpf/job.bpf.c` for what is merged in the kernel.
+//! only processes are followed. See `bpf/references.bpf.h` for what is merged in the kernel.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -149,7 +149,7 @@ pub enum Event<'a> {
     Reference {
         /// Which file.
         file: FileKey,
-        /// CLOCK_MONOTONIC nanoseconds. Of different tasks they may come out of order by some pages, see `bpf/job.bpf.c`.
+        /// CLOCK_MONOTONIC nanoseconds. Of different tasks they may come out of order by some pages, see `bpf/references.bpf.h`.
         t_ns: u64,
         /// First page.
         first: u64,
@@ -496,7 +496,7 @@ impl fmt::Display for Rung {
     }
 }
 
-/// `struct process` of `bpf/job.bpf.c`.
+/// `struct process` of `bpf/members.bpf.h`.
 const PROCESS_BYTES: usize = 72;
 
 impl Threads {

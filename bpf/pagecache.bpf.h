@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+/* The references to the page cache, through its own tracepoints (Linux 6.12). */
+#ifndef BURSAR_PAGECACHE_BPF_H
+#define BURSAR_PAGECACHE_BPF_H
+
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "files.bpf.h"
+#include "members.bpf.h"
+#include "references.bpf.h"
+
+static __always_inline u64 pages_of(struct folio *folio) {
+    unsigned long flags = 0;
+    /* The flags are the first word of a folio in every kernel; their type is not. */
+    bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+    if (!(flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1))
+        return 1;
+    struct folio___byte *old = (void *)folio;
+    if (bpf_core_field_exists(old->_folio_order))
+        return 1ULL << (BPF_CORE_READ(old, _folio_order) & 31);
+    return 1ULL << (folio->_flags_1 & 31);
+}
+
+/* `last` is the last page asked for, not the one beyond it. */
+SEC("tp_btf/mm_filemap_get_pages")
+int BPF_PROG(pages_read, struct address_space *mapping, unsigned long index, unsigned long last) {
+    refer_known(mapping->host, mapping, index, last, KIND_READ);
+    return 0;
+}
+
+SEC("tp_btf/mm_filemap_fault")
+int BPF_PROG(page_faulted, struct address_space *mapping, unsigned long index) {
+    refer_known(mapping->host, 0, index, index, KIND_FAULT);
+    return 0;
+}
+
+/* A fault on a page that was cached maps its cached neighbours too, and marks them used: the kernel takes all as
+ * referenced. */
+SEC("tp_btf/mm_filemap_map_pages")
+int BPF_PROG(pages_mapped, struct address_space *mapping, unsigned long first, unsigned long last) {
+    refer_known(mapping->host, 0, first, last, KIND_FAULT);
+    return 0;
+}
+
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(page_added, struct folio *folio) {
+    struct task *task = current_task();
+    if (!task)
+        return 0;
+    struct inode *inode = folio->mapping->host;
+    struct added *added = &task->added;
+    u64 number = inode->i_ino;
+    u32 device = inode->i_sb->s_dev;
+    u32 generation = inode->i_generation;
+    u64 first = folio->index;
+    u64 pages = pages_of(folio);
+    if (added->pages && added->pages < MAX_ADDED_RUN && added->inode == number && added->device == device &&
+        added->generation == generation && added->first + added->pages == first) {
+        added->pages += pages;
+        return 0;
+    }
+    tell_added(added);
+    added->inode = number;
+    added->device = device;
+    added->generation = generation;
+    added->first = first;
+    added->pages = pages;
+    return 0;
+}
+
+static __always_inline void written(struct inode *inode, s64 position, s64 length) {
+    if (length > 0 && position >= 0)
+        refer_known(inode, 0, position >> settings.page_shift, (position + length - 1) >> settings.page_shift,
+                    KIND_WRITE);
+}
+
+/* Page by page as they are copied, so that a short write is not taken for a whole one. */
+SEC("tp_btf/ext4_da_write_end")
+int BPF_PROG(ext4_writes_delayed, struct inode *inode, s64 position, unsigned int length, unsigned int copied) {
+    written(inode, position, copied);
+    return 0;
+}
+
+SEC("tp_btf/ext4_write_end")
+int BPF_PROG(ext4_writes, struct inode *inode, s64 position, unsigned int length, unsigned int copied) {
+    written(inode, position, copied);
+    return 0;
+}
+
+SEC("tp_btf/xfs_file_buffered_write")
+int BPF_PROG(xfs_writes, struct kiocb *call, struct iov_iter *data) {
+    written(call->ki_filp->f_mapping->host, call->ki_pos, data->count);
+    return 0;
+}
+
+/*
+ * A clean page became dirty: a store through a mapping, or, on file systems without a tracepoint of their own, a
+ * write(). Further writes to a page that is dirty already are not seen there; writeback cleans it within half a minute.
+ */
+SEC("tp_btf/writeback_dirty_folio")
+int BPF_PROG(page_dirtied, struct folio *folio, struct address_space *mapping) {
+    if (!mapping)
+        return 0;
+    struct task *task = current_task();
+    if (!task)
+        return 0;
+    struct inode *inode = mapping->host;
+    u64 magic = inode->i_sb->s_magic;
+    if (magic == MAGIC_BDEV)
+        return 0;
+    u64 first = folio->index;
+    u64 last = first + pages_of(folio) - 1;
+    if (task->file.inode == inode->i_ino && task->file.device == inode->i_sb->s_dev && first <= task->last &&
+        last >= task->first) {
+        bool told = (magic == MAGIC_EXT && settings.ext4_writes) || (magic == MAGIC_XFS && settings.xfs_writes);
+        if (task->kind == KIND_FAULT || (task->kind == KIND_WRITE && told))
+            return 0;
+    }
+    struct facts facts = facts_known(inode);
+    refer(task, &facts, 0, first, last, KIND_WRITE);
+    return 0;
+}
+
+SEC("tp_btf/iomap_dio_rw_begin")
+int BPF_PROG(direct_begins, struct kiocb *call, struct iov_iter *data) {
+    if (in_job())
+        hide(CLASS_DIRECT, data->count, 1);
+    return 0;
+}
+
+#endif
