@@ -310,10 +310,9 @@ fn what_a_killed_bursar_leaves_is_undone_by_repair() {
             Command::new("find").args(["/sys/fs/cgroup", "-type", "d", "-name"]).arg(format!("{name}*")).output();
         String::from_utf8(tree.unwrap().stdout).unwrap()
     };
-    while !linux::procfs::descendants(running.id() as i32)
-        .iter()
-        .any(|pid| linux::procfs::stat(*pid).is_ok_and(|stat| stat.comm == "sleep"))
-    {
+    let runs = |pid: &i32| linux::procfs::stat(*pid).is_ok_and(|stat| stat.comm == "sleep");
+    while !linux::procfs::descendants(running.id() as i32).iter().any(runs) {
+        assert!(running.try_wait().unwrap().is_none(), "it ended before its command began");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     assert!(left().contains(&name));

@@ -3,7 +3,7 @@
 mod fixture;
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use fixture::Parts;
 use report::View;
@@ -64,9 +64,21 @@ fn browser() -> Option<&'static str> {
     found
 }
 
+/// The page as it is once its scripts have run. Headless browsers hang now and then on a busy machine: then once more.
 fn dumped(browser: &str, folder: &Path, file: &str, more: &[&str]) -> String {
+    let tries = (0..3).map(|_| dump(browser, folder, file, more));
+    let output = tries.into_iter().find(|output| output.status.code() != Some(TIMED_OUT)).expect("the browser answers");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What `timeout` gives when it had to end the command.
+const TIMED_OUT: i32 = 124;
+
+fn dump(browser: &str, folder: &Path, file: &str, more: &[&str]) -> Output {
     let profile = tempfile::tempdir().unwrap();
-    let output = Command::new(browser)
+    Command::new("timeout")
+        .args(["--kill-after=5", "60", browser])
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
         .args(["--window-size=1200,900", "--virtual-time-budget=20000", "--hide-scrollbars", "--dump-dom"])
@@ -74,9 +86,7 @@ fn dumped(browser: &str, folder: &Path, file: &str, more: &[&str]) -> String {
         .args(more)
         .arg(format!("file://{}", folder.join(file).display()))
         .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+        .unwrap()
 }
 
 fn finding(dom: &str) -> Finding {
