@@ -37,7 +37,8 @@ test: lint ## All tests but those in the virtual machine; ends with a count
 	@scripts/test
 
 test-vm: deps-test ## The tests on cgroup v2 and systemd, with Debian's kernel in a virtual machine
-	$(CARGO) build --locked -p bursar
+	@# As `make test` builds it: other features would build everything once more.
+	$(CARGO) test --workspace --locked --no-run
 	@tests/vm/run
 
 demo: build ## A budget of a real program over real input, and its report
