@@ -11,7 +11,12 @@ const AHEAD: usize = 16;
 pub struct ExactLru {
     keys: Table,
     slots: Slots,
+    /// The slot after that of the last key accessed, and that key's distance.
+    follower: (u32, u64),
 }
+
+/// The slot of no key.
+const NO_FOLLOWER: (u32, u64) = (FREE, 0);
 
 impl Default for ExactLru {
     fn default() -> ExactLru {
@@ -27,7 +32,7 @@ impl ExactLru {
 
     /// An empty stack with room for so many distinct keys.
     pub fn with_capacity(keys: usize) -> ExactLru {
-        ExactLru { keys: Table::with_capacity(keys), slots: Slots::compacted(0) }
+        ExactLru { keys: Table::with_capacity(keys), slots: Slots::compacted(0), follower: NO_FOLLOWER }
     }
 
     /// Accesses a key. `None`: for the first time. `Some(d)`: `d` distinct other keys were accessed since the last time,
@@ -66,12 +71,20 @@ impl ExactLru {
         let (live, now) = (self.keys.len() as u64, self.slots.next());
         let entry = self.keys.place(key);
         let distance = match entry.slot {
-            FREE => None,
+            FREE => {
+                self.follower = NO_FOLLOWER;
+                None
+            }
             last if last + 1 == now => return (Some(0), &mut entry.tag),
             last => {
-                let before = self.slots.rank(last);
+                // A run that is accessed again in its order: what the key before this one went past, this one goes past, too.
+                let distance = match self.follower {
+                    (slot, distance) if slot == last => distance,
+                    _ => live - 1 - self.slots.rank(last),
+                };
                 self.slots.clear(last);
-                Some(live - 1 - before)
+                self.follower = (last + 1, distance);
+                Some(distance)
             }
         };
         entry.slot = now;
@@ -94,6 +107,7 @@ impl ExactLru {
 
     /// Forgets the keys that `keep` refuses.
     pub(crate) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
+        self.follower = NO_FOLLOWER;
         let slots = &mut self.slots;
         self.keys.retain(|entry: &Entry| {
             let kept = keep(entry.key);
@@ -106,6 +120,7 @@ impl ExactLru {
 
     /// Moves the set slots together, in their order.
     fn compact(&mut self) {
+        self.follower = NO_FOLLOWER;
         for entry in self.keys.entries_mut() {
             entry.slot = self.slots.rank(entry.slot) as u32;
         }

@@ -16,13 +16,17 @@ pub struct Slots {
     /// Fenwick tree of the set bits of the finished blocks; element i covers the `i & -i` blocks that end with block i - 1.
     tree: Vec<u32>,
     next: usize,
+    /// A finished block, and how many of its bits the tree still counts though they were cleared: those that are cleared one
+    /// after the other are mostly in the same block.
+    cleared: (usize, u32),
 }
 
 impl Slots {
     /// With room for `keys` keys that have been accessed already, in slots 0 to `keys - 1`.
     pub fn compacted(keys: usize) -> Slots {
         let count = (keys.max(BLOCK_BITS) * SLOTS_PER_KEY).div_ceil(BLOCK_BITS);
-        let mut slots = Slots { blocks: vec![[0; BLOCK_WORDS]; count], tree: vec![0; count + 1], next: 0 };
+        let mut slots =
+            Slots { blocks: vec![[0; BLOCK_WORDS]; count], tree: vec![0; count + 1], next: 0, cleared: (0, 0) };
         for _ in 0..keys {
             slots.push();
         }
@@ -55,9 +59,14 @@ impl Slots {
         let slot = slot as usize;
         let block = slot / BLOCK_BITS;
         self.blocks[block][slot % BLOCK_BITS / 64] &= !(1 << (slot % 64));
-        if block < self.next / BLOCK_BITS {
-            self.add(block, 1u32.wrapping_neg());
+        if block >= self.next / BLOCK_BITS {
+            return;
         }
+        if block != self.cleared.0 {
+            let (before, count) = std::mem::replace(&mut self.cleared, (block, 0));
+            self.add(before, count.wrapping_neg());
+        }
+        self.cleared.1 += 1;
     }
 
     /// How many slots before this one are set.
@@ -66,11 +75,12 @@ impl Slots {
         let mut rank = 0u64;
         let mut i = slot / BLOCK_BITS;
         let within = set_before(&self.blocks[i], slot % BLOCK_BITS);
+        let cleared = if self.cleared.0 < i { self.cleared.1 } else { 0 };
         while i > 0 {
             rank += self.tree[i] as u64;
             i &= i - 1;
         }
-        rank + within as u64
+        rank + within as u64 - cleared as u64
     }
 
     fn add(&mut self, block: usize, by: u32) {
