@@ -4,8 +4,8 @@
 const BLOCK_BITS: usize = 512;
 const BLOCK_WORDS: usize = BLOCK_BITS / 64;
 
-/// Room for this many accesses per key before compaction: about a byte per key.
-const SLOTS_PER_KEY: usize = 8;
+/// Room for this many accesses per key before compaction: about two bytes per key.
+const SLOTS_PER_KEY: usize = 16;
 
 /// A block of slots.
 type Block = [u64; BLOCK_WORDS];
