@@ -1,10 +1,10 @@
 //! Signals: what the command would get without bursar, it gets with bursar.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::iterator::{Handle, SignalsInfo};
@@ -17,8 +17,16 @@ const FORWARDED: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
 pub struct Forwarding {
     handle: Handle,
     thread: Option<JoinHandle<()>>,
-    target: Arc<AtomicI32>,
+    target: Arc<Mutex<Target>>,
     interrupted: Arc<AtomicBool>,
+}
+
+/// Whose the signals are.
+#[derive(Default)]
+struct Target {
+    pid: Option<Pid>,
+    /// Sent while there was nobody: the next one's. A command that is just being started must not lose them.
+    waiting: Vec<Signal>,
 }
 
 impl Forwarding {
@@ -29,7 +37,7 @@ impl Forwarding {
     pub fn start() -> std::io::Result<Forwarding> {
         let mut signals = SignalsInfo::<WithOrigin>::new(FORWARDED)?;
         let handle = signals.handle();
-        let target = Arc::new(AtomicI32::new(0));
+        let target = Arc::new(Mutex::new(Target::default()));
         let interrupted = Arc::new(AtomicBool::new(false));
         let (to, noted) = (target.clone(), interrupted.clone());
         let thread = std::thread::spawn(move || {
@@ -37,25 +45,42 @@ impl Forwarding {
                 if matches!(origin.signal, SIGINT | SIGTERM | SIGHUP | SIGQUIT) {
                     noted.store(true, Ordering::SeqCst);
                 }
-                let target = rustix::process::Pid::from_raw(to.load(Ordering::SeqCst));
-                let signal = Signal::from_named_raw(origin.signal);
-                if let (Cause::Sent(_), Some(pid), Some(signal)) = (origin.cause, target, signal) {
-                    let _ = kill_process(pid, signal);
+                if let (Cause::Sent(_), Some(signal)) = (origin.cause, Signal::from_named_raw(origin.signal)) {
+                    let mut target = lock(&to);
+                    match target.pid {
+                        Some(pid) => send(pid, signal),
+                        None if target.waiting.contains(&signal) => {}
+                        None => target.waiting.push(signal),
+                    }
                 }
             }
         });
         Ok(Forwarding { handle, thread: Some(thread), target, interrupted })
     }
 
-    /// Whose the signals are from now on; 0: nobody's.
+    /// Whose the signals are from now on, and those that came while they were nobody's; 0: nobody's.
     pub fn set_target(&self, pid: i32) {
-        self.target.store(pid, Ordering::SeqCst);
+        let mut target = lock(&self.target);
+        target.pid = Pid::from_raw(pid);
+        let waiting = std::mem::take(&mut target.waiting);
+        if let Some(pid) = target.pid {
+            waiting.into_iter().for_each(|signal| send(pid, signal));
+        }
     }
 
     /// Whether somebody has asked us to stop (Ctrl-C, SIGTERM, a hang-up) since the start.
     pub fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::SeqCst)
     }
+}
+
+/// To a process that may have ended meanwhile.
+fn send(pid: Pid, signal: Signal) {
+    let _ = kill_process(pid, signal);
+}
+
+fn lock(target: &Mutex<Target>) -> MutexGuard<'_, Target> {
+    target.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Forwarding {

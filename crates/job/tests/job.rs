@@ -60,3 +60,16 @@ fn waiting_gives_up_when_patience_ends_and_a_signal_ends_the_command() {
     assert_eq!(ended.exit, Exit::Signal(15));
     assert!(wall < 60.0);
 }
+
+#[test]
+fn a_signal_that_comes_before_the_command_does_is_not_lost() {
+    let forwarding = job::Forwarding::start().unwrap();
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM).unwrap();
+    while !forwarding.interrupted() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let running = Prepared::new(&quiet(&["sleep", "60"]).0).unwrap().go().unwrap();
+    forwarding.set_target(running.pid());
+    let (ended, _) = running.wait(Duration::from_secs(60)).unwrap().expect("the command ends");
+    assert_eq!(ended.exit, Exit::Signal(15));
+}
