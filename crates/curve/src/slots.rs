@@ -1,5 +1,8 @@
-//! Time as a row of bits: one slot per access, set while it is some key's last access. A Fenwick tree over blocks of 512
-//! bits counts them; the block being filled is not in it yet, so that an access costs one update, not two.
+//! A row of bits, for keys that all weigh 1. A Fenwick tree over blocks of 512 bits counts them; the block being filled is
+//! not in it yet, so that an access costs one update, not two.
+
+use crate::fenwick::Fenwick;
+use crate::row::Row;
 
 const BLOCK_BITS: usize = 512;
 const BLOCK_WORDS: usize = BLOCK_BITS / 64;
@@ -7,78 +10,77 @@ const BLOCK_WORDS: usize = BLOCK_BITS / 64;
 /// Room for this many accesses per key before compaction: about a byte per key.
 const SLOTS_PER_KEY: usize = 8;
 
+/// Slots are numbered with 32 bits, of which the last number is kept free.
+const MOST_BLOCKS: usize = (u32::MAX as usize) / BLOCK_BITS;
+
 /// A block of slots.
 type Block = [u64; BLOCK_WORDS];
 
 /// The slots.
 pub struct Slots {
     blocks: Vec<Block>,
-    /// Fenwick tree of the set bits of the finished blocks; element i covers the `i & -i` blocks that end with block i - 1.
-    tree: Vec<u32>,
+    /// Filled slots of the finished blocks.
+    tree: Fenwick,
     next: usize,
+    filled: u64,
 }
 
-impl Slots {
-    /// With room for `keys` keys that have been accessed already, in slots 0 to `keys - 1`.
-    pub fn compacted(keys: usize) -> Slots {
-        let count = (keys.max(BLOCK_BITS) * SLOTS_PER_KEY).div_ceil(BLOCK_BITS);
-        let mut slots = Slots { blocks: vec![[0; BLOCK_WORDS]; count], tree: vec![0; count + 1], next: 0 };
-        for _ in 0..keys {
-            slots.push();
-        }
-        slots
+impl Row for Slots {
+    fn with_capacity(keys: usize) -> Slots {
+        let count = (keys.max(BLOCK_BITS) * SLOTS_PER_KEY).div_ceil(BLOCK_BITS).min(MOST_BLOCKS);
+        Slots { blocks: vec![[0; BLOCK_WORDS]; count], tree: Fenwick::new(count), next: 0, filled: 0 }
     }
 
-    /// No slot left: time to compact.
-    pub fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.next == self.blocks.len() * BLOCK_BITS
     }
 
-    /// The slot of the next access.
-    pub fn next(&self) -> u32 {
+    fn next(&self) -> u32 {
         self.next as u32
     }
 
-    /// Takes the next slot.
-    pub fn push(&mut self) {
+    fn push(&mut self, _weight: u64) {
         let block = self.next / BLOCK_BITS;
         self.blocks[block][self.next % BLOCK_BITS / 64] |= 1 << (self.next % 64);
         self.next += 1;
+        self.filled += 1;
         if self.next.is_multiple_of(BLOCK_BITS) {
-            let set = self.blocks[block].iter().map(|w| w.count_ones()).sum();
-            self.add(block, set);
+            self.tree.add(block, self.blocks[block].iter().map(|w| w.count_ones() as u64).sum());
         }
     }
 
-    /// Frees a slot whose key has been accessed anew or forgotten.
-    pub fn clear(&mut self, slot: u32) {
+    fn clear(&mut self, slot: u32) {
         let slot = slot as usize;
         let block = slot / BLOCK_BITS;
         self.blocks[block][slot % BLOCK_BITS / 64] &= !(1 << (slot % 64));
+        self.filled -= 1;
         if block < self.next / BLOCK_BITS {
-            self.add(block, 1u32.wrapping_neg());
+            self.tree.subtract(block, 1);
         }
     }
 
-    /// How many slots before this one are set.
-    pub fn rank(&self, slot: u32) -> u64 {
+    fn behind(&self, slot: u32) -> u64 {
+        self.filled - 1 - self.before(slot)
+    }
+
+    fn compact<'a>(&mut self, filled: impl Iterator<Item = &'a mut u32>) {
+        for slot in filled {
+            *slot = self.before(*slot) as u32;
+        }
+        let keys = self.filled as usize;
+        *self = Slots::with_capacity(keys);
+        for _ in 0..keys {
+            self.push(1);
+        }
+    }
+}
+
+impl Slots {
+    /// How many slots before this one are filled.
+    fn before(&self, slot: u32) -> u64 {
         let slot = slot as usize;
-        let mut rank = 0u64;
-        let mut i = slot / BLOCK_BITS;
-        let within = set_before(&self.blocks[i], slot % BLOCK_BITS);
-        while i > 0 {
-            rank += self.tree[i] as u64;
-            i &= i - 1;
-        }
-        rank + within as u64
-    }
-
-    fn add(&mut self, block: usize, by: u32) {
-        let mut i = block + 1;
-        while i < self.tree.len() {
-            self.tree[i] = self.tree[i].wrapping_add(by);
-            i += i & i.wrapping_neg();
-        }
+        let block = slot / BLOCK_BITS;
+        set_before(&self.blocks[block], slot % BLOCK_BITS) as u64 + self.tree.before(block)
     }
 }
 
