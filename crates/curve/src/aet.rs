@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::histogram::Histogram;
 use crate::item::Item;
 use crate::miss_ratio::MissRatioCurve;
-use crate::sample::Sample;
+use crate::sample::{SIFTED, Sample};
 
 /// A model instead of a stack: in an LRU cache of size c an item moves down by one with each reference to what lies below it or
 /// outside. If P(t) is the share of references whose item was last referenced more than t references ago, the time after
@@ -23,7 +23,7 @@ pub struct Aet<I: Item> {
     /// By reuse time, of the references since the curve began.
     reuses: Histogram<Seen>,
     first: Seen,
-    /// References since the engine's start and since the curve's.
+    /// References before the ones at hand since the engine's start, and since the curve's.
     now: u64,
     references: u64,
     /// Number of the curve.
@@ -66,11 +66,11 @@ impl<I: Item> Aet<I> {
         }
     }
 
-    fn sampled(&mut self, item: &I) {
+    fn sampled(&mut self, item: &I, now: u64) {
         let stands_for = 1.0 / self.sample.share();
         let seen = Seen { references: stands_for, weight: stands_for * item.weight() as f64 };
-        match self.last.insert(item.key(), Last { time: self.now, curve: self.curve }) {
-            Some(last) => self.reuses.add(self.now - last.time, seen),
+        match self.last.insert(item.key(), Last { time: now, curve: self.curve }) {
+            Some(last) => self.reuses.add(now - last.time, seen),
             None => self.first += seen,
         }
         if self.sample.is_full(self.last.len()) {
@@ -82,13 +82,18 @@ impl<I: Item> Aet<I> {
 
 impl<I: Item> Engine<I> for Aet<I> {
     fn reference(&mut self, items: &[I]) {
-        for item in items {
-            self.now += 1;
-            if self.sample.has(item.key()) {
-                self.sampled(item);
-            }
-        }
         self.references += items.len() as u64;
+        let mut positions = [0; SIFTED];
+        for items in items.chunks(SIFTED) {
+            for at in self.sample.sift(items.iter().map(Item::key), &mut positions) {
+                let item = &items[*at as usize];
+                // The threshold may have been lowered meanwhile.
+                if self.sample.has(item.key()) {
+                    self.sampled(item, self.now + *at as u64);
+                }
+            }
+            self.now += items.len() as u64;
+        }
     }
 
     fn curve(&self) -> MissRatioCurve {

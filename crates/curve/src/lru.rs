@@ -7,7 +7,7 @@ use crate::table::{Entry, FREE, Table};
 use crate::weights::Weights;
 
 /// How many keys are looked ahead, so that their cache misses overlap.
-const AHEAD: usize = 16;
+const AHEAD: usize = 32;
 
 /// An exact LRU stack of any size. An access takes O(log n) of n distinct keys. Memory grows with them, never with the
 /// accesses. It holds up to 2^30 of them.
@@ -61,9 +61,12 @@ impl<R: Row> Lru<R> {
             FREE => None,
             last => {
                 // The last access of all has nothing behind it, and that is common.
-                let behind = if last + 1 == now { 0 } else { self.row.behind(last) };
-                self.row.clear(last);
-                Some(behind)
+                if last + 1 == now {
+                    self.row.clear(last);
+                    Some(0)
+                } else {
+                    Some(self.row.take(last))
+                }
             }
         };
         entry.slot = now;

@@ -55,8 +55,11 @@ pub enum ProfileError {
     #[error("this trace has no times, so it cannot be cut into windows")]
     NoTimes,
     /// Tenants need names.
-    #[error("this trace does not say whose a reference is; name the column with --tenant")]
+    #[error("this trace does not say whose a reference is; name the column with --tenant-column")]
     NoTenants,
+    /// Bytes need sizes.
+    #[error("this trace does not say how large an object is; name the column with --size-column, or leave out --bytes")]
+    NoSizes,
 }
 
 /// A trace's curves in the making. Memory is that of the engines: one for the whole, one per tenant or one for all windows.
@@ -70,19 +73,19 @@ pub struct Profile<I: Item> {
 
 /// What a record is to an engine.
 pub trait OfRecord: Item {
-    /// The record as that.
-    fn of(record: &Record) -> Self;
+    /// The record as that; `None` if it does not say enough.
+    fn of(record: &Record) -> Option<Self>;
 }
 
 impl OfRecord for u64 {
-    fn of(record: &Record) -> u64 {
-        record.key
+    fn of(record: &Record) -> Option<u64> {
+        Some(record.key)
     }
 }
 
 impl OfRecord for Object {
-    fn of(record: &Record) -> Object {
-        Object { key: record.key, bytes: record.bytes }
+    fn of(record: &Record) -> Option<Object> {
+        Some(Object { key: record.key, bytes: record.bytes? })
     }
 }
 
@@ -102,10 +105,11 @@ impl<I: OfRecord + 'static> Profile<I> {
             self.end_warm_up();
         }
         self.seen += 1;
-        self.whole.push(I::of(record));
+        let item = I::of(record).ok_or(ProfileError::NoSizes)?;
+        self.whole.push(item);
         match (&mut self.windows, self.settings.parts) {
             (Some(windows), _) => {
-                return Ok(windows.push(record.seconds.ok_or(ProfileError::NoTimes)?, I::of(record)));
+                return Ok(windows.push(record.seconds.ok_or(ProfileError::NoTimes)?, item));
             }
             (None, Parts::Tenants) => {
                 let tenant = record.tenant.ok_or(ProfileError::NoTenants)? as usize;
@@ -113,7 +117,7 @@ impl<I: OfRecord + 'static> Profile<I> {
                     self.tenants.resize_with(tenant + 1, || None);
                 }
                 let engine = self.settings.engine;
-                self.tenants[tenant].get_or_insert_with(|| Batched::new(engine)).push(I::of(record));
+                self.tenants[tenant].get_or_insert_with(|| Batched::new(engine)).push(item);
             }
             _ => {}
         }
@@ -220,7 +224,7 @@ mod tests {
     use super::*;
 
     fn record(key: u64, seconds: Option<f64>, tenant: Option<u32>) -> Record {
-        Record { key, bytes: 1, seconds, tenant }
+        Record { key, bytes: None, seconds, tenant }
     }
 
     fn settings(warm_up: u64, parts: Parts) -> Settings {
@@ -286,5 +290,7 @@ mod tests {
         assert_eq!(windows.reference(&record(1, None, None)), Err(ProfileError::NoTimes));
         let mut tenants = Profile::<u64>::new(settings(0, Parts::Tenants));
         assert_eq!(tenants.reference(&record(1, None, None)), Err(ProfileError::NoTenants));
+        let mut bytes = Profile::<Object>::new(settings(0, Parts::Whole));
+        assert_eq!(bytes.reference(&record(1, None, None)), Err(ProfileError::NoSizes));
     }
 }

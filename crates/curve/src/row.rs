@@ -20,6 +20,13 @@ pub trait Row {
     /// The weight of all that stands behind a filled slot.
     fn behind(&self, slot: u32) -> u64;
 
+    /// [`behind`](Row::behind), then [`clear`](Row::clear).
+    fn take(&mut self, slot: u32) -> u64 {
+        let behind = self.behind(slot);
+        self.clear(slot);
+        behind
+    }
+
     /// Moves all filled slots together, in their order, and gives them their new numbers.
     fn compact<'a>(&mut self, filled: impl Iterator<Item = &'a mut u32>);
 }

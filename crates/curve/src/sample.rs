@@ -5,6 +5,9 @@ use crate::table::mix;
 /// When there are too many, one in so many goes.
 const LET_GO: usize = 8;
 
+/// Keys are sifted by so many.
+pub const SIFTED: usize = 1024;
+
 /// A sample of the keys: every reference to a key of it is looked at, no reference to another.
 pub struct Sample {
     /// The largest hash in the sample.
@@ -21,6 +24,17 @@ impl Sample {
     /// Whether a key is of the sample.
     pub fn has(&self, key: u64) -> bool {
         mix(key) <= self.threshold
+    }
+
+    /// Which of at most [`SIFTED`] keys are of the sample, by their positions. No branch depends on a key, since it would be
+    /// predicted wrongly each time one is.
+    pub fn sift<'a>(&self, keys: impl Iterator<Item = u64>, positions: &'a mut [u32; SIFTED]) -> &'a [u32] {
+        let mut count = 0;
+        for (position, key) in (0..).zip(keys) {
+            positions[count % SIFTED] = position;
+            count += usize::from(self.has(key));
+        }
+        &positions[..count]
     }
 
     /// The share of all keys that are.
@@ -58,6 +72,15 @@ mod tests {
         assert_eq!(after.len(), 875);
         assert!(after.iter().all(|key| before.contains(key)));
         assert!((sample.share() - 875.0 / 4000.0).abs() < 0.02, "{}", sample.share());
+    }
+
+    #[test]
+    fn sifting_finds_what_is_of_the_sample() {
+        let sample = Sample::new(0.3, 1000);
+        let expected: Vec<u32> = (0..SIFTED as u32).filter(|key| sample.has(*key as u64)).collect();
+        assert_eq!(sample.sift(0..SIFTED as u64, &mut [0; SIFTED]), expected);
+        let all = Sample::new(1.0, 1000);
+        assert_eq!(all.sift(0..SIFTED as u64, &mut [0; SIFTED]).len(), SIFTED);
     }
 
     #[test]

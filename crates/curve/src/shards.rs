@@ -5,7 +5,7 @@ use crate::histogram::Histogram;
 use crate::item::Item;
 use crate::lru::Lru;
 use crate::miss_ratio::MissRatioCurve;
-use crate::sample::Sample;
+use crate::sample::{SIFTED, Sample};
 
 /// With a fixed rate, too, memory is bounded: at so many items the rate is lowered.
 const MOST_ITEMS: usize = 1 << 22;
@@ -67,9 +67,14 @@ impl<I: Item> Shards<I> {
 impl<I: Item> Engine<I> for Shards<I> {
     fn reference(&mut self, items: &[I]) {
         self.references += items.len() as u64;
-        for item in items {
-            if self.sample.has(item.key()) {
-                self.sampled(item);
+        let mut positions = [0; SIFTED];
+        for items in items.chunks(SIFTED) {
+            for at in self.sample.sift(items.iter().map(Item::key), &mut positions) {
+                let item = &items[*at as usize];
+                // The threshold may have been lowered meanwhile.
+                if self.sample.has(item.key()) {
+                    self.sampled(item);
+                }
             }
         }
     }

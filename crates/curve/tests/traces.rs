@@ -89,7 +89,7 @@ fn vscsi_2() -> Vec<u8> {
 }
 
 fn plain(key: u64) -> Record {
-    Record { key, bytes: 1, seconds: None, tenant: None }
+    Record { key, bytes: None, seconds: None, tenant: None }
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn columns_are_found_by_their_usual_names() {
     let (records, error, trace) = read(open(REQUESTS, &csv()).unwrap());
     assert!(error.is_none());
     assert_eq!(trace.tenants(), ["north", "south"]);
-    let seen: Vec<_> = records.iter().map(|r| (r.bytes, r.seconds, r.tenant)).collect();
+    let seen: Vec<_> = records.iter().map(|r| (r.bytes.unwrap(), r.seconds, r.tenant)).collect();
     assert_eq!(
         seen[..4],
         [(1200, Some(0.0), Some(0)), (800, Some(0.5), Some(0)), (1200, Some(1.0), Some(1)), (40, Some(1.25), Some(1))]
@@ -117,7 +117,7 @@ fn columns_are_named_or_numbered() {
     let text = b"a;obj_id;volume\nx;10;7\ny;20;8\n";
     assert_eq!(
         records(text, &Format::Csv(named)),
-        [Record { bytes: 10, ..plain(7) }, Record { bytes: 20, ..plain(8) }]
+        [Record { bytes: Some(10), ..plain(7) }, Record { bytes: Some(20), ..plain(8) }]
     );
     let numbered = Columns { key: Some(Column::Number(2)), time: Some(Column::Number(1)), ..Columns::default() };
     let text = b"1.5  0x10\n2.5  17\n";
@@ -140,14 +140,19 @@ fn one_name_per_line_below_the_usual_title_is_text_with_a_title() {
 
 #[test]
 fn oracle_general_is_read_as_libcachesim_writes_it() {
-    let of = |key, bytes, seconds| Record { key, bytes, seconds: Some(seconds), tenant: None };
+    let of = |key, bytes, seconds| Record { key, bytes: Some(bytes), seconds: Some(seconds), tenant: None };
     let expected = [of(77, 4096, 5.0), of(u64::MAX, 512, 6.0), of(77, 4096, 9.0)];
     assert_eq!(records(&oracle_general(), &Format::OracleGeneral), expected);
 }
 
 #[test]
 fn both_versions_of_vscsi_say_the_same() {
-    let of = |block: u64, bytes, seconds| Record { key: block * 512, bytes, seconds: Some(seconds), tenant: None };
+    let of = |block: u64, bytes, seconds| Record {
+        key: block * 512,
+        bytes: Some(bytes),
+        seconds: Some(seconds),
+        tenant: None,
+    };
     let expected = [of(8, 4096, 1.5), of(15, 8192, 2.0), of(8, 512, 2.5)];
     assert_eq!(records(&vscsi_1(), &Format::Vscsi), expected);
     assert_eq!(records(&vscsi_2(), &Format::Vscsi), expected);
@@ -157,14 +162,14 @@ fn both_versions_of_vscsi_say_the_same() {
 fn lackey_counts_every_access_and_passes_over_what_valgrind_says() {
     let all = records(LACKEY, &Format::Lackey);
     assert_eq!(all.len(), LACKEY.split(|b| *b == b'\n').filter(|l| l.starts_with(b"I") || l.starts_with(b" ")).count());
-    assert!(all.len() > 100 && all.iter().all(|r| (1..=16).contains(&r.bytes)));
+    assert!(all.len() > 100 && all.iter().all(|r| (1..=16).contains(&r.bytes.unwrap())));
 }
 
 #[test]
 fn accesses_are_cut_into_pages() {
     let pages = |bytes: &[u8], format| {
         let trace = Trace::new(Cursor::new(bytes.to_vec()), &format, Some(4096), false).unwrap();
-        read(trace).0.iter().map(|r| (r.key, r.bytes)).collect::<Vec<_>>()
+        read(trace).0.iter().map(|r| (r.key, r.bytes.unwrap())).collect::<Vec<_>>()
     };
     assert_eq!(
         pages(b" L fff,2\n S 1000,8\nI  2fff,0\n", Format::Lackey),
@@ -285,7 +290,7 @@ fn a_line_without_an_end_is_refused_before_memory_is_full() {
 fn a_column_that_is_not_there_is_asked_for() {
     let of = |key: &str| Format::Csv(Columns { key: Some(Column::Name(key.into())), ..Columns::default() });
     assert_eq!(error(b"a,b\n1,2\n", &of("c")), "there is no column 'c' among 'a, b'");
-    assert!(error(b"1,2\n", &csv()).contains("--key NAME"));
+    assert!(error(b"1,2\n", &csv()).contains("--key-column NAME"));
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl Records for Lackey {
                 continue;
             }
             return match access(line) {
-                Some((key, bytes)) => Ok(Some(Record { key, bytes, seconds: None, tenant: None })),
+                Some((key, bytes)) => Ok(Some(Record { key, bytes: Some(bytes), seconds: None, tenant: None })),
                 None => Err(Bad::at_line(number, format!("{} is no access of a lackey trace", shown(line)))),
             };
         }

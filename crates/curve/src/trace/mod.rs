@@ -25,8 +25,8 @@ use pages::Pages;
 pub struct Record {
     /// What is referenced. Of formats with addresses: the page, or without pages the address.
     pub key: u64,
-    /// How large it is; 1 if the trace does not say.
-    pub bytes: u64,
+    /// How large it is, if the trace says so.
+    pub bytes: Option<u64>,
     /// When, in seconds from the trace's own origin.
     pub seconds: Option<f64>,
     /// By whom: an index into [`Trace::tenants`].

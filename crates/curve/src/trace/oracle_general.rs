@@ -26,7 +26,7 @@ impl Records for OracleGeneral {
         }
         Ok(Some(Record {
             key: number::<8>(&record, 4),
-            bytes: number::<4>(&record, 12),
+            bytes: Some(number::<4>(&record, 12)),
             seconds: Some(number::<4>(&record, 0) as f64),
             tenant: None,
         }))

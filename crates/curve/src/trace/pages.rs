@@ -17,7 +17,7 @@ impl Pages {
 
     /// Takes the next record, and gives its first page. One of no bytes touches the page it is in.
     pub fn cut(&mut self, record: Record) -> Option<Record> {
-        let last = record.key.saturating_add(record.bytes.max(1) - 1);
+        let last = record.key.saturating_add(record.bytes.unwrap_or(0).max(1) - 1);
         self.rest = Some((record.key / self.page_bytes, last / self.page_bytes, record));
         self.next()
     }
@@ -26,6 +26,6 @@ impl Pages {
     pub fn next(&mut self) -> Option<Record> {
         let (page, last, record) = self.rest?;
         self.rest = (page < last).then_some((page + 1, last, record));
-        Some(Record { key: page, bytes: self.page_bytes, ..record })
+        Some(Record { key: page, bytes: Some(self.page_bytes), ..record })
     }
 }

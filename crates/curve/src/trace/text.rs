@@ -111,9 +111,11 @@ impl Places {
             return Err(Bad::at_line(number, format!("too few columns in {}", shown(line))));
         };
         let bytes = match bytes {
-            None => 1,
-            Some(field) => parsed(field)
-                .ok_or_else(|| Bad::at_line(number, format!("{} is not a number of bytes", shown(field))))?,
+            None => None,
+            Some(field) => Some(
+                parsed(field)
+                    .ok_or_else(|| Bad::at_line(number, format!("{} is not a number of bytes", shown(field))))?,
+            ),
         };
         let seconds = match time {
             None => None,
@@ -173,7 +175,7 @@ fn places(first: &[u8], separator: Option<u8>, columns: &Columns) -> Result<(Pla
     };
     let key = find(&columns.key, KEYS)?.or((names.len() <= 1).then_some(0)).ok_or_else(|| {
         TraceError::Columns(
-            "no column is known to hold what is referenced; name it with --key NAME, or --key 1 for the first"
+            "no column is known to hold what is referenced; name it with --key-column NAME, or --key-column 1 for the first"
                 .to_string(),
         )
     })?;

@@ -46,7 +46,7 @@ impl Vscsi {
         let Some(key) = block.checked_mul(BLOCK_BYTES) else {
             return Err(Bad::at_byte(offset, format!("block {block} is on no disk")));
         };
-        Ok(Record { key, bytes, seconds: Some(micros as f64 / 1e6), tenant: None })
+        Ok(Record { key, bytes: Some(bytes), seconds: Some(micros as f64 / 1e6), tenant: None })
     }
 }
 

@@ -27,7 +27,8 @@ impl Random {
     }
 }
 
-/// Zipf's law by rejection-inversion (Hörmann and Derflinger, 1996), ranks spread over the pages by a multiplication.
+/// Zipf's law by rejection-inversion (Hörmann and Derflinger, 1996), ranks spread over the pages by a multiplication, for each
+/// seed in another way.
 pub struct Zipf {
     random: Random,
     pages: u64,
@@ -35,16 +36,18 @@ pub struct Zipf {
     from: f64,
     to: f64,
     squeeze: f64,
+    shift: u64,
 }
 
 impl Zipf {
     /// `exponent` must not be 1.
     pub fn new(exponent: f64, pages: u64, seed: u64) -> Zipf {
-        let zipf = Zipf { random: Random::new(seed), pages, exponent, from: 0.0, to: 0.0, squeeze: 0.0 };
+        let zipf = Zipf { random: Random::new(seed), pages, exponent, from: 0.0, to: 0.0, squeeze: 0.0, shift: 0 };
         Zipf {
             from: zipf.integral(1.5) - 1.0,
             to: zipf.integral(pages as f64 + 0.5),
             squeeze: 2.0 - zipf.inverse(zipf.integral(2.5) - 2f64.powf(-exponent)),
+            shift: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24,
             ..zipf
         }
     }
@@ -58,7 +61,7 @@ impl Zipf {
                 break rank as u64;
             }
         };
-        rank * 2_654_435_761 % self.pages
+        (rank * 2_654_435_761 + self.shift) % self.pages
     }
 
     pub fn pages(mut self, references: usize) -> Vec<u64> {
@@ -93,9 +96,10 @@ pub fn phased(pages: u64, references: usize, seed: u64) -> Vec<u64> {
     (0..references).map(|i| phase(i) as u64 * pages + random.below(size(phase(i)))).collect()
 }
 
-/// The textbook's misses: a hash map of last times, and a Fenwick tree with one leaf per reference.
+/// The textbook: a hash map of last times, and a Fenwick tree with one leaf per reference, in which the set leaves between two
+/// references are counted as the difference of two prefix sums.
 pub struct Textbook {
-    tree: Vec<i32>,
+    tree: Vec<i64>,
     last: std::collections::HashMap<u64, usize>,
     now: usize,
     /// References by stack distance.
@@ -112,7 +116,7 @@ impl Textbook {
     pub fn reference(&mut self, keys: &[u64]) {
         for key in keys {
             if let Some(before) = self.last.insert(*key, self.now) {
-                let distance = (self.last.len() as i64 - self.sum(before + 1) as i64) as usize;
+                let distance = (self.sum(self.now) - self.sum(before + 1)) as usize;
                 if distance >= self.distances.len() {
                     self.distances.resize(distance + 1, 0);
                 }
@@ -136,7 +140,7 @@ impl Textbook {
         ratios
     }
 
-    fn add(&mut self, at: usize, by: i32) {
+    fn add(&mut self, at: usize, by: i64) {
         let mut i = at + 1;
         while i < self.tree.len() {
             self.tree[i] += by;
@@ -144,7 +148,7 @@ impl Textbook {
         }
     }
 
-    fn sum(&self, end: usize) -> i32 {
+    fn sum(&self, end: usize) -> i64 {
         let (mut i, mut sum) = (end, 0);
         while i > 0 {
             sum += self.tree[i];
