@@ -19,7 +19,7 @@ struct file_key {
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
-    __uint(max_entries, 1048576);
+    __uint(max_entries, 262144);
     __type(key, struct file_key);
     __type(value, u8);
 } files SEC(".maps");
@@ -44,13 +44,19 @@ struct facts {
     u32 flags;
 };
 
+/* For each pointer that is loaded so, the verifier searches all types of the kernel (1 ms), on every path that it
+ * tries: load them once, before the paths part. */
 #define facts_known(i)                                                                                                 \
-    ((struct facts){                                                                                                   \
-        .inode = (i),                                                                                                  \
-        .key = {.inode = (i)->i_ino, .device = (i)->i_sb->s_dev, .generation = (i)->i_generation},                     \
-        .magic = (i)->i_sb->s_magic,                                                                                   \
-        .size = (i)->i_size,                                                                                           \
-        .flags = (i)->i_flags,                                                                                         \
+    ({                                                                                                                 \
+        struct inode *_inode = (i);                                                                                    \
+        struct super_block *_super = _inode->i_sb;                                                                     \
+        (struct facts){                                                                                                \
+            .inode = _inode,                                                                                           \
+            .key = {.inode = _inode->i_ino, .device = _super->s_dev, .generation = _inode->i_generation},              \
+            .magic = _super->s_magic,                                                                                  \
+            .size = _inode->i_size,                                                                                    \
+            .flags = _inode->i_flags,                                                                                  \
+        };                                                                                                             \
     })
 
 #define facts_probed(i)                                                                                                \
@@ -116,7 +122,8 @@ static __always_inline void hide(u32 class, u64 bytes, bool bytes_known) {
 /* Tells a file's names, leaf first, when it is seen for the first time. */
 static __always_inline void name_file(struct inode *inode, const struct file_key *key) {
     u8 seen = 1;
-    if (bpf_map_update_elem(&files, key, &seen, BPF_NOEXIST))
+    /* Looking takes no lock. */
+    if (bpf_map_lookup_elem(&files, key) || bpf_map_update_elem(&files, key, &seen, BPF_NOEXIST))
         return;
     struct event_file *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
     if (!event) {

@@ -48,52 +48,57 @@ int BPF_PROG(pages_mapped, struct address_space *mapping, unsigned long first, u
 
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(page_added, struct folio *folio) {
+    struct facts facts = facts_known(folio->mapping->host);
+    const struct file_key *key = &facts.key;
     struct task *task = current_task();
     if (!task)
         return 0;
-    struct inode *inode = folio->mapping->host;
     struct added *added = &task->added;
-    u64 number = inode->i_ino;
-    u32 device = inode->i_sb->s_dev;
-    u32 generation = inode->i_generation;
     u64 first = folio->index;
     u64 pages = pages_of(folio);
-    if (added->pages && added->pages < MAX_ADDED_RUN && added->inode == number && added->device == device &&
-        added->generation == generation && added->first + added->pages == first) {
+    if (added->pages && added->pages < MAX_ADDED_RUN && added->inode == key->inode && added->device == key->device &&
+        added->generation == key->generation && added->first + added->pages == first) {
         added->pages += pages;
         return 0;
     }
     tell_added(added);
-    added->inode = number;
-    added->device = device;
-    added->generation = generation;
+    added->inode = key->inode;
+    added->device = key->device;
+    added->generation = key->generation;
     added->first = first;
     added->pages = pages;
     return 0;
 }
 
-static __always_inline void written(struct inode *inode, s64 position, s64 length) {
-    if (length > 0 && position >= 0)
-        refer_known(inode, 0, position >> settings.page_shift, (position + length - 1) >> settings.page_shift,
-                    KIND_WRITE);
+static __always_inline void written(struct task *task, const struct facts *facts, s64 position, s64 length) {
+    if (task && length > 0 && position >= 0)
+        refer(task, facts, 0, position >> settings.page_shift, (position + length - 1) >> settings.page_shift,
+              KIND_WRITE);
 }
 
 /* Page by page as they are copied, so that a short write is not taken for a whole one. */
 SEC("tp_btf/ext4_da_write_end")
 int BPF_PROG(ext4_writes_delayed, struct inode *inode, s64 position, unsigned int length, unsigned int copied) {
-    written(inode, position, copied);
+    struct facts facts = facts_known(inode);
+    written(current_task(), &facts, position, copied);
     return 0;
 }
 
 SEC("tp_btf/ext4_write_end")
 int BPF_PROG(ext4_writes, struct inode *inode, s64 position, unsigned int length, unsigned int copied) {
-    written(inode, position, copied);
+    struct facts facts = facts_known(inode);
+    written(current_task(), &facts, position, copied);
     return 0;
 }
 
 SEC("tp_btf/xfs_file_buffered_write")
 int BPF_PROG(xfs_writes, struct kiocb *call, struct iov_iter *data) {
-    written(call->ki_filp->f_mapping->host, call->ki_pos, data->count);
+    struct task *task = current_task();
+    if (!task)
+        return 0;
+    struct inode *inode = BPF_CORE_READ(call, ki_filp, f_mapping, host);
+    struct facts facts = facts_probed(inode);
+    written(task, &facts, call->ki_pos, data->count);
     return 0;
 }
 
@@ -105,22 +110,18 @@ SEC("tp_btf/writeback_dirty_folio")
 int BPF_PROG(page_dirtied, struct folio *folio, struct address_space *mapping) {
     if (!mapping)
         return 0;
+    struct facts facts = facts_known(mapping->host);
+    u64 magic = facts.magic;
     struct task *task = current_task();
-    if (!task)
-        return 0;
-    struct inode *inode = mapping->host;
-    u64 magic = inode->i_sb->s_magic;
-    if (magic == MAGIC_BDEV)
+    if (!task || magic == MAGIC_BDEV)
         return 0;
     u64 first = folio->index;
     u64 last = first + pages_of(folio) - 1;
-    if (task->file.inode == inode->i_ino && task->file.device == inode->i_sb->s_dev && first <= task->last &&
-        last >= task->first) {
+    if (same_file(&task->file, &facts.key) && first <= task->last && last >= task->first) {
         bool told = (magic == MAGIC_EXT && settings.ext4_writes) || (magic == MAGIC_XFS && settings.xfs_writes);
         if (task->kind == KIND_FAULT || (task->kind == KIND_WRITE && told))
             return 0;
     }
-    struct facts facts = facts_known(inode);
     refer(task, &facts, 0, first, last, KIND_WRITE);
     return 0;
 }

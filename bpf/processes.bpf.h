@@ -52,7 +52,7 @@ int BPF_PROG(process_executes, struct task_struct *task, int old_pid, struct lin
     if (!process)
         return 0;
     /* The peak of the image that was replaced, often a copy of the parent's; exec keeps it (wait4 tells the larger). */
-    process->replaced_maxrss = task->signal->maxrss;
+    process->replaced_maxrss = BPF_CORE_READ(task, signal, maxrss);
     if (old != tgid) {
         /* A thread that was not the leader takes the leader's number. */
         struct task *former = bpf_map_lookup_elem(&tasks, &old);
@@ -117,7 +117,7 @@ static long look_at_open_file(u32 fd, struct open_files *all) {
 
 /* Names what a process has open that the page cache's tracepoints do not tell of. */
 static __always_inline void look_at_open_files(struct task_struct *task) {
-    struct fdtable *table = task->files->fdt;
+    struct fdtable *table = BPF_CORE_READ(task, files, fdt);
     struct open_files all = {.open = BPF_CORE_READ(table, open_fds), .files = BPF_CORE_READ(table, fd)};
     u32 most = BPF_CORE_READ(table, max_fds);
     /* Since 5.17; a loop without it takes the verifier too long. */
@@ -126,13 +126,12 @@ static __always_inline void look_at_open_files(struct task_struct *task) {
 }
 
 /*
- * The peak of the image that the process had last, in pages: what signal->maxrss says, unless that is still the
+ * The peak of the image that the process had last, in pages: `most`, which is signal->maxrss, unless that is still the
  * replaced image's. Then the mm knows, but for what each processor has not yet told (rss_stat's batches). Where neither
  * can be had, the replaced image's, as wait4 would say.
  */
-static __always_inline u64 own_maxrss(struct task_struct *task, struct process *process) {
-    u64 most = task->signal->maxrss;
-    struct mm_struct *mm = task->mm;
+static __always_inline u64 own_maxrss(struct task_struct *task, u64 most, struct process *process) {
+    struct mm_struct *mm = BPF_CORE_READ(task, mm);
     if (most > process->replaced_maxrss || !mm || !bpf_core_field_exists(mm->rss_stat[0].count))
         return most;
     /* 2 is swap. */
@@ -140,7 +139,8 @@ static __always_inline u64 own_maxrss(struct task_struct *task, struct process *
     s64 heap = BPF_CORE_READ(mm, rss_stat[1].count);
     s64 shared = BPF_CORE_READ(mm, rss_stat[3].count);
     u64 rss = (file > 0 ? file : 0) + (heap > 0 ? heap : 0) + (shared > 0 ? shared : 0);
-    u64 own = mm->hiwater_rss > rss ? mm->hiwater_rss : rss;
+    u64 high = BPF_CORE_READ(mm, hiwater_rss);
+    u64 own = high > rss ? high : rss;
     return own && own < most ? own : most;
 }
 
@@ -156,6 +156,9 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
     struct process *process = bpf_map_lookup_elem(&processes, &tgid);
     if (!process)
         return 0;
+    /* Before the paths part, see facts_known(). */
+    struct signal_struct *signal = task->signal;
+    struct task_struct *leader = task->group_leader;
     struct task *state = bpf_map_lookup_elem(&tasks, &tid);
     if (state) {
         tell_run(&state->run);
@@ -174,9 +177,9 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
     __sync_fetch_and_add(&process->major_faults, task->maj_flt);
     /* Only tasks born while delay accounting was on have it. */
     if (bpf_core_field_exists(task->delays)) {
-        struct task_delay_info *delays = task->delays;
+        struct task_delay_info *delays = BPF_CORE_READ(task, delays);
         if (delays && bpf_core_field_exists(delays->blkio_delay)) {
-            u64 delay = delays->blkio_delay;
+            u64 delay = BPF_CORE_READ(delays, blkio_delay);
             /* The kernel sometimes ends a delay that it never began: it then counts from boot. */
             if (delay <= life)
                 __sync_fetch_and_add(&process->delay_ns, delay);
@@ -184,7 +187,6 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
         }
     }
 
-    struct signal_struct *signal = task->signal;
     if (signal->live.counter != 0)
         return 0;
     /* Two last threads may both find 0 here. */
@@ -196,15 +198,14 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
         lose();
         return 0;
     }
-    struct task_struct *leader = task->group_leader;
     event->type = EVENT_EXIT;
     event->pid = tgid;
-    event->parent = task->real_parent->tgid;
+    event->parent = BPF_CORE_READ(task, real_parent, tgid);
     event->exit_code = signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code : leader->exit_code;
     event->time = now;
     event->start_time = leader->start_time;
     event->start_boottime = leader->start_boottime;
-    event->maxrss_pages = own_maxrss(task, process);
+    event->maxrss_pages = own_maxrss(task, signal->maxrss, process);
     event->utime_ns = signal->utime + task->utime;
     event->stime_ns = signal->stime + task->stime;
     event->runtime_ns = signal->sum_sched_runtime + runtime;

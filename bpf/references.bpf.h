@@ -68,7 +68,7 @@ struct task {
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
-    __uint(max_entries, 262144);
+    __uint(max_entries, 65536);
     __type(key, u32);
     __type(value, struct task);
 } tasks SEC(".maps");
@@ -221,12 +221,10 @@ static __always_inline void refer(struct task *task, const struct facts *facts, 
 /* For pointers that the verifier knows. */
 #define refer_known(i, mapping, first, last, kind)                                                                     \
     do {                                                                                                               \
-        struct inode *_inode = (i);                                                                                    \
+        struct facts _facts = facts_known(i);                                                                          \
         struct task *_task = current_task();                                                                           \
-        if (_task) {                                                                                                   \
-            struct facts _facts = facts_known(_inode);                                                                 \
+        if (_task)                                                                                                     \
             refer(_task, &_facts, mapping, first, last, kind);                                                         \
-        }                                                                                                              \
     } while (0)
 
 static __always_inline void tell_added(struct added *added) {

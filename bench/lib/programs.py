@@ -27,10 +27,6 @@ class Program:
         # exec: the shell is not part of the job.
         return ["sh", "-c", f"exec {self.command}"]
 
-    def files(self, data):
-        """What it reads and writes."""
-        return [p for p in (data / self.name).rglob("*") if p.is_file()]
-
 
 def read_list():
     lines = (BENCH / "programs.list").read_text().splitlines()

@@ -62,6 +62,10 @@ impl Programs {
         self.path("misbehave")
     }
 
+    pub fn revisit(&self) -> &str {
+        self.path("revisit")
+    }
+
     fn path(&self, name: &str) -> &'static str {
         Box::leak(self.folder.join(name).to_string_lossy().into_owned().into_boxed_str())
     }

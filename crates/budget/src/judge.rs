@@ -36,18 +36,19 @@ pub struct Measured {
 }
 
 /// Whether a running trial can be stopped, and what it then is. A trial of the search is stopped once it has taken longer
-/// than allowed, or much earlier, once it has stalled for so much longer than a reference does in all that it cannot make
-/// it any more.
+/// than allowed, or much earlier, once it is so far behind the references' pace, or, where that is not known, has stalled
+/// for so much longer than a reference does in all, that it cannot make it any more.
 pub fn watch(settings: &Settings, seen: &Seen, method: Option<Method>, progress: &Progress) -> Option<Outcome> {
     if settings.timeout_seconds.is_some_and(|timeout| progress.elapsed_seconds >= timeout) {
         return Some(Outcome::Timeout);
     }
     let too_long = give_up_after(settings, seen, method).is_some_and(|limit| progress.elapsed_seconds > limit);
     let is_proven = || {
-        has_stalled_too_long(settings, seen, progress) == Some(true)
-            || has_fallen_behind(settings, seen, progress) == Some(true)
+        let pace = has_fallen_behind(settings, seen, progress);
+        // Stall is no loss where others go on meanwhile, as in a pipeline: the pace knows.
+        if tells_pace(seen, progress) { pace } else { has_stalled_too_long(settings, seen, progress) }
     };
-    (too_long || method.is_none() && is_proven()).then_some(Outcome::TooSlow)
+    (too_long || method.is_none() && is_proven() == Some(true)).then_some(Outcome::TooSlow)
 }
 
 /// When a run under a limit is given up, in seconds; `None`: never.
@@ -76,14 +77,15 @@ pub fn judge(settings: &Settings, seen: &Seen, measured: &Measured) -> Outcome {
     }
 }
 
-/// The ratio that a stopped run would at least have come to: what it had taken, or the reference's run time with the stall
-/// that it had beyond the reference's, or with how far it was behind.
+/// The ratio that a stopped run would at least have come to: what it had taken, or the reference's run time with how far it
+/// was behind, or, where that is not known, with the stall that it had beyond the reference's.
 pub fn ratio_at_least(seen: &Seen, progress: &Progress) -> Option<f64> {
     let reference = seen.reference()?.median;
     let by_time = progress.elapsed_seconds / reference;
     let by_stall = progress
         .stall_seconds
         .zip(reference_stall(seen))
+        .filter(|_| !tells_pace(seen, progress))
         .map(|(stall, usual)| 1.0 + (stall - usual.median) / reference);
     let by_pace = behind(seen, progress).map(|lost| 1.0 + lost / reference);
     Some([by_stall, by_pace].into_iter().flatten().fold(by_time, f64::max))
@@ -96,6 +98,10 @@ fn has_stalled_too_long(settings: &Settings, seen: &Seen, progress: &Progress) -
     // Stall may partly take the place of other waiting, so half as much again is asked for before it is proof.
     let doubt = (0.5 * allowed).max(2.0 * (ratio_noise(seen) * reference.median).max(usual.stddev));
     Some(progress.stall_seconds? > usual.max + allowed + doubt)
+}
+
+fn tells_pace(seen: &Seen, progress: &Progress) -> bool {
+    progress.cpu_seconds.is_some() && seen.timed().iter().any(|r| !r.pace.is_empty())
 }
 
 /// How much earlier the references had come as far as this run has, in CPU time, in seconds. What memory costs in CPU time
@@ -193,5 +199,7 @@ mod tests {
         assert_eq!(watch(&settings, &seen, None, &far), Some(Outcome::TooSlow));
         assert_eq!(ratio_at_least(&seen, &far), Some(1.1));
         assert_eq!(watch(&settings, &seen, Some(Method::AppMaxRss), &far), None, "a method is to show how slow it is");
+        let pipeline = Progress { stall_seconds: Some(30.0), ..at(45.0, 21.0) };
+        assert_eq!(watch(&settings, &seen, None, &pipeline), None, "one waits, another computes");
     }
 }

@@ -51,8 +51,8 @@ pub fn wants_reference(settings: &Settings, seen: &Seen) -> Option<String> {
         None if n < MOST && !can_tell(settings, seen) => {
             Some(format!("its run time varies too much so far to tell a slow-down of {percent:.0} %"))
         }
-        None if n < (FEWEST + untouched).min(MOST) => {
-            Some("a run that did not come to its limit was too slow: has the machine become slower?".into())
+        None if n < (FEWEST + untouched / 2).min(MOST) => {
+            Some("runs that did not come to their limit were too slow: has the machine become slower?".into())
         }
         None => None,
     }

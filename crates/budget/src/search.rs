@@ -2,6 +2,7 @@
 
 use model::{Bytes, Outcome, Spread, Trial};
 
+use crate::judge::give_up_after;
 use crate::noise::ratio_noise;
 use crate::predict::{TELLING_BYTES, knee, too_little, writers_knee};
 use crate::{MIB, Seen, Settings, round_up};
@@ -81,7 +82,8 @@ pub fn wish(settings: &Settings, seen: &Seen) -> Wish {
     }
     let used = seen.run_times_used().unwrap_or(0.0);
     let most = MOST_RUN_TIMES.max(seen.references.len() as f64 + 4.0);
-    if used + 1.0 + settings.slowdown > most {
+    let longest = give_up_after(settings, seen, None).zip(seen.reference()).map_or(1.0, |(end, r)| end / r.median);
+    if used + longest > most {
         return unless_close(format!("the search ended after {used:.1} run times, as many as it may cost"));
     }
     Wish::Try { limit, why }

@@ -1,15 +1,17 @@
 //! What runs are made on: the place for their cgroups, the journal, the switches that are on while they run.
 
+use std::cell::RefCell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use job::Forwarding;
+use linux::bpf::Rung;
 use linux::cgroup::Cgroup;
 use linux::journal::{self, Guard, Journal};
 use linux::place::Place;
 use linux::{delayacct, procfs};
 use model::{Header, RecordKind};
 use sample::IoWait;
-use track::Tracker;
+use track::{Loading, Tracker};
 
 /// Set up once, before the first run; everything it changed is put back when it is dropped.
 pub struct Bench {
@@ -26,6 +28,8 @@ pub struct Bench {
     pub io_wait: IoWait,
     /// What the reader should know.
     pub notes: Vec<String>,
+    /// The first run's tracker.
+    loading: RefCell<Option<Loading>>,
     is_root: bool,
     _delay_accounting: Option<Guard>,
 }
@@ -33,6 +37,8 @@ pub struct Bench {
 impl Bench {
     /// Undoes what killed runs have left, finds a place and switches delay accounting on where that is allowed.
     pub fn set_up() -> anyhow::Result<Bench> {
+        // The longest part of the preparations; the others go on beside it.
+        let loading = RefCell::new(Loading::start(Rung::Filemap).ok());
         for repaired in journal::repair() {
             eprintln!("bursar: left by a killed run: {repaired}");
         }
@@ -56,13 +62,14 @@ impl Bench {
         };
         let (signals, place) = (Forwarding::start()?, Place::find());
         let own_cgroup = own_cgroup(&place);
-        Ok(Bench { signals, place, own_cgroup, journal, io_wait, notes, is_root, _delay_accounting: guard })
+        Ok(Bench { signals, place, own_cgroup, journal, io_wait, notes, loading, is_root, _delay_accounting: guard })
     }
 
     /// Starts following processes and their references; `None`, with a note, where that is refused.
     pub fn track(&self, pids: &[i32], origin_ns: u64, notes: &mut Vec<String>) -> Option<Tracker> {
         let refused = |error: track::Error| notes.extend(self.is_root.then(|| error.to_string()));
-        Tracker::start(pids, origin_ns).map_err(refused).ok()
+        let loading = self.loading.take().map_or_else(|| Loading::start(Rung::Filemap), Ok);
+        loading.and_then(|loading| loading.follow(pids, origin_ns)).map_err(refused).ok()
     }
 
     /// The first entry of a record.

@@ -495,10 +495,13 @@ fn stall(delay: f64, cpu: f64, wall: f64) -> f64 {
 }
 
 fn stall_of(observation: &Observation) -> Option<f64> {
-    let rusage = observation.rusage?;
+    let last = |name| observation.job_series(name).and_then(|series| series.last());
+    let more = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
+    // Of a run that was stopped, what was killed left no record, and nobody waited for it: the samples know.
     let exit_records = observation.processes.iter().filter_map(|p| p.io_delay_seconds).reduce(|a, b| a + b);
-    let delay = exit_records.or_else(|| observation.job_series(names::IO_DELAY)?.last())?;
-    Some(stall(delay, rusage.user_seconds + rusage.system_seconds, observation.wall_seconds))
+    let delay = more(exit_records, last(names::IO_DELAY))?;
+    let cpu = more(observation.rusage.map(|r| r.user_seconds + r.system_seconds), last(names::CPU))?;
+    Some(stall(delay, cpu, observation.wall_seconds))
 }
 
 /// CPU seconds used, and when.

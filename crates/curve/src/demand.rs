@@ -91,7 +91,7 @@ struct Pages {
 
 impl Pages {
     fn new(most: usize) -> Pages {
-        Pages { stack: ExactLru::with_capacity(most), most, halvings: 0, taken: 0, needs: Histogram::default() }
+        Pages { stack: ExactLru::new(), most, halvings: 0, taken: 0, needs: Histogram::default() }
     }
 
     fn reference(&mut self, file: u32, page: u64, kind: ReferenceKind, held: u64) {

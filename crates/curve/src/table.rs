@@ -26,13 +26,19 @@ pub struct Table {
     len: usize,
     /// How many keys it takes before it grows.
     room: usize,
+    /// The line that was looked up last, and where it begins: pages of a file come one after the other.
+    line: (u64, usize),
 }
+
+/// No key has this line.
+const NO_LINE: (u64, usize) = (u64::MAX, 0);
 
 impl Table {
     pub fn with_capacity(keys: usize) -> Table {
         let lines = (keys * FULL.1 / FULL.0 + 1).div_ceil(1 << LINE_BITS).max(4);
         let places = lines << LINE_BITS;
-        Table { places: vec![Entry { key: 0, slot: FREE, tag: 0 }; places], len: 0, room: places * FULL.0 / FULL.1 }
+        let free = Entry { key: 0, slot: FREE, tag: 0 };
+        Table { places: vec![free; places], len: 0, room: places * FULL.0 / FULL.1, line: NO_LINE }
     }
 
     pub fn len(&self) -> usize {
@@ -41,7 +47,10 @@ impl Table {
 
     /// The place of a key, made if it was not there: then its slot is [`FREE`] and must be filled.
     pub fn place(&mut self, key: u64) -> &mut Entry {
-        let mut at = self.home(key);
+        if key >> LINE_BITS != self.line.0 {
+            self.line = (key >> LINE_BITS, self.line_of(key));
+        }
+        let mut at = self.line.1 | within_line(key);
         loop {
             let entry = &self.places[at];
             if entry.slot == FREE {
@@ -101,10 +110,18 @@ impl Table {
     }
 
     fn home(&self, key: u64) -> usize {
+        self.line_of(key) | within_line(key)
+    }
+
+    fn line_of(&self, key: u64) -> usize {
         let lines = self.places.len() >> LINE_BITS;
         let line = (mix(key >> LINE_BITS) as u128 * lines as u128) >> 64;
-        ((line as usize) << LINE_BITS) | (key as usize & ((1 << LINE_BITS) - 1))
+        (line as usize) << LINE_BITS
     }
+}
+
+fn within_line(key: u64) -> usize {
+    key as usize & ((1 << LINE_BITS) - 1)
 }
 
 /// Spreads keys over 64 bits (both halves of a 128-bit product, folded).

@@ -5,14 +5,15 @@
 //! only processes are followed. See `bpf/references.bpf.h` for what is merged in the kernel.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer, RingBufferBuilder};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -204,19 +205,24 @@ pub struct Follower {
     waker: Arc<OwnedFd>,
 }
 
-/// The loaded programs. They stop when it is dropped.
-pub struct Observer<'a> {
-    ring: RingBuffer<'a>,
+/// The programs, loaded and attached. They see nothing until a process is followed, and stop when this is dropped.
+pub struct Programs {
     links: Vec<Link>,
     object: Object,
     rung: Rung,
-    exited: Rc<RefCell<Vec<i32>>>,
     waker: Arc<OwnedFd>,
+}
+
+/// The programs and the reader of what they tell.
+pub struct Observer<'a> {
+    ring: RingBuffer<'a>,
+    programs: Programs,
+    exited: Rc<RefCell<Vec<i32>>>,
 }
 
 /// Whether the programs load here, and which rung they reach.
 pub fn available() -> Result<Rung, Error> {
-    Observer::open(|_| ()).map(|observer| observer.rung)
+    Programs::load(Rung::Filemap).map(|programs| programs.rung)
 }
 
 #[cfg(bpf_object)]
@@ -283,29 +289,15 @@ const CLASSES: [&str; 17] = [
     "32-bit system calls",
 ];
 
-impl<'a> Observer<'a> {
-    /// Loads and attaches the programs on the best rung there is. `sink` is called from [`Observer::poll`] only.
-    pub fn open(sink: impl FnMut(Event<'_>) + 'a) -> Result<Observer<'a>, Error> {
-        Observer::open_from(Rung::Filemap, sink)
-    }
-
-    /// The same, starting to look at a lower rung.
-    pub fn open_from(best: Rung, sink: impl FnMut(Event<'_>) + 'a) -> Result<Observer<'a>, Error> {
+impl Programs {
+    /// Loads and attaches the programs on the best rung there is, of those from `best` downwards. Takes some 50 ms.
+    pub fn load(best: Rung) -> Result<Programs, Error> {
         let bytes = object()?;
         libbpf_rs::set_print(Some((
             PrintLevel::Debug,
             |_, line| tracing::debug!(target: "libbpf", "{}", line.trim_end()),
         )));
-        let kernel = Btf::from_vmlinux().map_err(|_| Error::NoBtf)?;
-        let there: Vec<bool> = PROGRAMS
-            .iter()
-            .map(|p| {
-                let name = format!("btf_trace_{}", p.tracepoint);
-                kernel.type_by_name::<Typedef<'_>>(&name).is_some() || in_module(p.tracepoint)
-            })
-            .collect();
-        drop(kernel);
-        let mut sink = Some(sink);
+        let there = tracepoints_there()?;
         let mut refused = None;
         for rung in [Rung::Filemap, Rung::Syscalls, Rung::Processes] {
             let needs_missing = PROGRAMS
@@ -317,8 +309,8 @@ impl<'a> Observer<'a> {
             }
             match load(bytes, rung, &there) {
                 Ok((object, links)) => {
-                    let sink = sink.take().expect("taken once, as this returns");
-                    return Observer::attach(object, links, rung, sink);
+                    let waker = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| Error::Wait(errno.into()))?);
+                    return Ok(Programs { links, object, rung, waker });
                 }
                 Err(error) => {
                     tracing::debug!("rung {rung:?}: {error}");
@@ -329,16 +321,17 @@ impl<'a> Observer<'a> {
         Err(refused.map_or(Error::NoBtf, Error::Refused))
     }
 
-    fn attach(
-        object: Object,
-        links: Vec<Link>,
-        rung: Rung,
-        mut sink: impl FnMut(Event<'_>) + 'a,
-    ) -> Result<Observer<'a>, Error> {
+    /// A handle that adds processes.
+    pub fn follower(&self) -> Result<Follower, Error> {
+        Ok(Follower { processes: map(&self.object, "processes")?, waker: Arc::clone(&self.waker) })
+    }
+
+    /// Begins to read what they tell. `sink` is called from [`Observer::poll`] and [`Observer::finish`] only.
+    pub fn observe<'a>(self, mut sink: impl FnMut(Event<'_>) + 'a) -> Result<Observer<'a>, Error> {
         let exited = Rc::new(RefCell::new(Vec::new()));
         let gone = Rc::clone(&exited);
         let mut builder = RingBufferBuilder::new();
-        let events = map(&object, "events")?;
+        let events = map(&self.object, "events")?;
         builder
             .add(&events, move |bytes| {
                 if let Some(event) = Event::read(bytes) {
@@ -351,18 +344,14 @@ impl<'a> Observer<'a> {
             })
             .map_err(Error::Read)?;
         let ring = builder.build().map_err(Error::Read)?;
-        let waker = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| Error::Wait(errno.into()))?);
-        Ok(Observer { ring, links, object, rung, exited, waker })
+        Ok(Observer { ring, programs: self, exited })
     }
+}
 
+impl Observer<'_> {
     /// How much is seen.
     pub fn rung(&self) -> Rung {
-        self.rung
-    }
-
-    /// A handle that adds processes.
-    pub fn follower(&self) -> Result<Follower, Error> {
-        Ok(Follower { processes: map(&self.object, "processes")?, waker: Arc::clone(&self.waker) })
+        self.programs.rung
     }
 
     /// Waits until much has happened, somebody wakes it or the time is over, then passes on all events. Returns the sums over the threads of
@@ -373,7 +362,7 @@ impl<'a> Observer<'a> {
         // SAFETY: the descriptor is the ring's own, which lives as long as self.
         let ring = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-        let mut ready = [PollFd::new(&ring, PollFlags::IN), PollFd::new(&*self.waker, PollFlags::IN)];
+        let mut ready = [PollFd::new(&ring, PollFlags::IN), PollFd::new(&*self.programs.waker, PollFlags::IN)];
         match poll(&mut ready, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => self.ring.consume().map_err(Error::Read)?,
             Err(errno) => return Err(Error::Wait(errno.into())),
@@ -386,7 +375,7 @@ impl<'a> Observer<'a> {
         if exited.is_empty() {
             return Ok(sums);
         }
-        let processes = map(&self.object, "processes")?;
+        let processes = map(&self.programs.object, "processes")?;
         for pid in exited {
             let key = pid.to_ne_bytes();
             let Ok(Some(value)) = processes.lookup(&key, MapFlags::ANY) else { continue };
@@ -402,10 +391,10 @@ impl<'a> Observer<'a> {
 
     /// Stops the programs and passes on the events that are left.
     pub fn finish(mut self) -> Result<Remains, Error> {
-        self.links.clear();
+        self.programs.links.clear();
         self.ring.consume().map_err(Error::Read)?;
         let exited = self.collect(self.exited.take())?;
-        let tasks = map(&self.object, "tasks")?;
+        let tasks = map(&self.programs.object, "tasks")?;
         let (mut added, mut references) = (Vec::new(), Vec::new());
         for value in tasks.keys().filter_map(|key| tasks.lookup(&key, MapFlags::ANY).ok().flatten()) {
             let mut value = Fields(&value);
@@ -423,7 +412,7 @@ impl<'a> Observer<'a> {
         }
         references.sort_by_key(|(t_ns, _)| *t_ns);
         added.extend(references.into_iter().map(|(_, reference)| reference));
-        let hidden_map = map(&self.object, "hidden")?;
+        let hidden_map = map(&self.programs.object, "hidden")?;
         let mut hidden = Vec::new();
         for (class, name) in CLASSES.iter().enumerate().skip(1) {
             let value = hidden_map.lookup(&(class as u32).to_ne_bytes(), MapFlags::ANY).map_err(Error::Read)?;
@@ -434,7 +423,8 @@ impl<'a> Observer<'a> {
                 hidden.push(Hidden { name, bytes: (unknown == 0).then_some(bytes) });
             }
         }
-        let lost = map(&self.object, "lost")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(Error::Read)?;
+        let lost =
+            map(&self.programs.object, "lost")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(Error::Read)?;
         Ok(Remains { lost_events: Fields(&lost.unwrap_or_default()).u64(), hidden, exited, untold: added })
     }
 }
@@ -482,7 +472,7 @@ impl Follower {
 
 impl fmt::Debug for Observer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observer").field("rung", &self.rung).finish_non_exhaustive()
+        f.debug_struct("Observer").field("rung", &self.programs.rung).finish_non_exhaustive()
     }
 }
 
@@ -599,6 +589,28 @@ impl<'a> Fields<'a> {
         let name = self.0.get(..16).unwrap_or(self.0);
         name.split(|byte| *byte == 0).next().unwrap_or_default()
     }
+}
+
+/// Of each program, whether its tracepoint is there: the kernel's description of its types has a type `btf_trace_NAME` for
+/// each. Only the names in it are looked at; to parse all of it takes 10 ms.
+fn tracepoints_there() -> Result<Vec<bool>, Error> {
+    let names = names_of_types().map_err(|_| Error::NoBtf)?;
+    let known: HashSet<&[u8]> =
+        names.split(|byte| *byte == 0).filter_map(|name| name.strip_prefix(b"btf_trace_")).collect();
+    let is_there = |name: &str| known.contains(name.as_bytes()) || in_module(name);
+    Ok(PROGRAMS.iter().map(|program| is_there(program.tracepoint)).collect())
+}
+
+/// Each ended by NUL. `struct btf_header` of the kernel's uapi says where they begin: at `hdr_len` + `str_off`.
+fn names_of_types() -> io::Result<Vec<u8>> {
+    let mut types = File::open("/sys/kernel/btf/vmlinux")?;
+    let mut header = [0; 24];
+    types.read_exact(&mut header)?;
+    let begin = Fields(&header[4..]).u32() + Fields(&header[16..]).u32();
+    types.seek(SeekFrom::Start(begin.into()))?;
+    let mut names = Vec::new();
+    types.read_to_end(&mut names)?;
+    Ok(names)
 }
 
 /// Whether the tracepoint is in a module that is loaded: its name begins with the module's.

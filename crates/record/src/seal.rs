@@ -171,7 +171,7 @@ impl<'a> Filler<'a> {
                     Some(open) if open.run == observation.run => self.open = None,
                     _ => self.close_open_run()?,
                 }
-                self.add_run(&observation, true)?;
+                self.add_run(*observation, true)?;
             }
             Entry::Account { run, account } => {
                 let json = serde_json::to_string(&account).unwrap_or_default();
@@ -212,7 +212,7 @@ impl<'a> Filler<'a> {
     /// A run that was cut off is made of its samples.
     fn close_open_run(&mut self) -> rusqlite::Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
-        self.add_run(&open, false)
+        self.add_run(open, false)
     }
 
     /// A run that begins again replaces the one that had its number, as after a resumption.
@@ -226,7 +226,7 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    fn add_run(&mut self, observation: &Observation, finished: bool) -> rusqlite::Result<()> {
+    fn add_run(&mut self, mut observation: Observation, finished: bool) -> rusqlite::Result<()> {
         let run = observation.run;
         for series in &observation.series {
             let row = self.add_series(run, series)?;
@@ -242,22 +242,25 @@ impl<'a> Filler<'a> {
             row.insert("boot_id".into(), self.session.as_ref().map(|(_, session)| session.boot_id.clone()).into());
             self.process.insert(self.database, row)?;
         }
-        let mut row = fields(observation);
-        row.remove("series");
-        row.remove("processes");
-        if let (Some(demand), Some(kept)) = (&observation.file_demand, row.get_mut("file_demand")) {
-            let kept = kept.as_object_mut();
-            kept.into_iter().for_each(|kept| ["points", "foreign"].iter().for_each(|key| drop(kept.remove(*key))));
+        if let Some(demand) = &mut observation.file_demand {
             let of_run = |mut row: crate::rows::Fields| {
                 row.insert("run".into(), run.into());
                 row
             };
-            for point in &demand.points {
-                self.file_demand.insert(self.database, of_run(fields(point)))?;
+            for point in demand.points.drain(..) {
+                self.file_demand.insert(self.database, of_run(fields(&point)))?;
             }
-            for file in &demand.foreign {
-                self.foreign_file.insert(self.database, of_run(fields(file)))?;
+            for file in demand.foreign.drain(..) {
+                self.foreign_file.insert(self.database, of_run(fields(&file)))?;
             }
+        }
+        // What has rows of its own is not made into a row of the run first.
+        (observation.series, observation.processes) = (Vec::new(), Vec::new());
+        let mut row = fields(&observation);
+        row.remove("series");
+        row.remove("processes");
+        if let Some(kept) = row.get_mut("file_demand").and_then(|kept| kept.as_object_mut()) {
+            ["points", "foreign"].iter().for_each(|key| drop(kept.remove(*key)));
         }
         row.insert("finished".into(), finished.into());
         row.insert("session".into(), self.session.as_ref().map(|(id, _)| *id).into());

@@ -2,8 +2,9 @@
 
 mod fixture;
 
+use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use fixture::Parts;
 use report::View;
@@ -66,18 +67,16 @@ fn browser() -> Option<&'static str> {
 
 /// The page as it is once its scripts have run. Headless browsers hang now and then on a busy machine: then once more.
 fn dumped(browser: &str, folder: &Path, file: &str, more: &[&str]) -> String {
-    let tries = (0..3).map(|_| dump(browser, folder, file, more));
-    let output = tries.into_iter().find(|output| output.status.code() != Some(TIMED_OUT)).expect("the browser answers");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let dom = (0..3).find_map(|_| dump(browser, folder, file, more));
+    dom.expect("the browser answers within a minute")
 }
 
-/// What `timeout` gives when it had to end the command.
-const TIMED_OUT: i32 = 124;
-
-fn dump(browser: &str, folder: &Path, file: &str, more: &[&str]) -> Output {
+/// `None`: it hung. Not through pipes, which a helper process left behind would keep open.
+fn dump(browser: &str, folder: &Path, file: &str, more: &[&str]) -> Option<String> {
+    const TIMED_OUT: i32 = 124;
     let profile = tempfile::tempdir().unwrap();
-    Command::new("timeout")
+    let (dom, errors) = (profile.path().join("dom"), profile.path().join("errors"));
+    let status = Command::new("timeout")
         .args(["--kill-after=5", "60", browser])
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
@@ -85,8 +84,15 @@ fn dump(browser: &str, folder: &Path, file: &str, more: &[&str]) -> Output {
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .args(more)
         .arg(format!("file://{}", folder.join(file).display()))
-        .output()
-        .unwrap()
+        .stdout(File::create(&dom).unwrap())
+        .stderr(File::create(&errors).unwrap())
+        .status()
+        .unwrap();
+    if status.code() == Some(TIMED_OUT) {
+        return None;
+    }
+    assert!(status.success(), "{}", std::fs::read_to_string(errors).unwrap());
+    Some(std::fs::read_to_string(dom).unwrap())
 }
 
 fn finding(dom: &str) -> Finding {

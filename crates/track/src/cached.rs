@@ -56,8 +56,11 @@ impl Cached {
             let key = (file, chunk as u32);
             if self.keeps(key) {
                 let words = set(self.chunks.entry(key).or_default());
-                for page in page..chunk_end {
-                    words[(page % PAGES / 64) as usize] |= 1 << (page % 64);
+                let mut page = page;
+                while page < chunk_end {
+                    let word_end = (page / 64 + 1).saturating_mul(64).min(chunk_end);
+                    words[(page % PAGES / 64) as usize] |= u64::MAX >> (64 - (word_end - page)) << (page % 64);
+                    page = word_end;
                 }
                 if self.chunks.len() > self.most {
                     self.halvings += 1;

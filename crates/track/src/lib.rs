@@ -24,4 +24,4 @@ mod tracker;
 
 pub use files::TrackedFile;
 pub use references::{Iter, References};
-pub use tracker::{Error, Tracked, Tracker};
+pub use tracker::{Error, Loading, Tracked, Tracker};

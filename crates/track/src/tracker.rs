@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use linux::bpf::{self, Event, Follower, Observer, Remains, Rung};
+use linux::bpf::{self, Event, Follower, Observer, Programs, Remains, Rung};
 use linux::procfs;
 use model::{FileReference, ForeignFile, ProcessRecord};
 
@@ -40,6 +40,15 @@ pub struct Tracker {
     thread: JoinHandle<Result<Option<Tracked>, bpf::Error>>,
 }
 
+/// A tracker to be: its thread loads the programs, which takes some 50 ms.
+#[derive(Debug)]
+pub struct Loading {
+    loaded: Receiver<Result<Follower, bpf::Error>>,
+    begin: Sender<u64>,
+    orders: Sender<i32>,
+    thread: JoinHandle<Result<Option<Tracked>, bpf::Error>>,
+}
+
 /// What was seen of a job.
 #[derive(Debug)]
 pub struct Tracked {
@@ -59,27 +68,32 @@ pub struct Tracked {
     pub rung: String,
 }
 
-impl Tracker {
-    /// Follows the given processes and all that they fork from now on. `origin_ns`: the begin of the run on
-    /// CLOCK_MONOTONIC, the zero of the references' times.
-    pub fn start(pids: &[i32], origin_ns: u64) -> Result<Tracker, Error> {
-        Tracker::start_from(Rung::Filemap, pids, origin_ns)
-    }
-
-    /// The same, starting to look at a lower rung of the ladder.
-    pub fn start_from(best: Rung, pids: &[i32], origin_ns: u64) -> Result<Tracker, Error> {
-        let (tell, told) = mpsc::channel();
+impl Loading {
+    /// Begins to load the programs, on the best rung there is, of those from `best` downwards.
+    pub fn start(best: Rung) -> Result<Loading, Error> {
+        let (tell, loaded) = mpsc::channel();
+        let (begin, begun) = mpsc::channel();
         let (orders, adopted) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("bursar-track".into())
-            .spawn(move || run(best, origin_ns, &tell, &adopted))
+            .spawn(move || run(best, &tell, &begun, &adopted))
             .map_err(Error::Thread)?;
-        let follower = told.recv().map_err(|_| Error::Ended)??;
+        Ok(Loading { loaded, begin, orders, thread })
+    }
+
+    /// Waits until they are loaded, then follows the given processes and all that they fork from now on. `origin_ns`: the
+    /// begin of the run on CLOCK_MONOTONIC, the zero of the references' times.
+    pub fn follow(self, pids: &[i32], origin_ns: u64) -> Result<Tracker, Error> {
+        let Loading { loaded, begin, orders, thread } = self;
+        let follower = loaded.recv().map_err(|_| Error::Ended)??;
+        begin.send(origin_ns).map_err(|_| Error::Ended)?;
         let tracker = Tracker { follower, orders, thread };
         pids.iter().try_for_each(|pid| tracker.adopt(*pid))?;
         Ok(tracker)
     }
+}
 
+impl Tracker {
     /// Follows one more process, and what it forks from now on. A process it has forked before is not followed.
     pub fn adopt(&self, pid: i32) -> Result<(), Error> {
         self.follower.follow(pid)?;
@@ -99,36 +113,29 @@ impl Tracker {
     }
 }
 
-/// `None`: it never began, and `tell` was told why.
+/// `None`: it never began, and `tell` was told why, or nobody wanted it to.
 fn run(
     best: Rung,
-    origin_ns: u64,
     tell: &Sender<Result<Follower, bpf::Error>>,
+    begun: &Receiver<u64>,
     adopted: &Receiver<i32>,
 ) -> Result<Option<Tracked>, bpf::Error> {
-    let seen = RefCell::new(Seen::new(origin_ns));
-    let end = observe(&seen, best, tell, adopted)?;
-    Ok(end.map(|(remains, rung)| seen.into_inner().finish(remains, rung)))
-}
-
-fn observe(
-    seen: &RefCell<Seen>,
-    best: Rung,
-    tell: &Sender<Result<Follower, bpf::Error>>,
-    adopted: &Receiver<i32>,
-) -> Result<Option<(Remains, Rung)>, bpf::Error> {
-    let opened = Observer::open_from(best, |event| seen.borrow_mut().take(event))
-        .and_then(|observer| Ok((observer.follower()?, observer)));
-    match opened {
-        Ok((follower, observer)) => {
+    let loaded = Programs::load(best).and_then(|programs| Ok((programs.follower()?, programs)));
+    let programs = match loaded {
+        Ok((follower, programs)) => {
             let _ = tell.send(Ok(follower));
-            follow(seen, observer, adopted).map(Some)
+            programs
         }
         Err(error) => {
             let _ = tell.send(Err(error));
-            Ok(None)
+            return Ok(None);
         }
-    }
+    };
+    let Ok(origin_ns) = begun.recv() else { return Ok(None) };
+    let seen = RefCell::new(Seen::new(origin_ns));
+    let observer = programs.observe(|event| seen.borrow_mut().take(event))?;
+    let (remains, rung) = follow(&seen, observer, adopted)?;
+    Ok(Some(seen.into_inner().finish(remains, rung)))
 }
 
 /// Until nobody can give orders any more.

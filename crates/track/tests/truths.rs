@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use linux::bpf::Rung;
 use linux::procfs;
 use model::ReferenceKind::{self, Fault, Read as Reads, Write as Writes};
-use track::{Tracked, Tracker};
+use track::{Loading, Tracked};
 
 use child::{Child, fork};
 
@@ -25,7 +25,8 @@ const PAGE: usize = 4096;
 /// Follows a child from before it begins to after it has ended.
 fn tracked_from(best: Rung, work: impl FnOnce()) -> Option<(Tracked, Child)> {
     let mut child = fork(work);
-    let tracker = match Tracker::start_from(best, &[child.pid], procfs::monotonic_ns()) {
+    let following = Loading::start(best).and_then(|loading| loading.follow(&[child.pid], procfs::monotonic_ns()));
+    let tracker = match following {
         Ok(tracker) => tracker,
         Err(error) => {
             child.go();

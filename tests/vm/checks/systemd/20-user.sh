@@ -15,6 +15,11 @@ as_tester bursar budget -q --no-compare --slowdown $SLOWDOWN% --max-trials 4 --j
 holds "a user gets a budget" figures /tmp/budget.json '75 * MiB <= r["budget_bytes"] <= 105 * MiB'
 holds "the user's bus is found without its variables" grep -q 'bursar-.*\.scope' \
     <(as_tester env -u XDG_RUNTIME_DIR -u DBUS_SESSION_BUS_ADDRESS bursar run -q -- cat /proc/self/cgroup)
+# In a scope with a limit of its own bursar must not leave it: the job's cgroup is made beneath.
+as_tester systemd-run --user --scope -q -p Delegate=yes -p MemoryMax=200M \
+    bursar run -q --json - --limit 60M -- sh -c 'cat /proc/self/cgroup >/tmp/where; scan read 24 64 2 /disk/file >/dev/null' >/tmp/delegated.json
+holds "in a delegated scope a limit is enforced" figures /tmp/delegated.json 'r["exit_status"] == 0 and r["peak_charge_bytes"] <= 60 * MiB'
+holds "and the job stays within it" grep -q 'run-.*\.scope/.*bursar-' /tmp/where
 no_scope_left() { ! as_tester systemctl --user list-units --no-legend --all 'bursar-*' | grep .; }
 holds "no scope is left" no_scope_left
 
