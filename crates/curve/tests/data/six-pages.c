@@ -3,12 +3,11 @@
  *   valgrind --tool=lackey --trace-mem=yes --log-file=six-pages.lackey ./six-pages */
 static char pages[6][4096];
 
-void _start(void)
-{
-	for (int round = 0; round < 3; round++)
-		for (int page = 0; page < 6; page++) {
-			volatile char *byte = &pages[page][64];
-			*byte += 1;
-		}
-	__asm__ volatile("mov $60, %eax; xor %edi, %edi; syscall");
+void _start(void) {
+    for (int round = 0; round < 3; round++)
+        for (int page = 0; page < 6; page++) {
+            volatile char *byte = &pages[page][64];
+            *byte += 1;
+        }
+    __asm__ volatile("mov $60, %eax; xor %edi, %edi; syscall");
 }
