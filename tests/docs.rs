@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use model::{
-    Answer, BudgetReport, DemandPoint, FileDemand, ForeignFile, Method, MethodRow, Outcome, RunAccount, Trial,
+    Answer, BudgetReport, CurveFigures, CurvePoint, DemandPoint, FileDemand, ForeignFile, Method, MethodRow, Outcome,
+    RunAccount, SizeUnit, TenantCurve, TraceCurve, Trial, WindowCurve, WorkingSet,
 };
 use serde_json::Value;
 use support::bursar;
@@ -102,12 +103,35 @@ fn report() -> BudgetReport {
     }
 }
 
+fn trace_curve() -> TraceCurve {
+    let figures = || CurveFigures {
+        references: 1,
+        distinct: 1,
+        points: vec![CurvePoint { size: 1, miss_ratio: 1.0 }],
+        working_set: WorkingSet { tolerance: 0.01, size: None },
+    };
+    TraceCurve {
+        trace: String::new(),
+        format: String::new(),
+        engine: String::new(),
+        sampled_share: 1.0,
+        unit: SizeUnit::Objects,
+        page_bytes: None,
+        warm_up: 0,
+        skipped: 0,
+        whole: figures(),
+        tenants: vec![TenantCurve { tenant: String::new(), figures: figures() }],
+        windows: vec![WindowCurve { start_seconds: 0.0, end_seconds: 1.0, figures: figures() }],
+    }
+}
+
 #[test]
 fn every_field_of_the_json_is_in_the_contract() {
     let mut fields = BTreeSet::new();
     let account = RunAccount { file_demand: Some(demand()), ..RunAccount::default() };
     names(&serde_json::to_value(account).unwrap(), &mut fields);
     names(&serde_json::to_value(report()).unwrap(), &mut fields);
+    names(&serde_json::to_value(trace_curve()).unwrap(), &mut fields);
     assert!(fields.len() > 100, "{fields:?}");
     let contract = read("docs/json.md");
     let missing: Vec<_> = fields.iter().filter(|name| !contract.contains(&format!("`{name}`"))).collect();
@@ -129,8 +153,8 @@ fn every_outcome_and_method_is_in_the_contract() {
 fn every_option_is_in_the_book() {
     let book = book();
     let words: BTreeSet<&str> = book.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
-    for action in ["run", "budget", "report", "export", "doctor"] {
-        let help = bursar().args([action, "--help"]).output().unwrap().stdout;
+    for action in ["run", "budget", "report", "export", "curve trace", "doctor"] {
+        let help = bursar().args(action.split(' ')).arg("--help").output().unwrap().stdout;
         let help = String::from_utf8(help).unwrap();
         let options: BTreeSet<&str> = help
             .lines()

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use curve::trace::{Column, Format};
 use model::Bytes;
 
 /// How much memory a program needs, what each further byte buys, and what the usual ways of guessing would have cost.
@@ -14,6 +15,7 @@ use model::Bytes;
     bursar run -- make -j8                  the account of one run\n  \
     bursar budget -- ./solver input.dat     the least memory that will do\n  \
     bursar report RECORD --html page.html   the same again, as a page\n  \
+    bursar curve trace TRACE                what each size of a cache would miss\n  \
     bursar doctor                           what this machine allows\n\n\
     Exit status: the command's own; 124 time-out; 125 bursar's own failure;\n\
     126 and 127 as a shell.")]
@@ -34,6 +36,9 @@ pub enum Action {
     Report(Report),
     /// Write a record as JSON, CSV, Parquet or a Perfetto trace
     Export(Export),
+    /// What each further byte of memory buys: demand curves
+    #[command(subcommand)]
+    Curve(Curve),
     /// Say what this machine allows, what is missing and how to enable it
     Doctor(Doctor),
     /// Print the man page
@@ -189,6 +194,103 @@ pub struct Export {
     pub output: Option<PathBuf>,
 }
 
+/// `bursar curve`
+#[derive(Debug, Subcommand)]
+pub enum Curve {
+    /// The miss ratio curve of a trace of references
+    Trace(Trace),
+}
+
+/// `bursar curve trace`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar curve trace requests.csv --key-column url --size-column size --bytes\n  \
+    bursar curve trace big.oracleGeneral.zst --engine shards-size --json -\n  \
+    bursar curve trace disk.vscsi --page 4K --window 10m --html page.html\n  \
+    valgrind --tool=lackey --trace-mem=yes --log-file=a.lackey ./a.out; bursar curve trace a.lackey\n  \
+    zcat pages.gz | bursar curve trace - --format csv --sizes 64K,256K,1M\n\n\
+    gzip and zstd are seen from the first bytes. Sizes are objects, or with\n\
+    --bytes bytes. shards-rate, shards-size and aet take bounded memory, exact\n\
+    some 60 bytes per distinct object (100 with --bytes).")]
+pub struct Trace {
+    /// A trace; - is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// csv (any text with columns), oracle-general, vscsi or lackey [default: as the file's name says]
+    #[arg(long, short, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Text: the column of what is referenced; a name in the first line, or a number from 1 where there is no such line
+    #[arg(long, value_name = "COLUMN")]
+    pub key_column: Option<Column>,
+    /// Text: the column of its bytes
+    #[arg(long, value_name = "COLUMN")]
+    pub size_column: Option<Column>,
+    /// Text: the column of the time in seconds
+    #[arg(long, value_name = "COLUMN")]
+    pub time_column: Option<Column>,
+    /// Text: the column of whose reference it is
+    #[arg(long, value_name = "COLUMN")]
+    pub tenant_column: Option<Column>,
+    /// Cut references to addresses into pages of this size (lackey, vscsi) [default: 4KiB for lackey]
+    #[arg(long, value_name = "SIZE", value_parser = page)]
+    pub page: Option<u64>,
+    /// Count malformed records and go on, instead of stopping at the first
+    #[arg(long)]
+    pub skip_bad: bool,
+    /// How the curve is made
+    #[arg(long, value_name = "ENGINE", default_value = "exact")]
+    pub engine: Engine,
+    /// With shards-rate: the share of objects to look at
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = rate)]
+    pub rate: f64,
+    /// With shards-size and aet: the objects to look at, at most
+    #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(8..))]
+    pub samples: u32,
+    /// Count sizes in bytes, by the objects' sizes in the trace
+    #[arg(long)]
+    pub bytes: bool,
+    /// Leave out the first N references, but for what they bring into the cache
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub warm_up: u64,
+    /// A curve of each tenant, too, as if it had a cache for itself
+    #[arg(long, conflicts_with = "window")]
+    pub tenants: bool,
+    /// A curve of each window of this length, too, such as 10m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub window: Option<Duration>,
+    /// The working set is the least size that misses at most this share of the references
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = tolerance)]
+    pub tolerance: f64,
+    /// Give the curve at N sizes, evenly up to the largest that matters
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub points: u32,
+    /// Give the curve at these sizes, such as 1000,2000 or 64M,1G
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', conflicts_with = "points")]
+    pub sizes: Vec<Bytes>,
+    /// Write the figures as JSON to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the curve's points as CSV to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write the curve as one HTML page that opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// How a curve is made.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Engine {
+    /// Exact LRU stack distances of all objects
+    Exact,
+    /// Stack distances of a share of the objects (SHARDS)
+    ShardsRate,
+    /// Stack distances of a number of objects (SHARDS)
+    ShardsSize,
+    /// Reuse times of a number of objects (AET)
+    Aet,
+}
+
 /// `bursar doctor`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -226,6 +328,28 @@ fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("'{text}' is not a slow-down; write 5% or 0.05 (0.1 % to 1000 %)"))
 }
 
+/// A share between 0 and 1, as `1%` or `0.01`.
+fn portion(text: &str) -> Option<f64> {
+    let value = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0),
+        None => text.parse::<f64>(),
+    };
+    value.ok().filter(|share| (0.0..=1.0).contains(share))
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    portion(text).filter(|share| *share > 0.0).ok_or_else(|| format!("'{text}' is not a share; write 1% or 0.01"))
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    portion(text).ok_or_else(|| format!("'{text}' is not a share of the references; write 1% or 0.01"))
+}
+
+fn page(text: &str) -> Result<u64, String> {
+    let Bytes(bytes) = text.parse::<Bytes>().map_err(|error| error.to_string())?;
+    if bytes > 0 { Ok(bytes) } else { Err("a page has at least one byte; write 4K or 2M".to_string()) }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -235,6 +359,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn portions_are_between_nothing_and_all() {
+        assert_eq!((tolerance("0"), tolerance("1%"), rate("100%")), (Ok(0.0), Ok(0.01), Ok(1.0)));
+        assert!(rate("0").is_err() && rate("101%").is_err() && tolerance("-1%").is_err() && tolerance("nan").is_err());
+        assert_eq!((page("4K"), page("2MiB")), (Ok(4096), Ok(2 << 20)));
+        assert!(page("0").unwrap_err().contains("write 4K"));
     }
 
     #[test]

@@ -16,10 +16,11 @@ mod results;
 mod run;
 mod slurm;
 mod status;
+mod trace;
 
 use clap::{CommandFactory, Parser};
 
-use cli::{Action, Cli};
+use cli::{Action, Cli, Curve};
 use status::{OWN_FAILURE, Status};
 
 fn main() {
@@ -46,15 +47,13 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Budget(options) => budget::budget(options),
         Action::Report(options) => report::report(&options),
         Action::Export(options) => export::export(&options),
+        Action::Curve(Curve::Trace(options)) => trace::trace(&options),
         Action::Doctor(options) => doctor::doctor(&options),
         Action::Man => {
             // One page after the other, for the options are in those of the subcommands.
             let mut command = Cli::command().disable_help_subcommand(true);
             command.build();
-            let pages = command.get_subcommands().filter(|page| !page.is_hide_set()).cloned();
-            for page in std::iter::once(command.clone()).chain(pages) {
-                clap_mangen::Man::new(page).render(&mut std::io::stdout())?;
-            }
+            man(&command)?;
             Ok(Status::of(0))
         }
         Action::Completions { shell } => {
@@ -62,4 +61,9 @@ fn act(action: Action) -> anyhow::Result<Status> {
             Ok(Status::of(0))
         }
     }
+}
+
+fn man(command: &clap::Command) -> std::io::Result<()> {
+    clap_mangen::Man::new(command.clone()).render(&mut std::io::stdout())?;
+    command.get_subcommands().filter(|page| !page.is_hide_set()).try_for_each(man)
 }

@@ -1,49 +1,76 @@
-//! How many pages need which limit: exact up to 2048 pages, then to 1 part in 1024.
+//! How much needs which size: exact up to a chosen size, rounded up by a small part beyond it.
 
-/// Buckets per power of two.
+use std::ops::AddAssign;
+
+/// Up to 2048, sizes are told apart; beyond, to 1 part in 1024.
 const FINENESS: u32 = 10;
 
-/// Weights by needed limit, in pages.
-#[derive(Default)]
-pub struct Histogram {
-    weights: Vec<u64>,
+/// Buckets are kept by so many, where there is anything in them.
+const CHUNK: usize = 1 << 12;
+
+/// Weights by needed size. Adding takes O(1); memory follows the chunks that hold something, so it is at most 8 bytes per
+/// distinct size, or bounded by the fineness (320 KiB where it is 10).
+pub struct Histogram<W = u64> {
+    fineness: u32,
+    chunks: Vec<Vec<W>>,
 }
 
-impl Histogram {
-    /// `weight` more pages need a limit of `pages` (at least 1).
-    pub fn add(&mut self, pages: u64, weight: u64) {
-        let bucket = bucket(pages);
-        if bucket >= self.weights.len() {
-            self.weights.resize(bucket + 1, 0);
+impl<W> Default for Histogram<W> {
+    fn default() -> Histogram<W> {
+        Histogram::with_fineness(FINENESS)
+    }
+}
+
+impl<W> Histogram<W> {
+    /// Sizes up to 2^(fineness + 1) are told apart; above, to one part in 2^fineness.
+    pub fn with_fineness(fineness: u32) -> Histogram<W> {
+        Histogram { fineness, chunks: Vec::new() }
+    }
+}
+
+impl<W: Copy + Default + PartialEq + AddAssign> Histogram<W> {
+    /// `weight` more needs a size (at least 1).
+    pub fn add(&mut self, size: u64, weight: W) {
+        let bucket = bucket(size, self.fineness);
+        let (chunk, within) = (bucket / CHUNK, bucket % CHUNK);
+        match self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(within)) {
+            Some(known) => *known += weight,
+            None => self.chunk(chunk)[within] += weight,
         }
-        self.weights[bucket] += weight;
     }
 
-    /// Rising: a limit in pages that is too little, the next that was told apart from it and is enough, and the weight
-    /// that needs it.
-    pub fn needs(&self) -> impl Iterator<Item = (u64, u64, u64)> {
-        let bounds = |bucket| (upper(bucket) - (1 << shift(bucket)), upper(bucket));
-        self.weights.iter().enumerate().filter(|(_, weight)| **weight > 0).map(move |(bucket, weight)| {
-            let (too_little, enough) = bounds(bucket);
+    /// Rising: a size that is too little, the next that was told apart from it and is enough, and the weight that needs it.
+    pub fn needs(&self) -> impl Iterator<Item = (u64, u64, W)> {
+        let used = self.chunks.iter().enumerate().filter(|(_, chunk)| !chunk.is_empty());
+        let buckets = used.flat_map(|(at, chunk)| (at * CHUNK..).zip(chunk));
+        buckets.filter(|(_, weight)| **weight != W::default()).map(|(bucket, weight)| {
+            let (too_little, enough) = bounds(bucket, self.fineness);
             (too_little, enough, *weight)
         })
     }
+
+    #[cold]
+    fn chunk(&mut self, chunk: usize) -> &mut [W] {
+        if chunk >= self.chunks.len() {
+            self.chunks.resize(chunk + 1, Vec::new());
+        }
+        self.chunks[chunk].resize(CHUNK, W::default());
+        &mut self.chunks[chunk]
+    }
 }
 
-fn bucket(pages: u64) -> usize {
-    let below = pages.saturating_sub(1);
-    let shift = (u64::BITS - below.leading_zeros()).saturating_sub(FINENESS + 1);
-    ((shift as usize) << FINENESS) + (below >> shift) as usize
+fn bucket(size: u64, fineness: u32) -> usize {
+    let below = size.saturating_sub(1);
+    let shift = (u64::BITS - below.leading_zeros()).saturating_sub(fineness + 1);
+    ((shift as usize) << fineness) + (below >> shift) as usize
 }
 
-fn shift(bucket: usize) -> usize {
-    (bucket >> FINENESS).saturating_sub(1)
-}
-
-fn upper(bucket: usize) -> u64 {
-    let shift = shift(bucket);
-    let within = bucket - (shift << FINENESS);
-    (within as u64 + 1) << shift
+/// The sizes between which a bucket lies: too little, enough.
+fn bounds(bucket: usize, fineness: u32) -> (u64, u64) {
+    let shift = (bucket >> fineness).saturating_sub(1);
+    let below = (bucket - (shift << fineness)) as u64;
+    // The last bucket's upper bound is one too large for 64 bits.
+    (below << shift, (((below + 1) as u128) << shift).min(u64::MAX as u128) as u64)
 }
 
 #[cfg(test)]
@@ -51,12 +78,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn needs_are_rounded_up_by_less_than_a_thousandth() {
-        for pages in (1..100_000).chain((1..40).map(|bits| (1u64 << bits) + 1)) {
-            let kept = upper(bucket(pages));
-            assert!(kept >= pages && (kept - pages) as f64 <= pages as f64 / 1024.0, "{pages} kept as {kept}");
-            assert!(pages > 2048 || kept == pages);
-            assert!(kept - (1 << shift(bucket(pages))) < pages);
+    fn sizes_are_rounded_up_by_less_than_a_thousandth() {
+        for size in (1..100_000).chain((1..64).map(|bits| (1u64 << bits) + 1)).chain([u64::MAX]) {
+            let (too_little, kept) = bounds(bucket(size, FINENESS), FINENESS);
+            assert!(kept >= size && (kept - size) as f64 <= size as f64 / 1024.0, "{size} kept as {kept}");
+            assert!(size > 2048 || kept == size);
+            assert!(too_little < size);
         }
+    }
+
+    #[test]
+    fn a_fine_histogram_tells_all_sizes_apart_and_keeps_little_of_what_is_not_there() {
+        let mut histogram = Histogram::with_fineness(30);
+        for size in [1, 77_777, 100_000_000] {
+            histogram.add(size, 3u64);
+        }
+        assert_eq!(
+            histogram.needs().collect::<Vec<_>>(),
+            [(0, 1, 3), (77_776, 77_777, 3), (99_999_999, 100_000_000, 3)]
+        );
+        assert_eq!(histogram.chunks.iter().map(Vec::len).sum::<usize>(), 3 * CHUNK);
     }
 }

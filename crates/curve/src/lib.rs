@@ -1,15 +1,52 @@
 //! Stack distances and what is made of them. Pure: references in, curves out.
 //!
-//! [`ExactLru`] is the engine: for every access it says how many distinct keys were accessed since the last time, which
-//! is the least number of pages at which an LRU cache would have had it (Mattson et al., 1970). [`file_demand`] turns one
-//! run's references to the page cache into the refaults at every memory limit.
+//! - [`Exact`], [`Shards`] and [`Aet`] are the engines: fed with references, each gives a [`MissRatioCurve`]. An [`Item`] says
+//!   what is referenced: numbers, for things of one size, or [`Object`]s with bytes. [`EngineKind`] names them.
+//! - [`Profile`] makes the curves of a whole trace, its tenants or its windows of time with them, in one pass.
+//! - [`trace`] reads references from what others have recorded.
+//! - [`ExactLru`] and [`ByteLru`] are the stacks below: for every access, how much was accessed since the last time, which is
+//!   what an LRU cache must hold to have it (Mattson et al., 1970).
+//! - [`file_demand`] turns one run's references to the page cache into the refaults at every memory limit.
+//!
+//! ```
+//! use curve::{Engine, Exact};
+//!
+//! let mut engine = Exact::new();
+//! engine.reference(&[1u64, 2, 3, 1, 2, 3, 1, 2, 3]);
+//! let curve = engine.curve();
+//! assert_eq!(curve.miss_ratio_at(2), 1.0); // a loop over three pages gains nothing from two
+//! assert_eq!(curve.miss_ratio_at(3), 1.0 / 3.0); // the first round misses at any size
+//! assert_eq!(curve.working_set(0.5), Some(3));
+//! ```
 
+mod aet;
 mod corners;
 mod demand;
+mod engine;
+mod exact;
+mod fenwick;
 mod histogram;
+mod item;
 mod lru;
+mod miss_rate;
+mod miss_ratio;
+mod profile;
+mod row;
+mod sample;
+mod shards;
 mod slots;
+mod staircase;
 mod table;
+pub mod trace;
+mod weights;
 
+pub use aet::Aet;
 pub use demand::file_demand;
-pub use lru::ExactLru;
+pub use engine::{Engine, EngineKind};
+pub use exact::Exact;
+pub use item::{Item, Object};
+pub use lru::{ByteLru, ExactLru, Lru};
+pub use miss_rate::MissRateCurve;
+pub use miss_ratio::MissRatioCurve;
+pub use profile::{OfRecord, Part, PartOf, Parts, Profile, ProfileError, Settings};
+pub use shards::Shards;

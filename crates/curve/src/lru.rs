@@ -1,56 +1,42 @@
 //! Exact LRU stack distances.
 
+use crate::item::Item;
+use crate::row::Row;
 use crate::slots::Slots;
 use crate::table::{Entry, FREE, Table};
+use crate::weights::Weights;
 
 /// How many keys are looked ahead, so that their cache misses overlap.
-const AHEAD: usize = 16;
+const AHEAD: usize = 32;
 
-/// An exact LRU stack of any size. Memory grows with the distinct keys (at most 60 bytes each), never with the accesses.
-/// It holds up to 2^28 distinct keys.
-pub struct ExactLru {
+/// An exact LRU stack of any size. An access takes O(log n) of n distinct keys. Memory grows with them, never with the
+/// accesses. It holds up to 2^30 of them.
+pub struct Lru<R> {
     keys: Table,
-    slots: Slots,
-    /// The slot after that of the last key accessed, and that key's distance.
-    follower: (u32, u64),
+    row: R,
 }
 
-/// The slot of no key.
-const NO_FOLLOWER: (u32, u64) = (FREE, 0);
+/// Of keys that all count 1; at most 52 bytes for each.
+pub type ExactLru = Lru<Slots>;
 
-impl Default for ExactLru {
-    fn default() -> ExactLru {
-        ExactLru::new()
+/// Of objects with sizes; at most 100 bytes for each.
+pub type ByteLru = Lru<Weights>;
+
+impl<R: Row> Default for Lru<R> {
+    fn default() -> Lru<R> {
+        Lru::new()
     }
 }
 
-impl ExactLru {
+impl<R: Row> Lru<R> {
     /// An empty stack.
-    pub fn new() -> ExactLru {
-        ExactLru::with_capacity(0)
+    pub fn new() -> Lru<R> {
+        Lru::with_capacity(0)
     }
 
     /// An empty stack with room for so many distinct keys.
-    pub fn with_capacity(keys: usize) -> ExactLru {
-        ExactLru { keys: Table::with_capacity(keys), slots: Slots::compacted(0), follower: NO_FOLLOWER }
-    }
-
-    /// Accesses a key. `None`: for the first time. `Some(d)`: `d` distinct other keys were accessed since the last time,
-    /// so an immediate second access has distance 0, and an LRU cache of `d + 1` entries would have had it.
-    pub fn access(&mut self, key: u64) -> Option<u64> {
-        self.touch(key).0
-    }
-
-    /// Accesses keys in order and tells each one's distance. Faster than one by one: the next keys' memory is on its way
-    /// while one is looked at.
-    pub fn access_all(&mut self, keys: &[u64], mut distance: impl FnMut(Option<u64>)) {
-        for group in keys.chunks(AHEAD) {
-            let ahead = group.iter().fold(0, |seen, key| seen ^ self.keys.peek(*key));
-            std::hint::black_box(ahead);
-            for key in group {
-                distance(self.access(*key));
-            }
-        }
+    pub fn with_capacity(keys: usize) -> Lru<R> {
+        Lru { keys: Table::with_capacity(keys), row: R::with_capacity(keys) }
     }
 
     /// Distinct keys.
@@ -63,41 +49,54 @@ impl ExactLru {
         self.len() == 0
     }
 
-    /// As [`ExactLru::access`], with the key's tag (0 at first).
-    pub(crate) fn touch(&mut self, key: u64) -> (Option<u64>, &mut u32) {
-        if self.slots.is_full() {
-            self.compact();
+    /// Accesses something of a weight, and gives the weight of the distinct others accessed since the last time, and the
+    /// key's tag (0 at first).
+    pub(crate) fn touch_weighing(&mut self, key: u64, weight: u64) -> (Option<u64>, &mut u32) {
+        if self.row.is_full() {
+            self.row.compact(self.keys.entries_mut().map(|entry| &mut entry.slot));
         }
-        let (live, now) = (self.keys.len() as u64, self.slots.next());
+        let now = self.row.next();
         let entry = self.keys.place(key);
         let distance = match entry.slot {
-            FREE => {
-                self.follower = NO_FOLLOWER;
-                None
-            }
-            last if last + 1 == now => return (Some(0), &mut entry.tag),
+            FREE => None,
             last => {
-                // A run that is accessed again in its order: what the key before this one went past, this one goes past, too.
-                let distance = match self.follower {
-                    (slot, distance) if slot == last => distance,
-                    _ => live - 1 - self.slots.rank(last),
-                };
-                self.slots.clear(last);
-                self.follower = (last + 1, distance);
-                Some(distance)
+                // The last access of all has nothing behind it, and that is common.
+                if last + 1 == now {
+                    self.row.clear(last);
+                    Some(0)
+                } else {
+                    Some(self.row.take(last))
+                }
             }
         };
         entry.slot = now;
-        self.slots.push();
+        self.row.push(weight);
         (distance, &mut entry.tag)
+    }
+
+    /// Accesses items in order, and shows each with its distance and its key's tag. Faster than one by one: the next keys'
+    /// memory is on its way while one is looked at.
+    pub(crate) fn touch_all<I: Item>(&mut self, items: &[I], mut see: impl FnMut(&I, Option<u64>, &mut u32)) {
+        for group in items.chunks(AHEAD) {
+            let ahead = group.iter().fold(0, |seen, item| seen ^ self.keys.peek(item.key()));
+            std::hint::black_box(ahead);
+            for item in group {
+                let (distance, tag) = self.touch_weighing(item.key(), item.weight());
+                see(item, distance, tag);
+            }
+        }
     }
 
     /// Shows every key's tag with its depth in the stack (0: the last accessed).
     pub(crate) fn for_each_depth(&mut self, mut see: impl FnMut(u64, &mut u32)) {
-        let top = self.keys.len() as u64;
         for entry in self.keys.entries_mut() {
-            see(top - 1 - self.slots.rank(entry.slot), &mut entry.tag);
+            see(self.row.behind(entry.slot), &mut entry.tag);
         }
+    }
+
+    /// All keys.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = u64> {
+        self.keys.entries().map(|e| e.key)
     }
 
     /// All tags.
@@ -107,24 +106,40 @@ impl ExactLru {
 
     /// Forgets the keys that `keep` refuses.
     pub(crate) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
-        self.follower = NO_FOLLOWER;
-        let slots = &mut self.slots;
+        let row = &mut self.row;
         self.keys.retain(|entry: &Entry| {
             let kept = keep(entry.key);
             if !kept {
-                slots.clear(entry.slot);
+                row.clear(entry.slot);
             }
             kept
         });
     }
+}
 
-    /// Moves the set slots together, in their order.
-    fn compact(&mut self) {
-        self.follower = NO_FOLLOWER;
-        for entry in self.keys.entries_mut() {
-            entry.slot = self.slots.rank(entry.slot) as u32;
-        }
-        self.slots = Slots::compacted(self.keys.len());
+impl ExactLru {
+    /// Accesses a key. `None`: for the first time. `Some(d)`: `d` distinct other keys were accessed since the last time,
+    /// so an immediate second access has distance 0, and an LRU cache of `d + 1` entries would have had it.
+    pub fn access(&mut self, key: u64) -> Option<u64> {
+        self.touch(key).0
+    }
+
+    /// Accesses keys in order and tells each one's distance. Faster than one by one.
+    pub fn access_all(&mut self, keys: &[u64], mut distance: impl FnMut(Option<u64>)) {
+        self.touch_all(keys, |_, of, _| distance(of));
+    }
+
+    /// As [`ExactLru::access`], with the key's tag (0 at first).
+    pub(crate) fn touch(&mut self, key: u64) -> (Option<u64>, &mut u32) {
+        self.touch_weighing(key, 1)
+    }
+}
+
+impl ByteLru {
+    /// Accesses an object that now has so many bytes. `None`: for the first time. `Some(d)`: the distinct others accessed
+    /// since the last time have `d` bytes, so an LRU cache of `d` and its own bytes would have had it.
+    pub fn access(&mut self, key: u64, bytes: u64) -> Option<u64> {
+        self.touch_weighing(key, bytes.max(1)).0
     }
 }
 
@@ -220,7 +235,7 @@ mod tests {
         for i in 0..2_000_000u64 {
             lru.access(i * i % 5003);
         }
-        assert!(lru.slots.next() as usize <= 16 * 5003 + 512);
+        assert!(lru.row.next() as usize <= 8 * 5003 + 512);
         assert_eq!(lru.len(), 2502);
     }
 
@@ -238,6 +253,19 @@ mod tests {
             let mut all = Vec::new();
             lru.access_all(&keys, |d| all.push(d));
             prop_assert_eq!(&all, &textbook(&keys));
+        }
+
+        #[test]
+        fn bytes_agree_with_a_naive_list(accesses in prop::collection::vec((0u64..100, 0u64..5000), 0..2000)) {
+            let mut lru = ByteLru::new();
+            let mut naive: Vec<(u64, u64)> = Vec::new();
+            for (key, bytes) in accesses {
+                let depth = naive.iter().position(|(k, _)| *k == key);
+                let expected = depth.map(|depth| naive[..depth].iter().map(|(_, bytes)| bytes.max(&1)).sum::<u64>());
+                prop_assert_eq!(lru.access(key, bytes), expected);
+                naive.retain(|(k, _)| *k != key);
+                naive.insert(0, (key, bytes));
+            }
         }
 
         #[test]

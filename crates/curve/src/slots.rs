@@ -1,104 +1,134 @@
-//! Time as a row of bits: one slot per access, set while it is some key's last access. A Fenwick tree over blocks of 512
-//! bits counts them; the block being filled is not in it yet, so that an access costs one update, not two.
+//! A row of bits, for keys that all weigh 1.
+//!
+//! Bits are counted by a tree of fixed depth whose nodes have 16 children: each child knows how many bits are set in its elder
+//! siblings. To count what stands before a slot is one sum along its path; to free one, the younger siblings of each node
+//! of the path lose one, which is a few vector instructions. No loop depends on data, so nothing is predicted wrongly. A word is
+//! counted when it is full, so that an access changes the tree once, not twice.
 
-const BLOCK_BITS: usize = 512;
-const BLOCK_WORDS: usize = BLOCK_BITS / 64;
+use crate::row::Row;
 
-/// Room for this many accesses per key before compaction: about two bytes per key.
-const SLOTS_PER_KEY: usize = 16;
+const WORD: usize = 64;
+const FANOUT: usize = 16;
 
-/// A block of slots.
-type Block = [u64; BLOCK_WORDS];
+/// Room for this many accesses per key before compaction: 1.3 bytes per key.
+const SLOTS_PER_KEY: usize = 8;
+
+/// Slots are numbered with 32 bits, of which the last number is kept free.
+const MOST_WORDS: usize = u32::MAX as usize / WORD;
+
+/// What the elder siblings of each of a node's children hold.
+type Node = [u32; FANOUT];
 
 /// The slots.
 pub struct Slots {
-    blocks: Vec<Block>,
-    /// Fenwick tree of the set bits of the finished blocks; element i covers the `i & -i` blocks that end with block i - 1.
-    tree: Vec<u32>,
+    words: Vec<u64>,
+    /// Nodes above the words, those above these, and so on up to one.
+    levels: Vec<Vec<Node>>,
     next: usize,
-    /// A finished block, and how many of its bits the tree still counts though they were cleared: those that are cleared one
-    /// after the other are mostly in the same block.
-    cleared: (usize, u32),
+    filled: u64,
 }
 
-impl Slots {
-    /// With room for `keys` keys that have been accessed already, in slots 0 to `keys - 1`.
-    pub fn compacted(keys: usize) -> Slots {
-        let count = (keys.max(BLOCK_BITS) * SLOTS_PER_KEY).div_ceil(BLOCK_BITS);
-        let mut slots =
-            Slots { blocks: vec![[0; BLOCK_WORDS]; count], tree: vec![0; count + 1], next: 0, cleared: (0, 0) };
-        for _ in 0..keys {
-            slots.push();
+impl Row for Slots {
+    fn with_capacity(keys: usize) -> Slots {
+        let words = (keys.max(WORD) * SLOTS_PER_KEY / WORD).min(MOST_WORDS);
+        let mut levels = Vec::new();
+        let mut below = words;
+        while below > 1 {
+            below = below.div_ceil(FANOUT);
+            levels.push(vec![[0; FANOUT]; below]);
         }
-        slots
+        Slots { words: vec![0; words], levels, next: 0, filled: 0 }
     }
 
-    /// No slot left: time to compact.
-    pub fn is_full(&self) -> bool {
-        self.next == self.blocks.len() * BLOCK_BITS
+    fn is_full(&self) -> bool {
+        self.next == self.words.len() * WORD
     }
 
-    /// The slot of the next access.
-    pub fn next(&self) -> u32 {
+    fn next(&self) -> u32 {
         self.next as u32
     }
 
-    /// Takes the next slot.
-    pub fn push(&mut self) {
-        let block = self.next / BLOCK_BITS;
-        self.blocks[block][self.next % BLOCK_BITS / 64] |= 1 << (self.next % 64);
+    fn push(&mut self, _weight: u64) {
+        let word = self.next / WORD;
+        self.words[word] |= 1 << (self.next % WORD);
         self.next += 1;
-        if self.next.is_multiple_of(BLOCK_BITS) {
-            let set = self.blocks[block].iter().map(|w| w.count_ones()).sum();
-            self.add(block, set);
+        self.filled += 1;
+        if self.next.is_multiple_of(WORD) {
+            self.change(word, self.words[word].count_ones());
         }
     }
 
-    /// Frees a slot whose key has been accessed anew or forgotten.
-    pub fn clear(&mut self, slot: u32) {
+    fn clear(&mut self, slot: u32) {
         let slot = slot as usize;
-        let block = slot / BLOCK_BITS;
-        self.blocks[block][slot % BLOCK_BITS / 64] &= !(1 << (slot % 64));
-        if block >= self.next / BLOCK_BITS {
-            return;
+        let word = slot / WORD;
+        self.words[word] &= !(1 << (slot % WORD));
+        self.filled -= 1;
+        if word < self.next / WORD {
+            self.change(word, 1u32.wrapping_neg());
         }
-        if block != self.cleared.0 {
-            let (before, count) = std::mem::replace(&mut self.cleared, (block, 0));
-            self.add(before, count.wrapping_neg());
-        }
-        self.cleared.1 += 1;
     }
 
-    /// How many slots before this one are set.
-    pub fn rank(&self, slot: u32) -> u64 {
-        let slot = slot as usize;
-        let mut rank = 0u64;
-        let mut i = slot / BLOCK_BITS;
-        let within = set_before(&self.blocks[i], slot % BLOCK_BITS);
-        let cleared = if self.cleared.0 < i { self.cleared.1 } else { 0 };
-        while i > 0 {
-            rank += self.tree[i] as u64;
-            i &= i - 1;
-        }
-        rank + within as u64 - cleared as u64
+    fn behind(&self, slot: u32) -> u64 {
+        self.filled - 1 - self.before(slot)
     }
 
-    fn add(&mut self, block: usize, by: u32) {
-        let mut i = block + 1;
-        while i < self.tree.len() {
-            self.tree[i] = self.tree[i].wrapping_add(by);
-            i += i & i.wrapping_neg();
+    fn take(&mut self, slot: u32) -> u64 {
+        let mut child = slot as usize / WORD;
+        if child >= self.next / WORD {
+            let behind = self.behind(slot);
+            self.clear(slot);
+            return behind;
+        }
+        let bit = 1 << (slot as usize % WORD);
+        let mut before = (self.words[child] & (bit - 1)).count_ones();
+        self.words[child] &= !bit;
+        self.filled -= 1;
+        for level in &mut self.levels {
+            let node = &mut level[child / FANOUT];
+            let elder = (child % FANOUT) as i32;
+            before += node[child % FANOUT];
+            for (sibling, before) in (0i32..).zip(node) {
+                *before = before.wrapping_sub(u32::from(sibling > elder));
+            }
+            child /= FANOUT;
+        }
+        self.filled - before as u64
+    }
+
+    fn compact<'a>(&mut self, filled: impl Iterator<Item = &'a mut u32>) {
+        for slot in filled {
+            *slot = self.before(*slot) as u32;
+        }
+        let keys = self.filled as usize;
+        *self = Slots::with_capacity(keys);
+        for _ in 0..keys {
+            self.push(1);
         }
     }
 }
 
-/// Set bits of a block before a bit. All words are counted, those behind it masked to nothing: no branch depends on data.
-fn set_before(block: &Block, bit: usize) -> u32 {
-    let mut count = 0;
-    for (i, word) in block.iter().enumerate() {
-        let bits = bit.saturating_sub(i * 64).min(64);
-        let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
-        count += (word & mask).count_ones();
+impl Slots {
+    /// How many slots before this one are filled.
+    fn before(&self, slot: u32) -> u64 {
+        let mut child = slot as usize / WORD;
+        let mut before = (self.words[child] & ((1 << (slot as usize % WORD)) - 1)).count_ones();
+        for level in &self.levels {
+            before += level[child / FANOUT][child % FANOUT];
+            child /= FANOUT;
+        }
+        before as u64
     }
-    count
+
+    /// A word holds so many more.
+    fn change(&mut self, word: usize, by: u32) {
+        let mut child = word;
+        for level in &mut self.levels {
+            let node = &mut level[child / FANOUT];
+            let elder = (child % FANOUT) as i32;
+            for (sibling, before) in (0i32..).zip(node) {
+                *before = before.wrapping_add(if sibling > elder { by } else { 0 });
+            }
+            child /= FANOUT;
+        }
+    }
 }

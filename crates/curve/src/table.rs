@@ -13,9 +13,9 @@ pub struct Entry {
 /// The slot of a place that holds no key.
 pub const FREE: u32 = u32::MAX;
 
-/// Full at three quarters, then 1.4 times as large: at most 22 + 30 bytes per key while it grows.
+/// Full at three quarters, then a third larger: at most 21 + 29 bytes per key while it grows.
 const FULL: (usize, usize) = (3, 4);
-const GROWTH: (usize, usize) = (7, 5);
+const GROWTH: (usize, usize) = (4, 3);
 
 /// Pages of a file come in runs: keys that differ in the lowest two bits only share a cache line.
 const LINE_BITS: u32 = 2;

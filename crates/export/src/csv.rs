@@ -20,7 +20,8 @@ pub(crate) fn write(record: &Record, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn quoted(text: &str) -> Cow<'_, str> {
+/// A field, in quotation marks where it needs them.
+pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     if text.contains(['"', ',', '\n', '\r']) {
         Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
     } else {

@@ -1,4 +1,4 @@
-//! A record in formats that other tools read. `docs/record.md` describes them.
+//! A record, or a trace's curve, in formats that other tools read. `docs/record.md` describes them.
 
 mod csv;
 mod format;
@@ -6,12 +6,14 @@ mod json;
 mod parquet;
 mod perfetto;
 mod rows;
+mod trace;
 
 use std::io::{self, BufWriter, Write};
 
 use record::Record;
 
 pub use format::{Format, ParseFormatError};
+pub use trace::trace_csv;
 
 /// Why an export failed.
 #[derive(Debug, thiserror::Error)]

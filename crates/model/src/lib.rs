@@ -6,6 +6,7 @@
 mod account;
 mod breakdown;
 mod bytes;
+mod curve;
 mod demand;
 mod observation;
 mod performance;
@@ -17,6 +18,7 @@ mod trial;
 pub use account::{FaultCounts, FlowCounts, ListSizes, Pressure, RunAccount, Spread};
 pub use breakdown::{Breakdown, Detail};
 pub use bytes::{Bytes, ParseBytesError};
+pub use curve::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, TraceCurve, WindowCurve, WorkingSet};
 pub use demand::{DemandPoint, FileDemand, ForeignFile};
 pub use observation::{Exit, Header, KeptPeaks, Observation, RecordKind, RunRole, Rusage, Target};
 pub use performance::{performance, performance_per_gb};

@@ -14,6 +14,7 @@ pub mod html;
 mod processes;
 mod tables;
 pub mod terminal;
+mod trace;
 mod verdict;
 
 use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};

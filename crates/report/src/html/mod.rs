@@ -8,5 +8,7 @@ mod plots;
 #[cfg(test)]
 mod tests;
 mod timelines;
+mod trace;
 
 pub use page::page;
+pub use trace::{Drawn, trace};

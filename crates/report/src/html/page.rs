@@ -14,7 +14,23 @@ use crate::{View, demand, figures};
 /// The whole report as one HTML file that needs nothing else.
 pub fn page(view: &View) -> String {
     let mut html = Html::default();
-    let title = view.header.command.first().map_or("bursar", |word| word.rsplit('/').next().unwrap_or(word));
+    open(&mut html, view.header.command.first().map_or("bursar", |word| word.rsplit('/').next().unwrap_or(word)));
+    answer(&mut html, view);
+    if let Some(report) = view.budget {
+        comparison(&mut html, view, report);
+    }
+    trials(&mut html, view);
+    account(&mut html, view);
+    time_lines(&mut html, view);
+    file_demand(&mut html, view);
+    process_tree(&mut html, view);
+    sources(&mut html, view);
+    close(&mut html);
+    html.finish()
+}
+
+/// All that comes before a page's contents.
+pub fn open(html: &mut Html, title: &str) {
     html.raw("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">");
     html.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
     // Nothing may be fetched: the page must work, and say the same, without a network.
@@ -26,19 +42,12 @@ pub fn page(view: &View) -> String {
     html.raw(&format!("<style>{}</style>", include_str!("style.css")));
     html.raw(&plots::library());
     html.raw("</head><body><main>");
-    answer(&mut html, view);
-    if let Some(report) = view.budget {
-        comparison(&mut html, view, report);
-    }
-    trials(&mut html, view);
-    account(&mut html, view);
-    time_lines(&mut html, view);
-    file_demand(&mut html, view);
-    process_tree(&mut html, view);
-    sources(&mut html, view);
+}
+
+/// All that comes after.
+pub fn close(html: &mut Html) {
     html.raw(&format!("<script>{}</script>", include_str!("page.js")));
     html.raw("</main></body></html>");
-    html.finish()
 }
 
 fn answer(html: &mut Html, view: &View) {

@@ -5,9 +5,11 @@ mod run;
 mod table;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use budget::budget;
 pub use run::run;
+pub use trace::trace;
 
 /// How a report is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,199 @@
+//! `bursar curve trace`: what each size of a cache would miss of a trace's references.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::Path;
+
+use ::report::html::Drawn;
+use anyhow::{Context, bail, ensure};
+use curve::trace::{Columns, Format, Record, Trace};
+use curve::{EngineKind, MissRatioCurve, Object, OfRecord, Part, PartOf, Parts, Profile, Settings};
+use model::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, TraceCurve, WindowCurve, WorkingSet};
+
+use crate::cli::{self, Engine};
+use crate::results::{style, write_json};
+use crate::status::Status;
+
+/// Pages of programs.
+const PAGE_BYTES: u64 = 4096;
+
+/// Tenants whose curves are drawn: those with the most references.
+const DRAWN_TENANTS: usize = 6;
+
+pub fn trace(options: &cli::Trace) -> anyhow::Result<Status> {
+    let to_stdout = [&options.json, &options.csv].into_iter().flatten().filter(|path| is_dash(path)).count();
+    ensure!(to_stdout < 2, "only one of --json and --csv can go to standard output");
+    let (curve, lines) = if options.bytes { curves::<Object>(options) } else { curves::<u64>(options) }?;
+    if to_stdout == 0 {
+        let text = ::report::terminal::trace(&curve, style());
+        io::stdout().write_all(text.as_bytes()).context("the table could not be written to standard output")?;
+    }
+    if let Some(path) = &options.json {
+        write_json(path, &curve)?;
+    }
+    if let Some(path) = &options.csv {
+        write_csv(path, &curve).with_context(|| format!("the CSV could not be written to {}", path.display()))?;
+    }
+    if let Some(path) = &options.html {
+        std::fs::write(path, ::report::html::trace(&curve, &lines))
+            .with_context(|| format!("the page could not be written to {}", path.display()))?;
+    }
+    Ok(Status::of(0))
+}
+
+fn write_csv(path: &Path, curve: &TraceCurve) -> io::Result<()> {
+    let out: Box<dyn Write> = if is_dash(path) { Box::new(io::stdout()) } else { Box::new(File::create(path)?) };
+    ::export::trace_csv(curve, &mut BufWriter::new(out))
+}
+
+/// Reads the trace to its end; the curves in figures, and as lines to draw.
+fn curves<I: OfRecord + 'static>(options: &cli::Trace) -> anyhow::Result<(TraceCurve, Vec<Drawn>)> {
+    let name = if is_dash(&options.file) { "standard input".to_string() } else { options.file.display().to_string() };
+    let format = format(options)?;
+    let page_bytes = page_bytes(options, &format)?;
+    let settings = settings(options);
+    let mut trace = Trace::new(input(&options.file)?, &format, page_bytes, options.skip_bad)
+        .with_context(|| format!("{name} as {format}"))?;
+    let mut profile = Profile::<I>::new(settings);
+    let mut windows: Vec<WindowCurve> = Vec::new();
+    let mut seen = 0u64;
+    while let Some(record) = next(&mut trace, &name, &format)? {
+        seen += 1;
+        let ended = profile.reference(&record).with_context(|| name.clone())?;
+        windows.extend(ended.and_then(|part| window(&part, options)));
+    }
+    let (skipped, first_bad) = trace.skipped();
+    if seen == 0 {
+        match first_bad {
+            Some(bad) => {
+                bail!("{name} holds no reference as {format}, and {skipped} malformed records; the first, {bad}")
+            }
+            None => bail!("{name} is empty: it holds no reference"),
+        }
+    }
+    ensure!(seen > options.warm_up, "{name} holds {seen} references, and --warm-up leaves none to count");
+    let (whole, sampled_share, parts) = profile.finish();
+    let mut lines = vec![Drawn { name: "whole trace".to_string(), points: whole.outline() }];
+    let mut tenants = Vec::new();
+    for part in parts {
+        match part.of {
+            PartOf::Window(..) => windows.extend(window(&part, options)),
+            PartOf::Tenant(number) => tenants.push((trace.tenants()[number as usize].clone(), part.curve)),
+        }
+    }
+    tenants.sort_by_key(|(_, curve)| std::cmp::Reverse(curve.references()));
+    let drawn = tenants.iter().take(DRAWN_TENANTS);
+    lines.extend(drawn.map(|(tenant, curve)| Drawn { name: tenant.clone(), points: curve.outline() }));
+    let curve = TraceCurve {
+        trace: name,
+        format: format.to_string(),
+        engine: engine_name(options.engine).to_string(),
+        sampled_share,
+        unit: if options.bytes { SizeUnit::Bytes } else { SizeUnit::Objects },
+        page_bytes,
+        warm_up: options.warm_up,
+        skipped,
+        whole: figures(&whole, options),
+        tenants: tenants
+            .into_iter()
+            .map(|(tenant, curve)| TenantCurve { tenant, figures: figures(&curve, options) })
+            .collect(),
+        windows,
+    };
+    Ok((curve, lines))
+}
+
+fn next(trace: &mut Trace, name: &str, format: &Format) -> anyhow::Result<Option<Record>> {
+    trace.read().with_context(|| format!("{name} as {format}"))
+}
+
+fn window(part: &Part, options: &cli::Trace) -> Option<WindowCurve> {
+    let PartOf::Window(start_seconds, end_seconds) = part.of else { return None };
+    Some(WindowCurve { start_seconds, end_seconds, figures: figures(&part.curve, options) })
+}
+
+fn figures(curve: &MissRatioCurve, options: &cli::Trace) -> CurveFigures {
+    let sizes = match options.sizes.is_empty() {
+        true => curve.even_sizes(options.points.into()),
+        false => {
+            let mut sizes: Vec<u64> = options.sizes.iter().map(|size| size.0).collect();
+            sizes.sort_unstable();
+            sizes
+        }
+    };
+    CurveFigures {
+        references: curve.references(),
+        distinct: curve.distinct(),
+        points: sizes.into_iter().map(|size| CurvePoint { size, miss_ratio: curve.miss_ratio_at(size) }).collect(),
+        working_set: WorkingSet { tolerance: options.tolerance, size: curve.working_set(options.tolerance) },
+    }
+}
+
+fn settings(options: &cli::Trace) -> Settings {
+    let samples = options.samples as usize;
+    Settings {
+        engine: match options.engine {
+            Engine::Exact => EngineKind::Exact,
+            Engine::ShardsRate => EngineKind::ShardsRate(options.rate),
+            Engine::ShardsSize => EngineKind::ShardsSize(samples),
+            Engine::Aet => EngineKind::Aet(samples),
+        },
+        warm_up: options.warm_up,
+        parts: match (options.tenants, options.window) {
+            (true, _) => Parts::Tenants,
+            (false, Some(window)) => Parts::Windows(window.as_secs_f64()),
+            (false, None) => Parts::Whole,
+        },
+    }
+}
+
+fn engine_name(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Exact => "exact",
+        Engine::ShardsRate => "shards-rate",
+        Engine::ShardsSize => "shards-size",
+        Engine::Aet => "aet",
+    }
+}
+
+fn format(options: &cli::Trace) -> anyhow::Result<Format> {
+    let columns = Columns {
+        key: options.key_column.clone(),
+        bytes: options.size_column.clone(),
+        time: options.time_column.clone(),
+        tenant: options.tenant_column.clone(),
+    };
+    let has_columns = columns != Columns::default();
+    match options.format.clone().or_else(|| Format::of_name(&options.file)) {
+        Some(Format::Csv(_)) => Ok(Format::Csv(columns)),
+        Some(format) if has_columns => bail!("columns are for text; {format} has none"),
+        Some(format) => Ok(format),
+        None if has_columns => Ok(Format::Csv(columns)),
+        None => bail!(
+            "the name {} does not say which format it is; add --format csv, oracle-general, vscsi or lackey",
+            options.file.display()
+        ),
+    }
+}
+
+fn page_bytes(options: &cli::Trace, format: &Format) -> anyhow::Result<Option<u64>> {
+    match (options.page, format) {
+        (Some(_), format) if !format.has_addresses() => {
+            bail!("--page is for formats with addresses; {format} has none")
+        }
+        (None, Format::Lackey) => Ok(Some(PAGE_BYTES)),
+        (page, _) => Ok(page),
+    }
+}
+
+fn input(path: &Path) -> anyhow::Result<Box<dyn Read>> {
+    if is_dash(path) {
+        return Ok(Box::new(io::stdin()));
+    }
+    let file = File::open(path).with_context(|| format!("{} could not be opened", path.display()))?;
+    Ok(Box::new(file))
+}
+
+fn is_dash(path: &Path) -> bool {
+    path == Path::new("-")
+}

@@ -1,0 +1,296 @@
+//! One pass over a trace: its curve, and those of its parts.
+
+use crate::engine::{Engine, EngineKind};
+use crate::item::{Item, Object};
+use crate::miss_ratio::MissRatioCurve;
+use crate::trace::Record;
+
+/// References are handed to the engine by so many.
+const BATCH: usize = 4096;
+
+/// How to look at a trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// With which engine.
+    pub engine: EngineKind,
+    /// References at the beginning that fill the cache and are not counted.
+    pub warm_up: u64,
+    /// Which curves there are beside that of the whole.
+    pub parts: Parts,
+}
+
+/// Parts of a trace with curves of their own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Parts {
+    /// None.
+    Whole,
+    /// Each tenant's, as if it had a cache for itself.
+    Tenants,
+    /// Each window's of so many seconds, of one cache that stays as the window before left it.
+    Windows(f64),
+}
+
+/// A part's curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Whose or of when.
+    pub of: PartOf,
+    /// Its curve.
+    pub curve: MissRatioCurve,
+}
+
+/// Which part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PartOf {
+    /// A tenant, by its number in the trace.
+    Tenant(u32),
+    /// From so many seconds, on the trace's clock, to so many.
+    Window(f64, f64),
+}
+
+/// A reference that cannot be put into a part.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum ProfileError {
+    /// Windows need times.
+    #[error("this trace has no times, so it cannot be cut into windows")]
+    NoTimes,
+    /// Tenants need names.
+    #[error("this trace does not say whose a reference is; name the column with --tenant-column")]
+    NoTenants,
+    /// Bytes need sizes.
+    #[error("this trace does not say how large an object is; name the column with --size-column, or leave out --bytes")]
+    NoSizes,
+}
+
+/// A trace's curves in the making. Memory is that of the engines: one for the whole, one per tenant or one for all windows.
+pub struct Profile<I: Item> {
+    settings: Settings,
+    whole: Batched<I>,
+    tenants: Vec<Option<Batched<I>>>,
+    windows: Option<Windows<I>>,
+    seen: u64,
+}
+
+/// What a record is to an engine.
+pub trait OfRecord: Item {
+    /// The record as that; `None` if it does not say enough.
+    fn of(record: &Record) -> Option<Self>;
+}
+
+impl OfRecord for u64 {
+    fn of(record: &Record) -> Option<u64> {
+        Some(record.key)
+    }
+}
+
+impl OfRecord for Object {
+    fn of(record: &Record) -> Option<Object> {
+        Some(Object { key: record.key, bytes: record.bytes? })
+    }
+}
+
+impl<I: OfRecord + 'static> Profile<I> {
+    /// Nothing seen yet.
+    pub fn new(settings: Settings) -> Profile<I> {
+        let windows = match settings.parts {
+            Parts::Windows(seconds) => Some(Windows::new(settings.engine, seconds)),
+            _ => None,
+        };
+        Profile { settings, whole: Batched::new(settings.engine), tenants: Vec::new(), windows, seen: 0 }
+    }
+
+    /// Takes in the next reference. Where it is the first of a window, gives the window before.
+    pub fn reference(&mut self, record: &Record) -> Result<Option<Part>, ProfileError> {
+        if self.seen == self.settings.warm_up && self.seen > 0 {
+            self.end_warm_up();
+        }
+        self.seen += 1;
+        let item = I::of(record).ok_or(ProfileError::NoSizes)?;
+        self.whole.push(item);
+        match (&mut self.windows, self.settings.parts) {
+            (Some(windows), _) => {
+                return Ok(windows.push(record.seconds.ok_or(ProfileError::NoTimes)?, item));
+            }
+            (None, Parts::Tenants) => {
+                let tenant = record.tenant.ok_or(ProfileError::NoTenants)? as usize;
+                if tenant >= self.tenants.len() {
+                    self.tenants.resize_with(tenant + 1, || None);
+                }
+                let engine = self.settings.engine;
+                self.tenants[tenant].get_or_insert_with(|| Batched::new(engine)).push(item);
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// The whole's curve, the share of the items it was made from, and the curves of the parts that have not been given yet; a
+    /// part without a reference is none.
+    pub fn finish(mut self) -> (MissRatioCurve, f64, Vec<Part>) {
+        if self.seen <= self.settings.warm_up && self.seen > 0 {
+            self.end_warm_up();
+        }
+        let whole = self.whole.curve();
+        let of_tenant = |(tenant, engine): (usize, Option<Batched<I>>)| {
+            Some(Part { of: PartOf::Tenant(tenant as u32), curve: engine?.curve() })
+        };
+        let tenants = self.tenants.into_iter().enumerate().filter_map(of_tenant);
+        let window = self.windows.as_mut().and_then(Windows::close);
+        let parts = tenants.filter(|part| part.curve.references() > 0).chain(window).collect();
+        (whole, self.whole.engine.sampled_share(), parts)
+    }
+
+    fn end_warm_up(&mut self) {
+        let tenants = self.tenants.iter_mut().flatten();
+        tenants
+            .chain([&mut self.whole])
+            .chain(self.windows.iter_mut().map(|w| &mut w.engine))
+            .for_each(Batched::restart);
+    }
+}
+
+/// An engine that is fed by many references at a time.
+struct Batched<I: Item> {
+    engine: Box<dyn Engine<I>>,
+    waiting: Vec<I>,
+}
+
+impl<I: Item + 'static> Batched<I> {
+    fn new(engine: EngineKind) -> Batched<I> {
+        Batched { engine: engine.build(), waiting: Vec::new() }
+    }
+
+    fn push(&mut self, item: I) {
+        self.waiting.push(item);
+        if self.waiting.len() == BATCH {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        self.engine.reference(&self.waiting);
+        self.waiting.clear();
+    }
+
+    fn curve(&mut self) -> MissRatioCurve {
+        self.flush();
+        self.engine.curve()
+    }
+
+    fn restart(&mut self) {
+        self.flush();
+        self.engine.restart();
+    }
+}
+
+/// Windows of time, one after the other.
+struct Windows<I: Item> {
+    engine: Batched<I>,
+    seconds: f64,
+    /// When the window at hand began; none before the first reference.
+    from: Option<f64>,
+}
+
+impl<I: Item + 'static> Windows<I> {
+    fn new(engine: EngineKind, seconds: f64) -> Windows<I> {
+        Windows { engine: Batched::new(engine), seconds, from: None }
+    }
+
+    /// A reference that is told late counts in the window at hand.
+    fn push(&mut self, time: f64, item: I) -> Option<Part> {
+        let from = *self.from.get_or_insert(time);
+        let ended = if time >= from + self.seconds {
+            let ended = self.close();
+            self.from = Some(from + ((time - from) / self.seconds).floor() * self.seconds);
+            ended
+        } else {
+            None
+        };
+        self.engine.push(item);
+        ended
+    }
+
+    /// The window at hand, if it has counted anything.
+    fn close(&mut self) -> Option<Part> {
+        let from = self.from?;
+        let part = Part { of: PartOf::Window(from, from + self.seconds), curve: self.engine.curve() };
+        self.engine.restart();
+        (part.curve.references() > 0).then_some(part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(key: u64, seconds: Option<f64>, tenant: Option<u32>) -> Record {
+        Record { key, bytes: None, seconds, tenant }
+    }
+
+    fn settings(warm_up: u64, parts: Parts) -> Settings {
+        Settings { engine: EngineKind::Exact, warm_up, parts }
+    }
+
+    #[test]
+    fn after_a_warm_up_a_loop_that_fits_never_misses() {
+        let mut profile = Profile::<u64>::new(settings(10, Parts::Whole));
+        (0..50).for_each(|i| assert_eq!(profile.reference(&record(i % 10, None, None)), Ok(None)));
+        let (curve, share, parts) = profile.finish();
+        assert_eq!((curve.references(), curve.distinct(), share, parts.len()), (40, 10, 1.0, 0));
+        assert_eq!((curve.miss_ratio_at(9), curve.miss_ratio_at(10)), (1.0, 0.0));
+    }
+
+    #[test]
+    fn a_warm_up_of_all_there_is_leaves_nothing_to_count() {
+        let mut profile = Profile::<u64>::new(settings(50, Parts::Whole));
+        (0..50).for_each(|i| assert_eq!(profile.reference(&record(i % 10, None, None)), Ok(None)));
+        assert_eq!(profile.finish().0.references(), 0);
+    }
+
+    #[test]
+    fn a_tenant_has_a_cache_for_itself() {
+        let mut profile = Profile::<u64>::new(settings(0, Parts::Tenants));
+        for i in 0..60 {
+            let tenant = (i % 2) as u32;
+            profile.reference(&record(i % if tenant == 0 { 4 } else { 20 }, None, Some(tenant))).unwrap();
+        }
+        let (whole, _, parts) = profile.finish();
+        assert_eq!(whole.references(), 60);
+        let of = |tenant: usize| (parts[tenant].of, parts[tenant].curve.distinct(), parts[tenant].curve.largest_size());
+        assert_eq!(of(0), (PartOf::Tenant(0), 2, 2));
+        assert_eq!(of(1), (PartOf::Tenant(1), 10, 10));
+    }
+
+    #[test]
+    fn a_window_finds_the_cache_as_the_one_before_left_it() {
+        let mut profile = Profile::<u64>::new(settings(0, Parts::Windows(10.0)));
+        let mut windows = Vec::new();
+        // Four pages, twice in each of the seconds 0 to 19; then nothing for a minute, then two pages.
+        for i in 0..160u64 {
+            windows.extend(profile.reference(&record(i % 4, Some((i / 8) as f64), None)).unwrap());
+        }
+        for i in 0..8u64 {
+            windows.extend(profile.reference(&record(i % 2, Some(85.0), None)).unwrap());
+        }
+        windows.extend(profile.finish().2);
+        let seen: Vec<_> = windows.iter().map(|w| (w.of, w.curve.distinct(), w.curve.miss_ratio_at(4))).collect();
+        assert_eq!(
+            seen,
+            [
+                (PartOf::Window(0.0, 10.0), 4, 4.0 / 80.0),
+                (PartOf::Window(10.0, 20.0), 4, 0.0),
+                (PartOf::Window(80.0, 90.0), 2, 0.0),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_trace_does_not_say_is_asked_for() {
+        let mut windows = Profile::<u64>::new(settings(0, Parts::Windows(1.0)));
+        assert_eq!(windows.reference(&record(1, None, None)), Err(ProfileError::NoTimes));
+        let mut tenants = Profile::<u64>::new(settings(0, Parts::Tenants));
+        assert_eq!(tenants.reference(&record(1, None, None)), Err(ProfileError::NoTenants));
+        let mut bytes = Profile::<Object>::new(settings(0, Parts::Whole));
+        assert_eq!(bytes.reference(&record(1, None, None)), Err(ProfileError::NoSizes));
+    }
+}

@@ -1,0 +1,32 @@
+//! Time as a row of slots: one per access, filled while it is some key's last access.
+
+/// What a stack of keys keeps its order in.
+pub trait Row {
+    /// An empty row with room for so many keys.
+    fn with_capacity(keys: usize) -> Self;
+
+    /// No slot left: time to compact.
+    fn is_full(&self) -> bool;
+
+    /// The slot of the next access.
+    fn next(&self) -> u32;
+
+    /// Takes the next slot for something of this weight.
+    fn push(&mut self, weight: u64);
+
+    /// Frees a slot whose key has been accessed anew or forgotten.
+    fn clear(&mut self, slot: u32);
+
+    /// The weight of all that stands behind a filled slot.
+    fn behind(&self, slot: u32) -> u64;
+
+    /// [`behind`](Row::behind), then [`clear`](Row::clear).
+    fn take(&mut self, slot: u32) -> u64 {
+        let behind = self.behind(slot);
+        self.clear(slot);
+        behind
+    }
+
+    /// Moves all filled slots together, in their order, and gives them their new numbers.
+    fn compact<'a>(&mut self, filled: impl Iterator<Item = &'a mut u32>);
+}

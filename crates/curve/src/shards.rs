@@ -1,0 +1,98 @@
+//! Stack distances of a sample (SHARDS; Waldspurger et al., FAST '15).
+
+use crate::engine::Engine;
+use crate::histogram::Histogram;
+use crate::item::Item;
+use crate::lru::Lru;
+use crate::miss_ratio::MissRatioCurve;
+use crate::sample::{SIFTED, Sample};
+
+/// With a fixed rate, too, memory is bounded: at so many items the rate is lowered.
+const MOST_ITEMS: usize = 1 << 22;
+
+/// An estimate from the stack distances of sampled items alone. Each stands for as many as the share says: distances are
+/// divided by it, and a reference counts for its inverse.
+///
+/// The references in the sample are never quite their share of all: a very hot item is in it or is not. The paper's
+/// adjustment puts the difference where such an item's references are, at the smallest size; that is to say, misses are
+/// divided by the number of all references, not by the number that the sample stands for.
+///
+/// A reference outside of the sample takes O(1), and no memory is touched for it; one inside O(log n) of n sampled items. Memory
+/// is at most 60 bytes per sampled item (100 for objects) and 320 KiB: below 1 MiB for 8192 items.
+pub struct Shards<I: Item> {
+    sample: Sample,
+    stack: Lru<I::Row>,
+    /// In references of the whole, not of the sample.
+    counts: Histogram<f64>,
+    references: u64,
+    first: f64,
+    /// Number of the curve; items referenced since it began are tagged with it.
+    curve: u32,
+}
+
+impl<I: Item> Shards<I> {
+    /// Fixed rate: this share of all items, above 0 and up to 1; lowered only beyond 4 194 304 of them. A fixed rate fails
+    /// on a trace of few items, where it samples next to nothing.
+    pub fn with_rate(share: f64) -> Shards<I> {
+        Shards::new(Sample::new(share, MOST_ITEMS))
+    }
+
+    /// Fixed size: at first all items, then as many as leave at most `most` (8 or more), so that memory is constant.
+    pub fn with_size(most: usize) -> Shards<I> {
+        Shards::new(Sample::new(1.0, most))
+    }
+
+    fn new(sample: Sample) -> Shards<I> {
+        Shards { sample, stack: Lru::new(), counts: Histogram::default(), references: 0, first: 0.0, curve: 1 }
+    }
+
+    fn sampled(&mut self, item: &I) {
+        let stands_for = 1.0 / self.sample.share();
+        let (distance, tag) = self.stack.touch_weighing(item.key(), item.weight());
+        *tag = self.curve;
+        match distance {
+            Some(distance) => {
+                let need = (distance as f64 + item.weight() as f64) * stands_for;
+                self.counts.add(need.round() as u64, stands_for);
+            }
+            None => self.first += stands_for,
+        }
+        if self.sample.is_full(self.stack.len()) {
+            self.sample.lower(self.stack.keys());
+            self.stack.retain(|key| self.sample.has(key));
+        }
+    }
+}
+
+impl<I: Item> Engine<I> for Shards<I> {
+    fn reference(&mut self, items: &[I]) {
+        self.references += items.len() as u64;
+        let mut positions = [0; SIFTED];
+        for items in items.chunks(SIFTED) {
+            for at in self.sample.sift(items.iter().map(Item::key), &mut positions) {
+                let item = &items[*at as usize];
+                // The threshold may have been lowered meanwhile.
+                if self.sample.has(item.key()) {
+                    self.sampled(item);
+                }
+            }
+        }
+    }
+
+    fn curve(&self) -> MissRatioCurve {
+        let sampled = self.stack.tags().filter(|tag| *tag == self.curve).count();
+        let distinct = (sampled as f64 / self.sample.share()).round() as u64;
+        let needs = self.counts.needs().map(|(_, enough, references)| (enough, references));
+        MissRatioCurve::new(self.references, distinct, needs, self.first)
+    }
+
+    fn restart(&mut self) {
+        self.counts = Histogram::default();
+        (self.references, self.first) = (0, 0.0);
+        self.curve += 1;
+    }
+
+    fn sampled_share(&self) -> f64 {
+        self.sample.share()
+    }
+}

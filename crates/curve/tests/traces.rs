@@ -1,0 +1,313 @@
+//! Every format, as it is and compressed; and what is not one.
+
+use std::io::{self, Cursor, Read, Write};
+
+use curve::trace::{Column, Columns, Format, Place, Record, Trace, TraceError};
+
+const LACKEY: &[u8] = include_bytes!("data/six-pages.lackey");
+const REQUESTS: &[u8] = include_bytes!("data/requests.csv");
+
+fn csv() -> Format {
+    Format::Csv(Columns::default())
+}
+
+fn open(bytes: &[u8], format: &Format) -> Result<Trace, TraceError> {
+    Trace::new(Cursor::new(bytes.to_vec()), format, None, false)
+}
+
+/// All records up to the end or the first error.
+fn read(mut trace: Trace) -> (Vec<Record>, Option<TraceError>, Trace) {
+    let mut records = Vec::new();
+    loop {
+        match trace.read() {
+            Ok(Some(record)) => records.push(record),
+            Ok(None) => return (records, None, trace),
+            Err(error) => return (records, Some(error), trace),
+        }
+    }
+}
+
+fn records(bytes: &[u8], format: &Format) -> Vec<Record> {
+    let (records, error, _) = read(open(bytes, format).unwrap());
+    assert!(error.is_none(), "{error:?}");
+    records
+}
+
+fn error(bytes: &[u8], format: &Format) -> String {
+    let error = match open(bytes, format) {
+        Ok(trace) => read(trace).1,
+        Err(error) => Some(error),
+    };
+    error.map_or_else(|| "none".to_string(), |error| error.to_string())
+}
+
+/// Reads with malformed records skipped: what is left, how many were not, and the first of these.
+fn skipping(bytes: &[u8], format: &Format) -> (Vec<u64>, u64, String) {
+    let trace = Trace::new(Cursor::new(bytes.to_vec()), format, None, true).unwrap();
+    let (records, error, trace) = read(trace);
+    assert!(error.is_none(), "{error:?}");
+    let (skipped, first) = trace.skipped();
+    (records.iter().map(|r| r.key).collect(), skipped, first.map_or_else(String::new, |bad| bad.to_string()))
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::stream::encode_all(bytes, 0).unwrap()
+}
+
+/// As libCacheSim's `oracleGeneralBin.h` has it: u32 time, u64 object, u32 bytes, i64 next request, packed.
+fn oracle_general() -> Vec<u8> {
+    let record = |time: u32, object: u64, bytes: u32, next: i64| {
+        [&time.to_le_bytes()[..], &object.to_le_bytes(), &bytes.to_le_bytes(), &next.to_le_bytes()].concat()
+    };
+    [record(5, 77, 4096, 3), record(6, u64::MAX, 512, -1), record(9, 77, 4096, i64::MAX)].concat()
+}
+
+/// As libCacheSim's `vscsi.h` has it: serial number, bytes, elements, command, version, block, microseconds.
+fn vscsi_1() -> Vec<u8> {
+    let record = |n: u32, bytes: u32, block: u64, micros: u64| {
+        let head = [n, bytes, 1].map(u32::to_le_bytes).concat();
+        let what = [0x28u16, 1 << 8].map(u16::to_le_bytes).concat();
+        [head, what, [block, micros].map(u64::to_le_bytes).concat()].concat()
+    };
+    [record(1, 4096, 8, 1_500_000), record(2, 8192, 15, 2_000_000), record(3, 512, 8, 2_500_000)].concat()
+}
+
+/// The same in version 2: command, version, serial number, bytes, elements, block, microseconds, response time.
+fn vscsi_2() -> Vec<u8> {
+    let record = |n: u32, bytes: u32, block: u64, micros: u64| {
+        let head = [0x2au16, 2 << 8].map(u16::to_le_bytes).concat();
+        let what = [n, bytes, 1].map(u32::to_le_bytes).concat();
+        [head, what, [block, micros, 99].map(u64::to_le_bytes).concat()].concat()
+    };
+    [record(1, 4096, 8, 1_500_000), record(2, 8192, 15, 2_000_000), record(3, 512, 8, 2_500_000)].concat()
+}
+
+fn plain(key: u64) -> Record {
+    Record { key, bytes: None, seconds: None, tenant: None }
+}
+
+#[test]
+fn columns_are_found_by_their_usual_names() {
+    let (records, error, trace) = read(open(REQUESTS, &csv()).unwrap());
+    assert!(error.is_none());
+    assert_eq!(trace.tenants(), ["north", "south"]);
+    let seen: Vec<_> = records.iter().map(|r| (r.bytes.unwrap(), r.seconds, r.tenant)).collect();
+    assert_eq!(
+        seen[..4],
+        [(1200, Some(0.0), Some(0)), (800, Some(0.5), Some(0)), (1200, Some(1.0), Some(1)), (40, Some(1.25), Some(1))]
+    );
+    let key = |i: usize| records[i].key;
+    assert!(key(0) == key(2) && key(2) == key(5) && key(1) == key(4) && key(3) == key(7));
+    assert!(key(0) != key(1) && key(0) != key(3));
+}
+
+#[test]
+fn columns_are_named_or_numbered() {
+    let named = Columns {
+        key: Some(Column::Name("Volume".into())),
+        bytes: Some(Column::Name("OBJ_ID".into())),
+        ..Columns::default()
+    };
+    let text = b"a;obj_id;volume\nx;10;7\ny;20;8\n";
+    assert_eq!(
+        records(text, &Format::Csv(named)),
+        [Record { bytes: Some(10), ..plain(7) }, Record { bytes: Some(20), ..plain(8) }]
+    );
+    let numbered = Columns { key: Some(Column::Number(2)), time: Some(Column::Number(1)), ..Columns::default() };
+    let text = b"1.5  0x10\n2.5  17\n";
+    let at = |key, seconds| Record { seconds: Some(seconds), ..plain(key) };
+    assert_eq!(records(text, &Format::Csv(numbered)), [at(16, 1.5), at(17, 2.5)]);
+}
+
+#[test]
+fn plain_text_is_a_key_per_line() {
+    assert_eq!(records(b"1\r\n2\n\n1", &csv()), [plain(1), plain(2), plain(1)]);
+    let words = records(b"alpha\nbeta\nalpha\n", &csv());
+    assert!(words[0] == words[2] && words[0] != words[1]);
+    assert_ne!(records(b"007\n7\n", &csv())[0], plain(7));
+}
+
+#[test]
+fn one_name_per_line_below_the_usual_title_is_text_with_a_title() {
+    assert_eq!(records(b"page\n5\n6\n", &csv()), [plain(5), plain(6)]);
+}
+
+#[test]
+fn oracle_general_is_read_as_libcachesim_writes_it() {
+    let of = |key, bytes, seconds| Record { key, bytes: Some(bytes), seconds: Some(seconds), tenant: None };
+    let expected = [of(77, 4096, 5.0), of(u64::MAX, 512, 6.0), of(77, 4096, 9.0)];
+    assert_eq!(records(&oracle_general(), &Format::OracleGeneral), expected);
+}
+
+#[test]
+fn both_versions_of_vscsi_say_the_same() {
+    let of = |block: u64, bytes, seconds| Record {
+        key: block * 512,
+        bytes: Some(bytes),
+        seconds: Some(seconds),
+        tenant: None,
+    };
+    let expected = [of(8, 4096, 1.5), of(15, 8192, 2.0), of(8, 512, 2.5)];
+    assert_eq!(records(&vscsi_1(), &Format::Vscsi), expected);
+    assert_eq!(records(&vscsi_2(), &Format::Vscsi), expected);
+}
+
+#[test]
+fn lackey_counts_every_access_and_passes_over_what_valgrind_says() {
+    let all = records(LACKEY, &Format::Lackey);
+    assert_eq!(all.len(), LACKEY.split(|b| *b == b'\n').filter(|l| l.starts_with(b"I") || l.starts_with(b" ")).count());
+    assert!(all.len() > 100 && all.iter().all(|r| (1..=16).contains(&r.bytes.unwrap())));
+}
+
+#[test]
+fn accesses_are_cut_into_pages() {
+    let pages = |bytes: &[u8], format| {
+        let trace = Trace::new(Cursor::new(bytes.to_vec()), &format, Some(4096), false).unwrap();
+        read(trace).0.iter().map(|r| (r.key, r.bytes.unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        pages(b" L fff,2\n S 1000,8\nI  2fff,0\n", Format::Lackey),
+        [(0, 4096), (1, 4096), (1, 4096), (2, 4096)]
+    );
+    // Block 8 is the second page; 8192 bytes from block 15 on end in the fourth.
+    assert_eq!(pages(&vscsi_1(), Format::Vscsi).iter().map(|p| p.0).collect::<Vec<_>>(), [1, 1, 2, 3, 1]);
+    let mut six: Vec<u64> = pages(LACKEY, Format::Lackey).iter().map(|p| p.0).collect();
+    six.sort();
+    six.dedup();
+    assert_eq!(six.len(), 7, "six pages of data and one of code");
+}
+
+#[test]
+fn compressed_traces_are_the_same_traces() {
+    let lackey = records(LACKEY, &Format::Lackey);
+    assert_eq!(records(&gzip(LACKEY), &Format::Lackey), lackey);
+    assert_eq!(records(&zstd(LACKEY), &Format::Lackey), lackey);
+    let requests = records(REQUESTS, &csv());
+    assert_eq!(records(&gzip(REQUESTS), &csv()), requests);
+    assert_eq!(records(&zstd(REQUESTS), &csv()), requests);
+    for (bytes, format) in
+        [(oracle_general(), Format::OracleGeneral), (vscsi_1(), Format::Vscsi), (vscsi_2(), Format::Vscsi)]
+    {
+        let plain = records(&bytes, &format);
+        assert_eq!(records(&gzip(&bytes), &format), plain);
+        assert_eq!(records(&zstd(&bytes), &format), plain);
+    }
+    // Compressed pieces, one after the other, are one trace.
+    let (first, second) = LACKEY.split_at(1000);
+    assert_eq!(records(&[gzip(first), gzip(second)].concat(), &Format::Lackey), lackey);
+    assert_eq!(records(&[zstd(first), zstd(second)].concat(), &Format::Lackey), lackey);
+}
+
+#[test]
+fn a_malformed_line_is_told_by_its_number() {
+    assert_eq!(
+        error(b"time,id\n1,5\nsoon,6\n", &csv()),
+        "line 3: 'soon' is not a time in seconds; skip such records with --skip-bad, or check --format"
+    );
+    assert!(error(b"id,size\n1,5\n\n2,-5\n", &csv()).starts_with("line 4: '-5' is not a number of bytes"));
+    assert!(error(b"id,size\n1\n", &csv()).starts_with("line 2: too few columns in '1'"));
+    assert!(error(b"id,size\n,5\n", &csv()).starts_with("line 2: too few columns in ',5'"));
+    assert!(error(b" L 10,4\n L 10;4\n", &Format::Lackey).starts_with("line 2: ' L 10;4' is no access"));
+    assert!(error(b"\x1b[31m\n", &Format::Lackey).starts_with("line 1: '\u{fffd}[31m' is no access"));
+}
+
+#[test]
+fn a_malformed_record_is_told_by_its_offset() {
+    let cut = &oracle_general()[..60];
+    assert!(
+        error(cut, &Format::OracleGeneral).starts_with("byte 48: the trace is cut short: 12 bytes of a record of 24")
+    );
+    assert!(error(&vscsi_2()[..79], &Format::Vscsi).starts_with("byte 40: the trace is cut short"));
+    assert!(error(REQUESTS, &Format::OracleGeneral).starts_with("byte "));
+    assert!(error(REQUESTS, &Format::Vscsi).starts_with("byte 0: neither version 1 nor version 2"));
+    let mut mixed = vscsi_1();
+    mixed[32 + 15] = 7;
+    assert!(error(&mixed, &Format::Vscsi).starts_with("byte 32: not a record of version 1"));
+}
+
+#[test]
+fn malformed_records_are_skipped_and_counted() {
+    let (keys, skipped, first) = skipping(b"id,size\n1,5\n2,big\n3\n4,5\n", &csv());
+    assert_eq!((keys, skipped, first.as_str()), (vec![1, 4], 2, "line 3: 'big' is not a number of bytes"));
+    let (keys, skipped, _) = skipping(&oracle_general()[..60], &Format::OracleGeneral);
+    assert_eq!((keys, skipped), (vec![77, u64::MAX], 1));
+    let mut mixed = vscsi_1();
+    mixed[32 + 15] = 7;
+    assert_eq!(skipping(&mixed, &Format::Vscsi).0, [4096, 4096]);
+}
+
+#[test]
+fn a_compressed_trace_that_is_cut_short_gives_what_it_has() {
+    let hashed = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    let long: Vec<u8> = (0..100_000).flat_map(|i| format!("{}\n", hashed(i)).into_bytes()).collect();
+    for packed in [gzip(&long), zstd(&long)] {
+        let half = &packed[..packed.len() / 2];
+        let sentence = error(half, &csv());
+        assert!(sentence.starts_with("line ") && sentence.contains("cut short"), "{sentence}");
+        let (keys, skipped, _) = skipping(half, &csv());
+        assert!(keys.len() > 1000 && keys.len() < 100_000 && skipped == 1, "{} {skipped}", keys.len());
+    }
+    let binary: Vec<u8> = oracle_general().repeat(10_000);
+    for packed in [gzip(&binary), zstd(&binary)] {
+        let sentence = error(&packed[..packed.len() * 3 / 4], &Format::OracleGeneral);
+        assert!(sentence.starts_with("byte ") && sentence.contains("cut short"), "{sentence}");
+    }
+}
+
+#[test]
+fn an_empty_trace_has_no_records() {
+    for format in [csv(), Format::OracleGeneral, Format::Vscsi, Format::Lackey] {
+        assert!(records(b"", &format).is_empty(), "{format}");
+    }
+    assert!(records(b"id,size\n", &csv()).is_empty());
+}
+
+#[test]
+fn a_line_without_an_end_is_refused_before_memory_is_full() {
+    struct Endless(u64);
+    impl Read for Endless {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = buffer.len().min((1 << 28) - self.0 as usize);
+            buffer[..length].fill(b'7');
+            self.0 += length as u64;
+            Ok(length)
+        }
+    }
+    let sentence = match Trace::new(Endless(0), &csv(), None, false) {
+        Ok(trace) => read(trace).1.unwrap().to_string(),
+        Err(error) => error.to_string(),
+    };
+    assert!(sentence.starts_with("line 1: longer than"), "{sentence}");
+}
+
+#[test]
+fn a_column_that_is_not_there_is_asked_for() {
+    let of = |key: &str| Format::Csv(Columns { key: Some(Column::Name(key.into())), ..Columns::default() });
+    assert_eq!(error(b"a,b\n1,2\n", &of("c")), "there is no column 'c' among 'a, b'");
+    assert!(error(b"1,2\n", &csv()).contains("--key-column NAME"));
+}
+
+#[test]
+fn an_input_that_cannot_be_read_says_why() {
+    struct Broken;
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::from_raw_os_error(5))
+        }
+    }
+    let error = Trace::new(Broken, &csv(), None, true).err().unwrap().to_string();
+    assert!(error.starts_with("it could not be read: "), "{error}");
+}
+
+#[test]
+fn the_first_bad_record_says_where_it_is() {
+    let trace = Trace::new(Cursor::new(b" L x,1\n".to_vec()), &Format::Lackey, None, true).unwrap();
+    let (_, _, trace) = read(trace);
+    assert_eq!(trace.skipped().1.unwrap().place, Place::Line(1));
+}

@@ -1,0 +1,94 @@
+//! The miss ratio curve of a trace: what `bursar curve trace --json` prints.
+
+use serde::{Deserialize, Serialize};
+
+/// What a trace's references need.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TraceCurve {
+    /// Where it was read from.
+    pub trace: String,
+    /// Its format, by the name of `--format`.
+    pub format: String,
+    /// The engine, by the name of `--engine`.
+    pub engine: String,
+    /// The share of the objects that the engine looked at; 1 is all.
+    pub sampled_share: f64,
+    /// What sizes count.
+    pub unit: SizeUnit,
+    /// The size of a page, where references to addresses were cut into pages.
+    pub page_bytes: Option<u64>,
+    /// References at the beginning that are not counted.
+    pub warm_up: u64,
+    /// Malformed records passed over.
+    pub skipped: u64,
+    /// Of the whole trace.
+    #[serde(flatten)]
+    pub whole: CurveFigures,
+    /// Of each tenant, if asked for.
+    pub tenants: Vec<TenantCurve>,
+    /// Of each window of time, if asked for.
+    pub windows: Vec<WindowCurve>,
+}
+
+/// What sizes count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SizeUnit {
+    /// Objects, whatever their size; pages, where there are pages.
+    Objects,
+    /// Bytes.
+    Bytes,
+}
+
+/// A curve in figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurveFigures {
+    /// References counted.
+    pub references: u64,
+    /// Distinct objects among them; an estimate where the engine samples.
+    pub distinct: u64,
+    /// The curve, sizes rising.
+    pub points: Vec<CurvePoint>,
+    /// The working set.
+    pub working_set: WorkingSet,
+}
+
+/// One point of a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// A cache of this size …
+    pub size: u64,
+    /// … misses this share of the references.
+    pub miss_ratio: f64,
+}
+
+/// The least size with few enough misses.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkingSet {
+    /// The share of references that may miss.
+    pub tolerance: f64,
+    /// The size; none if first references alone are more.
+    pub size: Option<u64>,
+}
+
+/// One tenant's curve, as if it had a cache for itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TenantCurve {
+    /// Its name in the trace.
+    pub tenant: String,
+    /// Its curve.
+    #[serde(flatten)]
+    pub figures: CurveFigures,
+}
+
+/// The curve of the references within a window of time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WindowCurve {
+    /// Its beginning, on the trace's clock.
+    pub start_seconds: f64,
+    /// Its end.
+    pub end_seconds: f64,
+    /// Its curve.
+    #[serde(flatten)]
+    pub figures: CurveFigures,
+}

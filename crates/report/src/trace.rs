@@ -1,0 +1,171 @@
+//! The curve of a trace in sentences and tables.
+
+use model::{CurveFigures, SizeUnit, TraceCurve};
+
+use crate::figures;
+use crate::format::{UNKNOWN, count, percent};
+use crate::tables::{Table, Tone};
+
+/// The answer: the working set, or why there is none.
+pub fn headline(curve: &TraceCurve) -> String {
+    let set = &curve.whole.working_set;
+    let tolerance = percent(Some(set.tolerance));
+    match set.size {
+        Some(needed) => format!("needs {} for at most {tolerance} misses", size_with_bytes(curve, needed)),
+        None => {
+            let first = curve.whole.points.last().map(|point| point.miss_ratio);
+            format!(
+                "no size has at most {tolerance} misses: {} of the references are to something for the first time; see \
+                 --tolerance and --warm-up",
+                percent(first)
+            )
+        }
+    }
+}
+
+/// What it was made from, in a sentence.
+pub fn made_from(curve: &TraceCurve) -> String {
+    let things = things(curve);
+    let about = if curve.sampled_share < 1.0 { "about " } else { "" };
+    let mut sentence = format!(
+        "{}: {} references to {about}{} {things}",
+        curve.trace,
+        count(Some(curve.whole.references)),
+        count(Some(curve.whole.distinct)),
+    );
+    if curve.warm_up > 0 {
+        sentence += &format!(" after a warm-up of {}", count(Some(curve.warm_up)));
+    }
+    sentence += &format!("; engine {}", curve.engine);
+    if curve.sampled_share < 1.0 {
+        sentence += &format!(", which looked at {} of the {things}", percent(Some(curve.sampled_share)));
+    }
+    sentence
+}
+
+/// What is to be known about malformed records.
+pub fn warning(curve: &TraceCurve) -> Option<String> {
+    (curve.skipped > 0).then(|| format!("{} malformed records were skipped", count(Some(curve.skipped))))
+}
+
+/// The curve's points.
+pub fn points_table(curve: &TraceCurve) -> Table {
+    let mut table = Table::new(&["size", "miss ratio"]);
+    for point in &curve.whole.points {
+        table.row(Tone::Plain, vec![size(curve, point.size), percent(Some(point.miss_ratio))]);
+    }
+    table
+}
+
+/// One line per tenant.
+pub fn tenants_table(curve: &TraceCurve) -> Table {
+    let mut table = Table::new(&["tenant", "references", "distinct", "working set", "lowest miss ratio"]);
+    for tenant in &curve.tenants {
+        table.row(Tone::Plain, figures_row(curve, tenant.tenant.clone(), &tenant.figures));
+    }
+    table
+}
+
+/// One line per window.
+pub fn windows_table(curve: &TraceCurve) -> Table {
+    let mut table = Table::new(&["from second", "references", "distinct", "working set", "lowest miss ratio"]);
+    for window in &curve.windows {
+        table.row(Tone::Plain, figures_row(curve, window.start_seconds.to_string(), &window.figures));
+    }
+    table
+}
+
+/// What the axis of sizes counts.
+pub fn axis_name(curve: &TraceCurve) -> String {
+    match (curve.unit, curve.page_bytes) {
+        (SizeUnit::Bytes, _) => "cache size, MiB".to_string(),
+        (SizeUnit::Objects, Some(page)) => format!("cache size, pages of {}", figures::size(page)),
+        (SizeUnit::Objects, None) => "cache size, objects".to_string(),
+    }
+}
+
+fn figures_row(curve: &TraceCurve, name: String, figures: &CurveFigures) -> Vec<String> {
+    let working_set = figures.working_set.size.map_or_else(|| UNKNOWN.to_string(), |needed| size(curve, needed));
+    let lowest = percent(figures.points.last().map(|point| point.miss_ratio));
+    vec![name, count(Some(figures.references)), count(Some(figures.distinct)), working_set, lowest]
+}
+
+fn things(curve: &TraceCurve) -> &'static str {
+    if curve.page_bytes.is_some() { "pages" } else { "objects" }
+}
+
+fn size(curve: &TraceCurve, size: u64) -> String {
+    match curve.unit {
+        SizeUnit::Bytes => figures::size(size),
+        SizeUnit::Objects => count(Some(size)),
+    }
+}
+
+fn size_with_bytes(curve: &TraceCurve, needed: u64) -> String {
+    match (curve.unit, curve.page_bytes) {
+        (SizeUnit::Bytes, _) => figures::size(needed),
+        (SizeUnit::Objects, Some(page)) => {
+            format!("{} pages ({})", count(Some(needed)), figures::size(needed.saturating_mul(page)))
+        }
+        (SizeUnit::Objects, None) => format!("{} objects", count(Some(needed))),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use model::{CurvePoint, TenantCurve, WindowCurve, WorkingSet};
+
+    use super::*;
+
+    /// A loop over a hundred pages of two tenants in two windows.
+    pub(crate) fn curve() -> TraceCurve {
+        let figures = |needed| CurveFigures {
+            references: 12_000,
+            distinct: 100,
+            points: vec![CurvePoint { size: 50, miss_ratio: 1.0 }, CurvePoint { size: 100, miss_ratio: 0.0083 }],
+            working_set: WorkingSet { tolerance: 0.01, size: needed },
+        };
+        TraceCurve {
+            trace: "loop.lackey".to_string(),
+            format: "lackey".to_string(),
+            engine: "exact".to_string(),
+            sampled_share: 1.0,
+            unit: SizeUnit::Objects,
+            page_bytes: Some(4096),
+            warm_up: 0,
+            skipped: 0,
+            whole: figures(Some(100)),
+            tenants: vec![TenantCurve { tenant: "<north>".to_string(), figures: figures(Some(100)) }],
+            windows: vec![
+                WindowCurve { start_seconds: 0.0, end_seconds: 60.0, figures: figures(None) },
+                WindowCurve { start_seconds: 60.0, end_seconds: 120.0, figures: figures(Some(100)) },
+            ],
+        }
+    }
+
+    #[test]
+    fn the_answer_is_the_working_set() {
+        assert_eq!(headline(&curve()), "needs 100 pages (400 KiB) for at most 1 % misses");
+        let bytes = TraceCurve { unit: SizeUnit::Bytes, page_bytes: None, ..curve() };
+        assert_eq!(headline(&bytes), "needs 100 B for at most 1 % misses");
+    }
+
+    #[test]
+    fn where_there_is_no_answer_it_says_why() {
+        let mut none = curve();
+        none.whole.working_set.size = None;
+        none.whole.points[1].miss_ratio = 0.25;
+        assert!(headline(&none).contains("25 % of the references are to something for the first time"));
+    }
+
+    #[test]
+    fn an_estimate_is_marked_as_one() {
+        assert_eq!(made_from(&curve()), "loop.lackey: 12,000 references to 100 pages; engine exact");
+        let sampled = TraceCurve { sampled_share: 0.01, engine: "shards-rate".to_string(), warm_up: 50, ..curve() };
+        assert_eq!(
+            made_from(&sampled),
+            "loop.lackey: 12,000 references to about 100 pages after a warm-up of 50; engine shards-rate, which looked at 1 % \
+             of the pages"
+        );
+    }
+}
