@@ -7,6 +7,7 @@ mod bench;
 mod budget;
 mod cache;
 mod cli;
+mod curve;
 mod doctor;
 mod export;
 mod observe;
@@ -16,7 +17,6 @@ mod results;
 mod run;
 mod slurm;
 mod status;
-mod trace;
 
 use clap::{CommandFactory, Parser};
 
@@ -47,7 +47,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Budget(options) => budget::budget(options),
         Action::Report(options) => report::report(&options),
         Action::Export(options) => export::export(&options),
-        Action::Curve(Curve::Trace(options)) => trace::trace(&options),
+        Action::Curve(Curve::Trace(options)) => curve::trace(&options),
         Action::Doctor(options) => doctor::doctor(&options),
         Action::Man => {
             // One page after the other, for the options are in those of the subcommands.
