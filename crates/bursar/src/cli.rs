@@ -317,32 +317,27 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// `5%` or `0.05`.
+fn fraction(text: &str) -> Option<f64> {
+    match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0).ok(),
+        None => text.parse().ok(),
+    }
+}
+
 fn share(text: &str) -> Result<f64, String> {
-    let value = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0),
-        None => text.parse::<f64>(),
-    };
-    value
-        .ok()
+    fraction(text)
         .filter(|v| (0.001..=10.0).contains(v))
         .ok_or_else(|| format!("'{text}' is not a slow-down; write 5% or 0.05 (0.1 % to 1000 %)"))
 }
 
-/// A share between 0 and 1, as `1%` or `0.01`.
-fn portion(text: &str) -> Option<f64> {
-    let value = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0),
-        None => text.parse::<f64>(),
-    };
-    value.ok().filter(|share| (0.0..=1.0).contains(share))
-}
-
 fn rate(text: &str) -> Result<f64, String> {
-    portion(text).filter(|share| *share > 0.0).ok_or_else(|| format!("'{text}' is not a share; write 1% or 0.01"))
+    let share = fraction(text).filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| format!("'{text}' is not a share; write 1% or 0.01"))
 }
 
 fn tolerance(text: &str) -> Result<f64, String> {
-    portion(text).ok_or_else(|| format!("'{text}' is not a share of the references; write 1% or 0.01"))
+    let share = fraction(text).filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("'{text}' is not a share of the references; write 1% or 0.01"))
 }
 
 fn page(text: &str) -> Result<u64, String> {
