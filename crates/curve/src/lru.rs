@@ -31,12 +31,7 @@ impl<R: Row> Default for Lru<R> {
 impl<R: Row> Lru<R> {
     /// An empty stack.
     pub fn new() -> Lru<R> {
-        Lru::with_capacity(0)
-    }
-
-    /// An empty stack with room for so many distinct keys.
-    pub fn with_capacity(keys: usize) -> Lru<R> {
-        Lru { keys: Table::with_capacity(keys), row: R::with_capacity(keys) }
+        Lru { keys: Table::with_capacity(0), row: R::with_capacity(0) }
     }
 
     /// Distinct keys.
