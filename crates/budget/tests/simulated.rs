@@ -305,7 +305,7 @@ fn a_machine_that_becomes_slower_is_noticed_and_no_more_is_asked_for_than_the_jo
     for (times, slowdown) in [(1.3, 0.05), (1.6, 0.5), (2.5, 0.5), (8.0, 0.05)] {
         for after in 1..5 {
             let settings = Settings { slowdown, ..search_only() };
-            let mut program = Program { slower: Some((after, times)), stall_share: Some(0.9), ..Program::cliff(400) };
+            let mut program = Program { slower: Some((after, times)), ..Program::cliff(400) };
             let (answer, seen) = program.drive(&settings);
             let budget = answer.budget_bytes.unwrap() / MIB;
             assert!((400..=460).contains(&budget), "{budget} after {after}: {answer:?} by {:?}", tried(&seen));
