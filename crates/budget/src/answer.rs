@@ -3,7 +3,7 @@
 use model::{Answer, Bytes, Outcome, Spread};
 
 use crate::noise::{can_tell, references_needed};
-use crate::search::{Bracket, Tried, bracket, is_close, tried};
+use crate::search::{Bracket, Tried, bracket, is_close, is_telling, tried};
 use crate::{MIB, Seen, Settings, round_up};
 
 /// The answer stays within this of the knee.
@@ -32,7 +32,7 @@ pub fn answer(settings: &Settings, seen: &Seen, cut_short: Option<String>) -> An
     };
     let budget = budget(seen, &bracket, pass);
     let doubts = doubts(settings, seen, &tried, &bracket, cut_short);
-    let found = found(seen, &tried, &bracket, pass, budget - pass);
+    let found = found(settings, seen, &tried, &bracket, pass, budget - pass);
     Answer {
         budget_bytes: Some(budget),
         smallest_passing_bytes: Some(pass),
@@ -54,7 +54,13 @@ fn budget(seen: &Seen, bracket: &Bracket, pass: u64) -> u64 {
     if least_mib as f64 > most && least_mib > pass { (least_mib - MIB).max(pass) } else { least_mib }
 }
 
-fn found(seen: &Seen, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u64) -> String {
+fn found(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u64) -> String {
+    let is_left_out = |t: &&model::Trial| t.limit_bytes == Some(pass) && !is_telling(settings, seen, t);
+    let left_out = seen.search_trials().find(is_left_out).and_then(|t| t.runtime_ratio).map_or(String::new(), |ratio| {
+        format!(
+            " (under that limit it took {ratio:.2} times as long once, though it read nothing again: the machine was slower then)"
+        )
+    });
     let pass = match bracket.passed {
         Some(passed) if passed == pass => format!("At {} it kept within the slow-down", Bytes(pass)),
         _ => format!("Without a limit it never used more than {}", Bytes(pass)),
@@ -73,7 +79,7 @@ fn found(seen: &Seen, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u64
         ),
         _ => String::new(),
     };
-    format!("{pass}{fail}. A margin of {} is added{spread}.", Bytes(margin))
+    format!("{pass}{left_out}{fail}. A margin of {} is added{spread}.", Bytes(margin))
 }
 
 fn happened(worst: Outcome) -> &'static str {
@@ -108,7 +114,7 @@ fn doubts(
             None => "one reference run does not tell how much its run time varies (--runs 2)".into(),
         });
     }
-    if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.doubtful) {
+    if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.is_doubtful()) {
         doubts.push("its run time there is so close to what is allowed that another run may be slower".into());
     }
     if tried.iter().any(|t| t.worst == Outcome::Timeout && Some(t.limit) >= bracket.fail) {

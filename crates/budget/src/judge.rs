@@ -57,7 +57,7 @@ pub fn give_up_after(settings: &Settings, seen: &Seen, method: Option<Method>) -
     let too_slow = match method {
         Some(_) if settings.full => None,
         Some(_) => reference.map(|r| r * METHOD_STOP.max(1.0 + 2.0 * settings.slowdown)),
-        None => reference.map(|r| r * (1.0 + settings.slowdown + 2.0 * ratio_noise(seen))),
+        None => reference.map(|r| r * (1.0 + settings.slowdown + 2.0 * ratio_noise(settings, seen))),
     };
     match (too_slow, settings.timeout_seconds) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -96,7 +96,7 @@ fn has_stalled_too_long(settings: &Settings, seen: &Seen, progress: &Progress) -
     let usual = reference_stall(seen)?;
     let allowed = settings.slowdown * reference.median;
     // Stall may partly take the place of other waiting, so half as much again is asked for before it is proof.
-    let doubt = (0.5 * allowed).max(2.0 * (ratio_noise(seen) * reference.median).max(usual.stddev));
+    let doubt = (0.5 * allowed).max(2.0 * (ratio_noise(settings, seen) * reference.median).max(usual.stddev));
     Some(progress.stall_seconds? > usual.max + allowed + doubt)
 }
 
@@ -117,7 +117,7 @@ fn behind(seen: &Seen, progress: &Progress) -> Option<f64> {
 fn has_fallen_behind(settings: &Settings, seen: &Seen, progress: &Progress) -> Option<bool> {
     let reference = seen.reference()?;
     let allowed = settings.slowdown * reference.median;
-    let doubt = (0.5 * allowed).max(2.0 * ratio_noise(seen) * reference.median);
+    let doubt = (0.5 * allowed).max(2.0 * ratio_noise(settings, seen) * reference.median);
     Some(behind(seen, progress)? > allowed + doubt)
 }
 

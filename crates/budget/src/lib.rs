@@ -11,11 +11,12 @@
 //! methods(&settings, &seen, &answer)   the comparison
 //! ```
 //!
-//! The search: references without a limit until their spread is known; then a trial just above the predicted knee, which
-//! should pass, then one just below, which should fail. If both do as predicted, that is all; if not, the trials bracket
-//! the knee from both sides.
+//! The search: two references without a limit; then a trial at the predicted knee and one beside it, one of which should
+//! pass and one fail. If so, that is all; if not, the trials bracket the knee from both sides. References are added where
+//! run time alone must tell and the spread of those there are is too wide, and where the machine seems to have changed.
 
 mod answer;
+mod drift;
 mod judge;
 mod methods;
 mod noise;
@@ -37,4 +38,8 @@ const MIB: u64 = 1 << 20;
 
 fn round_up(bytes: u64) -> u64 {
     bytes.div_ceil(MIB) * MIB
+}
+
+fn round_down(bytes: u64) -> u64 {
+    bytes / MIB * MIB
 }

@@ -3,7 +3,7 @@
 use model::{Answer, Breakdown, Bytes, Method, MethodRow, Outcome, Spread, Trial, performance, performance_per_gb};
 
 use crate::predict::{never_reached, predict};
-use crate::search::severity;
+use crate::search::{is_telling, severity};
 use crate::{Seen, Settings, round_up};
 
 /// The methods whose figure is tried as a limit. Unlimited is what the references are.
@@ -91,7 +91,7 @@ fn shown_by<'a>(settings: &Settings, seen: &'a Seen, method: Method, limit: u64)
 fn row(settings: &Settings, seen: &Seen, answer: &Answer, method: Method) -> Option<MethodRow> {
     let (memory, breakdown, runs) = match method {
         Method::Bursar => {
-            let runs = passing_runs(seen, answer.smallest_passing_bytes?);
+            let runs = passing_runs(settings, seen, answer.smallest_passing_bytes?);
             let breakdown = match &runs {
                 Runs::Trials(trials) => trials[0].breakdown,
                 Runs::References => seen.references.first()?.breakdown,
@@ -129,8 +129,9 @@ fn row(settings: &Settings, seen: &Seen, answer: &Answer, method: Method) -> Opt
 }
 
 /// The runs at the smallest passing limit; the references where that is their peak charge.
-fn passing_runs(seen: &Seen, limit: u64) -> Runs<'_> {
-    let trials: Vec<&Trial> = seen.trials.iter().filter(|t| t.limit_bytes == Some(limit)).collect();
+fn passing_runs<'a>(settings: &Settings, seen: &'a Seen, limit: u64) -> Runs<'a> {
+    let is_there = |t: &&Trial| t.limit_bytes == Some(limit) && is_telling(settings, seen, t);
+    let trials: Vec<&Trial> = seen.trials.iter().filter(is_there).collect();
     if trials.is_empty() { Runs::References } else { Runs::Trials(trials) }
 }
 

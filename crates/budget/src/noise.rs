@@ -1,8 +1,10 @@
 //! Whether the slow-down asked for can be told from noise.
 
-use model::Spread;
+use model::{Outcome, Spread};
 
-use crate::search::is_untouched;
+use crate::drift::{nearest, stretches, suspected};
+use crate::search::{affords, is_told_by_time_alone, is_untouched};
+use crate::seen::{spread, timed};
 use crate::{Seen, Settings};
 
 const FEWEST: usize = 2;
@@ -14,46 +16,69 @@ const LEAST_NOISE: f64 = 0.005;
 /// Standard error of a median of n normal values, over that of their mean.
 const MEDIAN_OVER_MEAN: f64 = 1.2533;
 
+/// How far apart runs are that memory did not slow down.
+struct Noise {
+    /// Standard deviation over the median.
+    share: f64,
+    /// How many runs say so of the machine as it is now.
+    runs: f64,
+}
+
+fn noise(settings: &Settings, seen: &Seen) -> Option<Noise> {
+    let now = seen.timed();
+    let is_now = |run: u32| nearest(&seen.references, run).last() == now.last();
+    let unslowed = |t: &&model::Trial| t.outcome == Outcome::Ok && is_untouched(settings, seen, t) && is_now(t.run);
+    let trials = seen.search_trials().filter(unslowed).map(|t| t.wall_seconds);
+    let walls: Vec<f64> = now.iter().map(|r| r.wall_seconds).chain(trials).collect();
+    let of = |spread: Option<Spread>| spread.map_or(0.0, |spread| spread.stddev / spread.median);
+    let before = stretches(&seen.references).into_iter().map(|stretch| of(spread(timed(stretch))));
+    let now = Spread::of(&walls).filter(|spread| spread.median > 0.0)?;
+    // One run alone has no spread: then the machine is taken to be as noisy as it was before.
+    let share = if walls.len() > 1 { of(Some(now)) } else { before.fold(0.0, f64::max) };
+    Some(Noise { share, runs: walls.len() as f64 })
+}
+
 /// How far a single run's ratio may be off by chance, as a share of the reference's run time (one standard deviation,
 /// the reference's own uncertainty included).
-pub fn ratio_noise(seen: &Seen) -> f64 {
-    let Some(reference) = seen.reference() else { return LEAST_NOISE };
-    let n = seen.timed().len() as f64;
-    (reference.stddev / reference.median * (1.0 + 1.0 / n).sqrt()).max(LEAST_NOISE)
+pub fn ratio_noise(settings: &Settings, seen: &Seen) -> f64 {
+    let share = noise(settings, seen).map_or(0.0, |noise| noise.share * (1.0 + 1.0 / noise.runs).sqrt());
+    share.max(LEAST_NOISE)
 }
 
 /// Twice the standard error of the reference's median stays below the slow-down.
 pub fn can_tell(settings: &Settings, seen: &Seen) -> bool {
-    let told = |spread: Spread| {
-        let error = MEDIAN_OVER_MEAN * spread.stddev / (seen.timed().len() as f64).sqrt();
-        2.0 * error <= settings.slowdown * spread.median
-    };
-    seen.references.len() >= FEWEST && seen.reference().is_some_and(told)
+    let told = |noise: Noise| 2.0 * MEDIAN_OVER_MEAN * noise.share / noise.runs.sqrt() <= settings.slowdown;
+    seen.references.len() >= FEWEST && noise(settings, seen).is_some_and(told)
 }
 
 /// How many references it would take to tell.
 pub fn references_needed(settings: &Settings, seen: &Seen) -> Option<u64> {
-    let spread = seen.reference()?;
-    let runs = (2.0 * MEDIAN_OVER_MEAN * spread.stddev / (settings.slowdown * spread.median)).powi(2).ceil();
+    let runs = (2.0 * MEDIAN_OVER_MEAN * noise(settings, seen)?.share / settings.slowdown).powi(2).ceil();
     (runs.is_finite() && seen.references.len() >= FEWEST).then_some(runs as u64)
 }
 
-/// Why another reference run is wanted, or `None`.
+/// Why another reference run is wanted before the search goes on, or `None`.
 pub fn wants_reference(settings: &Settings, seen: &Seen) -> Option<String> {
     let n = seen.references.len();
-    let percent = settings.slowdown * 100.0;
-    let untouched = seen.search_trials().filter(|t| is_untouched(settings, seen, t)).count();
     match settings.runs.map(|runs| runs.max(1) as usize) {
         Some(runs) if n < runs => Some(format!("reference {} of {runs}: how long it takes without a limit", n + 1)),
         Some(_) => None,
         None if n == 0 => Some("how long it takes, and what it uses, without a limit".into()),
         None if n < FEWEST => Some("how much its run time varies without a limit".into()),
-        None if n < MOST && !can_tell(settings, seen) => {
-            Some(format!("its run time varies too much so far to tell a slow-down of {percent:.0} %"))
+        None if !affords(seen, 1.0) => None,
+        None if stretches(&seen.references).last().is_some_and(|now| now.len() < FEWEST) => {
+            Some("the machine has changed: how long does it take now, and how much does that vary?".into())
         }
-        None if n < (FEWEST + untouched / 2).min(MOST) => {
-            Some("runs that did not come to their limit were too slow: has the machine become slower?".into())
-        }
-        None => None,
+        None if is_told_by_time_alone(settings, seen) => wants_to_tell(settings, seen),
+        None => suspected(settings, seen),
     }
+}
+
+/// Why another reference run is wanted before an answer is given, or `None`. The search goes before it: where memory is clearly
+/// enough or clearly short, and runs that did not come to their limit agree with the references, none is needed.
+pub fn wants_to_tell(settings: &Settings, seen: &Seen) -> Option<String> {
+    let n = seen.references.len();
+    let percent = settings.slowdown * 100.0;
+    (settings.runs.is_none() && (FEWEST..MOST).contains(&n) && affords(seen, 1.0) && !can_tell(settings, seen))
+        .then(|| format!("its run time varies too much so far to tell a slow-down of {percent:.0} %"))
 }

@@ -5,7 +5,7 @@ use model::{Answer, Bytes, Method};
 use crate::answer::answer;
 use crate::judge::give_up_after;
 use crate::methods::{LIMITED, limit_to_measure};
-use crate::noise::wants_reference;
+use crate::noise::{wants_reference, wants_to_tell};
 use crate::predict::predict;
 use crate::search::{Wish, wish};
 use crate::{Seen, Settings};
@@ -46,7 +46,7 @@ pub enum Step {
     Done(Answer),
 }
 
-/// The next step: references, then the search, then the methods.
+/// The next step: references and the search, then the methods.
 pub fn next(settings: &Settings, seen: &Seen) -> Step {
     if let Some(why) = wants_reference(settings, seen) {
         return Step::Reference { why };
@@ -62,6 +62,9 @@ pub fn next(settings: &Settings, seen: &Seen) -> Step {
         }
         Wish::Stop(cut_short) => cut_short,
     };
+    if let Some(why) = wants_to_tell(settings, seen) {
+        return Step::Reference { why };
+    }
     let answer = answer(settings, seen, cut_short);
     let unmeasured = LIMITED
         .into_iter()

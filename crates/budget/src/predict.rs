@@ -30,6 +30,7 @@ pub fn predict(settings: &Settings, seen: &Seen, limit_bytes: u64) -> Option<f64
         return None;
     }
     match seen.demand.as_ref()?.refault_bytes_at(limit_bytes)? {
+        0 if mapped_floor(seen).is_some_and(|floor| limit_bytes < floor) => None,
         0 => Some(1.0),
         bytes => Some(1.0 + bytes as f64 * seconds_per_byte(settings, seen)? / seen.reference()?.median),
     }
@@ -65,17 +66,23 @@ pub fn knee(settings: &Settings, seen: &Seen) -> Option<u64> {
     writers_knee(settings, seen).or_else(|| readers_knee(settings, seen))
 }
 
+/// What cannot be reclaimed and the mapped file pages in use. The curve knows of mapped pages only when they were first
+/// touched: below this, more may be read again than it says.
+fn mapped_floor(seen: &Seen) -> Option<u64> {
+    let in_use = seen.references.iter().filter_map(|r| r.mapped_in_use_bytes).max().unwrap_or(0);
+    Some(seen.floor_bytes()? + in_use)
+}
+
 fn readers_knee(settings: &Settings, seen: &Seen) -> Option<u64> {
-    let floor = seen.floor_bytes();
     let Some(demand) = &seen.demand else {
         let mapped = seen.references.iter().filter_map(|r| r.file_mapped_bytes).max().unwrap_or(0);
-        return Some(floor? + mapped);
+        return Some(seen.floor_bytes()? + mapped);
     };
     let allowed = seconds_per_byte(settings, seen)
         .zip(seen.reference())
         .map_or(0.0, |(price, reference)| settings.slowdown * reference.median / price);
     let limit = smallest_limit(demand, allowed)?;
-    let limit = limit.max(floor.unwrap_or(0));
+    let limit = limit.max(mapped_floor(seen).unwrap_or(0));
     Some(seen.peak_charge_bytes().map_or(limit, |peak| limit.min(peak)))
 }
 
@@ -101,7 +108,7 @@ fn price_in(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
     if !matches!(trial.outcome, Outcome::Ok | Outcome::TooSlow) {
         return None;
     }
-    let reference = seen.reference()?.median;
+    let reference = seen.reference_of(trial)?;
     // Stopped early, it tells only the price of what it did read again; at its end, that of what was foretold.
     let (seconds, bytes) = if trial.lower_bound {
         let lost = trial.stall_seconds.unwrap_or(0.0).max((trial.runtime_ratio? - 1.0) * reference);
@@ -109,7 +116,7 @@ fn price_in(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
     } else {
         (trial.wall_seconds - reference, seen.demand.as_ref()?.refault_bytes_at(trial.limit_bytes?)?)
     };
-    (bytes >= TELLING_BYTES && seconds > ratio_noise(seen) * reference).then(|| seconds / bytes as f64)
+    (bytes >= TELLING_BYTES && seconds > ratio_noise(settings, seen) * reference).then(|| seconds / bytes as f64)
 }
 
 fn first_reading(seen: &Seen) -> Option<f64> {

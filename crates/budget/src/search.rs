@@ -2,28 +2,32 @@
 
 use model::{Bytes, Outcome, Spread, Trial};
 
+use crate::drift::nearest;
 use crate::judge::give_up_after;
-use crate::noise::ratio_noise;
+use crate::noise::{can_tell, ratio_noise};
 use crate::predict::{TELLING_BYTES, knee, too_little, writers_knee};
-use crate::{MIB, Seen, Settings, round_up};
+use crate::{MIB, Seen, Settings, round_down, round_up};
 
 /// The search ends when the smallest passing limit is at most this far above the largest failing one.
 pub const CLOSE: f64 = 1.12;
 
-/// A step that leaves a bracket of just under [`CLOSE`], rounding to mebibytes included.
-const STEP: f64 = 1.09;
-
-/// Above the predicted knee, for what reclaim needs to work: it starts before a limit is quite full.
-const KNEE_SLACK: f64 = 1.03;
+/// Above what cannot be reclaimed, for what reclaim needs to work: it starts before a limit is quite full.
+const FLOOR_SLACK: f64 = 1.03;
 
 /// What a search may cost in run times, references included.
 const MOST_RUN_TIMES: f64 = 8.0;
 
-/// Above the threshold by more than this, no run is slow by chance, unless it is known that it read nothing again.
+/// Above the threshold by more than this, no run is slow by chance, unless it is known how much it read again.
 const CHANCE: f64 = 0.2;
 
-/// Stall below this share of the time lost, or allowed to be, does not explain it.
-const EXPLAINED: f64 = 0.25;
+/// Memory explains a loss of time if it may have cost this share of it.
+const EXPLAINED: f64 = 0.5;
+
+/// The share of a stall that is sure to be seen.
+const SEEN_STALL: f64 = 0.5;
+
+/// What reading a byte again costs the processor at the most, in seconds: 15 us a page. Slower storage shows as stall.
+const MOST_CPU_PRICE: f64 = 4.0 / (1u64 << 30) as f64;
 
 /// A limit that was in the way shows: the charge came to it.
 const TOUCHED: f64 = 0.98;
@@ -34,10 +38,18 @@ pub struct Tried {
     pub limit: u64,
     pub passed: bool,
     pub runs: usize,
-    /// So close to the threshold, or so slow without a reason in memory, that one run does not decide.
-    pub doubtful: bool,
+    /// So close to the threshold that one run does not decide.
+    pub near: bool,
+    /// So slow without a reason in memory that one run does not decide.
+    pub unexplained: bool,
     /// The worst that happened there.
     pub worst: Outcome,
+}
+
+impl Tried {
+    pub fn is_doubtful(&self) -> bool {
+        self.near || self.unexplained
+    }
 }
 
 /// Where the knee is known to lie: above `fail`, at most `pass`.
@@ -53,6 +65,12 @@ pub struct Bracket {
     pub pass: Option<u64>,
 }
 
+impl Bracket {
+    fn has_edge(&self, limit: u64) -> bool {
+        self.passed == Some(limit) || self.failed == Some(limit)
+    }
+}
+
 /// What the search wants.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
@@ -66,11 +84,10 @@ pub enum Wish {
 pub fn wish(settings: &Settings, seen: &Seen) -> Wish {
     let tried = tried(settings, seen);
     let bracket = bracket(settings, seen, &tried);
-    let is_edge = |t: &Tried| Some(t.limit) == bracket.passed || Some(t.limit) == bracket.failed;
-    let again = tried.iter().find(|t| t.doubtful && t.runs < 2 && is_edge(t));
+    let again = tried.iter().find(|t| t.is_doubtful() && t.runs < 2 && bracket.has_edge(t.limit));
     let next = match again {
         Some(t) => Some((t.limit, "one run so close to the threshold does not decide: once more".to_string())),
-        None if is_close(&bracket) => unmade(&bracket),
+        None if is_close(&bracket) => unmade(seen, &bracket),
         None => choose(settings, seen, &tried, &bracket),
     };
     let Some((limit, why)) = next else { return Wish::Stop(None) };
@@ -80,19 +97,34 @@ pub fn wish(settings: &Settings, seen: &Seen) -> Wish {
     if trials >= settings.max_trials as usize {
         return unless_close(format!("the search ended after {trials} trials, as many as allowed"));
     }
-    let used = seen.run_times_used().unwrap_or(0.0);
-    let most = MOST_RUN_TIMES.max(seen.references.len() as f64 + 4.0);
     let longest = give_up_after(settings, seen, None).zip(seen.reference()).map_or(1.0, |(end, r)| end / r.median);
-    if used + longest > most {
+    if !affords(seen, longest) {
+        let used = seen.run_times_used().unwrap_or(0.0);
         return unless_close(format!("the search ended after {used:.1} run times, as many as it may cost"));
     }
     Wish::Try { limit, why }
 }
 
+/// Whether a search may cost so many run times more.
+pub fn affords(seen: &Seen, run_times: f64) -> bool {
+    let most = MOST_RUN_TIMES.max(seen.references.len() as f64 + 4.0);
+    seen.run_times_used().is_none_or(|used| used + run_times <= most)
+}
+
+/// Whether the answer hangs on a run time so close to the threshold that the references' spread must be known better.
+pub fn is_told_by_time_alone(settings: &Settings, seen: &Seen) -> bool {
+    if can_tell(settings, seen) {
+        return false;
+    }
+    let tried = tried(settings, seen);
+    let bracket = bracket(settings, seen, &tried);
+    tried.iter().any(|t| t.near && bracket.has_edge(t.limit))
+}
+
 /// The answer's limit, if no run was made under it: what the job never used more of without a limit should be enough, but
 /// whoever is told so wants it tried.
-fn unmade(bracket: &Bracket) -> Option<(u64, String)> {
-    let limit = bracket.pass.filter(|_| bracket.passed != bracket.pass)?;
+fn unmade(seen: &Seen, bracket: &Bracket) -> Option<(u64, String)> {
+    let limit = bracket.pass.filter(|pass| seen.search_trials().all(|t| t.limit_bytes != Some(*pass)))?;
     Some((limit, format!("without a limit it never used more than {}: is that enough under one?", Bytes(limit))))
 }
 
@@ -100,7 +132,7 @@ fn unmade(bracket: &Bracket) -> Option<(u64, String)> {
 /// single one, made once the search is over, shall not overthrow its answer. Runs that their limit cannot have slowed down say
 /// nothing of it.
 pub fn tried(settings: &Settings, seen: &Seen) -> Vec<Tried> {
-    let trials: Vec<&Trial> = seen.search_trials().filter(|t| !is_untouched(settings, seen, t)).collect();
+    let trials: Vec<&Trial> = seen.search_trials().filter(|t| is_telling(settings, seen, t)).collect();
     let mut limits: Vec<u64> = trials.iter().filter_map(|t| t.limit_bytes).collect();
     limits.sort_unstable();
     limits.dedup();
@@ -108,34 +140,46 @@ pub fn tried(settings: &Settings, seen: &Seen) -> Vec<Tried> {
     limits.into_iter().map(|limit| together(settings, seen, limit, &at(limit))).collect()
 }
 
-/// Too slow, though its charge never came to its limit, or read nothing again at a limit that the references' charge never came
-/// to: the machine has become slower since.
+/// Whether a run says something of its limit.
+pub fn is_telling(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
+    // Stopped by the pace of references that tell of the machine as it was before.
+    let is_outdated = || {
+        let first = nearest(&seen.references, trial.run).first();
+        trial.lower_bound && first.is_some_and(|r| r.run > trial.run) && read_again(settings, trial) != Some(true)
+    };
+    trial.outcome != Outcome::TooSlow || !is_untouched(settings, seen, trial) && !is_outdated()
+}
+
+/// Its charge never came to its limit, or it read nothing again at a limit that the references' charge never came to: how long it
+/// took tells of the machine.
 pub fn is_untouched(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
     let Some(limit) = trial.limit_bytes else { return false };
     let stayed_below = trial.peak_charge_bytes.is_some_and(|peak| (peak as f64) < TOUCHED * limit as f64);
     let is_ample =
         seen.peak_charge_bytes().is_some_and(|peak| limit >= peak) && read_again(settings, trial) != Some(true);
-    trial.outcome == Outcome::TooSlow && writers_knee(settings, seen).is_none() && (stayed_below || is_ample)
+    writers_knee(settings, seen).is_none() && (stayed_below || is_ample)
 }
 
 fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> Tried {
     let broke = trials.iter().any(|t| matches!(t.outcome, Outcome::Oom | Outcome::Failed | Outcome::Timeout));
     let threshold = 1.0 + settings.slowdown;
     // A run that was stopped would have taken longer than it did, and longer than allowed.
-    let least = threshold + 2.0 * ratio_noise(seen);
+    let least = threshold + 2.0 * ratio_noise(settings, seen);
     let ratio_of = |t: &&Trial| t.runtime_ratio.map(|r| if t.lower_bound { r.max(least) } else { r });
     let ratios: Vec<f64> = trials.iter().filter_map(ratio_of).collect();
     // What slows a run down without a reason in memory only ever adds time: then the fastest run tells.
     let unexplained = trials.iter().any(|t| is_unexplained(settings, seen, t));
     let ratio = Spread::of(&ratios).map(|spread| if unexplained { spread.min } else { spread.median });
-    let near = ratio.is_some_and(|r| (r - threshold).abs() <= ratio_noise(seen) / (trials.len() as f64).sqrt())
+    let near = ratio
+        .is_some_and(|r| (r - threshold).abs() <= ratio_noise(settings, seen) / (trials.len() as f64).sqrt())
         && !trials.iter().all(|t| lost_nothing(settings, seen, t));
     let stopped = trials.iter().any(|t| t.lower_bound);
     Tried {
         limit,
         passed: !broke && ratio.is_some_and(|r| r <= threshold),
         runs: trials.len(),
-        doubtful: !broke && (near && !stopped || unexplained),
+        near: !broke && near && !stopped,
+        unexplained: !broke && unexplained,
         worst: trials.iter().map(|t| t.outcome).max_by_key(severity).unwrap_or(Outcome::Ok),
     }
 }
@@ -151,21 +195,32 @@ pub fn severity(outcome: &Outcome) -> u8 {
     }
 }
 
-/// Stall is less noisy than time: where there is next to none beyond the reference's, memory did not cost the run
+/// The most that memory can have cost a run, in seconds: what it stalled, of which some may be hidden, or what reading again takes
+/// the processor at the most. `None` if that is not known: how long the storage takes shows as stall only.
+fn most_lost_to_memory(settings: &Settings, trial: &Trial) -> Option<f64> {
+    let reading = trial.refaults.map(|refaults| (refaults * settings.page_bytes) as f64 * MOST_CPU_PRICE);
+    match trial.stall_seconds {
+        Some(stall) => Some(reading.unwrap_or(0.0).max(stall / SEEN_STALL)),
+        None => reading.filter(|_| read_again(settings, trial) == Some(false)),
+    }
+}
+
+/// Stall and refaults are less noisy than time: where there are next to none beyond the references', memory did not cost the run
 /// anything, however long it took.
 fn lost_nothing(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
-    let allowed = seen.reference().map(|r| settings.slowdown * r.median);
-    trial.stall_seconds.zip(allowed).is_some_and(|(stall, allowed)| stall < EXPLAINED * allowed)
+    let allowed = seen.reference_of(trial).map(|reference| settings.slowdown * reference);
+    most_lost_to_memory(settings, trial).zip(allowed).is_some_and(|(lost, allowed)| lost < EXPLAINED * allowed)
 }
 
 /// Too slow, though neither stall nor refaults tell why: something else may have slowed the machine down.
-fn is_unexplained(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
-    let Some((reference, ratio)) = seen.reference().zip(trial.runtime_ratio) else { return false };
-    let lost = (ratio - 1.0) * reference.median;
-    let is_near = ratio < 1.0 + settings.slowdown + CHANCE.max(4.0 * ratio_noise(seen));
+pub fn is_unexplained(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
+    let Some((reference, ratio)) = seen.reference_of(trial).zip(trial.runtime_ratio) else { return false };
+    let lost = (ratio - 1.0) * reference;
+    // Without refaults, not all is known of what memory did.
+    let is_near = ratio < 1.0 + settings.slowdown + CHANCE.max(4.0 * ratio_noise(settings, seen));
     trial.outcome == Outcome::TooSlow
-        && read_again(settings, trial).map_or(is_near, |telling| !telling)
-        && trial.stall_seconds.is_some_and(|stall| stall < EXPLAINED * lost)
+        && (trial.refaults.is_some() || is_near)
+        && most_lost_to_memory(settings, trial).is_some_and(|by_memory| by_memory < EXPLAINED * lost)
 }
 
 /// Whether it had to read so much again that this tells of memory; `None` if that is not known.
@@ -210,12 +265,26 @@ fn choose(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) 
     inside(&beside_edge).then_some((beside_edge, why))
 }
 
-/// Just above the knee as it is predicted now, unless that is known already or only creeps up on what failed.
+/// The limit below one that passed, and the one above one that failed, that leave the bracket just [`CLOSE`].
+fn below(pass: u64) -> u64 {
+    round_up((pass as f64 / CLOSE) as u64).min(pass.saturating_sub(MIB))
+}
+
+fn above(fail: u64) -> u64 {
+    round_down((fail as f64 * CLOSE) as u64).max(round_up(fail + 1))
+}
+
+/// The knee as it is predicted now, unless what is known lies so close to it that the step from there is as good.
 fn guided(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) -> Option<(u64, String)> {
     let knee = knee(settings, seen)?;
-    let limit = round_up((knee as f64 * KNEE_SLACK) as u64 + MIB);
-    let far = |a: u64, b: u64| a as f64 > b as f64 * (STEP + 1.0) / 2.0;
-    let is_new = bracket.failed.is_none_or(|fail| far(limit, fail)) && bracket.pass.is_none_or(|pass| far(pass, limit));
+    // Below these a job cannot do at all, so it must be a little above; a curve may be off to either side.
+    let is_bound = writers_knee(settings, seen).is_some()
+        || seen.floor_bytes().is_some_and(|floor| (knee as f64) < floor as f64 * FLOOR_SLACK);
+    let limit = if is_bound { round_up((knee as f64 * FLOOR_SLACK) as u64 + MIB) } else { round_up(knee) };
+    // One step below the passing edge covers a knee just below that step, too.
+    let limit = bracket.pass.map(below).filter(|below| limit < *below && *below <= above(limit)).unwrap_or(limit);
+    let is_new =
+        bracket.failed.is_none_or(|fail| limit >= above(fail)) && bracket.pass.is_none_or(|pass| limit <= below(pass));
     let what = if writers_knee(settings, seen).is_some() {
         "what it writes fits into the share of memory that may wait to be written"
     } else if seen.demand.is_some() {
@@ -224,7 +293,7 @@ fn guided(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) 
         "what cannot be reclaimed and the mapped files fit just so"
     };
     let why = if tried.is_empty() {
-        format!("just above {}, where {what}: expected to pass", Bytes(knee))
+        format!("near {}, where {what}", Bytes(knee))
     } else {
         format!("the trials so far put the knee at {}", Bytes(knee))
     };
@@ -236,9 +305,9 @@ fn groping(seen: &Seen, tried: &[Tried], bracket: &Bracket) -> Option<(u64, Stri
     let passes = tried.iter().filter(|t| t.passed).count();
     let fails = tried.len() - passes;
     // The steps grow, up to fourfold; without a curve to be nearly right, the first miss says nothing about how far it is.
-    let stride = |times: usize| STEP.powi(1 << (2 * times.saturating_sub(1)).min(4));
-    let down = |pass: u64| (pass as f64 / stride(passes)) as u64 / MIB * MIB;
-    let up = |fail: u64| round_up((fail as f64 * stride(fails)) as u64);
+    let stride = |times: usize| CLOSE.powi([1, 3, 12][times.clamp(1, 3) - 1]);
+    let down = |pass: u64| below(pass).min(round_up((pass as f64 / stride(passes)) as u64));
+    let up = |fail: u64| above(fail).max(round_down((fail as f64 * stride(fails)) as u64));
     let middle = |fail: u64, pass: u64| round_up((fail as f64 * pass as f64).sqrt() as u64);
     let trusts_curve = seen.demand.is_some();
     let limit = match (bracket.failed, bracket.passed, bracket.fail, bracket.pass) {

@@ -1,6 +1,9 @@
 //! What has been seen so far.
 
-use model::{Breakdown, FileDemand, Method, Spread, Trial};
+use model::{Breakdown, FileDemand, Method, Outcome, Spread, Trial};
+
+use crate::Settings;
+use crate::drift::{nearest, stretches};
 
 /// Run times this close agree.
 const AGREE: f64 = 1.05;
@@ -8,6 +11,8 @@ const AGREE: f64 = 1.05;
 /// A run without a limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reference {
+    /// Which run of the record it was.
+    pub run: u32,
     /// Seconds it ran.
     pub wall_seconds: f64,
     /// Seconds it waited for storage or memory, comparable with wall time: delays summed over the threads, divided by
@@ -22,6 +27,8 @@ pub struct Reference {
     pub held_bytes: Option<u64>,
     /// Mapped file pages at the peak, bytes: the program's own text and libraries at least.
     pub file_mapped_bytes: Option<u64>,
+    /// Of those, what the kernel took to be in use, at most: their references are not seen once they are mapped.
+    pub mapped_in_use_bytes: Option<u64>,
     /// Most file pages that were not yet written back, bytes.
     pub dirty_bytes: Option<u64>,
     /// File pages that the kernel counted as read again: at a cold start, those that the run before had cached.
@@ -59,24 +66,35 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The references that tell how long the job takes: all, unless two or more that agree show that the first alone was
-    /// slow. It wakes a machine up: clocks, host memory that was given back, caches of the storage.
-    pub fn timed(&self) -> &[Reference] {
-        match self.references.split_first() {
-            Some((first, rest)) if rest.len() >= 2 => {
-                let walls = || rest.iter().map(|r| r.wall_seconds);
-                let (least, most) = (walls().fold(f64::INFINITY, f64::min), walls().fold(0.0, f64::max));
-                let is_slow_alone = most <= least * AGREE && first.wall_seconds > most * AGREE;
-                if is_slow_alone { rest } else { &self.references }
-            }
-            _ => &self.references,
+    /// Adds a run without a limit, and compares anew with it the runs that it is nearest to.
+    pub fn learn(&mut self, settings: &Settings, reference: Reference) {
+        self.references.push(reference);
+        let references = &self.references;
+        for trial in self.trials.iter_mut().filter(|t| !t.lower_bound) {
+            let Some(reference) = median(timed(nearest(references, trial.run))) else { continue };
+            trial.runtime_ratio = trial.runtime_ratio.map(|_| trial.wall_seconds / reference);
+            let is_slow = trial.wall_seconds > reference * (1.0 + settings.slowdown);
+            trial.outcome = match trial.outcome {
+                Outcome::Ok | Outcome::TooSlow if is_slow && trial.method.is_none() => Outcome::TooSlow,
+                Outcome::Ok | Outcome::TooSlow => Outcome::Ok,
+                other => other,
+            };
         }
     }
 
-    /// Run time without a limit, in seconds: the median, with its spread.
+    /// The references that tell how long the job takes as the machine is now.
+    pub fn timed(&self) -> &[Reference] {
+        timed(stretches(&self.references).last().copied().unwrap_or_default())
+    }
+
+    /// Run time without a limit, in seconds, as the machine is now: the median, with its spread.
     pub fn reference(&self) -> Option<Spread> {
-        let walls: Vec<f64> = self.timed().iter().map(|r| r.wall_seconds).collect();
-        Spread::of(&walls).filter(|spread| spread.median > 0.0)
+        spread(self.timed())
+    }
+
+    /// What a run is compared with, in seconds.
+    pub(crate) fn reference_of(&self, trial: &Trial) -> Option<f64> {
+        median(timed(nearest(&self.references, trial.run)))
     }
 
     /// The largest peak charge without a limit: at that limit nothing would have been reclaimed.
@@ -108,4 +126,27 @@ impl Seen {
     fn trial_seconds(&self, which: impl Fn(&Trial) -> bool) -> f64 {
         self.trials.iter().filter(|t| t.limit_bytes.is_some() && which(t)).map(|t| t.wall_seconds).sum()
     }
+}
+
+/// All of a stretch, unless two or more that agree show that the first alone was slow. It wakes a machine up: clocks, host
+/// memory that was given back, caches of the storage.
+pub(crate) fn timed(stretch: &[Reference]) -> &[Reference] {
+    match stretch.split_first() {
+        Some((first, rest)) if rest.len() >= 2 => {
+            let walls = || rest.iter().map(|r| r.wall_seconds);
+            let (least, most) = (walls().fold(f64::INFINITY, f64::min), walls().fold(0.0, f64::max));
+            let is_slow_alone = most <= least * AGREE && first.wall_seconds > most * AGREE;
+            if is_slow_alone { rest } else { stretch }
+        }
+        _ => stretch,
+    }
+}
+
+pub(crate) fn spread(references: &[Reference]) -> Option<Spread> {
+    let walls: Vec<f64> = references.iter().map(|r| r.wall_seconds).collect();
+    Spread::of(&walls).filter(|spread| spread.median > 0.0)
+}
+
+fn median(references: &[Reference]) -> Option<f64> {
+    Some(spread(references)?.median)
 }

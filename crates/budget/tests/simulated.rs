@@ -29,6 +29,8 @@ struct Program {
     swaps: bool,
     /// Most dirty pages, in bytes.
     dirty: u64,
+    /// Mapped file pages in use, in bytes.
+    mapped: u64,
     random: u64,
 }
 
@@ -46,6 +48,7 @@ impl Program {
             runs: 0,
             swaps: false,
             dirty: 0,
+            mapped: 0,
             random: 0x1234_5678_9abc_def1,
         }
     }
@@ -79,12 +82,14 @@ impl Program {
 
     fn reference(&mut self) -> Reference {
         Reference {
+            run: self.runs,
             wall_seconds: self.seconds(1.0),
             stall_seconds: self.stall_share.map(|_| COLD_STALL_SECONDS),
             peak_charge_bytes: Some(self.peak),
             floor_bytes: Some(self.floor),
             held_bytes: Some(self.floor),
             file_mapped_bytes: Some(5 * MIB),
+            mapped_in_use_bytes: Some(self.mapped),
             dirty_bytes: Some(self.dirty),
             refaults: Some(0),
             io_wait_share: Some(0.1),
@@ -94,9 +99,10 @@ impl Program {
     }
 
     fn trial(&mut self, settings: &Settings, seen: &Seen, limit: u64, method: Option<Method>) -> Trial {
-        let ratio = (self.ratio)(limit);
+        let (ratio, run) = ((self.ratio)(limit), self.runs);
         let is_killed = !self.swaps && limit < self.floor;
-        let end = if is_killed { 0.8 * RUN_SECONDS } else { self.seconds(ratio) };
+        let seconds = self.seconds(ratio);
+        let end = if is_killed { 0.8 * RUN_SECONDS } else { seconds };
         let lost = self.stall_share.map(|share| share * (ratio - 1.0) * RUN_SECONDS);
         let at = |elapsed: f64| Progress {
             cpu_seconds: None,
@@ -116,7 +122,7 @@ impl Program {
             oom_kills: (is_killed && stopped.is_none()) as u64,
         };
         Trial {
-            run: 0,
+            run,
             method,
             limit_bytes: Some(limit),
             outcome: judge(settings, seen, &measured),
@@ -152,7 +158,7 @@ impl Program {
         });
         for _ in 0..100 {
             match next(settings, &seen) {
-                Step::Reference { .. } => seen.references.push(self.reference()),
+                Step::Reference { .. } => seen.learn(settings, self.reference()),
                 Step::Trial { limit_bytes, .. } => {
                     let trial = self.trial(settings, &seen, limit_bytes, None);
                     seen.trials.push(trial);
@@ -315,6 +321,39 @@ fn a_machine_that_becomes_slower_is_noticed_and_no_more_is_asked_for_than_the_jo
 }
 
 #[test]
+fn trials_on_a_machine_that_became_a_little_slower_are_judged_by_references_made_beside_them() {
+    for (after, times) in (1..6).flat_map(|after| [1.04, 1.07, 1.1, 1.2].map(|times| (after, times))) {
+        for sees_stall in [false, true] {
+            let mut program = Program { slower: Some((after, times)), ..Program::cliff(400) };
+            program.stall_share = program.stall_share.filter(|_| sees_stall);
+            let (answer, seen) = program.drive(&search_only());
+            let is_right = is_within_15_percent(&answer, 405 * MIB);
+            assert!(is_right, "{times} after {after}: {answer:?} by {:?}", tried(&seen));
+        }
+    }
+}
+
+#[test]
+fn a_machine_that_became_faster_does_not_make_too_little_look_enough() {
+    for (after, times) in (1..6).flat_map(|after| [0.8, 0.7].map(|times| (after, times))) {
+        let ratio = |limit: u64| if limit < 400 * MIB { 1.09 } else { 1.0 };
+        let demand = demand(&[(100, 1000), (399, 1000), (400, 0)]);
+        let program = Program { demand: Some(demand), slower: Some((after, times)), ..Program::new(100, 450, ratio) };
+        let (answer, seen) = Program { stall_share: None, ..program }.drive(&search_only());
+        let is_right = is_within_15_percent(&answer, 400 * MIB);
+        assert!(is_right || !answer.confident, "{times} after {after}: {answer:?} by {:?}", tried(&seen));
+    }
+}
+
+#[test]
+fn libraries_that_stay_mapped_are_needed_though_no_curve_shows_it() {
+    let ratio = |limit: u64| if limit < 128 * MIB { 1.4 } else { 1.0 };
+    let mut program = Program { demand: Some(demand(&[(100, 0)])), mapped: 30 * MIB, ..Program::new(100, 400, ratio) };
+    let (answer, _) = finds_the_knee(&mut program, 4.0);
+    assert!(answer.confident, "{}", answer.reason);
+}
+
+#[test]
 fn with_swap_the_floor_rules_nothing_out() {
     let settings = Settings { swap_allowed: true, ..search_only() };
     let mut program = Program { swaps: true, ..Program::new(1000, 1010, |l| if l >= 600 * MIB { 1.0 } else { 5.0 }) };
@@ -381,7 +420,7 @@ fn nothing_is_compared_with_a_method_whose_job_was_killed() {
         vec![MethodMemory { method: Method::AppMaxRss, memory_bytes: 60 * MIB, breakdown: Breakdown::default() }];
     loop {
         match next(&settings, &seen) {
-            Step::Reference { .. } => seen.references.push(program.reference()),
+            Step::Reference { .. } => seen.learn(&settings, program.reference()),
             Step::Trial { limit_bytes, .. } => {
                 let trial = program.trial(&settings, &seen, limit_bytes, None);
                 seen.trials.push(trial);

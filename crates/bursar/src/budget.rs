@@ -135,7 +135,7 @@ impl<'a> Search<'a> {
         let record = &self.record;
         let seen_runs: Vec<_> =
             record.runs.iter().map(|run| (run.clone(), account::account(run, &record.header))).collect();
-        let trials = std::mem::take(&mut self.record.trials);
+        self.seen.trials.extend(record.trials.iter().filter(|trial| trial.limit_bytes.is_some()).cloned());
         for (run, account) in seen_runs {
             let complete = matches!(run.exit, Exit::Status(0));
             if run.role == RunRole::Reference && complete {
@@ -144,8 +144,6 @@ impl<'a> Search<'a> {
                 self.scout_seconds += run.wall_seconds;
             }
         }
-        self.seen.trials.extend(trials.iter().filter(|trial| trial.limit_bytes.is_some()).cloned());
-        self.record.trials = trials;
     }
 
     fn run(&mut self) -> anyhow::Result<Ended> {
@@ -315,19 +313,23 @@ impl<'a> Search<'a> {
     }
 
     fn learn_reference(&mut self, observation: &Observation, account: &RunAccount) {
-        self.seen.references.push(Reference {
+        let peak = |name| observation.job_series(name).and_then(|series| series.peak()).map(|bytes| bytes as u64);
+        let reference = Reference {
+            run: observation.run,
             wall_seconds: observation.wall_seconds,
             stall_seconds: stall_of(observation),
             peak_charge_bytes: account.peak_charge_bytes,
             floor_bytes: account.floor_bytes,
-            file_mapped_bytes: observation.job_series(names::FILE_MAPPED).and_then(|s| s.peak()).map(|v| v as u64),
+            file_mapped_bytes: peak(names::FILE_MAPPED),
+            mapped_in_use_bytes: peak(names::FILE_MAPPED).zip(peak(names::ACTIVE_FILE)).map(|(a, b)| a.min(b)),
             held_bytes: peak_of_sum(observation, [names::HEAP, names::SHARED]),
             dirty_bytes: peak_of_sum(observation, [names::FILE_DIRTY, names::FILE_WRITEBACK]),
             refaults: account.flow.refaults_file,
             io_wait_share: account.io_wait_share,
             breakdown: account.peak_breakdown,
             pace: pace(observation),
-        });
+        };
+        self.seen.learn(&self.settings, reference);
         // The curve with the most refaults is the one that was helped least by what others had cached.
         let more = |demand: &&model::FileDemand| {
             self.seen.demand.as_ref().is_none_or(|known| known.distinct_bytes < demand.distinct_bytes)
@@ -355,8 +357,9 @@ impl<'a> Search<'a> {
         why: String,
     ) -> Trial {
         let stall_seconds = stall_of(observation);
-        let cpu_seconds = observation.job_series(names::CPU).and_then(|cpu| cpu.last());
-        let progress = Progress { elapsed_seconds: observation.wall_seconds, stall_seconds, cpu_seconds };
+        let sampled_cpu = observation.job_series(names::CPU).and_then(|cpu| cpu.last());
+        let elapsed_seconds = observation.wall_seconds;
+        let progress = Progress { elapsed_seconds, stall_seconds, cpu_seconds: sampled_cpu };
         let lower_bound = matches!(observation.exit, Exit::StoppedEarly | Exit::TimedOut) && outcome != Outcome::Oom;
         let median = self.seen.reference().map(|spread| spread.median);
         let runtime_ratio = match lower_bound {
@@ -373,7 +376,7 @@ impl<'a> Search<'a> {
             outcome,
             lower_bound,
             wall_seconds: observation.wall_seconds,
-            cpu_seconds: account.user_seconds.zip(account.system_seconds).map(|(user, system)| user + system),
+            cpu_seconds: cpu_of(observation),
             stall_seconds: stall_seconds.zip(usual).map(|(stall, usual)| (stall - usual.median).max(0.0)),
             runtime_ratio,
             predicted_ratio,
@@ -417,6 +420,7 @@ impl<'a> Search<'a> {
         };
         let report = self.report(answer);
         self.sink.append(Entry::Budget(Box::new(report.clone())))?;
+        self.record.trials = report.trials.clone();
         self.record.budget = Some(report.clone());
         let path = self.sink.seal();
         deliver(&self.options.results, &self.record, path.as_deref(), &report)?;
@@ -454,6 +458,8 @@ impl<'a> Search<'a> {
 
     fn report(&self, answer: Answer) -> BudgetReport {
         let methods = budget::methods(&self.settings, &self.seen, &answer);
+        // As they are judged now: a reference made later may have shown that the machine was slower then.
+        let judged = |trial: &Trial| self.seen.trials.iter().find(|t| t.run == trial.run).unwrap_or(trial).clone();
         let reference = self.seen.reference();
         let scout = reference.map_or(0.0, |reference| self.scout_seconds / reference.median);
         let mut notes = self.record.notes.clone();
@@ -481,7 +487,7 @@ impl<'a> Search<'a> {
             swap: self.record.header.swap.clone(),
             cache_state: self.cache.describe(),
             methods,
-            trials: self.record.trials.clone(),
+            trials: self.record.trials.iter().map(judged).collect(),
             file_demand: self.seen.demand.clone(),
             notes,
         }
@@ -495,13 +501,20 @@ fn stall(delay: f64, cpu: f64, wall: f64) -> f64 {
 }
 
 fn stall_of(observation: &Observation) -> Option<f64> {
-    let last = |name| observation.job_series(name).and_then(|series| series.last());
-    let more = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
-    // Of a run that was stopped, what was killed left no record, and nobody waited for it: the samples know.
     let exit_records = observation.processes.iter().filter_map(|p| p.io_delay_seconds).reduce(|a, b| a + b);
-    let delay = more(exit_records, last(names::IO_DELAY))?;
-    let cpu = more(observation.rusage.map(|r| r.user_seconds + r.system_seconds), last(names::CPU))?;
-    Some(stall(delay, cpu, observation.wall_seconds))
+    let delay = or_sampled(observation, exit_records, names::IO_DELAY)?;
+    Some(stall(delay, cpu_of(observation)?, observation.wall_seconds))
+}
+
+fn cpu_of(observation: &Observation) -> Option<f64> {
+    let waited_for = observation.rusage.map(|r| r.user_seconds + r.system_seconds);
+    or_sampled(observation, waited_for, names::CPU)
+}
+
+/// Of a run that was stopped, what was killed left no record, and nobody waited for it: the samples know.
+fn or_sampled(observation: &Observation, at_exit: Option<f64>, name: &str) -> Option<f64> {
+    let sampled = observation.job_series(name).and_then(|series| series.last());
+    at_exit.into_iter().chain(sampled).reduce(f64::max)
 }
 
 /// CPU seconds used, and when.

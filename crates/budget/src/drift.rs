@@ -1,0 +1,90 @@
+//! The machine becomes slower and faster while a search goes on: which references a run is compared with.
+
+use model::{Outcome, Trial};
+
+use crate::search::{is_unexplained, is_untouched};
+use crate::{Reference, Seen, Settings};
+
+/// A reference made after trials that is this far outside of those before it shows that the machine has changed.
+const CHANGED: f64 = 1.025;
+
+/// The references in stretches during which the machine was equally fast, none empty.
+pub fn stretches(references: &[Reference]) -> Vec<&[Reference]> {
+    let mut found = Vec::new();
+    let mut begin = 0;
+    for i in 1..references.len() {
+        let before = &references[begin..i];
+        let walls = || before.iter().map(|r| r.wall_seconds);
+        let (least, most) = (walls().fold(f64::INFINITY, f64::min), walls().fold(0.0, f64::max));
+        let wall = references[i].wall_seconds;
+        let follows_trials = references[i].run > references[i - 1].run + 1;
+        if follows_trials && (wall > most * CHANGED || wall < least / CHANGED) {
+            found.push(before);
+            begin = i;
+        }
+    }
+    found.push(&references[begin..]);
+    found.retain(|stretch| !stretch.is_empty());
+    found
+}
+
+/// The stretch that was nearest when a run was made.
+pub fn nearest(references: &[Reference], run: u32) -> &[Reference] {
+    let stretches = stretches(references);
+    let mut chosen = stretches.first().copied().unwrap_or_default();
+    for next in stretches.into_iter().skip(1) {
+        let (Some(last), Some(first)) = (chosen.last(), next.first()) else { break };
+        if first.run.saturating_sub(run) <= run.saturating_sub(last.run) {
+            chosen = next;
+        }
+    }
+    chosen
+}
+
+/// Why the machine seems to have changed since the last reference: the last two runs under a limit were both slower, or
+/// both faster, than memory explains.
+pub fn suspected(settings: &Settings, seen: &Seen) -> Option<String> {
+    let since = seen.references.last()?.run;
+    let recent: Vec<&Trial> = seen.search_trials().filter(|t| t.run > since).collect();
+    let last_two = &recent[recent.len().checked_sub(2)?..];
+    let is_slow = |t: &&Trial| {
+        is_unexplained(settings, seen, t) || t.outcome == Outcome::TooSlow && is_untouched(settings, seen, t)
+    };
+    let is_fast = |t: &&Trial| {
+        t.outcome == Outcome::Ok && t.runtime_ratio.is_some_and(|ratio| ratio * (1.0 + settings.slowdown) < 1.0)
+    };
+    let how = match () {
+        _ if last_two.iter().all(is_slow) => "slower",
+        _ if last_two.iter().all(is_fast) => "faster",
+        _ => return None,
+    };
+    Some(format!("two runs were {how}, and memory does not tell why: has the machine become {how}?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(runs: &[(u32, f64)]) -> Vec<Reference> {
+        runs.iter().map(|(run, wall)| Reference { run: *run, wall_seconds: *wall, ..Reference::default() }).collect()
+    }
+
+    fn lengths(runs: &[(u32, f64)]) -> Vec<usize> {
+        stretches(&made(runs)).iter().map(|stretch| stretch.len()).collect()
+    }
+
+    #[test]
+    fn a_reference_that_differs_after_trials_begins_a_stretch() {
+        assert_eq!(lengths(&[]), [] as [usize; 0]);
+        assert_eq!(lengths(&[(0, 4.5), (1, 4.6), (2, 5.2)]), [3], "one after the other: noise");
+        assert_eq!(lengths(&[(0, 4.5), (1, 4.6), (4, 4.65)]), [3], "it has not changed");
+        assert_eq!(lengths(&[(0, 4.5), (1, 4.6), (5, 5.0), (6, 5.1), (9, 4.5)]), [2, 2, 1]);
+    }
+
+    #[test]
+    fn a_run_belongs_to_the_nearest_stretch_and_midway_to_the_later() {
+        let references = made(&[(0, 4.5), (1, 4.6), (5, 5.0)]);
+        let first_of = |run| nearest(&references, run)[0].run;
+        assert_eq!([0, 2, 3, 4, 5, 9].map(first_of), [0, 0, 5, 5, 5, 5]);
+    }
+}
