@@ -6,13 +6,13 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use linux::cache;
 use model::{Bytes, FileDemand};
 
-/// Below this, a file that others have cached decides nothing.
+/// Below this, what others have cached decides nothing.
 const NEGLIGIBLE: u64 = 1 << 20;
 
 /// How each run finds the page cache.
@@ -69,10 +69,9 @@ impl Cache {
         if self.start != Start::Evicted {
             return false;
         }
-        let matters = |bytes: u64| bytes >= NEGLIGIBLE && bytes >= demand.distinct_bytes / 50;
-        let found = demand.foreign.iter().filter(|file| matters(file.cached_bytes));
-        let paths: Vec<_> = found.filter_map(|file| file.path.as_deref()).map(Path::new).collect();
-        paths.into_iter().filter(|path| self.files.insert(path.to_path_buf())).count() > 0
+        let found = demand.foreign.iter().filter_map(|file| Some((file.path.as_deref()?, file.cached_bytes)));
+        let new: u64 = found.filter(|(path, _)| self.files.insert(path.into())).map(|(_, bytes)| bytes).sum();
+        new >= NEGLIGIBLE && new >= demand.distinct_bytes / 50
     }
 }
 
@@ -106,6 +105,16 @@ mod tests {
         let mut cache = Cache::new(Start::Evicted, &[]);
         assert!(cache.learn(&demand(50 << 20)));
         assert!(!cache.learn(&demand(50 << 20)));
+    }
+
+    #[test]
+    fn many_small_files_matter_together() {
+        let one =
+            |i: u64| ForeignFile { path: Some(format!("/lib/{i}")), device: 1, inode: i, cached_bytes: 300 << 10 };
+        let demand = FileDemand { distinct_bytes: 40 << 20, foreign: (0..20).map(one).collect(), ..Default::default() };
+        let mut cache = Cache::new(Start::Evicted, &[]);
+        assert!(cache.learn(&demand));
+        assert_eq!(cache.files.len(), 20);
     }
 
     #[test]
