@@ -8,11 +8,13 @@
 mod arming;
 mod frames;
 mod mappings;
+mod nearness;
 mod referenced;
 mod tables;
 
 pub use arming::Arming;
 pub use frames::{Frame, Frames};
 pub use mappings::{Mapping, mappings};
+pub use nearness::run_beside;
 pub use referenced::{Referenced, clear_referenced, referenced};
 pub use tables::{Error, MOST_ADDRESSES, REGION_BYTES, Region, State, Tables, Target, available};

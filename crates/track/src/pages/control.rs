@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Pages accessed between two looks are a blind part of the curve; more looks than this needs show nothing more.
 const WANTED_BLIND: f64 = 0.008;
-const FEWEST_UNITS: usize = 256;
+const FEWEST_UNITS: usize = 64;
 const MOST_UNITS: usize = 16_384;
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(500);
@@ -82,7 +82,7 @@ mod tests {
     fn too_dear_clearing_thins_the_sample_and_too_dear_looking_slows_it() {
         assert_eq!(PACE.after(spent(0.01, 0.03, 0.01, 4096), 0.02).level, 7);
         assert!(PACE.after(spent(0.03, 0.0, 0.001, 4096), 0.02).interval > PACE.interval);
-        assert!(PACE.after(spent(0.03, 0.03, 0.01, 300), 0.02).interval > PACE.interval);
+        assert!(PACE.after(spent(0.03, 0.03, 0.01, 100), 0.02).interval > PACE.interval);
     }
 
     #[test]

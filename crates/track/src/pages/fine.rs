@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use linux::pages::Tables;
+use linux::pages::{Tables, run_beside};
 use model::{AgeBytes, MappingHeat, Overhead, PagesRound};
 
 use super::choice::mix;
@@ -15,7 +15,7 @@ use super::{Error, Looks, Settings, own_cpu, page_bytes};
 
 /// What was accessed before the first look was so in an order that nobody knows; it is drawn by chance among so many.
 const BEFORE: u64 = 1024;
-const FIRST_UNITS: u64 = 1024;
+const FIRST_UNITS: u64 = 512;
 const FIRST_INTERVAL: Duration = Duration::from_millis(10);
 /// Between decisions of the controller.
 const CONTROL: Duration = Duration::from_millis(200);
@@ -133,6 +133,10 @@ impl Fine {
             if self.processes.iter().all(|process| process.pid != *pid) {
                 self.processes.extend(Process::of(&self.tables, *pid, *start).ok());
             }
+        }
+        // Only of one process can it be said which processor will be its.
+        if let [process] = self.processes.as_slice() {
+            run_beside(process.pid);
         }
         self.choose(true);
     }

@@ -174,10 +174,7 @@ impl Process {
         let mut states = std::mem::take(&mut self.states);
         let mut all = Vec::with_capacity(self.addresses.len());
         for addresses in self.addresses.chunks(MOST_ADDRESSES) {
-            space = match tables.look(&self.target, addresses, &mut states) {
-                Ok(space) => space,
-                Err(_) => None,
-            };
+            space = tables.look(&self.target, addresses, &mut states).unwrap_or_default();
             if space.is_none() {
                 break;
             }
