@@ -1,9 +1,11 @@
-//! Compiles the BPF programs with clang and leaves the object to be embedded. Without clang the build succeeds and
+//! Compiles the BPF programs with clang and leaves the objects to be embedded. Without clang the build succeeds and
 //! `linux::bpf` says why it has none.
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
+
+const OBJECTS: [&str; 2] = ["job", "pages"];
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(bpf_object)");
@@ -27,8 +29,11 @@ fn compile(root: &std::path::Path, out: &std::path::Path) -> Result<(), String> 
         Ok("aarch64") => "arm64",
         other => return Err(format!("bursar has no BPF programs for {}", other.unwrap_or("this processor"))),
     };
+    OBJECTS.iter().try_for_each(|name| compile_one(name, arch, root, out))
+}
+
+fn compile_one(name: &str, arch: &str, root: &std::path::Path, out: &std::path::Path) -> Result<(), String> {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
-    let object = out.join("job.bpf.o");
     let mut command = Command::new(&clang);
     command.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"]);
     command.arg(format!("-D__TARGET_ARCH_{arch}"));
@@ -36,7 +41,7 @@ fn compile(root: &std::path::Path, out: &std::path::Path) -> Result<(), String> 
     if let Some(include) = env::var_os("DEP_BPF_INCLUDE") {
         command.arg("-I").arg(include);
     }
-    command.arg("-c").arg(root.join("job.bpf.c")).arg("-o").arg(&object);
+    command.arg("-c").arg(root.join(format!("{name}.bpf.c"))).arg("-o").arg(out.join(format!("{name}.bpf.o")));
     let output = command.output().map_err(|e| format!("{clang} could not be run when bursar was built ({e})"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);

@@ -13,6 +13,7 @@ mod error;
 mod file;
 pub mod journal;
 mod mounts;
+pub mod pages;
 pub mod place;
 pub mod probe;
 pub mod procfs;

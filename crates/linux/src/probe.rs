@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::bpf::{self, Rung as Bpf};
 use crate::cgroup::{Cgroup, Version};
 use crate::place::{self, Place, Rung, Step};
-use crate::{delayacct, file, mounts, procfs, psi, taskstats};
+use crate::{delayacct, file, mounts, pages, procfs, psi, taskstats};
 
 /// One rung of one ladder. Within a ladder, the best rung comes first.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -30,6 +30,7 @@ pub fn all() -> Vec<Finding> {
         place::ladder().into_iter().map(placement).collect(),
         process_exits(&bpf),
         page_cache(&bpf),
+        mapped_memory(),
         io_wait(),
         pressure(),
         proportional_set(),
@@ -109,6 +110,28 @@ fn page_cache(bpf: &Result<Bpf, bpf::Error>) -> Vec<Finding> {
     };
     let snapshots = "what of a file is cached can be asked for, for files that this user may write";
     vec![filemap, calls, Finding::there(LADDER, "cachestat or mincore snapshots", snapshots)]
+}
+
+fn mapped_memory() -> Vec<Finding> {
+    const LADDER: &str = "mapped memory";
+    const TABLES: &str = "Accessed bits in page tables";
+    const SMAPS: &str = "clear_refs and smaps";
+    let tables = match pages::available() {
+        Ok(()) => Finding::there(LADDER, TABLES, "the BPF program loads and finds the page tables"),
+        Err(error) => {
+            let enable = match &error {
+                pages::Error::NotBuilt(_) => Some("sudo apt install clang libbpf-dev && cargo build --release"),
+                pages::Error::Refused(_) | pages::Error::NotFound(_) => without_root("sudo bursar …"),
+                _ => None,
+            };
+            Finding::absent(LADDER, TABLES, error.to_string(), enable)
+        }
+    };
+    let smaps = match Path::new("/proc/self/clear_refs").exists() {
+        true => Finding::there(LADDER, SMAPS, "of this user's processes, and by root of all; by mapping, not by page"),
+        false => Finding::absent(LADDER, SMAPS, "this kernel was built without CONFIG_PROC_PAGE_MONITOR", None),
+    };
+    vec![tables, smaps]
 }
 
 /// What stands in the way of the BPF programs, with the way out.
@@ -346,6 +369,7 @@ mod tests {
             "placement",
             "process exits",
             "page cache references",
+            "mapped memory",
             "I/O wait",
             "pressure",
             "proportional set",

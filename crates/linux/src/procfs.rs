@@ -236,7 +236,7 @@ fn read_stat(pid: i32, path: PathBuf) -> Result<Stat, Error> {
     parse_stat(&text).ok_or_else(|| Error::Format { path, line: text.into_owned() })
 }
 
-fn read(pid: i32, path: &Path) -> Result<Vec<u8>, Error> {
+pub(crate) fn read(pid: i32, path: &Path) -> Result<Vec<u8>, Error> {
     let mut text = Vec::with_capacity(4096);
     match std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut text)) {
         Ok(_) => Ok(text),

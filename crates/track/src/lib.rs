@@ -18,6 +18,7 @@
 
 mod cached;
 mod files;
+pub mod pages;
 mod processes;
 mod references;
 mod tracker;

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+/*
+ * Reads the Accessed bits of a process out of its page tables, which the kernel maps like all memory. Nothing is locked
+ * and nothing is written: a table that is freed while it is read yields nonsense for one look, never a fault. x86-64.
+ */
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "pages.h"
+
+/* Bits of an entry: Intel SDM volume 3, 5.5; PROTNONE is Linux's, of a page that is there but may not be touched. */
+#define PRESENT 1ull
+#define ACCESSED (1ull << 5)
+#define LEAF (1ull << 7)
+#define PROTNONE (1ull << 8)
+#define ADDRESS 0x000ffffffffff000ull
+
+#define REGION (1ull << 21)
+#define GIB (1ull << 30)
+#define ROOT (1ull << 39)
+
+/* The kernel maps memory at a random multiple of this (arch/x86/mm/kaslr.c). */
+#define BASE_STEP GIB
+#define MOST_BASES 65536
+#define MOST_STEPS (1 << 20)
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct mm_struct___tables {
+    void *pgd;
+};
+
+struct bpf_iter__task {
+    struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+/* Mapped by the reader. */
+struct window window = {};
+
+/* Where a walk is: the table of the 1 GiB that was looked at last. */
+struct walk {
+    u64 root;
+    u64 gib;
+    u64 regions;
+    bool upper; /* whether the table above is there */
+};
+
+static __always_inline u64 entry(u64 table, u64 address, u32 shift) {
+    u64 value = 0;
+    if (table)
+        bpf_probe_read_kernel(&value, sizeof(value), (void *)(table + (address >> shift) % 512 * 8));
+    return value;
+}
+
+/* The table that an entry points to; 0: none. */
+static __always_inline u64 table(u64 entry) {
+    u64 at = entry & ADDRESS;
+    if (!(entry & PRESENT) || (entry & LEAF) || at >= window.memory)
+        return 0;
+    return window.base + at;
+}
+
+static __always_inline u64 region_entry(struct walk *walk, u64 address) {
+    if (walk->gib != address / GIB) {
+        walk->gib = address / GIB;
+        u64 top = walk->root;
+        if (window.levels == 5)
+            top = table(entry(top, address, 48));
+        u64 upper = table(entry(top, address, 39));
+        walk->upper = upper != 0;
+        walk->regions = table(entry(upper, address, 30));
+    }
+    return entry(walk->regions, address, 21);
+}
+
+static __always_inline u8 state_of(u64 entry, u8 huge) {
+    if (entry & (PRESENT | PROTNONE))
+        return huge | STATE_MAPPED | (entry & ACCESSED ? STATE_ACCESSED : 0);
+    return entry ? huge | STATE_AWAY : 0;
+}
+
+/* Once more at the end, the kernel runs an iterator's program without a task. */
+static __always_inline bool begin(struct bpf_iter__task *ctx, struct walk *walk) {
+    struct task_struct *task = ctx->task;
+    if (!task)
+        return 0;
+    struct mm_struct *mm = BPF_CORE_READ(task, mm);
+    if (!mm)
+        return 0;
+    walk->root = (u64)BPF_CORE_READ((struct mm_struct___tables *)mm, pgd);
+    walk->gib = -1;
+    window.space = (u64)mm;
+    return walk->root != 0;
+}
+
+static long look(u32 i, struct walk *walk) {
+    if (i >= MOST_ADDRESSES)
+        return 1;
+    u64 address = window.addresses[i];
+    u64 region = region_entry(walk, address);
+    if (!region)
+        window.states[i] = 0;
+    else if (region & LEAF || !(region & PRESENT))
+        window.states[i] = state_of(region, STATE_HUGE);
+    else
+        window.states[i] = state_of(entry(table(region), address, 12), 0);
+    return 0;
+}
+
+/* Looks at `count` addresses, best in rising order. */
+SEC("iter/task")
+int look_at_pages(struct bpf_iter__task *ctx) {
+    struct walk walk = {};
+    if (begin(ctx, &walk))
+        bpf_loop(window.count, look, &walk, 0);
+    return 0;
+}
+
+static long list(u32 i, struct walk *walk) {
+    u32 at = window.count;
+    if (at >= MOST_ADDRESSES || window.cursor >= window.end)
+        return 1;
+    u64 region = region_entry(walk, window.cursor);
+    if (!walk->regions) {
+        u64 absent = walk->upper ? GIB : ROOT;
+        window.cursor = (window.cursor / absent + 1) * absent;
+        return 0;
+    }
+    if (region) {
+        window.addresses[at] = window.cursor;
+        window.states[at] =
+            region & LEAF || !(region & PRESENT) ? state_of(region, STATE_HUGE) : STATE_MAPPED | STATE_ACCESSED;
+        window.count = at + 1;
+    }
+    window.cursor += REGION;
+    return 0;
+}
+
+/* Lists the regions of 2 MiB that have anything, from `cursor` to `end`. */
+SEC("iter/task")
+int list_regions(struct bpf_iter__task *ctx) {
+    struct walk walk = {};
+    if (begin(ctx, &walk))
+        bpf_loop(MOST_STEPS, list, &walk, 0);
+    return 0;
+}
+
+/* Accessed entries of one region; a huge page counts as its pages. */
+static long add_accessed(u32 i, struct walk *walk) {
+    if (window.cursor >= window.end)
+        return 1;
+    u64 region = region_entry(walk, window.cursor);
+    if (!walk->regions) {
+        u64 absent = walk->upper ? GIB : ROOT;
+        window.cursor = (window.cursor / absent + 1) * absent;
+        return 0;
+    }
+    window.cursor += REGION;
+    if (region & LEAF && region & ACCESSED)
+        window.accessed += ENTRIES;
+    u64 at = table(region);
+    if (!at || bpf_probe_read_kernel(window.table, sizeof(window.table), (void *)at))
+        return 0;
+    u64 accessed = 0;
+    for (u32 n = 0; n < ENTRIES; n++)
+        accessed += window.table[n] >> 5 & 1;
+    window.accessed += accessed;
+    return 0;
+}
+
+/* Counts all that was accessed from `cursor` to `end`. */
+SEC("iter/task")
+int count_accessed(struct bpf_iter__task *ctx) {
+    struct walk walk = {};
+    if (begin(ctx, &walk))
+        bpf_loop(MOST_STEPS, add_accessed, &walk, 0);
+    return 0;
+}
+
+/* A wrong base ends in a fault, which reads as 0, or at another frame. */
+static long try_base(u32 i, struct walk *walk) {
+    u64 first = walk->root / BASE_STEP * BASE_STEP;
+    window.base = first - i * BASE_STEP;
+    if (walk->root - window.base >= window.memory) {
+        window.base = 0;
+        return 1;
+    }
+    walk->gib = -1;
+    u64 region = region_entry(walk, window.cursor);
+    u64 leaf = entry(table(region), window.cursor, 12);
+    return (leaf & PRESENT) && (leaf & ADDRESS) >> 12 == window.frame;
+}
+
+/* Finds where the kernel maps all memory: there the walk to a page whose frame is known ends at that frame. */
+SEC("iter/task")
+int find_base(struct bpf_iter__task *ctx) {
+    struct walk walk = {};
+    if (begin(ctx, &walk))
+        bpf_loop(MOST_BASES, try_base, &walk, 0);
+    return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

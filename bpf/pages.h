@@ -1,0 +1,33 @@
+/* What the walker of page tables and its reader tell each other. Mirrored in linux::pages::tables, byte for byte. */
+#ifndef BURSAR_PAGES_H
+#define BURSAR_PAGES_H
+
+/* Addresses looked at, or regions listed, in one run. */
+#define MOST_ADDRESSES 32768
+#define ENTRIES 512
+
+/* What is at an address, or in a region of 2 MiB. */
+#define STATE_MAPPED 1
+#define STATE_ACCESSED 2
+#define STATE_HUGE 4 /* one entry for 2 MiB */
+#define STATE_AWAY 8 /* swapped out or being moved */
+
+struct window {
+    /* Of the machine, once found. */
+    u64 base;   /* where the kernel maps all memory */
+    u64 memory; /* end of physical memory */
+    u32 levels; /* of page tables */
+    /* Of one run. */
+    u32 count;  /* in: addresses to look at; out: regions listed */
+    u64 cursor; /* in: where listing begins; out: where it would go on */
+    u64 end;
+    u64 frame;    /* in: the frame of the page at `cursor`, by which the base is found */
+    u64 space;    /* out: names the address space; 0: the task is gone, or has none */
+    u64 accessed; /* out: pages counted */
+    u64 addresses[MOST_ADDRESSES];
+    u8 states[MOST_ADDRESSES];
+    /* The program's own: a table that is read as a whole. */
+    u64 table[ENTRIES];
+};
+
+#endif

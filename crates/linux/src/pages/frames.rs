@@ -1,0 +1,86 @@
+//! What `MADV_COLD` will make of a page: `/proc/PID/pagemap` and `/proc/kpageflags`, see
+//! Documentation/admin-guide/mm/pagemap.rst.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use crate::{Error, procfs};
+
+const FRAME: u64 = (1 << 55) - 1;
+const EXCLUSIVE: u64 = 1 << 56;
+const PRESENT: u64 = 1 << 63;
+const COMPOUND_HEAD: u64 = 1 << 15;
+const COMPOUND_TAIL: u64 = 1 << 16;
+/// Pages of the largest folio that is looked for: 2 MiB.
+const MOST_FOLIO: u64 = 512;
+
+/// The page maps of one process.
+#[derive(Debug)]
+pub struct Frames {
+    pagemap: File,
+    flags: Option<File>,
+}
+
+/// A page that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its number; 0 if this user may not know it.
+    pub number: u64,
+    /// Whether it is mapped once only.
+    pub exclusive: bool,
+    /// The addresses of the folio that it is part of, if that is mapped as a whole.
+    pub folio: Range<u64>,
+}
+
+impl Frames {
+    /// Of a process.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] if it ended, [`Error::Read`] if it is somebody else's.
+    pub fn of(pid: i32) -> Result<Frames, Error> {
+        let path = format!("/proc/{pid}/pagemap");
+        let pagemap = File::open(&path).map_err(|source| match source.raw_os_error() {
+            Some(libc::ENOENT | libc::ESRCH) => Error::Gone(pid),
+            _ => Error::Read { path: path.into(), source },
+        })?;
+        Ok(Frames { pagemap, flags: File::open("/proc/kpageflags").ok() })
+    }
+
+    /// The page at an address; `None` if there is none, or the process is gone.
+    pub fn at(&self, address: u64) -> Option<Frame> {
+        let page = procfs::page_bytes();
+        let entry = number(&self.pagemap, address / page)?;
+        (entry & PRESENT != 0).then(|| {
+            let number = entry & FRAME;
+            let (before, after) = self.neighbours(number).unwrap_or((0, 1));
+            let folio = address.saturating_sub(before * page)..address + after * page;
+            Frame { number, exclusive: entry & EXCLUSIVE != 0, folio }
+        })
+    }
+
+    /// Pages of the same folio before this one, and from this one on.
+    fn neighbours(&self, frame: u64) -> Option<(u64, u64)> {
+        let flags = self.flags.as_ref().filter(|_| frame != 0)?;
+        if number(flags, frame)? & (COMPOUND_HEAD | COMPOUND_TAIL) == 0 {
+            return None;
+        }
+        let first = frame.saturating_sub(MOST_FOLIO - 1);
+        let mut around = vec![0u8; 8 * 2 * MOST_FOLIO as usize];
+        let read = flags.read_at(&mut around, 8 * first).ok()?;
+        let around: Vec<u64> = around[..read]
+            .chunks_exact(8)
+            .map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap_or_default()))
+            .collect();
+        let own = (frame - first) as usize;
+        let before = around[..=own].iter().rev().take_while(|flags| *flags & COMPOUND_TAIL != 0).count();
+        let after = around[own + 1..].iter().take_while(|flags| *flags & COMPOUND_TAIL != 0).count();
+        Some((before as u64, 1 + after as u64))
+    }
+}
+
+fn number(file: &File, index: u64) -> Option<u64> {
+    let mut bytes = [0u8; 8];
+    file.read_exact_at(&mut bytes, 8 * index).ok()?;
+    Some(u64::from_ne_bytes(bytes))
+}

@@ -1,0 +1,75 @@
+//! What is mapped where: `/proc/PID/maps`.
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::{Error, procfs};
+
+/// A part of the address space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its addresses.
+    pub range: Range<u64>,
+    /// Whether writes reach others (MAP_SHARED).
+    pub shared: bool,
+    /// The path of its file, `[heap]`, `[stack]`, `[anon:NAME]` where the program has named it, or `[anon]`.
+    pub name: String,
+}
+
+/// The mappings of a process by address; those of the kernel's own (`[vdso]` and its like) and of devices are left out. None of a
+/// kernel thread or a zombie.
+///
+/// # Errors
+/// [`Error::Gone`] if it ended, [`Error::Read`] if it is somebody else's.
+pub fn mappings(pid: i32) -> Result<Vec<Mapping>, Error> {
+    let text = procfs::read(pid, Path::new(&format!("/proc/{pid}/maps")))?;
+    Ok(String::from_utf8_lossy(&text).lines().filter_map(mapping).filter(is_memory).collect())
+}
+
+/// `start-end permissions offset device inode name`.
+pub(super) fn mapping(line: &str) -> Option<Mapping> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let start = u64::from_str_radix(start, 16).ok()?;
+    let end = u64::from_str_radix(end, 16).ok()?;
+    let shared = fields.next()?.ends_with('s');
+    let name = fields.nth(3).map_or("", str::trim_start);
+    let name = if name.is_empty() { "[anon]" } else { name };
+    (start < end).then(|| Mapping { range: start..end, shared, name: name.into() })
+}
+
+fn is_memory(mapping: &Mapping) -> bool {
+    let name = &mapping.name;
+    let of_kernel = name.starts_with("[v") || name == "[uprobes]";
+    let of_device = name.starts_with("/dev/") && !name.starts_with("/dev/shm/") && !name.starts_with("/dev/zero");
+    !of_kernel && !of_device
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_spaces_and_be_missing() {
+        let file = mapping("7f00-8f00 r--s 00000000 08:01 42                         /a file (deleted)").unwrap();
+        assert_eq!(file, Mapping { range: 0x7f00..0x8f00, shared: true, name: "/a file (deleted)".into() });
+        assert_eq!(mapping("1000-2000 rw-p 00000000 00:00 0").unwrap().name, "[anon]");
+        assert_eq!(mapping("1000-2000 rw-p 00000000 00:00 0 ").unwrap().name, "[anon]");
+        assert_eq!(mapping("nonsense"), None);
+    }
+
+    #[test]
+    fn our_own_heap_is_found_and_the_vdso_is_not() {
+        let found = mappings(std::process::id() as i32).unwrap();
+        let variable = 0u8;
+        let here = &raw const variable as u64;
+        assert!(found.iter().any(|mapping| mapping.range.contains(&here)));
+        assert!(found.iter().all(|mapping| mapping.name != "[vdso]"));
+        assert!(found.is_sorted_by_key(|mapping| mapping.range.start));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_said_to_be() {
+        assert!(matches!(mappings(i32::MAX), Err(Error::Gone(_))));
+    }
+}

@@ -1,0 +1,327 @@
+//! Reading Accessed bits out of the page tables of a process, by a BPF iterator (`bpf/pages.bpf.c`). x86-64, Linux 6.1.
+
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::{AsRawLibbpf, Iter, Link, MapCore, Object, ObjectBuilder, PrintLevel};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::Frames;
+use crate::{file, procfs};
+
+/// `MOST_ADDRESSES` of `bpf/pages.h`.
+pub const MOST_ADDRESSES: usize = 32768;
+/// What one entry of the second level maps.
+pub const REGION_BYTES: u64 = 2 << 20;
+/// End of the addresses of programs, with page tables of four levels and of five.
+const SPACE_END: [(u32, u64); 2] = [(4, 1 << 47), (5, 1 << 56)];
+
+/// Why page tables cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The binary holds no programs.
+    #[error("this bursar was built without BPF programs: {0}; install clang and build it again")]
+    NotBuilt(&'static str),
+    /// Not the processor that they are written for.
+    #[error("page tables are read on x86-64 only")]
+    Processor,
+    /// The kernel cannot run an iterator over one task.
+    #[error("Linux {0} cannot let a BPF program look at one process, which came with 6.1")]
+    OldKernel(String),
+    /// The kernel does not describe its types.
+    #[error("this kernel has no /sys/kernel/btf/vmlinux; one built with CONFIG_DEBUG_INFO_BTF has")]
+    NoBtf,
+    /// The kernel refused.
+    #[error(
+        "the kernel refused the BPF program that reads page tables: {0}; it needs root, or CAP_BPF and CAP_PERFMON"
+    )]
+    Refused(libbpf_rs::Error),
+    /// Page tables were not found.
+    #[error(
+        "page tables were not found in this kernel's memory ({0}); it needs root, and does not work with encrypted memory"
+    )]
+    NotFound(&'static str),
+    /// A look failed.
+    #[error("page tables could not be read: {0}")]
+    Look(std::io::Error),
+}
+
+/// Reads page tables.
+pub struct Tables {
+    object: Object,
+    window: NonNull<Window>,
+    end: u64,
+}
+
+/// A process whose tables are read.
+#[derive(Debug)]
+pub struct Target {
+    look: Link,
+    list: Link,
+    count: Link,
+}
+
+/// What is at an address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State(u8);
+
+/// 2 MiB of addresses in which there is anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Its first address.
+    pub start: u64,
+    /// [`State::is_huge`] if one entry maps it all; else nothing is said of its pages.
+    pub state: State,
+}
+
+/// `struct window` of `bpf/pages.h`.
+#[repr(C)]
+struct Window {
+    base: u64,
+    memory: u64,
+    levels: u32,
+    count: u32,
+    cursor: u64,
+    end: u64,
+    frame: u64,
+    space: u64,
+    accessed: u64,
+    addresses: [u64; MOST_ADDRESSES],
+    states: [u8; MOST_ADDRESSES],
+    table: [u64; 512],
+}
+
+impl State {
+    /// A page is mapped here.
+    pub fn is_mapped(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// It was accessed since its bit was last cleared.
+    pub fn is_accessed(self) -> bool {
+        self.0 & 2 != 0
+    }
+
+    /// One entry, with one Accessed bit, maps 2 MiB.
+    pub fn is_huge(self) -> bool {
+        self.0 & 4 != 0
+    }
+
+    /// It is swapped out or being moved.
+    pub fn is_away(self) -> bool {
+        self.0 & 8 != 0
+    }
+}
+
+/// Whether page tables can be read here.
+///
+/// # Errors
+/// Why not.
+pub fn available() -> Result<(), Error> {
+    Tables::open().map(|_| ())
+}
+
+#[cfg(bpf_object)]
+fn object() -> Result<&'static [u8], Error> {
+    Ok(include_bytes!(concat!(env!("OUT_DIR"), "/pages.bpf.o")))
+}
+
+#[cfg(not(bpf_object))]
+fn object() -> Result<&'static [u8], Error> {
+    Err(Error::NotBuilt(include_str!(concat!(env!("OUT_DIR"), "/bpf-missing.txt"))))
+}
+
+impl Tables {
+    /// Loads the programs and finds where the kernel maps all memory. Takes some milliseconds.
+    ///
+    /// # Errors
+    /// Why page tables cannot be read here.
+    pub fn open() -> Result<Tables, Error> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(Error::Processor);
+        }
+        let bytes = object()?;
+        if procfs::kernel_version() < (6, 1) {
+            return Err(Error::OldKernel(procfs::kernel_release()));
+        }
+        Btf::from_vmlinux().map_err(|_| Error::NoBtf)?;
+        libbpf_rs::set_print(Some((
+            PrintLevel::Debug,
+            |_, line| tracing::debug!(target: "libbpf", "{}", line.trim_end()),
+        )));
+        let object =
+            ObjectBuilder::default().open_memory(bytes).and_then(|object| object.load()).map_err(Error::Refused)?;
+        let window = map_window(&object)?;
+        let mut tables = Tables { object, window, end: 0 };
+        tables.end = tables.find_base()?;
+        Ok(tables)
+    }
+
+    /// Prepares to read the tables of the process that this thread belongs to.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], of a thread that is gone too.
+    pub fn target(&self, thread: i32) -> Result<Target, Error> {
+        Ok(Target {
+            look: self.link("look_at_pages", thread)?,
+            list: self.link("list_regions", thread)?,
+            count: self.link("count_accessed", thread)?,
+        })
+    }
+
+    /// Looks at up to [`MOST_ADDRESSES`] addresses, best in rising order. Returns a number that names the address space: it is
+    /// another after an exec; `None` if the thread has no address space any more.
+    ///
+    /// # Errors
+    /// [`Error::Look`].
+    pub fn look(&mut self, target: &Target, addresses: &[u64], states: &mut Vec<State>) -> Result<Option<u64>, Error> {
+        let count = addresses.len().min(MOST_ADDRESSES);
+        let window = self.window_mut();
+        window.addresses[..count].copy_from_slice(&addresses[..count]);
+        window.count = count as u32;
+        self.run(&target.look)?;
+        states.clear();
+        let window = self.window_mut();
+        states.extend(window.states[..count].iter().map(|state| State(*state)));
+        Ok((window.space != 0).then_some(window.space))
+    }
+
+    /// All regions of 2 MiB in which anything is mapped, by address.
+    ///
+    /// # Errors
+    /// [`Error::Look`].
+    pub fn regions(&mut self, target: &Target) -> Result<Vec<Region>, Error> {
+        let mut found = Vec::new();
+        let mut from = 0;
+        while from < self.end {
+            let end = self.end;
+            let window = self.window_mut();
+            (window.cursor, window.end, window.count) = (from, end, 0);
+            self.run(&target.list)?;
+            let window = self.window_mut();
+            // Nothing moved on: the process is gone.
+            if window.space == 0 || window.cursor <= from {
+                break;
+            }
+            let listed = (window.count as usize).min(MOST_ADDRESSES);
+            let listed = window.addresses[..listed].iter().zip(&window.states);
+            found.extend(listed.map(|(start, state)| Region { start: *start, state: State(*state) }));
+            from = window.cursor;
+        }
+        Ok(found)
+    }
+
+    /// How many pages of 4 KiB were accessed since their bits were cleared, all of the process; 0 if it is gone.
+    ///
+    /// # Errors
+    /// [`Error::Look`].
+    pub fn accessed(&mut self, target: &Target) -> Result<u64, Error> {
+        let end = self.end;
+        let window = self.window_mut();
+        (window.cursor, window.end, window.accessed) = (0, end, 0);
+        while self.window_mut().cursor < end {
+            let from = self.window_mut().cursor;
+            self.run(&target.count)?;
+            if self.window_mut().cursor <= from {
+                break;
+            }
+        }
+        Ok(self.window_mut().accessed)
+    }
+
+    /// Walks to a page of our own whose frame is known. Returns the end of the addresses of programs.
+    fn find_base(&mut self) -> Result<u64, Error> {
+        let memory = end_of_memory().ok_or(Error::NotFound("/proc/iomem does not tell where memory ends"))?;
+        let own = [1u8; 1];
+        let address = std::hint::black_box(own.as_ptr()) as u64;
+        let frame = Frames::of(std::process::id() as i32).ok().and_then(|frames| frames.at(address));
+        let frame =
+            frame.filter(|frame| frame.number != 0).ok_or(Error::NotFound("/proc/self/pagemap tells no frames"))?;
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        let link = self.link("find_base", thread)?;
+        for (levels, end) in SPACE_END {
+            let window = self.window_mut();
+            (window.base, window.memory, window.levels) = (0, memory, levels);
+            (window.cursor, window.frame) = (address, frame.number);
+            self.run(&link)?;
+            if self.window_mut().base != 0 {
+                return Ok(end);
+            }
+        }
+        Err(Error::NotFound("no place of theirs leads to a page of our own"))
+    }
+
+    /// An iterator over one thread.
+    fn link(&self, name: &str, thread: i32) -> Result<Link, Error> {
+        let program = self.object.progs().find(|program| program.name() == name).expect("the program of that name");
+        let mut of = libbpf_sys::bpf_iter_link_info::default();
+        of.task.tid = thread as u32;
+        let options = libbpf_sys::bpf_iter_attach_opts {
+            sz: size_of::<libbpf_sys::bpf_iter_attach_opts>() as libbpf_sys::size_t,
+            link_info: &raw mut of,
+            link_info_len: size_of_val(&of) as u32,
+            ..Default::default()
+        };
+        // SAFETY: the program is loaded and outlives the call, as do the options.
+        let link =
+            unsafe { libbpf_sys::bpf_program__attach_iter(program.as_libbpf_object().as_ptr(), &raw const options) };
+        let link = NonNull::new(link)
+            .ok_or_else(|| Error::Refused(libbpf_rs::Error::from(std::io::Error::last_os_error())))?;
+        // SAFETY: a link that was just made and that nobody else has.
+        Ok(unsafe { Link::from_ptr(link) })
+    }
+
+    fn run(&mut self, link: &Link) -> Result<(), Error> {
+        self.window_mut().space = 0;
+        let mut iterator = Iter::new(link).map_err(|error| Error::Look(std::io::Error::other(error)))?;
+        let read = iterator.read(&mut [0u8; 8]);
+        match read {
+            Ok(_) => Ok(()),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            Err(error) => Err(Error::Look(error)),
+        }
+    }
+
+    fn window_mut(&mut self) -> &mut Window {
+        // SAFETY: mapped as long as self; only the program writes it besides, and it runs within `run` only.
+        unsafe { self.window.as_mut() }
+    }
+}
+
+impl Drop for Tables {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map_window`, and not used after this.
+        let _ = unsafe { munmap(self.window.as_ptr().cast(), size_of::<Window>()) };
+    }
+}
+
+/// The programs' one variable.
+fn map_window(object: &Object) -> Result<NonNull<Window>, Error> {
+    let map = object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss")).expect("the program's variable");
+    // SAFETY: a new mapping of a map that is at least as long as its one variable, and laid out like it.
+    let at = unsafe {
+        mmap(
+            std::ptr::null_mut(),
+            size_of::<Window>(),
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED,
+            map.as_fd(),
+            0,
+        )
+    };
+    let at = at.map_err(|errno| Error::Look(errno.into()))?;
+    Ok(NonNull::new(at.cast()).expect("mappings are never at 0"))
+}
+
+/// The end of the last range of memory; `None` to those who may not know it.
+fn end_of_memory() -> Option<u64> {
+    let text = file::read_if_there(std::path::Path::new("/proc/iomem"))?;
+    let ends = text.lines().filter(|line| line.ends_with(": System RAM")).filter_map(|line| {
+        let (_, rest) = line.trim_start().split_once('-')?;
+        u64::from_str_radix(rest.split(' ').next()?, 16).ok()
+    });
+    ends.max().filter(|end| *end != 0).map(|end| end + 1)
+}

@@ -1,0 +1,103 @@
+//! What was seen of a program's mapped memory in one round of looking.
+
+use serde::{Deserialize, Serialize};
+
+/// One round: what was accessed between two questions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PagesRound {
+    /// When the round ended, nanoseconds since tracking began.
+    pub t_ns: u64,
+    /// How long it was, seconds.
+    pub seconds: f64,
+    /// Mapped and resident, as estimated from the sample.
+    pub tracked_bytes: u64,
+    /// Of these, accessed in this round.
+    pub touched_bytes: u64,
+    /// The least size at which misses are within the tolerance; `None` if they are at no size that can be judged.
+    pub wss_bytes: Option<u64>,
+    /// Misses per second by memory size, sizes rising. References are not counted, so there is no miss ratio.
+    pub misses: Vec<MissPoint>,
+    /// Pages per second that were there for the first time: misses at any size.
+    pub first_touches_per_second: f64,
+    /// Below this size the curve is not known: so much is accessed between two looks.
+    pub blind_below: u64,
+    /// Resident, but its accesses cannot be seen (shared, locked).
+    pub blind_bytes: u64,
+    /// What was touched where, by process and address.
+    pub heat: Vec<MappingHeat>,
+    /// Bytes by the time since they were last accessed, rising; each entry holds those below its bound and not below the
+    /// bound before it.
+    pub ages: Vec<AgeBytes>,
+    /// What looking has cost.
+    pub overhead: Overhead,
+    /// Of how many pages one is looked at.
+    pub one_in: u64,
+    /// Seconds from look to look.
+    pub interval: f64,
+    /// The rung of the ladder that this came from.
+    pub rung: String,
+}
+
+/// A point of a miss-rate curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MissPoint {
+    /// Memory size.
+    pub bytes: u64,
+    /// Pages per second that would have to be brought back with so much memory and LRU replacement.
+    pub misses_per_second: f64,
+}
+
+/// How much of a mapping was accessed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MappingHeat {
+    /// Whose it is.
+    pub pid: i32,
+    /// First address.
+    pub start: u64,
+    /// End.
+    pub end: u64,
+    /// Its file, `[heap]`, `[stack]` or `[anon]`.
+    pub name: String,
+    /// Resident bytes, estimated.
+    pub resident: u64,
+    /// Accessed in the round, estimated.
+    pub touched: u64,
+    /// Resident, but not to be seen.
+    pub blind: u64,
+    /// Accessed share of what is resident in equal parts of the mapping; `None` where nothing resident was looked at.
+    pub parts: Vec<Option<f32>>,
+}
+
+/// Bytes of one age.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgeBytes {
+    /// Younger than this, seconds; `None`: older than all before, or never seen accessed.
+    pub below: Option<f64>,
+    /// How much.
+    pub bytes: u64,
+}
+
+/// What looking costs, as shares of one processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overhead {
+    /// CPU time of bursar's own thread, measured.
+    pub own: f64,
+    /// Time added to the program: interruptions as long as the calls that caused them, and the processor's work to set
+    /// cleared bits. Estimated.
+    pub target: f64,
+}
+
+impl Overhead {
+    /// Both.
+    pub fn share(&self) -> f64 {
+        self.own + self.target
+    }
+}
+
+impl PagesRound {
+    /// The least size at which there are at most so many misses per second; `None` if the curve does not say.
+    pub fn size_at(&self, misses_per_second: f64) -> Option<u64> {
+        let point = self.misses.iter().find(|point| point.misses_per_second <= misses_per_second)?;
+        Some(point.bytes.max(self.blind_below))
+    }
+}

@@ -1,0 +1,231 @@
+//! What programs access of their mapped memory, without their knowing.
+//!
+//! [`Pages`] looks at the Accessed bits of some pages of running processes, clears those that it found set, and puts the pages
+//! on an LRU stack: how many other pages were accessed since a page was seen last is the memory that would have kept it. From
+//! this come a miss-rate curve, the working set, the heat of mappings and the ages of pages. References between two looks are
+//! not seen, nor counted: there is no miss ratio.
+//!
+//! # What it costs, and what is done about it
+//! A look costs some 25 ns per page, a clear a call and an interruption of the processors that run the program, and the
+//! program a TLB miss. So only pages chosen by hash are looked at; only what was found accessed is cleared again; a page
+//! that is found accessed at every look rests, for longer and longer, and is taken for accessed meanwhile (the dynamic hot
+//! set); and [`Settings::overhead`] is kept by measuring what was spent and thinning the sample or slowing the looks.
+//!
+//! # What is not seen
+//! Pages that are mapped more than once or locked cannot be cleared one by one: they are counted as blind, never as hot.
+//! Clearing also moves a page to the kernel's inactive list, so under pressure it is reclaimed sooner unless it is accessed again.
+//!
+//! # Without root
+//! `clear_refs` and `smaps` say how much was accessed since a moment, by mapping. How that grows with time is, by Denning's working
+//! set theory (1968), a miss-rate curve too: W(t + dt) - W(t) pages are missed in dt by a program that has W(t) pages.
+
+mod choice;
+mod coarse;
+mod control;
+mod fine;
+mod misses;
+mod process;
+mod scope;
+mod stack;
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use linux::pages::Tables;
+use model::PagesRound;
+
+use coarse::Coarse;
+use fine::Fine;
+use scope::Members;
+pub use scope::Scope;
+
+/// Where accesses are seen, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rung {
+    /// Accessed bits in page tables, by BPF; cleared by `process_madvise`. Root; Linux 6.1 on x86-64.
+    Tables,
+    /// `clear_refs` and `smaps`, of this user's processes.
+    Smaps,
+}
+
+/// How to look.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// The most that looking may cost, as a share of one processor; the program's loss included.
+    pub overhead: f64,
+    /// Whether to look at processes that bursar did not start. Their bits are cleared like all others.
+    pub intrusive: bool,
+    /// A working set has at most so many misses per second. A page read back from an SSD takes some 100 us: 100 of them are
+    /// 1 % of the time.
+    pub misses_per_second: f64,
+    /// Where to begin on the ladder.
+    pub best: Rung,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { overhead: 0.02, intrusive: false, misses_per_second: 100.0, best: Rung::Tables }
+    }
+}
+
+/// Why mapped memory cannot be tracked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing to look at.
+    #[error("there is no process {0}: it has ended, or never was; `pgrep -a NAME` finds one by name")]
+    NoProcess(i32),
+    /// Nothing to look at.
+    #[error("there is no process in the cgroup {0}")]
+    Empty(std::path::PathBuf),
+    /// It would disturb somebody.
+    #[error(
+        "process {0} was not started by bursar: looking at its memory clears its pages' Accessed bits, which takes it a \
+         little time and moves them in the kernel's order of reclaim; --intrusive allows that"
+    )]
+    NotOurs(i32),
+    /// Nothing of the ladder is there.
+    #[error("the memory of process {pid} cannot be looked at: {source}; run bursar as that process's user, or as root")]
+    Denied {
+        /// Which process.
+        pid: i32,
+        /// Why.
+        source: linux::Error,
+    },
+    /// No thread.
+    #[error("no thread could be started to look at pages: {0}; see the limits on tasks (`ulimit -u`, pids.max)")]
+    Thread(std::io::Error),
+    /// The thread that looked is gone.
+    #[error("looking at pages has ended: {0}")]
+    Ended(String),
+}
+
+/// Looks at the mapped memory of processes until dropped.
+#[derive(Debug)]
+pub struct Pages {
+    asks: Option<Sender<Sender<Option<PagesRound>>>>,
+    thread: Option<JoinHandle<()>>,
+    fallback: Option<String>,
+}
+
+impl Pages {
+    /// Begins to look, on the best rung there is.
+    ///
+    /// # Errors
+    /// Why nothing can be seen.
+    pub fn start(scope: Scope, settings: Settings) -> Result<Pages, Error> {
+        let members = Members::of(scope, settings.intrusive)?;
+        let (asks, asked) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("bursar-pages".into())
+            .spawn(move || run(members, settings, &tell, &asked))
+            .map_err(Error::Thread)?;
+        let fallback = told.recv().map_err(|_| Error::Ended("its thread did not begin".into()))??;
+        Ok(Pages { asks: Some(asks), thread: Some(thread), fallback })
+    }
+
+    /// Why a lower rung serves; `None` on the best.
+    pub fn fallback(&self) -> Option<&str> {
+        self.fallback.as_deref()
+    }
+
+    /// What was seen since the last call, or since the start. `None` when all processes have ended and the last of them was told.
+    ///
+    /// # Errors
+    /// [`Error::Ended`].
+    pub fn round(&self) -> Result<Option<PagesRound>, Error> {
+        let (tell, told) = mpsc::channel();
+        let asked = self.asks.as_ref().is_some_and(|asks| asks.send(tell).is_ok());
+        let ended = || Error::Ended("its thread has failed; please report this".into());
+        if !asked {
+            return Err(ended());
+        }
+        told.recv().map_err(|_| ended())
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        self.asks = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A rung at work.
+trait Looks {
+    /// Looks once. Returns when to look again; `None` if all processes have ended.
+    fn look(&mut self, members: &mut Members) -> Option<Duration>;
+
+    /// What was seen since the last call.
+    fn round(&mut self) -> PagesRound;
+}
+
+fn run(
+    mut members: Members,
+    settings: Settings,
+    tell: &Sender<Result<Option<String>, Error>>,
+    asked: &Receiver<Sender<Option<PagesRound>>>,
+) {
+    let mut fallback = None;
+    let tables = match settings.best {
+        Rung::Tables => Tables::open().map_err(|error| fallback = Some(error.to_string())).ok(),
+        Rung::Smaps => None,
+    };
+    let fine = tables.and_then(|tables| match Fine::new(tables, &mut members, settings) {
+        Ok(fine) => Some(fine),
+        Err(error) => {
+            fallback = Some(error.to_string());
+            None
+        }
+    });
+    let mut looks: Box<dyn Looks> = match fine {
+        Some(fine) => Box::new(fine),
+        None => match Coarse::new(&mut members, settings) {
+            Ok(coarse) => Box::new(coarse),
+            Err(error) => {
+                let _ = tell.send(Err(error));
+                return;
+            }
+        },
+    };
+    let _ = tell.send(Ok(fallback));
+    let mut living = true;
+    let mut next = Instant::now();
+    loop {
+        if living && next <= Instant::now() {
+            match looks.look(&mut members) {
+                Some(pause) => next = (next + pause).max(Instant::now()),
+                None => living = false,
+            }
+        }
+        // Without processes there is nothing to do but to tell the rest, once.
+        let wait = if living { next.saturating_duration_since(Instant::now()) } else { Duration::from_secs(3600) };
+        match asked.recv_timeout(wait) {
+            Ok(reply) => {
+                let _ = reply.send(Some(looks.round()));
+                if !living {
+                    break;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+    while let Ok(reply) = asked.recv() {
+        let _ = reply.send(None);
+    }
+}
+
+fn page_bytes() -> u64 {
+    linux::procfs::page_bytes()
+}
+
+/// CPU time of this thread.
+fn own_cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

@@ -1,0 +1,108 @@
+//! How often to look, and at how many pages, so that it costs no more than allowed and shows as much as that buys.
+
+use std::time::Duration;
+
+/// Pages accessed between two looks are a blind part of the curve; more looks than this needs show nothing more.
+const WANTED_BLIND: f64 = 0.008;
+const FEWEST_UNITS: usize = 64;
+const MOST_UNITS: usize = 16_384;
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(500);
+/// Halving or doubling a cost must not overthrow the decision.
+const ROOM: f64 = 0.42;
+
+/// What was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// From look to look.
+    pub interval: Duration,
+    /// One page of 2^level is looked at.
+    pub level: u32,
+}
+
+/// What a while has shown, as shares of one processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Reading bits and thinking.
+    pub looking: f64,
+    /// Clearing bits, and what that costs the program.
+    pub clearing: f64,
+    /// Share of the pages, those left out that are hot, that one look found accessed.
+    pub touched: f64,
+    /// Pages and huge pages looked at.
+    pub units: usize,
+}
+
+impl Pace {
+    /// The next pace.
+    pub fn after(self, spent: Spent, allowed: f64) -> Pace {
+        let share = spent.looking + spent.clearing;
+        let slower = Pace { interval: (self.interval * 3 / 2).min(LONGEST), ..self };
+        let faster = Pace { interval: (self.interval * 2 / 3).max(SHORTEST), ..self };
+        let thinner = Pace { level: self.level + 1, ..self };
+        let denser = Pace { level: self.level.saturating_sub(1), ..self };
+        if share > allowed {
+            // Looking falls with both; clearing mostly with the sample.
+            return match spent.units >= 2 * FEWEST_UNITS
+                && (spent.clearing > spent.looking || spent.touched > WANTED_BLIND / 2.0)
+            {
+                true => thinner,
+                false => slower,
+            };
+        }
+        if spent.touched > 2.0 * WANTED_BLIND && faster != self {
+            // A sample that is large enough gives way to more looks.
+            return match spent.looking * 1.5 + spent.clearing < allowed {
+                true => faster,
+                false if spent.units >= 4 * FEWEST_UNITS => thinner,
+                false => self,
+            };
+        }
+        if spent.touched < WANTED_BLIND / 3.0 && spent.looking > spent.clearing / 4.0 && self.interval < LONGEST {
+            return slower;
+        }
+        match share < ROOM * allowed && spent.units * 2 <= MOST_UNITS && self.level > 0 {
+            true => denser,
+            false => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACE: Pace = Pace { interval: Duration::from_millis(10), level: 6 };
+
+    fn spent(looking: f64, clearing: f64, touched: f64, units: usize) -> Spent {
+        Spent { looking, clearing, touched, units }
+    }
+
+    #[test]
+    fn too_dear_clearing_thins_the_sample_and_too_dear_looking_slows_it() {
+        assert_eq!(PACE.after(spent(0.01, 0.03, 0.01, 4096), 0.02).level, 7);
+        assert!(PACE.after(spent(0.03, 0.0, 0.001, 4096), 0.02).interval > PACE.interval);
+        assert!(PACE.after(spent(0.03, 0.03, 0.01, 100), 0.02).interval > PACE.interval);
+    }
+
+    #[test]
+    fn much_touched_from_look_to_look_makes_them_faster() {
+        assert!(PACE.after(spent(0.001, 0.001, 0.2, 4096), 0.02).interval < PACE.interval);
+        assert_eq!(PACE.after(spent(0.018, 0.001, 0.2, 4096), 0.02).level, 7);
+    }
+
+    #[test]
+    fn room_is_used_for_more_pages_but_not_beyond_the_most() {
+        assert_eq!(PACE.after(spent(0.001, 0.001, 0.01, 4096), 0.02).level, 5);
+        assert_eq!(PACE.after(spent(0.001, 0.001, 0.01, MOST_UNITS), 0.02), PACE);
+    }
+
+    #[test]
+    fn an_idle_program_is_looked_at_rarely() {
+        let mut pace = PACE;
+        for _ in 0..100 {
+            pace = pace.after(spent(0.0001, 0.0, 0.0, 4096), 0.02);
+        }
+        assert_eq!(pace.interval, LONGEST);
+    }
+}

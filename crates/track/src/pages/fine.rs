@@ -1,0 +1,491 @@
+//! The best rung: single pages, through the page tables.
+
+use std::time::{Duration, Instant};
+
+use linux::pages::{Tables, run_beside};
+use model::{AgeBytes, MappingHeat, Overhead, PagesRound};
+
+use super::choice::mix;
+use super::control::{Pace, Spent};
+use super::misses::Misses;
+use super::process::{Looked, Place, Process};
+use super::scope::Members;
+use super::stack::Stack;
+use super::{Error, Looks, Settings, own_cpu, page_bytes};
+
+/// What was accessed before the first look was so in an order that nobody knows; it is drawn by chance among so many.
+const BEFORE: u64 = 1024;
+const FIRST_UNITS: u64 = 512;
+const FIRST_INTERVAL: Duration = Duration::from_millis(10);
+/// Between decisions of the controller.
+const CONTROL: Duration = Duration::from_millis(200);
+/// Between readings of the mappings.
+const REFRESH: Duration = Duration::from_millis(500);
+/// The processor's own work for one cleared bit: a TLB miss, and setting the bit.
+const TOUCH_SECONDS: f64 = 0.4e-6;
+/// Looks that must find a page accessed before it rests, and the longest rest.
+const HOT: u32 = 4;
+const LONGEST_REST: u32 = 32;
+/// Parts of a mapping whose heat is told apart.
+const PARTS: u64 = 32;
+/// Power-of-two ages, seconds.
+const AGES: [f64; 14] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
+
+/// The rung.
+pub struct Fine {
+    tables: Tables,
+    settings: Settings,
+    processes: Vec<Process>,
+    pace: Pace,
+    begin: Instant,
+    /// The number of the look that is going on.
+    now: u64,
+    stack: Stack,
+    /// Hot pages that are not looked at: above all on the stack.
+    resting: u64,
+    stale: bool,
+    refreshed: Instant,
+    window: Window,
+    round: Sums,
+    round_began: Instant,
+}
+
+/// Since the controller's last decision.
+struct Window {
+    began: Instant,
+    /// CPU time of this thread when it was last asked for.
+    cpu: Duration,
+    /// Clearing that is not in the sums yet.
+    arming: Duration,
+    arms: u64,
+    own: f64,
+    clearing: f64,
+    target: f64,
+    looks: u64,
+    touched: u64,
+}
+
+/// Since the last round was told.
+#[derive(Default)]
+struct Sums {
+    misses: Misses,
+    first_touches: u64,
+    looks: u64,
+    /// Pages that were found accessed, or are taken for it, by all looks together.
+    accessed: u64,
+    own: f64,
+    target: f64,
+}
+
+/// A page that was found accessed.
+struct Hit {
+    process: usize,
+    sample: usize,
+    pages: u64,
+    seen: u64,
+}
+
+impl Fine {
+    pub fn new(tables: Tables, members: &mut Members, settings: Settings) -> Result<Fine, Error> {
+        let now = Instant::now();
+        let mut fine = Fine {
+            tables,
+            settings,
+            processes: Vec::new(),
+            pace: Pace { interval: FIRST_INTERVAL, level: 0 },
+            begin: now,
+            now: BEFORE,
+            stack: Stack::default(),
+            resting: 0,
+            stale: true,
+            refreshed: now,
+            window: Window::new(own_cpu()),
+            round: Sums::default(),
+            round_began: now,
+        };
+        let mut denied = None;
+        for (pid, start) in members.refresh() {
+            match Process::of(&fine.tables, *pid, *start) {
+                Ok(process) => fine.processes.push(process),
+                Err(source) => denied = Some(Error::Denied { pid: *pid, source }),
+            }
+        }
+        if let (Some(denied), true) = (denied, fine.processes.is_empty()) {
+            return Err(denied);
+        }
+        while fine.pace.level < 30 && fine.units() > FIRST_UNITS {
+            fine.pace.level += 1;
+        }
+        fine.choose(false);
+        Ok(fine)
+    }
+
+    fn units(&mut self) -> u64 {
+        let (tables, level) = (&mut self.tables, self.pace.level);
+        self.processes.iter().map(|process| process.units(tables, level)).sum()
+    }
+
+    /// Finds processes that came and went, and chooses the pages to look at.
+    fn refresh(&mut self, members: &mut Members) {
+        let living = members.refresh();
+        self.processes.retain(|process| living.get(&process.pid) == Some(&process.start));
+        for (pid, start) in living {
+            if self.processes.iter().all(|process| process.pid != *pid) {
+                self.processes.extend(Process::of(&self.tables, *pid, *start).ok());
+            }
+        }
+        // Only of one process can it be said which processor will be its.
+        if let [process] = self.processes.as_slice() {
+            run_beside(process.pid);
+        }
+        self.choose(true);
+    }
+
+    /// `fresh`: what was not there before has just come.
+    fn choose(&mut self, fresh: bool) {
+        let (tables, now, level) = (&mut self.tables, self.now, self.pace.level);
+        let mut gone = Vec::new();
+        for process in &mut self.processes {
+            let stamp = |address, neighbour: Option<u64>| neighbour.unwrap_or(mix(address) % BEFORE);
+            match process.choose(tables, level, now, stamp, fresh) {
+                Ok(pages) => self.round.first_touches += pages,
+                Err(_) => gone.push(process.pid),
+            }
+        }
+        self.processes.retain(|process| !gone.contains(&process.pid));
+        let samples = || self.processes.iter().flat_map(|process| &process.samples);
+        self.resting = samples().filter(|s| matches!(s.place, Place::Resting { .. })).map(|s| s.pages).sum();
+        let armed = samples().filter_map(|sample| match sample.place {
+            Place::Armed { seen } => Some((seen, sample.pages)),
+            _ => None,
+        });
+        self.stack.rebuild(armed.collect());
+        (self.stale, self.refreshed) = (false, Instant::now());
+    }
+
+    /// Reads all bits. What went away leaves the stack; what came joins it.
+    fn find_accessed(&mut self, arm: &mut [Vec<usize>]) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        let mut gone = Vec::new();
+        let now_ns = self.begin.elapsed().as_nanos() as u64;
+        for (number, process) in self.processes.iter_mut().enumerate() {
+            match process.look(&mut self.tables) {
+                Ok(Looked::Same) => {}
+                Ok(Looked::Other) => {
+                    process.forget();
+                    self.stale = true;
+                    continue;
+                }
+                Ok(Looked::Lost) => continue,
+                Err(_) => {
+                    gone.push(process.pid);
+                    process.forget();
+                    self.stale = true;
+                    continue;
+                }
+            }
+            for index in 0..process.samples.len() {
+                let state = process.state(index);
+                let sample = &mut process.samples[index];
+                if state.is_mapped() && state.is_huge() != sample.huge {
+                    // Pages were joined into a huge one, or one was split.
+                    self.stale = true;
+                    continue;
+                }
+                let there = state.is_mapped() || (state.is_away() && sample.place != Place::Absent);
+                match sample.place {
+                    Place::Absent if there => {
+                        sample.touched = true;
+                        sample.seen_ns = Some(now_ns);
+                        let pages = sample.pages;
+                        self.round.first_touches += pages;
+                        if process.examine(index) {
+                            process.samples[index].place = Place::Armed { seen: self.now };
+                            self.stack.add(self.now, pages);
+                            arm[number].push(index);
+                        }
+                    }
+                    Place::Absent => {}
+                    Place::Armed { seen } if !there => {
+                        self.stack.remove(seen, sample.pages);
+                        (sample.place, sample.streak) = (Place::Absent, 0);
+                    }
+                    Place::Armed { seen } if state.is_mapped() && state.is_accessed() => {
+                        (sample.touched, sample.seen_ns) = (true, Some(now_ns));
+                        hits.push(Hit { process: number, sample: index, pages: sample.pages, seen });
+                    }
+                    Place::Armed { .. } => {}
+                    Place::Resting { .. } if !there => {
+                        self.resting -= sample.pages.min(self.resting);
+                        (sample.place, sample.streak) = (Place::Absent, 0);
+                    }
+                    Place::Resting { until } => {
+                        (sample.touched, sample.seen_ns) = (true, Some(now_ns));
+                        self.round.accessed += sample.pages;
+                        if self.now >= until {
+                            self.resting -= sample.pages.min(self.resting);
+                            self.stack.add(self.now, sample.pages);
+                            sample.place = Place::Armed { seen: self.now };
+                            arm[number].push(index);
+                        }
+                    }
+                    Place::Blind { .. } if !there => sample.place = Place::Absent,
+                    Place::Blind { .. } => {}
+                }
+            }
+        }
+        hits
+    }
+
+    /// How much memory would have kept each page. Pages seen by the same look were accessed in an order that is not known: every
+    /// second counts, and three of four that both looks saw.
+    fn count(&mut self, hits: &mut [Hit]) {
+        hits.sort_unstable_by_key(|hit| hit.seen);
+        let places: Vec<_> = hits.iter().map(|hit| self.stack.above(hit.seen)).collect();
+        let (mut older, mut from) = (0, 0);
+        while from < hits.len() {
+            let together = places[from..].iter().take_while(|place| **place == places[from]).count();
+            let group = &hits[from..from + together];
+            let (newer, same) = places[from];
+            let both: u64 = group.iter().map(|hit| hit.pages).sum();
+            for hit in group {
+                let others = same.saturating_sub(both) / 2 + (both - hit.pages) * 3 / 4 + older / 2;
+                self.round.misses.add(self.resting + newer + others + hit.pages, hit.pages as f64);
+            }
+            older += both;
+            from += together;
+        }
+    }
+
+    /// Puts the pages on top of the stack, to rest if they are hot.
+    fn move_up(&mut self, hits: &[Hit], arm: &mut [Vec<usize>]) {
+        for hit in hits {
+            self.window.touched += hit.pages;
+            self.round.accessed += hit.pages;
+            let process = &mut self.processes[hit.process];
+            let sample = &mut process.samples[hit.sample];
+            sample.streak = if self.now - hit.seen <= 1 { sample.streak.saturating_add(1) } else { 0 };
+            self.stack.remove(hit.seen, hit.pages);
+            let hot = sample.streak >= HOT;
+            // What looks hot may be what cannot be cleared.
+            if hot && sample.streak.is_power_of_two() && !process.examine(hit.sample) {
+                continue;
+            }
+            let sample = &mut process.samples[hit.sample];
+            if hot {
+                let rest = (sample.streak + 1 - HOT).min(LONGEST_REST);
+                sample.place = Place::Resting { until: self.now + u64::from(rest) };
+                self.resting += hit.pages;
+            } else {
+                sample.place = Place::Armed { seen: self.now };
+                self.stack.add(self.now, hit.pages);
+                arm[hit.process].push(hit.sample);
+            }
+        }
+    }
+
+    fn clear(&mut self, arm: &mut [Vec<usize>]) {
+        let began = Instant::now();
+        for (process, indices) in self.processes.iter_mut().zip(arm) {
+            if indices.is_empty() {
+                continue;
+            }
+            indices.sort_unstable();
+            let places: Vec<_> = indices.iter().map(|index| process.samples[*index].place).collect();
+            if process.arm(indices).is_err() {
+                self.stale = true;
+            }
+            for (index, place) in indices.iter().zip(places) {
+                let sample = &process.samples[*index];
+                if let (Place::Blind { .. }, Place::Armed { seen }) = (sample.place, place) {
+                    self.stack.remove(seen, sample.pages);
+                }
+            }
+            self.window.arms += indices.len() as u64;
+        }
+        self.window.arming += began.elapsed();
+    }
+
+    /// Adds up what was spent.
+    fn add_up(&mut self) {
+        let cpu = own_cpu();
+        let window = &mut self.window;
+        let own = (cpu - window.cpu).as_secs_f64();
+        // The processors that run the program are interrupted about as long as the call waits for them.
+        let arming = window.arming.as_secs_f64().min(own);
+        let target = arming + window.arms as f64 * TOUCH_SECONDS;
+        (window.cpu, window.arming, window.arms) = (cpu, Duration::ZERO, 0);
+        window.own += own;
+        window.clearing += arming;
+        window.target += target;
+        self.round.own += own;
+        self.round.target += target;
+    }
+
+    /// Decides how to go on.
+    fn control(&mut self) {
+        self.add_up();
+        let window = &self.window;
+        let seconds = window.began.elapsed().as_secs_f64();
+        let spent = Spent {
+            looking: (window.own - window.clearing) / seconds,
+            clearing: (window.clearing + window.target) / seconds,
+            touched: window.touched as f64 / window.looks.max(1) as f64 / self.stack.pages().max(1) as f64,
+            units: self.processes.iter().map(|process| process.samples.len()).sum(),
+        };
+        let before = self.pace;
+        self.pace = before.after(spent, self.settings.overhead);
+        tracing::debug!(?before, ?spent, resting = self.resting, "pages");
+        if self.pace.level != before.level {
+            // Denser: what was there before is not new.
+            self.choose(false);
+        }
+        self.window = Window::new(self.window.cpu);
+    }
+
+    fn heat(&mut self) -> Vec<MappingHeat> {
+        let page = page_bytes();
+        let mut all = Vec::new();
+        for process in &mut self.processes {
+            let mut heats: Vec<_> = process.mappings.iter().map(|mapping| Heat::of(process.pid, mapping)).collect();
+            for sample in &mut process.samples {
+                if let Some(heat) = heats.get_mut(sample.mapping as usize) {
+                    heat.add(sample.address, sample.pages * page, sample.place, sample.touched);
+                }
+                sample.touched = false;
+            }
+            all.extend(heats.into_iter().filter(|heat| heat.heat.resident > 0).map(Heat::finish));
+        }
+        all
+    }
+
+    fn ages(&self) -> Vec<AgeBytes> {
+        let page = page_bytes();
+        let now = self.begin.elapsed().as_nanos() as u64;
+        let mut bytes = [0; AGES.len() + 1];
+        for sample in self.processes.iter().flat_map(|process| &process.samples) {
+            let age = match sample.place {
+                Place::Absent | Place::Blind { .. } => continue,
+                Place::Resting { .. } => Some(0.0),
+                Place::Armed { .. } => sample.seen_ns.map(|seen| now.saturating_sub(seen) as f64 / 1e9),
+            };
+            let at = age.map_or(AGES.len(), |age| AGES.partition_point(|bound| *bound <= age));
+            bytes[at] += sample.pages * page;
+        }
+        let bounds = AGES.into_iter().map(Some).chain([None]);
+        bounds.zip(bytes).map(|(below, bytes)| AgeBytes { below, bytes }).collect()
+    }
+}
+
+impl Looks for Fine {
+    fn look(&mut self, members: &mut Members) -> Option<Duration> {
+        self.now += 1;
+        if self.stale || self.refreshed.elapsed() >= REFRESH {
+            self.refresh(members);
+        }
+        if self.processes.is_empty() {
+            return None;
+        }
+        self.stack.settle();
+        let mut arm = vec![Vec::new(); self.processes.len()];
+        let mut hits = self.find_accessed(&mut arm);
+        self.count(&mut hits);
+        self.move_up(&hits, &mut arm);
+        self.clear(&mut arm);
+        self.window.looks += 1;
+        self.round.looks += 1;
+        if self.window.began.elapsed() >= CONTROL.max(self.pace.interval * 4) {
+            self.control();
+        }
+        Some(self.pace.interval)
+    }
+
+    fn round(&mut self) -> PagesRound {
+        self.add_up();
+        let seconds = self.round_began.elapsed().as_secs_f64();
+        self.round_began = Instant::now();
+        let sums = std::mem::take(&mut self.round);
+        let page = page_bytes();
+        let heat = self.heat();
+        let mut round = PagesRound {
+            t_ns: self.begin.elapsed().as_nanos() as u64,
+            seconds,
+            tracked_bytes: heat.iter().map(|heat| heat.resident - heat.blind).sum(),
+            touched_bytes: heat.iter().map(|heat| heat.touched).sum(),
+            wss_bytes: None,
+            misses: sums.misses.curve(seconds, page),
+            first_touches_per_second: sums.first_touches as f64 / seconds,
+            blind_below: sums.accessed / sums.looks.max(1) * page,
+            blind_bytes: heat.iter().map(|heat| heat.blind).sum(),
+            heat,
+            ages: self.ages(),
+            overhead: Overhead { own: sums.own / seconds, target: sums.target / seconds },
+            one_in: 1 << self.pace.level,
+            interval: self.pace.interval.as_secs_f64(),
+            rung: "Accessed bits in page tables".into(),
+        };
+        round.wss_bytes = round.size_at(self.settings.misses_per_second);
+        round
+    }
+}
+
+impl Window {
+    fn new(cpu: Duration) -> Window {
+        Window {
+            began: Instant::now(),
+            cpu,
+            arming: Duration::ZERO,
+            arms: 0,
+            own: 0.0,
+            clearing: 0.0,
+            target: 0.0,
+            looks: 0,
+            touched: 0,
+        }
+    }
+}
+
+/// A mapping's heat while it is added up.
+struct Heat {
+    heat: MappingHeat,
+    part: u64,
+    resident: [u64; PARTS as usize],
+    touched: [u64; PARTS as usize],
+}
+
+impl Heat {
+    fn of(pid: i32, mapping: &linux::pages::Mapping) -> Heat {
+        let (start, end) = (mapping.range.start, mapping.range.end);
+        let name = mapping.name.clone();
+        Heat {
+            heat: MappingHeat { pid, start, end, name, resident: 0, touched: 0, blind: 0, parts: Vec::new() },
+            part: (end - start).div_ceil(PARTS).max(1),
+            resident: [0; PARTS as usize],
+            touched: [0; PARTS as usize],
+        }
+    }
+
+    fn add(&mut self, address: u64, bytes: u64, place: Place, touched: bool) {
+        if place == Place::Absent {
+            return;
+        }
+        self.heat.resident += bytes;
+        if let Place::Blind { .. } = place {
+            self.heat.blind += bytes;
+            return;
+        }
+        let part = (address.saturating_sub(self.heat.start) / self.part).min(PARTS - 1) as usize;
+        self.resident[part] += bytes;
+        if touched {
+            self.heat.touched += bytes;
+            self.touched[part] += bytes;
+        }
+    }
+
+    fn finish(mut self) -> MappingHeat {
+        let shares = self.resident.iter().zip(self.touched);
+        let shares = shares.map(|(there, touched)| (*there > 0).then(|| touched as f32 / *there as f32));
+        self.heat.parts = shares.collect();
+        self.heat
+    }
+}

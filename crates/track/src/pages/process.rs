@@ -1,0 +1,309 @@
+//! One process: which of its pages are looked at, and what is known of each.
+
+use std::ops::Range;
+
+use linux::Error;
+use linux::pages::{Arming, Frames, MOST_ADDRESSES, Mapping, REGION_BYTES, Region, State, Tables, Target, mappings};
+use linux::procfs;
+
+use super::choice::{chosen, chosen_within};
+use super::page_bytes;
+
+/// A process that is looked at.
+#[derive(Debug)]
+pub struct Process {
+    pub pid: i32,
+    pub start: u64,
+    pub mappings: Vec<Mapping>,
+    /// By address.
+    pub samples: Vec<Sample>,
+    addresses: Vec<u64>,
+    states: Vec<State>,
+    arming: Arming,
+    frames: Frames,
+    target: Target,
+    /// Names the address space; 0 before the first look.
+    space: u64,
+    choices: u32,
+}
+
+/// Choices of pages until what was refused is tried again.
+const RETRY: u32 = 16;
+
+/// A page that is looked at.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub address: u64,
+    /// One entry of 2 MiB.
+    pub huge: bool,
+    /// How many pages it stands for.
+    pub pages: u64,
+    /// What is cleared: the folio that it is part of.
+    pub folio: Range<u64>,
+    pub place: Place,
+    /// Index into the mappings.
+    pub mapping: u32,
+    /// Found accessed by so many looks one after the other.
+    pub streak: u32,
+    /// When it was last seen accessed; `None`: not yet.
+    pub seen_ns: Option<u64>,
+    /// Accessed in this round.
+    pub touched: bool,
+}
+
+/// Where a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Nothing is there.
+    Absent,
+    /// Its bit was cleared when this look had seen it accessed.
+    Armed { seen: u64 },
+    /// Hot: taken for accessed until this look.
+    Resting { until: u64 },
+    /// Its bit cannot be cleared.
+    Blind { refused: bool },
+}
+
+impl Process {
+    pub fn of(tables: &Tables, pid: i32, start: u64) -> Result<Process, Error> {
+        Ok(Process {
+            pid,
+            start,
+            mappings: Vec::new(),
+            samples: Vec::new(),
+            addresses: Vec::new(),
+            states: Vec::new(),
+            arming: Arming::of(pid, start)?,
+            frames: Frames::of(pid)?,
+            target: target(tables, pid, &[pid])?,
+            space: 0,
+            choices: 0,
+        })
+    }
+
+    /// The units, pages and huge pages, that there would be to look at.
+    pub fn units(&self, tables: &mut Tables, level: u32) -> u64 {
+        let regions = tables.regions(&self.target).unwrap_or_default();
+        let huge = regions.iter().filter(|region| region.state.is_huge()).count();
+        ((((regions.len() - huge) * 512) >> level) + (huge >> huge_level(level))) as u64
+    }
+
+    /// Chooses the pages to look at. Those that stay keep what is known of them; `stamp` is the look that a page which was
+    /// there before it was looked at is taken to have been seen by, given its nearest neighbour's.
+    pub fn choose(
+        &mut self,
+        tables: &mut Tables,
+        level: u32,
+        now: u64,
+        stamp: impl Fn(u64, Option<u64>) -> u64,
+        fresh: bool,
+    ) -> Result<u64, Error> {
+        self.mappings = mappings(self.pid)?;
+        let regions = tables.regions(&self.target).map_err(|_| Error::Gone(self.pid))?;
+        let mut old = std::mem::take(&mut self.samples).into_iter().peekable();
+        let mut neighbour = None;
+        let mut new = Vec::new();
+        let mut samples: Vec<Sample> = Vec::new();
+        for (address, huge, mapping) in wanted(&self.mappings, &regions, level) {
+            while let Some(sample) = old.next_if(|sample| sample.address < address) {
+                neighbour = sample.place.seen().or(neighbour);
+            }
+            let pages = if huge { 512 << huge_level(level) } else { 1 << level };
+            match old.next_if(|sample| sample.address == address && sample.huge == huge) {
+                Some(sample) => {
+                    neighbour = sample.place.seen().or(neighbour);
+                    samples.push(Sample { pages, mapping, ..sample });
+                }
+                None => {
+                    new.push((samples.len(), neighbour));
+                    samples.push(Sample {
+                        address,
+                        huge,
+                        pages,
+                        folio: address..address + if huge { REGION_BYTES } else { page_bytes() },
+                        place: Place::Absent,
+                        mapping,
+                        streak: 0,
+                        seen_ns: None,
+                        touched: false,
+                    });
+                }
+            }
+        }
+        self.samples = samples;
+        self.addresses = self.samples.iter().map(|sample| sample.address).collect();
+        self.look(tables)?;
+        let mut arm = Vec::new();
+        let mut first_touches = 0;
+        for (index, neighbour) in new {
+            if !self.states[index].is_mapped() {
+                continue;
+            }
+            let sample = &mut self.samples[index];
+            if !examine(&self.frames, &self.mappings, sample) {
+                continue;
+            }
+            let seen = if fresh { now } else { stamp(sample.address, neighbour) };
+            first_touches += if fresh { sample.pages } else { 0 };
+            sample.place = Place::Armed { seen };
+            arm.push(index);
+        }
+        // What was shared may be no longer, and what was locked.
+        self.choices = self.choices.wrapping_add(1);
+        let retry = self.choices.is_multiple_of(RETRY);
+        for (index, sample) in self.samples.iter_mut().enumerate() {
+            if let Place::Blind { refused } = sample.place
+                && (!refused || retry)
+                && examine(&self.frames, &self.mappings, sample)
+            {
+                sample.place = Place::Armed { seen: now };
+                arm.push(index);
+            }
+        }
+        arm.sort_unstable();
+        self.arm(&arm)?;
+        Ok(first_touches)
+    }
+
+    /// Reads the bits. Afterwards [`Process::state`] tells them.
+    ///
+    /// # Errors
+    /// [`Error::Gone`].
+    pub fn look(&mut self, tables: &mut Tables) -> Result<Looked, Error> {
+        let mut space = None;
+        let mut states = std::mem::take(&mut self.states);
+        let mut all = Vec::with_capacity(self.addresses.len());
+        for addresses in self.addresses.chunks(MOST_ADDRESSES) {
+            space = tables.look(&self.target, addresses, &mut states).unwrap_or_default();
+            if space.is_none() {
+                break;
+            }
+            all.append(&mut states);
+        }
+        self.states = all;
+        if self.addresses.is_empty() {
+            return Ok(Looked::Same);
+        }
+        match space {
+            Some(space) if self.space == 0 || space == self.space => {
+                self.space = space;
+                Ok(Looked::Same)
+            }
+            Some(space) => {
+                self.space = space;
+                Ok(Looked::Other)
+            }
+            None => {
+                // The thread that was looked at may have ended before others.
+                self.states.resize(self.addresses.len(), State::default());
+                let threads = procfs::tasks(self.pid)?;
+                self.target = target(tables, self.pid, &threads)?;
+                let living = tables.look(&self.target, &self.addresses[..1], &mut Vec::new());
+                if living.is_ok_and(|space| space.is_some()) { Ok(Looked::Lost) } else { Err(Error::Gone(self.pid)) }
+            }
+        }
+    }
+
+    /// What the last look found.
+    pub fn state(&self, index: usize) -> State {
+        self.states.get(index).copied().unwrap_or_default()
+    }
+
+    /// Whether the page can be cleared; else it is blind from now on.
+    pub fn examine(&mut self, index: usize) -> bool {
+        examine(&self.frames, &self.mappings, &mut self.samples[index])
+    }
+
+    /// Clears the bits of these pages, given in rising order.
+    pub fn arm(&mut self, indices: &[usize]) -> Result<(), Error> {
+        let mut ranges: Vec<Range<u64>> = Vec::with_capacity(indices.len());
+        let mut of: Vec<usize> = Vec::with_capacity(indices.len());
+        for index in indices {
+            let folio = &self.samples[*index].folio;
+            if ranges.last() != Some(folio) {
+                ranges.push(folio.clone());
+                of.push(*index);
+            }
+        }
+        let samples = &mut self.samples;
+        self.arming.arm(&ranges, |range| samples[of[range]].place = Place::Blind { refused: true })
+    }
+
+    /// Forgets all pages: the address space is another.
+    pub fn forget(&mut self) {
+        self.samples.clear();
+        self.addresses.clear();
+        self.states.clear();
+    }
+}
+
+/// What a look was at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looked {
+    /// The same address space as before.
+    Same,
+    /// Another, after an exec.
+    Other,
+    /// Nothing this time.
+    Lost,
+}
+
+impl Place {
+    fn seen(self) -> Option<u64> {
+        match self {
+            Place::Armed { seen } => Some(seen),
+            _ => None,
+        }
+    }
+}
+
+fn target(tables: &Tables, pid: i32, threads: &[i32]) -> Result<Target, Error> {
+    threads.iter().rev().find_map(|thread| tables.target(*thread).ok()).ok_or(Error::Gone(pid))
+}
+
+fn examine(frames: &Frames, mappings: &[Mapping], sample: &mut Sample) -> bool {
+    let Some(frame) = frames.at(sample.address) else { return false };
+    if !frame.exclusive {
+        sample.place = Place::Blind { refused: false };
+        return false;
+    }
+    if !sample.huge {
+        let mapping = mappings.get(sample.mapping as usize).map_or(0..0, |mapping| mapping.range.clone());
+        sample.folio = frame.folio.start.max(mapping.start)..frame.folio.end.min(mapping.end);
+        if !sample.folio.contains(&sample.address) {
+            sample.folio = sample.address..sample.address + page_bytes();
+        }
+    }
+    true
+}
+
+/// Of how many huge pages one is looked at: all as long as one stands for no more than a page does.
+fn huge_level(level: u32) -> u32 {
+    level.saturating_sub(9)
+}
+
+/// Address, whether huge, and mapping of the pages to look at, by address.
+fn wanted(mappings: &[Mapping], regions: &[Region], level: u32) -> Vec<(u64, bool, u32)> {
+    let page = page_bytes();
+    let mut found = Vec::new();
+    let mut first = 0;
+    for region in regions {
+        let end = region.start + REGION_BYTES;
+        first += mappings[first..].partition_point(|mapping| mapping.range.end <= region.start);
+        let within = mappings[first..].iter().take_while(|mapping| mapping.range.start < end);
+        for (index, mapping) in within.enumerate() {
+            let index = (first + index) as u32;
+            if region.state.is_huge() {
+                let (number, level) = (region.start / REGION_BYTES, huge_level(level));
+                if mapping.range.contains(&region.start) && chosen(number >> level, level) == number {
+                    found.push((region.start, true, index));
+                }
+            } else {
+                let from = mapping.range.start.max(region.start) / page;
+                let to = mapping.range.end.min(end) / page;
+                found.extend(chosen_within(from, to, level).map(|number| (number * page, false, index)));
+            }
+        }
+    }
+    found
+}

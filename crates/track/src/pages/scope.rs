@@ -1,0 +1,78 @@
+//! Whose memory is looked at.
+
+use std::collections::BTreeMap;
+
+use linux::cgroup::Cgroup;
+use linux::procfs;
+
+use super::Error;
+
+/// Which processes.
+#[derive(Debug)]
+pub enum Scope {
+    /// A process and all beneath it; what was once found stays in when its parent ends.
+    Tree(i32),
+    /// Those in a cgroup and beneath it.
+    Cgroup(Cgroup),
+}
+
+/// The processes of a scope that live, with the start times that tell them from later ones of the same number.
+#[derive(Debug)]
+pub struct Members {
+    scope: Scope,
+    living: BTreeMap<i32, u64>,
+}
+
+impl Members {
+    /// # Errors
+    /// [`Error::NoProcess`], [`Error::Empty`], [`Error::NotOurs`].
+    pub fn of(scope: Scope, intrusive: bool) -> Result<Members, Error> {
+        let mut members = Members { scope, living: BTreeMap::new() };
+        members.refresh();
+        if members.living.is_empty() {
+            return Err(match &members.scope {
+                Scope::Tree(pid) => Error::NoProcess(*pid),
+                Scope::Cgroup(cgroup) => Error::Empty(cgroup.dir().into()),
+            });
+        }
+        match members.living.keys().find(|pid| !intrusive && !is_ours(**pid)) {
+            Some(pid) => Err(Error::NotOurs(*pid)),
+            None => Ok(members),
+        }
+    }
+
+    /// Looks for processes that came and went. Returns those that live: number and start time.
+    pub fn refresh(&mut self) -> &BTreeMap<i32, u64> {
+        self.living.retain(|pid, start| living(*pid) == Some(*start));
+        let found: Vec<i32> = match &self.scope {
+            Scope::Tree(root) => {
+                // Before the first is found the root is not known to be the one that was meant; afterwards only by its start.
+                let roots: Vec<i32> = match self.living.is_empty() {
+                    true => vec![*root],
+                    false => self.living.keys().copied().collect(),
+                };
+                let beneath = roots.iter().flat_map(|root| procfs::descendants(*root)).collect::<Vec<_>>();
+                roots.into_iter().chain(beneath).collect()
+            }
+            Scope::Cgroup(cgroup) => cgroup.processes().unwrap_or_default(),
+        };
+        for pid in found {
+            if let Some(start) = living(pid) {
+                self.living.insert(pid, start);
+            }
+        }
+        &self.living
+    }
+}
+
+/// Start time of a process that has memory yet.
+fn living(pid: i32) -> Option<u64> {
+    procfs::stat(pid).ok().filter(|stat| !matches!(stat.state, 'Z' | 'X')).map(|stat| stat.starttime)
+}
+
+/// Whether this process, or one that it started, has started that one.
+fn is_ours(pid: i32) -> bool {
+    let own = std::process::id() as i32;
+    let parents = std::iter::successors(Some(pid), |pid| procfs::stat(*pid).ok().map(|stat| stat.ppid));
+    parents.take_while(|pid| *pid > 0).any(|pid| pid == own)
+}

@@ -1,0 +1,125 @@
+//! The LRU stack of sampled pages, in which pages seen by the same look have the same place.
+//!
+//! What was seen by old looks is merged as long as it stays little, so that the stack's size follows its precision and not
+//! the time.
+
+/// Merged looks hold at most this part of all pages.
+const FINENESS: u64 = 1024;
+/// Looks that are kept apart before the first merge.
+const MOST_LOOKS: usize = 4096;
+
+/// Pages by the look that saw them last.
+#[derive(Debug, Default)]
+pub struct Stack {
+    /// Oldest first.
+    looks: Vec<Look>,
+    pages: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    /// The first look that is merged here.
+    first: u64,
+    pages: u64,
+    /// Pages seen since; as of the last [`Stack::settle`].
+    newer: u64,
+}
+
+impl Stack {
+    /// All pages on it.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Puts pages where a look saw them; that look must not be older than all on the stack.
+    pub fn add(&mut self, look: u64, pages: u64) {
+        if self.looks.last().is_none_or(|last| last.first < look) {
+            self.looks.push(Look { first: look, pages: 0, newer: 0 });
+        }
+        if let Some(at) = self.find(look) {
+            self.looks[at].pages += pages;
+            self.pages += pages;
+        }
+    }
+
+    /// Takes pages away that this look saw last.
+    pub fn remove(&mut self, look: u64, pages: u64) {
+        if let Some(at) = self.find(look) {
+            self.looks[at].pages -= pages.min(self.looks[at].pages);
+            self.pages -= pages.min(self.pages);
+        }
+    }
+
+    /// Begins anew with these pages, by look and number.
+    pub fn rebuild(&mut self, mut pages: Vec<(u64, u64)>) {
+        pages.sort_unstable();
+        *self = Stack::default();
+        pages.iter().for_each(|(look, pages)| self.add(*look, *pages));
+    }
+
+    /// Brings [`Stack::above`] up to date.
+    pub fn settle(&mut self) {
+        if self.looks.len() > MOST_LOOKS {
+            self.merge();
+        }
+        let mut newer = 0;
+        for look in self.looks.iter_mut().rev() {
+            look.newer = newer;
+            newer += look.pages;
+        }
+    }
+
+    /// Pages seen by later looks than this one, and by the same, itself included; when last settled.
+    pub fn above(&self, look: u64) -> (u64, u64) {
+        self.find(look).map_or((self.pages, 0), |at| (self.looks[at].newer, self.looks[at].pages))
+    }
+
+    fn find(&self, look: u64) -> Option<usize> {
+        self.looks.partition_point(|merged| merged.first <= look).checked_sub(1)
+    }
+
+    fn merge(&mut self) {
+        let most = self.pages / FINENESS;
+        let mut merged: Vec<Look> = Vec::with_capacity(MOST_LOOKS);
+        for look in &self.looks {
+            match merged.last_mut() {
+                Some(last) if last.pages + look.pages <= most => last.pages += look.pages,
+                _ => merged.push(*look),
+            }
+        }
+        self.looks = merged;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_above_are_those_seen_later() {
+        let mut stack = Stack::default();
+        stack.rebuild(vec![(3, 10), (1, 5), (2, 1), (3, 2)]);
+        stack.settle();
+        assert_eq!((stack.above(1), stack.above(2), stack.above(3)), ((13, 5), (12, 1), (0, 12)));
+        stack.remove(2, 1);
+        stack.add(4, 1);
+        stack.settle();
+        assert_eq!((stack.above(1), stack.above(4), stack.pages()), ((13, 5), (0, 1), 18));
+    }
+
+    #[test]
+    fn its_size_follows_its_precision_and_not_the_time() {
+        let mut stack = Stack::default();
+        for look in 0..100_000 {
+            stack.add(look, 3);
+            if look >= 10_000 {
+                stack.remove(look - 10_000, 3);
+            }
+            stack.settle();
+        }
+        assert!(stack.looks.len() <= MOST_LOOKS + 1);
+        assert_eq!(stack.pages(), 30_000);
+        let (above, _) = stack.above(95_000);
+        assert!((14_900..=15_000).contains(&above), "{above}");
+    }
+}

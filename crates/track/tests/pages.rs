@@ -1,0 +1,330 @@
+//! Mapped memory against known truths: children of this test touch pages of known number. What is asserted is bytes, never
+//! times.
+//!
+//! The best rung needs root. Skipped with a sentence otherwise; a failure when `BURSAR_NO_SKIP=1`.
+
+#![allow(unsafe_code)]
+
+#[allow(dead_code, reason = "shared with other tests")]
+mod child;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use child::{Child, fork};
+use model::PagesRound;
+use track::pages::{Error, Pages, Rung, Scope, Settings};
+
+const PAGE: usize = 4096;
+const MIB: u64 = 1 << 20;
+const ALL: usize = 16384;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Words that parent and child share: `word(0)` is what the child says, `word(1)` what it is told.
+#[derive(Clone, Copy)]
+struct Shared(*const AtomicU64);
+
+impl Shared {
+    fn new() -> Shared {
+        // SAFETY: a new mapping, never unmapped.
+        Shared(unsafe { map(PAGE, libc::MAP_SHARED) }.cast())
+    }
+
+    fn word(self, index: usize) -> &'static AtomicU64 {
+        // SAFETY: within the page, zeroed by the kernel, never unmapped.
+        unsafe { &*self.0.add(index) }
+    }
+
+    fn wait_for(self, index: usize, value: u64) {
+        let begin = Instant::now();
+        while self.word(index).load(Ordering::SeqCst) < value {
+            assert!(begin.elapsed() < PATIENCE, "the child does not get on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// New anonymous memory.
+///
+/// # Safety
+/// None is needed but that of using what it returns.
+unsafe fn map(bytes: usize, kind: i32) -> *mut u8 {
+    // SAFETY: a new mapping at a place of the kernel's choice.
+    let at = unsafe {
+        libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, kind | libc::MAP_ANONYMOUS, -1, 0)
+    };
+    assert_ne!(at, libc::MAP_FAILED);
+    at.cast()
+}
+
+fn touch(memory: *mut u8, pages: std::ops::Range<usize>) {
+    for page in pages {
+        // SAFETY: callers give pages of their own mapping.
+        unsafe { memory.add(page * PAGE).write_volatile(1) };
+    }
+}
+
+/// Maps 64 MiB of small pages and touches them all.
+fn filled() -> *mut u8 {
+    // SAFETY: used within its length.
+    let memory = unsafe { map(ALL * PAGE, libc::MAP_PRIVATE) };
+    // SAFETY: our own mapping.
+    unsafe { libc::madvise(memory.cast(), ALL * PAGE, libc::MADV_NOHUGEPAGE) };
+    touch(memory, 0..ALL);
+    memory
+}
+
+fn pages(rung: Rung, child: &mut Child) -> Option<Pages> {
+    let settings = Settings { best: rung, overhead: 0.2, ..Settings::default() };
+    match Pages::start(Scope::Tree(child.pid), settings) {
+        Ok(pages) if rung == Rung::Smaps || pages.fallback().is_none() => Some(pages),
+        Ok(pages) => skip(child, pages.fallback().unwrap_or_default()),
+        Err(error) => skip(child, &error.to_string()),
+    }
+}
+
+fn skip(child: &Child, why: &str) -> Option<Pages> {
+    // SAFETY: our own child, not waited for yet.
+    unsafe { libc::kill(child.pid, libc::SIGKILL) };
+    assert!(std::env::var_os("BURSAR_NO_SKIP").is_none(), "{why}");
+    eprintln!("skipped: {why}");
+    None
+}
+
+fn end(child: &mut Child) {
+    // SAFETY: our own child, not waited for yet.
+    unsafe { libc::kill(child.pid, libc::SIGKILL) };
+    child.wait();
+}
+
+/// Rounds until one shows it.
+fn until(pages: &Pages, what: &str, mut shows: impl FnMut(&PagesRound) -> bool) -> PagesRound {
+    let begin = Instant::now();
+    loop {
+        std::thread::sleep(Duration::from_millis(300));
+        let round = pages.round().unwrap().unwrap_or_else(|| panic!("it ended before it showed {what}"));
+        if shows(&round) {
+            return round;
+        }
+        assert!(begin.elapsed() < PATIENCE, "no round shows {what}; the last: {round:#?}");
+    }
+}
+
+fn is_near(bytes: u64, truth: u64) -> bool {
+    bytes.abs_diff(truth) <= truth / 8 + 2 * MIB
+}
+
+/// A child that touches the first `pages` of its 64 MiB again and again.
+fn touching(shared: Shared, pages: usize) -> Child {
+    let mut child = fork(move || {
+        let memory = filled();
+        shared.word(0).store(1, Ordering::SeqCst);
+        loop {
+            touch(memory, 0..pages);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    child.go();
+    shared.wait_for(0, 1);
+    child
+}
+
+fn n_of_m_pages(rung: Rung) {
+    let mut child = touching(Shared::new(), ALL / 4);
+    let Some(pages) = pages(rung, &mut child) else { return };
+    let round = until(&pages, "16 of 64 MiB touched", |round| {
+        is_near(round.touched_bytes, 16 * MIB) && is_near(round.tracked_bytes, 64 * MIB)
+    });
+    let heat = round.heat.iter().max_by_key(|heat| heat.resident).unwrap();
+    assert!(is_near(heat.touched, 16 * MIB) && heat.pid == child.pid, "{heat:?}");
+    end(&mut child);
+}
+
+#[test]
+fn as_much_is_touched_as_the_program_touches() {
+    n_of_m_pages(Rung::Tables);
+}
+
+#[test]
+fn as_much_is_touched_as_the_program_touches_by_smaps() {
+    n_of_m_pages(Rung::Smaps);
+}
+
+#[test]
+fn a_loop_misses_below_its_size_and_nowhere_above() {
+    let shared = Shared::new();
+    let mut child = fork(move || {
+        let memory = filled();
+        shared.word(0).store(1, Ordering::SeqCst);
+        loop {
+            for page in (0..ALL / 2).step_by(32) {
+                touch(memory, page..page + 32);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    child.go();
+    shared.wait_for(0, 1);
+    let Some(pages) = pages(Rung::Tables, &mut child) else { return };
+    until(&pages, "a cliff at 32 MiB", |round| {
+        let at = |mib: u64| {
+            let after = round.misses.partition_point(|point| point.bytes <= mib * MIB);
+            after.checked_sub(1).map_or(0.0, |at| round.misses[at].misses_per_second)
+        };
+        let below = at(24);
+        below > 0.0 && at(40) < below / 10.0
+    });
+    end(&mut child);
+}
+
+#[test]
+fn what_a_child_of_the_program_touches_counts_too() {
+    let shared = Shared::new();
+    let mut child = fork(move || {
+        // SAFETY: the child does nothing but touch memory of its own.
+        if unsafe { libc::fork() } == 0 {
+            let memory = filled();
+            shared.word(0).store(1, Ordering::SeqCst);
+            // Its parent is killed by the test, and it with it.
+            // SAFETY: no pointers.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            loop {
+                touch(memory, 0..ALL / 2);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    });
+    child.go();
+    shared.wait_for(0, 1);
+    let Some(pages) = pages(Rung::Tables, &mut child) else { return };
+    let round = until(&pages, "32 of 64 MiB touched", |round| is_near(round.touched_bytes, 32 * MIB));
+    assert!(round.heat.iter().any(|heat| heat.pid != child.pid && is_near(heat.touched, 32 * MIB)), "{:?}", round.heat);
+    end(&mut child);
+}
+
+#[test]
+fn memory_that_is_unmapped_under_the_look_is_gone_and_new_memory_is_found() {
+    let shared = Shared::new();
+    let mut child = fork(move || {
+        let memory = filled();
+        shared.word(0).store(1, Ordering::SeqCst);
+        while shared.word(1).load(Ordering::SeqCst) == 0 {
+            touch(memory, 0..ALL);
+        }
+        // Many times, so that some of it happens within a look.
+        let mut last = memory;
+        for _ in 0..20 {
+            // SAFETY: our own mapping, used no more.
+            unsafe { libc::munmap(last.cast(), ALL * PAGE) };
+            last = filled();
+        }
+        // SAFETY: as above.
+        unsafe { libc::munmap(last.cast(), ALL / 2 * PAGE) };
+        loop {
+            // SAFETY: the second half is mapped still.
+            touch(unsafe { last.add(ALL / 2 * PAGE) }, 0..ALL / 2);
+        }
+    });
+    child.go();
+    shared.wait_for(0, 1);
+    let Some(pages) = pages(Rung::Tables, &mut child) else { return };
+    until(&pages, "64 MiB", |round| is_near(round.tracked_bytes, 64 * MIB));
+    shared.word(1).store(1, Ordering::SeqCst);
+    until(&pages, "32 MiB", |round| is_near(round.tracked_bytes, 32 * MIB) && is_near(round.touched_bytes, 32 * MIB));
+    end(&mut child);
+}
+
+#[test]
+fn a_huge_page_counts_as_a_whole() {
+    let shared = Shared::new();
+    let mut child = fork(move || {
+        const HUGE: usize = 2 << 20;
+        // SAFETY: used within its length.
+        let memory = unsafe { map(33 * HUGE, libc::MAP_PRIVATE) };
+        let aligned = memory.wrapping_add(memory.align_offset(HUGE));
+        // SAFETY: our own mapping.
+        unsafe { libc::madvise(aligned.cast(), 32 * HUGE, libc::MADV_HUGEPAGE) };
+        touch(aligned, 0..32 * HUGE / PAGE);
+        shared.word(0).store(1, Ordering::SeqCst);
+        loop {
+            (0..8).for_each(|huge| touch(aligned, huge * 512..huge * 512 + 1));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    child.go();
+    shared.wait_for(0, 1);
+    let huge = linux::procfs::smaps_rollup(child.pid).is_ok_and(|_| {
+        let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", child.pid)).unwrap_or_default();
+        text.lines().any(|line| line.starts_with("AnonHugePages:") && line.split_whitespace().nth(1) == Some("65536"))
+    });
+    if !huge {
+        skip(&child, "the kernel gave no huge pages");
+        return;
+    }
+    let Some(pages) = pages(Rung::Tables, &mut child) else { return };
+    until(&pages, "8 of 32 huge pages touched", |round| {
+        is_near(round.touched_bytes, 16 * MIB) && is_near(round.tracked_bytes, 64 * MIB)
+    });
+    end(&mut child);
+}
+
+#[test]
+fn shared_and_locked_memory_is_blind_and_not_hot() {
+    let shared = Shared::new();
+    let mut child = fork(move || {
+        let memory = filled();
+        // SAFETY: our own mapping.
+        let locked = unsafe { libc::mlock(memory.cast(), ALL / 4 * PAGE) } == 0;
+        // SAFETY: our own mapping.
+        let memory_for_both = unsafe { memory.add(ALL / 4 * PAGE) };
+        // SAFETY: the child does nothing but wait.
+        if unsafe { libc::fork() } == 0 {
+            // SAFETY: no pointers.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            loop {
+                std::thread::sleep(Duration::from_secs(1));
+            }
+        }
+        shared.word(0).store(1 + u64::from(locked), Ordering::SeqCst);
+        loop {
+            std::hint::black_box(memory_for_both);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    child.go();
+    shared.wait_for(0, 1);
+    let Some(pages) = pages(Rung::Tables, &mut child) else { return };
+    // Twice 64 MiB: each process maps all of it.
+    let round = until(&pages, "128 MiB blind", |round| is_near(round.blind_bytes, 128 * MIB));
+    assert!(round.touched_bytes < 8 * MIB, "{round:#?}");
+    end(&mut child);
+}
+
+#[test]
+fn a_program_that_ends_in_mid_look_is_told_to_its_last_round() {
+    for rung in [Rung::Tables, Rung::Smaps] {
+        let mut child = touching(Shared::new(), ALL);
+        let Some(pages) = pages(rung, &mut child) else { continue };
+        until(&pages, "64 MiB", |round| is_near(round.tracked_bytes, 64 * MIB));
+        end(&mut child);
+        let begin = Instant::now();
+        while pages.round().unwrap().is_some() {
+            assert!(begin.elapsed() < PATIENCE, "its end is not noticed");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(pages.round().unwrap(), None);
+    }
+}
+
+#[test]
+fn a_process_that_is_gone_or_not_ours_is_refused_with_a_sentence() {
+    let gone = Pages::start(Scope::Tree(i32::MAX), Settings::default()).unwrap_err();
+    assert!(matches!(gone, Error::NoProcess(i32::MAX)), "{gone}");
+    let parent = std::os::unix::process::parent_id() as i32;
+    let foreign = Pages::start(Scope::Tree(parent), Settings::default()).unwrap_err();
+    assert!(matches!(foreign, Error::NotOurs(pid) if pid == parent), "{foreign}");
+    assert!(foreign.to_string().contains("--intrusive"));
+}
