@@ -114,7 +114,7 @@ fn doubts(
             None => "one reference run does not tell how much its run time varies (--runs 2)".into(),
         });
     }
-    if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.is_doubtful()) {
+    if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.near) {
         doubts.push("its run time there is so close to what is allowed that another run may be slower".into());
     }
     if tried.iter().any(|t| t.worst == Outcome::Timeout && Some(t.limit) >= bracket.fail) {

@@ -117,7 +117,8 @@ fn behind(seen: &Seen, progress: &Progress) -> Option<f64> {
 fn has_fallen_behind(settings: &Settings, seen: &Seen, progress: &Progress) -> Option<bool> {
     let reference = seen.reference()?;
     let allowed = settings.slowdown * reference.median;
-    let doubt = (0.5 * allowed).max(2.0 * ratio_noise(settings, seen) * reference.median);
+    // The loss is understated, so one standard deviation is doubt enough.
+    let doubt = (0.25 * allowed).max(ratio_noise(settings, seen) * reference.median);
     Some(behind(seen, progress)? > allowed + doubt)
 }
 

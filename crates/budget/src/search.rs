@@ -46,12 +46,6 @@ pub struct Tried {
     pub worst: Outcome,
 }
 
-impl Tried {
-    pub fn is_doubtful(&self) -> bool {
-        self.near || self.unexplained
-    }
-}
-
 /// Where the knee is known to lie: above `fail`, at most `pass`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bracket {
@@ -84,7 +78,7 @@ pub enum Wish {
 pub fn wish(settings: &Settings, seen: &Seen) -> Wish {
     let tried = tried(settings, seen);
     let bracket = bracket(settings, seen, &tried);
-    let again = tried.iter().find(|t| t.is_doubtful() && t.runs < 2 && bracket.has_edge(t.limit));
+    let again = tried.iter().find(|t| (t.near || t.unexplained) && t.runs < 2 && bracket.has_edge(t.limit));
     let next = match again {
         Some(t) => Some((t.limit, "one run so close to the threshold does not decide: once more".to_string())),
         None if is_close(&bracket) => unmade(seen, &bracket),

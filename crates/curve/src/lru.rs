@@ -243,6 +243,22 @@ mod tests {
         }
 
         #[test]
+        fn runs_of_neighbours_agree_with_a_naive_list(
+            runs in prop::collection::vec((0u64..300, 1u64..150, any::<bool>()), 0..60),
+        ) {
+            let (mut lru, mut naive) = (ExactLru::new(), NaiveList::default());
+            for (first, length, forgets) in runs {
+                for key in first..first + length {
+                    prop_assert_eq!(lru.access(key), naive.access(key));
+                }
+                if forgets {
+                    lru.retain(|key| key % 7 != first % 7);
+                    naive.0.retain(|key| key % 7 != first % 7);
+                }
+            }
+        }
+
+        #[test]
         fn all_at_once_is_the_same_as_one_by_one(keys in prop::collection::vec(0u64..5000, 0..9000)) {
             let mut lru = ExactLru::new();
             let mut all = Vec::new();

@@ -4,6 +4,9 @@
 //! siblings. To count what stands before a slot is one sum along its path; to free one, the younger siblings of each node
 //! of the path lose one, which is a few vector instructions. No loop depends on data, so nothing is predicted wrongly. A word is
 //! counted when it is full, so that an access changes the tree once, not twice.
+//!
+//! Files are read in their order, again and again: neighbouring slots are then freed one after the other. They have one distance,
+//! and the tree is told of a word's freed slots when the next word's turn comes.
 
 use crate::row::Row;
 
@@ -26,6 +29,22 @@ pub struct Slots {
     levels: Vec<Vec<Node>>,
     next: usize,
     filled: u64,
+    /// Slots of one word that were freed, and that the tree still counts.
+    untold: Untold,
+    /// The slot that was taken last; what was accessed after it is in the row by now.
+    last: Option<Taken>,
+}
+
+#[derive(Default)]
+struct Untold {
+    word: usize,
+    freed: u32,
+}
+
+struct Taken {
+    slot: u32,
+    next: usize,
+    behind: u64,
 }
 
 impl Row for Slots {
@@ -37,7 +56,7 @@ impl Row for Slots {
             below = below.div_ceil(FANOUT);
             levels.push(vec![[0; FANOUT]; below]);
         }
-        Slots { words: vec![0; words], levels, next: 0, filled: 0 }
+        Slots { words: vec![0; words], levels, next: 0, filled: 0, untold: Untold::default(), last: None }
     }
 
     fn is_full(&self) -> bool {
@@ -63,8 +82,13 @@ impl Row for Slots {
         let word = slot / WORD;
         self.words[word] &= !(1 << (slot % WORD));
         self.filled -= 1;
+        self.last = None;
         if word < self.next / WORD {
-            self.change(word, 1u32.wrapping_neg());
+            if self.untold.word != word {
+                let Untold { word, freed } = std::mem::replace(&mut self.untold, Untold { word, freed: 0 });
+                self.change(word, freed.wrapping_neg());
+            }
+            self.untold.freed += 1;
         }
     }
 
@@ -73,26 +97,15 @@ impl Row for Slots {
     }
 
     fn take(&mut self, slot: u32) -> u64 {
-        let mut child = slot as usize / WORD;
-        if child >= self.next / WORD {
-            let behind = self.behind(slot);
-            self.clear(slot);
-            return behind;
-        }
-        let bit = 1 << (slot as usize % WORD);
-        let mut before = (self.words[child] & (bit - 1)).count_ones();
-        self.words[child] &= !bit;
-        self.filled -= 1;
-        for level in &mut self.levels {
-            let node = &mut level[child / FANOUT];
-            let elder = (child % FANOUT) as i32;
-            before += node[child % FANOUT];
-            for (sibling, before) in (0i32..).zip(node) {
-                *before = before.wrapping_sub(u32::from(sibling > elder));
-            }
-            child /= FANOUT;
-        }
-        self.filled - before as u64
+        // Its elder neighbour went from before it to behind it, and it went itself, and all else stayed.
+        let follows = |last: &&Taken| last.slot + 1 == slot && last.next + 1 == self.next;
+        let behind = match self.last.as_ref().filter(follows) {
+            Some(last) => last.behind,
+            None => self.behind(slot),
+        };
+        self.clear(slot);
+        self.last = Some(Taken { slot, next: self.next, behind });
+        behind
     }
 
     fn compact<'a>(&mut self, filled: impl Iterator<Item = &'a mut u32>) {
@@ -116,7 +129,8 @@ impl Slots {
             before += level[child / FANOUT][child % FANOUT];
             child /= FANOUT;
         }
-        before as u64
+        let is_after = slot as usize / WORD > self.untold.word;
+        u64::from(before - if is_after { self.untold.freed } else { 0 })
     }
 
     /// A word holds so many more.

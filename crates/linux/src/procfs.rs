@@ -29,6 +29,8 @@ pub struct Stat {
     pub utime: u64,
     /// System time in ticks.
     pub stime: u64,
+    /// User and system time of the children that it has waited for, and of theirs, in ticks.
+    pub reaped_time: u64,
     /// Threads.
     pub num_threads: u64,
     /// Start in ticks since boot ([`start_seconds`]).
@@ -313,6 +315,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
         majflt: field(12)?,
         utime: field(14)?,
         stime: field(15)?,
+        reaped_time: field(16)? + field(17)?,
         num_threads: field(20)?,
         starttime: field(22)?,
         rss_pages: field(24)?,
@@ -378,10 +381,10 @@ mod tests {
 
     #[test]
     fn a_command_name_may_hold_parentheses_and_spaces() {
-        let text = "77 (a) R 1 (b) S 5 77 77 0 -1 4194560 123 0 4 0 7 8 0 0 20 0 3 0 4242 3133440 424 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 9 0 0 0\n";
+        let text = "77 (a) R 1 (b) S 5 77 77 0 -1 4194560 123 0 4 0 7 8 5 6 20 0 3 0 4242 3133440 424 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 9 0 0 0\n";
         let stat = parse_stat(text).unwrap();
         assert_eq!((stat.comm.as_str(), stat.state, stat.ppid), ("a) R 1 (b", 'S', 5));
-        assert_eq!((stat.minflt, stat.majflt, stat.utime, stat.stime), (123, 4, 7, 8));
+        assert_eq!((stat.minflt, stat.majflt, stat.utime, stat.stime, stat.reaped_time), (123, 4, 7, 8, 11));
         assert_eq!((stat.num_threads, stat.starttime, stat.rss_pages), (3, 4242, 424));
         assert_eq!(stat.blkio_delay_ticks, Some(9));
     }

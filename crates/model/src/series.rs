@@ -147,7 +147,7 @@ pub mod names {
         TASKS_WAITING = "tasks_waiting",
         /// Block I/O delay of the threads seen alive, summed.
         IO_DELAY = "io_delay_seconds",
-        /// User and system time of the processes seen, summed.
+        /// User and system time of the processes, with that of the children they have waited for, summed.
         CPU = "cpu_seconds",
         /// CPU time of bursar itself.
         OWN_CPU = "bursar_cpu_seconds",

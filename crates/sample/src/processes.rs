@@ -70,6 +70,7 @@ pub struct Processes {
     before: Vec<Level>,
     rolled_up: Vec<Level>,
     unsettled: u32,
+    cpu_seconds: f64,
 }
 
 /// Whether processes have come or gone, or more than one part in `parts` of their memory has changed.
@@ -101,6 +102,9 @@ impl Processes {
         for pid in pids {
             self.look_at(*pid, since, &mut sums);
         }
+        // A process whose parent did not wait for it takes its time along.
+        self.cpu_seconds = self.cpu_seconds.max(sums.cpu_seconds);
+        sums.cpu_seconds = self.cpu_seconds;
         self.roll_up(pace, elapsed, &mut sums);
         self.add(&mut sums);
         sums
@@ -108,6 +112,8 @@ impl Processes {
 
     fn look_at(&mut self, pid: i32, since: f64, sums: &mut Sums) {
         let Ok(stat) = procfs::stat(pid) else { return };
+        // With that of children that have ended: most of a build's processes live between two samples.
+        sums.cpu_seconds += seconds(stat.utime + stat.stime + stat.reaped_time);
         if stat.state == 'Z' {
             return;
         }
@@ -188,7 +194,6 @@ impl Processes {
             sums.minor_faults += seen.record.minor_faults.unwrap_or(0);
             sums.major_faults += seen.record.major_faults.unwrap_or(0);
             sums.io_delay_seconds += seen.io_delay;
-            sums.cpu_seconds += seen.record.user_seconds.unwrap_or(0.0) + seen.record.system_seconds.unwrap_or(0.0);
         }
         let alive: Vec<&Seen> = self.seen.values().filter(|s| s.alive).collect();
         let status = |of: fn(&procfs::Status) -> Option<u64>| alive.iter().map(|s| of(&s.status)).sum::<Option<u64>>();
@@ -214,5 +219,35 @@ impl Processes {
         let mut records: Vec<_> = self.seen.into_values().map(|seen| seen.record).collect();
         records.sort_by_key(|record| (record.key.start_ticks, record.key.pid));
         records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn the_time_of_children_too_short_to_be_seen_is_counted() {
+        let burn = "for i in 1 2 3 4 5 6 7 8; do sh -c 'i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done'; done; exec sleep 60";
+        let mut job = Command::new("sh").args(["-c", burn]).spawn().unwrap();
+        let pid = job.id() as i32;
+        let (mut processes, mut pace) = (Processes::default(), Pace::new(None));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        // Only the shell is looked at, so none of its children is ever seen alive.
+        let reaped = loop {
+            let stat = procfs::stat(pid).unwrap();
+            if stat.comm == "sleep" || Instant::now() > deadline {
+                break seconds(stat.reaped_time);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let sums = processes.look(&[pid], 0.0, &mut pace, Duration::ZERO, false);
+        job.kill().unwrap();
+        job.wait().unwrap();
+        assert!(reaped > 0.05 && sums.cpu_seconds >= reaped, "{} of {reaped}", sums.cpu_seconds);
+        let after = processes.look(&[], 0.0, &mut pace, Duration::ZERO, false);
+        assert_eq!(after.cpu_seconds, sums.cpu_seconds, "it never falls");
     }
 }
