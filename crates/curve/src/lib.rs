@@ -6,6 +6,7 @@
 //! - [`trace`] reads references from what others have recorded.
 //! - [`ExactLru`] and [`ByteLru`] are the stacks below: for every access, how much was accessed since the last time, which is
 //!   what an LRU cache must hold to have it (Mattson et al., 1970).
+//! - [`intermittent`] says when memory need not be tracked, because its demand stays what it was.
 //! - [`file_demand`] turns one run's references to the page cache into the refaults at every memory limit.
 //!
 //! ```
@@ -26,10 +27,12 @@ mod engine;
 mod exact;
 mod fenwick;
 mod histogram;
+pub mod intermittent;
 mod item;
 mod lru;
 mod miss_rate;
 mod miss_ratio;
+mod phases;
 mod profile;
 mod row;
 mod sample;

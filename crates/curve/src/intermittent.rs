@@ -1,0 +1,282 @@
+//! Intermittent tracking (IMT): memory is tracked only while its demand changes; cheap events tell when that may be.
+
+use crate::phases::{Detector, Verdict};
+
+/// An event's threshold is never tightened below this: a signal that did not move at all tells nothing.
+const LEAST_THRESHOLD: f64 = 0.005;
+
+/// "Just below": the interval of what is stable is closed.
+const JUST_BELOW: f64 = 0.999;
+
+/// How far an event may be off before a new phase is predicted (T).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Threshold {
+    /// Always so far.
+    Fixed(f64),
+    /// So far at first; then what the working set shows to be right.
+    Adaptive(f64),
+}
+
+/// After how many intervals without tracking it is switched on to see whether the thresholds are right.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Checkpoint {
+    /// At first, and after each adjustment.
+    pub first: u32,
+    /// More by so many after a check that found nothing to adjust.
+    pub step: u32,
+    /// At most.
+    pub most: u32,
+}
+
+/// How to track intermittently. The default is the paper's, with the threshold that serves sampled Accessed bits best.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Samples in the moving averages (k), at least 2.
+    pub width: usize,
+    /// How far the working set may be off, as a share.
+    pub wss_threshold: f64,
+    /// The unit of tracking, in the working set's: less than that off is not off.
+    pub wss_unit: f64,
+    /// The events' threshold.
+    pub threshold: Threshold,
+    /// The checkpoints.
+    pub checkpoint: Checkpoint,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            width: 2,
+            wss_threshold: 0.05,
+            wss_unit: (1 << 20) as f64,
+            threshold: Threshold::Adaptive(0.05),
+            checkpoint: Checkpoint { first: 10, step: 5, most: 20 },
+        }
+    }
+}
+
+/// Says before each interval whether to track during it. O(k) per signal and interval.
+#[derive(Clone, Debug)]
+pub struct Intermittent {
+    settings: Settings,
+    wss: Detector,
+    events: Vec<Event>,
+    is_on: bool,
+    off_for: u32,
+    checkpoint: u32,
+    is_check: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Event {
+    detector: Detector,
+    threshold: f64,
+    /// How far off it was when it last switched tracking on or kept it on, until the working set has been compared.
+    alarm: Option<f64>,
+}
+
+impl Intermittent {
+    /// Begins with tracking on. `events` is the number of signals; a new phase in any of them is one.
+    pub fn new(settings: Settings, events: usize) -> Intermittent {
+        let (Threshold::Fixed(threshold) | Threshold::Adaptive(threshold)) = settings.threshold;
+        // Events have no unit in which they could not be told better.
+        let event = Event { detector: Detector::new(settings.width, 0.0), threshold, alarm: None };
+        Intermittent {
+            settings,
+            wss: Detector::new(settings.width, settings.wss_unit),
+            events: vec![event; events],
+            is_on: true,
+            off_for: 0,
+            checkpoint: settings.checkpoint.first,
+            is_check: false,
+        }
+    }
+
+    /// Whether to track during the next interval.
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// The events' thresholds now.
+    pub fn thresholds(&self) -> impl Iterator<Item = f64> {
+        self.events.iter().map(|event| event.threshold)
+    }
+
+    /// An interval has gone by. `wss`: the working set, if it was tracked; `events`: the signals' samples, in the order of
+    /// all calls.
+    pub fn interval(&mut self, wss: Option<f64>, events: &[f64]) {
+        let sampled = self.events.iter_mut().zip(events);
+        let verdicts: Vec<Verdict> = sampled.map(|(event, value)| event.sample(*value)).collect();
+        let is_steady = verdicts.iter().all(|verdict| matches!(verdict, Verdict::Stable { .. }));
+        match wss {
+            Some(wss) => {
+                let verdict = self.wss.sample(wss, self.settings.wss_threshold);
+                let adjusted =
+                    matches!(self.settings.threshold, Threshold::Adaptive(_)) && self.adjust(verdict, &verdicts);
+                if adjusted {
+                    self.checkpoint = self.settings.checkpoint.first;
+                } else if self.is_check {
+                    let Checkpoint { step, most, .. } = self.settings.checkpoint;
+                    self.checkpoint = (self.checkpoint + step).min(most);
+                }
+                self.is_check = false;
+                self.is_on = !(is_steady && matches!(verdict, Verdict::Stable { .. }));
+                self.off_for = 0;
+            }
+            None => {
+                self.off_for += 1;
+                let has_changed = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Changed { .. }));
+                self.is_check = !has_changed && self.off_for >= self.checkpoint;
+                self.is_on = has_changed || self.is_check;
+            }
+        }
+    }
+
+    /// Feeds the working set's stability back: whether a threshold was wrong, and is now another.
+    fn adjust(&mut self, wss: Verdict, events: &[Verdict]) -> bool {
+        match wss {
+            Verdict::Filling => false,
+            // Too tight: an event gave the alarm, and nothing had changed.
+            Verdict::Stable { .. } => {
+                let mut adjusted = false;
+                for event in &mut self.events {
+                    if let Some(deviation) = event.alarm.take() {
+                        event.threshold = event.threshold.max(deviation);
+                        adjusted = true;
+                    }
+                }
+                adjusted
+            }
+            // Too wide: no event gave an alarm. The one that was off the most should have.
+            Verdict::Changed { .. } => {
+                let was_told = self.events.iter_mut().filter_map(|event| event.alarm.take()).count() > 0;
+                let off = self.events.iter_mut().zip(events.iter().filter_map(|verdict| verdict.deviation()));
+                match off.max_by(|(a, x), (b, y)| (x / a.threshold).total_cmp(&(y / b.threshold))) {
+                    Some((event, deviation)) if !was_told && events.iter().all(|v| *v != Verdict::Filling) => {
+                        event.threshold = event.threshold.min((deviation * JUST_BELOW).max(LEAST_THRESHOLD));
+                        true
+                    }
+                    _ => false,
+                }
+            }
+        }
+    }
+}
+
+impl Event {
+    fn sample(&mut self, value: f64) -> Verdict {
+        let verdict = self.detector.sample(value, self.threshold);
+        if let Verdict::Changed { deviation } = verdict {
+            self.alarm = Some(deviation);
+        }
+        verdict
+    }
+}
+
+/// One interval of a run that was tracked all the time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interval {
+    /// The working set.
+    pub wss: f64,
+    /// The signals.
+    pub events: Vec<f64>,
+}
+
+/// What intermittent tracking would have made of such a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// Whether each interval would have been tracked.
+    pub on: Vec<bool>,
+    /// The working set it would have told: that of the last tracked interval.
+    pub told: Vec<f64>,
+    /// Share of the intervals tracked.
+    pub up_ratio: f64,
+    /// Mean of |true - told| / true over the intervals whose working set is not 0.
+    pub mean_relative_error: f64,
+}
+
+/// Feeds a fully tracked run to the algorithm, as the paper evaluates it. `None` of no intervals. O(k) an interval and signal.
+pub fn replay(settings: Settings, run: &[Interval]) -> Option<Replay> {
+    let mut tracking = Intermittent::new(settings, run.first()?.events.len());
+    let (mut on, mut told) = (Vec::with_capacity(run.len()), Vec::with_capacity(run.len()));
+    let (mut last, mut error, mut compared) = (0.0, 0.0, 0u64);
+    for interval in run {
+        let is_on = tracking.is_on();
+        if is_on {
+            last = interval.wss;
+        }
+        tracking.interval(is_on.then_some(interval.wss), &interval.events);
+        on.push(is_on);
+        told.push(last);
+        if interval.wss > 0.0 {
+            error += (interval.wss - last).abs() / interval.wss;
+            compared += 1;
+        }
+    }
+    let up_ratio = on.iter().filter(|on| **on).count() as f64 / run.len() as f64;
+    Some(Replay { on, told, up_ratio, mean_relative_error: error / compared.max(1) as f64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Phases of some intervals each: a working set in MiB, an event's level, and the event's noise.
+    fn run(phases: &[(usize, f64, f64, f64)]) -> Vec<Interval> {
+        let mut state = 1u64;
+        let mut noise = move || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as f64 / (1u64 << 30) as f64 - 1.0
+        };
+        let phase = |&(length, wss, event, wild): &(usize, f64, f64, f64)| {
+            (0..length)
+                .map(|_| Interval {
+                    wss: wss * 1048576.0 * (1.0 + 0.01 * noise()),
+                    events: vec![event * (1.0 + wild * noise())],
+                })
+                .collect::<Vec<_>>()
+        };
+        let mut phase = phase;
+        phases.iter().flat_map(|p| phase(p)).collect()
+    }
+
+    fn replayed(threshold: Threshold, run: &[Interval]) -> Replay {
+        replay(Settings { threshold, ..Settings::default() }, run).unwrap()
+    }
+
+    const FIVE: [(usize, f64, f64, f64); 5] = [
+        (100, 400.0, 1000.0, 0.01),
+        (80, 900.0, 3000.0, 0.01),
+        (120, 100.0, 500.0, 0.01),
+        (90, 700.0, 2500.0, 0.01),
+        (110, 300.0, 900.0, 0.01),
+    ];
+
+    #[test]
+    fn of_clean_phases_little_is_tracked_and_little_lost() {
+        let replay = replayed(Threshold::Adaptive(0.05), &run(&FIVE));
+        let (up, error) = (replay.up_ratio, replay.mean_relative_error);
+        assert!(up < 0.18 && error < 0.03, "{up} {error}");
+    }
+
+    #[test]
+    fn a_noisy_event_is_tolerated_once_the_working_set_has_shown_that_it_means_nothing() {
+        let noisy: Vec<_> = [(600, 400.0, 1000.0, 0.6)].into();
+        let (fixed, adaptive) =
+            (replayed(Threshold::Fixed(0.05), &run(&noisy)), replayed(Threshold::Adaptive(0.05), &run(&noisy)));
+        assert!(fixed.up_ratio > 0.8 && adaptive.up_ratio < 0.2, "{} {}", fixed.up_ratio, adaptive.up_ratio);
+    }
+
+    #[test]
+    fn a_change_that_no_event_shows_is_found_at_a_checkpoint() {
+        let silent: Vec<_> = [(200, 400.0, 1000.0, 0.01), (200, 800.0, 1000.0, 0.01)].into();
+        let replay = replayed(Threshold::Adaptive(0.05), &run(&silent));
+        let late = replay.told[200..].iter().filter(|told| **told < 700.0 * 1048576.0).count();
+        assert!(late <= 20, "{late} intervals late");
+    }
+
+    #[test]
+    fn without_intervals_there_is_nothing() {
+        assert_eq!(replay(Settings::default(), &[]), None);
+    }
+}
