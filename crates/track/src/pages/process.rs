@@ -191,6 +191,9 @@ impl Process {
             }
             Some(space) => {
                 self.space = space;
+                // Both hold on to the address space that they were opened for.
+                self.arming = Arming::of(self.pid, self.start)?;
+                self.frames = Frames::of(self.pid)?;
                 Ok(Looked::Other)
             }
             None => {
