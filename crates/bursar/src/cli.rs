@@ -32,6 +32,8 @@ pub enum Action {
     Run(Run),
     /// Find the least memory at which a command stays within a slow-down
     Budget(Budget),
+    /// Tell what a running program does with its memory, while it runs
+    Watch(Watch),
     /// Print a record's report again, or write it as one HTML page
     Report(Report),
     /// Write a record as JSON, CSV, Parquet or a Perfetto trace
@@ -160,6 +162,39 @@ pub struct Budget {
     pub results: Results,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "resume")]
+    pub command: Vec<OsString>,
+}
+
+/// `bursar watch`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar watch -- ./solver input.dat\n  \
+    bursar watch --intrusive 4711\n  \
+    bursar watch --intrusive --json - /sys/fs/cgroup/system.slice/db.service\n\n\
+    A line an interval: on standard error beside a command, else on standard\n\
+    output. Ctrl-C ends. Looking clears the Accessed bits of some pages: of\n\
+    processes that bursar did not start only with --intrusive.")]
+pub struct Watch {
+    /// A process, with all beneath it, or a cgroup's path
+    #[arg(value_name = "PID|CGROUP", conflicts_with = "command")]
+    pub target: Option<String>,
+    /// Time from line to line
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub interval: Duration,
+    /// What looking may cost, as a share of one processor, the program's own loss included
+    #[arg(long, value_name = "SHARE", value_parser = rate, default_value = "2%")]
+    pub overhead: f64,
+    /// Look at processes that bursar did not start, too
+    #[arg(long)]
+    pub intrusive: bool,
+    /// Write an object an interval as JSON lines to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Print no lines
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "target")]
     pub command: Vec<OsString>,
 }
 

@@ -17,6 +17,7 @@ mod results;
 mod run;
 mod slurm;
 mod status;
+mod watch;
 
 use clap::{CommandFactory, Parser};
 
@@ -45,6 +46,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
             None => run::run(options),
         },
         Action::Budget(options) => budget::budget(options),
+        Action::Watch(options) => watch::watch(&options),
         Action::Report(options) => report::report(&options),
         Action::Export(options) => export::export(&options),
         Action::Curve(Curve::Trace(options)) => curve::trace(&options),

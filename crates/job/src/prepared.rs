@@ -32,6 +32,11 @@ pub enum Output {
         /// Receives the standard error.
         errors: File,
     },
+    /// Input is `/dev/null`; what it writes goes to the file.
+    Kept {
+        /// Receives standard output and standard error.
+        both: File,
+    },
 }
 
 /// A stub that waits to become the command. Dropped without [`Prepared::go`], it ends without having run anything.
@@ -60,9 +65,13 @@ impl Prepared {
             let mut start = std::process::Command::new(stub.path());
             start.arg(go_reader.as_raw_fd().to_string()).arg(report_writer.as_raw_fd().to_string());
             start.args(&command.words);
-            if let Output::Quiet { errors } = &command.output {
-                start.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors.try_clone()?);
-            }
+            match &command.output {
+                Output::Inherited => &mut start,
+                Output::Quiet { errors } => {
+                    start.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors.try_clone()?)
+                }
+                Output::Kept { both } => start.stdin(Stdio::null()).stdout(both.try_clone()?).stderr(both.try_clone()?),
+            };
             start.spawn()
         };
         let stub = Stub::in_memory()

@@ -22,7 +22,7 @@ pub use bytes::{Bytes, ParseBytesError};
 pub use curve::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, TraceCurve, WindowCurve, WorkingSet};
 pub use demand::{DemandPoint, FileDemand, ForeignFile};
 pub use observation::{Exit, Header, KeptPeaks, Observation, RecordKind, RunRole, Rusage, Target};
-pub use pages::{AgeBytes, MappingHeat, MissPoint, Overhead, PagesRound};
+pub use pages::{AgeBytes, MappingHeat, MissPoint, Overhead, PagesRound, WatchInterval};
 pub use performance::{performance, performance_per_gb};
 pub use process::{ProcessKey, ProcessRecord};
 pub use reference::{FileReference, ReferenceKind};

@@ -101,3 +101,52 @@ impl PagesRound {
         Some(point.bytes.max(self.blind_below))
     }
 }
+
+/// One interval of `bursar watch`, as scripts get it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WatchInterval {
+    /// Seconds since tracking began.
+    pub time: f64,
+    /// The working set; `None`: not known.
+    pub wss_bytes: Option<u64>,
+    /// The largest so far.
+    pub peak_wss_bytes: Option<u64>,
+    /// Whether memory was tracked.
+    pub tracking: bool,
+    /// The curve.
+    pub misses_per_second: Vec<MissPoint>,
+    /// Pages per second that were there for the first time.
+    pub first_touches_per_second: f64,
+    /// Mapped and resident.
+    pub tracked_bytes: u64,
+    /// Of these, accessed in the interval.
+    pub touched_bytes: u64,
+    /// Resident, but not to be seen.
+    pub blind_bytes: u64,
+    /// Below this size the curve is not known.
+    pub blind_below_bytes: u64,
+    /// What looking costs, as a share of one processor.
+    pub overhead_share: f64,
+    /// The rung it came from.
+    pub source: String,
+}
+
+impl WatchInterval {
+    /// Of a round, and the largest working set so far.
+    pub fn of(round: &PagesRound, peak_wss_bytes: Option<u64>) -> WatchInterval {
+        WatchInterval {
+            time: round.t_ns as f64 / 1e9,
+            wss_bytes: round.wss_bytes,
+            peak_wss_bytes,
+            tracking: true,
+            misses_per_second: round.misses.clone(),
+            first_touches_per_second: round.first_touches_per_second,
+            tracked_bytes: round.tracked_bytes,
+            touched_bytes: round.touched_bytes,
+            blind_bytes: round.blind_bytes,
+            blind_below_bytes: round.blind_below,
+            overhead_share: round.overhead.share(),
+            source: round.rung.clone(),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The live view: the answer, the curve, where memory is hot, and how old its pages are.
+
+use std::time::Duration;
+
+use model::{Bytes, MappingHeat, PagesRound};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::symbols::Marker;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Axis, Bar, BarChart, Block, Chart, Dataset, GraphType, Paragraph, Wrap};
+use ratatui::{DefaultTerminal, Frame};
+
+/// Columns of a mapping's name and size.
+const NAME: usize = 30;
+const SIZE: usize = 10;
+
+/// From not accessed to all accessed, dark to light, on a dark ground as on a light one.
+const HEAT: [Color; 5] =
+    [Color::Indexed(238), Color::Indexed(24), Color::Indexed(67), Color::Indexed(172), Color::Indexed(214)];
+
+const HELP: &str = "q, Esc or Ctrl-C  end\n?  this help, on and off\np  pause the picture, on and off\n\n\
+    The curve: pages per second that would have to be brought back with so much memory. Left of its beginning nothing is known.\n\
+    Heat: each line a mapping, from its first address to its last; the lighter, the more of it was accessed in this interval.\n\
+    Ages: memory by the time since it was last accessed.";
+
+/// The terminal, while it shows the view.
+pub struct View {
+    terminal: DefaultTerminal,
+    shown: Shown,
+}
+
+/// What is drawn.
+#[derive(Default)]
+struct Shown {
+    round: PagesRound,
+    line: String,
+    has_help: bool,
+    is_paused: bool,
+}
+
+impl View {
+    /// Takes the terminal.
+    pub fn open() -> std::io::Result<View> {
+        Ok(View { terminal: ratatui::try_init()?, shown: Shown::default() })
+    }
+
+    /// Shows a round and its line.
+    pub fn show(&mut self, round: &PagesRound, line: String) -> std::io::Result<()> {
+        if !self.shown.is_paused {
+            self.shown.round = round.clone();
+            self.shown.line = line;
+        }
+        self.draw()
+    }
+
+    /// Waits for keys, at most so long; `true`: to end.
+    pub fn wait(&mut self, patience: Duration) -> std::io::Result<bool> {
+        if !event::poll(patience)? {
+            return Ok(false);
+        }
+        match event::read()? {
+            Event::Key(key) if key.kind == KeyEventKind::Press => match key.code {
+                KeyCode::Char('q') | KeyCode::Esc => return Ok(true),
+                KeyCode::Char('c') if key.modifiers.contains(event::KeyModifiers::CONTROL) => return Ok(true),
+                KeyCode::Char('?') => self.shown.has_help = !self.shown.has_help,
+                KeyCode::Char('p') => self.shown.is_paused = !self.shown.is_paused,
+                _ => return Ok(false),
+            },
+            Event::Resize(..) => {}
+            _ => return Ok(false),
+        }
+        self.draw()?;
+        Ok(false)
+    }
+
+    fn draw(&mut self) -> std::io::Result<()> {
+        let shown = &self.shown;
+        self.terminal.draw(|frame| draw(frame, shown)).map(|_| ())
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+fn draw(frame: &mut Frame<'_>, shown: &Shown) {
+    let area = frame.area();
+    let lines = 1 + (shown.line.chars().count() / area.width.max(1) as usize) as u16;
+    let [answer, curve, below, keys] = Layout::vertical([
+        Constraint::Length(lines),
+        Constraint::Percentage(45),
+        Constraint::Fill(1),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    let [heat, ages] = Layout::horizontal([Constraint::Fill(1), Constraint::Length(30)]).areas(below);
+    frame.render_widget(Paragraph::new(shown.line.as_str()).bold().wrap(Wrap { trim: true }), answer);
+    if shown.has_help {
+        let help = Paragraph::new(HELP).wrap(Wrap { trim: false }).block(Block::bordered().title(" keys and words "));
+        frame.render_widget(help, curve.union(below));
+    } else {
+        draw_curve(frame, curve, &shown.round);
+        draw_heat(frame, heat, &shown.round.heat);
+        draw_ages(frame, ages, &shown.round);
+    }
+    let paused = if shown.is_paused { "paused  " } else { "" };
+    let looks = format!(
+        "{paused}q ends  ? help  p pauses   one page in {} looked at every {:.0} ms, by {}",
+        shown.round.one_in,
+        shown.round.interval * 1e3,
+        shown.round.rung
+    );
+    frame.render_widget(Paragraph::new(looks).dim(), keys);
+}
+
+fn draw_curve(frame: &mut Frame<'_>, area: Rect, round: &PagesRound) {
+    let known = round.misses.iter().filter(|point| point.bytes >= round.blind_below);
+    let points: Vec<(f64, f64)> = known.map(|point| (point.bytes as f64, point.misses_per_second)).collect();
+    let stairs: Vec<(f64, f64)> =
+        points.windows(2).flat_map(|pair| [pair[0], (pair[1].0, pair[0].1)]).chain(points.last().copied()).collect();
+    let right = points.last().map_or(1.0, |point| point.0).max(round.tracked_bytes as f64).max(1.0);
+    let top = points.iter().map(|point| point.1).fold(1.0, f64::max);
+    let sizes = [0.0, 0.5, 1.0].map(|share| Bytes((right * share) as u64).to_string());
+    let rates = [0.0, 0.5, 1.0].map(|share| format!("{:.0}", top * share));
+    let sets = vec![
+        Dataset::default().graph_type(GraphType::Line).marker(Marker::Braille).style(Style::new().cyan()).data(&stairs),
+    ];
+    let chart = Chart::new(sets)
+        .block(Block::bordered().title(" misses per second by memory size "))
+        .x_axis(Axis::default().bounds([0.0, right]).labels(sizes))
+        .y_axis(Axis::default().bounds([0.0, top]).labels(rates));
+    frame.render_widget(chart, area);
+}
+
+fn draw_heat(frame: &mut Frame<'_>, area: Rect, heat: &[MappingHeat]) {
+    let mut largest: Vec<&MappingHeat> = heat.iter().filter(|mapping| mapping.resident > 0).collect();
+    largest.sort_by_key(|mapping| std::cmp::Reverse(mapping.resident));
+    let columns = (area.width as usize).saturating_sub(NAME + SIZE + 4);
+    let lines: Vec<Line<'_>> =
+        largest.into_iter().take(area.height as usize).map(|mapping| heat_line(mapping, columns)).collect();
+    let block = Block::bordered().title(" where it was accessed: mapping, resident, first to last address ");
+    frame.render_widget(Paragraph::new(lines).block(block), area);
+}
+
+fn heat_line(mapping: &MappingHeat, columns: usize) -> Line<'static> {
+    let name = mapping.name.rsplit('/').next().unwrap_or_default();
+    let label =
+        format!("{:<NAME$.NAME$} {:>SIZE$} ", format!("{} {name}", mapping.pid), Bytes(mapping.resident).to_string());
+    let cell = |column: usize| {
+        let part = column * mapping.parts.len() / columns.max(1);
+        match mapping.parts.get(part).copied().flatten() {
+            Some(share) => {
+                let at = (share.clamp(0.0, 1.0) * (HEAT.len() - 1) as f32).round() as usize;
+                Span::styled("█", Style::new().fg(HEAT[at]))
+            }
+            None => Span::raw(" "),
+        }
+    };
+    Line::from_iter(std::iter::once(Span::raw(label)).chain((0..columns).map(cell)))
+}
+
+fn draw_ages(frame: &mut Frame<'_>, area: Rect, round: &PagesRound) {
+    let bars: Vec<Bar<'_>> = round
+        .ages
+        .iter()
+        .filter(|age| age.bytes > 0)
+        .map(|age| {
+            let label = age.below.map_or("older".to_string(), |below| format!("<{below} s"));
+            Bar::default().label(label).value(age.bytes >> 10).text_value(Bytes(age.bytes).to_string())
+        })
+        .collect();
+    let chart = BarChart::horizontal(bars).bar_gap(0).block(Block::bordered().title(" last accessed "));
+    frame.render_widget(chart, area);
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{AgeBytes, MissPoint};
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+
+    fn shown() -> Shown {
+        let point = |mib: u64, misses_per_second| MissPoint { bytes: mib << 20, misses_per_second };
+        let heat = MappingHeat {
+            pid: 42,
+            start: 0,
+            end: 64 << 20,
+            name: "/usr/lib/libbig.so".into(),
+            resident: 64 << 20,
+            touched: 32 << 20,
+            blind: 0,
+            parts: vec![Some(1.0), Some(0.0), None],
+        };
+        let round = PagesRound {
+            tracked_bytes: 64 << 20,
+            misses: vec![point(0, 900.0), point(32, 400.0), point(64, 0.0)],
+            heat: vec![heat],
+            ages: vec![AgeBytes { below: Some(1.0), bytes: 32 << 20 }, AgeBytes { below: None, bytes: 32 << 20 }],
+            ..PagesRound::default()
+        };
+        Shown { round, line: "1 s: needs about 64.0 MiB now".into(), ..Shown::default() }
+    }
+
+    fn text(width: u16, height: u16, shown: &Shown) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, shown)).unwrap();
+        let buffer = terminal.backend().buffer().clone();
+        buffer
+            .content
+            .chunks(width as usize)
+            .map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>() + "\n")
+            .collect()
+    }
+
+    #[test]
+    fn it_shows_the_answer_first_then_curve_heat_and_ages_with_their_units() {
+        let text = text(120, 30, &shown());
+        assert!(text.starts_with("1 s: needs about 64.0 MiB now"), "{text}");
+        for part in ["misses per second", "32.0 MiB", "900", "42 libbig.so", "█", "<1 s", "older", "? help"] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn it_fits_into_any_size() {
+        for (width, height) in [(1, 1), (20, 5), (80, 24), (400, 100)] {
+            text(width, height, &shown());
+            text(width, height, &Shown { has_help: true, ..shown() });
+            text(width, height, &Shown::default());
+        }
+    }
+}
