@@ -73,7 +73,7 @@ impl Program {
             .spawn()
             .expect("the program");
         let mut printed = BufReader::with_capacity(1 << 20, child.stdout.take().expect("its output"));
-        let mut lru = ExactLru::with_capacity(PAGES as usize);
+        let mut lru = ExactLru::new();
         // The program fills its memory in order first.
         (0..PAGES).for_each(|page| _ = lru.access(page));
         let mut needs = vec![0; PAGES as usize + 1];
