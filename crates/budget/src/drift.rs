@@ -8,10 +8,13 @@ use crate::{Reference, Seen, Settings};
 /// A reference made after trials that is this far outside of those before it shows that the machine has changed.
 const CHANGED: f64 = 1.025;
 
-/// The references in stretches during which the machine was equally fast, none empty.
+/// The references in stretches during which the machine was equally fast; none is empty.
 pub fn stretches(references: &[Reference]) -> Vec<&[Reference]> {
     let mut found = Vec::new();
     let mut begin = 0;
+    if references.is_empty() {
+        return found;
+    }
     for i in 1..references.len() {
         let before = &references[begin..i];
         let walls = || before.iter().map(|r| r.wall_seconds);
@@ -24,7 +27,6 @@ pub fn stretches(references: &[Reference]) -> Vec<&[Reference]> {
         }
     }
     found.push(&references[begin..]);
-    found.retain(|stretch| !stretch.is_empty());
     found
 }
 

@@ -67,7 +67,7 @@ pub fn give_up_after(settings: &Settings, seen: &Seen, method: Option<Method>) -
 
 /// What the run is.
 pub fn judge(settings: &Settings, seen: &Seen, measured: &Measured) -> Outcome {
-    let too_slow = || seen.reference().is_some_and(|r| measured.wall_seconds > r.median * (1.0 + settings.slowdown));
+    let too_slow = || seen.reference().is_some_and(|r| is_too_slow(settings, measured.wall_seconds, r.median));
     match measured.stopped {
         _ if measured.oom_kills > 0 => Outcome::Oom,
         Some(outcome) => outcome,
@@ -75,6 +75,11 @@ pub fn judge(settings: &Settings, seen: &Seen, measured: &Measured) -> Outcome {
         None if measured.method.is_none() && too_slow() => Outcome::TooSlow,
         None => Outcome::Ok,
     }
+}
+
+/// Whether a run that came to its end took longer than is allowed.
+pub fn is_too_slow(settings: &Settings, wall_seconds: f64, reference_seconds: f64) -> bool {
+    wall_seconds > reference_seconds * (1.0 + settings.slowdown)
 }
 
 /// The ratio that a stopped run would at least have come to: what it had taken, or the reference's run time with how far it

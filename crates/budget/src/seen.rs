@@ -4,6 +4,7 @@ use model::{Breakdown, FileDemand, Method, Outcome, Spread, Trial};
 
 use crate::Settings;
 use crate::drift::{nearest, stretches};
+use crate::judge::is_too_slow;
 
 /// Run times this close agree.
 const AGREE: f64 = 1.05;
@@ -73,7 +74,7 @@ impl Seen {
         for trial in self.trials.iter_mut().filter(|t| !t.lower_bound) {
             let Some(reference) = median(timed(nearest(references, trial.run))) else { continue };
             trial.runtime_ratio = trial.runtime_ratio.map(|_| trial.wall_seconds / reference);
-            let is_slow = trial.wall_seconds > reference * (1.0 + settings.slowdown);
+            let is_slow = is_too_slow(settings, trial.wall_seconds, reference);
             trial.outcome = match trial.outcome {
                 Outcome::Ok | Outcome::TooSlow if is_slow && trial.method.is_none() => Outcome::TooSlow,
                 Outcome::Ok | Outcome::TooSlow => Outcome::Ok,

@@ -357,9 +357,8 @@ impl<'a> Search<'a> {
         why: String,
     ) -> Trial {
         let stall_seconds = stall_of(observation);
-        let sampled_cpu = observation.job_series(names::CPU).and_then(|cpu| cpu.last());
-        let elapsed_seconds = observation.wall_seconds;
-        let progress = Progress { elapsed_seconds, stall_seconds, cpu_seconds: sampled_cpu };
+        let cpu_seconds = cpu_of(observation);
+        let progress = Progress { elapsed_seconds: observation.wall_seconds, stall_seconds, cpu_seconds };
         let lower_bound = matches!(observation.exit, Exit::StoppedEarly | Exit::TimedOut) && outcome != Outcome::Oom;
         let median = self.seen.reference().map(|spread| spread.median);
         let runtime_ratio = match lower_bound {
@@ -376,7 +375,7 @@ impl<'a> Search<'a> {
             outcome,
             lower_bound,
             wall_seconds: observation.wall_seconds,
-            cpu_seconds: cpu_of(observation),
+            cpu_seconds,
             stall_seconds: stall_seconds.zip(usual).map(|(stall, usual)| (stall - usual.median).max(0.0)),
             runtime_ratio,
             predicted_ratio,

@@ -97,7 +97,7 @@ impl Row for Slots {
     }
 
     fn take(&mut self, slot: u32) -> u64 {
-        // Its elder neighbour went from before it to behind it, and it went itself, and all else stayed.
+        // What was behind its elder neighbour is behind it, but for itself, and for that neighbour, which now is.
         let follows = |last: &&Taken| last.slot + 1 == slot && last.next + 1 == self.next;
         let behind = match self.last.as_ref().filter(follows) {
             Some(last) => last.behind,

@@ -71,6 +71,8 @@ pub struct Processes {
     rolled_up: Vec<Level>,
     unsettled: u32,
     cpu_seconds: f64,
+    /// One process is looked at, and its children are none of the job's.
+    is_alone: bool,
 }
 
 /// Whether processes have come or gone, or more than one part in `parts` of their memory has changed.
@@ -93,6 +95,11 @@ fn seconds(ticks: u64) -> f64 {
 }
 
 impl Processes {
+    /// None seen yet. `is_alone`: of a single process, without its children.
+    pub fn new(is_alone: bool) -> Processes {
+        Processes { is_alone, ..Processes::default() }
+    }
+
     /// Looks at these PIDs now. `since`: seconds from boot to the run's begin. `tasks`: also look at every thread's state.
     pub fn look(&mut self, pids: &[i32], since: f64, pace: &mut Pace, elapsed: Duration, threads: bool) -> Sums {
         for seen in self.seen.values_mut() {
@@ -113,7 +120,8 @@ impl Processes {
     fn look_at(&mut self, pid: i32, since: f64, sums: &mut Sums) {
         let Ok(stat) = procfs::stat(pid) else { return };
         // With that of children that have ended: most of a build's processes live between two samples.
-        sums.cpu_seconds += seconds(stat.utime + stat.stime + stat.reaped_time);
+        let reaped_time = if self.is_alone { 0 } else { stat.reaped_time };
+        sums.cpu_seconds += seconds(stat.utime + stat.stime + reaped_time);
         if stat.state == 'Z' {
             return;
         }
@@ -233,7 +241,7 @@ mod tests {
         let burn = "for i in 1 2 3 4 5 6 7 8; do sh -c 'i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done'; done; exec sleep 60";
         let mut job = Command::new("sh").args(["-c", burn]).spawn().unwrap();
         let pid = job.id() as i32;
-        let (mut processes, mut pace) = (Processes::default(), Pace::new(None));
+        let (mut processes, mut alone, mut pace) = (Processes::new(false), Processes::new(true), Pace::new(None));
         let deadline = Instant::now() + Duration::from_secs(60);
         // Only the shell is looked at, so none of its children is ever seen alive.
         let reaped = loop {
@@ -244,9 +252,11 @@ mod tests {
             std::thread::sleep(Duration::from_millis(20));
         };
         let sums = processes.look(&[pid], 0.0, &mut pace, Duration::ZERO, false);
+        let own = alone.look(&[pid], 0.0, &mut pace, Duration::ZERO, false).cpu_seconds;
         job.kill().unwrap();
         job.wait().unwrap();
         assert!(reaped > 0.05 && sums.cpu_seconds >= reaped, "{} of {reaped}", sums.cpu_seconds);
+        assert!(own <= sums.cpu_seconds - reaped, "a process watched alone has {own} of its own");
         let after = processes.look(&[], 0.0, &mut pace, Duration::ZERO, false);
         assert_eq!(after.cpu_seconds, sums.cpu_seconds, "it never falls");
     }

@@ -86,11 +86,11 @@ impl Sampler {
     /// Begins at `started`, which is 0 on the time lines.
     pub fn new(scope: Scope, options: Options, started: Instant) -> Sampler {
         Sampler {
+            processes: Processes::new(matches!(scope, Scope::Process(_))),
             scope,
             io_wait: options.io_wait,
             pace: Pace::new(options.interval),
             lines: Lines::default(),
-            processes: Processes::default(),
             started,
             began_seconds: began_seconds(started),
             kept: KeptPeaks::default(),
