@@ -3,7 +3,7 @@
 use model::{Outcome, Spread};
 
 use crate::drift::{nearest, stretches, suspected};
-use crate::search::{affords, is_told_by_time_alone, is_untouched};
+use crate::search::{affords, is_told_by_time_alone, is_untouched, lost_nothing};
 use crate::seen::{spread, timed};
 use crate::{Seen, Settings};
 
@@ -27,7 +27,8 @@ struct Noise {
 fn noise(settings: &Settings, seen: &Seen) -> Option<Noise> {
     let now = seen.timed();
     let is_now = |run: u32| nearest(&seen.references, run).last() == now.last();
-    let unslowed = |t: &&model::Trial| t.outcome == Outcome::Ok && is_untouched(settings, seen, t) && is_now(t.run);
+    let is_unslowed = |t: &model::Trial| is_untouched(settings, seen, t) || lost_nothing(settings, seen, t);
+    let unslowed = |t: &&model::Trial| t.outcome == Outcome::Ok && is_unslowed(t) && is_now(t.run);
     let trials = seen.search_trials().filter(unslowed).map(|t| t.wall_seconds);
     let walls: Vec<f64> = now.iter().map(|r| r.wall_seconds).chain(trials).collect();
     let of = |spread: Option<Spread>| spread.map_or(0.0, |spread| spread.stddev / spread.median);
@@ -81,4 +82,48 @@ pub fn wants_to_tell(settings: &Settings, seen: &Seen) -> Option<String> {
     let percent = settings.slowdown * 100.0;
     (settings.runs.is_none() && (FEWEST..MOST).contains(&n) && affords(seen, 1.0) && !can_tell(settings, seen))
         .then(|| format!("its run time varies too much so far to tell a slow-down of {percent:.0} %"))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Trial;
+
+    use super::*;
+    use crate::{MIB, Reference};
+
+    /// As a compile did: its references differ by 6 %.
+    #[test]
+    fn a_trial_that_memory_cost_next_to_nothing_tells_how_much_run_times_vary() {
+        let reference = |run, wall_seconds| Reference {
+            run,
+            wall_seconds,
+            peak_charge_bytes: Some(74 * MIB),
+            ..Reference::default()
+        };
+        let mut seen = Seen { references: vec![reference(0, 6.80), reference(1, 7.23)], ..Seen::default() };
+        let settings = Settings::default();
+        assert!(!can_tell(&settings, &seen));
+        let trial = |refaulted_bytes, stall_seconds| Trial {
+            run: 2,
+            method: None,
+            limit_bytes: Some(53 * MIB),
+            outcome: Outcome::Ok,
+            lower_bound: false,
+            wall_seconds: 7.06,
+            cpu_seconds: Some(12.96),
+            stall_seconds: Some(stall_seconds),
+            runtime_ratio: Some(1.006),
+            predicted_ratio: None,
+            io_wait_share: None,
+            refaults: Some(refaulted_bytes / settings.page_bytes),
+            peak_charge_bytes: Some(53 * MIB),
+            breakdown: model::Breakdown::default(),
+            exit_status: Some(0),
+            why: String::new(),
+        };
+        seen.trials = vec![trial(300 * MIB, 0.5)];
+        assert!(!can_tell(&settings, &seen), "what it lost to memory is no noise");
+        seen.trials = vec![trial(32 * MIB, 0.08)];
+        assert!(can_tell(&settings, &seen));
+    }
 }

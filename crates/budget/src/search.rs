@@ -201,7 +201,7 @@ fn most_lost_to_memory(settings: &Settings, trial: &Trial) -> Option<f64> {
 
 /// Stall and refaults are less noisy than time: where there are next to none beyond the references', memory did not cost the run
 /// anything, however long it took.
-fn lost_nothing(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
+pub fn lost_nothing(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
     let allowed = seen.reference_of(trial).map(|reference| settings.slowdown * reference);
     most_lost_to_memory(settings, trial).zip(allowed).is_some_and(|(lost, allowed)| lost < EXPLAINED * allowed)
 }
