@@ -106,12 +106,11 @@ fn doubts(
     if !can_tell(settings, seen) {
         doubts.push(match references_needed(settings, seen) {
             Some(runs) => format!(
-                "a slow-down of {:.0} % cannot be told from noise by {} reference runs; it would take about {runs} \
-                 (--runs {runs}) or a quieter machine",
+                "a slow-down of {:.0} % cannot be told from noise by so few runs; it would take about {runs} (--runs {runs}) \
+                 or a quieter machine",
                 settings.slowdown * 100.0,
-                seen.references.len(),
             ),
-            None => "one reference run does not tell how much its run time varies (--runs 2)".into(),
+            None => "one run does not tell how much its run time varies (--runs 2)".into(),
         });
     }
     if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.near) {

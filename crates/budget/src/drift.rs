@@ -21,7 +21,8 @@ pub fn stretches(references: &[Reference]) -> Vec<&[Reference]> {
         let (least, most) = (walls().fold(f64::INFINITY, f64::min), walls().fold(0.0, f64::max));
         let wall = references[i].wall_seconds;
         let follows_trials = references[i].run > references[i - 1].run + 1;
-        if follows_trials && (wall > most * CHANGED || wall < least / CHANGED) {
+        // What varies by how much one alone does not tell.
+        if follows_trials && before.len() > 1 && (wall > most * CHANGED || wall < least / CHANGED) {
             found.push(before);
             begin = i;
         }

@@ -3,6 +3,7 @@
 use model::{Method, Outcome, Spread};
 
 use crate::noise::ratio_noise;
+use crate::predict::TELLING_BYTES;
 use crate::{Seen, Settings};
 
 /// A method's run is stopped at this multiple of the reference: enough to show that it is far too slow (the paper's worst
@@ -18,6 +19,8 @@ pub struct Progress {
     pub stall_seconds: Option<f64>,
     /// CPU seconds so far, all tasks.
     pub cpu_seconds: Option<f64>,
+    /// File pages brought back so far.
+    pub refaults: Option<u64>,
 }
 
 /// How a run under a limit went.
@@ -44,9 +47,15 @@ pub fn watch(settings: &Settings, seen: &Seen, method: Option<Method>, progress:
     }
     let too_long = give_up_after(settings, seen, method).is_some_and(|limit| progress.elapsed_seconds > limit);
     let is_proven = || {
-        let pace = has_fallen_behind(settings, seen, progress);
-        // Stall is no loss where others go on meanwhile, as in a pipeline: the pace knows.
-        if tells_pace(seen, progress) { pace } else { has_stalled_too_long(settings, seen, progress) }
+        // Stall is no loss where others go on meanwhile, as in a pipeline: the pace knows. But for as long as nothing was read
+        // again, it may have lost its time for another reason, and make up for it.
+        if !tells_pace(seen, progress) {
+            has_stalled_too_long(settings, seen, progress)
+        } else if has_read_again(settings, seen, progress) == Some(false) {
+            None
+        } else {
+            has_fallen_behind(settings, seen, progress)
+        }
     };
     (too_long || method.is_none() && is_proven() == Some(true)).then_some(Outcome::TooSlow)
 }
@@ -105,6 +114,11 @@ fn has_stalled_too_long(settings: &Settings, seen: &Seen, progress: &Progress) -
     Some(progress.stall_seconds? > usual.max + allowed + doubt)
 }
 
+fn has_read_again(settings: &Settings, seen: &Seen, progress: &Progress) -> Option<bool> {
+    let usual = seen.references.iter().filter_map(|r| r.refaults).max()?;
+    Some(progress.refaults?.saturating_sub(usual) * settings.page_bytes >= TELLING_BYTES)
+}
+
 fn tells_pace(seen: &Seen, progress: &Progress) -> bool {
     progress.cpu_seconds.is_some() && seen.timed().iter().any(|r| !r.pace.is_empty())
 }
@@ -151,7 +165,7 @@ mod tests {
     }
 
     fn at(elapsed_seconds: f64, stall_seconds: f64) -> Progress {
-        Progress { elapsed_seconds, stall_seconds: Some(stall_seconds), cpu_seconds: None }
+        Progress { elapsed_seconds, stall_seconds: Some(stall_seconds), cpu_seconds: None, refaults: None }
     }
 
     #[test]
@@ -191,12 +205,14 @@ mod tests {
     fn a_run_that_comes_as_far_much_later_than_the_references_did_is_stopped() {
         // The references read for 20 s, using next to no CPU, and then compute for 80 s.
         let pace = vec![(0.0, 0.0), (1.0, 20.0), (81.0, 100.0)];
-        let reference = |wall_seconds| Reference { wall_seconds, pace: pace.clone(), ..Reference::default() };
+        let reference =
+            |wall_seconds| Reference { wall_seconds, refaults: Some(10), pace: pace.clone(), ..Reference::default() };
         let seen = Seen { references: vec![reference(99.9), reference(100.1)], ..Seen::default() };
         let at = |elapsed_seconds, cpu_seconds| Progress {
             elapsed_seconds,
             stall_seconds: None,
             cpu_seconds: Some(cpu_seconds),
+            refaults: Some(10_000),
         };
         let settings = Settings::default();
         assert_eq!(watch(&settings, &seen, None, &at(20.0, 1.0)), None, "as slow as the others are there");
@@ -205,6 +221,8 @@ mod tests {
         assert_eq!(watch(&settings, &seen, None, &far), Some(Outcome::TooSlow));
         assert_eq!(ratio_at_least(&seen, &far), Some(1.1));
         assert_eq!(watch(&settings, &seen, Some(Method::AppMaxRss), &far), None, "a method is to show how slow it is");
+        let unread = Progress { refaults: Some(20), ..far };
+        assert_eq!(watch(&settings, &seen, None, &unread), None, "memory has not been in its way");
         let pipeline = Progress { stall_seconds: Some(30.0), ..at(45.0, 21.0) };
         assert_eq!(watch(&settings, &seen, None, &pipeline), None, "one waits, another computes");
     }

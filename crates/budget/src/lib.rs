@@ -11,9 +11,10 @@
 //! methods(&settings, &seen, &answer)   the comparison
 //! ```
 //!
-//! The search: two references without a limit; then a trial at the predicted knee and one beside it, one of which should
-//! pass and one fail. If so, that is all; if not, the trials bracket the knee from both sides. References are added where
-//! run time alone must tell and the spread of those there are is too wide, and where the machine seems to have changed.
+//! The search: a reference without a limit, two where no curve foretells the knee; then a trial at the predicted knee and one
+//! beside it, one of which should pass and one fail. If so, that is all; if not, the trials bracket the knee from both sides.
+//! References are added where run time alone must tell and the spread of the runs there are is too wide or not known, and
+//! where the machine seems to have changed.
 
 mod answer;
 mod drift;

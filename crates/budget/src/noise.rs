@@ -3,7 +3,7 @@
 use model::{Outcome, Spread};
 
 use crate::drift::{nearest, stretches, suspected};
-use crate::search::{affords, is_told_by_time_alone, is_untouched};
+use crate::search::{affords, cost_nothing, is_told_by_memory, is_told_by_time_alone};
 use crate::seen::{spread, timed};
 use crate::{Seen, Settings};
 
@@ -12,6 +12,9 @@ const MOST: usize = 4;
 
 /// Run times are never known better than this share, whatever two runs that happen to agree say.
 const LEAST_NOISE: f64 = 0.005;
+
+/// What a run time is taken to vary by while there is one run only.
+const UNKNOWN_NOISE: f64 = 0.02;
 
 /// Standard error of a median of n normal values, over that of their mean.
 const MEDIAN_OVER_MEAN: f64 = 1.2533;
@@ -27,14 +30,16 @@ struct Noise {
 fn noise(settings: &Settings, seen: &Seen) -> Option<Noise> {
     let now = seen.timed();
     let is_now = |run: u32| nearest(&seen.references, run).last() == now.last();
-    let unslowed = |t: &&model::Trial| t.outcome == Outcome::Ok && is_untouched(settings, seen, t) && is_now(t.run);
-    let trials = seen.search_trials().filter(unslowed).map(|t| t.wall_seconds);
+    // One that was stopped would have varied by more.
+    let has_run = |t: &model::Trial| matches!(t.outcome, Outcome::Ok | Outcome::TooSlow);
+    let unslowed = seen.search_trials().filter(|t| has_run(t) && cost_nothing(settings, seen, t) && is_now(t.run));
+    let trials = unslowed.filter_map(|t| Some(t.runtime_ratio? * seen.reference_of(t)?));
     let walls: Vec<f64> = now.iter().map(|r| r.wall_seconds).chain(trials).collect();
     let of = |spread: Option<Spread>| spread.map_or(0.0, |spread| spread.stddev / spread.median);
-    let before = stretches(&seen.references).into_iter().map(|stretch| of(spread(timed(stretch))));
+    let before = stretches(&seen.references).into_iter().filter(|s| s.len() > 1).map(|s| of(spread(timed(s))));
     let now = Spread::of(&walls).filter(|spread| spread.median > 0.0)?;
     // One run alone has no spread: then the machine is taken to be as noisy as it was before.
-    let share = if walls.len() > 1 { of(Some(now)) } else { before.fold(0.0, f64::max) };
+    let share = if walls.len() > 1 { of(Some(now)) } else { before.reduce(f64::max).unwrap_or(UNKNOWN_NOISE) };
     Some(Noise { share, runs: walls.len() as f64 })
 }
 
@@ -48,13 +53,14 @@ pub fn ratio_noise(settings: &Settings, seen: &Seen) -> f64 {
 /// Twice the standard error of the reference's median stays below the slow-down.
 pub fn can_tell(settings: &Settings, seen: &Seen) -> bool {
     let told = |noise: Noise| 2.0 * MEDIAN_OVER_MEAN * noise.share / noise.runs.sqrt() <= settings.slowdown;
-    seen.references.len() >= FEWEST && noise(settings, seen).is_some_and(told)
+    noise(settings, seen).filter(|noise| noise.runs >= FEWEST as f64).is_some_and(told)
 }
 
 /// How many references it would take to tell.
 pub fn references_needed(settings: &Settings, seen: &Seen) -> Option<u64> {
-    let runs = (2.0 * MEDIAN_OVER_MEAN * noise(settings, seen)?.share / settings.slowdown).powi(2).ceil();
-    (runs.is_finite() && seen.references.len() >= FEWEST).then_some(runs as u64)
+    let noise = noise(settings, seen).filter(|noise| noise.runs >= FEWEST as f64)?;
+    let runs = (2.0 * MEDIAN_OVER_MEAN * noise.share / settings.slowdown).powi(2).ceil();
+    runs.is_finite().then_some(runs as u64)
 }
 
 /// Why another reference run is wanted before the search goes on, or `None`.
@@ -64,12 +70,13 @@ pub fn wants_reference(settings: &Settings, seen: &Seen) -> Option<String> {
         Some(runs) if n < runs => Some(format!("reference {} of {runs}: how long it takes without a limit", n + 1)),
         Some(_) => None,
         None if n == 0 => Some("how long it takes, and what it uses, without a limit".into()),
-        None if n < FEWEST => Some("how much its run time varies without a limit".into()),
+        // The trials beside a knee that a curve foretells mostly tell it as well.
+        None if n < FEWEST && seen.demand.is_none() => Some("how much its run time varies without a limit".into()),
         None if !affords(seen, 1.0) => None,
-        None if stretches(&seen.references).last().is_some_and(|now| now.len() < FEWEST) => {
+        None if n > FEWEST && stretches(&seen.references).last().is_some_and(|now| now.len() < FEWEST) => {
             Some("the machine has changed: how long does it take now, and how much does that vary?".into())
         }
-        None if is_told_by_time_alone(settings, seen) => wants_to_tell(settings, seen),
+        None if n >= FEWEST && is_told_by_time_alone(settings, seen) => wants_to_tell(settings, seen),
         None => suspected(settings, seen),
     }
 }
@@ -79,6 +86,56 @@ pub fn wants_reference(settings: &Settings, seen: &Seen) -> Option<String> {
 pub fn wants_to_tell(settings: &Settings, seen: &Seen) -> Option<String> {
     let n = seen.references.len();
     let percent = settings.slowdown * 100.0;
-    (settings.runs.is_none() && (FEWEST..MOST).contains(&n) && affords(seen, 1.0) && !can_tell(settings, seen))
-        .then(|| format!("its run time varies too much so far to tell a slow-down of {percent:.0} %"))
+    match () {
+        _ if settings.runs.is_some() || n >= MOST || !affords(seen, 1.0) => None,
+        _ if n < FEWEST && !is_told_by_memory(settings, seen) => {
+            Some("how much its run time varies without a limit".into())
+        }
+        _ if can_tell(settings, seen) => None,
+        _ => Some(format!("its run time varies too much so far to tell a slow-down of {percent:.0} %")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Trial;
+
+    use super::*;
+    use crate::{MIB, Reference};
+
+    /// As a compile did: its references differ by 6 %.
+    #[test]
+    fn a_trial_that_memory_cost_next_to_nothing_tells_how_much_run_times_vary() {
+        let reference = |run, wall_seconds| Reference {
+            run,
+            wall_seconds,
+            peak_charge_bytes: Some(74 * MIB),
+            ..Reference::default()
+        };
+        let mut seen = Seen { references: vec![reference(0, 6.80), reference(1, 7.23)], ..Seen::default() };
+        let settings = Settings::default();
+        assert!(!can_tell(&settings, &seen));
+        let trial = |refaulted_bytes, stall_seconds| Trial {
+            run: 2,
+            method: None,
+            limit_bytes: Some(53 * MIB),
+            outcome: Outcome::Ok,
+            lower_bound: false,
+            wall_seconds: 7.06,
+            cpu_seconds: Some(12.96),
+            stall_seconds: Some(stall_seconds),
+            runtime_ratio: Some(1.006),
+            predicted_ratio: None,
+            io_wait_share: None,
+            refaults: Some(refaulted_bytes / settings.page_bytes),
+            peak_charge_bytes: Some(53 * MIB),
+            breakdown: model::Breakdown::default(),
+            exit_status: Some(0),
+            why: String::new(),
+        };
+        seen.trials = vec![trial(300 * MIB, 0.5)];
+        assert!(!can_tell(&settings, &seen), "what it lost to memory is no noise");
+        seen.trials = vec![trial(32 * MIB, 0.08)];
+        assert!(can_tell(&settings, &seen));
+    }
 }

@@ -115,6 +115,19 @@ pub fn is_told_by_time_alone(settings: &Settings, seen: &Seen) -> bool {
     tried.iter().any(|t| t.near && bracket.has_edge(t.limit))
 }
 
+/// Whether what was seen of memory alone says that the limits next to the answer are enough, and too little.
+pub fn is_told_by_memory(settings: &Settings, seen: &Seen) -> bool {
+    let bracket = bracket(settings, seen, &tried(settings, seen));
+    let is_told = |limit: u64, passed: bool| {
+        seen.search_trials().filter(|t| t.limit_bytes == Some(limit)).any(|t| match t.outcome {
+            Outcome::Ok => passed && cost_nothing(settings, seen, t),
+            Outcome::TooSlow => !passed && read_again(settings, t) == Some(true) && !is_unexplained(settings, seen, t),
+            Outcome::Oom | Outcome::Failed | Outcome::Timeout => !passed,
+        })
+    };
+    bracket.passed.is_none_or(|limit| is_told(limit, true)) && bracket.failed.is_none_or(|limit| is_told(limit, false))
+}
+
 /// The answer's limit, if no run was made under it: what the job never used more of without a limit should be enough, but
 /// whoever is told so wants it tried.
 fn unmade(seen: &Seen, bracket: &Bracket) -> Option<(u64, String)> {
@@ -166,7 +179,7 @@ fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> 
     let ratio = Spread::of(&ratios).map(|spread| if unexplained { spread.min } else { spread.median });
     let near = ratio
         .is_some_and(|r| (r - threshold).abs() <= ratio_noise(settings, seen) / (trials.len() as f64).sqrt())
-        && !trials.iter().all(|t| lost_nothing(settings, seen, t));
+        && !trials.iter().all(|t| cost_nothing(settings, seen, t));
     let stopped = trials.iter().any(|t| t.lower_bound);
     Tried {
         limit,
@@ -204,6 +217,11 @@ fn most_lost_to_memory(settings: &Settings, trial: &Trial) -> Option<f64> {
 fn lost_nothing(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
     let allowed = seen.reference_of(trial).map(|reference| settings.slowdown * reference);
     most_lost_to_memory(settings, trial).zip(allowed).is_some_and(|(lost, allowed)| lost < EXPLAINED * allowed)
+}
+
+/// Memory did not slow it down: its limit was not in its way, or it lost nothing to it.
+pub fn cost_nothing(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
+    is_untouched(settings, seen, trial) || lost_nothing(settings, seen, trial)
 }
 
 /// Too slow, though neither stall nor refaults tell why: something else may have slowed the machine down.

@@ -5,7 +5,7 @@
 pub struct Settings {
     /// Allowed slow-down, 0.05 = 5 %.
     pub slowdown: f64,
-    /// Just so many reference runs; `None`: as many as their spread asks for, 2 to 4.
+    /// Just so many reference runs; `None`: as many as their spread asks for, 1 to 4.
     pub runs: Option<u32>,
     /// Most trials of the search.
     pub max_trials: u32,

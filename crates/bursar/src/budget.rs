@@ -227,7 +227,12 @@ impl<'a> Search<'a> {
                 &settings,
                 &seen,
                 method,
-                &Progress { elapsed_seconds, stall_seconds, cpu_seconds: progress.cpu_seconds },
+                &Progress {
+                    elapsed_seconds,
+                    stall_seconds,
+                    cpu_seconds: progress.cpu_seconds,
+                    refaults: progress.refaults,
+                },
             );
             stopped.is_some()
         };
@@ -358,7 +363,8 @@ impl<'a> Search<'a> {
     ) -> Trial {
         let stall_seconds = stall_of(observation);
         let cpu_seconds = cpu_of(observation);
-        let progress = Progress { elapsed_seconds: observation.wall_seconds, stall_seconds, cpu_seconds };
+        let refaults = account.flow.refaults_file;
+        let progress = Progress { elapsed_seconds: observation.wall_seconds, stall_seconds, cpu_seconds, refaults };
         let lower_bound = matches!(observation.exit, Exit::StoppedEarly | Exit::TimedOut) && outcome != Outcome::Oom;
         let median = self.seen.reference().map(|spread| spread.median);
         let runtime_ratio = match lower_bound {
@@ -380,7 +386,7 @@ impl<'a> Search<'a> {
             runtime_ratio,
             predicted_ratio,
             io_wait_share: account.io_wait_share,
-            refaults: account.flow.refaults_file.map(|refaults| refaults.saturating_sub(usual_refaults)),
+            refaults: refaults.map(|refaults| refaults.saturating_sub(usual_refaults)),
             peak_charge_bytes: account.peak_charge_bytes,
             breakdown: account.peak_breakdown,
             exit_status: account.exit_status,

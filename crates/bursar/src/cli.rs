@@ -125,7 +125,7 @@ pub struct Budget {
     /// How much slower than without a limit it may be
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
     pub slowdown: f64,
-    /// Reference runs without a limit [default: 2 to 4, as their spread asks for]
+    /// Reference runs without a limit [default: 1 to 4, as their spread asks for]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     pub runs: Option<u32>,
     /// At most so many trials under a limit, the methods' own not counted
