@@ -25,6 +25,10 @@ const CONTROL: Duration = Duration::from_millis(200);
 const REFRESH: Duration = Duration::from_millis(500);
 /// The processor's own work for one cleared bit: a TLB miss, and setting the bit.
 const TOUCH_SECONDS: f64 = 0.4e-6;
+/// Clearing a bit beside the program empties the processor's TLB of it. What a second-level TLB holds, and a walk of page tables
+/// for an entry of it: in a virtual machine, where it takes longest.
+const TLB_ENTRIES: u64 = 1536;
+const WALK_SECONDS: f64 = 70e-9;
 /// Looks that must find a page accessed before it rests, and the longest rest.
 const HOT: u32 = 4;
 const LONGEST_REST: u32 = 32;
@@ -40,6 +44,8 @@ pub struct Fine {
     processes: Vec<Process>,
     pace: Pace,
     begin: Instant,
+    /// Whether this thread takes its time from the program's own processor.
+    beside: bool,
     /// The number of the look that is going on.
     now: u64,
     stack: Stack,
@@ -61,6 +67,8 @@ struct Window {
     /// Clearing that is not in the sums yet.
     arming: Duration,
     arms: u64,
+    /// Entries of TLBs that the program has to fill again.
+    refills: u64,
     own: f64,
     clearing: f64,
     target: f64,
@@ -97,6 +105,7 @@ impl Fine {
             processes: Vec::new(),
             pace: Pace { interval: FIRST_INTERVAL, level: 0 },
             begin: now,
+            beside: false,
             now: BEFORE,
             stack: Stack::default(),
             order: Order::default(),
@@ -117,11 +126,18 @@ impl Fine {
         if let (Some(denied), true) = (denied, fine.processes.is_empty()) {
             return Err(denied);
         }
-        while fine.pace.level < 30 && fine.units() > FIRST_UNITS {
-            fine.pace.level += 1;
-        }
+        fine.thin_out();
         fine.choose(false);
         Ok(fine)
+    }
+
+    /// Keeps a program that has grown from being looked at in as many pages more before the controller knows what they cost.
+    fn thin_out(&mut self) {
+        let looked_at: usize = self.processes.iter().map(|process| process.samples.len()).sum();
+        let most = FIRST_UNITS.max(2 * looked_at as u64);
+        while self.pace.level < 30 && self.units() > most {
+            self.pace.level += 1;
+        }
     }
 
     fn units(&mut self) -> u64 {
@@ -139,9 +155,11 @@ impl Fine {
             }
         }
         // Only of one process can it be said which processor will be its.
-        if let [process] = self.processes.as_slice() {
-            run_beside(process.pid);
-        }
+        self.beside = match self.processes.as_slice() {
+            [process] => run_beside(process.pid),
+            _ => false,
+        };
+        self.thin_out();
         self.choose(true);
     }
 
@@ -317,6 +335,8 @@ impl Fine {
                 }
             }
             self.window.arms += indices.len() as u64;
+            // Only hot pages would have been found in it again.
+            self.window.refills += if self.beside { self.resting.min(TLB_ENTRIES) } else { 0 };
         }
         self.window.arming += began.elapsed();
     }
@@ -365,10 +385,11 @@ impl Fine {
         let cpu = own_cpu();
         let window = &mut self.window;
         let own = (cpu - window.cpu).as_secs_f64();
-        // The processors that run the program are interrupted about as long as the call waits for them.
+        // Other processors that run the program are interrupted about as long as the call waits for them.
         let arming = window.arming.as_secs_f64().min(own);
-        let target = arming + window.arms as f64 * TOUCH_SECONDS;
-        (window.cpu, window.arming, window.arms) = (cpu, Duration::ZERO, 0);
+        let interrupted = if self.beside { 0.0 } else { arming };
+        let target = interrupted + window.arms as f64 * TOUCH_SECONDS + window.refills as f64 * WALK_SECONDS;
+        (window.cpu, window.arming, window.arms, window.refills) = (cpu, Duration::ZERO, 0, 0);
         window.own += own;
         window.clearing += arming;
         window.target += target;
@@ -493,6 +514,7 @@ impl Window {
             cpu,
             arming: Duration::ZERO,
             arms: 0,
+            refills: 0,
             own: 0.0,
             clearing: 0.0,
             target: 0.0,
