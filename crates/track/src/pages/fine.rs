@@ -28,7 +28,7 @@ const TOUCH_SECONDS: f64 = 0.4e-6;
 /// Clearing a bit beside the program empties the processor's TLB of it. What a second-level TLB holds, and a walk of page tables
 /// for an entry of it: in a virtual machine, where it takes longest.
 const TLB_ENTRIES: u64 = 1536;
-const WALK_SECONDS: f64 = 70e-9;
+const WALK_SECONDS: f64 = 50e-9;
 /// Looks that must find a page accessed before it rests, and the longest rest.
 const HOT: u32 = 4;
 const LONGEST_REST: u32 = 32;
