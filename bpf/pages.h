@@ -17,8 +17,11 @@ struct window {
     u64 base;   /* where the kernel maps all memory */
     u64 memory; /* end of physical memory */
     u32 levels; /* of page tables */
-    /* Of one run. */
     u32 count;  /* in: addresses to look at; out: regions listed */
+    /* Of one task. */
+    u64 task;  /* where it is */
+    u64 start; /* when it began: tells it from others in its place */
+    /* Of one run. */
     u64 cursor; /* in: where listing begins; out: where it would go on */
     u64 end;
     u64 frame;    /* in: the frame of the page at `cursor`, by which the base is found */

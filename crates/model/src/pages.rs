@@ -21,7 +21,7 @@ pub struct PagesRound {
     pub first_touches_per_second: f64,
     /// Below this size the curve is not known: so much is accessed between two looks.
     pub blind_below: u64,
-    /// Resident, but its accesses cannot be seen (shared, locked).
+    /// Resident, but its accesses cannot be seen (pools of huge pages, a few shared or locked pages).
     pub blind_bytes: u64,
     /// What was touched where, by process and address.
     pub heat: Vec<MappingHeat>,

@@ -1,5 +1,6 @@
-//! How true the live curve is, and what it costs: `pages PROGRAM accuracy|slowdown|reading [PATTERN...]`, where PROGRAM is
-//! `bench/programs/references.c`, built. Needs root. Put the program and this on different processors.
+//! How true the live curve is, and what it costs: `pages PROGRAM accuracy|slowdown [PATTERN...]`, `pages PROGRAM reading`,
+//! `pages PROGRAM watch BURSAR`, where PROGRAM is `bench/programs/references.c`, built; `pages - programs COMMAND...`. Needs
+//! root. Put the program and this on different processors.
 
 #![allow(unsafe_code, missing_docs)]
 
@@ -15,6 +16,8 @@ use track::pages::{Pages, Scope, Settings};
 
 const PAGES: u64 = 1 << 18;
 const PATTERNS: [&str; 5] = ["zipf", "random", "phased", "chase", "loop"];
+/// Of a program of 8 GiB.
+const MANY_PAGES: u64 = 1 << 21;
 const WARM_UP: Duration = Duration::from_secs(8);
 const SEEN: Duration = Duration::from_secs(16);
 
@@ -26,17 +29,17 @@ struct Program {
 }
 
 impl Program {
-    fn start(path: &str, pattern: &str) -> Program {
+    fn start(path: &str, pattern: &str, pages: u64) -> Program {
         let counter = tempfile::NamedTempFile::new().expect("a temporary file");
         counter.as_file().write_all_at(&[0; 8], 0).expect("its 8 bytes");
         let child = Command::new("taskset")
-            .args(["-c", "0", path, pattern, &PAGES.to_string()])
+            .args(["-c", "0", path, pattern, &pages.to_string()])
             .arg(counter.path())
             .spawn()
             .expect("the program");
         let counter = counter.reopen().expect("the counter");
         let program = Program { path: path.into(), pattern: pattern.into(), child, counter };
-        while program.references() < PAGES {
+        while program.references() < pages {
             std::thread::sleep(Duration::from_millis(10));
         }
         program
@@ -114,7 +117,7 @@ fn accuracy(path: &str, patterns: &[String], overhead: f64) {
     println!("| pattern | references/s | MAE, 5-100 % | worst, at | blind below | own | target | one in | interval |");
     println!("|---|---|---|---|---|---|---|---|---|");
     for pattern in patterns {
-        let program = Program::start(path, pattern);
+        let program = Program::start(path, pattern, PAGES);
         let pages = program.pages(overhead);
         program.rounds(&pages, WARM_UP);
         let (rounds, from, to) = program.rounds(&pages, SEEN);
@@ -158,7 +161,7 @@ fn slowdown(path: &str, patterns: &[String], overhead: f64) {
     println!("| pattern | references/s alone | slow-down, median of 5 | each |");
     println!("|---|---|---|---|");
     for pattern in patterns {
-        let program = Program::start(path, pattern);
+        let program = Program::start(path, pattern, PAGES);
         let rate = || {
             let (begin, from) = (Instant::now(), program.references());
             std::thread::sleep(TURN);
@@ -178,14 +181,75 @@ fn slowdown(path: &str, patterns: &[String], overhead: f64) {
             each.push(alone / with - 1.0);
         }
         let told: Vec<_> = each.iter().map(|share| format!("{:+.1}", 100.0 * share)).collect();
-        each.sort_by(f64::total_cmp);
-        println!("| {pattern} | {:.2} M | {:+.1} % | {} |", alone / 1e6, 100.0 * each[2], told.join(" "));
+        println!("| {pattern} | {:.2} M | {:+.1} % | {} |", alone / 1e6, 100.0 * median(each), told.join(" "));
     }
+}
+
+/// Run times of commands of the shell with and without, in turns.
+fn programs(commands: &[String], overhead: f64) {
+    println!("| program | run time alone | slow-down, median of 5 pairs | each |");
+    println!("|---|---|---|---|");
+    for command in commands {
+        let run = |tracked: bool| {
+            let begin = Instant::now();
+            let mut child =
+                Command::new("taskset").args(["-c", "0", "sh", "-c", command]).spawn().expect("the program");
+            let settings = Settings { overhead, ..Settings::default() };
+            let pages = tracked.then(|| Pages::start(Scope::Tree(child.id() as i32), settings).expect("root"));
+            assert!(child.wait().expect("our child").success(), "{command}");
+            let time = begin.elapsed().as_secs_f64();
+            drop(pages);
+            time
+        };
+        run(false);
+        let (mut each, mut alone) = (Vec::new(), Vec::new());
+        for pair in 0..5 {
+            // Either is first in its turn.
+            let first = run(pair % 2 == 0);
+            let second = run(pair % 2 != 0);
+            let (with, without) = if pair % 2 == 0 { (first, second) } else { (second, first) };
+            each.push(with / without - 1.0);
+            alone.push(without);
+        }
+        let told: Vec<_> = each.iter().map(|share| format!("{:+.1}", 100.0 * share)).collect();
+        let short: String = command.chars().take(60).collect();
+        println!("| `{short}` | {:.2} s | {:+.1} % | {} |", median(alone), 100.0 * median(each), told.join(" "));
+    }
+}
+
+/// CPU time of `bursar watch` beside a program of 8 GiB.
+fn watch(path: &str, bursar: &str) {
+    let program = Program::start(path, "random", MANY_PAGES);
+    let mut child = Command::new(bursar)
+        .args(["watch", "--intrusive", "--quiet", "--interval", "1s", "--json", "-", &program.child.id().to_string()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("bursar");
+    let mut printed = BufReader::new(child.stdout.take().expect("its output"));
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        let _ = printed.read_to_string(&mut text);
+        text
+    });
+    let used = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("bursar");
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |at: usize| fields[at].parse::<f64>().expect("a number");
+        (ticks(11) + ticks(12)) / 100.0
+    };
+    std::thread::sleep(WARM_UP);
+    let (begin, before) = (Instant::now(), used());
+    std::thread::sleep(Duration::from_secs(30));
+    let share = (used() - before) / begin.elapsed().as_secs_f64();
+    let _ = child.kill();
+    let _ = child.wait();
+    let lines = reader.join().expect("its lines").lines().count();
+    println!("bursar watch at 1 s on 8 GiB: {:.2} % of one processor; {lines} intervals", 100.0 * share);
 }
 
 /// All Accessed bits of one GiB, and the same from smaps.
 fn reading(path: &str) {
-    let program = Program::start(path, "random");
+    let program = Program::start(path, "random", PAGES);
     let pid = program.child.id() as i32;
     let mut tables = linux::pages::Tables::open().expect("root, and a kernel that lets it");
     let target = tables.target(pid).expect("a process");
@@ -200,27 +264,41 @@ fn reading(path: &str) {
         linux::pages::referenced(pid).expect("smaps");
         smaps.push(begin.elapsed().as_secs_f64());
     }
-    bits.sort_by(f64::total_cmp);
-    smaps.sort_by(f64::total_cmp);
-    println!(
-        "all bits of 1 GiB: {:.3} ms; smaps: {:.1} ms; {:.0} times",
-        bits[5] * 1e3,
-        smaps[5] * 1e3,
-        smaps[5] / bits[5]
-    );
+    let [bits, smaps] = [median(bits), median(smaps)];
+    println!("all bits of 1 GiB: {:.3} ms; smaps: {:.1} ms; {:.0} times", bits * 1e3, smaps * 1e3, smaps / bits);
+    let memory = linux::pages::mappings(pid).expect("mappings");
+    let memory = memory.iter().max_by_key(|mapping| mapping.range.end - mapping.range.start).expect("its memory");
+    for level in [6, 9, 12] {
+        let addresses: Vec<u64> = memory.range.clone().step_by(4096 << level).collect();
+        let mut states = Vec::new();
+        let look = || {
+            let begin = Instant::now();
+            tables.look(&target, &addresses, &mut states).expect("page tables");
+            begin.elapsed().as_secs_f64()
+        };
+        let time = median(std::iter::repeat_with(look).take(101).collect());
+        println!("a look at {} pages: {:.1} us", addresses.len(), time * 1e6);
+    }
+}
+
+fn median(mut of: Vec<f64>) -> f64 {
+    of.sort_by(f64::total_cmp);
+    of[of.len() / 2]
 }
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [path, what, patterns @ ..] = arguments.as_slice() else {
-        eprintln!("usage: pages PROGRAM accuracy|slowdown|reading [PATTERN...]");
+    let [path, what, rest @ ..] = arguments.as_slice() else {
+        eprintln!("usage: pages PROGRAM accuracy|slowdown|reading|watch|programs [PATTERN...|BURSAR|COMMAND...]");
         std::process::exit(2);
     };
-    let patterns = if patterns.is_empty() { PATTERNS.map(String::from).to_vec() } else { patterns.to_vec() };
+    let patterns = if rest.is_empty() { PATTERNS.map(String::from).to_vec() } else { rest.to_vec() };
     let overhead = std::env::var("OVERHEAD").ok().and_then(|text| text.parse().ok()).unwrap_or(0.02);
     match what.as_str() {
         "accuracy" => accuracy(path, &patterns, overhead),
         "slowdown" => slowdown(path, &patterns, overhead),
+        "programs" => programs(rest, overhead),
+        "watch" => watch(path, rest.first().map_or("bursar", String::as_str)),
         _ => reading(path),
     }
 }

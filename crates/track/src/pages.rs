@@ -12,8 +12,9 @@
 //! set); and [`Settings::overhead`] is kept by measuring what was spent and thinning the sample or slowing the looks.
 //!
 //! # What is not seen
-//! Pages that are mapped more than once or locked cannot be cleared one by one: they are counted as blind, never as hot.
-//! Clearing also moves a page to the kernel's inactive list, so under pressure it is reclaimed sooner unless it is accessed again.
+//! Pages that are mapped more than once or locked cannot be cleared one by one: where they are many, all bits of the process are
+//! cleared now and then, by `clear_refs`, and they are seen as often. What is not cleared so either, pools of huge pages, is
+//! counted as blind, never as hot. Clearing also moves a page to the kernel's inactive list, so under pressure it is reclaimed sooner unless it is accessed again.
 //!
 //! # Without root
 //! `clear_refs` and `smaps` say how much was accessed since a moment, by mapping. How that grows with time is, by Denning's working
@@ -24,9 +25,11 @@ mod coarse;
 mod control;
 mod fine;
 mod misses;
+mod order;
 mod process;
 mod scope;
 mod stack;
+mod sweep;
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;

@@ -272,14 +272,62 @@ fn a_huge_page_counts_as_a_whole() {
 }
 
 #[test]
-fn shared_and_locked_memory_is_blind_and_not_hot() {
+fn each_thread_counts() {
     let shared = Shared::new();
+    let mut child = fork(move || {
+        let memory = filled() as usize;
+        let threads = (0..3).map(|number| {
+            std::thread::spawn(move || {
+                loop {
+                    touch(memory as *mut u8, number * ALL / 8..(number + 1) * ALL / 8);
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        shared.word(0).store(1, Ordering::SeqCst);
+        threads.into_iter().for_each(|thread| _ = thread.join());
+    });
+    child.go();
+    shared.wait_for(0, 1);
+    let Some(pages) = pages(Rung::Tables, &mut child) else { return };
+    until(&pages, "24 of 64 MiB touched", |round| {
+        is_near(round.touched_bytes, 24 * MIB) && is_near(round.tracked_bytes, 64 * MIB)
+    });
+    end(&mut child);
+}
+
+#[test]
+fn shared_memory_that_one_process_maps_is_seen_like_its_own() {
+    let shared = Shared::new();
+    let mut child = fork(move || {
+        // SAFETY: used within its length.
+        let memory = unsafe { map(ALL * PAGE, libc::MAP_SHARED) };
+        touch(memory, 0..ALL);
+        shared.word(0).store(1, Ordering::SeqCst);
+        loop {
+            touch(memory, 0..ALL / 4);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    child.go();
+    shared.wait_for(0, 1);
+    let Some(pages) = pages(Rung::Tables, &mut child) else { return };
+    let round = until(&pages, "16 of 64 MiB touched", |round| {
+        is_near(round.touched_bytes, 16 * MIB) && is_near(round.tracked_bytes, 64 * MIB)
+    });
+    let heat = round.heat.iter().max_by_key(|heat| heat.resident).unwrap();
+    assert!(is_near(heat.touched, 16 * MIB) && heat.blind == 0, "{heat:?}");
+    end(&mut child);
+}
+
+/// A child with 64 MiB, a quarter of them locked, all shared with a child of its own that only waits; it touches the first
+/// `pages`.
+fn sharing(shared: Shared, pages: usize) -> Child {
     let mut child = fork(move || {
         let memory = filled();
         // SAFETY: our own mapping.
-        let locked = unsafe { libc::mlock(memory.cast(), ALL / 4 * PAGE) } == 0;
-        // SAFETY: our own mapping.
-        let memory_for_both = unsafe { memory.add(ALL / 4 * PAGE) };
+        assert_eq!(unsafe { libc::mlock(memory.cast(), ALL / 4 * PAGE) }, 0);
         // SAFETY: the child does nothing but wait.
         if unsafe { libc::fork() } == 0 {
             // SAFETY: no pointers.
@@ -288,18 +336,103 @@ fn shared_and_locked_memory_is_blind_and_not_hot() {
                 std::thread::sleep(Duration::from_secs(1));
             }
         }
-        shared.word(0).store(1 + u64::from(locked), Ordering::SeqCst);
+        shared.word(0).store(1, Ordering::SeqCst);
         loop {
-            std::hint::black_box(memory_for_both);
+            // Reading leaves them shared.
+            // SAFETY: within the mapping.
+            (0..pages).for_each(|page| _ = unsafe { memory.add(page * PAGE).read_volatile() });
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    child.go();
+    shared.wait_for(0, 1);
+    child
+}
+
+#[test]
+fn shared_and_locked_memory_that_is_idle_is_not_hot() {
+    let mut child = sharing(Shared::new(), 0);
+    let Some(pages) = pages(Rung::Tables, &mut child) else { return };
+    // Twice 64 MiB: each process maps all of it.
+    until(&pages, "128 MiB of which none is touched", |round| {
+        is_near(round.tracked_bytes, 128 * MIB) && round.blind_bytes < 8 * MIB && round.touched_bytes < 8 * MIB
+    });
+    end(&mut child);
+}
+
+#[test]
+fn shared_and_locked_memory_that_is_touched_is_seen() {
+    let mut child = sharing(Shared::new(), ALL / 2);
+    let Some(pages) = pages(Rung::Tables, &mut child) else { return };
+    let round = until(&pages, "32 of 128 MiB touched", |round| {
+        is_near(round.tracked_bytes, 128 * MIB) && is_near(round.touched_bytes, 32 * MIB)
+    });
+    assert!(round.blind_bytes < 8 * MIB, "{round:#?}");
+    end(&mut child);
+}
+
+#[test]
+fn a_program_that_becomes_another_is_looked_at_anew() {
+    let shared = Shared::new();
+    let mut child = fork(move || {
+        let memory = filled();
+        shared.word(0).store(1, Ordering::SeqCst);
+        while shared.word(1).load(Ordering::SeqCst) == 0 {
+            touch(memory, 0..ALL);
+        }
+        // It fills one buffer of 32 MiB again and again.
+        let arguments = [c"dd", c"if=/dev/zero", c"of=/dev/null", c"bs=32M"].map(|text| text.as_ptr());
+        let [program, first, second, third] = arguments;
+        // SAFETY: the list is ended by null.
+        unsafe { libc::execlp(program, program, first, second, third, std::ptr::null::<libc::c_char>()) };
+    });
+    child.go();
+    shared.wait_for(0, 1);
+    let Some(pages) = pages(Rung::Tables, &mut child) else { return };
+    until(&pages, "64 MiB", |round| is_near(round.touched_bytes, 64 * MIB));
+    shared.word(1).store(1, Ordering::SeqCst);
+    until(&pages, "32 MiB", |round| is_near(round.tracked_bytes, 32 * MIB) && is_near(round.touched_bytes, 32 * MIB));
+    end(&mut child);
+}
+
+#[test]
+fn memory_is_seen_page_by_page_again_when_nobody_shares_it() {
+    let shared = Shared::new();
+    let mut child = fork(move || {
+        let memory = filled();
+        // SAFETY: the child does nothing but wait to be killed.
+        let other = unsafe { libc::fork() };
+        if other == 0 {
+            // SAFETY: no pointers.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            loop {
+                std::thread::sleep(Duration::from_secs(1));
+            }
+        }
+        shared.word(0).store(1, Ordering::SeqCst);
+        let mut ended = false;
+        loop {
+            if !ended && shared.word(1).load(Ordering::SeqCst) != 0 {
+                // SAFETY: our own child.
+                unsafe { libc::kill(other, libc::SIGKILL) };
+                // SAFETY: no status is asked for.
+                ended = unsafe { libc::waitpid(other, std::ptr::null_mut(), 0) } == other;
+            }
+            (0..ALL / 4).for_each(|page| {
+                // SAFETY: within the mapping.
+                let _ = unsafe { memory.add(page * PAGE).read_volatile() };
+            });
             std::thread::sleep(Duration::from_millis(1));
         }
     });
     child.go();
     shared.wait_for(0, 1);
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
-    // Twice 64 MiB: each process maps all of it.
-    let round = until(&pages, "128 MiB blind", |round| is_near(round.blind_bytes, 128 * MIB));
-    assert!(round.touched_bytes < 8 * MIB, "{round:#?}");
+    until(&pages, "128 MiB", |round| is_near(round.tracked_bytes, 128 * MIB));
+    shared.word(1).store(1, Ordering::SeqCst);
+    until(&pages, "16 of 64 MiB touched", |round| {
+        is_near(round.tracked_bytes, 64 * MIB) && is_near(round.touched_bytes, 16 * MIB)
+    });
     end(&mut child);
 }
 

@@ -12,6 +12,7 @@ const EXCLUSIVE: u64 = 1 << 56;
 const PRESENT: u64 = 1 << 63;
 const COMPOUND_HEAD: u64 = 1 << 15;
 const COMPOUND_TAIL: u64 = 1 << 16;
+const HUGETLB: u64 = 1 << 17;
 /// Pages of the largest folio that is looked for: 2 MiB.
 const MOST_FOLIO: u64 = 512;
 
@@ -29,6 +30,8 @@ pub struct Frame {
     pub number: u64,
     /// Whether it is mapped once only.
     pub exclusive: bool,
+    /// Whether it is of a pool of huge pages, whose Accessed bits nothing clears.
+    pub pool: bool,
     /// The addresses of the folio that it is part of, if that is mapped as a whole.
     pub folio: Range<u64>,
 }
@@ -53,18 +56,23 @@ impl Frames {
         let entry = number(&self.pagemap, address / page)?;
         (entry & PRESENT != 0).then(|| {
             let number = entry & FRAME;
-            let (before, after) = self.neighbours(number).unwrap_or((0, 1));
+            let flags = self.flags(number).unwrap_or(0);
+            let (before, after) = self.neighbours(number, flags).unwrap_or((0, 1));
             let folio = address.saturating_sub(before * page)..address + after * page;
-            Frame { number, exclusive: entry & EXCLUSIVE != 0, folio }
+            Frame { number, exclusive: entry & EXCLUSIVE != 0, pool: flags & HUGETLB != 0, folio }
         })
     }
 
-    /// Pages of the same folio before this one, and from this one on.
-    fn neighbours(&self, frame: u64) -> Option<(u64, u64)> {
-        let flags = self.flags.as_ref().filter(|_| frame != 0)?;
-        if number(flags, frame)? & (COMPOUND_HEAD | COMPOUND_TAIL) == 0 {
+    fn flags(&self, frame: u64) -> Option<u64> {
+        number(self.flags.as_ref().filter(|_| frame != 0)?, frame)
+    }
+
+    /// Pages of the same folio before this one, which has these flags, and from this one on.
+    fn neighbours(&self, frame: u64, flags: u64) -> Option<(u64, u64)> {
+        if flags & (COMPOUND_HEAD | COMPOUND_TAIL) == 0 {
             return None;
         }
+        let flags = self.flags.as_ref()?;
         let first = frame.saturating_sub(MOST_FOLIO - 1);
         let mut around = vec![0u8; 8 * 2 * MOST_FOLIO as usize];
         let read = flags.read_at(&mut around, 8 * first).ok()?;

@@ -7,16 +7,18 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::procfs;
 
 /// Moves this thread to the processor that a process of one thread ran on last; of more threads, to any. A cleared bit is
-/// flushed out of every processor that runs the process: on its own that takes a tenth of an interruption from afar.
-pub fn run_beside(pid: i32) {
+/// flushed out of every processor that runs the process: on its own that takes a tenth of an interruption from afar. Returns
+/// whether it has moved there.
+pub fn run_beside(pid: i32) -> bool {
     let one = procfs::tasks(pid).is_ok_and(|threads| threads.len() == 1);
     let mut wanted = CpuSet::new();
-    match last_processor(pid).filter(|_| one) {
-        Some(processor) if processor < CpuSet::MAX_CPU => wanted.set(processor),
-        _ => (0..CpuSet::MAX_CPU).for_each(|processor| wanted.set(processor)),
+    let processor = last_processor(pid).filter(|processor| one && *processor < CpuSet::MAX_CPU);
+    match processor {
+        Some(processor) => wanted.set(processor),
+        None => (0..CpuSet::MAX_CPU).for_each(|processor| wanted.set(processor)),
     }
     // Where it may not run there, it stays where it is: that costs more, and is measured.
-    let _ = sched_setaffinity(None, &wanted);
+    sched_setaffinity(None, &wanted).is_ok() && processor.is_some()
 }
 
 /// Field 39 of `stat`.

@@ -1,11 +1,11 @@
-//! Reading Accessed bits out of the page tables of a process, by a BPF iterator (`bpf/pages.bpf.c`). x86-64, Linux 6.1.
+//! Reading Accessed bits out of the page tables of a process, by BPF programs (`bpf/pages.bpf.c`). x86-64, Linux 6.1.
 
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::{AsRawLibbpf, Iter, Link, MapCore, Object, ObjectBuilder, PrintLevel};
+use libbpf_rs::{AsRawLibbpf, Iter, Link, MapCore, Object, ObjectBuilder, PrintLevel, ProgramInput, ProgramMut};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::Frames;
@@ -57,11 +57,10 @@ pub struct Tables {
 }
 
 /// A process whose tables are read.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Target {
-    look: Link,
-    list: Link,
-    count: Link,
+    task: u64,
+    start: u64,
 }
 
 /// What is at an address.
@@ -84,6 +83,8 @@ struct Window {
     memory: u64,
     levels: u32,
     count: u32,
+    task: u64,
+    start: u64,
     cursor: u64,
     end: u64,
     frame: u64,
@@ -163,13 +164,32 @@ impl Tables {
     /// Prepares to read the tables of the process that this thread belongs to.
     ///
     /// # Errors
-    /// [`Error::Refused`], of a thread that is gone too.
-    pub fn target(&self, thread: i32) -> Result<Target, Error> {
-        Ok(Target {
-            look: self.link("look_at_pages", thread)?,
-            list: self.link("list_regions", thread)?,
-            count: self.link("count_accessed", thread)?,
-        })
+    /// [`Error::Refused`]; [`Error::Look`] of a thread that is gone.
+    pub fn target(&mut self, thread: i32) -> Result<Target, Error> {
+        let mut of = libbpf_sys::bpf_iter_link_info::default();
+        of.task.tid = thread as u32;
+        let options = libbpf_sys::bpf_iter_attach_opts {
+            sz: size_of::<libbpf_sys::bpf_iter_attach_opts>() as libbpf_sys::size_t,
+            link_info: &raw mut of,
+            link_info_len: size_of_val(&of) as u32,
+            ..Default::default()
+        };
+        let program = program(&self.object, "find_task").as_libbpf_object();
+        // SAFETY: the program is loaded and outlives the call, as do the options.
+        let link = unsafe { libbpf_sys::bpf_program__attach_iter(program.as_ptr(), &raw const options) };
+        let link = NonNull::new(link)
+            .ok_or_else(|| Error::Refused(libbpf_rs::Error::from(std::io::Error::last_os_error())))?;
+        // SAFETY: a link that was just made and that nobody else has.
+        let link: Link = unsafe { Link::from_ptr(link) };
+        let window = self.window_mut();
+        (window.task, window.start) = (0, 0);
+        let mut iterator = Iter::new(&link).map_err(|error| Error::Look(std::io::Error::other(error)))?;
+        let _ = iterator.read(&mut [0u8; 8]);
+        let window = self.window_mut();
+        match window.task {
+            0 => Err(Error::Look(std::io::Error::from_raw_os_error(libc::ESRCH))),
+            task => Ok(Target { task, start: window.start }),
+        }
     }
 
     /// Looks at up to [`MOST_ADDRESSES`] addresses, best in rising order. Returns a number that names the address space: it is
@@ -182,7 +202,7 @@ impl Tables {
         let window = self.window_mut();
         window.addresses[..count].copy_from_slice(&addresses[..count]);
         window.count = count as u32;
-        self.run(&target.look)?;
+        self.run(target, "look_at_pages")?;
         states.clear();
         let window = self.window_mut();
         states.extend(window.states[..count].iter().map(|state| State(*state)));
@@ -200,7 +220,7 @@ impl Tables {
             let end = self.end;
             let window = self.window_mut();
             (window.cursor, window.end, window.count) = (from, end, 0);
-            self.run(&target.list)?;
+            self.run(target, "list_regions")?;
             let window = self.window_mut();
             // Nothing moved on: the process is gone.
             if window.space == 0 || window.cursor <= from {
@@ -224,7 +244,7 @@ impl Tables {
         (window.cursor, window.end, window.accessed) = (0, end, 0);
         while self.window_mut().cursor < end {
             let from = self.window_mut().cursor;
-            self.run(&target.count)?;
+            self.run(target, "count_accessed")?;
             if self.window_mut().cursor <= from {
                 break;
             }
@@ -241,12 +261,12 @@ impl Tables {
         let frame =
             frame.filter(|frame| frame.number != 0).ok_or(Error::NotFound("/proc/self/pagemap tells no frames"))?;
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
-        let link = self.link("find_base", thread)?;
+        let target = self.target(thread)?;
         for (levels, end) in SPACE_END {
             let window = self.window_mut();
             (window.base, window.memory, window.levels) = (0, memory, levels);
             (window.cursor, window.frame) = (address, frame.number);
-            self.run(&link)?;
+            self.run(&target, "find_base")?;
             if self.window_mut().base != 0 {
                 return Ok(end);
             }
@@ -254,35 +274,11 @@ impl Tables {
         Err(Error::NotFound("no place of theirs leads to a page of our own"))
     }
 
-    /// An iterator over one thread.
-    fn link(&self, name: &str, thread: i32) -> Result<Link, Error> {
-        let program = self.object.progs().find(|program| program.name() == name).expect("the program of that name");
-        let mut of = libbpf_sys::bpf_iter_link_info::default();
-        of.task.tid = thread as u32;
-        let options = libbpf_sys::bpf_iter_attach_opts {
-            sz: size_of::<libbpf_sys::bpf_iter_attach_opts>() as libbpf_sys::size_t,
-            link_info: &raw mut of,
-            link_info_len: size_of_val(&of) as u32,
-            ..Default::default()
-        };
-        // SAFETY: the program is loaded and outlives the call, as do the options.
-        let link =
-            unsafe { libbpf_sys::bpf_program__attach_iter(program.as_libbpf_object().as_ptr(), &raw const options) };
-        let link = NonNull::new(link)
-            .ok_or_else(|| Error::Refused(libbpf_rs::Error::from(std::io::Error::last_os_error())))?;
-        // SAFETY: a link that was just made and that nobody else has.
-        Ok(unsafe { Link::from_ptr(link) })
-    }
-
-    fn run(&mut self, link: &Link) -> Result<(), Error> {
-        self.window_mut().space = 0;
-        let mut iterator = Iter::new(link).map_err(|error| Error::Look(std::io::Error::other(error)))?;
-        let read = iterator.read(&mut [0u8; 8]);
-        match read {
-            Ok(_) => Ok(()),
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-            Err(error) => Err(Error::Look(error)),
-        }
+    fn run(&mut self, target: &Target, name: &str) -> Result<(), Error> {
+        let window = self.window_mut();
+        (window.task, window.start) = (target.task, target.start);
+        let ran = program(&self.object, name).test_run(ProgramInput::default());
+        ran.map(|_| ()).map_err(|error| Error::Look(std::io::Error::other(error)))
     }
 
     fn window_mut(&mut self) -> &mut Window {
@@ -296,6 +292,10 @@ impl Drop for Tables {
         // SAFETY: mapped by `map_window`, and not used after this.
         let _ = unsafe { munmap(self.window.as_ptr().cast(), size_of::<Window>()) };
     }
+}
+
+fn program<'a>(object: &'a Object, name: &str) -> ProgramMut<'a> {
+    object.progs_mut().find(|program| program.name() == name).expect("the program of that name")
 }
 
 /// The programs' one variable.

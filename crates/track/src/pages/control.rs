@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-/// Pages accessed between two looks are a blind part of the curve; more looks than this needs show nothing more.
-const WANTED_BLIND: f64 = 0.008;
-const FEWEST_UNITS: usize = 64;
+/// Pages accessed between two looks are a blind part of the curve. More looks than this needs show little more, as the order
+/// within a look is learnt; what they take the sample loses, and with fewer than so many pages chance rules the curve.
+const LEAST_BLIND: f64 = 0.015;
+const MOST_BLIND: f64 = 0.035;
+const FEWEST_UNITS: usize = 512;
 const MOST_UNITS: usize = 16_384;
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(500);
@@ -42,23 +44,20 @@ impl Pace {
         let thinner = Pace { level: self.level + 1, ..self };
         let denser = Pace { level: self.level.saturating_sub(1), ..self };
         if share > allowed {
-            // Looking falls with both; clearing mostly with the sample.
-            return match spent.units >= 2 * FEWEST_UNITS
-                && (spent.clearing > spent.looking || spent.touched > WANTED_BLIND / 2.0)
-            {
+            return match spent.units >= 2 * FEWEST_UNITS && spent.touched > LEAST_BLIND {
                 true => thinner,
                 false => slower,
             };
         }
-        if spent.touched > 2.0 * WANTED_BLIND && faster != self {
+        if spent.touched > MOST_BLIND && faster != self {
             // A sample that is large enough gives way to more looks.
-            return match spent.looking * 1.5 + spent.clearing < allowed {
+            return match share * 1.5 < allowed {
                 true => faster,
-                false if spent.units >= 4 * FEWEST_UNITS => thinner,
+                false if spent.units >= 2 * FEWEST_UNITS => thinner,
                 false => self,
             };
         }
-        if spent.touched < WANTED_BLIND / 3.0 && spent.looking > spent.clearing / 4.0 && self.interval < LONGEST {
+        if spent.touched < LEAST_BLIND && self.interval < LONGEST {
             return slower;
         }
         match share < ROOM * allowed && spent.units * 2 <= MOST_UNITS && self.level > 0 {
@@ -79,10 +78,10 @@ mod tests {
     }
 
     #[test]
-    fn too_dear_clearing_thins_the_sample_and_too_dear_looking_slows_it() {
-        assert_eq!(PACE.after(spent(0.01, 0.03, 0.01, 4096), 0.02).level, 7);
+    fn what_is_too_dear_thins_a_large_sample_and_slows_a_small_or_idle_one() {
+        assert_eq!(PACE.after(spent(0.01, 0.03, 0.02, 4096), 0.02).level, 7);
         assert!(PACE.after(spent(0.03, 0.0, 0.001, 4096), 0.02).interval > PACE.interval);
-        assert!(PACE.after(spent(0.03, 0.03, 0.01, 100), 0.02).interval > PACE.interval);
+        assert!(PACE.after(spent(0.03, 0.03, 0.02, 512), 0.02).interval > PACE.interval);
     }
 
     #[test]
@@ -93,8 +92,8 @@ mod tests {
 
     #[test]
     fn room_is_used_for_more_pages_but_not_beyond_the_most() {
-        assert_eq!(PACE.after(spent(0.001, 0.001, 0.01, 4096), 0.02).level, 5);
-        assert_eq!(PACE.after(spent(0.001, 0.001, 0.01, MOST_UNITS), 0.02), PACE);
+        assert_eq!(PACE.after(spent(0.001, 0.001, 0.02, 4096), 0.02).level, 5);
+        assert_eq!(PACE.after(spent(0.001, 0.001, 0.02, MOST_UNITS), 0.02), PACE);
     }
 
     #[test]

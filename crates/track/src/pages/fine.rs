@@ -2,20 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use linux::pages::{Tables, run_beside};
+use linux::pages::{Tables, clear_referenced, run_beside};
 use model::{AgeBytes, MappingHeat, Overhead, PagesRound};
 
 use super::choice::mix;
 use super::control::{Pace, Spent};
 use super::misses::Misses;
-use super::process::{Looked, Place, Process};
+use super::order::Order;
+use super::process::{Blind, Looked, Place, Process};
 use super::scope::Members;
 use super::stack::Stack;
+use super::sweep;
 use super::{Error, Looks, Settings, own_cpu, page_bytes};
 
 /// What was accessed before the first look was so in an order that nobody knows; it is drawn by chance among so many.
 const BEFORE: u64 = 1024;
-const FIRST_UNITS: u64 = 512;
+const FIRST_UNITS: u64 = 1024;
 const FIRST_INTERVAL: Duration = Duration::from_millis(10);
 /// Between decisions of the controller.
 const CONTROL: Duration = Duration::from_millis(200);
@@ -23,6 +25,10 @@ const CONTROL: Duration = Duration::from_millis(200);
 const REFRESH: Duration = Duration::from_millis(500);
 /// The processor's own work for one cleared bit: a TLB miss, and setting the bit.
 const TOUCH_SECONDS: f64 = 0.4e-6;
+/// Clearing a bit beside the program empties the processor's TLB of it. What a second-level TLB holds, and a walk of page tables
+/// for an entry of it: in a virtual machine, where it takes longest.
+const TLB_ENTRIES: u64 = 1536;
+const WALK_SECONDS: f64 = 50e-9;
 /// Looks that must find a page accessed before it rests, and the longest rest.
 const HOT: u32 = 4;
 const LONGEST_REST: u32 = 32;
@@ -38,9 +44,12 @@ pub struct Fine {
     processes: Vec<Process>,
     pace: Pace,
     begin: Instant,
+    /// Whether this thread takes its time from the program's own processor.
+    beside: bool,
     /// The number of the look that is going on.
     now: u64,
     stack: Stack,
+    order: Order,
     /// Hot pages that are not looked at: above all on the stack.
     resting: u64,
     stale: bool,
@@ -58,6 +67,8 @@ struct Window {
     /// Clearing that is not in the sums yet.
     arming: Duration,
     arms: u64,
+    /// Entries of TLBs that the program has to fill again.
+    refills: u64,
     own: f64,
     clearing: f64,
     target: f64,
@@ -94,8 +105,10 @@ impl Fine {
             processes: Vec::new(),
             pace: Pace { interval: FIRST_INTERVAL, level: 0 },
             begin: now,
+            beside: false,
             now: BEFORE,
             stack: Stack::default(),
+            order: Order::default(),
             resting: 0,
             stale: true,
             refreshed: now,
@@ -105,7 +118,7 @@ impl Fine {
         };
         let mut denied = None;
         for (pid, start) in members.refresh() {
-            match Process::of(&fine.tables, *pid, *start) {
+            match Process::of(&mut fine.tables, *pid, *start) {
                 Ok(process) => fine.processes.push(process),
                 Err(source) => denied = Some(Error::Denied { pid: *pid, source }),
             }
@@ -113,11 +126,18 @@ impl Fine {
         if let (Some(denied), true) = (denied, fine.processes.is_empty()) {
             return Err(denied);
         }
-        while fine.pace.level < 30 && fine.units() > FIRST_UNITS {
-            fine.pace.level += 1;
-        }
+        fine.thin_out();
         fine.choose(false);
         Ok(fine)
+    }
+
+    /// Keeps a program that has grown from being looked at in as many pages more before the controller knows what they cost.
+    fn thin_out(&mut self) {
+        let looked_at: usize = self.processes.iter().map(|process| process.samples.len()).sum();
+        let most = FIRST_UNITS.max(2 * looked_at as u64);
+        while self.pace.level < 30 && self.units() > most {
+            self.pace.level += 1;
+        }
     }
 
     fn units(&mut self) -> u64 {
@@ -131,13 +151,15 @@ impl Fine {
         self.processes.retain(|process| living.get(&process.pid) == Some(&process.start));
         for (pid, start) in living {
             if self.processes.iter().all(|process| process.pid != *pid) {
-                self.processes.extend(Process::of(&self.tables, *pid, *start).ok());
+                self.processes.extend(Process::of(&mut self.tables, *pid, *start).ok());
             }
         }
         // Only of one process can it be said which processor will be its.
-        if let [process] = self.processes.as_slice() {
-            run_beside(process.pid);
-        }
+        self.beside = match self.processes.as_slice() {
+            [process] => run_beside(process.pid),
+            _ => false,
+        };
+        self.thin_out();
         self.choose(true);
     }
 
@@ -155,11 +177,7 @@ impl Fine {
         self.processes.retain(|process| !gone.contains(&process.pid));
         let samples = || self.processes.iter().flat_map(|process| &process.samples);
         self.resting = samples().filter(|s| matches!(s.place, Place::Resting { .. })).map(|s| s.pages).sum();
-        let armed = samples().filter_map(|sample| match sample.place {
-            Place::Armed { seen } => Some((seen, sample.pages)),
-            _ => None,
-        });
-        self.stack.rebuild(armed.collect());
+        self.stack.rebuild(samples().filter_map(|sample| Some((sample.place.seen()?, sample.pages))).collect());
         (self.stale, self.refreshed) = (false, Instant::now());
     }
 
@@ -206,15 +224,19 @@ impl Fine {
                         }
                     }
                     Place::Absent => {}
-                    Place::Armed { seen } if !there => {
+                    Place::Armed { seen } | Place::Spent { seen } if !there => {
                         self.stack.remove(seen, sample.pages);
-                        (sample.place, sample.streak) = (Place::Absent, 0);
+                        (sample.place, sample.streak, sample.swept) = (Place::Absent, 0, None);
                     }
                     Place::Armed { seen } if state.is_mapped() && state.is_accessed() => {
                         (sample.touched, sample.seen_ns) = (true, Some(now_ns));
                         hits.push(Hit { process: number, sample: index, pages: sample.pages, seen });
                     }
                     Place::Armed { .. } => {}
+                    Place::Spent { .. } => {
+                        (sample.touched, sample.seen_ns) = (true, Some(now_ns));
+                        self.round.accessed += sample.pages;
+                    }
                     Place::Resting { .. } if !there => {
                         self.resting -= sample.pages.min(self.resting);
                         (sample.place, sample.streak) = (Place::Absent, 0);
@@ -229,18 +251,23 @@ impl Fine {
                             arm[number].push(index);
                         }
                     }
-                    Place::Blind { .. } if !there => sample.place = Place::Absent,
-                    Place::Blind { .. } => {}
+                    Place::Blind(_) if !there => sample.place = Place::Absent,
+                    Place::Blind(_) => {}
                 }
             }
         }
         hits
     }
 
-    /// How much memory would have kept each page. Pages seen by the same look were accessed in an order that is not known: every
-    /// second counts, and three of four that both looks saw.
+    /// How much memory would have kept each page: as much as was accessed since it was last. Pages seen by the same look count
+    /// by the chance that they came in between, which follows from how many keep their order: one that was seen together
+    /// with the page then but not now came after it then; one that was seen earlier came before it now; one that was seen
+    /// together with it both times did not come before it then and after it now.
     fn count(&mut self, hits: &mut [Hit]) {
         hits.sort_unstable_by_key(|hit| hit.seen);
+        let groups = hits.chunk_by(|one, other| one.seen == other.seen);
+        self.order.see(self.now, groups.map(|group| (group[0].seen, group.len() as u32)).collect());
+        let kept = self.order.kept();
         let places: Vec<_> = hits.iter().map(|hit| self.stack.above(hit.seen)).collect();
         let (mut older, mut from) = (0, 0);
         while from < hits.len() {
@@ -249,8 +276,9 @@ impl Fine {
             let (newer, same) = places[from];
             let both: u64 = group.iter().map(|hit| hit.pages).sum();
             for hit in group {
-                let others = same.saturating_sub(both) / 2 + (both - hit.pages) * 3 / 4 + older / 2;
-                self.round.misses.add(self.resting + newer + others + hit.pages, hit.pages as f64);
+                let once = same.saturating_sub(both) + older;
+                let others = once as f64 * kept + (both - hit.pages) as f64 * (1.0 + kept) / 2.0;
+                self.round.misses.add(self.resting + newer + others.round() as u64 + hit.pages, hit.pages as f64);
             }
             older += both;
             from += together;
@@ -266,6 +294,11 @@ impl Fine {
             let sample = &mut process.samples[hit.sample];
             sample.streak = if self.now - hit.seen <= 1 { sample.streak.saturating_add(1) } else { 0 };
             self.stack.remove(hit.seen, hit.pages);
+            if sample.swept.is_some() {
+                sample.place = Place::Spent { seen: self.now };
+                self.stack.add(self.now, hit.pages);
+                continue;
+            }
             let hot = sample.streak >= HOT;
             // What looks hot may be what cannot be cleared.
             if hot && sample.streak.is_power_of_two() && !process.examine(hit.sample) {
@@ -297,13 +330,54 @@ impl Fine {
             }
             for (index, place) in indices.iter().zip(places) {
                 let sample = &process.samples[*index];
-                if let (Place::Blind { .. }, Place::Armed { seen }) = (sample.place, place) {
+                if let (Place::Blind(_), Place::Armed { seen }) = (sample.place, place) {
                     self.stack.remove(seen, sample.pages);
                 }
             }
             self.window.arms += indices.len() as u64;
+            // Only hot pages would have been found in it again.
+            self.window.refills += if self.beside { self.resting.min(TLB_ENTRIES) } else { 0 };
         }
         self.window.arming += began.elapsed();
+    }
+
+    /// Clears all bits of processes of which much cannot be cleared page by page.
+    fn sweep(&mut self) {
+        for process in &mut self.processes {
+            let (mut swept, mut idle, mut all) = (0, 0, 0);
+            for sample in &process.samples {
+                let is_swept =
+                    sample.swept.is_some() || matches!(sample.place, Place::Blind(why) if why != Blind::Pool);
+                let pages = if sample.place == Place::Absent { 0 } else { sample.pages };
+                all += pages;
+                swept += if is_swept { pages } else { 0 };
+                idle += if is_swept && matches!(sample.place, Place::Armed { .. }) { pages } else { 0 };
+            }
+            if !process.sweep.is_due(swept, all) {
+                continue;
+            }
+            let began = own_cpu();
+            if clear_referenced(process.pid).is_err() {
+                process.sweep.was_refused();
+                continue;
+            }
+            for sample in &mut process.samples {
+                match sample.place {
+                    Place::Blind(why) if why != Blind::Pool => sample.swept = Some(why),
+                    Place::Spent { seen } => self.stack.remove(seen, sample.pages),
+                    _ => continue,
+                }
+                sample.place = Place::Armed { seen: self.now };
+                self.stack.add(self.now, sample.pages);
+            }
+            // Of the pages that were used since the last, most will be again.
+            let (own, touches) = (own_cpu() - began, (all - idle) as f64 * TOUCH_SECONDS);
+            process.sweep.was_made(own + Duration::from_secs_f64(touches), self.settings.overhead);
+            // It is not the pace that makes this cost.
+            self.window.cpu += own;
+            self.round.own += own.as_secs_f64();
+            self.round.target += touches;
+        }
     }
 
     /// Adds up what was spent.
@@ -311,10 +385,11 @@ impl Fine {
         let cpu = own_cpu();
         let window = &mut self.window;
         let own = (cpu - window.cpu).as_secs_f64();
-        // The processors that run the program are interrupted about as long as the call waits for them.
+        // Other processors that run the program are interrupted about as long as the call waits for them.
         let arming = window.arming.as_secs_f64().min(own);
-        let target = arming + window.arms as f64 * TOUCH_SECONDS;
-        (window.cpu, window.arming, window.arms) = (cpu, Duration::ZERO, 0);
+        let interrupted = if self.beside { 0.0 } else { arming };
+        let target = interrupted + window.arms as f64 * TOUCH_SECONDS + window.refills as f64 * WALK_SECONDS;
+        (window.cpu, window.arming, window.arms, window.refills) = (cpu, Duration::ZERO, 0, 0);
         window.own += own;
         window.clearing += arming;
         window.target += target;
@@ -334,12 +409,14 @@ impl Fine {
             units: self.processes.iter().map(|process| process.samples.len()).sum(),
         };
         let before = self.pace;
-        self.pace = before.after(spent, self.settings.overhead);
+        let sweeps = if self.processes.iter().any(|process| process.sweep.is_used()) { sweep::SHARE } else { 0.0 };
+        self.pace = before.after(spent, self.settings.overhead * (1.0 - sweeps));
         tracing::debug!(?before, ?spent, resting = self.resting, "pages");
         if self.pace.level != before.level {
             // Denser: what was there before is not new.
             self.choose(false);
         }
+        self.sweep();
         self.window = Window::new(self.window.cpu);
     }
 
@@ -365,9 +442,11 @@ impl Fine {
         let mut bytes = [0; AGES.len() + 1];
         for sample in self.processes.iter().flat_map(|process| &process.samples) {
             let age = match sample.place {
-                Place::Absent | Place::Blind { .. } => continue,
+                Place::Absent | Place::Blind(_) => continue,
                 Place::Resting { .. } => Some(0.0),
-                Place::Armed { .. } => sample.seen_ns.map(|seen| now.saturating_sub(seen) as f64 / 1e9),
+                Place::Armed { .. } | Place::Spent { .. } => {
+                    sample.seen_ns.map(|seen| now.saturating_sub(seen) as f64 / 1e9)
+                }
             };
             let at = age.map_or(AGES.len(), |age| AGES.partition_point(|bound| *bound <= age));
             bytes[at] += sample.pages * page;
@@ -386,7 +465,6 @@ impl Looks for Fine {
         if self.processes.is_empty() {
             return None;
         }
-        self.stack.settle();
         let mut arm = vec![Vec::new(); self.processes.len()];
         let mut hits = self.find_accessed(&mut arm);
         self.count(&mut hits);
@@ -436,6 +514,7 @@ impl Window {
             cpu,
             arming: Duration::ZERO,
             arms: 0,
+            refills: 0,
             own: 0.0,
             clearing: 0.0,
             target: 0.0,
@@ -470,7 +549,7 @@ impl Heat {
             return;
         }
         self.heat.resident += bytes;
-        if let Place::Blind { .. } = place {
+        if let Place::Blind(_) = place {
             self.heat.blind += bytes;
             return;
         }

@@ -8,6 +8,7 @@ use linux::procfs;
 
 use super::choice::{chosen, chosen_within};
 use super::page_bytes;
+use super::sweep::Sweep;
 
 /// A process that is looked at.
 #[derive(Debug)]
@@ -22,6 +23,7 @@ pub struct Process {
     arming: Arming,
     frames: Frames,
     target: Target,
+    pub sweep: Sweep,
     /// Names the address space; 0 before the first look.
     space: u64,
     choices: u32,
@@ -49,6 +51,8 @@ pub struct Sample {
     pub seen_ns: Option<u64>,
     /// Accessed in this round.
     pub touched: bool,
+    /// Why its bit is cleared with all others of the process only, by a sweep; `None`: it is cleared by itself.
+    pub swept: Option<Blind>,
 }
 
 /// Where a page is.
@@ -60,12 +64,25 @@ pub enum Place {
     Armed { seen: u64 },
     /// Hot: taken for accessed until this look.
     Resting { until: u64 },
-    /// Its bit cannot be cleared.
-    Blind { refused: bool },
+    /// Was accessed, and waits for a sweep.
+    Spent { seen: u64 },
+    /// Its bit was not cleared.
+    Blind(Blind),
+}
+
+/// Why a page is blind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blind {
+    /// Mapped more than once.
+    Shared,
+    /// The kernel will not: locked.
+    Refused,
+    /// Of a pool of huge pages: nothing clears it.
+    Pool,
 }
 
 impl Process {
-    pub fn of(tables: &Tables, pid: i32, start: u64) -> Result<Process, Error> {
+    pub fn of(tables: &mut Tables, pid: i32, start: u64) -> Result<Process, Error> {
         Ok(Process {
             pid,
             start,
@@ -76,6 +93,7 @@ impl Process {
             arming: Arming::of(pid, start)?,
             frames: Frames::of(pid)?,
             target: target(tables, pid, &[pid])?,
+            sweep: Sweep::default(),
             space: 0,
             choices: 0,
         })
@@ -126,6 +144,7 @@ impl Process {
                         streak: 0,
                         seen_ns: None,
                         touched: false,
+                        swept: None,
                     });
                 }
             }
@@ -139,10 +158,10 @@ impl Process {
             if !self.states[index].is_mapped() {
                 continue;
             }
-            let sample = &mut self.samples[index];
-            if !examine(&self.frames, &self.mappings, sample) {
+            if !self.examine(index) {
                 continue;
             }
+            let sample = &mut self.samples[index];
             let seen = if fresh { now } else { stamp(sample.address, neighbour) };
             first_touches += if fresh { sample.pages } else { 0 };
             sample.place = Place::Armed { seen };
@@ -152,11 +171,14 @@ impl Process {
         self.choices = self.choices.wrapping_add(1);
         let retry = self.choices.is_multiple_of(RETRY);
         for (index, sample) in self.samples.iter_mut().enumerate() {
-            if let Place::Blind { refused } = sample.place
-                && (!refused || retry)
-                && examine(&self.frames, &self.mappings, sample)
-            {
-                sample.place = Place::Armed { seen: now };
+            let seen = match sample.place {
+                Place::Blind(Blind::Shared) => now,
+                Place::Blind(Blind::Refused) if retry => now,
+                Place::Armed { seen } | Place::Spent { seen } if sample.swept == Some(Blind::Shared) => seen,
+                _ => continue,
+            };
+            if examine(&self.frames, &self.mappings, sample).is_ok() {
+                (sample.place, sample.swept) = (Place::Armed { seen }, None);
                 arm.push(index);
             }
         }
@@ -212,9 +234,12 @@ impl Process {
         self.states.get(index).copied().unwrap_or_default()
     }
 
-    /// Whether the page can be cleared; else it is blind from now on.
+    /// Whether the page can be cleared by itself; else it is blind from now on.
     pub fn examine(&mut self, index: usize) -> bool {
-        examine(&self.frames, &self.mappings, &mut self.samples[index])
+        let sample = &mut self.samples[index];
+        let why = examine(&self.frames, &self.mappings, sample).err();
+        sample.place = why.map_or(sample.place, Place::Blind);
+        why.is_none()
     }
 
     /// Clears the bits of these pages, given in rising order.
@@ -229,7 +254,7 @@ impl Process {
             }
         }
         let samples = &mut self.samples;
-        self.arming.arm(&ranges, |range| samples[of[range]].place = Place::Blind { refused: true })
+        self.arming.arm(&ranges, |range| samples[of[range]].place = Place::Blind(Blind::Refused))
     }
 
     /// Forgets all pages: the address space is another.
@@ -252,23 +277,24 @@ pub enum Looked {
 }
 
 impl Place {
-    fn seen(self) -> Option<u64> {
+    /// The look that saw it last, if it is on the stack.
+    pub fn seen(self) -> Option<u64> {
         match self {
-            Place::Armed { seen } => Some(seen),
+            Place::Armed { seen } | Place::Spent { seen } => Some(seen),
             _ => None,
         }
     }
 }
 
-fn target(tables: &Tables, pid: i32, threads: &[i32]) -> Result<Target, Error> {
+fn target(tables: &mut Tables, pid: i32, threads: &[i32]) -> Result<Target, Error> {
     threads.iter().rev().find_map(|thread| tables.target(*thread).ok()).ok_or(Error::Gone(pid))
 }
 
-fn examine(frames: &Frames, mappings: &[Mapping], sample: &mut Sample) -> bool {
-    let Some(frame) = frames.at(sample.address) else { return false };
-    if !frame.exclusive {
-        sample.place = Place::Blind { refused: false };
-        return false;
+fn examine(frames: &Frames, mappings: &[Mapping], sample: &mut Sample) -> Result<(), Blind> {
+    // What is there no more may come back.
+    let frame = frames.at(sample.address).ok_or(Blind::Shared)?;
+    if frame.pool || !frame.exclusive {
+        return Err(if frame.pool { Blind::Pool } else { Blind::Shared });
     }
     if !sample.huge {
         let mapping = mappings.get(sample.mapping as usize).map_or(0..0, |mapping| mapping.range.clone());
@@ -277,7 +303,7 @@ fn examine(frames: &Frames, mappings: &[Mapping], sample: &mut Sample) -> bool {
             sample.folio = sample.address..sample.address + page_bytes();
         }
     }
-    true
+    Ok(())
 }
 
 /// Of how many huge pages one is looked at: all as long as one stands for no more than a page does.

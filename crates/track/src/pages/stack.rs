@@ -8,11 +8,13 @@ const FINENESS: u64 = 1024;
 /// Looks that are kept apart before the first merge.
 const MOST_LOOKS: usize = 4096;
 
-/// Pages by the look that saw them last.
+/// Pages by the look that saw them last. All is O(log of the looks kept) but merging.
 #[derive(Debug, Default)]
 pub struct Stack {
     /// Oldest first.
     looks: Vec<Look>,
+    /// Fenwick's tree (1994) of their pages.
+    tree: Vec<u64>,
     pages: u64,
 }
 
@@ -21,8 +23,6 @@ struct Look {
     /// The first look that is merged here.
     first: u64,
     pages: u64,
-    /// Pages seen since; as of the last [`Stack::settle`].
-    newer: u64,
 }
 
 impl Stack {
@@ -34,19 +34,26 @@ impl Stack {
     /// Puts pages where a look saw them; that look must not be older than all on the stack.
     pub fn add(&mut self, look: u64, pages: u64) {
         if self.looks.last().is_none_or(|last| last.first < look) {
-            self.looks.push(Look { first: look, pages: 0, newer: 0 });
+            if self.looks.len() >= MOST_LOOKS {
+                self.merge();
+            }
+            self.looks.push(Look { first: look, pages: 0 });
+            self.tree.resize(MOST_LOOKS + 1, 0);
         }
         if let Some(at) = self.find(look) {
             self.looks[at].pages += pages;
             self.pages += pages;
+            up(at).for_each(|at| self.tree[at] += pages);
         }
     }
 
     /// Takes pages away that this look saw last.
     pub fn remove(&mut self, look: u64, pages: u64) {
         if let Some(at) = self.find(look) {
-            self.looks[at].pages -= pages.min(self.looks[at].pages);
-            self.pages -= pages.min(self.pages);
+            let pages = pages.min(self.looks[at].pages);
+            self.looks[at].pages -= pages;
+            self.pages -= pages;
+            up(at).for_each(|at| self.tree[at] -= pages);
         }
     }
 
@@ -57,21 +64,13 @@ impl Stack {
         pages.iter().for_each(|(look, pages)| self.add(*look, *pages));
     }
 
-    /// Brings [`Stack::above`] up to date.
-    pub fn settle(&mut self) {
-        if self.looks.len() > MOST_LOOKS {
-            self.merge();
-        }
-        let mut newer = 0;
-        for look in self.looks.iter_mut().rev() {
-            look.newer = newer;
-            newer += look.pages;
-        }
-    }
-
-    /// Pages seen by later looks than this one, and by the same, itself included; when last settled.
+    /// Pages seen by later looks than this one, and by the same, itself included.
     pub fn above(&self, look: u64) -> (u64, u64) {
-        self.find(look).map_or((self.pages, 0), |at| (self.looks[at].newer, self.looks[at].pages))
+        self.find(look).map_or((self.pages, 0), |at| {
+            let down = std::iter::successors(Some(at + 1), |at| Some(at & (at - 1)).filter(|at| *at > 0));
+            let older: u64 = down.map(|at| self.tree[at]).sum();
+            (self.pages - older, self.looks[at].pages)
+        })
     }
 
     fn find(&self, look: u64) -> Option<usize> {
@@ -79,16 +78,26 @@ impl Stack {
     }
 
     fn merge(&mut self) {
+        // Two neighbours hold more than this after it: not more than half of the looks are left.
         let most = self.pages / FINENESS;
         let mut merged: Vec<Look> = Vec::with_capacity(MOST_LOOKS);
-        for look in &self.looks {
+        for look in self.looks.drain(..) {
             match merged.last_mut() {
                 Some(last) if last.pages + look.pages <= most => last.pages += look.pages,
-                _ => merged.push(*look),
+                _ => merged.push(look),
             }
         }
         self.looks = merged;
+        self.tree.fill(0);
+        for (at, look) in self.looks.iter().enumerate() {
+            up(at).for_each(|at| self.tree[at] += look.pages);
+        }
     }
+}
+
+/// Nodes of the tree that hold the look at this index.
+fn up(at: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(at + 1), |at| Some(at + (at & at.wrapping_neg()))).take_while(|at| *at <= MOST_LOOKS)
 }
 
 #[cfg(test)]
@@ -99,11 +108,9 @@ mod tests {
     fn pages_above_are_those_seen_later() {
         let mut stack = Stack::default();
         stack.rebuild(vec![(3, 10), (1, 5), (2, 1), (3, 2)]);
-        stack.settle();
         assert_eq!((stack.above(1), stack.above(2), stack.above(3)), ((13, 5), (12, 1), (0, 12)));
         stack.remove(2, 1);
         stack.add(4, 1);
-        stack.settle();
         assert_eq!((stack.above(1), stack.above(4), stack.pages()), ((13, 5), (0, 1), 18));
     }
 
@@ -115,7 +122,6 @@ mod tests {
             if look >= 10_000 {
                 stack.remove(look - 10_000, 3);
             }
-            stack.settle();
         }
         assert!(stack.looks.len() <= MOST_LOOKS + 1);
         assert_eq!(stack.pages(), 30_000);
