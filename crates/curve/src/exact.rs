@@ -43,15 +43,13 @@ impl<I: Item> Engine<I> for Exact<I> {
         let mut needs = [0; TOGETHER];
         for items in items.chunks(TOGETHER) {
             let mut again = 0;
-            stack.touch_all(items, |item, distance, tag| {
-                *distinct += u64::from(std::mem::replace(tag, *curve) != *curve);
-                match distance {
-                    Some(distance) => {
-                        needs[again] = distance.saturating_add(item.weight());
-                        again += 1;
-                    }
-                    None => *first += 1,
+            let meet = |tag: &mut u32| *distinct += u64::from(std::mem::replace(tag, *curve) != *curve);
+            stack.touch_all(items, meet, |item, distance| match distance {
+                Some(distance) => {
+                    needs[again] = distance.saturating_add(item.weight());
+                    again += 1;
                 }
+                None => *first += 1,
             });
             needs[..again].iter().for_each(|need| counts.add(*need, 1));
         }
