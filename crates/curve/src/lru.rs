@@ -7,7 +7,7 @@ use crate::table::{Entry, FREE, Table};
 use crate::weights::Weights;
 
 /// How many keys are looked up together, so that their cache misses overlap.
-const TOGETHER: usize = 64;
+pub(crate) const TOGETHER: usize = 64;
 
 /// An exact LRU stack of any size. An access takes O(log n) of n distinct keys. Memory grows with them, never with the
 /// accesses. It holds up to 2^30 of them.

@@ -21,6 +21,27 @@ const SLOTS_PER_KEY: usize = 8;
 /// Slots are numbered with 32 bits, of which the last number is kept free.
 const MOST_WORDS: usize = u32::MAX as usize / WORD;
 
+/// Which siblings of each child are younger: all bits set, or none. Read from memory, a node is changed by whole vectors; compared
+/// on the way, the compiler leaves the eldest out and cuts the rest askew.
+static YOUNGER_NEAR: [[u16; NEAR]; NEAR] = {
+    let mut younger = [[0; NEAR]; NEAR];
+    let mut child = 0;
+    while child < NEAR * NEAR {
+        younger[child / NEAR][child % NEAR] = if child % NEAR > child / NEAR { u16::MAX } else { 0 };
+        child += 1;
+    }
+    younger
+};
+static YOUNGER_FAR: [[u32; FAR]; FAR] = {
+    let mut younger = [[0; FAR]; FAR];
+    let mut child = 0;
+    while child < FAR * FAR {
+        younger[child / FAR][child % FAR] = if child % FAR > child / FAR { u32::MAX } else { 0 };
+        child += 1;
+    }
+    younger
+};
+
 /// The slots.
 pub struct Slots {
     words: Vec<u64>,
@@ -70,6 +91,7 @@ impl Row for Slots {
         self.next as u32
     }
 
+    #[inline]
     fn push(&mut self, _weight: u64) {
         let word = self.next / WORD;
         self.words[word] |= 1 << (self.next % WORD);
@@ -80,6 +102,7 @@ impl Row for Slots {
         }
     }
 
+    #[inline]
     fn clear(&mut self, slot: u32) {
         let slot = slot as usize;
         let word = slot / WORD;
@@ -99,6 +122,7 @@ impl Row for Slots {
         self.filled - 1 - self.before(slot)
     }
 
+    #[inline]
     fn take(&mut self, slot: u32) -> u64 {
         // What was behind its elder neighbour is behind it, but for itself, and for that neighbour, which now is.
         let follows = |last: &&Taken| last.slot + 1 == slot && last.next + 1 == self.next;
@@ -125,6 +149,7 @@ impl Row for Slots {
 
 impl Slots {
     /// How many slots before this one are filled.
+    #[inline]
     fn before(&self, slot: u32) -> u64 {
         let mut child = slot as usize / WORD;
         let mut before = (self.words[child] & ((1 << (slot as usize % WORD)) - 1)).count_ones();
@@ -144,16 +169,14 @@ impl Slots {
     fn change(&mut self, word: usize, by: u32) {
         let mut child = word;
         for level in &mut self.near {
-            let elder = (child % NEAR) as i16;
-            for (sibling, before) in (0i16..).zip(&mut level[child / NEAR]) {
-                *before = before.wrapping_add(if sibling > elder { by as u16 } else { 0 });
+            for (before, younger) in level[child / NEAR].iter_mut().zip(&YOUNGER_NEAR[child % NEAR]) {
+                *before = before.wrapping_add(by as u16 & younger);
             }
             child /= NEAR;
         }
         for level in &mut self.far {
-            let elder = (child % FAR) as i32;
-            for (sibling, before) in (0i32..).zip(&mut level[child / FAR]) {
-                *before = before.wrapping_add(if sibling > elder { by } else { 0 });
+            for (before, younger) in level[child / FAR].iter_mut().zip(&YOUNGER_FAR[child % FAR]) {
+                *before = before.wrapping_add(by & younger);
             }
             child /= FAR;
         }
