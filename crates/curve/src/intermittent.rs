@@ -236,7 +236,6 @@ mod tests {
                 })
                 .collect::<Vec<_>>()
         };
-        let mut phase = phase;
         phases.iter().flat_map(phase).collect()
     }
 
