@@ -11,7 +11,7 @@ const TOGETHER: usize = 256;
 
 /// Exact stack distances of all references (Mattson et al., 1970). A reference takes O(log n) of n distinct items. Of items of
 /// size 1 the curve is exact, in at most 60 bytes per item. Of objects distances are exact, and the curve rounds needed
-/// sizes up by less than a thousandth; they take at most 100 bytes per object. Memory does not grow with the references.
+/// sizes up by less than a thousandth; they take at most 125 bytes per object. Memory does not grow with the references.
 pub struct Exact<I: Item> {
     stack: Lru<I::Row>,
     counts: Histogram<u64>,
@@ -43,15 +43,13 @@ impl<I: Item> Engine<I> for Exact<I> {
         let mut needs = [0; TOGETHER];
         for items in items.chunks(TOGETHER) {
             let mut again = 0;
-            stack.touch_all(items, |item, distance, tag| {
-                *distinct += u64::from(std::mem::replace(tag, *curve) != *curve);
-                match distance {
-                    Some(distance) => {
-                        needs[again] = distance.saturating_add(item.weight());
-                        again += 1;
-                    }
-                    None => *first += 1,
+            let meet = |tag: &mut u32| *distinct += u64::from(std::mem::replace(tag, *curve) != *curve);
+            stack.touch_all(items, meet, |item, distance| match distance {
+                Some(distance) => {
+                    needs[again] = distance.saturating_add(item.weight());
+                    again += 1;
                 }
+                None => *first += 1,
             });
             needs[..again].iter().for_each(|need| counts.add(*need, 1));
         }

@@ -236,8 +236,7 @@ mod tests {
                 })
                 .collect::<Vec<_>>()
         };
-        let mut phase = phase;
-        phases.iter().flat_map(|p| phase(p)).collect()
+        phases.iter().flat_map(phase).collect()
     }
 
     fn replayed(threshold: Threshold, run: &[Interval]) -> Replay {

@@ -6,8 +6,8 @@ use crate::slots::Slots;
 use crate::table::{Entry, FREE, Table};
 use crate::weights::Weights;
 
-/// How many keys are looked ahead, so that their cache misses overlap.
-const AHEAD: usize = 32;
+/// How many keys are looked up together, so that their cache misses overlap.
+pub(crate) const TOGETHER: usize = 64;
 
 /// An exact LRU stack of any size. An access takes O(log n) of n distinct keys. Memory grows with them, never with the
 /// accesses. It holds up to 2^30 of them.
@@ -16,10 +16,10 @@ pub struct Lru<R> {
     row: R,
 }
 
-/// Of keys that all count 1; at most 52 bytes for each.
+/// Of keys that all count 1; at most 46 bytes for each.
 pub type ExactLru = Lru<Slots>;
 
-/// Of objects with sizes; at most 100 bytes for each.
+/// Of objects with sizes; at most 125 bytes for each.
 pub type ByteLru = Lru<Weights>;
 
 impl<R: Row> Default for Lru<R> {
@@ -31,7 +31,7 @@ impl<R: Row> Default for Lru<R> {
 impl<R: Row> Lru<R> {
     /// An empty stack.
     pub fn new() -> Lru<R> {
-        Lru { keys: Table::with_capacity(0), row: R::with_capacity(0) }
+        Lru { keys: Table::new(), row: R::with_capacity(0) }
     }
 
     /// Distinct keys.
@@ -47,37 +47,37 @@ impl<R: Row> Lru<R> {
     /// Accesses something of a weight, and gives the weight of the distinct others accessed since the last time, and the
     /// key's tag (0 at first).
     pub(crate) fn touch_weighing(&mut self, key: u64, weight: u64) -> (Option<u64>, &mut u32) {
-        if self.row.is_full() {
-            self.row.compact(self.keys.entries_mut().map(|entry| &mut entry.slot));
-        }
-        let now = self.row.next();
-        let entry = self.keys.place(key);
-        let distance = match entry.slot {
-            FREE => None,
-            last => {
-                // The last access of all has nothing behind it, and that is common.
-                if last + 1 == now {
-                    self.row.clear(last);
-                    Some(0)
-                } else {
-                    Some(self.row.take(last))
-                }
-            }
-        };
-        entry.slot = now;
-        self.row.push(weight);
-        (distance, &mut entry.tag)
+        self.reserve(1);
+        let entry = self.keys.place(self.keys.home(key), key);
+        let last = std::mem::replace(&mut entry.slot, self.row.next());
+        (self.row.renew(last, weight), &mut entry.tag)
     }
 
-    /// Accesses items in order, and shows each with its distance and its key's tag. Faster than one by one: the next keys'
-    /// memory is on its way while one is looked at.
-    pub(crate) fn touch_all<I: Item>(&mut self, items: &[I], mut see: impl FnMut(&I, Option<u64>, &mut u32)) {
-        for group in items.chunks(AHEAD) {
-            let ahead = group.iter().fold(0, |seen, item| seen ^ self.keys.peek(item.key()));
+    /// Accesses items in order. First some are looked up together, and `meet` is shown their keys' tags; then `see` is shown each
+    /// with its distance.
+    pub(crate) fn touch_all<I: Item>(
+        &mut self,
+        items: &[I],
+        mut meet: impl FnMut(&mut u32),
+        mut see: impl FnMut(&I, Option<u64>),
+    ) {
+        let (mut homes, mut lasts) = ([0; TOGETHER], [FREE; TOGETHER]);
+        for items in items.chunks(TOGETHER) {
+            self.reserve(items.len());
+            let mut ahead = 0;
+            for (home, item) in homes.iter_mut().zip(items) {
+                *home = self.keys.home(item.key());
+                ahead ^= self.keys.peek(*home);
+            }
             std::hint::black_box(ahead);
-            for item in group {
-                let (distance, tag) = self.touch_weighing(item.key(), item.weight());
-                see(item, distance, tag);
+            let slots = self.row.next()..;
+            for (((last, home), item), slot) in lasts.iter_mut().zip(homes).zip(items).zip(slots) {
+                let entry = self.keys.place(home, item.key());
+                *last = std::mem::replace(&mut entry.slot, slot);
+                meet(&mut entry.tag);
+            }
+            for (item, last) in items.iter().zip(lasts) {
+                see(item, self.row.renew(last, item.weight()));
             }
         }
     }
@@ -86,6 +86,14 @@ impl<R: Row> Lru<R> {
     pub(crate) fn for_each_depth(&mut self, mut see: impl FnMut(u64, &mut u32)) {
         for entry in self.keys.entries_mut() {
             see(self.row.behind(entry.slot), &mut entry.tag);
+        }
+    }
+
+    /// Makes room for so many accesses, at most [`TOGETHER`].
+    fn reserve(&mut self, accesses: usize) {
+        self.keys.reserve(accesses);
+        if self.row.room() < accesses {
+            self.row.compact(self.keys.entries_mut().map(|entry| &mut entry.slot));
         }
     }
 
@@ -121,7 +129,7 @@ impl ExactLru {
 
     /// Accesses keys in order and tells each one's distance. Faster than one by one.
     pub fn access_all(&mut self, keys: &[u64], mut distance: impl FnMut(Option<u64>)) {
-        self.touch_all(keys, |_, of, _| distance(of));
+        self.touch_all(keys, |_| {}, |_, of| distance(of));
     }
 
     /// As [`ExactLru::access`], with the key's tag (0 at first).

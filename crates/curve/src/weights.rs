@@ -27,8 +27,8 @@ impl Row for Weights {
         Weights { weights: vec![0; slots], tree: Fenwick::new(slots / BLOCK), next: 0, total: 0 }
     }
 
-    fn is_full(&self) -> bool {
-        self.next == self.weights.len()
+    fn room(&self) -> usize {
+        self.weights.len() - self.next
     }
 
     fn next(&self) -> u32 {
