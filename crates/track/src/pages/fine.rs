@@ -10,6 +10,7 @@ use super::control::{Pace, Spent};
 use super::misses::Misses;
 use super::process::{Looked, Place, Process};
 use super::scope::Members;
+use super::signals::few;
 use super::stack::Stack;
 use super::{Error, Looks, Settings, own_cpu, page_bytes};
 
@@ -266,7 +267,7 @@ impl Fine {
             let sample = &mut process.samples[hit.sample];
             sample.streak = if self.now - hit.seen <= 1 { sample.streak.saturating_add(1) } else { 0 };
             self.stack.remove(hit.seen, hit.pages);
-            let hot = sample.streak >= HOT;
+            let hot = self.settings.hot_set && sample.streak >= HOT;
             // What looks hot may be what cannot be cleared.
             if hot && sample.streak.is_power_of_two() && !process.examine(hit.sample) {
                 continue;
@@ -410,6 +411,7 @@ impl Looks for Fine {
         let mut round = PagesRound {
             t_ns: self.begin.elapsed().as_nanos() as u64,
             seconds,
+            tracking: true,
             tracked_bytes: heat.iter().map(|heat| heat.resident - heat.blind).sum(),
             touched_bytes: heat.iter().map(|heat| heat.touched).sum(),
             wss_bytes: None,
@@ -423,9 +425,49 @@ impl Looks for Fine {
             one_in: 1 << self.pace.level,
             interval: self.pace.interval.as_secs_f64(),
             rung: "Accessed bits in page tables".into(),
+            ..PagesRound::default()
         };
         round.wss_bytes = round.size_at(self.settings.misses_per_second);
         round
+    }
+
+    fn few_accessed(&mut self, is_tracking: bool) -> Option<f64> {
+        let few = few(&self.processes);
+        if !is_tracking {
+            let mut arm = Vec::new();
+            for (process, indices) in self.processes.iter_mut().zip(&few) {
+                let accessed = process.accessed_of(&mut self.tables, indices);
+                accessed.iter().for_each(|index| process.samples[*index].touched = true);
+                arm.push(accessed);
+            }
+            self.clear(&mut arm);
+        }
+        let samples = self
+            .processes
+            .iter()
+            .zip(&few)
+            .flat_map(|(process, indices)| indices.iter().map(|index| &process.samples[*index]));
+        let (mut pages, mut accessed) = (0, 0);
+        for sample in samples {
+            pages += sample.pages;
+            accessed += if sample.touched { sample.pages } else { 0 };
+        }
+        Some(if pages > 0 { accessed as f64 / pages as f64 } else { 0.0 })
+    }
+
+    fn resume(&mut self, members: &mut Members) {
+        self.refresh(members);
+        self.now += 1;
+        self.stack.settle();
+        let mut arm = vec![Vec::new(); self.processes.len()];
+        // Nobody knows in which order, nor how often: pages keep their places on the stack.
+        for hit in self.find_accessed(&mut arm) {
+            arm[hit.process].push(hit.sample);
+        }
+        self.clear(&mut arm);
+        self.add_up();
+        self.round = Sums { own: self.round.own, target: self.round.target, ..Sums::default() };
+        self.window = Window::new(self.window.cpu);
     }
 }
 
