@@ -3,7 +3,7 @@
 use model::{Bytes, Header, PagesRound};
 
 use crate::figures::size;
-use crate::format::{bytes, percent, seconds};
+use crate::format::{bytes, count, percent, seconds};
 use crate::tables::{Table, Tone};
 
 /// What a report of watching is made from.
@@ -79,14 +79,15 @@ impl<'a> Watched<'a> {
             let known = || phase.rounds.iter().filter_map(|round| round.wss_bytes);
             let half = phase.shown().and_then(|round| {
                 let half = round.wss_bytes? / 2;
-                (half >= round.blind_below).then(|| format!("{:.0} refaults/s", round.misses_at(half)))
+                (half >= round.blind_below)
+                    .then(|| format!("{} refaults/s", count(Some(round.misses_at(half).round() as u64))))
             });
             let tracked = phase.rounds.iter().filter(|round| round.tracking).count();
             table.row(
                 Tone::Plain,
                 vec![
-                    seconds(first.t_ns as f64 / 1e9 - first.seconds),
-                    seconds(last.t_ns as f64 / 1e9),
+                    format!("{:.1} s", begin(first)),
+                    format!("{:.1} s", last.t_ns as f64 / 1e9),
                     bytes(known().next_back()),
                     bytes(known().max()),
                     half.unwrap_or_else(|| "-".into()),
@@ -110,8 +111,13 @@ impl<'a> Phase<'a> {
         let (first, last) = (&self.rounds[0], &self.rounds[self.rounds.len() - 1]);
         let wss =
             self.shown().and_then(|round| round.wss_bytes).map_or(String::new(), |wss| format!(": {}", Bytes(wss)));
-        format!("{:.0} to {:.0} s{wss}", first.t_ns as f64 / 1e9 - first.seconds, last.t_ns as f64 / 1e9)
+        format!("{:.0} to {:.0} s{wss}", begin(first), last.t_ns as f64 / 1e9)
     }
+}
+
+/// The second at which an interval began.
+pub fn begin(round: &PagesRound) -> f64 {
+    (round.t_ns as f64 / 1e9 - round.seconds).max(0.0)
 }
 
 #[cfg(test)]
@@ -162,7 +168,7 @@ pub mod tests {
         let watched = Watched { header: &header, rounds: &rounds, notes: &[] };
         assert_eq!(watched.headline(), "needs about 64.0 MiB at peak, 16.0 MiB at its end");
         let rows: Vec<_> = watched.phases_table().rows.into_iter().map(|(_, cells)| cells.join("|")).collect();
-        assert_eq!(rows[0], "0 s|3.00 s|64.0 MiB|64.0 MiB|400 refaults/s|80.0 MiB|2 of 3");
+        assert_eq!(rows[0], "0.0 s|3.0 s|64.0 MiB|64.0 MiB|400 refaults/s|80.0 MiB|2 of 3");
         assert!(rows.len() == 2 && rows[1].contains("16.0 MiB"), "{rows:?}");
         assert!(watched.summary().contains("tracking on for 67 % of the time"), "{}", watched.summary());
         assert_eq!(watched.phases()[1].name(), "3 to 6 s: 16.0 MiB");

@@ -173,7 +173,10 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, round: &PagesRound) {
         Dataset::default().graph_type(GraphType::Line).marker(Marker::Braille).style(Style::new().cyan()).data(&stairs),
     ];
     let chart = Chart::new(sets)
-        .block(Block::bordered().title(" misses per second by memory size "))
+        .block(Block::bordered().title(match points.len() {
+            0 | 1 => " misses per second by memory size: not known, all that is used is accessed between two looks ",
+            _ => " misses per second by memory size ",
+        }))
         .x_axis(Axis::default().bounds([0.0, right]).labels(sizes))
         .y_axis(Axis::default().bounds([0.0, top]).labels(rates));
     frame.render_widget(chart, area);

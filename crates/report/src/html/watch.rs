@@ -12,14 +12,14 @@ use super::page;
 use super::plots::{
     ANSWER, FILE, HEAP, KERNEL, LIMIT, PREDICTED, SHARED, UNSPLIT, axis, axis_seconds, draw, layout, mib, rule,
 };
-use crate::watch::{Phase, Watched};
+use crate::watch::{Phase, Watched, begin};
 
 /// Curves that are drawn, of the longest phases.
 const MOST_CURVES: usize = 6;
 const COLORS: [&str; MOST_CURVES] = [FILE, HEAP, SHARED, KERNEL, PREDICTED, UNSPLIT];
 /// Mappings, rows and columns of the heat map.
 const MOST_MAPPINGS: usize = 14;
-const ROWS: u64 = 128;
+const ROWS: u64 = 96;
 const MOST_COLUMNS: usize = 300;
 /// Points of a line at the most.
 const MOST_POINTS: usize = 4000;
@@ -51,8 +51,8 @@ pub fn watch(watched: &Watched) -> String {
     html.raw(&heat("plot-heat", watched.rounds));
     html.paragraph(
         "quiet",
-        "The largest mappings, each from its first address below to its last above. Blank: nothing was resident there, or \
-         tracking was off.",
+        "Upwards: the largest mappings (process, resident) by address, without what was never resident; each is as high as it is \
+         large. Blank: nothing was resident there then, or tracking was off.",
     );
     html.heading("How long ago memory was accessed");
     html.raw(&ages("plot-ages", watched.rounds));
@@ -94,7 +94,7 @@ fn time_line(id: &str, watched: &Watched) -> String {
     let top = y.iter().copied().fold(top, f64::max);
     traces.push(step("resident", x, y, UNSPLIT));
     for (number, round) in rounds.iter().filter(|round| round.new_phase).enumerate() {
-        let at = axis_seconds(round.t_ns) - round.seconds;
+        let at = begin(round);
         let line = rule("new phase", (at, 0.0), (at, top), LIMIT).legend_group("phases").show_legend(number == 0);
         traces.push(line);
     }
@@ -168,13 +168,16 @@ fn heat(id: &str, rounds: &[PagesRound]) -> String {
     let all: u64 = largest.iter().map(|mapped| mapped.of.resident).sum::<u64>().max(1);
     let (mut names, mut z) = (Vec::new(), Vec::new());
     for mapped in &largest {
-        let parts = mapped.of.parts.len().max(1) as u64;
-        let height = (ROWS * mapped.of.resident / all).clamp(3, parts.max(3));
+        // Much is reserved and never used: what was never resident has no row.
+        let parts: Vec<usize> = (0..mapped.of.parts.len())
+            .filter(|part| mapped.by_round.values().any(|shares| shares.get(*part).is_some_and(Option::is_some)))
+            .collect();
+        let height = (ROWS * mapped.of.resident / all).max(3) as usize;
         names.push((z.len() as f64 + height as f64 / 2.0 - 0.5, label(mapped.of)));
         for row in 0..height {
             let shares = (0..columns.len()).map(|column| {
-                let parts = mapped.by_round.get(&column)?;
-                let share = parts.get((row as usize * parts.len()) / height as usize).copied().flatten()?;
+                let part = parts.get(row * parts.len() / height)?;
+                let share = mapped.by_round.get(&column)?.get(*part).copied().flatten()?;
                 Some((share * 1000.0).round() / 10.0)
             });
             z.push(shares.collect::<Vec<_>>());
@@ -190,13 +193,7 @@ fn heat(id: &str, rounds: &[PagesRound]) -> String {
         .color_bar(ColorBar::new().title("% accessed").thickness(12))
         .name("accessed");
     let (at, text): (Vec<f64>, Vec<String>) = names.into_iter().unzip();
-    let y = Axis::new()
-        .title(Title::with_text("mapping (resident), by address"))
-        .auto_margin(true)
-        .tick_values(at)
-        .tick_text(text)
-        .show_grid(false)
-        .zero_line(false);
+    let y = Axis::new().auto_margin(true).tick_values(at).tick_text(text).show_grid(false).zero_line(false);
     draw(id, vec![map], layout(axis("seconds"), y, 520).show_legend(false))
 }
 

@@ -135,11 +135,15 @@ impl Fine {
                 self.processes.extend(Process::of(&self.tables, *pid, *start).ok());
             }
         }
-        // Only of one process can it be said which processor will be its.
+        self.stay_beside();
+        self.choose(true);
+    }
+
+    /// Only of one process can it be said which processor will be its.
+    fn stay_beside(&self) {
         if let [process] = self.processes.as_slice() {
             run_beside(process.pid);
         }
-        self.choose(true);
     }
 
     /// `fresh`: what was not there before has just come.
@@ -434,6 +438,7 @@ impl Looks for Fine {
     fn few_accessed(&mut self, is_tracking: bool) -> Option<f64> {
         let few = few(&self.processes);
         if !is_tracking {
+            self.stay_beside();
             let mut arm = Vec::new();
             for (process, indices) in self.processes.iter_mut().zip(&few) {
                 let accessed = process.accessed_of(&mut self.tables, indices);
