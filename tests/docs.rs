@@ -7,7 +7,8 @@ use std::path::Path;
 
 use model::{
     Answer, BudgetReport, CurveFigures, CurvePoint, DemandPoint, FileDemand, ForeignFile, Method, MethodRow, Outcome,
-    PagesRound, RunAccount, SizeUnit, TenantCurve, TraceCurve, Trial, WatchInterval, WindowCurve, WorkingSet,
+    PagesRound, PhaseReplay, ReplayedArm, ReplayedRecord, RunAccount, SizeUnit, TenantCurve, TraceCurve, Trial,
+    WatchInterval, WindowCurve, WorkingSet,
 };
 use serde_json::Value;
 use support::bursar;
@@ -133,6 +134,8 @@ fn every_field_of_the_json_is_in_the_contract() {
     names(&serde_json::to_value(report()).unwrap(), &mut fields);
     names(&serde_json::to_value(trace_curve()).unwrap(), &mut fields);
     names(&serde_json::to_value(WatchInterval::of(&PagesRound::default(), None)).unwrap(), &mut fields);
+    let replayed = ReplayedRecord { arms: vec![ReplayedArm::default()], ..ReplayedRecord::default() };
+    names(&serde_json::to_value(PhaseReplay::of(vec![replayed])).unwrap(), &mut fields);
     assert!(fields.len() > 100, "{fields:?}");
     let contract = read("docs/json.md");
     let missing: Vec<_> = fields.iter().filter(|name| !contract.contains(&format!("`{name}`"))).collect();
@@ -154,7 +157,7 @@ fn every_outcome_and_method_is_in_the_contract() {
 fn every_option_is_in_the_book() {
     let book = book();
     let words: BTreeSet<&str> = book.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
-    for action in ["run", "budget", "watch", "report", "export", "curve trace", "doctor"] {
+    for action in ["run", "budget", "watch", "report", "export", "curve trace", "curve replay", "doctor"] {
         let help = bursar().args(action.split(' ')).arg("--help").output().unwrap().stdout;
         let help = String::from_utf8(help).unwrap();
         let options: BTreeSet<&str> = help

@@ -2,7 +2,8 @@
 
 mod support;
 
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use support::bursar;
@@ -19,6 +20,35 @@ while time.monotonic() < end:
     memory[::4096] = b'x' * (len(memory) // 4096)
 sys.exit(7)
 ";
+
+/// Goes round 32 MiB, then round 128 MiB, for as long each.
+const TWO_PHASES: &str = "
+import mmap, sys, time
+for size in (32, 128):
+    memory = mmap.mmap(-1, size << 20, mmap.MAP_PRIVATE)
+    end = time.monotonic() + float(sys.argv[1])
+    while time.monotonic() < end:
+        memory[::4096] = b'x' * (len(memory) // 4096)
+";
+
+fn watch(arguments: &[&str]) -> Output {
+    bursar().arg("watch").args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+/// A record of that program, and what was told as it was made.
+fn recorded(folder: &Path, arguments: &[&str], seconds: &str) -> (String, String, String) {
+    let (record, json) = (folder.join("watched.bursar"), folder.join("live.json"));
+    let (record, json) = (record.display().to_string(), json.display().to_string());
+    let output = watch(
+        &[
+            arguments,
+            &["--interval", "200ms", "--record", &record, "--json", &json, "--", "python3", "-c", TWO_PHASES, seconds],
+        ]
+        .concat(),
+    );
+    assert!(output.status.success(), "{output:?}");
+    (record, String::from_utf8(output.stderr).unwrap(), std::fs::read_to_string(json).unwrap())
+}
 
 fn intervals(output: &[u8]) -> Vec<Value> {
     String::from_utf8_lossy(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -71,4 +101,106 @@ fn what_is_not_there_is_told() {
     }
     let missing = bursar().args(["watch", "--", "/no/such/command"]).output().unwrap();
     assert_eq!(missing.status.code(), Some(127), "{missing:?}");
+}
+
+#[test]
+fn tracking_goes_off_on_a_steady_program_and_on_again_when_it_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, lines, json) = recorded(folder.path(), &[], "7");
+    let intervals = intervals(json.as_bytes());
+    let wss = |interval: &Value| interval["wss_bytes"].as_u64().unwrap_or(0);
+    let tracking = |interval: &Value| interval["tracking"].as_bool().unwrap();
+    let is_small = |interval: &Value| (24 * MIB..48 * MIB).contains(&wss(interval));
+    let is_large = |interval: &Value| (100 * MIB..180 * MIB).contains(&wss(interval));
+    // A round of the first phase is off, and so is one of the second, which tells the second's working set.
+    let small = intervals.iter().position(|interval| !tracking(interval) && is_small(interval));
+    let small = small.unwrap_or_else(|| panic!("{lines}"));
+    let on_again = intervals[small..].iter().position(|interval| tracking(interval) && is_large(interval));
+    let on_again = small + on_again.unwrap_or_else(|| panic!("{lines}"));
+    assert!(intervals[on_again..].iter().any(|interval| !tracking(interval) && is_large(interval)), "{lines}");
+    assert!(intervals[small..].iter().any(|interval| interval["new_phase"] == true), "{lines}");
+    assert!(lines.contains("tracking is on") && lines.contains("tracking is off"), "{lines}");
+}
+
+#[test]
+fn a_record_tells_again_what_was_told_and_its_reports_are_made_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (record, lines, json) = recorded(folder.path(), &[], "2");
+    let again = watch(&["--replay", &record, "--json", "-"]);
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), json);
+    let again = watch(&["--replay", &record]);
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), lines);
+    let page = folder.path().join("page.html");
+    let report = bursar().arg("report").arg(&record).output().unwrap();
+    let text = String::from_utf8(report.stdout).unwrap();
+    assert!(text.starts_with("needs about") && text.contains("working set"), "{text}");
+    assert!(bursar().arg("report").arg(&record).arg("--html").arg(&page).status().unwrap().success());
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("plot-heat") && page.contains("plot-working-set"));
+}
+
+#[test]
+fn a_record_that_is_cut_short_or_of_something_else_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let fails = |file: &str, told: &str| {
+        let output = watch(&["--replay", file]);
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(125) && complaint.contains(told), "{complaint}");
+        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    };
+    fails(&path("missing"), "could not be opened");
+    std::fs::write(path("empty"), "").unwrap();
+    fails(&path("empty"), "is empty");
+    std::fs::write(path("foreign"), "GIF89a, and so on").unwrap();
+    fails(&path("foreign"), "is not a bursar record");
+    let run = bursar().args(["run", "-q", "--record", &path("run"), "--", "true"]).status().unwrap();
+    assert!(run.success());
+    fails(&path("run"), "is not a record of `bursar watch --record FILE`");
+
+    // Killed, it keeps what was told, and is played up to there.
+    let mut watched = bursar()
+        .args(["watch", "--interval", "200ms", "--record", &path("cut"), "--", "python3", "-c", ROUND, "4"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    watched.kill().unwrap();
+    watched.wait().unwrap();
+    let whole = std::fs::read(path("cut")).unwrap();
+    std::fs::write(path("cut"), &whole[..whole.len() - 7]).unwrap();
+    let output = watch(&["--replay", &path("cut")]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("cut short") && text.contains("touched"), "{text}");
+    std::fs::write(path("cut"), &whole[..10]).unwrap();
+    fails(&path("cut"), "cut short before its header");
+}
+
+#[test]
+fn a_fully_tracked_record_is_replayed_through_all_thresholds() {
+    let folder = tempfile::tempdir().unwrap();
+    let (record, _, json) = recorded(folder.path(), &["--always"], "3");
+    assert!(intervals(json.as_bytes()).iter().all(|interval| interval["tracking"] == true));
+    let page = folder.path().join("page.html");
+    let output = bursar().args(["curve", "replay", &record, "--json", "-", "--html"]).arg(&page).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let replay: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let arms = replay["arms"].as_array().unwrap();
+    let names: Vec<_> = arms.iter().map(|arm| arm["threshold"].as_str().unwrap()).collect();
+    assert_eq!(names, ["none", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3", "adaptive"]);
+    assert_eq!((arms[0]["up_ratio"].as_f64(), arms[0]["mean_relative_error"].as_f64()), (Some(1.0), Some(0.0)));
+    assert!(arms[7]["up_ratio"].as_f64().unwrap() < 1.0, "{arms:?}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("plot-0"));
+    let text = bursar().args(["curve", "replay", &record]).output().unwrap();
+    assert!(String::from_utf8(text.stdout).unwrap().contains("adaptive"));
+}
+
+#[test]
+fn a_record_that_was_not_tracked_all_the_time_cannot_be_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let (record, lines, _) = recorded(folder.path(), &[], "3");
+    assert!(lines.contains("tracking is off"), "{lines}");
+    let output = bursar().args(["curve", "replay", &record]).output().unwrap();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(125) && complaint.contains("--always"), "{complaint}");
 }

@@ -92,6 +92,7 @@ pub fn attach(options: &cli::Run, wanted: &str) -> anyhow::Result<Status> {
         runs: Vec::new(),
         trials: Vec::new(),
         budget: None,
+        pages: Vec::new(),
         accounts: BTreeMap::new(),
         notes: Vec::new(),
         complete: true,

@@ -74,22 +74,27 @@ impl Bench {
 
     /// The first entry of a record.
     pub fn header(&self, kind: RecordKind, command: &[std::ffi::OsString], swap: &str) -> Header {
-        Header {
-            kind,
-            bursar_version: env!("CARGO_PKG_VERSION").into(),
-            host: procfs::hostname(),
-            boot_id: procfs::boot_id().unwrap_or_default(),
-            kernel: procfs::kernel_release(),
-            cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-            memory_bytes: procfs::meminfo().map_or(0, |m| m.total),
-            page_bytes: procfs::page_bytes(),
-            command: command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
-            directory: std::env::current_dir().map(|d| d.to_string_lossy().into_owned()).unwrap_or_default(),
-            started_unix_ns: unix_ns(),
-            placement: self.place.describe(),
-            swap: swap.into(),
-            options: Default::default(),
-        }
+        Header { placement: self.place.describe(), swap: swap.into(), ..header(kind, command) }
+    }
+}
+
+/// The first entry of a record of a target that is neither placed nor limited.
+pub fn header(kind: RecordKind, command: &[std::ffi::OsString]) -> Header {
+    Header {
+        kind,
+        bursar_version: env!("CARGO_PKG_VERSION").into(),
+        host: procfs::hostname(),
+        boot_id: procfs::boot_id().unwrap_or_default(),
+        kernel: procfs::kernel_release(),
+        cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        memory_bytes: procfs::meminfo().map_or(0, |m| m.total),
+        page_bytes: procfs::page_bytes(),
+        command: command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+        directory: std::env::current_dir().map(|d| d.to_string_lossy().into_owned()).unwrap_or_default(),
+        started_unix_ns: unix_ns(),
+        placement: "as found".into(),
+        swap: "as found".into(),
+        options: Default::default(),
     }
 }
 

@@ -108,6 +108,7 @@ impl<'a> Search<'a> {
             runs: Vec::new(),
             trials: Vec::new(),
             budget: None,
+            pages: Vec::new(),
             accounts: Default::default(),
             notes: bench.notes.iter().cloned().chain(no_record).collect(),
             complete: true,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use curve::intermittent::Checkpoint;
 use curve::trace::{Column, Format};
 use model::Bytes;
 
@@ -15,6 +16,7 @@ use model::Bytes;
     bursar run -- make -j8                  the account of one run\n  \
     bursar budget -- ./solver input.dat     the least memory that will do\n  \
     bursar report RECORD --html page.html   the same again, as a page\n  \
+    bursar watch -- ./solver input.dat      what it uses of its memory, live\n  \
     bursar curve trace TRACE                what each size of a cache would miss\n  \
     bursar doctor                           what this machine allows\n\n\
     Exit status: the command's own; 124 time-out; 125 bursar's own failure;\n\
@@ -170,13 +172,15 @@ pub struct Budget {
 #[command(after_help = "Examples:\n  \
     bursar watch -- ./solver input.dat\n  \
     bursar watch --intrusive 4711\n  \
-    bursar watch --intrusive --json - /sys/fs/cgroup/system.slice/db.service\n\n\
+    bursar watch --intrusive --json - /sys/fs/cgroup/system.slice/db.service\n  \
+    bursar watch --record db.bursar --intrusive 4711\n  \
+    bursar watch --replay db.bursar\n\n\
     A line an interval: on standard error beside a command, else on standard\n\
     output. Ctrl-C ends. Looking clears the Accessed bits of some pages: of\n\
     processes that bursar did not start only with --intrusive.")]
 pub struct Watch {
     /// A process, with all beneath it, or a cgroup's path
-    #[arg(value_name = "PID|CGROUP", conflicts_with = "command")]
+    #[arg(value_name = "PID|CGROUP", conflicts_with_all = ["command", "replay"])]
     pub target: Option<String>,
     /// Time from line to line
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
@@ -184,9 +188,21 @@ pub struct Watch {
     /// What looking may cost, as a share of one processor, the program's own loss included
     #[arg(long, value_name = "SHARE", value_parser = rate, default_value = "2%")]
     pub overhead: f64,
+    /// Never stop looking; else it is off while the working set stays what it is
+    #[arg(long)]
+    pub always: bool,
+    /// Look at hot pages as often as at others, to measure what leaving them in peace is worth
+    #[arg(long, hide = true)]
+    pub no_hot_set: bool,
     /// Look at processes that bursar did not start, too
     #[arg(long)]
     pub intrusive: bool,
+    /// Keep every interval in FILE
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Tell again what FILE has kept, instead of watching
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "record", "always", "intrusive"])]
+    pub replay: Option<PathBuf>,
     /// Write an object an interval as JSON lines to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -194,7 +210,7 @@ pub struct Watch {
     #[arg(long, short)]
     pub quiet: bool,
     /// The command and its arguments
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "target")]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["target", "replay"])]
     pub command: Vec<OsString>,
 }
 
@@ -233,7 +249,41 @@ pub struct Export {
 #[derive(Debug, Subcommand)]
 pub enum Curve {
     /// The miss ratio curve of a trace of references
-    Trace(Trace),
+    Trace(Box<Trace>),
+    /// What intermittent tracking would have made of records that were tracked all the time
+    Replay(Replay),
+}
+
+/// `bursar curve replay`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar watch --always --record solver.bursar -- ./solver input.dat\n  \
+    bursar curve replay solver.bursar --html page.html\n  \
+    bursar curve replay *.bursar --width 3 --checkpoint 10,5,20\n\n\
+    The arms are those of the paper (IMT): always on, a fixed threshold from 0.05\n\
+    to 0.3, and the adaptive one.")]
+pub struct Replay {
+    /// Records of `bursar watch --always --record`
+    #[arg(value_name = "RECORD", required = true)]
+    pub records: Vec<PathBuf>,
+    /// Samples in the moving averages (k)
+    #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub width: u32,
+    /// How far off the working set may be in one phase
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = rate)]
+    pub wss_threshold: f64,
+    /// Where the adaptive threshold begins
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = rate)]
+    pub threshold: f64,
+    /// Intervals off until a check, how many more after one that found nothing, and the most
+    #[arg(long, value_name = "FIRST,STEP,MOST", default_value = "10,5,20", value_parser = checkpoint)]
+    pub checkpoint: Checkpoint,
+    /// Write the figures as JSON to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the tables and the time line of each record as one HTML page that opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// `bursar curve trace`
@@ -375,6 +425,14 @@ fn tolerance(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("'{text}' is not a share of the references; write 1% or 0.01"))
 }
 
+fn checkpoint(text: &str) -> Result<Checkpoint, String> {
+    let numbers: Option<Vec<u32>> = text.split(',').map(|number| number.trim().parse().ok()).collect();
+    match numbers.as_deref() {
+        Some(&[first, step, most]) if first > 0 && most >= first => Ok(Checkpoint { first, step, most }),
+        _ => Err(format!("'{text}' is not FIRST,STEP,MOST; write 10,5,20")),
+    }
+}
+
 fn page(text: &str) -> Result<u64, String> {
     let Bytes(bytes) = text.parse::<Bytes>().map_err(|error| error.to_string())?;
     if bytes > 0 { Ok(bytes) } else { Err("a page has at least one byte; write 4K or 2M".to_string()) }
@@ -397,6 +455,14 @@ mod tests {
         assert!(rate("0").is_err() && rate("101%").is_err() && tolerance("-1%").is_err() && tolerance("nan").is_err());
         assert_eq!((page("4K"), page("2MiB")), (Ok(4096), Ok(2 << 20)));
         assert!(page("0").unwrap_err().contains("write 4K"));
+    }
+
+    #[test]
+    fn checkpoints_are_three_numbers() {
+        assert_eq!(checkpoint("10,5,20"), Ok(Checkpoint { first: 10, step: 5, most: 20 }));
+        for wrong in ["10", "10,5", "0,5,20", "30,5,20", "a,b,c"] {
+            assert!(checkpoint(wrong).unwrap_err().contains("write 10,5,20"), "{wrong}");
+        }
     }
 
     #[test]

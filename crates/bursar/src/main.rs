@@ -12,6 +12,7 @@ mod doctor;
 mod export;
 mod observe;
 mod progress;
+mod replay;
 mod report;
 mod results;
 mod run;
@@ -50,6 +51,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Report(options) => report::report(&options),
         Action::Export(options) => export::export(&options),
         Action::Curve(Curve::Trace(options)) => curve::trace(&options),
+        Action::Curve(Curve::Replay(options)) => replay::replay(&options),
         Action::Doctor(options) => doctor::doctor(&options),
         Action::Man => {
             // One page after the other, for the options are in those of the subcommands.

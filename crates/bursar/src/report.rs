@@ -1,14 +1,20 @@
 //! `bursar report`: a record, looked at again.
 
+use ::report::Watched;
+use anyhow::Context;
 use model::RecordKind;
 use record::Record;
 
 use crate::cli;
 use crate::results::{accounts, style, view, write_html};
 use crate::status::Status;
+use crate::watch::recorded;
 
 pub fn report(options: &cli::Report) -> anyhow::Result<Status> {
     let record = Record::open(&options.record)?;
+    if record.header.kind == RecordKind::Watch {
+        return watched(options);
+    }
     let accounts = accounts(&record);
     match &options.html {
         Some(path) => write_html(path, &record, &accounts)?,
@@ -20,6 +26,17 @@ pub fn report(options: &cli::Report) -> anyhow::Result<Status> {
             };
             print!("{text}");
         }
+    }
+    Ok(Status::of(0))
+}
+
+fn watched(options: &cli::Report) -> anyhow::Result<Status> {
+    let record = recorded(&options.record)?;
+    let watched = Watched { header: &record.header, rounds: &record.pages, notes: &record.notes };
+    match &options.html {
+        Some(path) => std::fs::write(path, ::report::html::watch(&watched))
+            .with_context(|| format!("the report could not be written to {}", path.display()))?,
+        None => print!("{}", ::report::terminal::watch(&watched, style())),
     }
     Ok(Status::of(0))
 }

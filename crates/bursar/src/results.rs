@@ -75,6 +75,7 @@ fn default_path(header: &Header) -> anyhow::Result<PathBuf> {
         RecordKind::Run => "run",
         RecordKind::Attach => "attach",
         RecordKind::Budget => "budget",
+        RecordKind::Watch => "watch",
     };
     let command = header.command.first().map(|c| Path::new(c).file_name().unwrap_or_default().to_string_lossy());
     let command: String = command

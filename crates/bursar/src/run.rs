@@ -40,6 +40,7 @@ pub fn run(options: cli::Run) -> anyhow::Result<Status> {
         runs: Vec::new(),
         trials: Vec::new(),
         budget: None,
+        pages: Vec::new(),
         accounts: Default::default(),
         notes: bench.notes.clone(),
         complete: true,

@@ -1,21 +1,27 @@
-//! `bursar watch`: what a running program does with its mapped memory, told while it runs.
+//! `bursar watch`: what a running program does with its mapped memory, told while it runs, or again from a record.
 
+mod told;
 mod view;
 
 use std::fs::File;
-use std::io::{IsTerminal, Seek, Write, stderr, stdin, stdout};
+use std::io::{IsTerminal, Seek, stdin, stdout};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::ensure;
+use curve::intermittent::{self, Intermittent};
 use job::{Command, Forwarding, Output, Prepared, Running};
 use linux::cgroup::Cgroup;
-use model::{Bytes, Exit, MissPoint, PagesRound, WatchInterval};
+use model::{Exit, PagesRound, RecordKind};
+use record::Record;
 use track::pages::{Error, Pages, Scope, Settings};
 
+use crate::bench::header;
 use crate::cli;
+use crate::results::Sink;
 use crate::status::Status;
-use view::View;
+use told::Told;
+use view::Key;
 
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
@@ -29,13 +35,18 @@ pub fn watch(options: &cli::Watch) -> anyhow::Result<Status> {
         && options.json.as_deref() != Some(Path::new("-"))
         && stdin().is_terminal()
         && stdout().is_terminal();
+    if let Some(path) = &options.replay {
+        replay(path, Told::to(options, has_view)?)?;
+        return Ok(Status::of(0));
+    }
+    let sink = options.record.as_deref().map(|path| sink(path, options)).transpose()?;
     // What the command prints would spoil the picture.
     let mut kept = if has_view && options.target.is_none() { Some(tempfile::tempfile()?) } else { None };
     let target = match &options.target {
         Some(target) => Target::Found(scope_of(target)?),
         None => Target::Started(start(options, kept.as_ref(), &signals)?),
     };
-    let ended = follow(options, target, has_view, &signals);
+    let ended = follow(options, target, has_view, sink, &signals);
     if let Some(kept) = &mut kept {
         kept.rewind()?;
         std::io::copy(kept, &mut stdout())?;
@@ -45,6 +56,57 @@ pub fn watch(options: &cli::Watch) -> anyhow::Result<Status> {
         Some(Exit::Signal(signal)) => Status::Signal(signal),
         _ => Status::of(0),
     })
+}
+
+fn sink(path: &Path, options: &cli::Watch) -> anyhow::Result<Sink> {
+    let mut header = header(RecordKind::Watch, &options.command);
+    header.options = [
+        ("target", options.target.clone()),
+        ("interval", Some(options.interval.as_secs_f64().to_string())),
+        ("overhead", Some(options.overhead.to_string())),
+        ("always", Some(options.always.to_string())),
+        ("hot-set", Some((!options.no_hot_set).to_string())),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_string(), value?)))
+    .collect();
+    Ok(Sink::create(Some(path), &header)?.0)
+}
+
+/// Plays a record: at its pace in a view, at once elsewhere.
+fn replay(path: &Path, mut told: Told) -> anyhow::Result<()> {
+    let rounds = recorded(path)?;
+    for note in rounds.notes {
+        told.note(&note)?;
+    }
+    for round in rounds.pages {
+        let due = Instant::now() + Duration::from_secs_f64(round.seconds.clamp(0.0, 3600.0));
+        told.tell(round)?;
+        while told.view.is_some() && Instant::now() < due {
+            match told.wait(due.saturating_duration_since(Instant::now()))? {
+                Some(Key::Quit) => return Ok(()),
+                Some(Key::Next) => break,
+                None => {}
+            }
+        }
+    }
+    while told.view.is_some() && told.wait(PATIENCE)? != Some(Key::Quit) {}
+    Ok(())
+}
+
+/// A record of watching; what it is not, or lacks, as a sentence.
+pub fn recorded(path: &Path) -> anyhow::Result<Record> {
+    let mut record = Record::open(path)?;
+    let name = path.display();
+    ensure!(
+        record.header.kind == RecordKind::Watch,
+        "'{name}' is not a record of `bursar watch --record FILE`; `bursar report '{name}'` shows what it is"
+    );
+    ensure!(!record.pages.is_empty(), "'{name}' holds no interval: the program had ended before the first was over");
+    if !record.complete {
+        record.notes.push("the record was cut short: what follows is what had been written by then".into());
+    }
+    Ok(record)
 }
 
 /// What is watched.
@@ -71,12 +133,23 @@ fn scope_of(target: &str) -> anyhow::Result<Scope> {
 }
 
 /// Tells interval by interval, until the end; how a command that was started ended.
-fn follow(options: &cli::Watch, target: Target, has_view: bool, signals: &Forwarding) -> anyhow::Result<Option<Exit>> {
+fn follow(
+    options: &cli::Watch,
+    target: Target,
+    has_view: bool,
+    sink: Option<Sink>,
+    signals: &Forwarding,
+) -> anyhow::Result<Option<Exit>> {
     let (scope, running) = match target {
         Target::Found(scope) => (scope, None),
         Target::Started(running) => (Scope::Tree(running.pid()), Some(running)),
     };
-    let settings = Settings { overhead: options.overhead, intrusive: options.intrusive, ..Settings::default() };
+    let settings = Settings {
+        overhead: options.overhead,
+        intrusive: options.intrusive,
+        hot_set: !options.no_hot_set,
+        ..Settings::default()
+    };
     let pages = match Pages::start(scope, settings) {
         Ok(pages) => Some(pages),
         // It has ended before it could be looked at; its status is still what is wanted.
@@ -89,13 +162,18 @@ fn follow(options: &cli::Watch, target: Target, has_view: bool, signals: &Forwar
         }
     };
     let mut told = Told::to(options, has_view)?;
-    told.note(pages.as_ref().and_then(Pages::fallback))?;
+    told.sink = sink;
+    if let Some(why) = pages.as_ref().and_then(Pages::fallback) {
+        told.note(&format!("by mapping, from smaps, not page by page: {why}"))?;
+    }
+    let mut phases = Phases { tracking: None, always: options.always };
     loop {
         let next = wait(running.as_ref(), signals, &mut told, options.interval)?;
-        match pages.as_ref().map(Pages::round).transpose()?.flatten() {
-            Some(round) => told.tell(&round)?,
-            None if running.is_none() => return Ok(None),
-            None => {}
+        let round = pages.as_ref().map(|pages| Ok::<_, Error>((pages, pages.round()?))).transpose()?;
+        match round {
+            Some((pages, Some(round))) => told.tell(phases.round(pages, round))?,
+            _ if running.is_none() => return Ok(None),
+            _ => {}
         }
         match (next, &running) {
             (Next::Interval, _) => {}
@@ -103,6 +181,25 @@ fn follow(options: &cli::Watch, target: Target, has_view: bool, signals: &Forwar
             (Next::Quit, None) => return Ok(None),
             (Next::Quit, Some(running)) => running.signal(SIGINT),
         }
+    }
+}
+
+/// Switches tracking off while the working set stays what it is, and on again when the signals change.
+struct Phases {
+    /// Begins with the first round: it tells how many signals there are.
+    tracking: Option<Intermittent>,
+    always: bool,
+}
+
+impl Phases {
+    fn round(&mut self, pages: &Pages, mut round: PagesRound) -> PagesRound {
+        let signals: Vec<f64> = round.signals.iter().map(|signal| signal.value).collect();
+        let tracking =
+            self.tracking.get_or_insert_with(|| Intermittent::new(intermittent::Settings::default(), signals.len()));
+        let wss = round.tracking.then(|| round.wss_bytes.unwrap_or(0) as f64);
+        round.new_phase = tracking.interval(wss, &signals);
+        pages.track(self.always || tracking.is_on());
+        round
     }
 }
 
@@ -122,8 +219,8 @@ fn wait(running: Option<&Running>, signals: &Forwarding, told: &mut Told, interv
         }
         let patience = PATIENCE.min(left);
         // One of the two is waited for; the other is only asked.
-        if let Some(view) = &mut told.view {
-            if view.wait(patience)? {
+        if told.view.is_some() {
+            if told.wait(patience)? == Some(Key::Quit) {
                 return Ok(Next::Quit);
             }
         } else if running.is_none() {
@@ -140,115 +237,5 @@ fn wait(running: Option<&Running>, signals: &Forwarding, told: &mut Told, interv
             None if signals.interrupted() => return Ok(Next::Quit),
             None => {}
         }
-    }
-}
-
-/// Where it is told, and what was told before.
-struct Told {
-    view: Option<View>,
-    lines: Option<Box<dyn Write>>,
-    json: Option<Box<dyn Write>>,
-    peak: Option<u64>,
-}
-
-impl Told {
-    /// The view has the terminal to itself. Lines go to standard error where something else goes to standard output.
-    fn to(options: &cli::Watch, has_view: bool) -> anyhow::Result<Told> {
-        let mut is_taken = options.target.is_none();
-        let json: Option<Box<dyn Write>> = match options.json.as_deref() {
-            None => None,
-            Some(path) if path == Path::new("-") => {
-                is_taken = true;
-                Some(Box::new(stdout()))
-            }
-            Some(path) => {
-                let file = File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
-                Some(Box::new(file))
-            }
-        };
-        let lines: Option<Box<dyn Write>> = match is_taken {
-            _ if options.quiet || has_view => None,
-            false => Some(Box::new(stdout())),
-            true => Some(Box::new(stderr())),
-        };
-        let view = if has_view { Some(View::open()?) } else { None };
-        Ok(Told { view, lines, json, peak: None })
-    }
-
-    fn note(&mut self, fallback: Option<&str>) -> std::io::Result<()> {
-        match (&mut self.lines, fallback) {
-            (Some(lines), Some(why)) => writeln!(lines, "by mapping, from smaps, not page by page: {why}"),
-            _ => Ok(()),
-        }
-    }
-
-    fn tell(&mut self, round: &PagesRound) -> anyhow::Result<()> {
-        self.peak = self.peak.max(round.wss_bytes);
-        let line = line(round, self.peak);
-        if let Some(lines) = &mut self.lines {
-            writeln!(lines, "{line}")?;
-        }
-        if let Some(json) = &mut self.json {
-            writeln!(json, "{}", serde_json::to_string(&WatchInterval::of(round, self.peak))?)?;
-            json.flush()?;
-        }
-        if let Some(view) = &mut self.view {
-            view.show(round, line)?;
-        }
-        Ok(())
-    }
-}
-
-/// One interval in one line.
-fn line(round: &PagesRound, peak: Option<u64>) -> String {
-    let needs = match (round.wss_bytes, peak) {
-        (Some(now), Some(peak)) => format!("needs about {} now, {} at peak", Bytes(now), Bytes(peak)),
-        _ => "what it needs cannot be told yet".into(),
-    };
-    let less = round.wss_bytes.map(|now| now / 2).filter(|half| *half >= round.blind_below.max(1));
-    let less = less.map_or(String::new(), |half| {
-        format!("; {} would cost {:.0} refaults/s", Bytes(half), misses_at(&round.misses, half))
-    });
-    let blind = match round.blind_bytes {
-        0 => String::new(),
-        blind => format!("; {} cannot be seen", Bytes(blind)),
-    };
-    format!(
-        "{:.0} s: {needs}{less}; {} of {} touched{blind}; looking costs {:.1} %",
-        round.t_ns as f64 / 1e9,
-        Bytes(round.touched_bytes),
-        Bytes(round.tracked_bytes),
-        round.overhead.share() * 100.0
-    )
-}
-
-fn misses_at(curve: &[MissPoint], bytes: u64) -> f64 {
-    let after = curve.partition_point(|point| point.bytes <= bytes);
-    after.checked_sub(1).map_or(0.0, |at| curve[at].misses_per_second)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_says_what_it_needs_and_what_less_would_cost() {
-        let point = |bytes, misses_per_second| MissPoint { bytes, misses_per_second };
-        let round = PagesRound {
-            t_ns: 7_000_000_000,
-            wss_bytes: Some(64 << 20),
-            tracked_bytes: 100 << 20,
-            touched_bytes: 60 << 20,
-            misses: vec![point(0, 900.0), point(16 << 20, 400.0), point(64 << 20, 0.0)],
-            ..PagesRound::default()
-        };
-        assert_eq!(
-            line(&round, Some(80 << 20)),
-            "7 s: needs about 64.0 MiB now, 80.0 MiB at peak; 32.0 MiB would cost 400 refaults/s; 60.0 MiB of 100 MiB touched; looking \
-             costs 0.0 %"
-        );
-        let blind = PagesRound { blind_below: 40 << 20, blind_bytes: 1 << 20, ..round };
-        assert!(!line(&blind, None).contains("would cost"), "below that nothing is known");
-        assert!(line(&PagesRound::default(), None).contains("cannot be told yet"));
     }
 }

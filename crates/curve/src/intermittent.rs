@@ -103,8 +103,8 @@ impl Intermittent {
     }
 
     /// An interval has gone by. `wss`: the working set, if it was tracked; `events`: the signals' samples, in the order of
-    /// all calls.
-    pub fn interval(&mut self, wss: Option<f64>, events: &[f64]) {
+    /// all calls. Returns whether the working set was found to be another than before: a new phase.
+    pub fn interval(&mut self, wss: Option<f64>, events: &[f64]) -> bool {
         let sampled = self.events.iter_mut().zip(events);
         let verdicts: Vec<Verdict> = sampled.map(|(event, value)| event.sample(*value)).collect();
         let is_steady = verdicts.iter().all(|verdict| matches!(verdict, Verdict::Stable { .. }));
@@ -122,12 +122,14 @@ impl Intermittent {
                 self.is_check = false;
                 self.is_on = !(is_steady && matches!(verdict, Verdict::Stable { .. }));
                 self.off_for = 0;
+                matches!(verdict, Verdict::Changed { .. })
             }
             None => {
                 self.off_for += 1;
                 let has_changed = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Changed { .. }));
                 self.is_check = !has_changed && self.off_for >= self.checkpoint;
                 self.is_on = has_changed || self.is_check;
+                false
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use model::{BudgetReport, Header, Observation, RunAccount, Trial};
+use model::{BudgetReport, Header, Observation, PagesRound, RunAccount, Trial};
 use record::Record;
 use serde::Serialize;
 
@@ -16,6 +16,7 @@ struct Document<'a> {
     runs: Runs<'a>,
     trials: &'a [Trial],
     budget: Option<&'a BudgetReport>,
+    pages: &'a [PagesRound],
 }
 
 struct Runs<'a>(&'a Record);
@@ -43,6 +44,7 @@ pub(crate) fn write(record: &Record, out: &mut impl Write) -> io::Result<()> {
         runs: Runs(record),
         trials: &record.trials,
         budget: record.budget.as_ref(),
+        pages: &record.pages,
     };
     serde_json::to_writer(&mut *out, &document)?;
     out.write_all(b"\n")

@@ -100,6 +100,7 @@ fn record() -> Record {
         runs: vec![observation(0), observation(1)],
         trials: vec![trial],
         budget: None,
+        pages: vec![PagesRound { t_ns: 7, ..PagesRound::default() }],
         accounts: BTreeMap::from([(0, RunAccount { peak_charge_bytes: Some(7), ..Default::default() })]),
         notes: vec!["a note".into()],
         complete: true,
@@ -135,6 +136,7 @@ fn json_holds_the_whole_record_under_its_documented_names() {
     let record = record();
     let json: Value = serde_json::from_slice(&exported(&record, Format::Json)).unwrap();
     assert_eq!(json["record_version"], record::VERSION);
+    assert_eq!(json["pages"][0]["t_ns"], 7);
     assert_eq!(json["complete"], true);
     assert_eq!(serde_json::from_value::<Header>(json["header"].clone()).unwrap(), record.header);
     assert_eq!(json["notes"][0], "a note");

@@ -14,6 +14,7 @@ mod file;
 pub mod journal;
 mod mounts;
 pub mod pages;
+pub mod perf;
 pub mod place;
 pub mod probe;
 pub mod procfs;

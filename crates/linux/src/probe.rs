@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::bpf::{self, Rung as Bpf};
 use crate::cgroup::{Cgroup, Version};
 use crate::place::{self, Place, Rung, Step};
-use crate::{delayacct, file, mounts, pages, procfs, psi, taskstats};
+use crate::{delayacct, file, mounts, pages, perf, procfs, psi, taskstats};
 
 /// One rung of one ladder. Within a ladder, the best rung comes first.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -31,6 +31,7 @@ pub fn all() -> Vec<Finding> {
         process_exits(&bpf),
         page_cache(&bpf),
         mapped_memory(),
+        phases(),
         io_wait(),
         pressure(),
         proportional_set(),
@@ -132,6 +133,29 @@ fn mapped_memory() -> Vec<Finding> {
         false => Finding::absent(LADDER, SMAPS, "this kernel was built without CONFIG_PROC_PAGE_MONITOR", None),
     };
     vec![tables, smaps]
+}
+
+fn phases() -> Vec<Finding> {
+    const LADDER: &str = "phases of mapped memory";
+    const COUNTERS: &str = "hardware counters";
+    let counters = match perf::available() {
+        Ok(events) => {
+            let names: Vec<_> = events.into_iter().map(perf::Event::name).collect();
+            Finding::there(LADDER, COUNTERS, format!("the processor counts {}", names.join(", ")))
+        }
+        Err(error @ perf::Unavailable::Refused(_)) => Finding::absent(
+            LADDER,
+            COUNTERS,
+            error.to_string(),
+            without_root("sudo sysctl kernel.perf_event_paranoid=1"),
+        ),
+        Err(error) => Finding::absent(LADDER, COUNTERS, error.to_string(), None),
+    };
+    let bits = match pages::available() {
+        Ok(()) => Finding::there(LADDER, "64 Accessed bits", "as mapped memory; with resident memory and minor faults"),
+        Err(error) => Finding::absent(LADDER, "64 Accessed bits", error.to_string(), None),
+    };
+    vec![counters, bits, Finding::there(LADDER, "resident memory and minor faults", "always")]
 }
 
 /// What stands in the way of the BPF programs, with the way out.
@@ -370,6 +394,7 @@ mod tests {
             "process exits",
             "page cache references",
             "mapped memory",
+            "phases of mapped memory",
             "I/O wait",
             "pressure",
             "proportional set",

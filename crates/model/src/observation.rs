@@ -16,6 +16,8 @@ pub enum RecordKind {
     Attach,
     /// `bursar budget`.
     Budget,
+    /// `bursar watch`.
+    Watch,
 }
 
 /// Where and when a record was made. Written once, first.

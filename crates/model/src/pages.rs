@@ -9,6 +9,13 @@ pub struct PagesRound {
     pub t_ns: u64,
     /// How long it was, seconds.
     pub seconds: f64,
+    /// Whether memory was tracked. If not, nothing was seen but what looking cost and the signals of phases; see
+    /// [`PagesRound::standing`].
+    pub tracking: bool,
+    /// The working set was found to be another than before: a new phase has begun.
+    pub new_phase: bool,
+    /// What tells of phases while memory is not tracked.
+    pub signals: Vec<Signal>,
     /// Mapped and resident, as estimated from the sample.
     pub tracked_bytes: u64,
     /// Of these, accessed in this round.
@@ -36,6 +43,15 @@ pub struct PagesRound {
     pub interval: f64,
     /// The rung of the ladder that this came from.
     pub rung: String,
+}
+
+/// A figure that is cheap to have and changes when the working set does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Signal {
+    /// What it is.
+    pub name: String,
+    /// In the interval.
+    pub value: f64,
 }
 
 /// A point of a miss-rate curve.
@@ -95,6 +111,28 @@ impl Overhead {
 }
 
 impl PagesRound {
+    /// What stands after this round: itself, or, where nothing was tracked, what was seen last before it.
+    pub fn standing(self, before: Option<&PagesRound>) -> PagesRound {
+        match before {
+            Some(before) if !self.tracking => PagesRound {
+                t_ns: self.t_ns,
+                seconds: self.seconds,
+                tracking: false,
+                new_phase: self.new_phase,
+                signals: self.signals,
+                overhead: self.overhead,
+                ..before.clone()
+            },
+            _ => self,
+        }
+    }
+
+    /// Misses per second with so much memory.
+    pub fn misses_at(&self, bytes: u64) -> f64 {
+        let after = self.misses.partition_point(|point| point.bytes <= bytes);
+        after.checked_sub(1).map_or(0.0, |at| self.misses[at].misses_per_second)
+    }
+
     /// The least size at which there are at most so many misses per second; `None` if the curve does not say.
     pub fn size_at(&self, misses_per_second: f64) -> Option<u64> {
         let point = self.misses.iter().find(|point| point.misses_per_second <= misses_per_second)?;
@@ -111,8 +149,10 @@ pub struct WatchInterval {
     pub wss_bytes: Option<u64>,
     /// The largest so far.
     pub peak_wss_bytes: Option<u64>,
-    /// Whether memory was tracked.
+    /// Whether memory was tracked. If not, all figures but the cost are those of the last interval in which it was.
     pub tracking: bool,
+    /// Whether the working set was found to be another than before.
+    pub new_phase: bool,
     /// The curve.
     pub misses_per_second: Vec<MissPoint>,
     /// Pages per second that were there for the first time.
@@ -138,7 +178,8 @@ impl WatchInterval {
             time: round.t_ns as f64 / 1e9,
             wss_bytes: round.wss_bytes,
             peak_wss_bytes,
-            tracking: true,
+            tracking: round.tracking,
+            new_phase: round.new_phase,
             misses_per_second: round.misses.clone(),
             first_touches_per_second: round.first_touches_per_second,
             tracked_bytes: round.tracked_bytes,
@@ -148,5 +189,22 @@ impl WatchInterval {
             overhead_share: round.overhead.share(),
             source: round.rung.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_tracking_what_was_seen_last_stands() {
+        let seen = PagesRound { t_ns: 1, tracking: true, wss_bytes: Some(7), ..PagesRound::default() };
+        let overhead = Overhead { own: 0.001, target: 0.0 };
+        let off = PagesRound { t_ns: 2, overhead, ..PagesRound::default() };
+        let standing = off.clone().standing(Some(&seen));
+        assert_eq!((standing.t_ns, standing.wss_bytes, standing.overhead), (2, Some(7), overhead));
+        assert!(!standing.tracking);
+        assert_eq!(off.clone().standing(None), off);
+        assert_eq!(seen.clone().standing(Some(&off)), seen);
     }
 }

@@ -1,6 +1,6 @@
 //! What is recorded, entry by entry.
 
-use model::{BudgetReport, Header, Observation, ProcessKey, RunAccount, RunRole, Target, Trial, Unit};
+use model::{BudgetReport, Header, Observation, PagesRound, ProcessKey, RunAccount, RunRole, Target, Trial, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::session::Session;
@@ -64,6 +64,8 @@ pub enum Entry {
     Trial(Box<Trial>),
     /// What a budget found. A later one replaces it.
     Budget(Box<BudgetReport>),
+    /// An interval of `bursar watch`.
+    Pages(Box<PagesRound>),
     /// What the reader should know, as a sentence.
     Note(String),
     /// The writer came to its end; written by [`crate::Writer::seal`].
@@ -119,6 +121,7 @@ impl Entry {
             Entry::Account { .. } => "an account",
             Entry::Trial(_) => "a trial",
             Entry::Budget(_) => "a budget",
+            Entry::Pages(_) => "an interval of watching",
             Entry::Note(_) => "a note",
             Entry::End => "the end of the record",
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use model::{BudgetReport, Header, Observation, ProcessKey, RunAccount, Series, Trial};
+use model::{BudgetReport, Header, Observation, PagesRound, ProcessKey, RunAccount, Series, Trial};
 use rusqlite::{Connection, OpenFlags};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -28,6 +28,8 @@ pub struct Record {
     pub trials: Vec<Trial>,
     /// What the budget found, if it came to an answer.
     pub budget: Option<BudgetReport>,
+    /// The intervals of `bursar watch`.
+    pub pages: Vec<PagesRound>,
     /// Accounts by run, where the writer left them. They can always be made again from `runs`.
     pub accounts: BTreeMap<u32, RunAccount>,
     /// What the reader should know, as sentences.
@@ -75,6 +77,7 @@ impl Record {
             runs,
             trials: stored.trials()?,
             budget: stored.budget()?,
+            pages: stored.pages()?,
             accounts: stored.accounts()?,
             notes: stored.notes()?,
             complete: stored.complete()?,
@@ -200,6 +203,13 @@ impl Stored<'_> {
 
     pub(crate) fn budget(&self) -> Result<Option<BudgetReport>> {
         Ok(self.all("budget", "1", |_| {})?.pop())
+    }
+
+    pub(crate) fn pages(&self) -> Result<Vec<PagesRound>> {
+        // Version 1 does not have the table.
+        let there = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'pages')";
+        let there = self.database.query_row(there, [], |row| row.get(0)).map_err(|error| self.damaged(error))?;
+        if there { self.all("pages", "1", |_| {}) } else { Ok(Vec::new()) }
     }
 
     pub(crate) fn accounts(&self) -> Result<BTreeMap<u32, RunAccount>> {

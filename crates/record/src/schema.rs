@@ -47,6 +47,11 @@ CREATE TABLE budget (
     margin_bytes UNSIGNED INTEGER, confident BOOLEAN, reason TEXT, slowdown_target REAL, reference_seconds REAL,
     reference_stddev_seconds REAL, run_times_used REAL, compare_run_times REAL, floor_bytes UNSIGNED INTEGER,
     placement TEXT, swap TEXT, cache_state TEXT, methods JSON, trials JSON, file_demand JSON, notes JSON, more JSON);
+CREATE TABLE pages (
+    t_ns UNSIGNED INTEGER, seconds REAL, tracking BOOLEAN, new_phase BOOLEAN, tracked_bytes UNSIGNED INTEGER,
+    touched_bytes UNSIGNED INTEGER, wss_bytes UNSIGNED INTEGER, first_touches_per_second REAL,
+    blind_below UNSIGNED INTEGER, blind_bytes UNSIGNED INTEGER, misses JSON, heat JSON, ages JSON, signals JSON,
+    overhead JSON, one_in UNSIGNED INTEGER, interval REAL, rung TEXT, more JSON);
 CREATE TABLE account (run INTEGER PRIMARY KEY, json JSON NOT NULL);
 CREATE TABLE note (note TEXT);
 CREATE VIEW figure AS

@@ -183,6 +183,7 @@ impl<'a> Filler<'a> {
                 self.database.execute("DELETE FROM budget", [])?;
                 Table::of(self.database, "budget")?.insert(self.database, fields(&budget))?;
             }
+            Entry::Pages(round) => Table::of(self.database, "pages")?.insert(self.database, fields(&round))?,
             Entry::Note(note) => drop(self.database.execute("INSERT INTO note (note) VALUES (?)", [note])?),
             Entry::End => self.ended = true,
         }

@@ -118,6 +118,7 @@ fn every_kind_of_entry_is_read_back_in_either_form() {
     assert_eq!(framed.budget, Some(common::budget()));
     assert_eq!(framed.accounts[&0].peak_charge_bytes, Some(1 << 20));
     assert_eq!(framed.notes, ["a sentence"]);
+    assert_eq!(framed.pages, common::pages());
     assert!(!framed.complete, "it is still being written");
     assert_eq!(writer.seal().unwrap(), path);
     assert_eq!(Record::open(&path).unwrap(), Record { complete: true, ..framed });
@@ -140,7 +141,20 @@ fn a_resumed_budget_goes_on_where_it_ended() {
     assert_eq!(record.runs, [observation(0), observation(2)]);
     assert_eq!(record.trials, [trial(1), trial(2)]);
     assert_eq!(record.budget, Some(better));
+    assert_eq!(record.pages, common::pages());
     assert!(record.complete);
+}
+
+#[test]
+fn a_record_of_the_first_version_has_no_intervals() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("first.bursar");
+    write(&path, &Entry::of_run(&observation(0))).seal().unwrap();
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database.execute_batch("DROP TABLE pages; PRAGMA user_version = 1").unwrap();
+    drop(database);
+    let record = Record::open(&path).unwrap();
+    assert_eq!((record.runs, record.pages), (vec![observation(0)], vec![]));
 }
 
 #[test]

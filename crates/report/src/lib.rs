@@ -11,15 +11,18 @@ mod figures;
 mod fixture;
 mod format;
 pub mod html;
+mod phases;
 mod processes;
 mod tables;
 pub mod terminal;
 mod trace;
 mod verdict;
+mod watch;
 
 use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 
 pub use answer::paste_lines;
+pub use watch::Watched;
 
 /// What a report is made from: a record and the accounts of its runs.
 #[derive(Clone, Debug)]

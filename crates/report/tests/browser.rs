@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use fixture::Parts;
-use report::View;
+use model::{AgeBytes, MappingHeat, MissPoint, PagesRound};
+use report::{View, Watched};
 
 /// What the page's copy found out about itself.
 struct Finding {
@@ -27,7 +28,7 @@ addEventListener('securitypolicyviolation', function (e) { found.push('refused '
 const TELL: &str = "<script>setTimeout(function () {
   var all = function (what) { return Array.from(document.querySelectorAll(what)); };
   var right = function (e) { return e.getBoundingClientRect().right; };
-  var drawn = all('.js-plotly-plot').filter(function (p) { return p.querySelector('svg .trace, svg .bars .point'); });
+  var drawn = all('.js-plotly-plot').filter(function (p) { return p.querySelector('svg .trace, svg .bars .point, svg .hm image'); });
   var tick = all('.xtick text')[0];
   var text = [found.join(' '), drawn.length, all('svg .trace').length, performance.getEntriesByType('resource').length,
     document.documentElement.clientWidth,
@@ -118,10 +119,9 @@ fn check(finding: &Finding, plots: usize) {
     assert!(finding.widest <= finding.width + 0.5, "{} is wider than {}", finding.widest, finding.width);
 }
 
-/// The budget's page with the watching scripts in it, and frames of narrow screens' widths around it.
-fn folder_with_pages(parts: &Parts) -> tempfile::TempDir {
+/// The page with the watching scripts in it, and frames of narrow screens' widths around it.
+fn folder_with_pages(page: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let page = report::html::page(&view(parts));
     let watched = page.replacen("<style>", &format!("{WATCH}<style>"), 1);
     let (before, after) = watched.rsplit_once("</body>").unwrap();
     std::fs::write(folder.path().join("page.html"), format!("{before}{TELL}{after}")).unwrap();
@@ -135,7 +135,7 @@ fn folder_with_pages(parts: &Parts) -> tempfile::TempDir {
 #[test]
 fn the_budgets_page_draws_its_plots_in_light_and_dark_and_on_a_narrow_screen() {
     let Some(browser) = browser() else { return };
-    let folder = folder_with_pages(&Parts::of_a_budget());
+    let folder = folder_with_pages(&report::html::page(&view(&Parts::of_a_budget())));
 
     let dom = dumped(browser, folder.path(), "page.html", &["--blink-settings=preferredColorScheme=1"]);
     let light = finding(&dom);
@@ -159,6 +159,48 @@ fn the_budgets_page_draws_its_plots_in_light_and_dark_and_on_a_narrow_screen() {
 #[test]
 fn a_runs_page_draws_its_plots() {
     let Some(browser) = browser() else { return };
-    let folder = folder_with_pages(&Parts::of_runs(&[12.3]));
+    let folder = folder_with_pages(&report::html::page(&view(&Parts::of_runs(&[12.3]))));
     check(&finding(&dumped(browser, folder.path(), "page.html", &[])), 1 + 3 + 1);
+}
+
+#[test]
+fn the_page_of_what_was_watched_draws_its_plots_in_light_and_dark_and_on_a_narrow_screen() {
+    let Some(browser) = browser() else { return };
+    let header = Parts::of_runs(&[1.0]).header;
+    let rounds: Vec<PagesRound> = (1..=20).map(round).collect();
+    let page = report::html::watch(&Watched { header: &header, rounds: &rounds, notes: &[] });
+    let folder = folder_with_pages(&page);
+    for scheme in ["--blink-settings=preferredColorScheme=1", "--blink-settings=preferredColorScheme=0"] {
+        check(&finding(&dumped(browser, folder.path(), "page.html", &[scheme])), 4);
+    }
+    let narrow = finding(&dumped(browser, folder.path(), "360.html", &[]));
+    check(&narrow, 4);
+}
+
+/// Of a program that goes round 64 MiB, later 16 MiB, of two mappings.
+fn round(second: u64) -> PagesRound {
+    let mib = if second <= 10 { 64 } else { 16 };
+    let point = |mib: u64, misses_per_second| MissPoint { bytes: mib << 20, misses_per_second };
+    let heat = |pid, name: &str| MappingHeat {
+        pid,
+        start: 1 << 30,
+        end: (1 << 30) + (64 << 20),
+        name: name.into(),
+        resident: 64 << 20,
+        touched: mib << 20,
+        blind: 0,
+        parts: (0..32).map(|part| (part % 5 > 0).then_some(part as f32 / 32.0)).collect(),
+    };
+    PagesRound {
+        t_ns: second * 1_000_000_000,
+        seconds: 1.0,
+        tracking: !second.is_multiple_of(3),
+        new_phase: second == 11,
+        tracked_bytes: 80 << 20,
+        wss_bytes: Some(mib << 20),
+        misses: vec![point(0, 900.0), point(mib / 4, 400.0), point(mib, 0.0)],
+        heat: vec![heat(7, "[heap]"), heat(7, "/usr/lib/a-library-with-quite-a-long-name.so.1.2.3")],
+        ages: vec![AgeBytes { below: Some(1.0), bytes: mib << 20 }, AgeBytes { below: None, bytes: 1 << 20 }],
+        ..PagesRound::default()
+    }
 }

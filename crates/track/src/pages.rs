@@ -28,6 +28,7 @@ mod misses;
 mod order;
 mod process;
 mod scope;
+mod signals;
 mod stack;
 mod sweep;
 
@@ -42,6 +43,7 @@ use coarse::Coarse;
 use fine::Fine;
 use scope::Members;
 pub use scope::Scope;
+use signals::Signals;
 
 /// Where accesses are seen, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,13 +64,15 @@ pub struct Settings {
     /// A working set has at most so many misses per second. A page read back from an SSD takes some 100 us: 100 of them are
     /// 1 % of the time.
     pub misses_per_second: f64,
+    /// Whether pages that are found accessed by every look rest; only to measure what that is worth.
+    pub hot_set: bool,
     /// Where to begin on the ladder.
     pub best: Rung,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { overhead: 0.02, intrusive: false, misses_per_second: 100.0, best: Rung::Tables }
+        Settings { overhead: 0.02, intrusive: false, misses_per_second: 100.0, hot_set: true, best: Rung::Tables }
     }
 }
 
@@ -107,9 +111,15 @@ pub enum Error {
 /// Looks at the mapped memory of processes until dropped.
 #[derive(Debug)]
 pub struct Pages {
-    asks: Option<Sender<Sender<Option<PagesRound>>>>,
+    asks: Option<Sender<Ask>>,
     thread: Option<JoinHandle<()>>,
     fallback: Option<String>,
+}
+
+/// What the thread that looks is asked for.
+enum Ask {
+    Round(Sender<Option<PagesRound>>),
+    Track(bool),
 }
 
 impl Pages {
@@ -140,12 +150,20 @@ impl Pages {
     /// [`Error::Ended`].
     pub fn round(&self) -> Result<Option<PagesRound>, Error> {
         let (tell, told) = mpsc::channel();
-        let asked = self.asks.as_ref().is_some_and(|asks| asks.send(tell).is_ok());
+        let asked = self.asks.as_ref().is_some_and(|asks| asks.send(Ask::Round(tell)).is_ok());
         let ended = || Error::Ended("its thread has failed; please report this".into());
         if !asked {
             return Err(ended());
         }
         told.recv().map_err(|_| ended())
+    }
+
+    /// Switches tracking off or on. While it is off, nothing is looked at but the bits of a few pages, once a round; what is
+    /// known of pages is kept, and the time until it is on again is taken for none (IMT, "it uses the same LRU list and
+    /// histogram").
+    pub fn track(&self, on: bool) {
+        // A thread that has failed is told of by the next round.
+        let _ = self.asks.as_ref().map(|asks| asks.send(Ask::Track(on)));
     }
 }
 
@@ -165,14 +183,16 @@ trait Looks {
 
     /// What was seen since the last call.
     fn round(&mut self) -> PagesRound;
+
+    /// The share of a few pages that was accessed since the last round, if single pages can be seen. To be asked before the
+    /// round. While not tracking, their bits are read and cleared here.
+    fn few_accessed(&mut self, is_tracking: bool) -> Option<f64>;
+
+    /// Goes on after a time without looks.
+    fn resume(&mut self, members: &mut Members);
 }
 
-fn run(
-    mut members: Members,
-    settings: Settings,
-    tell: &Sender<Result<Option<String>, Error>>,
-    asked: &Receiver<Sender<Option<PagesRound>>>,
-) {
+fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Option<String>, Error>>, asked: &Receiver<Ask>) {
     let mut fallback = None;
     let tables = match settings.best {
         Rung::Tables => Tables::open().map_err(|error| fallback = Some(error.to_string())).ok(),
@@ -196,30 +216,58 @@ fn run(
         },
     };
     let _ = tell.send(Ok(fallback));
+    let mut signals = Signals::of(members.refresh());
     let mut living = true;
+    let mut is_tracking = true;
     let mut next = Instant::now();
     loop {
-        if living && next <= Instant::now() {
+        if living && is_tracking && next <= Instant::now() {
             match looks.look(&mut members) {
                 Some(pause) => next = (next + pause).max(Instant::now()),
                 None => living = false,
             }
         }
         // Without processes there is nothing to do but to tell the rest, once.
-        let wait = if living { next.saturating_duration_since(Instant::now()) } else { Duration::from_secs(3600) };
+        let wait = match living && is_tracking {
+            true => next.saturating_duration_since(Instant::now()),
+            false => Duration::from_secs(3600),
+        };
         match asked.recv_timeout(wait) {
-            Ok(reply) => {
-                let _ = reply.send(Some(looks.round()));
+            Ok(Ask::Round(reply)) => {
+                living &= !members.refresh().is_empty();
+                let accessed = looks.few_accessed(is_tracking);
+                let signals = signals.sample(members.living(), accessed);
+                let seen = looks.round();
+                let round = match is_tracking {
+                    true => seen,
+                    false => PagesRound {
+                        t_ns: seen.t_ns,
+                        seconds: seen.seconds,
+                        overhead: seen.overhead,
+                        rung: seen.rung,
+                        ..PagesRound::default()
+                    },
+                };
+                let _ = reply.send(Some(PagesRound { tracking: is_tracking, signals, ..round }));
                 if !living {
                     break;
                 }
+            }
+            Ok(Ask::Track(on)) => {
+                if on && !is_tracking {
+                    looks.resume(&mut members);
+                    next = Instant::now();
+                }
+                is_tracking = on;
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
-    while let Ok(reply) = asked.recv() {
-        let _ = reply.send(None);
+    while let Ok(ask) = asked.recv() {
+        if let Ask::Round(reply) = ask {
+            let _ = reply.send(None);
+        }
     }
 }
 

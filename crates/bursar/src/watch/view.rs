@@ -1,5 +1,6 @@
-//! The live view: the answer, the curve, where memory is hot, and how old its pages are.
+//! The live view: the answer, the curve, the working set over time, where memory is hot, and how old its pages are.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use model::{Bytes, MappingHeat, PagesRound};
@@ -19,8 +20,17 @@ const SIZE: usize = 10;
 const HEAT: [Color; 5] =
     [Color::Indexed(238), Color::Indexed(24), Color::Indexed(67), Color::Indexed(172), Color::Indexed(214)];
 
-const HELP: &str = "q, Esc or Ctrl-C  end\n?  this help, on and off\np  pause the picture, on and off\n\n\
+/// Intervals of the time line.
+const HISTORY: usize = 600;
+/// Lines of the time line, and the least height of the terminal that has room for it.
+const TIME_LINE: u16 = 8;
+const ROOM: u16 = 30;
+
+const HELP: &str = "q, Esc or Ctrl-C  end\n?  this help, on and off\np  pause the picture, on and off\n\u{2192}  in a replay, the next \
+    interval at once\n\n\
     The curve: pages per second that would have to be brought back with so much memory. Left of its beginning nothing is known.\n\
+    Working set: over time; a red line where a new phase was found; yellow where memory was tracked. While the working set stays \
+    what it is, tracking is off: what was seen last is shown.\n\
     Heat: each line a mapping, from its first address to its last; the lighter, the more of it was accessed in this interval.\n\
     Ages: memory by the time since it was last accessed.";
 
@@ -37,6 +47,24 @@ struct Shown {
     line: String,
     has_help: bool,
     is_paused: bool,
+    history: VecDeque<Moment>,
+}
+
+/// A moment of the time line.
+struct Moment {
+    seconds: f64,
+    wss_mib: f64,
+    tracking: bool,
+    new_phase: bool,
+}
+
+/// What the person who looks wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// To end.
+    Quit,
+    /// To go on to the next interval.
+    Next,
 }
 
 impl View {
@@ -47,6 +75,15 @@ impl View {
 
     /// Shows a round and its line.
     pub fn show(&mut self, round: &PagesRound, line: String) -> std::io::Result<()> {
+        if self.shown.history.len() == HISTORY {
+            self.shown.history.pop_front();
+        }
+        self.shown.history.push_back(Moment {
+            seconds: round.t_ns as f64 / 1e9,
+            wss_mib: round.wss_bytes.unwrap_or(0) as f64 / (1u64 << 20) as f64,
+            tracking: round.tracking,
+            new_phase: round.new_phase,
+        });
         if !self.shown.is_paused {
             self.shown.round = round.clone();
             self.shown.line = line;
@@ -54,24 +91,27 @@ impl View {
         self.draw()
     }
 
-    /// Waits for keys, at most so long; `true`: to end.
-    pub fn wait(&mut self, patience: Duration) -> std::io::Result<bool> {
+    /// Waits for keys, at most so long.
+    pub fn wait(&mut self, patience: Duration) -> std::io::Result<Option<Key>> {
         if !event::poll(patience)? {
-            return Ok(false);
+            return Ok(None);
         }
         match event::read()? {
             Event::Key(key) if key.kind == KeyEventKind::Press => match key.code {
-                KeyCode::Char('q') | KeyCode::Esc => return Ok(true),
-                KeyCode::Char('c') if key.modifiers.contains(event::KeyModifiers::CONTROL) => return Ok(true),
+                KeyCode::Char('q') | KeyCode::Esc => return Ok(Some(Key::Quit)),
+                KeyCode::Char('c') if key.modifiers.contains(event::KeyModifiers::CONTROL) => {
+                    return Ok(Some(Key::Quit));
+                }
+                KeyCode::Right => return Ok(Some(Key::Next)),
                 KeyCode::Char('?') => self.shown.has_help = !self.shown.has_help,
                 KeyCode::Char('p') => self.shown.is_paused = !self.shown.is_paused,
-                _ => return Ok(false),
+                _ => return Ok(None),
             },
             Event::Resize(..) => {}
-            _ => return Ok(false),
+            _ => return Ok(None),
         }
         self.draw()?;
-        Ok(false)
+        Ok(None)
     }
 
     fn draw(&mut self) -> std::io::Result<()> {
@@ -89,9 +129,10 @@ impl Drop for View {
 fn draw(frame: &mut Frame<'_>, shown: &Shown) {
     let area = frame.area();
     let lines = 1 + (shown.line.chars().count() / area.width.max(1) as usize) as u16;
-    let [answer, curve, below, keys] = Layout::vertical([
+    let [answer, curve, time, below, keys] = Layout::vertical([
         Constraint::Length(lines),
-        Constraint::Percentage(45),
+        Constraint::Fill(1),
+        Constraint::Length(if area.height >= ROOM { TIME_LINE } else { 0 }),
         Constraint::Fill(1),
         Constraint::Length(1),
     ])
@@ -103,12 +144,15 @@ fn draw(frame: &mut Frame<'_>, shown: &Shown) {
         frame.render_widget(help, curve.union(below));
     } else {
         draw_curve(frame, curve, &shown.round);
+        draw_time(frame, time, &shown.history);
         draw_heat(frame, heat, &shown.round.heat);
         draw_ages(frame, ages, &shown.round);
     }
     let paused = if shown.is_paused { "paused  " } else { "" };
     let looks = format!(
-        "{paused}q ends  ? help  p pauses   one page in {} looked at every {:.0} ms, by {}",
+        "{paused}q ends  ? help  p pauses   tracking is {}, costs {:.2} %; one page in {} every {:.0} ms, by {}",
+        if shown.round.tracking { "on" } else { "off" },
+        shown.round.overhead.share() * 100.0,
         shown.round.one_in,
         shown.round.interval * 1e3,
         shown.round.rung
@@ -129,9 +173,36 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, round: &PagesRound) {
         Dataset::default().graph_type(GraphType::Line).marker(Marker::Braille).style(Style::new().cyan()).data(&stairs),
     ];
     let chart = Chart::new(sets)
-        .block(Block::bordered().title(" misses per second by memory size "))
+        .block(Block::bordered().title(match points.len() {
+            0 | 1 => " misses per second by memory size: not known, all that is used is accessed between two looks ",
+            _ => " misses per second by memory size ",
+        }))
         .x_axis(Axis::default().bounds([0.0, right]).labels(sizes))
         .y_axis(Axis::default().bounds([0.0, top]).labels(rates));
+    frame.render_widget(chart, area);
+}
+
+fn draw_time(frame: &mut Frame<'_>, area: Rect, history: &VecDeque<Moment>) {
+    let (Some(first), Some(last)) = (history.front(), history.back()) else { return };
+    let top = history.iter().map(|moment| moment.wss_mib).fold(1.0, f64::max) * 1.05;
+    let points = |of: fn(&Moment) -> bool, height: Option<f64>| -> Vec<(f64, f64)> {
+        let some = history.iter().filter(|moment| of(moment));
+        some.map(|moment| (moment.seconds, height.unwrap_or(moment.wss_mib))).collect()
+    };
+    let (line, tracked) = (points(|_| true, None), points(|moment| moment.tracking, Some(0.0)));
+    let phases: Vec<[(f64, f64); 2]> =
+        history.iter().filter(|m| m.new_phase).map(|m| [(m.seconds, 0.0), (m.seconds, top)]).collect();
+    let set = |data, kind, style| Dataset::default().graph_type(kind).marker(Marker::Braille).style(style).data(data);
+    let mut sets: Vec<_> =
+        phases.iter().map(|phase| set(phase.as_slice(), GraphType::Line, Style::new().red())).collect();
+    sets.push(set(&line, GraphType::Line, Style::new().cyan()));
+    sets.push(set(&tracked, GraphType::Scatter, Style::new().yellow()));
+    let times = [first.seconds, last.seconds].map(|seconds| format!("{seconds:.0} s"));
+    let sizes = [0.0, top].map(|mib| Bytes((mib * (1u64 << 20) as f64) as u64).to_string());
+    let chart = Chart::new(sets)
+        .block(Block::bordered().title(" working set over time; red: a new phase; yellow: tracked "))
+        .x_axis(Axis::default().bounds([first.seconds, last.seconds.max(first.seconds + 1e-9)]).labels(times))
+        .y_axis(Axis::default().bounds([0.0, top]).labels(sizes));
     frame.render_widget(chart, area);
 }
 
@@ -203,7 +274,9 @@ mod tests {
             ages: vec![AgeBytes { below: Some(1.0), bytes: 32 << 20 }, AgeBytes { below: None, bytes: 32 << 20 }],
             ..PagesRound::default()
         };
-        Shown { round, line: "1 s: needs about 64.0 MiB now".into(), ..Shown::default() }
+        let moment = |seconds, new_phase| Moment { seconds, wss_mib: 64.0, tracking: new_phase, new_phase };
+        let history = [moment(1.0, true), moment(2.0, false)].into();
+        Shown { round, line: "1 s: needs about 64.0 MiB now".into(), history, ..Shown::default() }
     }
 
     fn text(width: u16, height: u16, shown: &Shown) -> String {
@@ -221,7 +294,19 @@ mod tests {
     fn it_shows_the_answer_first_then_curve_heat_and_ages_with_their_units() {
         let text = text(120, 30, &shown());
         assert!(text.starts_with("1 s: needs about 64.0 MiB now"), "{text}");
-        for part in ["misses per second", "32.0 MiB", "900", "42 libbig.so", "█", "<1 s", "older", "? help"] {
+        for part in [
+            "misses per second",
+            "32.0 MiB",
+            "900",
+            "42 libbig.so",
+            "█",
+            "<1 s",
+            "older",
+            "? help",
+            "over time",
+            "2 s",
+            "tracking is off",
+        ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
     }

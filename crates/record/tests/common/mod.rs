@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::{
-    Answer, Breakdown, BudgetReport, Exit, FileDemand, Header, KeptPeaks, Observation, Outcome, RecordKind, RunAccount,
-    RunRole, Series, Target, Trial, Unit,
+    AgeBytes, Answer, Breakdown, BudgetReport, Exit, FileDemand, Header, KeptPeaks, MappingHeat, MissPoint,
+    Observation, Outcome, PagesRound, RecordKind, RunAccount, RunRole, Series, Signal, Target, Trial, Unit,
 };
 use record::{Entry, Writer};
 
@@ -104,6 +104,33 @@ pub fn budget() -> BudgetReport {
 }
 
 /// One entry of every kind, runs aside.
+/// An interval with tracking, and one without.
+pub fn pages() -> [PagesRound; 2] {
+    let tracked = PagesRound {
+        t_ns: 1_000_000_007,
+        seconds: 1.000000007,
+        tracking: true,
+        new_phase: true,
+        wss_bytes: Some(1 << 26),
+        misses: vec![MissPoint { bytes: 0, misses_per_second: 0.1 }],
+        heat: vec![MappingHeat {
+            pid: 7,
+            start: 0x7fff_ffff_0000,
+            end: 0x7fff_ffff_f000,
+            name: "[anon]".into(),
+            resident: 4096,
+            touched: 4096,
+            blind: 0,
+            parts: vec![Some(0.1), None],
+        }],
+        ages: vec![AgeBytes { below: Some(0.125), bytes: 1 }, AgeBytes { below: None, bytes: 2 }],
+        signals: vec![Signal { name: "DTLB misses".into(), value: 17.5 }],
+        rung: "Accessed bits".into(),
+        ..PagesRound::default()
+    };
+    [tracked, PagesRound { t_ns: 2_000_000_000, ..PagesRound::default() }]
+}
+
 pub fn others() -> Vec<Entry> {
     let peak_breakdown = Breakdown { heap: Some(7), ..Default::default() };
     let account = RunAccount { peak_charge_bytes: Some(1 << 20), peak_breakdown, ..Default::default() };
@@ -112,6 +139,8 @@ pub fn others() -> Vec<Entry> {
         Entry::Trial(Box::new(trial(1))),
         Entry::Note("a sentence".into()),
         Entry::Budget(Box::new(budget())),
+        Entry::Pages(Box::new(pages()[0].clone())),
+        Entry::Pages(Box::new(pages()[1].clone())),
     ]
 }
 

@@ -4,11 +4,15 @@ mod downsample;
 mod markup;
 mod methods;
 mod page;
+mod phases;
 mod plots;
 #[cfg(test)]
 mod tests;
 mod timelines;
 mod trace;
+mod watch;
 
 pub use page::page;
+pub use phases::{Followed, phases};
 pub use trace::{Drawn, trace};
+pub use watch::watch;

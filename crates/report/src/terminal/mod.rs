@@ -1,15 +1,19 @@
 //! Reports for a terminal, and for whoever pipes one into a file.
 
 mod budget;
+mod phases;
 mod run;
 mod table;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod watch;
 
 pub use budget::budget;
+pub use phases::phases;
 pub use run::run;
 pub use trace::trace;
+pub use watch::watch;
 
 /// How a report is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -123,6 +123,7 @@ impl Looks for Coarse {
         let mut round = PagesRound {
             t_ns: self.begin.elapsed().as_nanos() as u64,
             seconds,
+            tracking: true,
             tracked_bytes: tracked,
             touched_bytes: accessed,
             wss_bytes: None,
@@ -136,8 +137,19 @@ impl Looks for Coarse {
             one_in: 1,
             interval: readings.first().map_or(0.0, |first| first.0),
             rung: "clear_refs and smaps".into(),
+            ..PagesRound::default()
         };
         round.wss_bytes = round.size_at(self.settings.misses_per_second);
         round
+    }
+
+    fn few_accessed(&mut self, _is_tracking: bool) -> Option<f64> {
+        None
+    }
+
+    fn resume(&mut self, members: &mut Members) {
+        self.clear(members);
+        // It reaches back into the time without looks.
+        self.last.clear();
     }
 }

@@ -11,6 +11,7 @@ use super::misses::Misses;
 use super::order::Order;
 use super::process::{Blind, Looked, Place, Process};
 use super::scope::Members;
+use super::signals::few;
 use super::stack::Stack;
 use super::sweep;
 use super::{Error, Looks, Settings, own_cpu, page_bytes};
@@ -154,13 +155,17 @@ impl Fine {
                 self.processes.extend(Process::of(&mut self.tables, *pid, *start).ok());
             }
         }
-        // Only of one process can it be said which processor will be its.
+        self.stay_beside();
+        self.thin_out();
+        self.choose(true);
+    }
+
+    /// Only of one process can it be said which processor will be its.
+    fn stay_beside(&mut self) {
         self.beside = match self.processes.as_slice() {
             [process] => run_beside(process.pid),
             _ => false,
         };
-        self.thin_out();
-        self.choose(true);
     }
 
     /// `fresh`: what was not there before has just come.
@@ -299,7 +304,7 @@ impl Fine {
                 self.stack.add(self.now, hit.pages);
                 continue;
             }
-            let hot = sample.streak >= HOT;
+            let hot = self.settings.hot_set && sample.streak >= HOT;
             // What looks hot may be what cannot be cleared.
             if hot && sample.streak.is_power_of_two() && !process.examine(hit.sample) {
                 continue;
@@ -488,6 +493,7 @@ impl Looks for Fine {
         let mut round = PagesRound {
             t_ns: self.begin.elapsed().as_nanos() as u64,
             seconds,
+            tracking: true,
             tracked_bytes: heat.iter().map(|heat| heat.resident - heat.blind).sum(),
             touched_bytes: heat.iter().map(|heat| heat.touched).sum(),
             wss_bytes: None,
@@ -501,9 +507,49 @@ impl Looks for Fine {
             one_in: 1 << self.pace.level,
             interval: self.pace.interval.as_secs_f64(),
             rung: "Accessed bits in page tables".into(),
+            ..PagesRound::default()
         };
         round.wss_bytes = round.size_at(self.settings.misses_per_second);
         round
+    }
+
+    fn few_accessed(&mut self, is_tracking: bool) -> Option<f64> {
+        let few = few(&self.processes);
+        if !is_tracking {
+            self.stay_beside();
+            let mut arm = Vec::new();
+            for (process, indices) in self.processes.iter_mut().zip(&few) {
+                let accessed = process.accessed_of(&mut self.tables, indices);
+                accessed.iter().for_each(|index| process.samples[*index].touched = true);
+                arm.push(accessed);
+            }
+            self.clear(&mut arm);
+        }
+        let samples = self
+            .processes
+            .iter()
+            .zip(&few)
+            .flat_map(|(process, indices)| indices.iter().map(|index| &process.samples[*index]));
+        let (mut pages, mut accessed) = (0, 0);
+        for sample in samples {
+            pages += sample.pages;
+            accessed += if sample.touched { sample.pages } else { 0 };
+        }
+        Some(if pages > 0 { accessed as f64 / pages as f64 } else { 0.0 })
+    }
+
+    fn resume(&mut self, members: &mut Members) {
+        self.refresh(members);
+        self.now += 1;
+        let mut arm = vec![Vec::new(); self.processes.len()];
+        // Nobody knows in which order, nor how often: pages keep their places on the stack.
+        for hit in self.find_accessed(&mut arm) {
+            arm[hit.process].push(hit.sample);
+        }
+        self.clear(&mut arm);
+        self.add_up();
+        self.round = Sums { own: self.round.own, target: self.round.target, ..Sums::default() };
+        self.window = Window::new(self.window.cpu);
     }
 }
 

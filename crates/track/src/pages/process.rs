@@ -229,6 +229,20 @@ impl Process {
         }
     }
 
+    /// Which of these pages, given in rising order, were accessed; of a process that cannot be looked at, none. [`Process::state`]
+    /// stays as it is.
+    pub fn accessed_of(&self, tables: &mut Tables, indices: &[usize]) -> Vec<usize> {
+        let addresses: Vec<u64> = indices.iter().map(|index| self.addresses[*index]).collect();
+        let mut states = Vec::new();
+        match tables.look(&self.target, &addresses, &mut states) {
+            Ok(Some(space)) if space == self.space => {
+                let found = indices.iter().zip(&states).filter(|(_, state)| state.is_mapped() && state.is_accessed());
+                found.map(|(index, _)| *index).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// What the last look found.
     pub fn state(&self, index: usize) -> State {
         self.states.get(index).copied().unwrap_or_default()

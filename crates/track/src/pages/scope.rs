@@ -63,6 +63,11 @@ impl Members {
         }
         &self.living
     }
+
+    /// Those that the last [`Members::refresh`] found.
+    pub fn living(&self) -> &BTreeMap<i32, u64> {
+        &self.living
+    }
 }
 
 /// Start time of a process that has memory yet.

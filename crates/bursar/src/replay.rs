@@ -1,0 +1,109 @@
+//! `bursar curve replay`: what intermittent tracking would have made of runs that were tracked all the time.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use ::report::html::Followed;
+use anyhow::{Context, ensure};
+use curve::intermittent::{Interval, Settings, Threshold, replay as follow};
+use model::{PagesRound, PhaseReplay, ReplayedArm, ReplayedRecord};
+
+use crate::cli;
+use crate::results::{style, write_json};
+use crate::status::Status;
+use crate::watch::recorded;
+
+/// The fixed thresholds of the paper's Table 1.
+const FIXED: [f64; 6] = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3];
+
+pub fn replay(options: &cli::Replay) -> anyhow::Result<Status> {
+    let settings = Settings {
+        width: options.width as usize,
+        wss_threshold: options.wss_threshold,
+        threshold: Threshold::Adaptive(options.threshold),
+        checkpoint: options.checkpoint,
+        ..Settings::default()
+    };
+    let (mut records, mut followed) = (Vec::new(), Vec::new());
+    for path in &options.records {
+        let (record, figure) = replayed(path, settings)?;
+        records.push(record);
+        followed.push(figure);
+    }
+    let replay = PhaseReplay::of(records);
+    if options.json.as_deref() != Some(Path::new("-")) {
+        let text = ::report::terminal::phases(&replay, style());
+        io::stdout().write_all(text.as_bytes()).context("the table could not be written to standard output")?;
+    }
+    if let Some(path) = &options.json {
+        write_json(path, &replay)?;
+    }
+    if let Some(path) = &options.html {
+        std::fs::write(path, ::report::html::phases(&replay, &followed))
+            .with_context(|| format!("the page could not be written to {}", path.display()))?;
+    }
+    Ok(Status::of(0))
+}
+
+/// One record through all arms, and how the adaptive one went.
+fn replayed(path: &Path, settings: Settings) -> anyhow::Result<(ReplayedRecord, Followed)> {
+    let record = recorded(path)?;
+    let rounds = &record.pages;
+    ensure!(
+        rounds.iter().all(|round| round.tracking),
+        "'{}' was not tracked all the time, so that nobody knows what was missed; record it with \
+         `bursar watch --always --record FILE`",
+        path.display()
+    );
+    let run: Vec<Interval> = rounds.iter().map(interval).collect();
+    let cost = |on: &dyn Fn(usize) -> bool| {
+        let costs = rounds.iter().enumerate().filter(|(at, _)| on(*at)).map(|(_, round)| round.overhead.share());
+        costs.sum::<f64>() / rounds.len() as f64
+    };
+    let always = ReplayedArm {
+        threshold: "none".into(),
+        up_ratio: 1.0,
+        mean_relative_error: 0.0,
+        overhead_share: cost(&|_| true),
+    };
+    let mut arms = vec![always];
+    let mut figure = Followed::default();
+    let fixed = FIXED.map(|share| (share.to_string(), Threshold::Fixed(share)));
+    for (name, threshold) in fixed.into_iter().chain([("adaptive".into(), settings.threshold)]) {
+        let Some(replay) = follow(Settings { threshold, ..settings }, &run) else { continue };
+        arms.push(ReplayedArm {
+            threshold: name,
+            up_ratio: replay.up_ratio,
+            mean_relative_error: replay.mean_relative_error,
+            overhead_share: cost(&|at| replay.on[at]),
+        });
+        figure = Followed { on: replay.on, told: replay.told, ..Followed::default() };
+    }
+    let signals: Vec<String> = rounds[0].signals.iter().map(|signal| signal.name.clone()).collect();
+    let name = path.display().to_string();
+    let values = |at: usize| run.iter().map(|interval| interval.events.get(at).copied().unwrap_or(0.0)).collect();
+    let figure = Followed {
+        name: name.clone(),
+        seconds: rounds.iter().map(|round| round.t_ns as f64 / 1e9).collect(),
+        wss: run.iter().map(|interval| interval.wss).collect(),
+        signals: signals.iter().enumerate().map(|(at, signal)| (signal.clone(), values(at))).collect(),
+        ..figure
+    };
+    let header = &record.header;
+    let replayed = ReplayedRecord {
+        record: name,
+        command: header.command.join(" "),
+        hot_set: header.options.get("hot-set").is_none_or(|hot_set| hot_set == "true"),
+        intervals: rounds.len() as u64,
+        signals,
+        arms,
+    };
+    Ok((replayed, figure))
+}
+
+fn interval(round: &PagesRound) -> Interval {
+    Interval {
+        wss: round.wss_bytes.unwrap_or(0) as f64,
+        events: round.signals.iter().map(|signal| signal.value).collect(),
+    }
+}

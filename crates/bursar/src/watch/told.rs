@@ -1,0 +1,150 @@
+//! Where intervals are told: in a view, as lines, as JSON, and in a record.
+
+use std::fs::File;
+use std::io::{Write, stderr, stdout};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use model::{Bytes, PagesRound, WatchInterval};
+use record::Entry;
+
+use super::view::{Key, View};
+use crate::cli;
+use crate::results::Sink;
+
+/// Where it is told, and what was told before.
+pub struct Told {
+    pub view: Option<View>,
+    lines: Option<Box<dyn Write>>,
+    json: Option<Box<dyn Write>>,
+    pub sink: Option<Sink>,
+    /// The last round, and what stands of those before it.
+    last: Option<PagesRound>,
+    peak: Option<u64>,
+}
+
+impl Told {
+    /// The view has the terminal to itself. Lines go to standard error where something else goes to standard output.
+    pub fn to(options: &cli::Watch, has_view: bool) -> anyhow::Result<Told> {
+        let mut is_taken = options.target.is_none() && options.replay.is_none();
+        let json: Option<Box<dyn Write>> = match options.json.as_deref() {
+            None => None,
+            Some(path) if path == Path::new("-") => {
+                is_taken = true;
+                Some(Box::new(stdout()))
+            }
+            Some(path) => {
+                let file = File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
+                Some(Box::new(file))
+            }
+        };
+        let lines: Option<Box<dyn Write>> = match is_taken {
+            _ if options.quiet || has_view => None,
+            false => Some(Box::new(stdout())),
+            true => Some(Box::new(stderr())),
+        };
+        let view = if has_view { Some(View::open()?) } else { None };
+        Ok(Told { view, lines, json, sink: None, last: None, peak: None })
+    }
+
+    /// What the reader should know, as a sentence.
+    pub fn note(&mut self, note: &str) -> anyhow::Result<()> {
+        if let Some(lines) = &mut self.lines {
+            writeln!(lines, "{note}")?;
+        }
+        self.append(|| Entry::Note(note.into()))
+    }
+
+    /// An interval.
+    pub fn tell(&mut self, round: PagesRound) -> anyhow::Result<()> {
+        self.append(|| Entry::Pages(Box::new(round.clone())))?;
+        let round = round.standing(self.last.as_ref());
+        self.peak = self.peak.max(round.wss_bytes);
+        let line = line(&round, self.peak);
+        if let Some(lines) = &mut self.lines {
+            writeln!(lines, "{line}")?;
+        }
+        if let Some(json) = &mut self.json {
+            writeln!(json, "{}", serde_json::to_string(&WatchInterval::of(&round, self.peak))?)?;
+            json.flush()?;
+        }
+        if let Some(view) = &mut self.view {
+            view.show(&round, line)?;
+        }
+        self.last = Some(round);
+        Ok(())
+    }
+
+    /// Waits for keys in the view, if there is one, at most so long.
+    pub fn wait(&mut self, patience: Duration) -> std::io::Result<Option<Key>> {
+        self.view.as_mut().map_or(Ok(None), |view| view.wait(patience))
+    }
+
+    fn append(&mut self, entry: impl FnOnce() -> Entry) -> anyhow::Result<()> {
+        self.sink.as_mut().map_or(Ok(()), |sink| sink.append(entry()))
+    }
+}
+
+impl Drop for Told {
+    /// However it ends, the record is whole.
+    fn drop(&mut self) {
+        self.sink.take().map(Sink::seal);
+    }
+}
+
+/// One interval in one line.
+fn line(round: &PagesRound, peak: Option<u64>) -> String {
+    let needs = match (round.wss_bytes, peak) {
+        (Some(now), Some(peak)) => format!("needs about {} now, {} at peak", Bytes(now), Bytes(peak)),
+        _ => "what it needs cannot be told yet".into(),
+    };
+    let less = round.wss_bytes.map(|now| now / 2).filter(|half| *half >= round.blind_below.max(1));
+    let less = less
+        .map_or(String::new(), |half| format!("; {} would cost {:.0} refaults/s", Bytes(half), round.misses_at(half)));
+    let blind = match round.blind_bytes {
+        0 => String::new(),
+        blind => format!("; {} cannot be seen", Bytes(blind)),
+    };
+    let phase = if round.new_phase { "new phase, " } else { "" };
+    let tracking = if round.tracking { "on" } else { "off" };
+    format!(
+        "{:.0} s: {phase}{needs}{less}; {} of {} touched{blind}; tracking is {tracking}, looking costs {:.1} %",
+        round.t_ns as f64 / 1e9,
+        Bytes(round.touched_bytes),
+        Bytes(round.tracked_bytes),
+        round.overhead.share() * 100.0
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use model::MissPoint;
+
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_it_needs_and_what_less_would_cost() {
+        let point = |bytes, misses_per_second| MissPoint { bytes, misses_per_second };
+        let round = PagesRound {
+            t_ns: 7_000_000_000,
+            wss_bytes: Some(64 << 20),
+            tracking: true,
+            tracked_bytes: 100 << 20,
+            touched_bytes: 60 << 20,
+            misses: vec![point(0, 900.0), point(16 << 20, 400.0), point(64 << 20, 0.0)],
+            ..PagesRound::default()
+        };
+        assert_eq!(
+            line(&round, Some(80 << 20)),
+            "7 s: needs about 64.0 MiB now, 80.0 MiB at peak; 32.0 MiB would cost 400 refaults/s; 60.0 MiB of 100 MiB touched; \
+             tracking is on, looking costs 0.0 %"
+        );
+        let off = PagesRound { tracking: false, new_phase: true, ..round.clone() };
+        let off = line(&off, None);
+        assert!(off.starts_with("7 s: new phase, ") && off.contains("tracking is off"), "{off}");
+        let blind = PagesRound { blind_below: 40 << 20, blind_bytes: 1 << 20, ..round };
+        assert!(!line(&blind, None).contains("would cost"), "below that nothing is known");
+        assert!(line(&PagesRound::default(), None).contains("cannot be told yet"));
+    }
+}

@@ -1,0 +1,185 @@
+//! What was watched, in sentences and tables.
+
+use model::{Bytes, Header, PagesRound};
+
+use crate::figures::size;
+use crate::format::{bytes, count, percent, seconds};
+use crate::tables::{Table, Tone};
+
+/// What a report of watching is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched<'a> {
+    /// Where, when and of what the record is.
+    pub header: &'a Header,
+    /// Its intervals, in order.
+    pub rounds: &'a [PagesRound],
+    /// What the reader should know, as sentences.
+    pub notes: &'a [String],
+}
+
+/// Intervals between two changes of the working set.
+pub struct Phase<'a> {
+    /// Its intervals; at least one.
+    pub rounds: &'a [PagesRound],
+}
+
+impl<'a> Watched<'a> {
+    /// The phases, in order.
+    pub fn phases(&self) -> Vec<Phase<'a>> {
+        let same = |_: &PagesRound, next: &PagesRound| !next.new_phase;
+        self.rounds.chunk_by(same).map(|rounds| Phase { rounds }).collect()
+    }
+
+    /// The answer.
+    pub fn headline(&self) -> String {
+        let known = || self.rounds.iter().filter_map(|round| round.wss_bytes);
+        match (known().max(), known().next_back()) {
+            (Some(peak), Some(last)) => format!("needs about {} at peak, {} at its end", size(peak), size(last)),
+            _ => "what it needs could not be told".into(),
+        }
+    }
+
+    /// What it was watched for, and what that cost.
+    pub fn summary(&self) -> String {
+        let time: f64 = self.rounds.iter().map(|round| round.seconds).sum();
+        let share = |of: fn(&PagesRound) -> f64| match time > 0.0 {
+            true => self.rounds.iter().map(|round| of(round) * round.seconds).sum::<f64>() / time,
+            false => 0.0,
+        };
+        format!(
+            "watched for {}; {} intervals, tracking on for {} of the time; looking cost {} of one processor, the program's \
+             loss included",
+            seconds(time),
+            self.rounds.len(),
+            percent(Some(share(|round| f64::from(u8::from(round.tracking))))),
+            percent(Some(share(|round| round.overhead.share()))),
+        )
+    }
+
+    /// What was watched.
+    pub fn target(&self) -> String {
+        match self.header.command.is_empty() {
+            true => self
+                .header
+                .options
+                .get("target")
+                .map_or_else(String::new, |target| format!("process or cgroup {target}")),
+            false => {
+                self.header.command.iter().map(|word| crate::format::shell_word(word)).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    /// A line a phase.
+    pub fn phases_table(&self) -> Table {
+        let mut table =
+            Table::new(&["from", "to", "working set", "largest", "half of it costs", "resident", "tracked"]);
+        for phase in self.phases() {
+            let (first, last) = (&phase.rounds[0], &phase.rounds[phase.rounds.len() - 1]);
+            let known = || phase.rounds.iter().filter_map(|round| round.wss_bytes);
+            let half = phase.shown().and_then(|round| {
+                let half = round.wss_bytes? / 2;
+                (half >= round.blind_below)
+                    .then(|| format!("{} refaults/s", count(Some(round.misses_at(half).round() as u64))))
+            });
+            let tracked = phase.rounds.iter().filter(|round| round.tracking).count();
+            table.row(
+                Tone::Plain,
+                vec![
+                    format!("{:.1} s", begin(first)),
+                    format!("{:.1} s", last.t_ns as f64 / 1e9),
+                    bytes(known().next_back()),
+                    bytes(known().max()),
+                    half.unwrap_or_else(|| "-".into()),
+                    bytes(phase.shown().map(|round| round.tracked_bytes)),
+                    format!("{tracked} of {}", phase.rounds.len()),
+                ],
+            );
+        }
+        table
+    }
+}
+
+impl<'a> Phase<'a> {
+    /// The interval that stands for it: the last that was tracked.
+    pub fn shown(&self) -> Option<&'a PagesRound> {
+        self.rounds.iter().rfind(|round| round.tracking)
+    }
+
+    /// From its first second to its last.
+    pub fn name(&self) -> String {
+        let (first, last) = (&self.rounds[0], &self.rounds[self.rounds.len() - 1]);
+        let wss =
+            self.shown().and_then(|round| round.wss_bytes).map_or(String::new(), |wss| format!(": {}", Bytes(wss)));
+        format!("{:.0} to {:.0} s{wss}", begin(first), last.t_ns as f64 / 1e9)
+    }
+}
+
+/// The second at which an interval began.
+pub fn begin(round: &PagesRound) -> f64 {
+    (round.t_ns as f64 / 1e9 - round.seconds).max(0.0)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use model::{AgeBytes, MappingHeat, MissPoint, RecordKind};
+
+    use super::*;
+
+    pub fn header() -> Header {
+        Header { command: vec!["solve".into(), "<input>".into()], ..crate::fixture::header(RecordKind::Watch) }
+    }
+
+    /// Two phases of three intervals, in each of which the last is not tracked.
+    pub fn rounds() -> Vec<PagesRound> {
+        (1..=6u64)
+            .map(|second| {
+                let mib = if second <= 3 { 64 } else { 16 };
+                let point = |mib: u64, misses_per_second| MissPoint { bytes: mib << 20, misses_per_second };
+                let heat = MappingHeat {
+                    pid: 42,
+                    start: 0x5000_0000,
+                    end: 0x5000_0000 + (64 << 20),
+                    name: "/usr/lib/<big>.so".into(),
+                    resident: 64 << 20,
+                    touched: mib << 20,
+                    blind: 0,
+                    parts: vec![Some(1.0), Some(mib as f32 / 64.0), None, Some(0.0)],
+                };
+                let round = PagesRound {
+                    tracking: true,
+                    new_phase: second == 4,
+                    tracked_bytes: 80 << 20,
+                    wss_bytes: Some(mib << 20),
+                    misses: vec![point(0, 900.0), point(mib / 4, 400.0), point(mib, 0.0)],
+                    heat: vec![heat],
+                    ages: vec![AgeBytes { below: Some(1.0), bytes: mib << 20 }],
+                    ..PagesRound::default()
+                };
+                let round = if second % 3 == 0 { PagesRound::default() } else { round };
+                PagesRound { t_ns: second * 1_000_000_000, seconds: 1.0, ..round }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_phase_lasts_until_the_next_begins() {
+        let (header, rounds) = (header(), rounds());
+        let watched = Watched { header: &header, rounds: &rounds, notes: &[] };
+        assert_eq!(watched.headline(), "needs about 64.0 MiB at peak, 16.0 MiB at its end");
+        let rows: Vec<_> = watched.phases_table().rows.into_iter().map(|(_, cells)| cells.join("|")).collect();
+        assert_eq!(rows[0], "0.0 s|3.0 s|64.0 MiB|64.0 MiB|400 refaults/s|80.0 MiB|2 of 3");
+        assert!(rows.len() == 2 && rows[1].contains("16.0 MiB"), "{rows:?}");
+        assert!(watched.summary().contains("tracking on for 67 % of the time"), "{}", watched.summary());
+        assert_eq!(watched.phases()[1].name(), "3 to 6 s: 16.0 MiB");
+    }
+
+    #[test]
+    fn without_anything_known_that_is_told() {
+        let header = header();
+        let rounds = [PagesRound::default()];
+        let watched = Watched { header: &header, rounds: &rounds, notes: &[] };
+        assert!(watched.headline().contains("could not be told"));
+        assert_eq!(watched.phases_table().rows[0].1[2], "-");
+    }
+}

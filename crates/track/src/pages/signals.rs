@@ -1,0 +1,110 @@
+//! What tells of phases while memory is not tracked.
+//!
+//! Hardware events where the processor counts them; else the accessed share of a few pages, and what is resident together
+//! with what was newly faulted in, so that a few faults of a large program are no change, and many are.
+
+use std::collections::BTreeMap;
+
+use linux::perf::{self, Counter, Event};
+use linux::procfs;
+use model::Signal;
+
+use super::choice::mix;
+use super::page_bytes;
+use super::process::{Place, Process};
+
+/// Pages whose bits tell of phases.
+const FEW: usize = 64;
+
+/// Where the signals come from.
+#[derive(Debug)]
+pub struct Signals {
+    hardware: Vec<Hardware>,
+    /// Minor faults so far, by process.
+    faults: BTreeMap<i32, u64>,
+}
+
+/// An event of all processes.
+#[derive(Debug)]
+struct Hardware {
+    event: Event,
+    counters: Vec<Counter>,
+    before: u64,
+}
+
+impl Signals {
+    /// Of these processes and all that they will start.
+    pub fn of(members: &BTreeMap<i32, u64>) -> Signals {
+        let counting = |event| {
+            let counters: Vec<_> = members.keys().filter_map(|pid| Counter::of(*pid, event).ok()).collect();
+            (!counters.is_empty()).then_some(Hardware { event, counters, before: 0 })
+        };
+        let hardware = perf::available().unwrap_or_default().into_iter().filter_map(counting).collect();
+        let mut signals = Signals { hardware, faults: BTreeMap::new() };
+        signals.resident_and_faulted(members);
+        signals
+    }
+
+    /// Their values since the last call. `accessed`: the accessed share of a few pages, if it is known.
+    pub fn sample(&mut self, members: &BTreeMap<i32, u64>, accessed: Option<f64>) -> Vec<Signal> {
+        if !self.hardware.is_empty() {
+            return self.hardware.iter_mut().map(Hardware::sample).collect();
+        }
+        let accessed = accessed.map(|value| Signal { name: format!("accessed share of {FEW} pages"), value });
+        let bytes = self.resident_and_faulted(members) as f64;
+        accessed.into_iter().chain([Signal { name: "resident and newly faulted bytes".into(), value: bytes }]).collect()
+    }
+
+    fn resident_and_faulted(&mut self, members: &BTreeMap<i32, u64>) -> u64 {
+        let stats: Vec<_> = members.keys().filter_map(|pid| procfs::stat(*pid).ok()).collect();
+        let before = std::mem::take(&mut self.faults);
+        self.faults = stats.iter().map(|stat| (stat.pid, stat.minflt)).collect();
+        let new = |stat: &procfs::Stat| stat.minflt.saturating_sub(before.get(&stat.pid).copied().unwrap_or(0));
+        stats.iter().map(|stat| stat.rss_pages + new(stat)).sum::<u64>() * page_bytes()
+    }
+}
+
+impl Hardware {
+    fn sample(&mut self) -> Signal {
+        let now = self.counters.iter_mut().map(Counter::read).sum();
+        let before = std::mem::replace(&mut self.before, now);
+        Signal { name: self.event.name().into(), value: now.saturating_sub(before) as f64 }
+    }
+}
+
+/// The few pages, by process, each in rising order: those with the least hashes, so that few of them change when the sample does.
+pub fn few(processes: &[Process]) -> Vec<Vec<usize>> {
+    let is_seen = |place| matches!(place, Place::Armed { .. } | Place::Resting { .. });
+    let mut all: Vec<(u64, usize, usize)> = Vec::new();
+    for (number, process) in processes.iter().enumerate() {
+        let seen = process.samples.iter().enumerate().filter(|(_, sample)| is_seen(sample.place));
+        all.extend(seen.map(|(index, sample)| (mix(sample.address ^ process.pid as u64), number, index)));
+    }
+    if all.len() > FEW {
+        all.select_nth_unstable(FEW);
+        all.truncate(FEW);
+    }
+    let mut few = vec![Vec::new(); processes.len()];
+    all.iter().for_each(|(_, number, index)| few[*number].push(*index));
+    few.iter_mut().for_each(|indices| indices.sort_unstable());
+    few
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_comes_is_told_as_resident_and_faulted() {
+        let own = BTreeMap::from([(std::process::id() as i32, 0)]);
+        let mut signals = Signals { hardware: Vec::new(), faults: BTreeMap::new() };
+        signals.sample(&own, None);
+        let before = signals.sample(&own, Some(0.5));
+        let memory = vec![1u8; 64 << 20];
+        let after = signals.sample(&own, None);
+        std::hint::black_box(memory);
+        assert_eq!(before[0], Signal { name: "accessed share of 64 pages".into(), value: 0.5 });
+        // Once as resident, once as new; unless huge pages made the faults few.
+        assert!(after[0].value - before[1].value > (60 << 20) as f64, "{before:?} {after:?}");
+    }
+}
