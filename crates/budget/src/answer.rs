@@ -3,7 +3,7 @@
 use model::{Answer, Bytes, Outcome, Spread};
 
 use crate::noise::{can_tell, references_needed};
-use crate::search::{Bracket, Tried, bracket, is_close, is_telling, tried};
+use crate::search::{Bracket, Tried, bracket, is_close, is_telling, is_told_by_memory, tried};
 use crate::{MIB, Seen, Settings, round_up};
 
 /// The answer stays within this of the knee.
@@ -79,7 +79,11 @@ fn found(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket, p
         ),
         _ => String::new(),
     };
-    format!("{pass}{left_out}{fail}. A margin of {} is added{spread}.", Bytes(margin))
+    let by_memory = match is_told_by_memory(settings, seen) && !can_tell(settings, seen) {
+        true => " Run times vary too much to tell; what it stalled and read again does.",
+        false => "",
+    };
+    format!("{pass}{left_out}{fail}. A margin of {} is added{spread}.{by_memory}", Bytes(margin))
 }
 
 fn happened(worst: Outcome) -> &'static str {
@@ -103,7 +107,7 @@ fn doubts(
     if !is_close(bracket) {
         doubts.push("less may be enough: no limit close below is known to be too little".into());
     }
-    if !can_tell(settings, seen) {
+    if !can_tell(settings, seen) && !is_told_by_memory(settings, seen) {
         doubts.push(match references_needed(settings, seen) {
             Some(runs) => format!(
                 "a slow-down of {:.0} % cannot be told from noise by so few runs; it would take about {runs} (--runs {runs}) \

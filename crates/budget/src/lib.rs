@@ -29,6 +29,7 @@ mod settings;
 
 pub use judge::{Measured, Progress, judge, ratio_at_least, watch};
 pub use methods::{method_notes, methods};
+pub use noise::stddev_seconds;
 pub use plan::{Step, next};
 pub use predict::predict;
 pub use seen::{MethodMemory, Reference, Seen};

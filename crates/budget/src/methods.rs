@@ -122,7 +122,7 @@ fn row(settings: &Settings, seen: &Seen, answer: &Answer, method: Method) -> Opt
         lower_bound: false,
     };
     Some(match runs {
-        Some(Runs::References) => with_references(row, seen),
+        Some(Runs::References) => with_references(row, settings, seen),
         Some(Runs::Trials(trials)) => with_trials(row, seen, &trials),
         None => row,
     })
@@ -135,13 +135,17 @@ fn passing_runs<'a>(settings: &Settings, seen: &'a Seen, limit: u64) -> Runs<'a>
     if trials.is_empty() { Runs::References } else { Runs::Trials(trials) }
 }
 
-fn with_references(row: MethodRow, seen: &Seen) -> MethodRow {
+fn with_references(row: MethodRow, settings: &Settings, seen: &Seen) -> MethodRow {
     let spread = seen.reference();
     let waits: Vec<f64> = seen.references.iter().filter_map(|r| r.io_wait_share).collect();
+    let peak = never_reached(settings, seen);
+    let is_unlimited = |t: &&Trial| t.outcome == Outcome::Ok && peak.is_some_and(|peak| t.limit_bytes >= Some(peak));
+    let trials = seen.search_trials().filter(is_unlimited).map(|t| t.wall_seconds);
+    let walls: Vec<f64> = seen.references.iter().map(|r| r.wall_seconds).chain(trials).collect();
     MethodRow {
-        runs: seen.references.len() as u32,
+        runs: walls.len() as u32,
         runtime_ratio: spread.map(|_| 1.0),
-        runtime_stddev_seconds: spread.filter(|_| seen.references.len() > 1).map(|s| s.stddev),
+        runtime_stddev_seconds: Spread::of(&walls).filter(|_| walls.len() > 1).map(|s| s.stddev),
         io_wait_share: Spread::of(&waits).map(|s| s.mean),
         performance: spread.and_then(|s| performance(s.median, s.median)),
         outcome: spread.map(|_| Outcome::Ok),

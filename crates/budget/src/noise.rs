@@ -50,6 +50,12 @@ pub fn ratio_noise(settings: &Settings, seen: &Seen) -> f64 {
     share.max(LEAST_NOISE)
 }
 
+/// Standard deviation of the run time where memory does not slow it down, in seconds; `None`: one run alone has none.
+pub fn stddev_seconds(settings: &Settings, seen: &Seen) -> Option<f64> {
+    let noise = noise(settings, seen).filter(|noise| noise.runs >= FEWEST as f64)?;
+    Some(noise.share * seen.reference()?.median)
+}
+
 /// Twice the standard error of the reference's median stays below the slow-down.
 pub fn can_tell(settings: &Settings, seen: &Seen) -> bool {
     let told = |noise: Noise| 2.0 * MEDIAN_OVER_MEAN * noise.share / noise.runs.sqrt() <= settings.slowdown;
@@ -88,10 +94,8 @@ pub fn wants_to_tell(settings: &Settings, seen: &Seen) -> Option<String> {
     let percent = settings.slowdown * 100.0;
     match () {
         _ if settings.runs.is_some() || n >= MOST || !affords(seen, 1.0) => None,
-        _ if n < FEWEST && !is_told_by_memory(settings, seen) => {
-            Some("how much its run time varies without a limit".into())
-        }
-        _ if can_tell(settings, seen) => None,
+        _ if is_told_by_memory(settings, seen) || n >= FEWEST && can_tell(settings, seen) => None,
+        _ if n < FEWEST => Some("how much its run time varies without a limit".into()),
         _ => Some(format!("its run time varies too much so far to tell a slow-down of {percent:.0} %")),
     }
 }

@@ -125,7 +125,7 @@ pub fn is_told_by_memory(settings: &Settings, seen: &Seen) -> bool {
             Outcome::Oom | Outcome::Failed | Outcome::Timeout => !passed,
         })
     };
-    bracket.passed.is_none_or(|limit| is_told(limit, true)) && bracket.failed.is_none_or(|limit| is_told(limit, false))
+    bracket.passed.is_some_and(|limit| is_told(limit, true)) && bracket.failed.is_none_or(|limit| is_told(limit, false))
 }
 
 /// The answer's limit, if no run was made under it: what the job never used more of without a limit should be enough, but

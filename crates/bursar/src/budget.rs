@@ -485,7 +485,7 @@ impl<'a> Search<'a> {
             answer,
             slowdown_target: self.settings.slowdown,
             reference_seconds: reference.map(|spread| spread.median),
-            reference_stddev_seconds: reference.filter(|_| self.seen.references.len() > 1).map(|spread| spread.stddev),
+            reference_stddev_seconds: budget::stddev_seconds(&self.settings, &self.seen),
             run_times_used: self.seen.run_times_used().map(|used| used + scout),
             compare_run_times: self.seen.compare_run_times(),
             floor_bytes: self.seen.floor_bytes(),

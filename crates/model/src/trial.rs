@@ -134,7 +134,7 @@ pub struct BudgetReport {
     pub slowdown_target: f64,
     /// Median run time without a limit.
     pub reference_seconds: Option<f64>,
-    /// Standard deviation of it.
+    /// Standard deviation of the run time where memory does not slow it down.
     pub reference_stddev_seconds: Option<f64>,
     /// What was run for the answer (references and search), in reference run times.
     pub run_times_used: Option<f64>,
