@@ -48,14 +48,16 @@ pub fn replay(options: &cli::Replay) -> anyhow::Result<Status> {
 /// One record through all arms, and how the adaptive one went.
 fn replayed(path: &Path, settings: Settings) -> anyhow::Result<(ReplayedRecord, Followed)> {
     let record = recorded(path)?;
-    let rounds = &record.pages;
     ensure!(
-        rounds.iter().all(|round| round.tracking),
+        record.pages.iter().all(|round| round.tracking),
         "'{}' was not tracked all the time, so that nobody knows what was missed; record it with \
          `bursar watch --always --record FILE`",
         path.display()
     );
-    let run: Vec<Interval> = rounds.iter().map(interval).collect();
+    // Of an interval in which no look was made there is no truth.
+    let rounds: Vec<&PagesRound> = record.pages.iter().filter(|round| round.wss_bytes.is_some()).collect();
+    ensure!(!rounds.is_empty(), "'{}' holds no interval whose working set is known", path.display());
+    let run: Vec<Interval> = rounds.iter().map(|round| interval(round)).collect();
     let cost = |on: &dyn Fn(usize) -> bool| {
         let costs = rounds.iter().enumerate().filter(|(at, _)| on(*at)).map(|(_, round)| round.overhead.share());
         costs.sum::<f64>() / rounds.len() as f64

@@ -82,8 +82,8 @@ fn replay(path: &Path, mut told: Told) -> anyhow::Result<()> {
     for round in rounds.pages {
         let due = Instant::now() + Duration::from_secs_f64(round.seconds.clamp(0.0, 3600.0));
         told.tell(round)?;
-        while told.view.is_some() && Instant::now() < due {
-            match told.wait(due.saturating_duration_since(Instant::now()))? {
+        while told.view.as_ref().is_some_and(|view| view.is_paused() || Instant::now() < due) {
+            match told.wait(PATIENCE)? {
                 Some(Key::Quit) => return Ok(()),
                 Some(Key::Next) => break,
                 None => {}
@@ -196,7 +196,11 @@ impl Phases {
         let signals: Vec<f64> = round.signals.iter().map(|signal| signal.value).collect();
         let tracking =
             self.tracking.get_or_insert_with(|| Intermittent::new(intermittent::Settings::default(), signals.len()));
-        let wss = round.tracking.then(|| round.wss_bytes.unwrap_or(0) as f64);
+        if round.tracking && round.wss_bytes.is_none() {
+            // Nothing was seen, and nothing can be said of the phase.
+            return round;
+        }
+        let wss = round.wss_bytes.filter(|_| round.tracking).map(|wss| wss as f64);
         round.new_phase = tracking.interval(wss, &signals);
         pages.track(self.always || tracking.is_on());
         round

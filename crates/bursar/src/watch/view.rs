@@ -26,7 +26,7 @@ const HISTORY: usize = 600;
 const TIME_LINE: u16 = 8;
 const ROOM: u16 = 30;
 
-const HELP: &str = "q, Esc or Ctrl-C  end\n?  this help, on and off\np  pause the picture, on and off\n\u{2192}  in a replay, the next \
+const HELP: &str = "q, Esc or Ctrl-C  end\n?  this help, on and off\np  pause the picture, and a replay, on and off\n\u{2192}  in a replay, the next \
     interval at once\n\n\
     The curve: pages per second that would have to be brought back with so much memory. Left of its beginning nothing is known.\n\
     Working set: over time; a red line where a new phase was found; yellow where memory was tracked. While the working set stays \
@@ -89,6 +89,11 @@ impl View {
             self.shown.line = line;
         }
         self.draw()
+    }
+
+    /// Whether the picture stands still.
+    pub fn is_paused(&self) -> bool {
+        self.shown.is_paused
     }
 
     /// Waits for keys, at most so long.

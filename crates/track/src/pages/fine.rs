@@ -509,7 +509,9 @@ impl Looks for Fine {
             rung: "Accessed bits in page tables".into(),
             ..PagesRound::default()
         };
-        round.wss_bytes = round.size_at(self.settings.misses_per_second);
+        // No look was due, or there was nothing to look at any more.
+        let is_seen = sums.looks > 0 && !round.heat.is_empty();
+        round.wss_bytes = round.size_at(self.settings.misses_per_second).filter(|_| is_seen);
         round
     }
 
