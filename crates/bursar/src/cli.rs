@@ -296,7 +296,7 @@ pub struct Replay {
     zcat pages.gz | bursar curve trace - --format csv --sizes 64K,256K,1M\n\n\
     gzip and zstd are seen from the first bytes. Sizes are objects, or with\n\
     --bytes bytes. shards-rate, shards-size and aet take bounded memory, exact\n\
-    some 60 bytes per distinct object (125 with --bytes).")]
+    some 60 bytes per distinct object (112 with --bytes).")]
 pub struct Trace {
     /// A trace; - is standard input
     #[arg(value_name = "FILE")]

@@ -85,7 +85,7 @@ impl<I: Item> Engine<I> for Aet<I> {
         self.references += items.len() as u64;
         let mut positions = [0; SIFTED];
         for items in items.chunks(SIFTED) {
-            for at in self.sample.sift(items, &mut positions) {
+            for at in self.sample.sift(items.iter().map(Item::key), &mut positions) {
                 let item = &items[*at as usize];
                 // The threshold may have been lowered meanwhile.
                 if self.sample.has(item.key()) {

@@ -11,7 +11,7 @@ const TOGETHER: usize = 256;
 
 /// Exact stack distances of all references (Mattson et al., 1970). A reference takes O(log n) of n distinct items. Of items of
 /// size 1 the curve is exact, in at most 60 bytes per item. Of objects distances are exact, and the curve rounds needed
-/// sizes up by less than a thousandth; they take at most 125 bytes per object. Memory does not grow with the references.
+/// sizes up by less than a thousandth; they take at most 112 bytes per object. Memory does not grow with the references.
 pub struct Exact<I: Item> {
     stack: Lru<I::Row>,
     counts: Histogram<u64>,

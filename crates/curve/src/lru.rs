@@ -16,10 +16,10 @@ pub struct Lru<R> {
     row: R,
 }
 
-/// Of keys that all count 1; at most 46 bytes for each.
+/// Of keys that all count 1; at most 36 bytes for each.
 pub type ExactLru = Lru<Slots>;
 
-/// Of objects with sizes; at most 125 bytes for each.
+/// Of objects with sizes; at most 112 bytes for each.
 pub type ByteLru = Lru<Weights>;
 
 impl<R: Row> Default for Lru<R> {

@@ -13,20 +13,19 @@ pub struct Entry {
 /// The slot of a place that holds no key.
 pub const FREE: u32 = u32::MAX;
 
-/// Full at three quarters, then twice as large, in place: at most 43 bytes per key.
+/// Full at three quarters, then half as large again, in place: at most 32 bytes per key.
 const FULL: (usize, usize) = (3, 4);
+const GROWTH: (usize, usize) = (3, 2);
 
 /// Pages of a file come in runs: keys that differ in the lowest two bits only share a cache line.
 const LINE_BITS: u32 = 2;
 
-/// Lines of the smallest table, as a power of two.
-const LEAST_BITS: u32 = 2;
+const LEAST_LINES: usize = 4;
 
 const NOTHING: Entry = Entry { key: 0, slot: FREE, tag: 0 };
 
 /// A map from keys to slots and tags.
 pub struct Table {
-    /// A power of two.
     places: Vec<Entry>,
     len: usize,
 }
@@ -34,7 +33,7 @@ pub struct Table {
 impl Table {
     /// An empty table.
     pub fn new() -> Table {
-        Table { places: vec![NOTHING; 1 << (LEAST_BITS + LINE_BITS)], len: 0 }
+        Table { places: vec![NOTHING; LEAST_LINES << LINE_BITS], len: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -51,7 +50,7 @@ impl Table {
     /// Where the search for a key begins.
     pub fn home(&self, key: u64) -> usize {
         let lines = self.places.len() >> LINE_BITS;
-        let line = spread(key >> LINE_BITS) >> (u64::BITS - lines.trailing_zeros());
+        let line = (spread(key >> LINE_BITS) as u128 * lines as u128) >> 64;
         (line as usize) << LINE_BITS | key as usize & ((1 << LINE_BITS) - 1)
     }
 
@@ -92,13 +91,14 @@ impl Table {
         kept.into_iter().for_each(|entry| self.put(entry));
     }
 
-    /// A key's home is now twice as far from the start. So the last entry goes first, and on its way meets only what has moved
+    /// A key's home is now half as far again from the start. So the last entry goes first, and on its way meets only what has moved
     /// already. Those few that would not are put aside meanwhile: near the start, and around the end.
     #[cold]
     fn grow(&mut self) {
         let old = self.places.len();
-        self.places.reserve_exact(old);
-        self.places.resize(2 * old, NOTHING);
+        let new = ((old >> LINE_BITS) * GROWTH.0 / GROWTH.1) << LINE_BITS;
+        self.places.reserve_exact(new - old);
+        self.places.resize(new, NOTHING);
         let mut aside = Vec::new();
         for at in (0..old).rev() {
             let entry = std::mem::replace(&mut self.places[at], NOTHING);
@@ -106,7 +106,7 @@ impl Table {
                 continue;
             }
             let home = self.home(entry.key);
-            match (home..2 * old).find(|place| self.places[*place].slot == FREE) {
+            match (home..new).find(|place| self.places[*place].slot == FREE) {
                 Some(place) if home >= at => self.places[place] = entry,
                 _ => aside.push(entry),
             }
@@ -124,7 +124,7 @@ impl Table {
     }
 
     fn after(&self, at: usize) -> usize {
-        (at + 1) & (self.places.len() - 1)
+        if at + 1 == self.places.len() { 0 } else { at + 1 }
     }
 }
 
