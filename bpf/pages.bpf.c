@@ -3,8 +3,8 @@
  * Reads the Accessed bits of a process out of its page tables, which the kernel maps like all memory. Nothing is locked
  * and nothing is written: a table that is freed while it is read yields nonsense for one look, never a fault. x86-64.
  *
- * An iterator finds the task once; the walks are programs that a system call runs, which costs a tenth of an iterator. A
- * task that has ended is told by its start: what is in its place, if anything is, has another.
+ * An iterator finds the task once; the walks are programs that a system call runs, which costs a tenth of an iterator.
+ * A task that has ended is told by its start: what is in its place, if anything is, has another.
  */
 #include "kernel.h"
 
@@ -179,7 +179,8 @@ static long add_accessed(u32 i, struct walk *walk) {
     u64 at = table(region);
     if (!at || bpf_probe_read_kernel(window.table, sizeof(window.table), (void *)at))
         return 0;
-    /* Kept from being folded into the address of the window, which is too far away for the offset of one instruction. */
+    /* Kept from being folded into the address of the window, which is too far away for the offset of one instruction.
+     */
     u64 *entries = window.table;
     asm volatile("" : "+r"(entries));
     u64 accessed = 0;

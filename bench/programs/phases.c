@@ -1,6 +1,6 @@
 /*
- * A program with phases: phases PHASE…, each loop|random|zipf:FROM:SIZE:READS or drop:FROM:SIZE. FROM and SIZE are MiB of one
- * mapping, READS thousands of pages, each of which is read whole. drop gives the memory back.
+ * A program with phases: phases PHASE…, each loop|random|zipf:FROM:SIZE:READS or drop:FROM:SIZE. FROM and SIZE are MiB
+ * of one mapping, READS thousands of pages, each of which is read whole. drop gives the memory back.
  */
 #include <math.h>
 #include <sys/mman.h>
