@@ -101,8 +101,8 @@ pub mod tests {
         let replay = replay();
         assert!(headline(&replay).contains("off 80 % of the time"), "{}", headline(&replay));
         let rows: Vec<_> = arms_table(&replay).rows.into_iter().map(|(_, cells)| cells.join("|")).collect();
-        assert_eq!(rows[1], "on, fixed 0.05|50 %|50 %|6.0 %|6.0 %|1.0 %|1.0 %");
-        assert_eq!(rows[2], "on, adaptive|20 %|30 %|4.0 %|4.0 %|0.40 %|0.60 %");
+        assert_eq!(rows[1], "on, fixed 0.05|50 %|50 %|6 %|6 %|1 %|1 %");
+        assert_eq!(rows[2], "on, adaptive|20 %|30 %|4 %|4 %|0.4 %|0.6 %");
         assert_eq!(records_table(&replay).rows.len(), 2);
         assert!(headline(&PhaseReplay::default()).contains("no record"));
     }

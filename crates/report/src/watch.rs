@@ -170,7 +170,7 @@ pub mod tests {
         let rows: Vec<_> = watched.phases_table().rows.into_iter().map(|(_, cells)| cells.join("|")).collect();
         assert_eq!(rows[0], "0.0 s|3.0 s|64.0 MiB|64.0 MiB|400 refaults/s|80.0 MiB|2 of 3");
         assert!(rows.len() == 2 && rows[1].contains("16.0 MiB"), "{rows:?}");
-        assert!(watched.summary().contains("tracking on for 67 % of the time"), "{}", watched.summary());
+        assert!(watched.summary().contains("tracking on for 66.7 % of the time"), "{}", watched.summary());
         assert_eq!(watched.phases()[1].name(), "3 to 6 s: 16.0 MiB");
     }
 
