@@ -1,6 +1,6 @@
 //! The answer, with what it rests on.
 
-use model::{Answer, Bytes, Outcome, Spread};
+use model::{Answer, Breakdown, Bytes, Outcome, Spread};
 
 use crate::noise::{can_tell, references_needed};
 use crate::search::{Bracket, Tried, bracket, is_close, is_telling, is_told_by_memory, tried};
@@ -46,7 +46,7 @@ pub fn answer(settings: &Settings, seen: &Seen, cut_short: Option<String>) -> An
 /// The smallest passing limit and a margin: twice the standard deviation of what could not be reclaimed, at least 1 %, as
 /// long as the whole stays within 15 % of the knee.
 fn budget(seen: &Seen, bracket: &Bracket, pass: u64) -> u64 {
-    let spread = unreclaimable(seen).map_or(0.0, |spread| 2.0 * spread.stddev);
+    let spread = peaks(seen).map_or(0.0, |(spread, _)| 2.0 * spread.stddev);
     let wanted = pass as f64 + spread.max(LEAST_MARGIN * pass as f64);
     let most = bracket.fail.filter(|_| is_close(bracket)).map_or(wanted, |fail| fail as f64 * WITHIN);
     let least_mib = round_up(wanted.min(most.max(pass as f64)) as u64);
@@ -71,14 +71,10 @@ fn found(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket, p
         (None, Some(fail)) => format!("; below {} what it cannot give back would not fit", Bytes(fail)),
         (None, None) => String::new(),
     };
-    let spread = match unreclaimable(seen) {
-        Some(spread) if seen.references.len() > 1 => format!(
-            " (what it cannot give back has a standard deviation of {} over {} runs)",
-            Bytes(spread.stddev as u64),
-            seen.references.len()
-        ),
-        _ => String::new(),
-    };
+    let spread = peaks(seen).map_or(String::new(), |(spread, runs)| {
+        let stddev = Bytes(spread.stddev as u64);
+        format!(" (what it cannot give back has a standard deviation of {stddev} over {runs} runs)")
+    });
     let by_memory = match is_told_by_memory(settings, seen) && !can_tell(settings, seen) {
         true => " Run times vary too much to tell; what it stalled and read again does.",
         false => "",
@@ -138,6 +134,18 @@ fn doubts(
         doubts.push(format!("the reference runs needed from {min} to {max}: the next may need more"));
     }
     doubts
+}
+
+/// What could not be reclaimed, over more than one run, and over how many: of the references; of a single one and the trials that
+/// ended well heap and shared memory, since what the kernel holds besides differs under a limit.
+fn peaks(seen: &Seen) -> Option<(Spread, usize)> {
+    if let [reference] = seen.references.as_slice() {
+        let passed = seen.search_trials().filter(|t| t.outcome == Outcome::Ok).map(|t| &t.breakdown);
+        let held = |b: &Breakdown| Some((b.heap? + b.shared?) as f64);
+        let values: Vec<f64> = std::iter::once(&reference.breakdown).chain(passed).filter_map(held).collect();
+        return Some((Spread::of(&values).filter(|_| values.len() > 1)?, values.len()));
+    }
+    Some((unreclaimable(seen)?, seen.references.len()))
 }
 
 /// What could not be reclaimed in each reference; the peak charge where that is not known.

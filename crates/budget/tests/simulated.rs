@@ -80,6 +80,10 @@ impl Program {
         RUN_SECONDS * ratio * (1.0 + noise) * flake * slower
     }
 
+    fn breakdown(&self) -> Breakdown {
+        Breakdown { heap: Some(self.floor), shared: Some(0), ..Breakdown::default() }
+    }
+
     fn reference(&mut self) -> Reference {
         Reference {
             run: self.runs,
@@ -93,7 +97,7 @@ impl Program {
             dirty_bytes: Some(self.dirty),
             refaults: Some(0),
             io_wait_share: Some(0.1),
-            breakdown: Breakdown::default(),
+            breakdown: self.breakdown(),
             pace: Vec::new(),
         }
     }
@@ -141,7 +145,7 @@ impl Program {
             io_wait_share: Some(0.4),
             refaults: Some(refaults),
             peak_charge_bytes: Some(limit.min(self.peak)),
-            breakdown: Breakdown::default(),
+            breakdown: self.breakdown(),
             exit_status: Some(0),
             why: String::new(),
         }
@@ -229,6 +233,7 @@ fn a_cliff_foretold_takes_one_reference_and_two_trials() {
     let (answer, seen) = finds_the_knee(&mut Program::cliff(400), 2.5);
     assert_eq!((seen.references.len(), seen.trials.len()), (1, 2));
     assert!(answer.confident, "{}", answer.reason);
+    assert!(answer.reason.contains("standard deviation of 0 B over 2 runs"), "the margin's reason: {}", answer.reason);
 }
 
 #[test]
