@@ -110,8 +110,12 @@ fn until(pages: &Pages, what: &str, mut shows: impl FnMut(&PagesRound) -> bool) 
     }
 }
 
+/// Resident of a test besides what it maps.
+const OWN: u64 = 4 * MIB;
+
+/// One page in 32 is looked at: 16 MiB are 128 pages give or take 11, and which they are does not change. Four times that is allowed.
 fn is_near(bytes: u64, truth: u64) -> bool {
-    bytes.abs_diff(truth) <= truth / 8 + 2 * MIB
+    bytes.abs_diff(truth) <= truth / 5 + 3 * MIB
 }
 
 /// A child that touches the first `pages` of its 64 MiB again and again.
@@ -133,7 +137,7 @@ fn n_of_m_pages(rung: Rung) {
     let mut child = touching(Shared::new(), ALL / 4);
     let Some(pages) = pages(rung, &mut child) else { return };
     let round = until(&pages, "16 of 64 MiB touched", |round| {
-        is_near(round.touched_bytes, 16 * MIB) && is_near(round.tracked_bytes, 64 * MIB)
+        is_near(round.touched_bytes, 16 * MIB) && is_near(round.tracked_bytes, OWN + 64 * MIB)
     });
     let heat = round.heat.iter().max_by_key(|heat| heat.resident).unwrap();
     assert!(is_near(heat.touched, 16 * MIB) && heat.pid == child.pid, "{heat:?}");
@@ -231,9 +235,11 @@ fn memory_that_is_unmapped_under_the_look_is_gone_and_new_memory_is_found() {
     child.go();
     shared.wait_for(0, 1);
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
-    until(&pages, "64 MiB", |round| is_near(round.tracked_bytes, 64 * MIB));
+    until(&pages, "64 MiB", |round| is_near(round.tracked_bytes, OWN + 64 * MIB));
     shared.word(1).store(1, Ordering::SeqCst);
-    until(&pages, "32 MiB", |round| is_near(round.tracked_bytes, 32 * MIB) && is_near(round.touched_bytes, 32 * MIB));
+    until(&pages, "32 MiB", |round| {
+        is_near(round.tracked_bytes, OWN + 32 * MIB) && is_near(round.touched_bytes, 32 * MIB)
+    });
     end(&mut child);
 }
 
@@ -266,7 +272,7 @@ fn a_huge_page_counts_as_a_whole() {
     }
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
     until(&pages, "8 of 32 huge pages touched", |round| {
-        is_near(round.touched_bytes, 16 * MIB) && is_near(round.tracked_bytes, 64 * MIB)
+        is_near(round.touched_bytes, 16 * MIB) && is_near(round.tracked_bytes, OWN + 64 * MIB)
     });
     end(&mut child);
 }
@@ -292,7 +298,7 @@ fn each_thread_counts() {
     shared.wait_for(0, 1);
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
     until(&pages, "24 of 64 MiB touched", |round| {
-        is_near(round.touched_bytes, 24 * MIB) && is_near(round.tracked_bytes, 64 * MIB)
+        is_near(round.touched_bytes, 24 * MIB) && is_near(round.tracked_bytes, OWN + 64 * MIB)
     });
     end(&mut child);
 }
@@ -314,7 +320,7 @@ fn shared_memory_that_one_process_maps_is_seen_like_its_own() {
     shared.wait_for(0, 1);
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
     let round = until(&pages, "16 of 64 MiB touched", |round| {
-        is_near(round.touched_bytes, 16 * MIB) && is_near(round.tracked_bytes, 64 * MIB)
+        is_near(round.touched_bytes, 16 * MIB) && is_near(round.tracked_bytes, OWN + 64 * MIB)
     });
     let heat = round.heat.iter().max_by_key(|heat| heat.resident).unwrap();
     assert!(is_near(heat.touched, 16 * MIB) && heat.blind == 0, "{heat:?}");
@@ -355,7 +361,7 @@ fn shared_and_locked_memory_that_is_idle_is_not_hot() {
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
     // Twice 64 MiB: each process maps all of it.
     until(&pages, "128 MiB of which none is touched", |round| {
-        is_near(round.tracked_bytes, 128 * MIB) && round.blind_bytes < 8 * MIB && round.touched_bytes < 8 * MIB
+        is_near(round.tracked_bytes, OWN + 128 * MIB) && round.blind_bytes < 8 * MIB && round.touched_bytes < 8 * MIB
     });
     end(&mut child);
 }
@@ -365,7 +371,7 @@ fn shared_and_locked_memory_that_is_touched_is_seen() {
     let mut child = sharing(Shared::new(), ALL / 2);
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
     let round = until(&pages, "32 of 128 MiB touched", |round| {
-        is_near(round.tracked_bytes, 128 * MIB) && is_near(round.touched_bytes, 32 * MIB)
+        is_near(round.tracked_bytes, OWN + 128 * MIB) && is_near(round.touched_bytes, 32 * MIB)
     });
     assert!(round.blind_bytes < 8 * MIB, "{round:#?}");
     end(&mut child);
@@ -391,7 +397,9 @@ fn a_program_that_becomes_another_is_looked_at_anew() {
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
     until(&pages, "64 MiB", |round| is_near(round.touched_bytes, 64 * MIB));
     shared.word(1).store(1, Ordering::SeqCst);
-    until(&pages, "32 MiB", |round| is_near(round.tracked_bytes, 32 * MIB) && is_near(round.touched_bytes, 32 * MIB));
+    until(&pages, "32 MiB", |round| {
+        is_near(round.tracked_bytes, OWN + 32 * MIB) && is_near(round.touched_bytes, 32 * MIB)
+    });
     end(&mut child);
 }
 
@@ -428,10 +436,10 @@ fn memory_is_seen_page_by_page_again_when_nobody_shares_it() {
     child.go();
     shared.wait_for(0, 1);
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
-    until(&pages, "128 MiB", |round| is_near(round.tracked_bytes, 128 * MIB));
+    until(&pages, "128 MiB", |round| is_near(round.tracked_bytes, OWN + 128 * MIB));
     shared.word(1).store(1, Ordering::SeqCst);
     until(&pages, "16 of 64 MiB touched", |round| {
-        is_near(round.tracked_bytes, 64 * MIB) && is_near(round.touched_bytes, 16 * MIB)
+        is_near(round.tracked_bytes, OWN + 64 * MIB) && is_near(round.touched_bytes, 16 * MIB)
     });
     end(&mut child);
 }
@@ -441,7 +449,7 @@ fn a_program_that_ends_in_mid_look_is_told_to_its_last_round() {
     for rung in [Rung::Tables, Rung::Smaps] {
         let mut child = touching(Shared::new(), ALL);
         let Some(pages) = pages(rung, &mut child) else { continue };
-        until(&pages, "64 MiB", |round| is_near(round.tracked_bytes, 64 * MIB));
+        until(&pages, "64 MiB", |round| is_near(round.tracked_bytes, OWN + 64 * MIB));
         end(&mut child);
         let begin = Instant::now();
         while pages.round().unwrap().is_some() {
