@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -161,10 +162,11 @@ fn a_record_that_is_cut_short_or_of_something_else_is_told_of() {
     // Killed, it keeps what was told, and is played up to there.
     let mut watched = bursar()
         .args(["watch", "--interval", "200ms", "--record", &path("cut"), "--", "python3", "-c", ROUND, "4"])
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    let told = BufReader::new(watched.stderr.take().unwrap()).lines().take(4).count();
+    assert_eq!(told, 4);
     watched.kill().unwrap();
     watched.wait().unwrap();
     let whole = std::fs::read(path("cut")).unwrap();
