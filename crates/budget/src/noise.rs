@@ -3,7 +3,8 @@
 use model::{Outcome, Spread};
 
 use crate::drift::{nearest, stretches, suspected};
-use crate::search::{affords, cost_nothing, is_told_by_memory, is_told_by_time_alone};
+use crate::predict::may_hold_writers_back;
+use crate::search::{affords, cost_nothing, is_told_by_memory, is_told_by_time_alone, is_untouched};
 use crate::seen::{spread, timed};
 use crate::{Seen, Settings};
 
@@ -32,7 +33,10 @@ fn noise(settings: &Settings, seen: &Seen) -> Option<Noise> {
     let is_now = |run: u32| nearest(&seen.references, run).last() == now.last();
     // One that was stopped would have varied by more.
     let has_run = |t: &model::Trial| matches!(t.outcome, Outcome::Ok | Outcome::TooSlow);
-    let unslowed = seen.search_trials().filter(|t| has_run(t) && cost_nothing(settings, seen, t) && is_now(t.run));
+    let is_unslowed = |t: &model::Trial| {
+        is_untouched(settings, seen, t) || !may_hold_writers_back(settings, seen) && cost_nothing(settings, seen, t)
+    };
+    let unslowed = seen.search_trials().filter(|t| has_run(t) && is_unslowed(t) && is_now(t.run));
     let trials = unslowed.filter_map(|t| Some(t.runtime_ratio? * seen.reference_of(t)?));
     let walls: Vec<f64> = now.iter().map(|r| r.wall_seconds).chain(trials).collect();
     let of = |spread: Option<Spread>| spread.map_or(0.0, |spread| spread.stddev / spread.median);
@@ -77,7 +81,9 @@ pub fn wants_reference(settings: &Settings, seen: &Seen) -> Option<String> {
         Some(_) => None,
         None if n == 0 => Some("how long it takes, and what it uses, without a limit".into()),
         // The trials beside a knee that a curve foretells mostly tell it as well.
-        None if n < FEWEST && seen.demand.is_none() => Some("how much its run time varies without a limit".into()),
+        None if n < FEWEST && (seen.demand.is_none() || may_hold_writers_back(settings, seen)) => {
+            Some("how much its run time varies without a limit".into())
+        }
         None if !affords(seen, 1.0) => None,
         None if n > FEWEST && stretches(&seen.references).last().is_some_and(|now| now.len() < FEWEST) => {
             Some("the machine has changed: how long does it take now, and how much does that vary?".into())

@@ -36,6 +36,12 @@ pub fn predict(settings: &Settings, seen: &Seen, limit_bytes: u64) -> Option<f64
     }
 }
 
+/// Whether a limit may hold the job's writers back. That shows neither as stall nor as what is read again, only as run time.
+pub fn may_hold_writers_back(settings: &Settings, seen: &Seen) -> bool {
+    let dirty = seen.references.iter().filter_map(|r| r.dirty_bytes).max().unwrap_or(0);
+    settings.dirty_share.is_some() && dirty >= TELLING_BYTES
+}
+
 /// The least limit at which the job's writers are not held back (the kernel's Documentation/admin-guide/sysctl/vm.rst,
 /// dirty_ratio, applied to a cgroup's own memory): what it writes must stay below a share of what the limit leaves beside
 /// the unreclaimable. `None` if that is no more than what it used without a limit, or if a trial well below has passed: then

@@ -547,6 +547,7 @@ fn a_writer_whose_cgroup_holds_it_back_needs_far_more_than_it_uses() {
     let (answer, seen) = writer(345).drive(&settings);
     assert!(is_within_15_percent(&answer, 345 * MIB), "{answer:?} by {:?}", tried(&seen));
     assert!(answer.confident && seen.run_times_used().unwrap() <= 5.0, "{answer:?} by {:?}", tried(&seen));
+    assert!(seen.references.len() >= 2, "that it is held back shows in its run time only");
 }
 
 #[test]
