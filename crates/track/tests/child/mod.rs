@@ -48,6 +48,18 @@ impl Child {
     }
 }
 
+/// A test that fails leaves nothing running.
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.usage.is_none() {
+            // SAFETY: our own child, not waited for, so that its number is its own still.
+            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+            // SAFETY: the status is not asked for.
+            unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
+        }
+    }
+}
+
 pub fn exit(status: i32) -> ! {
     // SAFETY: ends this process only.
     unsafe { libc::_exit(status) }
