@@ -3,7 +3,7 @@
 use model::{Method, Outcome, Spread};
 
 use crate::noise::ratio_noise;
-use crate::predict::TELLING_BYTES;
+use crate::predict::{TELLING_BYTES, may_cost_unseen};
 use crate::{Seen, Settings};
 
 /// A method's run is stopped at this multiple of the reference: enough to show that it is far too slow (the paper's worst
@@ -51,7 +51,7 @@ pub fn watch(settings: &Settings, seen: &Seen, method: Option<Method>, progress:
         // again, it may have lost its time for another reason, and make up for it.
         if !tells_pace(seen, progress) {
             has_stalled_too_long(settings, seen, progress)
-        } else if has_read_again(settings, seen, progress) == Some(false) {
+        } else if has_read_again(settings, seen, progress) == Some(false) && !may_cost_unseen(settings, seen) {
             None
         } else {
             has_fallen_behind(settings, seen, progress)
@@ -223,6 +223,8 @@ mod tests {
         assert_eq!(watch(&settings, &seen, Some(Method::AppMaxRss), &far), None, "a method is to show how slow it is");
         let unread = Progress { refaults: Some(20), ..far };
         assert_eq!(watch(&settings, &seen, None, &unread), None, "memory has not been in its way");
+        let swaps = Settings { swap_allowed: true, ..settings.clone() };
+        assert_eq!(watch(&swaps, &seen, None, &unread), Some(Outcome::TooSlow), "or it does not show");
         let pipeline = Progress { stall_seconds: Some(30.0), ..at(45.0, 21.0) };
         assert_eq!(watch(&settings, &seen, None, &pipeline), None, "one waits, another computes");
     }

@@ -3,7 +3,7 @@
 use model::{Outcome, Spread};
 
 use crate::drift::{nearest, stretches, suspected};
-use crate::predict::may_hold_writers_back;
+use crate::predict::may_cost_unseen;
 use crate::search::{affords, cost_nothing, is_told_by_memory, is_told_by_time_alone, is_untouched};
 use crate::seen::{spread, timed};
 use crate::{Seen, Settings};
@@ -34,7 +34,7 @@ fn noise(settings: &Settings, seen: &Seen) -> Option<Noise> {
     // One that was stopped would have varied by more.
     let has_run = |t: &model::Trial| matches!(t.outcome, Outcome::Ok | Outcome::TooSlow);
     let is_unslowed = |t: &model::Trial| {
-        is_untouched(settings, seen, t) || !may_hold_writers_back(settings, seen) && cost_nothing(settings, seen, t)
+        is_untouched(settings, seen, t) || !may_cost_unseen(settings, seen) && cost_nothing(settings, seen, t)
     };
     let unslowed = seen.search_trials().filter(|t| has_run(t) && is_unslowed(t) && is_now(t.run));
     let trials = unslowed.filter_map(|t| Some(t.runtime_ratio? * seen.reference_of(t)?));
@@ -47,6 +47,11 @@ fn noise(settings: &Settings, seen: &Seen) -> Option<Noise> {
     Some(Noise { share, runs: walls.len() as f64 })
 }
 
+/// The noise as more than one run has it.
+fn measured(settings: &Settings, seen: &Seen) -> Option<Noise> {
+    noise(settings, seen).filter(|noise| noise.runs >= FEWEST as f64)
+}
+
 /// How far a single run's ratio may be off by chance, as a share of the reference's run time (one standard deviation,
 /// the reference's own uncertainty included).
 pub fn ratio_noise(settings: &Settings, seen: &Seen) -> f64 {
@@ -56,19 +61,19 @@ pub fn ratio_noise(settings: &Settings, seen: &Seen) -> f64 {
 
 /// Standard deviation of the run time where memory does not slow it down, in seconds; `None`: one run alone has none.
 pub fn stddev_seconds(settings: &Settings, seen: &Seen) -> Option<f64> {
-    let noise = noise(settings, seen).filter(|noise| noise.runs >= FEWEST as f64)?;
+    let noise = measured(settings, seen)?;
     Some(noise.share * seen.reference()?.median)
 }
 
 /// Twice the standard error of the reference's median stays below the slow-down.
 pub fn can_tell(settings: &Settings, seen: &Seen) -> bool {
     let told = |noise: Noise| 2.0 * MEDIAN_OVER_MEAN * noise.share / noise.runs.sqrt() <= settings.slowdown;
-    noise(settings, seen).filter(|noise| noise.runs >= FEWEST as f64).is_some_and(told)
+    measured(settings, seen).is_some_and(told)
 }
 
 /// How many references it would take to tell.
 pub fn references_needed(settings: &Settings, seen: &Seen) -> Option<u64> {
-    let noise = noise(settings, seen).filter(|noise| noise.runs >= FEWEST as f64)?;
+    let noise = measured(settings, seen)?;
     let runs = (2.0 * MEDIAN_OVER_MEAN * noise.share / settings.slowdown).powi(2).ceil();
     runs.is_finite().then_some(runs as u64)
 }
@@ -81,7 +86,7 @@ pub fn wants_reference(settings: &Settings, seen: &Seen) -> Option<String> {
         Some(_) => None,
         None if n == 0 => Some("how long it takes, and what it uses, without a limit".into()),
         // The trials beside a knee that a curve foretells mostly tell it as well.
-        None if n < FEWEST && (seen.demand.is_none() || may_hold_writers_back(settings, seen)) => {
+        None if n < FEWEST && (seen.demand.is_none() || may_cost_unseen(settings, seen)) => {
             Some("how much its run time varies without a limit".into())
         }
         None if !affords(seen, 1.0) => None,

@@ -36,10 +36,11 @@ pub fn predict(settings: &Settings, seen: &Seen, limit_bytes: u64) -> Option<f64
     }
 }
 
-/// Whether a limit may hold the job's writers back. That shows neither as stall nor as what is read again, only as run time.
-pub fn may_hold_writers_back(settings: &Settings, seen: &Seen) -> bool {
+/// Whether a limit may cost what shows in the run time only, and neither as stall nor as file pages read again: writers that are
+/// held back, and swap.
+pub fn may_cost_unseen(settings: &Settings, seen: &Seen) -> bool {
     let dirty = seen.references.iter().filter_map(|r| r.dirty_bytes).max().unwrap_or(0);
-    settings.dirty_share.is_some() && dirty >= TELLING_BYTES
+    settings.swap_allowed || settings.dirty_share.is_some() && dirty >= TELLING_BYTES
 }
 
 /// The least limit at which the job's writers are not held back (the kernel's Documentation/admin-guide/sysctl/vm.rst,

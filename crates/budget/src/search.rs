@@ -5,7 +5,7 @@ use model::{Bytes, Outcome, Spread, Trial};
 use crate::drift::nearest;
 use crate::judge::give_up_after;
 use crate::noise::{can_tell, ratio_noise};
-use crate::predict::{TELLING_BYTES, knee, may_hold_writers_back, too_little, writers_knee};
+use crate::predict::{TELLING_BYTES, knee, may_cost_unseen, too_little, writers_knee};
 use crate::{MIB, Seen, Settings, round_down, round_up};
 
 /// The search ends when the smallest passing limit is at most this far above the largest failing one.
@@ -117,7 +117,7 @@ pub fn is_told_by_time_alone(settings: &Settings, seen: &Seen) -> bool {
 
 /// Whether what was seen of memory alone says that the limits next to the answer are enough, and too little.
 pub fn is_told_by_memory(settings: &Settings, seen: &Seen) -> bool {
-    if may_hold_writers_back(settings, seen) {
+    if may_cost_unseen(settings, seen) {
         return false;
     }
     let bracket = bracket(settings, seen, &tried(settings, seen));
