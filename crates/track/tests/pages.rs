@@ -118,6 +118,11 @@ fn is_near(bytes: u64, truth: u64) -> bool {
     bytes.abs_diff(truth) <= truth / 5 + 3 * MIB
 }
 
+/// That so many MiB of so many were touched.
+fn sees(round: &PagesRound, touched: u64, mapped: u64) -> bool {
+    is_near(round.touched_bytes, touched * MIB) && is_near(round.tracked_bytes, OWN + mapped * MIB)
+}
+
 /// A child that touches the first `pages` of its 64 MiB again and again.
 fn touching(shared: Shared, pages: usize) -> Child {
     let mut child = fork(move || {
@@ -136,9 +141,7 @@ fn touching(shared: Shared, pages: usize) -> Child {
 fn n_of_m_pages(rung: Rung) {
     let mut child = touching(Shared::new(), ALL / 4);
     let Some(pages) = pages(rung, &mut child) else { return };
-    let round = until(&pages, "16 of 64 MiB touched", |round| {
-        is_near(round.touched_bytes, 16 * MIB) && is_near(round.tracked_bytes, OWN + 64 * MIB)
-    });
+    let round = until(&pages, "16 of 64 MiB touched", |round| sees(round, 16, 64));
     let heat = round.heat.iter().max_by_key(|heat| heat.resident).unwrap();
     assert!(is_near(heat.touched, 16 * MIB) && heat.pid == child.pid, "{heat:?}");
     end(&mut child);
@@ -237,9 +240,7 @@ fn memory_that_is_unmapped_under_the_look_is_gone_and_new_memory_is_found() {
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
     until(&pages, "64 MiB", |round| is_near(round.tracked_bytes, OWN + 64 * MIB));
     shared.word(1).store(1, Ordering::SeqCst);
-    until(&pages, "32 MiB", |round| {
-        is_near(round.tracked_bytes, OWN + 32 * MIB) && is_near(round.touched_bytes, 32 * MIB)
-    });
+    until(&pages, "32 MiB", |round| sees(round, 32, 32));
     end(&mut child);
 }
 
@@ -271,9 +272,7 @@ fn a_huge_page_counts_as_a_whole() {
         return;
     }
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
-    until(&pages, "8 of 32 huge pages touched", |round| {
-        is_near(round.touched_bytes, 16 * MIB) && is_near(round.tracked_bytes, OWN + 64 * MIB)
-    });
+    until(&pages, "8 of 32 huge pages touched", |round| sees(round, 16, 64));
     end(&mut child);
 }
 
@@ -297,9 +296,7 @@ fn each_thread_counts() {
     child.go();
     shared.wait_for(0, 1);
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
-    until(&pages, "24 of 64 MiB touched", |round| {
-        is_near(round.touched_bytes, 24 * MIB) && is_near(round.tracked_bytes, OWN + 64 * MIB)
-    });
+    until(&pages, "24 of 64 MiB touched", |round| sees(round, 24, 64));
     end(&mut child);
 }
 
@@ -319,9 +316,7 @@ fn shared_memory_that_one_process_maps_is_seen_like_its_own() {
     child.go();
     shared.wait_for(0, 1);
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
-    let round = until(&pages, "16 of 64 MiB touched", |round| {
-        is_near(round.touched_bytes, 16 * MIB) && is_near(round.tracked_bytes, OWN + 64 * MIB)
-    });
+    let round = until(&pages, "16 of 64 MiB touched", |round| sees(round, 16, 64));
     let heat = round.heat.iter().max_by_key(|heat| heat.resident).unwrap();
     assert!(is_near(heat.touched, 16 * MIB) && heat.blind == 0, "{heat:?}");
     end(&mut child);
@@ -370,9 +365,7 @@ fn shared_and_locked_memory_that_is_idle_is_not_hot() {
 fn shared_and_locked_memory_that_is_touched_is_seen() {
     let mut child = sharing(Shared::new(), ALL / 2);
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
-    let round = until(&pages, "32 of 128 MiB touched", |round| {
-        is_near(round.tracked_bytes, OWN + 128 * MIB) && is_near(round.touched_bytes, 32 * MIB)
-    });
+    let round = until(&pages, "32 of 128 MiB touched", |round| sees(round, 32, 128));
     assert!(round.blind_bytes < 8 * MIB, "{round:#?}");
     end(&mut child);
 }
@@ -397,9 +390,7 @@ fn a_program_that_becomes_another_is_looked_at_anew() {
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
     until(&pages, "64 MiB", |round| is_near(round.touched_bytes, 64 * MIB));
     shared.word(1).store(1, Ordering::SeqCst);
-    until(&pages, "32 MiB", |round| {
-        is_near(round.tracked_bytes, OWN + 32 * MIB) && is_near(round.touched_bytes, 32 * MIB)
-    });
+    until(&pages, "32 MiB", |round| sees(round, 32, 32));
     end(&mut child);
 }
 
@@ -438,9 +429,7 @@ fn memory_is_seen_page_by_page_again_when_nobody_shares_it() {
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
     until(&pages, "128 MiB", |round| is_near(round.tracked_bytes, OWN + 128 * MIB));
     shared.word(1).store(1, Ordering::SeqCst);
-    until(&pages, "16 of 64 MiB touched", |round| {
-        is_near(round.tracked_bytes, OWN + 64 * MIB) && is_near(round.touched_bytes, 16 * MIB)
-    });
+    until(&pages, "16 of 64 MiB touched", |round| sees(round, 16, 64));
     end(&mut child);
 }
 
