@@ -179,6 +179,20 @@ fn a_record_that_is_cut_short_or_of_something_else_is_told_of() {
 }
 
 #[test]
+fn what_cannot_be_written_neither_leaves_the_command_alone_nor_ends_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = folder.path().join("begun");
+    let ended = folder.path().join("ended");
+    let script = format!("touch {}; sleep 1; touch {}", begun.display(), ended.display());
+    let output = watch(&["--interval", "100ms", "--json", "/nonexistent/file", "--", "sh", "-c", &script]);
+    assert!(output.status.code() == Some(125) && !begun.exists(), "{output:?}");
+    let output = watch(&["--interval", "100ms", "--json", "/dev/full", "--", "sh", "-c", &script]);
+    assert!(output.status.code() == Some(125) && ended.exists(), "{output:?}");
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(complaint.contains("No space left"), "{complaint}");
+}
+
+#[test]
 fn a_fully_tracked_record_is_replayed_through_all_thresholds() {
     let folder = tempfile::tempdir().unwrap();
     let (record, _, json) = recorded(folder.path(), &["--always"], "3");

@@ -42,11 +42,12 @@ pub fn watch(options: &cli::Watch) -> anyhow::Result<Status> {
     let sink = options.record.as_deref().map(|path| sink(path, options)).transpose()?;
     // What the command prints would spoil the picture.
     let mut kept = if has_view && options.target.is_none() { Some(tempfile::tempfile()?) } else { None };
-    let target = match &options.target {
-        Some(target) => Target::Found(scope_of(target)?),
-        None => Target::Started(start(options, kept.as_ref(), &signals)?),
+    let mut told = Told::to(options, has_view)?;
+    told.sink = sink;
+    let ended = match &options.target {
+        Some(target) => follow(options, Target::Found(scope_of(target)?), told, &signals),
+        None => follow(options, Target::Started(start(options, kept.as_ref(), &signals)?), told, &signals),
     };
-    let ended = follow(options, target, has_view, sink, &signals);
     if let Some(kept) = &mut kept {
         kept.rewind()?;
         std::io::copy(kept, &mut stdout())?;
@@ -133,13 +134,7 @@ fn scope_of(target: &str) -> anyhow::Result<Scope> {
 }
 
 /// Tells interval by interval, until the end; how a command that was started ended.
-fn follow(
-    options: &cli::Watch,
-    target: Target,
-    has_view: bool,
-    sink: Option<Sink>,
-    signals: &Forwarding,
-) -> anyhow::Result<Option<Exit>> {
+fn follow(options: &cli::Watch, target: Target, told: Told, signals: &Forwarding) -> anyhow::Result<Option<Exit>> {
     let (scope, running) = match target {
         Target::Found(scope) => (scope, None),
         Target::Started(running) => (Scope::Tree(running.pid()), Some(running)),
@@ -161,21 +156,34 @@ fn follow(
             return Err(error.into());
         }
     };
-    let mut told = Told::to(options, has_view)?;
-    told.sink = sink;
-    if let Some(why) = pages.as_ref().and_then(Pages::fallback) {
+    let ended = tell(options, pages.as_ref(), running.as_ref(), told, signals);
+    if let (Err(_), Some(running)) = (&ended, &running) {
+        // That it cannot be told is no reason for the command to end, nor to be left alone.
+        while running.wait(PATIENCE)?.is_none() {}
+    }
+    ended
+}
+
+fn tell(
+    options: &cli::Watch,
+    pages: Option<&Pages>,
+    running: Option<&Running>,
+    mut told: Told,
+    signals: &Forwarding,
+) -> anyhow::Result<Option<Exit>> {
+    if let Some(why) = pages.and_then(Pages::fallback) {
         told.note(&format!("by mapping, from smaps, not page by page: {why}"))?;
     }
     let mut phases = Phases { tracking: None, always: options.always };
     loop {
-        let next = wait(running.as_ref(), signals, &mut told, options.interval)?;
-        let round = pages.as_ref().map(|pages| Ok::<_, Error>((pages, pages.round()?))).transpose()?;
+        let next = wait(running, signals, &mut told, options.interval)?;
+        let round = pages.map(|pages| Ok::<_, Error>((pages, pages.round()?))).transpose()?;
         match round {
             Some((pages, Some(round))) => told.tell(phases.round(pages, round))?,
             _ if running.is_none() => return Ok(None),
             _ => {}
         }
-        match (next, &running) {
+        match (next, running) {
             (Next::Interval, _) => {}
             (Next::Ended(exit), _) => return Ok(Some(exit)),
             (Next::Quit, None) => return Ok(None),
