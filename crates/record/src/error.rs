@@ -18,8 +18,7 @@ pub enum Error {
         path: PathBuf,
         /// What was tried: `opened`, `written` …
         doing: &'static str,
-        /// What the system said.
-        #[source]
+        /// What the system said; in the sentence, so no source to be said again.
         cause: io::Error,
     },
     /// The file has no content.
