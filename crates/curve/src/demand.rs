@@ -5,9 +5,9 @@ use model::{DemandPoint, FileDemand, FileReference, ReferenceKind};
 use crate::corners::keep_corners;
 use crate::histogram::Histogram;
 use crate::lru::ExactLru;
-use crate::table::mix;
+use crate::stratified::Stratified;
 
-/// Pages tracked at once. More distinct pages than these, and a share of them is tracked, chosen by hash.
+/// Pages tracked at once. More distinct pages than these, and a share of them is tracked.
 const TRACKED_PAGES: usize = 128 << 10;
 
 /// Points of a curve, and how far (in parts of the most refaults) it may be off between them.
@@ -18,11 +18,12 @@ const CURVE_ERROR: f64 = 0.001;
 const MOST_SQUEEZES: usize = 64;
 
 /// After so many references to tracked pages, every other page is let go, so that a run of hours costs little more than one of
-/// seconds: at 15 million references a second, the first of these steps is 35 ms.
-const TAKEN_REFERENCES: u32 = 1 << 19;
+/// seconds: at 15 million references a second, the first of these steps is 17 ms.
+const TAKEN_REFERENCES: u32 = 1 << 18;
 
-/// With fewer tracked pages than this the curve would be too coarse: a cliff is then found to about 1.6 % (one over the root).
-const ENOUGH_PAGES: usize = 4096;
+/// With fewer tracked pages than this the curve would be too coarse: among pages referenced here and there, a cliff is then
+/// found to about 2.2 % (one over the root).
+const ENOUGH_PAGES: usize = 2048;
 
 /// In a page's tag: it has been read. The other bits hold the limit, in pages, that the squeezes since its last
 /// reference would have needed to keep it.
@@ -37,8 +38,8 @@ const READ: u32 = 1 << 31;
 /// the page the last referenced.
 ///
 /// The curve is exact to 0.1 % in either axis (more only if 512 points do not suffice) while at most 131 072 distinct
-/// pages are referenced, and 524 288 times; beyond that, it is made from the share of the pages in `sampled_share` (SHARDS;
-/// Waldspurger et al., FAST '15), of 4096 pages at least. Memory stays below 10 MiB in any case. What is not in the references (`foreign`, `not_visible`,
+/// pages are referenced, and 262 144 times; beyond that, it is made from the share of the pages in `sampled_share` (as in SHARDS;
+/// Waldspurger et al., FAST '15; but the same share of every MiB), of 2048 pages at least. Memory stays below 10 MiB in any case. What is not in the references (`foreign`, `not_visible`,
 /// `lost_events`, `rung`) is the caller's to fill in.
 pub fn file_demand(
     references: impl Iterator<Item = FileReference>,
@@ -61,11 +62,8 @@ fn demand_tracking(
         for squeeze in held.squeezes_until(reference.t_ns) {
             pages.squeeze(squeeze);
         }
-        let held = held.pages_at(reference.t_ns);
         referenced += reference.pages as u64;
-        for page in 0..reference.pages as u64 {
-            pages.reference(reference.file, reference.first_page.wrapping_add(page), reference.kind, held);
-        }
+        pages.reference(&reference, held.pages_at(reference.t_ns));
     }
     let distinct = pages.distinct() * page_bytes;
     FileDemand {
@@ -82,8 +80,7 @@ fn demand_tracking(
 struct Pages {
     stack: ExactLru,
     most: usize,
-    /// One page in 2^`halvings` is tracked.
-    halvings: u32,
+    tracked: Stratified,
     /// References to tracked pages since the last halving.
     taken: u32,
     needs: Histogram,
@@ -91,37 +88,43 @@ struct Pages {
 
 impl Pages {
     fn new(most: usize) -> Pages {
-        Pages { stack: ExactLru::new(), most, halvings: 0, taken: 0, needs: Histogram::default() }
+        Pages { stack: ExactLru::new(), most, tracked: Stratified::all(), taken: 0, needs: Histogram::default() }
     }
 
-    fn reference(&mut self, file: u32, page: u64, kind: ReferenceKind, held: u64) {
-        let key = (file as u64) << 40 ^ page;
-        if !is_tracked(key, self.halvings) {
-            return;
+    fn reference(&mut self, reference: &FileReference, held: u64) {
+        let first = (reference.file as u64) << 40 ^ reference.first_page;
+        let reads = reference.kind != ReferenceKind::Write;
+        let Pages { stack, tracked, taken, needs, .. } = self;
+        let halvings = tracked.halvings();
+        tracked.of_run(first, reference.pages.into(), |page| {
+            let (distance, tag) = stack.touch(page);
+            let squeezed = (*tag & !READ) as u64;
+            *tag = (*tag | if reads { READ } else { 0 }) & READ;
+            if let Some(distance) = distance
+                && reads
+            {
+                let need = held + ((distance + 1) << halvings);
+                needs.add(need.max(squeezed), 1 << halvings);
+            }
+            *taken += 1;
+        });
+        if self.taken > TAKEN_REFERENCES && self.stack.len() > 2 * ENOUGH_PAGES {
+            self.halve();
         }
-        let (distance, tag) = self.stack.touch(key);
-        let reads = kind != ReferenceKind::Write;
-        let squeezed = (*tag & !READ) as u64;
-        *tag = (*tag | if reads { READ } else { 0 }) & READ;
-        if let Some(distance) = distance
-            && reads
-        {
-            let need = held + ((distance + 1) << self.halvings);
-            self.needs.add(need.max(squeezed), 1 << self.halvings);
+        while self.stack.len() > self.most {
+            self.halve();
         }
-        self.taken += 1;
-        let is_long = self.taken > TAKEN_REFERENCES && self.stack.len() > 2 * ENOUGH_PAGES;
-        if self.stack.len() > self.most || is_long {
-            self.halvings += 1;
-            self.taken = 0;
-            let halvings = self.halvings;
-            self.stack.retain(|key| is_tracked(key, halvings));
-        }
+    }
+
+    fn halve(&mut self) {
+        self.taken = 0;
+        self.tracked.halve();
+        self.stack.retain(|page| self.tracked.has(page));
     }
 
     /// Unreclaimable memory was at a peak of `held` pages: every page in the stack needed a limit that held both.
     fn squeeze(&mut self, held: u64) {
-        let halvings = self.halvings;
+        let halvings = self.tracked.halvings();
         self.stack.for_each_depth(|depth, tag| {
             let need = (held + ((depth + 1) << halvings)).min(!READ as u64) as u32;
             *tag = *tag & READ | need.max(*tag & !READ);
@@ -129,21 +132,16 @@ impl Pages {
     }
 
     fn distinct(&self) -> u64 {
-        (self.stack.len() as u64) << self.halvings
+        (self.stack.len() as u64) << self.tracked.halvings()
     }
 
     fn written_only(&self) -> u64 {
-        (self.stack.tags().filter(|tag| tag & READ == 0).count() as u64) << self.halvings
+        (self.stack.tags().filter(|tag| tag & READ == 0).count() as u64) << self.tracked.halvings()
     }
 
     fn share(&self) -> f64 {
-        0.5f64.powi(self.halvings as i32)
+        0.5f64.powi(self.tracked.halvings() as i32)
     }
-}
-
-/// The highest bits of the hash decide, so that each halving keeps a part of what was kept before.
-fn is_tracked(key: u64, halvings: u32) -> bool {
-    halvings == 0 || mix(key) >> (64 - halvings) == 0
 }
 
 /// Unreclaimable memory over time, in pages.
@@ -274,14 +272,14 @@ mod tests {
 
     #[test]
     fn a_looping_scan_beside_a_heap_is_a_cliff_where_both_fit() {
-        let demand = file_demand(looping(300, 6), &[(0, 100 * MIB)], PAGE);
+        let demand = file_demand(looping(300, 3), &[(0, 100 * MIB)], PAGE);
         assert_eq!(demand.sampled_share, 1.0);
-        assert_eq!(demand.referenced_bytes, 1800 * MIB);
+        assert_eq!(demand.referenced_bytes, 900 * MIB);
         assert_eq!(demand.distinct_bytes, 300 * MIB);
         assert_eq!(demand.written_only_bytes, 0);
         assert_eq!(demand.points[0].limit_bytes, 100 * MIB);
         for limit in [0, 110, 250, 399] {
-            assert_eq!(demand.refault_bytes_at(limit * MIB), Some(1500 * MIB), "{limit}");
+            assert_eq!(demand.refault_bytes_at(limit * MIB), Some(600 * MIB), "{limit}");
         }
         assert_eq!(demand.refault_bytes_at(401 * MIB), Some(0));
         assert!(demand.points.len() <= 4, "{:?}", demand.points);
@@ -291,7 +289,7 @@ mod tests {
     fn a_long_run_is_sampled_and_its_cliff_still_found() {
         let demand = file_demand(looping(300, 100), &[(0, 100 * MIB)], PAGE);
         assert!(
-            demand.sampled_share < 1.0 && demand.sampled_share * 300.0 * 256.0 >= 4096.0,
+            demand.sampled_share < 1.0 && demand.sampled_share * 300.0 * 256.0 >= 2048.0,
             "{}",
             demand.sampled_share
         );

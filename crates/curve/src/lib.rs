@@ -39,6 +39,7 @@ mod sample;
 mod shards;
 mod slots;
 mod staircase;
+mod stratified;
 mod table;
 pub mod trace;
 mod weights;
