@@ -19,7 +19,7 @@ struct file_key {
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
-    __uint(max_entries, 262144);
+    __uint(max_entries, 32768);
     __type(key, struct file_key);
     __type(value, u8);
 } files SEC(".maps");

@@ -5,20 +5,18 @@
 //! only processes are followed. See `bpf/references.bpf.h` for what is merged in the kernel.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, PrintLevel, RingBuffer, RingBufferBuilder};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
+use crate::btf::{self, Types};
 use crate::procfs;
 
 /// Why the programs do not serve.
@@ -297,7 +295,8 @@ impl Programs {
             PrintLevel::Debug,
             |_, line| tracing::debug!(target: "libbpf", "{}", line.trim_end()),
         )));
-        let there = tracepoints_there()?;
+        let kernel = Types::of_kernel().map_err(|_| Error::NoBtf)?;
+        let there = tracepoints_there(&kernel);
         let mut refused = None;
         for rung in [Rung::Filemap, Rung::Syscalls, Rung::Processes] {
             let needs_missing = PROGRAMS
@@ -307,7 +306,7 @@ impl Programs {
             if rung < best || needs_missing {
                 continue;
             }
-            match load(bytes, rung, &there) {
+            match load(bytes, &kernel, rung, &there) {
                 Ok((object, links)) => {
                     let waker = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| Error::Wait(errno.into()))?);
                     return Ok(Programs { links, object, rung, waker });
@@ -591,26 +590,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Of each program, whether its tracepoint is there: the kernel's description of its types has a type `btf_trace_NAME` for
-/// each. Only the names in it are looked at; to parse all of it takes 10 ms.
-fn tracepoints_there() -> Result<Vec<bool>, Error> {
-    let names = names_of_types().map_err(|_| Error::NoBtf)?;
-    let known: HashSet<&[u8]> =
-        names.split(|byte| *byte == 0).filter_map(|name| name.strip_prefix(b"btf_trace_")).collect();
-    let is_there = |name: &str| known.contains(name.as_bytes()) || in_module(name);
-    Ok(PROGRAMS.iter().map(|program| is_there(program.tracepoint)).collect())
-}
-
-/// Each ended by NUL. `struct btf_header` of the kernel's uapi says where they begin: at `hdr_len` + `str_off`.
-fn names_of_types() -> io::Result<Vec<u8>> {
-    let mut types = File::open("/sys/kernel/btf/vmlinux")?;
-    let mut header = [0; 24];
-    types.read_exact(&mut header)?;
-    let begin = Fields(&header[4..]).u32() + Fields(&header[16..]).u32();
-    types.seek(SeekFrom::Start(begin.into()))?;
-    let mut names = Vec::new();
-    types.read_to_end(&mut names)?;
-    Ok(names)
+/// Of each program, whether its tracepoint is there.
+fn tracepoints_there(kernel: &Types) -> Vec<bool> {
+    let names = PROGRAMS.each_ref().map(|program| program.tracepoint);
+    kernel.tracepoints(&names).into_iter().zip(names).map(|(is_there, name)| is_there || in_module(name)).collect()
 }
 
 /// Whether the tracepoint is in a module that is loaded: its name begins with the module's.
@@ -619,8 +602,9 @@ fn in_module(tracepoint: &str) -> bool {
     std::path::Path::new("/sys/kernel/btf").join(module).exists()
 }
 
-fn load(bytes: &[u8], rung: Rung, there: &[bool]) -> Result<(Object, Vec<Link>), libbpf_rs::Error> {
-    let mut open = ObjectBuilder::default().open_memory(bytes)?;
+fn load(bytes: &[u8], kernel: &Types, rung: Rung, there: &[bool]) -> Result<(Object, Vec<Link>), libbpf_rs::Error> {
+    let mut opened = btf::open(bytes, kernel)?;
+    let open = opened.object();
     let wanted = |name: &str| {
         PROGRAMS
             .iter()
@@ -645,7 +629,7 @@ fn load(bytes: &[u8], rung: Rung, there: &[bool]) -> Result<(Object, Vec<Link>),
             }
         }
     }
-    let object = open.load()?;
+    let object = opened.load()?;
     let links = object
         .progs_mut()
         .filter(|program| program.name().to_str().is_some_and(wanted))

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 pub mod bpf;
+mod btf;
 pub mod cache;
 pub mod cgroup;
 pub mod delayacct;

@@ -4,11 +4,11 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
-use libbpf_rs::btf::Btf;
-use libbpf_rs::{AsRawLibbpf, Iter, Link, MapCore, Object, ObjectBuilder, PrintLevel, ProgramInput, ProgramMut};
+use libbpf_rs::{AsRawLibbpf, Iter, Link, MapCore, Object, PrintLevel, ProgramInput, ProgramMut};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::Frames;
+use crate::btf::{self, Opened, Types};
 use crate::{file, procfs};
 
 /// `MOST_ADDRESSES` of `bpf/pages.h`.
@@ -148,13 +148,12 @@ impl Tables {
         if procfs::kernel_version() < (6, 1) {
             return Err(Error::OldKernel(procfs::kernel_release()));
         }
-        Btf::from_vmlinux().map_err(|_| Error::NoBtf)?;
+        let kernel = Types::of_kernel().map_err(|_| Error::NoBtf)?;
         libbpf_rs::set_print(Some((
             PrintLevel::Debug,
             |_, line| tracing::debug!(target: "libbpf", "{}", line.trim_end()),
         )));
-        let object =
-            ObjectBuilder::default().open_memory(bytes).and_then(|object| object.load()).map_err(Error::Refused)?;
+        let object = btf::open(bytes, &kernel).and_then(Opened::load).map_err(Error::Refused)?;
         let window = map_window(&object)?;
         let mut tables = Tables { object, window, end: 0 };
         tables.end = tables.find_base()?;

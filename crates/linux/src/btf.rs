@@ -1,0 +1,350 @@
+//! The kernel's description of its types (BTF): which tracepoints it has, and the part of it by which programs are relocated.
+//!
+//! libbpf searches all of the kernel's types anew for each one that a program reads: half of the time that loading takes. In a
+//! description of only these there is nothing to search.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CStr, CString};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::{ptr, slice};
+
+use libbpf_rs::{AsRawLibbpf, Object, ObjectBuilder, OpenObject};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+/// The kinds of types and the format: Documentation/bpf/btf.rst.
+mod kind {
+    pub const INT: u32 = 1;
+    pub const PTR: u32 = 2;
+    pub const ARRAY: u32 = 3;
+    pub const STRUCT: u32 = 4;
+    pub const UNION: u32 = 5;
+    pub const ENUM: u32 = 6;
+    pub const FWD: u32 = 7;
+    pub const TYPEDEF: u32 = 8;
+    pub const VOLATILE: u32 = 9;
+    pub const CONST: u32 = 10;
+    pub const RESTRICT: u32 = 11;
+    pub const FUNC: u32 = 12;
+    pub const FUNC_PROTO: u32 = 13;
+    pub const VAR: u32 = 14;
+    pub const DATASEC: u32 = 15;
+    pub const FLOAT: u32 = 16;
+    pub const DECL_TAG: u32 = 17;
+    pub const TYPE_TAG: u32 = 18;
+    pub const ENUM64: u32 = 19;
+}
+
+const MAGIC: u16 = 0xeb9f;
+const HEADER_BYTES: usize = 24;
+const TYPE_BYTES: usize = 12;
+
+/// A description of types.
+pub struct Types {
+    bytes: Vec<u8>,
+    /// Where each begins, by its number less 1; number 0 is `void`.
+    begins: Vec<u32>,
+    /// Where the names begin.
+    names: usize,
+}
+
+/// One type: its head, and what follows it by kind.
+#[derive(Clone, Copy)]
+struct Type<'a> {
+    name: u32,
+    kind: u32,
+    info: u32,
+    /// Bytes, or the number of another type.
+    size_or_type: u32,
+    rest: &'a [u8],
+}
+
+/// A program's object, not yet loaded, and the types that it is relocated by.
+pub struct Opened {
+    object: OpenObject,
+    _types: File,
+}
+
+impl Types {
+    /// The kernel's own; modules' are not in it. Takes 3 ms.
+    ///
+    /// # Errors
+    /// It has none, or one of a format that is not known.
+    pub fn of_kernel() -> io::Result<Types> {
+        Types::parse(fs::read("/sys/kernel/btf/vmlinux")?)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its format is not known"))
+    }
+
+    fn parse(bytes: Vec<u8>) -> Option<Types> {
+        let head = bytes.get(..HEADER_BYTES)?;
+        if u16::from_ne_bytes([head[0], head[1]]) != MAGIC {
+            return None;
+        }
+        let field = |at| word(head, at).map(|word| word as usize);
+        let head_bytes = field(4)?;
+        let (types, types_end) = (head_bytes + field(8)?, head_bytes + field(8)? + field(12)?);
+        let names = head_bytes + field(16)?;
+        let mut begins = Vec::with_capacity((types_end - types) / 24);
+        let mut at = types;
+        while at < types_end {
+            begins.push(at as u32);
+            at += TYPE_BYTES + rest_bytes(word(&bytes, at + 4)?)?;
+        }
+        (types_end <= bytes.len() && names <= bytes.len()).then_some(Types { bytes, begins, names })
+    }
+
+    /// Whether the kernel itself has that tracepoint: each has a type `btf_trace_NAME`.
+    pub fn tracepoints(&self, names: &[&str]) -> Vec<bool> {
+        let known: HashSet<&[u8]> = self
+            .all()
+            .filter(|of| of.kind == kind::TYPEDEF)
+            .filter_map(|of| self.name(of.name).strip_prefix(b"btf_trace_"))
+            .collect();
+        names.iter().map(|name| known.contains(name.as_bytes())).collect()
+    }
+
+    /// The types of the given names (and of those with a `___flavour`), and what they are made of; pointers point nowhere.
+    fn part(&self, wanted: &HashSet<Vec<u8>>) -> Vec<u8> {
+        let mut part = Part { of: self, numbers: HashMap::new(), queue: Vec::new(), types: Vec::new(), names: vec![0] };
+        for (index, of) in self.all().enumerate() {
+            if matches!(of.kind, kind::STRUCT | kind::UNION | kind::ENUM | kind::ENUM64)
+                && wanted.contains(without_flavour(self.name(of.name)))
+            {
+                part.number(index as u32 + 1);
+            }
+        }
+        part.finish()
+    }
+
+    fn all(&self) -> impl Iterator<Item = Type<'_>> {
+        self.begins.iter().map(|begin| self.at(*begin as usize))
+    }
+
+    /// A type that [`Types::parse`] has found.
+    fn at(&self, begin: usize) -> Type<'_> {
+        let word = |at| word(&self.bytes, begin + at).unwrap_or(0);
+        let (name, info, size_or_type) = (word(0), word(4), word(8));
+        let rest = begin + TYPE_BYTES;
+        let rest = self.bytes.get(rest..rest + rest_bytes(info).unwrap_or(0)).unwrap_or_default();
+        Type { name, kind: kind_of(info), info, size_or_type, rest }
+    }
+
+    fn name(&self, offset: u32) -> &[u8] {
+        let rest = self.bytes.get(self.names + offset as usize..).unwrap_or_default();
+        CStr::from_bytes_until_nul(rest).map_or(rest, CStr::to_bytes)
+    }
+}
+
+/// A part of a description in the making.
+struct Part<'a> {
+    of: &'a Types,
+    /// From its numbers to the new ones.
+    numbers: HashMap<u32, u32>,
+    /// Its numbers in order of the new ones.
+    queue: Vec<u32>,
+    types: Vec<u8>,
+    names: Vec<u8>,
+}
+
+impl Part<'_> {
+    /// The new number of a type that will be in it.
+    fn number(&mut self, old: u32) -> u32 {
+        if old == 0 {
+            return 0;
+        }
+        *self.numbers.entry(old).or_insert_with(|| {
+            self.queue.push(old);
+            self.queue.len() as u32
+        })
+    }
+
+    fn name(&mut self, old: u32) -> u32 {
+        if old == 0 {
+            return 0;
+        }
+        let new = self.names.len() as u32;
+        self.names.extend_from_slice(self.of.name(old));
+        self.names.push(0);
+        new
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        let mut done = 0;
+        while let Some(old) = self.queue.get(done) {
+            done += 1;
+            let begin = self.of.begins.get(*old as usize - 1).copied().unwrap_or_default();
+            self.take(self.of.at(begin as usize));
+        }
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + self.types.len() + self.names.len());
+        bytes.extend(MAGIC.to_ne_bytes());
+        bytes.extend([1, 0]);
+        let (types, names) = (self.types.len() as u32, self.names.len() as u32);
+        for word in [HEADER_BYTES as u32, 0, types, types, names] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        bytes.extend(self.types);
+        bytes.extend(self.names);
+        bytes
+    }
+
+    fn take(&mut self, of: Type<'_>) {
+        let name = self.name(of.name);
+        let size_or_type = match of.kind {
+            kind::PTR => 0,
+            kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => {
+                self.number(of.size_or_type)
+            }
+            _ => of.size_or_type,
+        };
+        [name, of.info, size_or_type].into_iter().for_each(|word| self.put(word));
+        let rest = of.rest.chunks_exact(4).filter_map(|chunk| word(chunk, 0));
+        for (index, word) in rest.enumerate() {
+            let word = match (of.kind, index) {
+                (kind::ARRAY, 0 | 1) => self.number(word),
+                (kind::STRUCT | kind::UNION, index) if index % 3 == 1 => self.number(word),
+                (kind::STRUCT | kind::UNION | kind::ENUM64, index) if index % 3 == 0 => self.name(word),
+                (kind::ENUM, index) if index % 2 == 0 => self.name(word),
+                _ => word,
+            };
+            self.put(word);
+        }
+    }
+
+    fn put(&mut self, word: u32) {
+        self.types.extend(word.to_ne_bytes());
+    }
+}
+
+/// Opens an object to be relocated by its part of the kernel's types.
+///
+/// # Errors
+/// It is no object, or there was no memory.
+pub fn open(object: &[u8], kernel: &Types) -> Result<Opened, libbpf_rs::Error> {
+    let mut types = File::from(memfd_create(c"types", MemfdFlags::CLOEXEC).map_err(io::Error::from)?);
+    let path = CString::new(format!("/proc/self/fd/{}", types.as_raw_fd())).map_err(io::Error::from)?;
+    let mut builder = ObjectBuilder::default();
+    // SAFETY: the options are the builder's own and nobody else's now; the path outlives the opening, which copies it.
+    unsafe { builder.as_libbpf_object().as_mut().btf_custom_path = path.as_ptr() };
+    let object = builder.open_memory(object)?;
+    // The file is read when the object is loaded.
+    types.write_all(&kernel.part(&names_of(&object)))?;
+    Ok(Opened { object, _types: types })
+}
+
+impl Opened {
+    /// The object, to be set up.
+    pub fn object(&mut self) -> &mut OpenObject {
+        &mut self.object
+    }
+
+    /// Loads it.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn load(self) -> Result<Object, libbpf_rs::Error> {
+        self.object.load()
+    }
+}
+
+/// All types that an object's own description names.
+fn names_of(object: &OpenObject) -> HashSet<Vec<u8>> {
+    let mut length = 0;
+    // SAFETY: the description is the object's own and does not change before it is loaded; without one, both calls give null.
+    let bytes = unsafe {
+        let own = libbpf_sys::bpf_object__btf(object.as_libbpf_object().as_ptr());
+        let bytes = if own.is_null() { ptr::null() } else { libbpf_sys::btf__raw_data(own, &raw mut length) };
+        if bytes.is_null() { Vec::new() } else { slice::from_raw_parts(bytes.cast::<u8>(), length as usize).to_vec() }
+    };
+    let Some(types) = Types::parse(bytes) else { return HashSet::new() };
+    types.all().map(|of| without_flavour(types.name(of.name)).to_vec()).collect()
+}
+
+/// `folio` of `folio___byte`; see libbpf's `bpf_core_essential_name_len`.
+fn without_flavour(name: &[u8]) -> &[u8] {
+    let is_border = |at: &usize| name[*at] != b'_' && &name[at + 1..at + 4] == b"___" && name[at + 4] != b'_';
+    (0..name.len().saturating_sub(4)).rev().find(is_border).map_or(name, |at| &name[..at + 1])
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_ne_bytes)
+}
+
+fn kind_of(info: u32) -> u32 {
+    info >> 24 & 0x1f
+}
+
+/// What follows the head of a type; `None` of a kind that is not known.
+fn rest_bytes(info: u32) -> Option<usize> {
+    let length = info as usize & 0xffff;
+    Some(match kind_of(info) {
+        kind::PTR | kind::FWD | kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT => 0,
+        kind::FUNC | kind::FLOAT | kind::TYPE_TAG => 0,
+        kind::INT | kind::VAR | kind::DECL_TAG => 4,
+        kind::ARRAY => 12,
+        kind::ENUM | kind::FUNC_PROTO => 8 * length,
+        kind::STRUCT | kind::UNION | kind::DATASEC | kind::ENUM64 => 12 * length,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of a structure, and its members' offsets in bits by their names.
+    fn structure(types: &Types, name: &str) -> Option<(u32, Vec<(String, u32)>)> {
+        let of = types.all().find(|of| of.kind == kind::STRUCT && types.name(of.name) == name.as_bytes())?;
+        let member = |member: &[u8]| {
+            let name = String::from_utf8_lossy(types.name(word(member, 0)?)).into_owned();
+            Some((name, word(member, 8)?))
+        };
+        Some((of.size_or_type, of.rest.chunks_exact(12).filter_map(member).collect()))
+    }
+
+    #[test]
+    fn a_part_of_the_kernels_types_says_of_them_what_the_whole_says() {
+        let Ok(kernel) = Types::of_kernel() else { return };
+        let wanted = ["inode", "task_struct"].map(|name| name.as_bytes().to_vec()).into();
+        let part = Types::parse(kernel.part(&wanted)).unwrap();
+        for name in ["inode", "task_struct"] {
+            let whole = structure(&kernel, name).unwrap();
+            assert!(whole.0 > 100 && whole.1.len() > 10);
+            assert_eq!(structure(&part, name), Some(whole));
+        }
+        assert!(structure(&part, "sched_entity").is_some(), "a member's own members are told");
+        assert!(structure(&part, "dentry").is_none(), "what is only pointed to is not");
+        assert!(part.begins.len() < kernel.begins.len() / 20);
+    }
+
+    #[test]
+    fn the_kernels_tracepoints_are_known() {
+        let Ok(kernel) = Types::of_kernel() else { return };
+        assert_eq!(kernel.tracepoints(&["sched_process_fork", "no_such_thing"]), [true, false]);
+    }
+
+    #[test]
+    fn a_description_that_is_cut_short_or_has_unknown_kinds_is_none() {
+        assert!(Types::parse(Vec::new()).is_none());
+        let mut bytes = Part {
+            of: &Types { bytes: Vec::new(), begins: Vec::new(), names: 0 },
+            numbers: HashMap::new(),
+            queue: Vec::new(),
+            types: [0u32, 31 << 24, 4].into_iter().flat_map(u32::to_ne_bytes).collect(),
+            names: vec![0],
+        }
+        .finish();
+        assert!(Types::parse(bytes.clone()).is_none(), "kind 31 is not known");
+        bytes.truncate(30);
+        assert!(Types::parse(bytes).is_none());
+    }
+
+    #[test]
+    fn a_flavour_is_what_follows_three_underscores() {
+        for (name, essential) in
+            [("folio___byte", "folio"), ("__x___y", "__x"), ("inode", "inode"), ("a____b", "a____b")]
+        {
+            assert_eq!(without_flavour(name.as_bytes()), essential.as_bytes());
+        }
+    }
+}
