@@ -44,8 +44,9 @@ struct facts {
     u32 flags;
 };
 
-/* For each pointer that is loaded so, the verifier searches all types of the kernel (1 ms), on every path that it
- * tries: load them once, before the paths part. */
+/* For each pointer that is loaded so from a program's argument, the verifier searches all types of the kernel four
+ * times (1 ms), on every path that it tries: load them once, before the paths part, and only where much is to be read.
+ */
 #define facts_known(i)                                                                                                 \
     ({                                                                                                                 \
         struct inode *_inode = (i);                                                                                    \

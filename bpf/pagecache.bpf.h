@@ -86,7 +86,7 @@ int BPF_PROG(ext4_writes_delayed, struct inode *inode, s64 position, unsigned in
 
 SEC("tp_btf/ext4_write_end")
 int BPF_PROG(ext4_writes, struct inode *inode, s64 position, unsigned int length, unsigned int copied) {
-    struct facts facts = facts_known(inode);
+    struct facts facts = facts_probed(inode);
     written(current_task(), &facts, position, copied);
     return 0;
 }

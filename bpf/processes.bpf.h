@@ -156,9 +156,9 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
     struct process *process = bpf_map_lookup_elem(&processes, &tgid);
     if (!process)
         return 0;
-    /* Before the paths part, see facts_known(). */
-    struct signal_struct *signal = task->signal;
-    struct task_struct *leader = task->group_leader;
+    /* Not by plain loads: the verifier takes 1 ms for each pointer, see facts_known(). */
+    struct signal_struct *signal = BPF_CORE_READ(task, signal);
+    struct task_struct *leader = BPF_CORE_READ(task, group_leader);
     struct task *state = bpf_map_lookup_elem(&tasks, &tid);
     if (state) {
         tell_run(&state->run);
@@ -187,7 +187,7 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
         }
     }
 
-    if (signal->live.counter != 0)
+    if (BPF_CORE_READ(signal, live.counter) != 0)
         return 0;
     /* Two last threads may both find 0 here. */
     if (__sync_lock_test_and_set(&process->dead, 1))
@@ -201,16 +201,17 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
     event->type = EVENT_EXIT;
     event->pid = tgid;
     event->parent = BPF_CORE_READ(task, real_parent, tgid);
-    event->exit_code = signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code : leader->exit_code;
+    event->exit_code = BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT ? BPF_CORE_READ(signal, group_exit_code)
+                                                                        : BPF_CORE_READ(leader, exit_code);
     event->time = now;
-    event->start_time = leader->start_time;
-    event->start_boottime = leader->start_boottime;
-    event->maxrss_pages = own_maxrss(task, signal->maxrss, process);
-    event->utime_ns = signal->utime + task->utime;
-    event->stime_ns = signal->stime + task->stime;
-    event->runtime_ns = signal->sum_sched_runtime + runtime;
-    event->minor_faults = signal->min_flt + task->min_flt;
-    event->major_faults = signal->maj_flt + task->maj_flt;
+    event->start_time = BPF_CORE_READ(leader, start_time);
+    event->start_boottime = BPF_CORE_READ(leader, start_boottime);
+    event->maxrss_pages = own_maxrss(task, BPF_CORE_READ(signal, maxrss), process);
+    event->utime_ns = BPF_CORE_READ(signal, utime) + task->utime;
+    event->stime_ns = BPF_CORE_READ(signal, stime) + task->stime;
+    event->runtime_ns = BPF_CORE_READ(signal, sum_sched_runtime) + runtime;
+    event->minor_faults = BPF_CORE_READ(signal, min_flt) + task->min_flt;
+    event->major_faults = BPF_CORE_READ(signal, maj_flt) + task->maj_flt;
     BPF_CORE_READ_STR_INTO(&event->comm, leader, comm);
     bpf_ringbuf_submit(event, wakeup());
     return 0;

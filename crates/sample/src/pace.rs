@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Of one core: what sampling may cost.
-const CPU_SHARE: f64 = 0.006;
+const CPU_SHARE: f64 = 0.003;
 /// Of the run's time: how long the target's mmap lock may be held by reading smaps_rollup.
 const LOCK_SHARE: f64 = 0.005;
 /// What a short run may spend on smaps_rollup before its length is known.
@@ -61,7 +61,7 @@ mod tests {
         let (mut pace, by_length) = (Pace::new(None), Duration::from_millis(120));
         assert_eq!(pace.interval(Duration::from_secs(60)), by_length);
         pace.spent(Duration::from_millis(6));
-        assert_eq!(pace.interval(Duration::from_secs(60)), Duration::from_secs(1));
+        assert_eq!(pace.interval(Duration::from_secs(60)), Duration::from_secs(2));
     }
 
     #[test]
