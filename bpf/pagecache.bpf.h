@@ -22,7 +22,7 @@ static __always_inline u64 pages_of(struct folio *folio) {
     struct folio___byte *old = (void *)folio;
     if (bpf_core_field_exists(old->_folio_order))
         return 1ULL << (BPF_CORE_READ(old, _folio_order) & 31);
-    return 1ULL << (folio->_flags_1 & 31);
+    return 1ULL << (BPF_CORE_READ(folio, _flags_1) & 31);
 }
 
 /* `last` is the last page asked for, not the one beyond it. */
@@ -46,15 +46,16 @@ int BPF_PROG(pages_mapped, struct address_space *mapping, unsigned long first, u
     return 0;
 }
 
-SEC("tp_btf/mm_filemap_add_to_page_cache")
+SEC("raw_tp/mm_filemap_add_to_page_cache")
 int BPF_PROG(page_added, struct folio *folio) {
-    struct facts facts = facts_known(folio->mapping->host);
-    const struct file_key *key = &facts.key;
     struct task *task = current_task();
     if (!task)
         return 0;
+    struct inode *inode = BPF_CORE_READ(folio, mapping, host);
+    struct facts facts = facts_probed(inode);
+    const struct file_key *key = &facts.key;
     struct added *added = &task->added;
-    u64 first = folio->index;
+    u64 first = BPF_CORE_READ(folio, index);
     u64 pages = pages_of(folio);
     if (added->pages && added->pages < MAX_ADDED_RUN && added->inode == key->inode && added->device == key->device &&
         added->generation == key->generation && added->first + added->pages == first) {
@@ -84,21 +85,24 @@ int BPF_PROG(ext4_writes_delayed, struct inode *inode, s64 position, unsigned in
     return 0;
 }
 
-SEC("tp_btf/ext4_write_end")
+SEC("raw_tp/ext4_write_end")
 int BPF_PROG(ext4_writes, struct inode *inode, s64 position, unsigned int length, unsigned int copied) {
+    struct task *task = current_task();
+    if (!task)
+        return 0;
     struct facts facts = facts_probed(inode);
-    written(current_task(), &facts, position, copied);
+    written(task, &facts, position, copied);
     return 0;
 }
 
-SEC("tp_btf/xfs_file_buffered_write")
+SEC("raw_tp/xfs_file_buffered_write")
 int BPF_PROG(xfs_writes, struct kiocb *call, struct iov_iter *data) {
     struct task *task = current_task();
     if (!task)
         return 0;
     struct inode *inode = BPF_CORE_READ(call, ki_filp, f_mapping, host);
     struct facts facts = facts_probed(inode);
-    written(task, &facts, call->ki_pos, data->count);
+    written(task, &facts, BPF_CORE_READ(call, ki_pos), BPF_CORE_READ(data, count));
     return 0;
 }
 
@@ -106,16 +110,17 @@ int BPF_PROG(xfs_writes, struct kiocb *call, struct iov_iter *data) {
  * A clean page became dirty: a store through a mapping, or, on file systems without a tracepoint of their own, a
  * write(). Further writes to a page that is dirty already are not seen there; writeback cleans it within half a minute.
  */
-SEC("tp_btf/writeback_dirty_folio")
+SEC("raw_tp/writeback_dirty_folio")
 int BPF_PROG(page_dirtied, struct folio *folio, struct address_space *mapping) {
-    if (!mapping)
-        return 0;
-    struct facts facts = facts_known(mapping->host);
-    u64 magic = facts.magic;
     struct task *task = current_task();
-    if (!task || magic == MAGIC_BDEV)
+    if (!task || !mapping)
         return 0;
-    u64 first = folio->index;
+    struct inode *inode = BPF_CORE_READ(mapping, host);
+    struct facts facts = facts_probed(inode);
+    u64 magic = facts.magic;
+    if (magic == MAGIC_BDEV)
+        return 0;
+    u64 first = BPF_CORE_READ(folio, index);
     u64 last = first + pages_of(folio) - 1;
     if (same_file(&task->file, &facts.key) && first <= task->last && last >= task->first) {
         bool told = (magic == MAGIC_EXT && settings.ext4_writes) || (magic == MAGIC_XFS && settings.xfs_writes);
@@ -126,10 +131,10 @@ int BPF_PROG(page_dirtied, struct folio *folio, struct address_space *mapping) {
     return 0;
 }
 
-SEC("tp_btf/iomap_dio_rw_begin")
+SEC("raw_tp/iomap_dio_rw_begin")
 int BPF_PROG(direct_begins, struct kiocb *call, struct iov_iter *data) {
     if (in_job())
-        hide(CLASS_DIRECT, data->count, 1);
+        hide(CLASS_DIRECT, BPF_CORE_READ(data, count), 1);
     return 0;
 }
 

@@ -17,10 +17,10 @@
 /* Of the descriptors a process has open, so many are looked at. */
 #define MAX_OPEN 256
 
-SEC("tp_btf/sched_process_fork")
+SEC("raw_tp/sched_process_fork")
 int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *child) {
-    u32 tgid = child->tgid;
-    u32 parent_tgid = parent->tgid;
+    u32 tgid = BPF_CORE_READ(child, tgid);
+    u32 parent_tgid = BPF_CORE_READ(parent, tgid);
     if (tgid == parent_tgid || !bpf_map_lookup_elem(&processes, &parent_tgid))
         return 0;
     struct process fresh = {};
@@ -37,16 +37,16 @@ int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *chil
     event->pid = tgid;
     event->parent = parent_tgid;
     event->pad = 0;
-    event->start_time = child->start_time;
-    event->start_boottime = child->start_boottime;
+    event->start_time = BPF_CORE_READ(child, start_time);
+    event->start_boottime = BPF_CORE_READ(child, start_boottime);
     BPF_CORE_READ_STR_INTO(&event->comm, child, comm);
     bpf_ringbuf_submit(event, wakeup());
     return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
+SEC("raw_tp/sched_process_exec")
 int BPF_PROG(process_executes, struct task_struct *task, int old_pid, struct linux_binprm *bprm) {
-    u32 tgid = task->tgid;
+    u32 tgid = BPF_CORE_READ(task, tgid);
     u32 old = old_pid;
     struct process *process = bpf_map_lookup_elem(&processes, &tgid);
     if (!process)
@@ -149,14 +149,13 @@ static __always_inline u64 own_maxrss(struct task_struct *task, u64 most, struct
  * (do_exit does both first in every kernel; whether exit_mm comes before or after this tracepoint has changed, so the
  * mm is looked at only where it is still there).
  */
-SEC("tp_btf/sched_process_exit")
+SEC("raw_tp/sched_process_exit")
 int BPF_PROG(thread_exits, struct task_struct *task) {
-    u32 tgid = task->tgid;
-    u32 tid = task->pid;
+    u32 tgid = BPF_CORE_READ(task, tgid);
+    u32 tid = BPF_CORE_READ(task, pid);
     struct process *process = bpf_map_lookup_elem(&processes, &tgid);
     if (!process)
         return 0;
-    /* Not by plain loads: the verifier takes 1 ms for each pointer, see facts_known(). */
     struct signal_struct *signal = BPF_CORE_READ(task, signal);
     struct task_struct *leader = BPF_CORE_READ(task, group_leader);
     struct task *state = bpf_map_lookup_elem(&tasks, &tid);
@@ -167,14 +166,18 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
     bpf_map_delete_elem(&tasks, &tid);
 
     u64 now = bpf_ktime_get_ns();
-    u64 runtime = task->se.sum_exec_runtime;
-    u64 life = now - task->start_time;
+    u64 utime = BPF_CORE_READ(task, utime);
+    u64 stime = BPF_CORE_READ(task, stime);
+    u64 runtime = BPF_CORE_READ(task, se.sum_exec_runtime);
+    u64 minor_faults = BPF_CORE_READ(task, min_flt);
+    u64 major_faults = BPF_CORE_READ(task, maj_flt);
+    u64 life = now - BPF_CORE_READ(task, start_time);
     __sync_fetch_and_add(&process->thread_ns, life);
-    __sync_fetch_and_add(&process->utime_ns, task->utime);
-    __sync_fetch_and_add(&process->stime_ns, task->stime);
+    __sync_fetch_and_add(&process->utime_ns, utime);
+    __sync_fetch_and_add(&process->stime_ns, stime);
     __sync_fetch_and_add(&process->runtime_ns, runtime);
-    __sync_fetch_and_add(&process->minor_faults, task->min_flt);
-    __sync_fetch_and_add(&process->major_faults, task->maj_flt);
+    __sync_fetch_and_add(&process->minor_faults, minor_faults);
+    __sync_fetch_and_add(&process->major_faults, major_faults);
     /* Only tasks born while delay accounting was on have it. */
     if (bpf_core_field_exists(task->delays)) {
         struct task_delay_info *delays = BPF_CORE_READ(task, delays);
@@ -207,11 +210,11 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
     event->start_time = BPF_CORE_READ(leader, start_time);
     event->start_boottime = BPF_CORE_READ(leader, start_boottime);
     event->maxrss_pages = own_maxrss(task, BPF_CORE_READ(signal, maxrss), process);
-    event->utime_ns = BPF_CORE_READ(signal, utime) + task->utime;
-    event->stime_ns = BPF_CORE_READ(signal, stime) + task->stime;
+    event->utime_ns = BPF_CORE_READ(signal, utime) + utime;
+    event->stime_ns = BPF_CORE_READ(signal, stime) + stime;
     event->runtime_ns = BPF_CORE_READ(signal, sum_sched_runtime) + runtime;
-    event->minor_faults = BPF_CORE_READ(signal, min_flt) + task->min_flt;
-    event->major_faults = BPF_CORE_READ(signal, maj_flt) + task->maj_flt;
+    event->minor_faults = BPF_CORE_READ(signal, min_flt) + minor_faults;
+    event->major_faults = BPF_CORE_READ(signal, maj_flt) + major_faults;
     BPF_CORE_READ_STR_INTO(&event->comm, leader, comm);
     bpf_ringbuf_submit(event, wakeup());
     return 0;
