@@ -288,7 +288,7 @@ const CLASSES: [&str; 17] = [
 ];
 
 impl Programs {
-    /// Loads and attaches the programs on the best rung there is, of those from `best` downwards. Takes some 50 ms.
+    /// Loads and attaches the programs on the best rung there is, of those from `best` downwards. Takes some 25 ms.
     pub fn load(best: Rung) -> Result<Programs, Error> {
         let bytes = object()?;
         libbpf_rs::set_print(Some((

@@ -40,7 +40,7 @@ pub struct Tracker {
     thread: JoinHandle<Result<Option<Tracked>, bpf::Error>>,
 }
 
-/// A tracker to be: its thread loads the programs, which takes some 50 ms.
+/// A tracker to be: its thread loads the programs, which takes some 25 ms.
 #[derive(Debug)]
 pub struct Loading {
     loaded: Receiver<Result<Follower, bpf::Error>>,
