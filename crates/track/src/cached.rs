@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 /// Pages per entry: 1 MiB of a file.
 const PAGES: u64 = 256;
 /// Entries before every second one is given up: some 8 MiB of memory.
@@ -10,7 +12,8 @@ const MOST: usize = 1 << 16;
 /// Sets of pages by file, exact up to 64 GiB of distinct pages, then a sample of whole MiBs.
 #[derive(Debug)]
 pub(crate) struct Cached {
-    chunks: HashMap<(u32, u32), Chunk>,
+    /// Asked for every reference.
+    chunks: HashMap<(u32, u32), Chunk, RandomState>,
     most: usize,
     /// Chunks whose hash has this many low bits clear are kept.
     halvings: u32,
@@ -24,7 +27,7 @@ struct Chunk {
 
 impl Cached {
     pub(crate) fn new() -> Cached {
-        Cached { chunks: HashMap::new(), most: MOST, halvings: 0 }
+        Cached { chunks: HashMap::default(), most: MOST, halvings: 0 }
     }
 
     pub(crate) fn referenced(&mut self, file: u32, first: u64, pages: u32) {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
+use foldhash::fast::RandomState;
 use linux::bpf::FileKey;
 
 /// Paths are only for the report: these are enough.
@@ -22,7 +23,8 @@ pub struct TrackedFile {
 /// The files of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    numbers: HashMap<FileKey, u32>,
+    /// Asked for every reference.
+    numbers: HashMap<FileKey, u32, RandomState>,
     keys: Vec<FileKey>,
     names: HashMap<u32, String>,
 }
