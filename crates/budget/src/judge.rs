@@ -17,8 +17,8 @@ pub struct Progress {
     pub elapsed_seconds: f64,
     /// Stall so far, counted as [`crate::Reference::stall_seconds`].
     pub stall_seconds: Option<f64>,
-    /// CPU seconds so far, all tasks.
-    pub cpu_seconds: Option<f64>,
+    /// How far it has come, as [`crate::Reference::pace`]: CPU seconds used when it was last looked at, and when that was.
+    pub pace: Option<(f64, f64)>,
     /// File pages brought back so far.
     pub refaults: Option<u64>,
 }
@@ -120,16 +120,16 @@ fn has_read_again(settings: &Settings, seen: &Seen, progress: &Progress) -> Opti
 }
 
 fn tells_pace(seen: &Seen, progress: &Progress) -> bool {
-    progress.cpu_seconds.is_some() && seen.timed().iter().any(|r| !r.pace.is_empty())
+    progress.pace.is_some() && seen.timed().iter().any(|r| !r.pace.is_empty())
 }
 
 /// How much earlier the references had come as far as this run has, in CPU time, in seconds. What memory costs in CPU time
 /// counts as progress here, so the loss is never overstated.
 fn behind(seen: &Seen, progress: &Progress) -> Option<f64> {
-    let cpu = progress.cpu_seconds?;
+    let (cpu, at_seconds) = progress.pace?;
     // The slowest of them to come so far.
     let usual = seen.timed().iter().filter_map(|r| time_at(&r.pace, cpu)).reduce(f64::max)?;
-    Some(progress.elapsed_seconds - usual)
+    Some(at_seconds - usual)
 }
 
 /// Whether it has lost more already than it may lose in all.
@@ -165,7 +165,7 @@ mod tests {
     }
 
     fn at(elapsed_seconds: f64, stall_seconds: f64) -> Progress {
-        Progress { elapsed_seconds, stall_seconds: Some(stall_seconds), cpu_seconds: None, refaults: None }
+        Progress { elapsed_seconds, stall_seconds: Some(stall_seconds), pace: None, refaults: None }
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
         let at = |elapsed_seconds, cpu_seconds| Progress {
             elapsed_seconds,
             stall_seconds: None,
-            cpu_seconds: Some(cpu_seconds),
+            pace: Some((cpu_seconds, elapsed_seconds)),
             refaults: Some(10_000),
         };
         let settings = Settings::default();
@@ -221,6 +221,8 @@ mod tests {
         assert_eq!(watch(&settings, &seen, None, &far), Some(Outcome::TooSlow));
         assert_eq!(ratio_at_least(&seen, &far), Some(1.1));
         assert_eq!(watch(&settings, &seen, Some(Method::AppMaxRss), &far), None, "a method is to show how slow it is");
+        let looked_at_before = Progress { pace: Some((21.0, 45.0)), ..far };
+        assert_eq!(watch(&settings, &seen, None, &looked_at_before), None, "what it has done since is not known");
         let unread = Progress { refaults: Some(20), ..far };
         assert_eq!(watch(&settings, &seen, None, &unread), None, "memory has not been in its way");
         let swaps = Settings { swap_allowed: true, ..settings.clone() };

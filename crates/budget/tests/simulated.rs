@@ -110,7 +110,7 @@ impl Program {
         let refaults = ((ratio - 1.0) * 100_000.0) as u64;
         let lost = self.stall_share.map(|share| share * (ratio - 1.0) * RUN_SECONDS);
         let at = |elapsed: f64| Progress {
-            cpu_seconds: None,
+            pace: None,
             refaults: None,
             elapsed_seconds: elapsed,
             stall_seconds: lost.map(|lost| COLD_STALL_SECONDS + lost * elapsed / end),

@@ -222,8 +222,9 @@ impl<'a> Search<'a> {
         let label = format!("trial at {}", Bytes(limit));
         let mut watch = |progress: observe::Progress| {
             let elapsed_seconds = progress.elapsed.as_secs_f64();
+            let sampled_seconds = progress.sampled.as_secs_f64();
             let waited = progress.io_delay_seconds.zip(progress.cpu_seconds);
-            let stall_seconds = waited.map(|(delay, cpu)| stall(delay, cpu, elapsed_seconds));
+            let stall_seconds = waited.map(|(delay, cpu)| stall(delay, cpu, sampled_seconds));
             stopped = budget::watch(
                 &settings,
                 &seen,
@@ -231,7 +232,7 @@ impl<'a> Search<'a> {
                 &Progress {
                     elapsed_seconds,
                     stall_seconds,
-                    cpu_seconds: progress.cpu_seconds,
+                    pace: progress.cpu_seconds.map(|cpu| (cpu, sampled_seconds)),
                     refaults: progress.refaults,
                 },
             );
@@ -365,7 +366,10 @@ impl<'a> Search<'a> {
         let stall_seconds = stall_of(observation);
         let cpu_seconds = cpu_of(observation);
         let refaults = account.flow.refaults_file;
-        let progress = Progress { elapsed_seconds: observation.wall_seconds, stall_seconds, cpu_seconds, refaults };
+        let pace = pace(observation);
+        let furthest = pace.last().and_then(|(most, _)| pace.iter().find(|(cpu, _)| cpu >= most));
+        let progress =
+            Progress { elapsed_seconds: observation.wall_seconds, stall_seconds, pace: furthest.copied(), refaults };
         let lower_bound = matches!(observation.exit, Exit::StoppedEarly | Exit::TimedOut) && outcome != Outcome::Oom;
         let median = self.seen.reference().map(|spread| spread.median);
         let runtime_ratio = match lower_bound {

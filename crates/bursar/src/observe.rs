@@ -51,7 +51,9 @@ pub struct Plan<'a> {
 pub struct Progress {
     /// Since its start.
     pub elapsed: Duration,
-    /// Charge now.
+    /// When the last sample was taken, which the figures below are of.
+    pub sampled: Duration,
+    /// Charge.
     pub charge_bytes: Option<u64>,
     /// File pages brought back so far.
     pub refaults: Option<u64>,
@@ -240,6 +242,7 @@ fn follow(
         let last = |name| sampler.last(name);
         let progress = Progress {
             elapsed: running.started().elapsed(),
+            sampled: sampler.last_at(),
             charge_bytes: last(names::CHARGE).map(|v| v as u64),
             refaults: last(names::REFAULTS_FILE).map(|v| v as u64),
             io_delay_seconds: last(names::IO_DELAY),

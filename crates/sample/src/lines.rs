@@ -52,6 +52,11 @@ impl Lines {
         self.rows.is_empty()
     }
 
+    /// Nanoseconds since the run began, of the last row.
+    pub fn last_at(&self) -> u64 {
+        self.rows.last().map_or(0, |row| row.t_ns)
+    }
+
     /// The value a series had last.
     pub fn last(&self, name: &'static str) -> Option<f64> {
         let id = *self.ids.get(&(name, None))?;

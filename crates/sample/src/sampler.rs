@@ -149,6 +149,11 @@ impl Sampler {
         self.lines.last(name)
     }
 
+    /// When the last sample was taken.
+    pub fn last_at(&self) -> Duration {
+        Duration::from_nanos(self.lines.last_at())
+    }
+
     /// What the kernel kept, as of the last sample.
     pub fn kept(&self) -> KeptPeaks {
         self.kept
