@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 /// Of one core: what sampling may cost.
-const CPU_SHARE: f64 = 0.003;
+const CPU_SHARE: f64 = 0.006;
+/// The same where the job keeps all processors busy and would have had that time: it loses more than is taken.
+const BUSY_CPU_SHARE: f64 = 0.003;
 /// Of the run's time: how long the target's mmap lock may be held by reading smaps_rollup.
 const LOCK_SHARE: f64 = 0.005;
 /// What a short run may spend on smaps_rollup before its length is known.
@@ -15,17 +17,19 @@ const LONGEST: Duration = Duration::from_secs(10);
 pub struct Pace {
     fixed: Option<Duration>,
     cost: f64,
+    cpu_share: f64,
     lock_held: Duration,
 }
 
 impl Pace {
     /// `fixed`: the person's `--interval`; `None` adapts.
     pub fn new(fixed: Option<Duration>) -> Pace {
-        Pace { fixed, cost: 0.0, lock_held: Duration::ZERO }
+        Pace { fixed, cost: 0.0, cpu_share: CPU_SHARE, lock_held: Duration::ZERO }
     }
 
-    /// Told what a sample cost in CPU time.
-    pub fn spent(&mut self, cpu: Duration) {
+    /// Told what a sample cost in CPU time, and whether the job keeps all processors busy.
+    pub fn spent(&mut self, cpu: Duration, busy: bool) {
+        self.cpu_share = if busy { BUSY_CPU_SHARE } else { CPU_SHARE };
         let cost = cpu.as_secs_f64();
         self.cost = if self.cost == 0.0 { cost } else { 0.8 * self.cost + 0.2 * cost };
     }
@@ -37,7 +41,7 @@ impl Pace {
         let by_length = elapsed / 500;
         // Where looking is slow (an emulator, thousands of processes), a short run must still be seen a few times: after
         // half of its time so far, which is six times from 0.1 to 1 second and ever more seldom.
-        let by_cost = Duration::from_secs_f64(self.cost / CPU_SHARE).min(elapsed / 2);
+        let by_cost = Duration::from_secs_f64(self.cost / self.cpu_share).min(elapsed / 2);
         self.fixed.unwrap_or_else(|| by_cost.max(by_length).clamp(SHORTEST, LONGEST))
     }
 
@@ -60,14 +64,16 @@ mod tests {
     fn a_costly_sample_is_taken_less_often() {
         let (mut pace, by_length) = (Pace::new(None), Duration::from_millis(120));
         assert_eq!(pace.interval(Duration::from_secs(60)), by_length);
-        pace.spent(Duration::from_millis(6));
+        pace.spent(Duration::from_millis(6), false);
+        assert_eq!(pace.interval(Duration::from_secs(60)), Duration::from_secs(1));
+        pace.spent(Duration::from_millis(6), true);
         assert_eq!(pace.interval(Duration::from_secs(60)), Duration::from_secs(2));
     }
 
     #[test]
     fn a_short_run_is_seen_a_few_times_whatever_it_costs() {
         let mut pace = Pace::new(None);
-        pace.spent(Duration::from_millis(100));
+        pace.spent(Duration::from_millis(100), false);
         let (mut elapsed, mut samples) = (Duration::ZERO, 0);
         while elapsed < Duration::from_secs(1) {
             elapsed += pace.interval(elapsed);
@@ -79,7 +85,7 @@ mod tests {
     #[test]
     fn the_persons_interval_is_kept_whatever_it_costs() {
         let mut pace = Pace::new(Some(Duration::from_millis(5)));
-        pace.spent(Duration::from_secs(1));
+        pace.spent(Duration::from_secs(1), false);
         assert_eq!(pace.interval(Duration::from_secs(3600)), Duration::from_millis(5));
     }
 
