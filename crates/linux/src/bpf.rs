@@ -1,8 +1,7 @@
 //! The BPF programs: loading them, following processes with them, and what they tell.
 //!
-//! On Linux 6.12 and later they see the page cache through the filemap tracepoints; on older
-//! kernels through the results of the system calls (x86-64 only, and mapped files are not seen); where neither is there
-//! only processes are followed. See `bpf/references.bpf.h` for what is merged in the kernel.
+//! On Linux 6.12 and later they see the page cache through the filemap tracepoints; on older kernels through the results of
+//! the system calls (x86-64 only, and mapped files are not seen); where neither is there only processes are followed. See `bpf/references.bpf.h` for what is merged in the kernel.
 
 use std::cell::RefCell;
 use std::fmt;

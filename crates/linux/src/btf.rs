@@ -138,7 +138,7 @@ impl Types {
         (types_end <= bytes.len() && names <= bytes.len()).then_some(Types { bytes, begins, names })
     }
 
-    /// Whether the kernel itself has that tracepoint: each has a type `btf_trace_NAME`.
+    /// Of each, whether the kernel itself has that tracepoint: it then has a type `btf_trace_NAME`.
     pub fn tracepoints(&self, names: &[&str]) -> Vec<bool> {
         let known: HashSet<&[u8]> = self
             .all()

@@ -12,9 +12,6 @@ use crate::lines::{Lines, Row, RowBuilder};
 use crate::pace::Pace;
 use crate::processes::{Processes, Sums};
 
-/// A job that has used so much of the processors' time keeps them busy.
-const BUSY: f64 = 0.9;
-
 /// Which processes are the job.
 #[derive(Clone, Debug)]
 pub enum Scope {
@@ -68,7 +65,6 @@ pub struct Sampler {
     processes: Processes,
     started: Instant,
     began_seconds: f64,
-    processors: f64,
     kept: KeptPeaks,
     /// What the kernel had kept before; a peak that has not grown since is not the run's.
     kept_before: Option<MemoryState>,
@@ -97,7 +93,6 @@ impl Sampler {
             lines: Lines::default(),
             started,
             began_seconds: began_seconds(started),
-            processors: std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64),
             kept: KeptPeaks::default(),
             kept_before: None,
         }
@@ -145,8 +140,7 @@ impl Sampler {
         let end = clock_gettime(ClockId::ThreadCPUTime);
         let cpu = Duration::new(end.tv_sec as u64, end.tv_nsec as u32)
             .saturating_sub(Duration::new(begin.tv_sec as u64, begin.tv_nsec as u32));
-        let busy = sums.cpu_seconds > BUSY * self.processors * elapsed.as_secs_f64();
-        self.pace.spent(cpu, busy);
+        self.pace.spent(cpu, elapsed, sums.cpu_seconds);
         row
     }
 
