@@ -81,9 +81,14 @@ pub fn judge(settings: &Settings, seen: &Seen, measured: &Measured) -> Outcome {
         _ if measured.oom_kills > 0 => Outcome::Oom,
         Some(outcome) => outcome,
         None if measured.exit_status != Some(0) => Outcome::Failed,
-        None if measured.method.is_none() && too_slow() => Outcome::TooSlow,
+        None if asks_for_enough(measured.method) && too_slow() => Outcome::TooSlow,
         None => Outcome::Ok,
     }
+}
+
+/// Whether a run is to tell if its limit is enough; another method's is to show what it costs.
+pub fn asks_for_enough(method: Option<Method>) -> bool {
+    matches!(method, None | Some(Method::Bursar))
 }
 
 /// Whether a run that came to its end took longer than is allowed.

@@ -6,11 +6,14 @@ use crate::predict::{never_reached, predict};
 use crate::search::{is_telling, severity};
 use crate::{Seen, Settings, round_up};
 
-/// The methods whose figure is tried as a limit. Unlimited is what the references are.
-pub const LIMITED: [Method; 3] = [Method::AppMaxRss, Method::AppMaxRssLargest, Method::SysMaxRss];
+/// The methods whose figure is tried as a limit.
+const LIMITED: [Method; 3] = [Method::AppMaxRss, Method::AppMaxRssLargest, Method::SysMaxRss];
 
 /// Limits this close are one limit.
 const SAME_LIMIT: f64 = 0.02;
+
+/// So many runs show how a method does, and how much its run time varies.
+const RUNS: usize = 2;
 
 /// The runs that show how a method does.
 enum Runs<'a> {
@@ -61,31 +64,67 @@ fn name(method: Method) -> &'static str {
     }
 }
 
-/// The limit at which a method must still be run; `None` if what was run already shows it, or it names none.
-pub fn limit_to_measure(settings: &Settings, seen: &Seen, method: Method) -> Option<u64> {
-    let limit = round_up(memory(seen, method)?.0);
-    shown_by(settings, seen, method, limit).is_none().then_some(limit)
+/// A run that the comparison lacks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lacking {
+    /// What it is to show.
+    pub method: Method,
+    /// Its limit; `None`: Unlimited has none.
+    pub limit: Option<u64>,
+    /// How many there are already.
+    pub has: usize,
+}
+
+/// The next run that the comparison lacks: of those that have the fewest, what others may be shown by first.
+pub fn lacking(settings: &Settings, seen: &Seen, answer: &Answer) -> Option<Lacking> {
+    let unlimited = unlimited_walls(settings, seen).len();
+    let lacks_unlimited = unlimited < runs_each(settings);
+    let unlimited = lacks_unlimited.then_some(Lacking { method: Method::Unlimited, limit: None, has: unlimited });
+    let own =
+        answer.smallest_passing_bytes.map(|limit| (Method::Bursar, limit, Some(passing_runs(settings, seen, limit))));
+    let named = LIMITED.into_iter().filter_map(|method| {
+        let limit = round_up(memory(seen, method)?.0);
+        Some((method, limit, shown_by(settings, seen, method, limit)))
+    });
+    let limited = own.into_iter().chain(named).filter_map(|(method, limit, runs)| {
+        let has = match &runs {
+            None => 0,
+            Some(Runs::Trials(trials)) if wants_another(settings, trials) => trials.len(),
+            Some(_) => return None,
+        };
+        Some(Lacking { method, limit: Some(limit), has })
+    });
+    unlimited.into_iter().chain(limited).min_by_key(|lacking| lacking.has)
+}
+
+fn runs_each(settings: &Settings) -> usize {
+    settings.runs.map_or(RUNS, |runs| runs as usize)
+}
+
+/// Where two runs do not agree on whether it is too slow, a third decides. One that did not come to its end has no run time
+/// that could vary.
+fn wants_another(settings: &Settings, trials: &[&Trial]) -> bool {
+    let is_slow = |t: &&Trial| t.runtime_ratio.is_some_and(|ratio| ratio > 1.0 + settings.slowdown);
+    let disagree = trials.iter().any(is_slow) && !trials.iter().all(is_slow);
+    let died = trials.iter().any(|t| !matches!(t.outcome, Outcome::Ok | Outcome::TooSlow));
+    trials.iter().all(|t| has_ended(t)) && trials.len() < runs_each(settings) || !died && disagree && trials.len() == 2
 }
 
 fn memory(seen: &Seen, method: Method) -> Option<(u64, Breakdown)> {
     seen.methods.iter().find(|m| m.method == method).map(|m| (m.memory_bytes, m.breakdown))
 }
 
-/// The runs that show how a method does. A limit that the charge never reached without one is no limit.
+/// The runs that show how a method does.
 fn shown_by<'a>(settings: &Settings, seen: &'a Seen, method: Method, limit: u64) -> Option<Runs<'a>> {
-    if method == Method::Unlimited || never_reached(settings, seen).is_some_and(|peak| limit >= peak) {
+    if method == Method::Unlimited || is_no_limit(settings, seen, limit) {
         return Some(Runs::References);
     }
     let is_same =
         |trial: &&Trial| trial.limit_bytes.is_some_and(|l| (l as f64 / limit as f64 - 1.0).abs() <= SAME_LIMIT);
-    let own: Vec<&Trial> = seen.trials.iter().filter(|t| t.method == Some(method)).collect();
-    if !own.is_empty() {
-        return Some(Runs::Trials(own));
-    }
     // A trial of the search that was stopped early does not show how slow the method would have been.
     let tells = |trial: &&Trial| is_same(trial) && (trial.method.is_some() || !trial.lower_bound);
-    let others: Vec<&Trial> = seen.trials.iter().filter(tells).collect();
-    (!others.is_empty()).then_some(Runs::Trials(others))
+    let trials: Vec<&Trial> = seen.trials.iter().filter(|t| t.method == Some(method) || tells(t)).collect();
+    (!trials.is_empty()).then_some(Runs::Trials(trials))
 }
 
 fn row(settings: &Settings, seen: &Seen, answer: &Answer, method: Method) -> Option<MethodRow> {
@@ -123,25 +162,28 @@ fn row(settings: &Settings, seen: &Seen, answer: &Answer, method: Method) -> Opt
     };
     Some(match runs {
         Some(Runs::References) => with_references(row, settings, seen),
-        Some(Runs::Trials(trials)) => with_trials(row, seen, &trials),
+        Some(Runs::Trials(trials)) => with_trials(row, settings, seen, &trials),
         None => row,
     })
 }
 
-/// The runs at the smallest passing limit; the references where that is their peak charge.
+/// The runs at the smallest passing limit; the references where that is no limit.
 fn passing_runs<'a>(settings: &Settings, seen: &'a Seen, limit: u64) -> Runs<'a> {
-    let is_there = |t: &&Trial| t.limit_bytes == Some(limit) && is_telling(settings, seen, t);
+    let tells = |t: &Trial| t.method == Some(Method::Bursar) || is_telling(settings, seen, t);
+    let is_there = |t: &&Trial| t.limit_bytes == Some(limit) && tells(t);
     let trials: Vec<&Trial> = seen.trials.iter().filter(is_there).collect();
-    if trials.is_empty() { Runs::References } else { Runs::Trials(trials) }
+    if is_no_limit(settings, seen, limit) || trials.is_empty() { Runs::References } else { Runs::Trials(trials) }
+}
+
+/// The charge never reached it without one.
+fn is_no_limit(settings: &Settings, seen: &Seen, limit: u64) -> bool {
+    never_reached(settings, seen).is_some_and(|peak| limit >= peak)
 }
 
 fn with_references(row: MethodRow, settings: &Settings, seen: &Seen) -> MethodRow {
     let spread = seen.reference();
     let waits: Vec<f64> = seen.references.iter().filter_map(|r| r.io_wait_share).collect();
-    let peak = never_reached(settings, seen);
-    let is_unlimited = |t: &&Trial| t.outcome == Outcome::Ok && peak.is_some_and(|peak| t.limit_bytes >= Some(peak));
-    let trials = seen.search_trials().filter(is_unlimited).map(|t| t.wall_seconds);
-    let walls: Vec<f64> = seen.references.iter().map(|r| r.wall_seconds).chain(trials).collect();
+    let walls = unlimited_walls(settings, seen);
     MethodRow {
         runs: walls.len() as u32,
         runtime_ratio: spread.map(|_| 1.0),
@@ -153,20 +195,43 @@ fn with_references(row: MethodRow, settings: &Settings, seen: &Seen) -> MethodRo
     }
 }
 
-fn with_trials(row: MethodRow, seen: &Seen, trials: &[&Trial]) -> MethodRow {
+/// Run times without a limit, or under one that is none, as the machine is now.
+fn unlimited_walls(settings: &Settings, seen: &Seen) -> Vec<f64> {
+    let is_unlimited =
+        |t: &&Trial| t.limit_bytes.is_some_and(|limit| is_no_limit(settings, seen, limit)) && has_ended(t);
+    let trials = seen.trials.iter().filter(is_unlimited).filter_map(|t| wall_now(seen, t));
+    seen.timed().iter().map(|r| r.wall_seconds).chain(trials).collect()
+}
+
+fn has_ended(trial: &Trial) -> bool {
+    matches!(trial.outcome, Outcome::Ok | Outcome::TooSlow) && !trial.lower_bound
+}
+
+/// What a run would take as the machine is now: it may have been made while all runs were slower.
+fn wall_now(seen: &Seen, trial: &Trial) -> Option<f64> {
+    Some(trial.runtime_ratio? * seen.reference()?.median)
+}
+
+fn with_trials(row: MethodRow, settings: &Settings, seen: &Seen, trials: &[&Trial]) -> MethodRow {
     let spread =
-        |of: fn(&&Trial) -> Option<f64>| Spread::of(&trials.iter().copied().filter_map(|t| of(&t)).collect::<Vec<_>>());
-    let outcome = trials.iter().map(|t| t.outcome).max_by_key(severity);
-    let ended = !matches!(outcome, Some(Outcome::Oom | Outcome::Failed));
-    let ratio = spread(|t| t.runtime_ratio).map(|s| s.median).filter(|_| ended);
+        |of: &dyn Fn(&Trial) -> Option<f64>| Spread::of(&trials.iter().filter_map(|t| of(t)).collect::<Vec<_>>());
+    let worst = trials.iter().map(|t| t.outcome).max_by_key(severity);
+    let ended = !matches!(worst, Some(Outcome::Oom | Outcome::Failed));
+    let ratio = spread(&|t| t.runtime_ratio).map(|s| s.median).filter(|_| ended);
+    let stopped = trials.iter().filter(|t| t.lower_bound).count();
+    // Of three runs, one that was stopped does not make the median a bound.
+    let lower_bound = ended && stopped > 0 && 2 * stopped >= trials.len();
+    let is_slow = lower_bound || ratio.is_none_or(|ratio| ratio > 1.0 + settings.slowdown);
     MethodRow {
         runs: trials.len() as u32,
         runtime_ratio: ratio,
-        runtime_stddev_seconds: spread(|t| Some(t.wall_seconds)).filter(|_| trials.len() > 1).map(|s| s.stddev),
-        io_wait_share: spread(|t| t.io_wait_share).map(|s| s.mean),
+        runtime_stddev_seconds: spread(&|t| wall_now(seen, t))
+            .filter(|_| ended && stopped == 0 && trials.len() > 1)
+            .map(|s| s.stddev),
+        io_wait_share: spread(&|t| t.io_wait_share).map(|s| s.mean),
         performance: ratio.zip(seen.reference()).and_then(|(r, s)| performance(s.median, r * s.median)),
-        outcome,
-        lower_bound: ended && trials.iter().any(|t| t.lower_bound),
+        outcome: worst.map(|worst| if worst == Outcome::TooSlow && !is_slow { Outcome::Ok } else { worst }),
+        lower_bound,
         ..row
     }
 }

@@ -4,7 +4,7 @@ use model::{Answer, Bytes, Method};
 
 use crate::answer::answer;
 use crate::judge::give_up_after;
-use crate::methods::{LIMITED, limit_to_measure};
+use crate::methods::{Lacking, lacking};
 use crate::noise::{wants_reference, wants_to_tell};
 use crate::predict::predict;
 use crate::search::{Wish, wish};
@@ -15,6 +15,8 @@ use crate::{Seen, Settings};
 pub enum Step {
     /// Run without a limit.
     Reference {
+        /// For the comparison: what the answer took does not count it.
+        compared: bool,
         /// Why, as a sentence.
         why: String,
     },
@@ -29,7 +31,7 @@ pub enum Step {
         /// Why, as a sentence.
         why: String,
     },
-    /// Run under the limit that a method names.
+    /// Run under the limit that a method names, [`Method::Bursar`]'s own answer included.
     Method {
         /// Which.
         method: Method,
@@ -49,7 +51,7 @@ pub enum Step {
 /// The next step: references and the search, then the methods.
 pub fn next(settings: &Settings, seen: &Seen) -> Step {
     if let Some(why) = wants_reference(settings, seen) {
-        return Step::Reference { why };
+        return Step::Reference { compared: false, why };
     }
     let cut_short = match wish(settings, seen) {
         Wish::Try { limit, why } => {
@@ -63,22 +65,22 @@ pub fn next(settings: &Settings, seen: &Seen) -> Step {
         Wish::Stop(cut_short) => cut_short,
     };
     if let Some(why) = wants_to_tell(settings, seen) {
-        return Step::Reference { why };
+        return Step::Reference { compared: false, why };
     }
     let answer = answer(settings, seen, cut_short);
-    let unmeasured = LIMITED
-        .into_iter()
-        .filter(|_| settings.compare)
-        .find_map(|method| limit_to_measure(settings, seen, method).map(|limit| (method, limit)));
-    match unmeasured {
-        Some((method, limit_bytes)) => Step::Method {
+    let Some(Lacking { method, limit, has }) = lacking(settings, seen, &answer).filter(|_| settings.compare) else {
+        return Step::Done(answer);
+    };
+    let why = |what: String| if has == 0 { what } else { format!("once more, to see how much that varies: {what}") };
+    match limit {
+        Some(limit_bytes) => Step::Method {
             method,
             limit_bytes,
             give_up_after_seconds: give_up_after(settings, seen, Some(method)),
             predicted_ratio: predict(settings, seen, limit_bytes),
-            why: format!("what it costs to give it {}, as {}", Bytes(limit_bytes), said_by(method)),
+            why: why(format!("what it costs to give it {}, as {}", Bytes(limit_bytes), said_by(method))),
         },
-        None => Step::Done(answer),
+        None => Step::Reference { compared: true, why: why("how long it takes without a limit".into()) },
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which limit to try next.
 
-use model::{Bytes, Outcome, Spread, Trial};
+use model::{Bytes, Method, Outcome, Spread, Trial};
 
 use crate::drift::nearest;
 use crate::judge::give_up_after;
@@ -138,16 +138,27 @@ fn unmade(seen: &Seen, bracket: &Bracket) -> Option<(u64, String)> {
     Some((limit, format!("without a limit it never used more than {}: is that enough under one?", Bytes(limit))))
 }
 
-/// All limits tried, rising, with what several runs at the same limit say together. The methods' runs are for the comparison: a
-/// single one, made once the search is over, shall not overthrow its answer. Runs that their limit cannot have slowed down say
-/// nothing of it.
+/// All limits tried, rising, with what several runs at the same limit say together. The methods' runs are for the comparison. Runs
+/// that their limit cannot have slowed down say nothing of it.
 pub fn tried(settings: &Settings, seen: &Seen) -> Vec<Tried> {
-    let trials: Vec<&Trial> = seen.search_trials().filter(|t| is_telling(settings, seen, t)).collect();
+    let counts = |t: &&Trial| t.method.is_none() || is_overthrowing(seen, t);
+    let trials: Vec<&Trial> = seen.trials.iter().filter(counts).filter(|t| is_telling(settings, seen, t)).collect();
     let mut limits: Vec<u64> = trials.iter().filter_map(|t| t.limit_bytes).collect();
     limits.sort_unstable();
     limits.dedup();
     let at = |limit| trials.iter().copied().filter(|t| t.limit_bytes == Some(limit)).collect::<Vec<_>>();
     limits.into_iter().map(|limit| together(settings, seen, limit, &at(limit))).collect()
+}
+
+/// Whether a run that repeats the answer's own counts against it: a single slow one shall not overthrow what the search found, but
+/// one that was killed does, and so may two.
+fn is_overthrowing(seen: &Seen, trial: &Trial) -> bool {
+    let repeats = || seen.trials.iter().filter(|t| t.method == trial.method && t.limit_bytes == trial.limit_bytes);
+    trial.method == Some(Method::Bursar) && (breaks(trial) || repeats().count() > 1)
+}
+
+fn breaks(trial: &Trial) -> bool {
+    matches!(trial.outcome, Outcome::Oom | Outcome::Failed | Outcome::Timeout)
 }
 
 /// Whether a run says something of its limit.
@@ -171,7 +182,7 @@ pub fn is_untouched(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
 }
 
 fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> Tried {
-    let broke = trials.iter().any(|t| matches!(t.outcome, Outcome::Oom | Outcome::Failed | Outcome::Timeout));
+    let broke = trials.iter().any(|t| breaks(t));
     let threshold = 1.0 + settings.slowdown;
     // A run that was stopped would have taken longer than it did, and longer than allowed.
     let least = threshold + 2.0 * ratio_noise(settings, seen);

@@ -4,7 +4,7 @@ use model::{Breakdown, FileDemand, Method, Outcome, Spread, Trial};
 
 use crate::Settings;
 use crate::drift::{nearest, stretches};
-use crate::judge::is_too_slow;
+use crate::judge::{asks_for_enough, is_too_slow};
 
 /// Run times this close agree.
 const AGREE: f64 = 1.05;
@@ -14,6 +14,8 @@ const AGREE: f64 = 1.05;
 pub struct Reference {
     /// Which run of the record it was.
     pub run: u32,
+    /// Made for the comparison of methods; what the answer took does not count it.
+    pub compared: bool,
     /// Seconds it ran.
     pub wall_seconds: f64,
     /// Seconds it waited for storage or memory, comparable with wall time: delays summed over the threads, divided by
@@ -76,7 +78,7 @@ impl Seen {
             trial.runtime_ratio = trial.runtime_ratio.map(|_| trial.wall_seconds / reference);
             let is_slow = is_too_slow(settings, trial.wall_seconds, reference);
             trial.outcome = match trial.outcome {
-                Outcome::Ok | Outcome::TooSlow if is_slow && trial.method.is_none() => Outcome::TooSlow,
+                Outcome::Ok | Outcome::TooSlow if is_slow && asks_for_enough(trial.method) => Outcome::TooSlow,
                 Outcome::Ok | Outcome::TooSlow => Outcome::Ok,
                 other => other,
             };
@@ -110,13 +112,12 @@ impl Seen {
 
     /// What was run for the answer (references and search), in reference run times.
     pub fn run_times_used(&self) -> Option<f64> {
-        let references: f64 = self.references.iter().map(|r| r.wall_seconds).sum();
-        Some((references + self.trial_seconds(|t| t.method.is_none())) / self.reference()?.median)
+        self.run_times(false)
     }
 
-    /// What the methods' trials took beside it, in reference run times.
+    /// What the comparison's runs took beside it, in reference run times.
     pub fn compare_run_times(&self) -> Option<f64> {
-        Some(self.trial_seconds(|t| t.method.is_some()) / self.reference()?.median)
+        self.run_times(true)
     }
 
     /// Trials of the search.
@@ -124,8 +125,10 @@ impl Seen {
         self.trials.iter().filter(|t| t.method.is_none() && t.limit_bytes.is_some())
     }
 
-    fn trial_seconds(&self, which: impl Fn(&Trial) -> bool) -> f64 {
-        self.trials.iter().filter(|t| t.limit_bytes.is_some() && which(t)).map(|t| t.wall_seconds).sum()
+    fn run_times(&self, compared: bool) -> Option<f64> {
+        let references = self.references.iter().filter(|r| r.compared == compared).map(|r| r.wall_seconds);
+        let trials = self.trials.iter().filter(|t| t.method.is_some() == compared).map(|t| t.wall_seconds);
+        Some(references.chain(trials).sum::<f64>() / self.reference()?.median)
     }
 }
 

@@ -139,7 +139,8 @@ impl<'a> Search<'a> {
         self.seen.trials.extend(record.trials.iter().filter(|trial| trial.limit_bytes.is_some()).cloned());
         for (run, account) in seen_runs {
             let complete = matches!(run.exit, Exit::Status(0));
-            if run.role == RunRole::Reference && complete {
+            let is_unlimited = run.limit_bytes.is_none() && matches!(run.role, RunRole::Reference | RunRole::Method);
+            if is_unlimited && complete {
                 self.learn_reference(&run, &account);
             } else if run.role == RunRole::Plain {
                 self.scout_seconds += run.wall_seconds;
@@ -152,7 +153,7 @@ impl<'a> Search<'a> {
             let step = budget::next(&self.settings, &self.seen);
             let ended = match step {
                 Step::Done(answer) => Some(Ended::Answered(answer)),
-                Step::Reference { why } => self.reference(why)?,
+                Step::Reference { compared, why } => self.reference(compared, why)?,
                 Step::Trial { limit_bytes, predicted_ratio, why, .. } => {
                     self.trial(None, limit_bytes, predicted_ratio, why)?
                 }
@@ -167,9 +168,10 @@ impl<'a> Search<'a> {
     }
 
     /// One run without a limit.
-    fn reference(&mut self, why: String) -> anyhow::Result<Option<Ended>> {
+    fn reference(&mut self, compared: bool, why: String) -> anyhow::Result<Option<Ended>> {
         let label = format!("reference {}", self.seen.references.len() + 1);
-        let observed = self.observe(RunRole::Reference, None, &label, &mut |_| false)?;
+        let role = if compared { RunRole::Method } else { RunRole::Reference };
+        let observed = self.observe(role, None, &label, &mut |_| false)?;
         if self.bench.signals.interrupted() {
             return Ok(Some(Ended::Interrupted));
         }
@@ -201,7 +203,7 @@ impl<'a> Search<'a> {
         let trial = Trial {
             limit_bytes: None,
             outcome: Outcome::Ok,
-            ..self.measured(&observation, &account, None, None, Outcome::Ok, why)
+            ..self.measured(&observation, &account, compared.then_some(Method::Unlimited), None, Outcome::Ok, why)
         };
         finish_run(&mut self.sink, &mut self.record, observation)?;
         self.keep(trial)?;
@@ -323,6 +325,7 @@ impl<'a> Search<'a> {
         let peak = |name| observation.job_series(name).and_then(|series| series.peak()).map(|bytes| bytes as u64);
         let reference = Reference {
             run: observation.run,
+            compared: observation.role == RunRole::Method,
             wall_seconds: observation.wall_seconds,
             stall_seconds: stall_of(observation),
             peak_charge_bytes: account.peak_charge_bytes,

@@ -120,14 +120,14 @@ pub struct Run {
     bursar budget --prepare 'make clean' -- make -j8\n  \
     bursar budget -- sh -c 'sqlite3 big.db < query.sql'\n  \
     bursar budget --resume RECORD             go on after Ctrl-C\n\n\
-    The command is run some 4 to 12 times, so it must bear that. It reads\n\
+    The command is run some 6 to 16 times, so it must bear that. It reads\n\
     /dev/null as its standard input, and what it prints is dropped. Limits need\n\
     root, systemd or Slurm: see bursar doctor.")]
 pub struct Budget {
     /// How much slower than without a limit it may be
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
     pub slowdown: f64,
-    /// Reference runs without a limit [default: 1 to 4, as their spread asks for]
+    /// Runs without a limit [default: 1 to 4, as their spread asks for], and at each limit compared [default: 2, or 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     pub runs: Option<u32>,
     /// At most so many trials under a limit, the methods' own not counted

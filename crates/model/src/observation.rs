@@ -63,7 +63,7 @@ pub enum RunRole {
     Reference,
     /// A run under a limit, to find the budget.
     Trial,
-    /// A run at a limit that one of the methods names.
+    /// A run for the comparison, at a limit that one of the methods names; Unlimited names none.
     Method,
 }
 
