@@ -11,6 +11,9 @@ use crate::{MIB, Seen, Settings, round_down, round_up};
 /// The search ends when the smallest passing limit is at most this far above the largest failing one.
 pub const CLOSE: f64 = 1.12;
 
+/// Above a limit that failed by so little that chance may have done it. A run there tells more than another at the same.
+const LITTLE_MORE: f64 = 1.04;
+
 /// Above what cannot be reclaimed, for what reclaim needs to work: it starts before a limit is quite full.
 const FLOOR_SLACK: f64 = 1.03;
 
@@ -78,11 +81,19 @@ pub enum Wish {
 pub fn wish(settings: &Settings, seen: &Seen) -> Wish {
     let tried = tried(settings, seen);
     let bracket = bracket(settings, seen, &tried);
-    let again = tried.iter().find(|t| (t.near || t.unexplained) && t.runs < 2 && bracket.has_edge(t.limit));
-    let next = match again {
-        Some(t) => Some((t.limit, "one run so close to the threshold does not decide: once more".to_string())),
-        None if is_close(&bracket) => unmade(seen, &bracket),
-        None => choose(settings, seen, &tried, &bracket),
+    let once = || tried.iter().filter(|t| t.runs < 2);
+    let is_undecided =
+        |t: &&Tried| t.unexplained && bracket.has_edge(t.limit) || t.near && bracket.passed == Some(t.limit);
+    let again = once().find(is_undecided);
+    let just_failed = once().find(|t| t.near && bracket.failed == Some(t.limit));
+    let little_more = just_failed.map(|t| round_up((t.limit as f64 * LITTLE_MORE) as u64));
+    let next = match (again, little_more) {
+        (Some(t), _) => Some((t.limit, "one run so close to the threshold does not decide: once more".to_string())),
+        (None, Some(limit)) if Some(limit) < bracket.pass => {
+            Some((limit, "the smaller limit was hardly too slow: is a little more enough?".to_string()))
+        }
+        _ if is_close(&bracket) => unmade(seen, &bracket),
+        _ => choose(settings, seen, &tried, &bracket),
     };
     let Some((limit, why)) = next else { return Wish::Stop(None) };
     let trials = seen.search_trials().count();

@@ -364,6 +364,21 @@ fn a_machine_that_became_faster_does_not_make_too_little_look_enough() {
     }
 }
 
+/// As a checkpoint writer did: what the curve foretold was 2 MiB short, and 6 % slower.
+#[test]
+fn where_a_limit_was_hardly_too_slow_a_little_more_is_tried_and_not_the_same_again() {
+    let ratio = |limit: u64| match limit / MIB {
+        0..280 => 2.5,
+        280..306 => 1.06,
+        _ => 1.0,
+    };
+    let demand = demand(&[(110, 4000), (303, 300), (304, 0)]);
+    let mut program = Program { demand: Some(demand), ..Program::new(110, 340, ratio) };
+    let (answer, seen) = finds_the_knee(&mut program, 3.2);
+    assert!(answer.confident, "{}", answer.reason);
+    assert_eq!(seen.trials.iter().map(|t| t.limit_bytes.unwrap() / MIB).collect::<Vec<_>>(), [304, 317]);
+}
+
 #[test]
 fn libraries_that_stay_mapped_are_needed_though_no_curve_shows_it() {
     let ratio = |limit: u64| if limit < 128 * MIB { 1.4 } else { 1.0 };
