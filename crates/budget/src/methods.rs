@@ -198,7 +198,7 @@ fn with_references(row: MethodRow, settings: &Settings, seen: &Seen) -> MethodRo
 /// Run times without a limit, or under one that is none, as the machine is now.
 fn unlimited_walls(settings: &Settings, seen: &Seen) -> Vec<f64> {
     let is_unlimited =
-        |t: &&Trial| t.limit_bytes.is_some_and(|limit| is_no_limit(settings, seen, limit)) && has_ended(t);
+        |t: &&Trial| t.limit_bytes.is_none_or(|limit| is_no_limit(settings, seen, limit)) && has_ended(t);
     let trials = seen.trials.iter().filter(is_unlimited).filter_map(|t| wall_now(seen, t));
     seen.timed().iter().map(|r| r.wall_seconds).chain(trials).collect()
 }

@@ -15,7 +15,8 @@ use crate::{Seen, Settings};
 pub enum Step {
     /// Run without a limit.
     Reference {
-        /// For the comparison: what the answer took does not count it.
+        /// For the comparison: it becomes a trial without a limit, made for [`Method::Unlimited`]. What the search has found
+        /// stands, and does not count it.
         compared: bool,
         /// Why, as a sentence.
         why: String,

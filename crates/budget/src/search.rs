@@ -12,7 +12,7 @@ use crate::{MIB, Seen, Settings, round_down, round_up};
 pub const CLOSE: f64 = 1.12;
 
 /// Above a limit that failed by so little that chance may have done it. A run there tells more than another at the same.
-const LITTLE_MORE: f64 = 1.04;
+const LITTLE_MORE: f64 = 1.06;
 
 /// Above what cannot be reclaimed, for what reclaim needs to work: it starts before a limit is quite full.
 const FLOOR_SLACK: f64 = 1.03;
@@ -135,11 +135,12 @@ pub fn is_told_by_memory(settings: &Settings, seen: &Seen) -> bool {
     let is_told = |limit: u64, passed: bool| {
         seen.search_trials().filter(|t| t.limit_bytes == Some(limit)).any(|t| match t.outcome {
             Outcome::Ok => passed && cost_nothing(settings, seen, t),
-            Outcome::TooSlow => !passed && read_again(settings, t) == Some(true) && !is_unexplained(settings, seen, t),
+            Outcome::TooSlow if passed => is_untouched(settings, seen, t),
+            Outcome::TooSlow => read_again(settings, t) == Some(true) && !is_unexplained(settings, seen, t),
             Outcome::Oom | Outcome::Failed | Outcome::Timeout => !passed,
         })
     };
-    bracket.passed.is_some_and(|limit| is_told(limit, true)) && bracket.failed.is_none_or(|limit| is_told(limit, false))
+    bracket.pass.is_some_and(|limit| is_told(limit, true)) && bracket.failed.is_none_or(|limit| is_told(limit, false))
 }
 
 /// The answer's limit, if no run was made under it: what the job never used more of without a limit should be enough, but

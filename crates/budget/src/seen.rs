@@ -14,8 +14,6 @@ const AGREE: f64 = 1.05;
 pub struct Reference {
     /// Which run of the record it was.
     pub run: u32,
-    /// Made for the comparison of methods; what the answer took does not count it.
-    pub compared: bool,
     /// Seconds it ran.
     pub wall_seconds: f64,
     /// Seconds it waited for storage or memory, comparable with wall time: delays summed over the threads, divided by
@@ -62,7 +60,7 @@ pub struct Seen {
     pub references: Vec<Reference>,
     /// The page cache's demand, from one of them.
     pub demand: Option<FileDemand>,
-    /// Runs under a limit, in order; a trial's `stall_seconds` is what it had beyond the references'.
+    /// Runs under a limit, in order, and those without one that were made for the comparison only; a trial's `stall_seconds` is what it had beyond the references'.
     pub trials: Vec<Trial>,
     /// What the usual methods name.
     pub methods: Vec<MethodMemory>,
@@ -126,7 +124,7 @@ impl Seen {
     }
 
     fn run_times(&self, compared: bool) -> Option<f64> {
-        let references = self.references.iter().filter(|r| r.compared == compared).map(|r| r.wall_seconds);
+        let references = self.references.iter().filter(|_| !compared).map(|r| r.wall_seconds);
         let trials = self.trials.iter().filter(|t| t.method.is_some() == compared).map(|t| t.wall_seconds);
         Some(references.chain(trials).sum::<f64>() / self.reference()?.median)
     }

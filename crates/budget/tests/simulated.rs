@@ -87,7 +87,6 @@ impl Program {
     fn reference(&mut self) -> Reference {
         Reference {
             run: self.runs,
-            compared: false,
             wall_seconds: self.seconds(1.0),
             stall_seconds: self.stall_share.map(|_| COLD_STALL_SECONDS),
             peak_charge_bytes: Some(self.peak),
@@ -174,8 +173,10 @@ impl Program {
         });
         for _ in 0..100 {
             match next(settings, &seen) {
-                Step::Reference { compared, .. } => {
-                    seen.learn(settings, Reference { compared, ..self.reference() });
+                Step::Reference { compared: false, .. } => seen.learn(settings, self.reference()),
+                Step::Reference { compared: true, .. } => {
+                    let trial = self.trial(settings, &seen, self.peak, Some(Method::Unlimited));
+                    seen.trials.push(happens(Trial { limit_bytes: None, ..trial }));
                 }
                 Step::Trial { limit_bytes, .. } => {
                     let trial = happens(self.trial(settings, &seen, limit_bytes, None));
@@ -297,8 +298,8 @@ fn noise_is_told_and_the_answer_still_near() {
         let ratio = answer.budget_bytes.unwrap() as f64 / (405 * MIB) as f64;
         assert!((1.0..1.16).contains(&ratio) || !answer.confident, "{ratio}: {answer:?} {:?}", tried(&seen));
     }
-    let mut wild = Program { noise: 0.4, ..Program::cliff(400) };
-    let (answer, _) = wild.drive(&search_only());
+    let mut wild = Program { noise: 0.4, swaps: true, ..Program::cliff(400) };
+    let (answer, _) = wild.drive(&Settings { swap_allowed: true, ..search_only() });
     assert!(!answer.confident && answer.reason.contains("it would take about"), "{}", answer.reason);
 }
 
@@ -376,7 +377,7 @@ fn where_a_limit_was_hardly_too_slow_a_little_more_is_tried_and_not_the_same_aga
     let mut program = Program { demand: Some(demand), ..Program::new(110, 340, ratio) };
     let (answer, seen) = finds_the_knee(&mut program, 3.2);
     assert!(answer.confident, "{}", answer.reason);
-    assert_eq!(seen.trials.iter().map(|t| t.limit_bytes.unwrap() / MIB).collect::<Vec<_>>(), [304, 317]);
+    assert_eq!(seen.trials.iter().map(|t| t.limit_bytes.unwrap() / MIB).collect::<Vec<_>>(), [304, 323]);
 }
 
 #[test]

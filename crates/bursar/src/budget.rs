@@ -136,11 +136,11 @@ impl<'a> Search<'a> {
         let record = &self.record;
         let seen_runs: Vec<_> =
             record.runs.iter().map(|run| (run.clone(), account::account(run, &record.header))).collect();
-        self.seen.trials.extend(record.trials.iter().filter(|trial| trial.limit_bytes.is_some()).cloned());
+        let is_trial = |trial: &&Trial| trial.limit_bytes.is_some() || trial.method.is_some();
+        self.seen.trials.extend(record.trials.iter().filter(is_trial).cloned());
         for (run, account) in seen_runs {
             let complete = matches!(run.exit, Exit::Status(0));
-            let is_unlimited = run.limit_bytes.is_none() && matches!(run.role, RunRole::Reference | RunRole::Method);
-            if is_unlimited && complete {
+            if run.role == RunRole::Reference && complete {
                 self.learn_reference(&run, &account);
             } else if run.role == RunRole::Plain {
                 self.scout_seconds += run.wall_seconds;
@@ -199,12 +199,14 @@ impl<'a> Search<'a> {
             return Ok(None);
         }
         let account = account::account(&observation, &self.record.header);
-        self.learn_reference(&observation, &account);
-        let trial = Trial {
-            limit_bytes: None,
-            outcome: Outcome::Ok,
-            ..self.measured(&observation, &account, compared.then_some(Method::Unlimited), None, Outcome::Ok, why)
-        };
+        if !compared {
+            self.learn_reference(&observation, &account);
+        }
+        let method = compared.then_some(Method::Unlimited);
+        let trial = self.measured(&observation, &account, method, None, Outcome::Ok, why);
+        if compared {
+            self.seen.trials.push(trial.clone());
+        }
         finish_run(&mut self.sink, &mut self.record, observation)?;
         self.keep(trial)?;
         Ok(None)
@@ -325,7 +327,6 @@ impl<'a> Search<'a> {
         let peak = |name| observation.job_series(name).and_then(|series| series.peak()).map(|bytes| bytes as u64);
         let reference = Reference {
             run: observation.run,
-            compared: observation.role == RunRole::Method,
             wall_seconds: observation.wall_seconds,
             stall_seconds: stall_of(observation),
             peak_charge_bytes: account.peak_charge_bytes,
