@@ -51,7 +51,12 @@ pub fn method_notes(settings: &Settings, seen: &Seen) -> Vec<String> {
             Runs::Trials(_) => None,
         }
     };
-    LIMITED.into_iter().filter_map(note).collect()
+    let is_stopped = |t: &&Trial| t.method.is_some() && t.lower_bound;
+    let stopped = seen.trials.iter().find(is_stopped).filter(|_| !settings.full);
+    let unvaried = stopped.map(|_| {
+        "A run that was stopped early has no run time: --full lets it end, and tells how much that varies.".to_string()
+    });
+    LIMITED.into_iter().filter_map(note).chain(unvaried).collect()
 }
 
 fn name(method: Method) -> &'static str {
