@@ -1,4 +1,4 @@
-//! `bursar watch`: what a running program does with its mapped memory, told while it runs, or again from a record.
+//! `bursar watch`: what a running program does with its memory, told while it runs, or again from a record.
 
 mod told;
 mod view;
@@ -172,7 +172,12 @@ fn tell(
     signals: &Forwarding,
 ) -> anyhow::Result<Option<Exit>> {
     if let Some(why) = pages.and_then(Pages::fallback) {
-        told.note(&format!("by mapping, from smaps, not page by page: {why}"))?;
+        told.note(&format!(
+            "by mapping, from smaps, not page by page, and without files that are read or written: {why}"
+        ))?;
+    }
+    if let Some(why) = pages.and_then(Pages::without_files) {
+        told.note(&format!("without files that are read or written: {why}"))?;
     }
     let mut phases = Phases { tracking: None, always: options.always };
     loop {

@@ -421,9 +421,14 @@ impl Observer<'_> {
                 hidden.push(Hidden { name, bytes: (unknown == 0).then_some(bytes) });
             }
         }
+        Ok(Remains { lost_events: self.lost_events()?, hidden, exited, untold: added })
+    }
+
+    /// Events that have found no room so far.
+    pub fn lost_events(&self) -> Result<u64, Error> {
         let lost =
             map(&self.programs.object, "lost")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(Error::Read)?;
-        Ok(Remains { lost_events: Fields(&lost.unwrap_or_default()).u64(), hidden, exited, untold: added })
+        Ok(Fields(&lost.unwrap_or_default()).u64())
     }
 }
 
@@ -453,6 +458,14 @@ impl Follower {
             .update(&pid.to_ne_bytes(), &fresh, MapFlags::NO_EXIST)
             .or_else(|error| if error.kind() == libbpf_rs::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })
             .map_err(|source| Error::Follow { pid, source })
+    }
+
+    /// From now on no process belongs to the job.
+    pub fn leave_all(&self) {
+        for key in self.processes.keys() {
+            // One that has just exited may be gone.
+            let _ = self.processes.delete(&key);
+        }
     }
 
     /// The processes of the job that live.

@@ -20,6 +20,13 @@ pub struct PagesRound {
     pub tracked_bytes: u64,
     /// Of these, accessed in this round.
     pub touched_bytes: u64,
+    /// Pages of files that were read or written since tracking began, as much as the machine could hold; estimated from a
+    /// sample. They are in the curve, the working set and the ages with the rest. `None`: not seen.
+    pub file_bytes: Option<u64>,
+    /// Of these, read or written in this round.
+    pub file_touched_bytes: Option<u64>,
+    /// Reads and writes that were seen and lost in this round; with any, what is said of files is a lower bound.
+    pub lost_events: u64,
     /// The least size at which misses are within the tolerance; `None` if they are at no size that can be judged.
     pub wss_bytes: Option<u64>,
     /// Misses per second by memory size, sizes rising. References are not counted, so there is no miss ratio.
@@ -120,6 +127,7 @@ impl PagesRound {
                 tracking: false,
                 new_phase: self.new_phase,
                 signals: self.signals,
+                lost_events: self.lost_events,
                 overhead: self.overhead,
                 ..before.clone()
             },
@@ -161,6 +169,12 @@ pub struct WatchInterval {
     pub tracked_bytes: u64,
     /// Of these, accessed in the interval.
     pub touched_bytes: u64,
+    /// Pages of files that were read or written; `None`: not seen.
+    pub file_bytes: Option<u64>,
+    /// Of these, in the interval.
+    pub file_touched_bytes: Option<u64>,
+    /// Reads and writes that were lost; with any, what is said of files is a lower bound.
+    pub lost_events: u64,
     /// Resident, but not to be seen.
     pub blind_bytes: u64,
     /// Below this size the curve is not known.
@@ -184,6 +198,9 @@ impl WatchInterval {
             first_touches_per_second: round.first_touches_per_second,
             tracked_bytes: round.tracked_bytes,
             touched_bytes: round.touched_bytes,
+            file_bytes: round.file_bytes,
+            file_touched_bytes: round.file_touched_bytes,
+            lost_events: round.lost_events,
             blind_bytes: round.blind_bytes,
             blind_below_bytes: round.blind_below,
             overhead_share: round.overhead.share(),

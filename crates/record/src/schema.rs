@@ -49,7 +49,8 @@ CREATE TABLE budget (
     placement TEXT, swap TEXT, cache_state TEXT, methods JSON, trials JSON, file_demand JSON, notes JSON, more JSON);
 CREATE TABLE pages (
     t_ns UNSIGNED INTEGER, seconds REAL, tracking BOOLEAN, new_phase BOOLEAN, tracked_bytes UNSIGNED INTEGER,
-    touched_bytes UNSIGNED INTEGER, wss_bytes UNSIGNED INTEGER, first_touches_per_second REAL,
+    touched_bytes UNSIGNED INTEGER, file_bytes UNSIGNED INTEGER, file_touched_bytes UNSIGNED INTEGER,
+    lost_events UNSIGNED INTEGER, wss_bytes UNSIGNED INTEGER, first_touches_per_second REAL,
     blind_below UNSIGNED INTEGER, blind_bytes UNSIGNED INTEGER, misses JSON, heat JSON, ages JSON, signals JSON,
     overhead JSON, one_in UNSIGNED INTEGER, interval REAL, rung TEXT, more JSON);
 CREATE TABLE account (run INTEGER PRIMARY KEY, json JSON NOT NULL);

@@ -1,9 +1,10 @@
-//! What programs access of their mapped memory, without their knowing.
+//! What programs access of their memory, without their knowing.
 //!
 //! [`Pages`] looks at the Accessed bits of some pages of running processes, clears those that it found set, and puts the pages
 //! on an LRU stack: how many other pages were accessed since a page was seen last is the memory that would have kept it. From
 //! this come a miss-rate curve, the working set, the heat of mappings and the ages of pages. References between two looks are
-//! not seen, nor counted: there is no miss ratio.
+//! not seen, nor counted: there is no miss ratio. Pages of files that are read and written stand on the same stack, told by
+//! tracepoints: together they are what a program needs.
 //!
 //! # What it costs, and what is done about it
 //! A look costs some 25 ns per page, a clear a call and an interruption of the processors that run the program, and the
@@ -26,6 +27,7 @@ mod control;
 mod fine;
 mod misses;
 mod order;
+mod page_cache;
 mod process;
 mod scope;
 mod signals;
@@ -41,6 +43,7 @@ use model::PagesRound;
 
 use coarse::Coarse;
 use fine::Fine;
+use page_cache::PageCache;
 use scope::Members;
 pub use scope::Scope;
 use signals::Signals;
@@ -113,8 +116,18 @@ pub enum Error {
 pub struct Pages {
     asks: Option<Sender<Ask>>,
     thread: Option<JoinHandle<()>>,
-    fallback: Option<String>,
+    without: Without,
 }
+
+/// What is not there, and why.
+#[derive(Debug, Default)]
+struct Without {
+    tables: Option<String>,
+    files: Option<String>,
+}
+
+/// How long reads and writes may wait to be taken in: the kernel keeps some 50,000.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// What the thread that looks is asked for.
 enum Ask {
@@ -135,13 +148,18 @@ impl Pages {
             .name("bursar-pages".into())
             .spawn(move || run(members, settings, &tell, &asked))
             .map_err(Error::Thread)?;
-        let fallback = told.recv().map_err(|_| Error::Ended("its thread did not begin".into()))??;
-        Ok(Pages { asks: Some(asks), thread: Some(thread), fallback })
+        let without = told.recv().map_err(|_| Error::Ended("its thread did not begin".into()))??;
+        Ok(Pages { asks: Some(asks), thread: Some(thread), without })
     }
 
     /// Why a lower rung serves; `None` on the best.
     pub fn fallback(&self) -> Option<&str> {
-        self.fallback.as_deref()
+        self.without.tables.as_deref()
+    }
+
+    /// Why reads and writes of files are not seen; `None` if they are.
+    pub fn without_files(&self) -> Option<&str> {
+        self.without.files.as_deref()
     }
 
     /// What was seen since the last call, or since the start. `None` when all processes have ended and the last of them was told.
@@ -188,21 +206,30 @@ trait Looks {
     /// round. While not tracking, their bits are read and cleared here.
     fn few_accessed(&mut self, is_tracking: bool) -> Option<f64>;
 
+    /// Takes in what was told of itself, before there is no room for more.
+    fn take_in(&mut self) {}
+
+    /// Nothing is to be told for a time.
+    fn pause(&mut self) {}
+
     /// Goes on after a time without looks.
     fn resume(&mut self, members: &mut Members);
 }
 
-fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Option<String>, Error>>, asked: &Receiver<Ask>) {
-    let mut fallback = None;
+fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, Error>>, asked: &Receiver<Ask>) {
+    let mut without = Without::default();
     let tables = match settings.best {
-        Rung::Tables => Tables::open().map_err(|error| fallback = Some(error.to_string())).ok(),
+        Rung::Tables => Tables::open().map_err(|error| without.tables = Some(error.to_string())).ok(),
         Rung::Smaps => None,
     };
-    let fine = tables.and_then(|tables| match Fine::new(tables, &mut members, settings) {
-        Ok(fine) => Some(fine),
-        Err(error) => {
-            fallback = Some(error.to_string());
-            None
+    let fine = tables.and_then(|tables| {
+        let cache = page_cache().map_err(|why| without.files = Some(why)).ok();
+        match Fine::new(tables, cache, &mut members, settings) {
+            Ok(fine) => Some(fine),
+            Err(error) => {
+                without.tables = Some(error.to_string());
+                None
+            }
         }
     });
     let mut looks: Box<dyn Looks> = match fine {
@@ -215,7 +242,7 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Option<Str
             }
         },
     };
-    let _ = tell.send(Ok(fallback));
+    let _ = tell.send(Ok(without));
     let mut signals = Signals::of(members.refresh());
     let mut living = true;
     let mut is_tracking = true;
@@ -229,7 +256,7 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Option<Str
         }
         // Without processes there is nothing to do but to tell the rest, once.
         let wait = match living && is_tracking {
-            true => next.saturating_duration_since(Instant::now()),
+            true => next.saturating_duration_since(Instant::now()).min(PATIENCE),
             false => Duration::from_secs(3600),
         };
         match asked.recv_timeout(wait) {
@@ -257,9 +284,12 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Option<Str
                 if on && !is_tracking {
                     looks.resume(&mut members);
                     next = Instant::now();
+                } else if !on && is_tracking {
+                    looks.pause();
                 }
                 is_tracking = on;
             }
+            Err(RecvTimeoutError::Timeout) if next > Instant::now() => looks.take_in(),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -268,6 +298,15 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Option<Str
         if let Ask::Round(reply) = ask {
             let _ = reply.send(None);
         }
+    }
+}
+
+/// Listens to reads and writes, or says why not.
+fn page_cache() -> Result<PageCache, String> {
+    let cache = PageCache::listen().map_err(|error| error.to_string())?;
+    match cache.rung() {
+        linux::bpf::Rung::Processes => Err("this kernel has no tracepoints that show them".into()),
+        _ => Ok(cache),
     }
 }
 

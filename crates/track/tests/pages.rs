@@ -185,6 +185,45 @@ fn a_loop_misses_below_its_size_and_nowhere_above() {
 }
 
 #[test]
+fn what_is_read_of_a_file_is_needed_with_what_is_mapped() {
+    let shared = Shared::new();
+    let mut child = fork(move || {
+        use std::os::unix::fs::FileExt;
+        let memory = filled();
+        let file = tempfile::tempfile_in("/var/tmp").unwrap();
+        let page = [1; PAGE];
+        (0..ALL / 2).for_each(|at| file.write_all_at(&page, (at * PAGE) as u64).unwrap());
+        shared.word(0).store(1, Ordering::SeqCst);
+        let mut read = [0; 32 * PAGE];
+        loop {
+            for at in (0..ALL / 2).step_by(32) {
+                touch(memory, at / 2..at / 2 + 16);
+                file.read_exact_at(&mut read, (at * PAGE) as u64).unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    child.go();
+    shared.wait_for(0, 1);
+    let Some(pages) = pages(Rung::Tables, &mut child) else { return };
+    if let Some(why) = pages.without_files() {
+        assert!(std::env::var_os("BURSAR_NO_SKIP").is_none(), "{why}");
+        eprintln!("skipped: {why}");
+        return end(&mut child);
+    }
+    // A loop over 16 MiB that are mapped and 32 MiB of a file.
+    let round = until(&pages, "a cliff at 48 MiB", |round| {
+        round.misses_at(36 * MIB) > 0.0 && round.misses_at(58 * MIB) < round.misses_at(36 * MIB) / 10.0
+    });
+    assert!(is_near(round.file_bytes.unwrap(), 32 * MIB), "{round:?}");
+    assert!(is_near(round.file_touched_bytes.unwrap(), 32 * MIB), "{round:?}");
+    assert_eq!(round.lost_events, 0);
+    let ages: u64 = round.ages.iter().map(|age| age.bytes).sum();
+    assert!(ages > 80 * MIB, "{:?}", round.ages);
+    end(&mut child);
+}
+
+#[test]
 fn what_a_child_of_the_program_touches_counts_too() {
     let shared = Shared::new();
     let mut child = fork(move || {

@@ -106,10 +106,15 @@ fn line(round: &PagesRound, peak: Option<u64>) -> String {
         0 => String::new(),
         blind => format!("; {} cannot be seen", Bytes(blind)),
     };
+    let files = match (round.file_touched_bytes, round.file_bytes.filter(|bytes| *bytes > 0)) {
+        (Some(touched), Some(all)) => format!(", and {} of {} of files", Bytes(touched), Bytes(all)),
+        _ => String::new(),
+    };
+    let lost = if round.lost_events > 0 { ", of which some were lost" } else { "" };
     let phase = if round.new_phase { "new phase, " } else { "" };
     let tracking = if round.tracking { "on" } else { "off" };
     format!(
-        "{:.0} s: {phase}{needs}{less}; {} of {} touched{blind}; tracking is {tracking}, looking costs {:.1} %",
+        "{:.0} s: {phase}{needs}{less}; {} of {}{files} touched{lost}{blind}; tracking is {tracking}, looking costs {:.1} %",
         round.t_ns as f64 / 1e9,
         Bytes(round.touched_bytes),
         Bytes(round.tracked_bytes),
@@ -140,6 +145,8 @@ mod tests {
             "7 s: needs about 64.0 MiB now, 80.0 MiB at peak; 32.0 MiB would cost 400 refaults/s; 60.0 MiB of 100 MiB touched; \
              tracking is on, looking costs 0.0 %"
         );
+        let reads = PagesRound { file_bytes: Some(300 << 20), file_touched_bytes: Some(20 << 20), ..round.clone() };
+        assert!(line(&reads, None).contains("60.0 MiB of 100 MiB, and 20.0 MiB of 300 MiB of files touched;"));
         let off = PagesRound { tracking: false, new_phase: true, ..round.clone() };
         let off = line(&off, None);
         assert!(off.starts_with("7 s: new phase, ") && off.contains("tracking is off"), "{off}");

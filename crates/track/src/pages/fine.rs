@@ -9,6 +9,7 @@ use super::choice::mix;
 use super::control::{Pace, Spent};
 use super::misses::Misses;
 use super::order::Order;
+use super::page_cache::{PageCache, Seen};
 use super::process::{Blind, Looked, Place, Process};
 use super::scope::Members;
 use super::signals::few;
@@ -43,6 +44,8 @@ pub struct Fine {
     tables: Tables,
     settings: Settings,
     processes: Vec<Process>,
+    /// What is read and written of files, where that is seen.
+    cache: Option<PageCache>,
     pace: Pace,
     begin: Instant,
     /// Whether this thread takes its time from the program's own processor.
@@ -85,25 +88,35 @@ struct Sums {
     looks: u64,
     /// Pages that were found accessed, or are taken for it, by all looks together.
     accessed: u64,
+    /// Distinct pages of files.
+    files: u64,
+    /// The last look before.
+    after: u64,
     own: f64,
     target: f64,
 }
 
 /// A page that was found accessed.
 struct Hit {
-    process: usize,
-    sample: usize,
+    /// The process and its sample; `None`: a page of a file that was read or written.
+    mapped: Option<(usize, usize)>,
     pages: u64,
     seen: u64,
 }
 
 impl Fine {
-    pub fn new(tables: Tables, members: &mut Members, settings: Settings) -> Result<Fine, Error> {
+    pub fn new(
+        tables: Tables,
+        cache: Option<PageCache>,
+        members: &mut Members,
+        settings: Settings,
+    ) -> Result<Fine, Error> {
         let now = Instant::now();
         let mut fine = Fine {
             tables,
             settings,
             processes: Vec::new(),
+            cache,
             pace: Pace { interval: FIRST_INTERVAL, level: 0 },
             begin: now,
             beside: false,
@@ -118,7 +131,11 @@ impl Fine {
             round_began: now,
         };
         let mut denied = None;
-        for (pid, start) in members.refresh() {
+        let living = members.refresh();
+        if let Some(cache) = &mut fine.cache {
+            cache.follow(living.keys().copied());
+        }
+        for (pid, start) in living {
             match Process::of(&mut fine.tables, *pid, *start) {
                 Ok(process) => fine.processes.push(process),
                 Err(source) => denied = Some(Error::Denied { pid: *pid, source }),
@@ -150,6 +167,9 @@ impl Fine {
     fn refresh(&mut self, members: &mut Members) {
         let living = members.refresh();
         self.processes.retain(|process| living.get(&process.pid) == Some(&process.start));
+        if let Some(cache) = &mut self.cache {
+            cache.follow(living.keys().copied());
+        }
         for (pid, start) in living {
             if self.processes.iter().all(|process| process.pid != *pid) {
                 self.processes.extend(Process::of(&mut self.tables, *pid, *start).ok());
@@ -182,8 +202,36 @@ impl Fine {
         self.processes.retain(|process| !gone.contains(&process.pid));
         let samples = || self.processes.iter().flat_map(|process| &process.samples);
         self.resting = samples().filter(|s| matches!(s.place, Place::Resting { .. })).map(|s| s.pages).sum();
-        self.stack.rebuild(samples().filter_map(|sample| Some((sample.place.seen()?, sample.pages))).collect());
+        self.restack();
         (self.stale, self.refreshed) = (false, Instant::now());
+    }
+
+    /// Begins the stack anew with what is known of all pages.
+    fn restack(&mut self) {
+        let samples = self.processes.iter().flat_map(|process| &process.samples);
+        let mapped = samples.filter_map(|sample| Some((sample.place.seen()?, sample.pages)));
+        let files = self.cache.iter().flat_map(|cache| cache.seen().map(|seen| (seen.look, cache.weight())));
+        self.stack.rebuild(mapped.chain(files).collect());
+    }
+
+    /// What was read and written of files since the last look.
+    fn find_referenced(&mut self, hits: &mut Vec<Hit>) {
+        self.take_in();
+        let Some(cache) = &mut self.cache else { return };
+        let now = Seen { look: self.now, ns: self.begin.elapsed().as_nanos() as u64 };
+        let pages = cache.weight();
+        for before in cache.referenced(now) {
+            if before.is_none_or(|before| before.look <= self.round.after) {
+                self.round.files += pages;
+            }
+            match before {
+                Some(before) => hits.push(Hit { mapped: None, pages, seen: before.look }),
+                None => {
+                    self.round.first_touches += pages;
+                    self.stack.add(self.now, pages);
+                }
+            }
+        }
     }
 
     /// Reads all bits. What went away leaves the stack; what came joins it.
@@ -235,7 +283,7 @@ impl Fine {
                     }
                     Place::Armed { seen } if state.is_mapped() && state.is_accessed() => {
                         (sample.touched, sample.seen_ns) = (true, Some(now_ns));
-                        hits.push(Hit { process: number, sample: index, pages: sample.pages, seen });
+                        hits.push(Hit { mapped: Some((number, index)), pages: sample.pages, seen });
                     }
                     Place::Armed { .. } => {}
                     Place::Spent { .. } => {
@@ -293,10 +341,16 @@ impl Fine {
     /// Puts the pages on top of the stack, to rest if they are hot.
     fn move_up(&mut self, hits: &[Hit], arm: &mut [Vec<usize>]) {
         for hit in hits {
-            self.window.touched += hit.pages;
             self.round.accessed += hit.pages;
-            let process = &mut self.processes[hit.process];
-            let sample = &mut process.samples[hit.sample];
+            let Some((process, index)) = hit.mapped else {
+                self.stack.remove(hit.seen, hit.pages);
+                self.stack.add(self.now, hit.pages);
+                continue;
+            };
+            self.window.touched += hit.pages;
+            let arm = &mut arm[process];
+            let process = &mut self.processes[process];
+            let sample = &mut process.samples[index];
             sample.streak = if self.now - hit.seen <= 1 { sample.streak.saturating_add(1) } else { 0 };
             self.stack.remove(hit.seen, hit.pages);
             if sample.swept.is_some() {
@@ -306,10 +360,10 @@ impl Fine {
             }
             let hot = self.settings.hot_set && sample.streak >= HOT;
             // What looks hot may be what cannot be cleared.
-            if hot && sample.streak.is_power_of_two() && !process.examine(hit.sample) {
+            if hot && sample.streak.is_power_of_two() && !process.examine(index) {
                 continue;
             }
-            let sample = &mut process.samples[hit.sample];
+            let sample = &mut process.samples[index];
             if hot {
                 let rest = (sample.streak + 1 - HOT).min(LONGEST_REST);
                 sample.place = Place::Resting { until: self.now + u64::from(rest) };
@@ -317,7 +371,7 @@ impl Fine {
             } else {
                 sample.place = Place::Armed { seen: self.now };
                 self.stack.add(self.now, hit.pages);
-                arm[hit.process].push(hit.sample);
+                arm.push(index);
             }
         }
     }
@@ -407,10 +461,12 @@ impl Fine {
         self.add_up();
         let window = &self.window;
         let seconds = window.began.elapsed().as_secs_f64();
+        // What is read and written of files is told, not looked for.
+        let mapped = self.stack.pages() - self.cache.as_ref().map_or(0, PageCache::pages).min(self.stack.pages());
         let spent = Spent {
             looking: (window.own - window.clearing) / seconds,
             clearing: (window.clearing + window.target) / seconds,
-            touched: window.touched as f64 / window.looks.max(1) as f64 / self.stack.pages().max(1) as f64,
+            touched: window.touched as f64 / window.looks.max(1) as f64 / mapped.max(1) as f64,
             units: self.processes.iter().map(|process| process.samples.len()).sum(),
         };
         let before = self.pace;
@@ -456,6 +512,11 @@ impl Fine {
             let at = age.map_or(AGES.len(), |age| AGES.partition_point(|bound| *bound <= age));
             bytes[at] += sample.pages * page;
         }
+        for seen in self.cache.iter().flat_map(PageCache::seen) {
+            let age = now.saturating_sub(seen.ns) as f64 / 1e9;
+            bytes[AGES.partition_point(|bound| *bound <= age)] +=
+                self.cache.as_ref().map_or(0, PageCache::weight) * page;
+        }
         let bounds = AGES.into_iter().map(Some).chain([None]);
         bounds.zip(bytes).map(|(below, bytes)| AgeBytes { below, bytes }).collect()
     }
@@ -472,8 +533,12 @@ impl Looks for Fine {
         }
         let mut arm = vec![Vec::new(); self.processes.len()];
         let mut hits = self.find_accessed(&mut arm);
+        self.find_referenced(&mut hits);
         self.count(&mut hits);
         self.move_up(&hits, &mut arm);
+        if self.cache.as_mut().is_some_and(|cache| cache.thin_out(&self.stack)) {
+            self.restack();
+        }
         self.clear(&mut arm);
         self.window.looks += 1;
         self.round.looks += 1;
@@ -487,7 +552,7 @@ impl Looks for Fine {
         self.add_up();
         let seconds = self.round_began.elapsed().as_secs_f64();
         self.round_began = Instant::now();
-        let sums = std::mem::take(&mut self.round);
+        let sums = std::mem::replace(&mut self.round, Sums { after: self.now, ..Sums::default() });
         let page = page_bytes();
         let heat = self.heat();
         let mut round = PagesRound {
@@ -496,6 +561,9 @@ impl Looks for Fine {
             tracking: true,
             tracked_bytes: heat.iter().map(|heat| heat.resident - heat.blind).sum(),
             touched_bytes: heat.iter().map(|heat| heat.touched).sum(),
+            file_bytes: self.cache.as_ref().map(|cache| cache.pages() * page),
+            file_touched_bytes: self.cache.as_ref().map(|_| sums.files * page),
+            lost_events: self.cache.as_mut().map_or(0, PageCache::lost),
             wss_bytes: None,
             misses: sums.misses.curve(seconds, page),
             first_touches_per_second: sums.first_touches as f64 / seconds,
@@ -506,7 +574,10 @@ impl Looks for Fine {
             overhead: Overhead { own: sums.own / seconds, target: sums.target / seconds },
             one_in: 1 << self.pace.level,
             interval: self.pace.interval.as_secs_f64(),
-            rung: "Accessed bits in page tables".into(),
+            rung: match &self.cache {
+                Some(cache) => format!("Accessed bits in page tables; {} for reads and writes", cache.rung()),
+                None => "Accessed bits in page tables".into(),
+            },
             ..PagesRound::default()
         };
         // No look was due, or there was nothing to look at any more.
@@ -540,17 +611,34 @@ impl Looks for Fine {
         Some(if pages > 0 { accessed as f64 / pages as f64 } else { 0.0 })
     }
 
+    fn take_in(&mut self) {
+        let Some(cache) = &mut self.cache else { return };
+        let began = own_cpu();
+        self.round.target += cache.take_in();
+        let own = own_cpu() - began;
+        // It is not the pace that makes this cost.
+        self.window.cpu += own;
+        self.round.own += own.as_secs_f64();
+    }
+
+    fn pause(&mut self) {
+        self.cache.iter_mut().for_each(PageCache::pause);
+    }
+
     fn resume(&mut self, members: &mut Members) {
+        self.cache.iter_mut().for_each(PageCache::skip);
         self.refresh(members);
         self.now += 1;
         let mut arm = vec![Vec::new(); self.processes.len()];
         // Nobody knows in which order, nor how often: pages keep their places on the stack.
         for hit in self.find_accessed(&mut arm) {
-            arm[hit.process].push(hit.sample);
+            if let Some((process, sample)) = hit.mapped {
+                arm[process].push(sample);
+            }
         }
         self.clear(&mut arm);
         self.add_up();
-        self.round = Sums { own: self.round.own, target: self.round.target, ..Sums::default() };
+        self.round = Sums { own: self.round.own, target: self.round.target, after: self.now, ..Sums::default() };
         self.window = Window::new(self.window.cpu);
     }
 }
