@@ -135,6 +135,11 @@ impl PagesRound {
         }
     }
 
+    /// All memory whose accesses are seen: what is mapped, and pages of files.
+    pub fn seen_bytes(&self) -> u64 {
+        self.tracked_bytes + self.file_bytes.unwrap_or(0)
+    }
+
     /// Misses per second with so much memory.
     pub fn misses_at(&self, bytes: u64) -> f64 {
         let after = self.misses.partition_point(|point| point.bytes <= bytes);

@@ -73,7 +73,7 @@ impl<'a> Watched<'a> {
     /// A line a phase.
     pub fn phases_table(&self) -> Table {
         let mut table =
-            Table::new(&["from", "to", "working set", "largest", "half of it costs", "resident", "tracked"]);
+            Table::new(&["from", "to", "working set", "largest", "half of it costs", "resident", "files", "tracked"]);
         for phase in self.phases() {
             let (first, last) = (&phase.rounds[0], &phase.rounds[phase.rounds.len() - 1]);
             let known = || phase.rounds.iter().filter_map(|round| round.wss_bytes);
@@ -92,6 +92,7 @@ impl<'a> Watched<'a> {
                     bytes(known().max()),
                     half.unwrap_or_else(|| "-".into()),
                     bytes(phase.shown().map(|round| round.tracked_bytes)),
+                    bytes(phase.shown().and_then(|round| round.file_bytes)),
                     format!("{tracked} of {}", phase.rounds.len()),
                 ],
             );
@@ -150,6 +151,7 @@ pub mod tests {
                     tracking: true,
                     new_phase: second == 4,
                     tracked_bytes: 80 << 20,
+                    file_bytes: Some(20 << 20),
                     wss_bytes: Some(mib << 20),
                     misses: vec![point(0, 900.0), point(mib / 4, 400.0), point(mib, 0.0)],
                     heat: vec![heat],
@@ -168,7 +170,7 @@ pub mod tests {
         let watched = Watched { header: &header, rounds: &rounds, notes: &[] };
         assert_eq!(watched.headline(), "needs about 64.0 MiB at peak, 16.0 MiB at its end");
         let rows: Vec<_> = watched.phases_table().rows.into_iter().map(|(_, cells)| cells.join("|")).collect();
-        assert_eq!(rows[0], "0.0 s|3.0 s|64.0 MiB|64.0 MiB|400 refaults/s|80.0 MiB|2 of 3");
+        assert_eq!(rows[0], "0.0 s|3.0 s|64.0 MiB|64.0 MiB|400 refaults/s|80.0 MiB|20.0 MiB|2 of 3");
         assert!(rows.len() == 2 && rows[1].contains("16.0 MiB"), "{rows:?}");
         assert!(watched.summary().contains("tracking on for 66.7 % of the time"), "{}", watched.summary());
         assert_eq!(watched.phases()[1].name(), "3 to 6 s: 16.0 MiB");

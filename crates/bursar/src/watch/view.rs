@@ -170,7 +170,7 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, round: &PagesRound) {
     let points: Vec<(f64, f64)> = known.map(|point| (point.bytes as f64, point.misses_per_second)).collect();
     let stairs: Vec<(f64, f64)> =
         points.windows(2).flat_map(|pair| [pair[0], (pair[1].0, pair[0].1)]).chain(points.last().copied()).collect();
-    let right = points.last().map_or(1.0, |point| point.0).max(round.tracked_bytes as f64).max(1.0);
+    let right = points.last().map_or(1.0, |point| point.0).max(round.seen_bytes() as f64).max(1.0);
     let top = points.iter().map(|point| point.1).fold(1.0, f64::max);
     let sizes = [0.0, 0.5, 1.0].map(|share| Bytes((right * share) as u64).to_string());
     let rates = [0.0, 0.5, 1.0].map(|share| format!("{:.0}", top * share));

@@ -90,9 +90,9 @@ fn time_line(id: &str, watched: &Watched) -> String {
     let mut traces: Vec<Box<dyn Trace>> = vec![step("working set", x, y, ANSWER)];
     let resident = kept.iter().filter(|at| rounds[**at].tracking);
     let (x, y): (Vec<f64>, Vec<f64>) =
-        resident.map(|at| (axis_seconds(rounds[*at].t_ns), mib(rounds[*at].tracked_bytes as f64))).unzip();
+        resident.map(|at| (axis_seconds(rounds[*at].t_ns), mib(rounds[*at].seen_bytes() as f64))).unzip();
     let top = y.iter().copied().fold(top, f64::max);
-    traces.push(step("resident", x, y, UNSPLIT));
+    traces.push(step("resident, and files", x, y, UNSPLIT));
     for (number, round) in rounds.iter().filter(|round| round.new_phase).enumerate() {
         let at = begin(round);
         let line = rule("new phase", (at, 0.0), (at, top), LIMIT).legend_group("phases").show_legend(number == 0);
@@ -125,7 +125,7 @@ fn curves(id: &str, watched: &Watched) -> String {
     phases.truncate(MOST_CURVES);
     phases.sort_by_key(|phase| phase.rounds[0].t_ns);
     let shown = || phases.iter().filter_map(|phase| Some((phase.name(), phase.shown()?)));
-    let width = shown().map(|(_, round)| round.tracked_bytes).max().map_or(1.0, |bytes| mib(bytes as f64)) * 1.02;
+    let width = shown().map(|(_, round)| round.seen_bytes()).max().map_or(1.0, |bytes| mib(bytes as f64)) * 1.02;
     let mut traces: Vec<Box<dyn Trace>> = Vec::new();
     for (at, (name, round)) in shown().enumerate() {
         let known = round.misses.iter().filter(|point| point.bytes >= round.blind_below);
