@@ -21,7 +21,7 @@ use super::stack::Stack;
 const MOST_PAGES: usize = 4096;
 /// Files have no more pages than this many bits; the others tell files apart.
 const PAGE_BITS: u32 = 34;
-/// What an event takes the program, as measured with `bpf_stats_enabled`.
+/// What an event takes the program: what `bpf_stats_enabled` said of those of a compile, about.
 const EVENT_SECONDS: f64 = 0.3e-6;
 
 /// The reader of the tracepoints, and the pages they told of.
