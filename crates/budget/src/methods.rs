@@ -2,8 +2,8 @@
 
 use model::{Answer, Breakdown, Bytes, Method, MethodRow, Outcome, Spread, Trial, performance, performance_per_gb};
 
-use crate::predict::{never_reached, predict};
-use crate::search::{is_telling, severity};
+use crate::predict::{is_no_limit, predict};
+use crate::search::{breaks, is_telling, severity};
 use crate::{Seen, Settings, round_up};
 
 /// The methods whose figure is tried as a limit.
@@ -111,7 +111,7 @@ fn runs_each(settings: &Settings) -> usize {
 fn wants_another(settings: &Settings, trials: &[&Trial]) -> bool {
     let is_slow = |t: &&Trial| t.runtime_ratio.is_some_and(|ratio| ratio > 1.0 + settings.slowdown);
     let disagree = trials.iter().any(is_slow) && !trials.iter().all(is_slow);
-    let died = trials.iter().any(|t| !matches!(t.outcome, Outcome::Ok | Outcome::TooSlow));
+    let died = trials.iter().any(|t| breaks(t));
     trials.iter().all(|t| has_ended(t)) && trials.len() < runs_each(settings) || !died && disagree && trials.len() == 2
 }
 
@@ -180,11 +180,6 @@ fn passing_runs<'a>(settings: &Settings, seen: &'a Seen, limit: u64) -> Runs<'a>
     if is_no_limit(settings, seen, limit) || trials.is_empty() { Runs::References } else { Runs::Trials(trials) }
 }
 
-/// The charge never reached it without one.
-fn is_no_limit(settings: &Settings, seen: &Seen, limit: u64) -> bool {
-    never_reached(settings, seen).is_some_and(|peak| limit >= peak)
-}
-
 fn with_references(row: MethodRow, settings: &Settings, seen: &Seen) -> MethodRow {
     let spread = seen.reference();
     let waits: Vec<f64> = seen.references.iter().filter_map(|r| r.io_wait_share).collect();
@@ -209,7 +204,7 @@ fn unlimited_walls(settings: &Settings, seen: &Seen) -> Vec<f64> {
 }
 
 fn has_ended(trial: &Trial) -> bool {
-    matches!(trial.outcome, Outcome::Ok | Outcome::TooSlow) && !trial.lower_bound
+    !breaks(trial) && !trial.lower_bound
 }
 
 /// What a run would take as the machine is now: it may have been made while all runs were slower.

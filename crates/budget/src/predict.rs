@@ -23,7 +23,7 @@ pub fn predict(settings: &Settings, seen: &Seen, limit_bytes: u64) -> Option<f64
     if too_little(settings, seen).is_some_and(|floor| limit_bytes < floor) {
         return None;
     }
-    if never_reached(settings, seen).is_some_and(|peak| limit_bytes >= peak) {
+    if is_no_limit(settings, seen, limit_bytes) {
         return Some(1.0);
     }
     if writers_knee(settings, seen).is_some_and(|knee| limit_bytes < knee) {
@@ -59,6 +59,11 @@ pub fn writers_knee(settings: &Settings, seen: &Seen) -> Option<u64> {
 pub fn never_reached(settings: &Settings, seen: &Seen) -> Option<u64> {
     let peak = seen.peak_charge_bytes()?;
     Some(writers_knee(settings, seen).map_or(peak, |knee| knee.max(peak)))
+}
+
+/// Whether a limit is such a one.
+pub fn is_no_limit(settings: &Settings, seen: &Seen, limit_bytes: u64) -> bool {
+    never_reached(settings, seen).is_some_and(|peak| limit_bytes >= peak)
 }
 
 /// The limit below which the job is killed for sure; nothing is known where it may swap.

@@ -169,7 +169,8 @@ fn is_overthrowing(seen: &Seen, trial: &Trial) -> bool {
     trial.method == Some(Method::Bursar) && (breaks(trial) || repeats().count() > 1)
 }
 
-fn breaks(trial: &Trial) -> bool {
+/// Whether it did not come to its end, for another reason than that it was too slow.
+pub fn breaks(trial: &Trial) -> bool {
     matches!(trial.outcome, Outcome::Oom | Outcome::Failed | Outcome::Timeout)
 }
 

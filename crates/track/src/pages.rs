@@ -21,10 +21,12 @@
 //! `clear_refs` and `smaps` say how much was accessed since a moment, by mapping. How that grows with time is, by Denning's working
 //! set theory (1968), a miss-rate curve too: W(t + dt) - W(t) pages are missed in dt by a program that has W(t) pages.
 
+mod ages;
 mod choice;
 mod coarse;
 mod control;
 mod fine;
+mod heat;
 mod misses;
 mod order;
 mod page_cache;

@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use linux::pages::{Tables, clear_referenced, run_beside};
 use model::{AgeBytes, MappingHeat, Overhead, PagesRound};
 
+use super::ages::Ages;
 use super::choice::mix;
 use super::control::{Pace, Spent};
+use super::heat::Heat;
 use super::misses::Misses;
 use super::order::Order;
 use super::page_cache::{PageCache, Seen};
@@ -34,10 +36,6 @@ const WALK_SECONDS: f64 = 50e-9;
 /// Looks that must find a page accessed before it rests, and the longest rest.
 const HOT: u32 = 4;
 const LONGEST_REST: u32 = 32;
-/// Parts of a mapping whose heat is told apart.
-const PARTS: u64 = 32;
-/// Power-of-two ages, seconds.
-const AGES: [f64; 14] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
 /// The rung.
 pub struct Fine {
@@ -492,33 +490,27 @@ impl Fine {
                 }
                 sample.touched = false;
             }
-            all.extend(heats.into_iter().filter(|heat| heat.heat.resident > 0).map(Heat::finish));
+            all.extend(heats.into_iter().filter_map(Heat::finish));
         }
         all
     }
 
     fn ages(&self) -> Vec<AgeBytes> {
-        let page = page_bytes();
-        let now = self.begin.elapsed().as_nanos() as u64;
-        let mut bytes = [0; AGES.len() + 1];
+        let now_ns = self.begin.elapsed().as_nanos() as u64;
+        let mut ages = Ages::at(now_ns);
         for sample in self.processes.iter().flat_map(|process| &process.samples) {
-            let age = match sample.place {
+            let seen_ns = match sample.place {
                 Place::Absent | Place::Blind(_) => continue,
-                Place::Resting { .. } => Some(0.0),
-                Place::Armed { .. } | Place::Spent { .. } => {
-                    sample.seen_ns.map(|seen| now.saturating_sub(seen) as f64 / 1e9)
-                }
+                Place::Resting { .. } => Some(now_ns),
+                Place::Armed { .. } | Place::Spent { .. } => sample.seen_ns,
             };
-            let at = age.map_or(AGES.len(), |age| AGES.partition_point(|bound| *bound <= age));
-            bytes[at] += sample.pages * page;
+            ages.add(seen_ns, sample.pages * page_bytes());
         }
-        for seen in self.cache.iter().flat_map(PageCache::seen) {
-            let age = now.saturating_sub(seen.ns) as f64 / 1e9;
-            bytes[AGES.partition_point(|bound| *bound <= age)] +=
-                self.cache.as_ref().map_or(0, PageCache::weight) * page;
+        if let Some(cache) = &self.cache {
+            let bytes = cache.weight() * page_bytes();
+            cache.seen().for_each(|seen| ages.add(Some(seen.ns), bytes));
         }
-        let bounds = AGES.into_iter().map(Some).chain([None]);
-        bounds.zip(bytes).map(|(below, bytes)| AgeBytes { below, bytes }).collect()
+        ages.finish()
     }
 }
 
@@ -657,50 +649,5 @@ impl Window {
             looks: 0,
             touched: 0,
         }
-    }
-}
-
-/// A mapping's heat while it is added up.
-struct Heat {
-    heat: MappingHeat,
-    part: u64,
-    resident: [u64; PARTS as usize],
-    touched: [u64; PARTS as usize],
-}
-
-impl Heat {
-    fn of(pid: i32, mapping: &linux::pages::Mapping) -> Heat {
-        let (start, end) = (mapping.range.start, mapping.range.end);
-        let name = mapping.name.clone();
-        Heat {
-            heat: MappingHeat { pid, start, end, name, resident: 0, touched: 0, blind: 0, parts: Vec::new() },
-            part: (end - start).div_ceil(PARTS).max(1),
-            resident: [0; PARTS as usize],
-            touched: [0; PARTS as usize],
-        }
-    }
-
-    fn add(&mut self, address: u64, bytes: u64, place: Place, touched: bool) {
-        if place == Place::Absent {
-            return;
-        }
-        self.heat.resident += bytes;
-        if let Place::Blind(_) = place {
-            self.heat.blind += bytes;
-            return;
-        }
-        let part = (address.saturating_sub(self.heat.start) / self.part).min(PARTS - 1) as usize;
-        self.resident[part] += bytes;
-        if touched {
-            self.heat.touched += bytes;
-            self.touched[part] += bytes;
-        }
-    }
-
-    fn finish(mut self) -> MappingHeat {
-        let shares = self.resident.iter().zip(self.touched);
-        let shares = shares.map(|(there, touched)| (*there > 0).then(|| touched as f32 / *there as f32));
-        self.heat.parts = shares.collect();
-        self.heat
     }
 }
