@@ -6,7 +6,7 @@ use crate::weights::Weights;
 
 /// What an engine is fed with. A number is a thing of size 1, so that sizes are numbers of things; an [`Object`] has
 /// bytes, so that sizes are bytes. The two make different engines.
-pub trait Item: Copy {
+pub trait Item: Copy + Sync {
     /// How a stack of them keeps its order.
     type Row: Row;
 

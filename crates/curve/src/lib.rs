@@ -21,6 +21,8 @@
 //! ```
 
 mod aet;
+mod batch;
+mod bits;
 mod corners;
 mod demand;
 mod engine;

@@ -5,8 +5,9 @@ use crate::item::{Item, Object};
 use crate::miss_ratio::MissRatioCurve;
 use crate::trace::Record;
 
-/// References are handed to the engine by so many.
-const BATCH: usize = 4096;
+/// References are handed to the engine by so many; those of a tenant, of whom there may be thousands, by fewer.
+const BATCH: usize = 1 << 18;
+const TENANTS_BATCH: usize = 1 << 12;
 
 /// How to look at a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,7 +97,7 @@ impl<I: OfRecord + 'static> Profile<I> {
             Parts::Windows(seconds) => Some(Windows::new(settings.engine, seconds)),
             _ => None,
         };
-        Profile { settings, whole: Batched::new(settings.engine), tenants: Vec::new(), windows, seen: 0 }
+        Profile { settings, whole: Batched::new(settings.engine, BATCH), tenants: Vec::new(), windows, seen: 0 }
     }
 
     /// Takes in the next reference. Where it is the first of a window, gives the window before.
@@ -117,7 +118,7 @@ impl<I: OfRecord + 'static> Profile<I> {
                     self.tenants.resize_with(tenant + 1, || None);
                 }
                 let engine = self.settings.engine;
-                self.tenants[tenant].get_or_insert_with(|| Batched::new(engine)).push(item);
+                self.tenants[tenant].get_or_insert_with(|| Batched::new(engine, TENANTS_BATCH)).push(item);
             }
             _ => {}
         }
@@ -153,16 +154,17 @@ impl<I: OfRecord + 'static> Profile<I> {
 struct Batched<I: Item> {
     engine: Box<dyn Engine<I>>,
     waiting: Vec<I>,
+    batch: usize,
 }
 
 impl<I: Item + 'static> Batched<I> {
-    fn new(engine: EngineKind) -> Batched<I> {
-        Batched { engine: engine.build(), waiting: Vec::new() }
+    fn new(engine: EngineKind, batch: usize) -> Batched<I> {
+        Batched { engine: engine.build(), waiting: Vec::new(), batch }
     }
 
     fn push(&mut self, item: I) {
         self.waiting.push(item);
-        if self.waiting.len() == BATCH {
+        if self.waiting.len() == self.batch {
             self.flush();
         }
     }
@@ -193,7 +195,7 @@ struct Windows<I: Item> {
 
 impl<I: Item + 'static> Windows<I> {
     fn new(engine: EngineKind, seconds: f64) -> Windows<I> {
-        Windows { engine: Batched::new(engine), seconds, from: None }
+        Windows { engine: Batched::new(engine, BATCH), seconds, from: None }
     }
 
     /// A reference that is told late counts in the window at hand.

@@ -1,5 +1,6 @@
 //! Time as a row of slots: one per access, filled while it is some key's last access.
 
+use crate::batch::Batch;
 use crate::table::FREE;
 
 /// What a stack of keys keeps its order in.
@@ -44,6 +45,17 @@ pub trait Row {
         distance
     }
 
-    /// Moves all filled slots together, in their order, and gives them their new numbers.
-    fn compact<'a>(&mut self, filled: impl Iterator<Item = &'a mut u32>);
+    /// Whether so many accesses are better ranked together: then their batch must be [sorted](Batch::sort).
+    fn ranks_together(&self, _accesses: usize) -> bool {
+        false
+    }
+
+    /// [`renew`](Row::renew)s a batch, of things of these weights, and shows each one's number and what stood behind it. There must
+    /// be [`room`](Row::room).
+    fn renew_all(&mut self, batch: &mut Batch, weight: impl Fn(usize) -> u64, mut see: impl FnMut(usize, Option<u64>)) {
+        batch.lasts.iter().enumerate().for_each(|(at, last)| see(at, self.renew(*last, weight(at))));
+    }
+
+    /// Moves all filled slots together, in their order. Gives what finds their new numbers from the old ones, [`FREE`] for [`FREE`].
+    fn compact(&mut self) -> impl Fn(u32) -> u32 + Sync + use<Self>;
 }

@@ -1,56 +1,26 @@
-//! A row of bits, for keys that all weigh 1.
+//! Bits as a row of slots, for keys that all weigh 1.
 //!
-//! Bits are counted by a tree of fixed depth: each child of a node knows how many bits are set in its elder siblings. To count
-//! what stands before a slot is one sum along its path; to free one, the younger siblings of each node of the path lose one,
-//! which is a few vector instructions. No loop depends on data, so nothing is predicted wrongly. Near the words counts are small,
-//! so that more of them go into a vector. A word is counted when it is full, so that an access changes the tree once, not twice.
-//!
-//! Files are read in their order, again and again: neighbouring slots are then freed one after the other. They have one distance,
-//! and the tree is told of a word's freed slots when the next word's turn comes.
+//! Slots that nothing has taken yet are set, too: nobody asks what stands before them, and so an access changes the row once, not
+//! twice. Files are read in their order, again and again: neighbouring slots are then freed one after the other. They have one
+//! distance, and the tree is told of a word's freed slots when the next word's turn comes. Many accesses at once are ranked
+//! together ([`Batch`]).
 
+use crate::batch::Batch;
+use crate::bits::{Bits, Block, WORD};
 use crate::row::Row;
+use crate::table::FREE;
 
-const WORD: usize = 64;
-/// Words below a near node, near nodes below a next one: so many slots that what stands before a child is told in 16 bits.
-const NEAR: usize = 32;
-const FAR: usize = 16;
-
-/// Room for this many accesses per key before compaction: 1.3 bytes per key.
+/// Room for this many accesses per key before compaction: 1.4 bytes per key.
 const SLOTS_PER_KEY: usize = 8;
 
 /// Slots are numbered with 32 bits, of which the last number is kept free.
-const MOST_WORDS: usize = u32::MAX as usize / WORD;
-
-/// Which siblings of each child are younger: all bits set, or none. Read from memory, a node is changed by whole vectors; compared
-/// on the way, the compiler leaves the eldest out and cuts the rest askew.
-static YOUNGER_NEAR: [[u16; NEAR]; NEAR] = {
-    let mut younger = [[0; NEAR]; NEAR];
-    let mut child = 0;
-    while child < NEAR * NEAR {
-        younger[child / NEAR][child % NEAR] = if child % NEAR > child / NEAR { u16::MAX } else { 0 };
-        child += 1;
-    }
-    younger
-};
-static YOUNGER_FAR: [[u32; FAR]; FAR] = {
-    let mut younger = [[0; FAR]; FAR];
-    let mut child = 0;
-    while child < FAR * FAR {
-        younger[child / FAR][child % FAR] = if child % FAR > child / FAR { u32::MAX } else { 0 };
-        child += 1;
-    }
-    younger
-};
+const MOST_SLOTS: usize = u32::MAX as usize / Block::BITS * Block::BITS;
 
 /// The slots.
 pub struct Slots {
-    words: Vec<u64>,
-    /// What the elder siblings hold: of each word below a node, of each of those nodes below the next ones.
-    near: [Vec<[u16; NEAR]>; 2],
-    /// The same above those, and so on up to one node.
-    far: Vec<Vec<[u32; FAR]>>,
+    bits: Bits,
     next: usize,
-    filled: u64,
+    filled: u32,
     /// Slots of one word that were freed, and that the tree still counts.
     untold: Untold,
     /// The slot that was taken last; what was accessed after it is in the row by now.
@@ -71,20 +41,12 @@ struct Taken {
 
 impl Row for Slots {
     fn with_capacity(keys: usize) -> Slots {
-        let words = (keys.max(WORD) * SLOTS_PER_KEY / WORD).min(MOST_WORDS);
-        let first = words.div_ceil(NEAR);
-        let mut below = first.div_ceil(NEAR);
-        let near = [vec![[0; NEAR]; first], vec![[0; NEAR]; below]];
-        let mut far = Vec::new();
-        while below > 1 {
-            below = below.div_ceil(FAR);
-            far.push(vec![[0; FAR]; below]);
-        }
-        Slots { words: vec![0; words], near, far, next: 0, filled: 0, untold: Untold::default(), last: None }
+        let bits = Bits::new((keys * SLOTS_PER_KEY).min(MOST_SLOTS));
+        Slots { bits, next: 0, filled: 0, untold: Untold::default(), last: None }
     }
 
     fn room(&self) -> usize {
-        self.words.len() * WORD - self.next
+        self.bits.len() - self.next
     }
 
     fn next(&self) -> u32 {
@@ -93,33 +55,25 @@ impl Row for Slots {
 
     #[inline]
     fn push(&mut self, _weight: u64) {
-        let word = self.next / WORD;
-        self.words[word] |= 1 << (self.next % WORD);
         self.next += 1;
         self.filled += 1;
-        if self.next.is_multiple_of(WORD) {
-            self.change(word, self.words[word].count_ones());
-        }
     }
 
     #[inline]
     fn clear(&mut self, slot: u32) {
-        let slot = slot as usize;
-        let word = slot / WORD;
-        self.words[word] &= !(1 << (slot % WORD));
+        let word = slot as usize / WORD;
+        self.bits.clear(slot as usize);
         self.filled -= 1;
         self.last = None;
-        if word < self.next / WORD {
-            if self.untold.word != word {
-                let Untold { word, freed } = std::mem::replace(&mut self.untold, Untold { word, freed: 0 });
-                self.change(word, freed.wrapping_neg());
-            }
-            self.untold.freed += 1;
+        if self.untold.word != word {
+            self.tell();
+            self.untold.word = word;
         }
+        self.untold.freed += 1;
     }
 
     fn behind(&self, slot: u32) -> u64 {
-        self.filled - 1 - self.before(slot)
+        u64::from(self.filled - 1 - self.before(slot))
     }
 
     #[inline]
@@ -135,50 +89,46 @@ impl Row for Slots {
         behind
     }
 
-    fn compact<'a>(&mut self, filled: impl Iterator<Item = &'a mut u32>) {
-        for slot in filled {
-            *slot = self.before(*slot) as u32;
+    fn ranks_together(&self, accesses: usize) -> bool {
+        Batch::is_worth_it(accesses, &self.bits)
+    }
+
+    fn renew_all(&mut self, batch: &mut Batch, weight: impl Fn(usize) -> u64, mut see: impl FnMut(usize, Option<u64>)) {
+        if self.ranks_together(batch.lasts.len()) {
+            self.tell();
+            self.filled = batch.renew(&mut self.bits, self.filled, see);
+            self.next += batch.lasts.len();
+            self.last = None;
+        } else {
+            batch.lasts.iter().enumerate().for_each(|(at, last)| see(at, self.renew(*last, weight(at))));
         }
-        let keys = self.filled as usize;
-        *self = Slots::with_capacity(keys);
-        for _ in 0..keys {
-            self.push(1);
+    }
+
+    fn compact(&mut self) -> impl Fn(u32) -> u32 + Sync + use<> {
+        self.tell();
+        let filled = self.filled;
+        let compact = Slots { next: filled as usize, filled, ..Slots::with_capacity(filled as usize) };
+        let Slots { bits, .. } = std::mem::replace(self, compact);
+        move |slot| {
+            // Without a branch, which would be predicted wrongly.
+            let number = bits.before((slot as usize).min(bits.len() - 1));
+            if slot == FREE { FREE } else { number }
         }
     }
 }
 
 impl Slots {
-    /// How many slots before this one are filled.
+    /// Tells the tree what it was not told.
     #[inline]
-    fn before(&self, slot: u32) -> u64 {
-        let mut child = slot as usize / WORD;
-        let mut before = (self.words[child] & ((1 << (slot as usize % WORD)) - 1)).count_ones();
-        for level in &self.near {
-            before += u32::from(level[child / NEAR][child % NEAR]);
-            child /= NEAR;
-        }
-        for level in &self.far {
-            before += level[child / FAR][child % FAR];
-            child /= FAR;
-        }
-        let is_after = slot as usize / WORD > self.untold.word;
-        u64::from(before - if is_after { self.untold.freed } else { 0 })
+    fn tell(&mut self) {
+        let Untold { word, freed } = std::mem::take(&mut self.untold);
+        self.bits.tell(word, freed);
     }
 
-    /// A word holds so many more.
-    fn change(&mut self, word: usize, by: u32) {
-        let mut child = word;
-        for level in &mut self.near {
-            for (before, younger) in level[child / NEAR].iter_mut().zip(&YOUNGER_NEAR[child % NEAR]) {
-                *before = before.wrapping_add(by as u16 & younger);
-            }
-            child /= NEAR;
-        }
-        for level in &mut self.far {
-            for (before, younger) in level[child / FAR].iter_mut().zip(&YOUNGER_FAR[child % FAR]) {
-                *before = before.wrapping_add(by & younger);
-            }
-            child /= FAR;
-        }
+    /// How many slots before this one are filled.
+    #[inline]
+    fn before(&self, slot: u32) -> u32 {
+        let is_after = slot as usize / WORD > self.untold.word;
+        self.bits.before(slot as usize) - if is_after { self.untold.freed } else { 0 }
     }
 }

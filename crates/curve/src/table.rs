@@ -22,6 +22,9 @@ const LINE_BITS: u32 = 2;
 
 const LEAST_LINES: usize = 4;
 
+/// With fewer places, a second thread is not worth it.
+const WORTH_A_THREAD: usize = 1 << 18;
+
 const NOTHING: Entry = Entry { key: 0, slot: FREE, tag: 0 };
 
 /// A map from keys to slots and tags.
@@ -41,6 +44,7 @@ impl Table {
     }
 
     /// Makes sure that so many more keys fit without a change of [`home`](Table::home)s.
+    #[inline]
     pub fn reserve(&mut self, more: usize) {
         while (self.len + more) * FULL.1 > self.places.len() * FULL.0 {
             self.grow();
@@ -48,6 +52,7 @@ impl Table {
     }
 
     /// Where the search for a key begins.
+    #[inline]
     pub fn home(&self, key: u64) -> usize {
         let lines = self.places.len() >> LINE_BITS;
         let line = (spread(key >> LINE_BITS) as u128 * lines as u128) >> 64;
@@ -55,12 +60,14 @@ impl Table {
     }
 
     /// A value that depends on what a search from there reads first, so that reading it brings the cache line in.
+    #[inline]
     pub fn peek(&self, home: usize) -> u32 {
         self.places[home].slot
     }
 
     /// The place of a key, made if it was not there: then its slot is [`FREE`] and must be filled. Room must have been
     /// [reserved](Table::reserve).
+    #[inline]
     pub fn place(&mut self, home: usize, key: u64) -> &mut Entry {
         let mut at = home;
         while self.places[at].key != key || self.places[at].slot == FREE {
@@ -81,6 +88,21 @@ impl Table {
 
     pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.places.iter_mut().filter(|e| e.slot != FREE)
+    }
+
+    /// Gives every slot a new number; [`FREE`] stays.
+    pub fn renumber(&mut self, number: impl Fn(u32) -> u32 + Sync) {
+        let renumber = |places: &mut [Entry]| places.iter_mut().for_each(|entry| entry.slot = number(entry.slot));
+        if self.places.len() < WORTH_A_THREAD {
+            renumber(&mut self.places);
+        } else {
+            let half = self.places.len() / 2;
+            let (first, second) = self.places.split_at_mut(half);
+            std::thread::scope(|scope| {
+                scope.spawn(|| renumber(second));
+                renumber(first);
+            });
+        }
     }
 
     /// Keeps only the entries that `keep` says.
@@ -123,12 +145,14 @@ impl Table {
         self.places[at] = entry;
     }
 
+    #[inline]
     fn after(&self, at: usize) -> usize {
         if at + 1 == self.places.len() { 0 } else { at + 1 }
     }
 }
 
 /// Spreads keys over 64 bits (both halves of a 128-bit product, folded).
+#[inline]
 fn spread(key: u64) -> u64 {
     let product = (key ^ 0x9e37_79b9_7f4a_7c15) as u128 * 0xd6e8_feb8_6659_fd93_u128;
     (product >> 64) as u64 ^ product as u64

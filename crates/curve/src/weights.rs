@@ -2,6 +2,7 @@
 
 use crate::fenwick::Fenwick;
 use crate::row::Row;
+use crate::table::FREE;
 
 const BLOCK: usize = 64;
 
@@ -61,16 +62,14 @@ impl Row for Weights {
         self.total.wrapping_sub(before)
     }
 
-    fn compact<'a>(&mut self, filled: impl Iterator<Item = &'a mut u32>) {
+    fn compact(&mut self) -> impl Fn(u32) -> u32 + Sync + use<> {
         let kept = self.weights.iter().map(|weight| u32::from(*weight > 0));
         let numbers: Vec<u32> = kept.scan(0, |next, is_kept| Some(std::mem::replace(next, *next + is_kept))).collect();
-        for slot in filled {
-            *slot = numbers[*slot as usize];
-        }
         let kept = self.weights.iter().filter(|weight| **weight > 0);
         let mut compact = Weights::with_capacity(kept.clone().count());
         kept.for_each(|weight| compact.push(*weight));
         *self = compact;
+        move |slot| numbers.get(slot as usize).copied().unwrap_or(FREE)
     }
 }
 
