@@ -160,21 +160,14 @@ impl Held {
         Held { points, next: 0, squeezes, next_squeeze: 0, page_bytes }
     }
 
-    /// What was held at that time, which must not be before the last one asked for; between two samples, in proportion.
+    /// What was held at that time, which must not be before the last one asked for. Of the samples before and after it the larger one:
+    /// programs take and free memory at once, and nobody knows when between the two.
     fn pages_at(&mut self, t_ns: u64) -> u64 {
         while self.points.get(self.next).is_some_and(|(t, _)| *t <= t_ns) {
             self.next += 1;
         }
-        let after = self.points.get(self.next);
-        let before = self.next.checked_sub(1).map(|i| &self.points[i]);
-        match (before, after) {
-            (Some((t0, from)), Some((t1, to))) => {
-                let share = t_ns.saturating_sub(*t0) as f64 / (t1 - t0) as f64;
-                (*from as f64 + share * (*to as f64 - *from as f64)) as u64
-            }
-            (Some((_, held)), None) | (None, Some((_, held))) => *held,
-            (None, None) => 0,
-        }
+        let around = &self.points[self.next.saturating_sub(1)..self.points.len().min(self.next + 1)];
+        around.iter().map(|(_, held)| *held).max().unwrap_or(0)
     }
 
     fn squeezes_until(&mut self, t_ns: u64) -> impl Iterator<Item = u64> {
@@ -297,6 +290,14 @@ mod tests {
         let at = |limit: u64| demand.refault_bytes_at(limit * MIB).unwrap() as f64 / (29_700 * MIB) as f64;
         assert!((at(385) - 1.0).abs() < 0.03, "{}", at(385));
         assert!(at(412) < 0.05, "{}", at(412));
+    }
+
+    #[test]
+    fn a_heap_was_there_all_the_time_since_the_reading_before_it_was_seen() {
+        let heap = [(0, MIB), (60_000_000, 24 * MIB), (200_000_000, 24 * MIB)];
+        let demand = file_demand(looping(30, 6), &heap, PAGE);
+        assert_eq!(demand.refault_bytes_at(53 * MIB), Some(150 * MIB));
+        assert_eq!(demand.refault_bytes_at(55 * MIB), Some(0));
     }
 
     #[test]
