@@ -574,7 +574,9 @@ impl Looks for Fine {
         };
         // No look was due, or there was nothing to look at any more.
         let is_seen = sums.looks > 0 && !round.heat.is_empty();
-        round.wss_bytes = round.size_at(self.settings.misses_per_second).filter(|_| is_seen);
+        // One page of the sample that was not accessed for long tells nothing of the others, and stands for `one_in`.
+        let tolerance = self.settings.misses_per_second.max(round.one_in as f64 / seconds);
+        round.wss_bytes = round.size_at(tolerance).filter(|_| is_seen);
         round
     }
 
