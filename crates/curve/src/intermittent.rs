@@ -73,6 +73,8 @@ struct Event {
     threshold: f64,
     /// How far off it was when it last switched tracking on or kept it on, until the working set has been compared.
     alarm: Option<f64>,
+    /// The alarm before that, if it has not been judged.
+    earlier: Option<f64>,
 }
 
 impl Intermittent {
@@ -80,7 +82,7 @@ impl Intermittent {
     pub fn new(settings: Settings, events: usize) -> Intermittent {
         let (Threshold::Fixed(threshold) | Threshold::Adaptive(threshold)) = settings.threshold;
         // Events have no unit in which they could not be told better.
-        let event = Event { detector: Detector::new(settings.width, 0.0), threshold, alarm: None };
+        let event = Event { detector: Detector::new(settings.width, 0.0), threshold, alarm: None, earlier: None };
         Intermittent {
             settings,
             wss: Detector::new(settings.width, settings.wss_unit),
@@ -137,12 +139,22 @@ impl Intermittent {
     /// Feeds the working set's stability back: whether a threshold was wrong, and is now another.
     fn adjust(&mut self, wss: Verdict, events: &[Verdict]) -> bool {
         match wss {
-            Verdict::Filling => false,
-            // Too tight: an event gave the alarm, and nothing had changed.
+            // What events tell while a phase begins says nothing of their thresholds: the new phase is known already.
+            Verdict::Filling => {
+                self.events.iter_mut().for_each(|event| _ = event.alarms());
+                false
+            }
+            // Too tight: an event gave the alarm, and until it was steady again, or gave the next, nothing had changed. Sooner the
+            // working set need not follow: memory is taken before it is used.
             Verdict::Stable { .. } => {
                 let mut adjusted = false;
-                for event in &mut self.events {
-                    if let Some(deviation) = event.alarm.take() {
+                for (event, now) in self.events.iter_mut().zip(events) {
+                    let judged = match now {
+                        Verdict::Filling => None,
+                        Verdict::Stable { .. } => event.alarms(),
+                        Verdict::Changed { .. } => event.earlier.take(),
+                    };
+                    if let Some(deviation) = judged {
                         event.threshold = event.threshold.max(deviation);
                         adjusted = true;
                     }
@@ -151,7 +163,7 @@ impl Intermittent {
             }
             // Too wide: no event gave an alarm. The one that was off the most should have.
             Verdict::Changed { .. } => {
-                let was_told = self.events.iter_mut().filter_map(|event| event.alarm.take()).count() > 0;
+                let was_told = self.events.iter_mut().filter_map(Event::alarms).count() > 0;
                 let off = self.events.iter_mut().zip(events.iter().filter_map(|verdict| verdict.deviation()));
                 match off.max_by(|(a, x), (b, y)| (x / a.threshold).total_cmp(&(y / b.threshold))) {
                     Some((event, deviation)) if !was_told && events.iter().all(|v| *v != Verdict::Filling) => {
@@ -169,9 +181,15 @@ impl Event {
     fn sample(&mut self, value: f64) -> Verdict {
         let verdict = self.detector.sample(value, self.threshold);
         if let Verdict::Changed { deviation } = verdict {
-            self.alarm = Some(deviation);
+            self.earlier = self.alarm.replace(deviation);
         }
         verdict
+    }
+
+    /// The last alarm, if none has been judged; now they are.
+    fn alarms(&mut self) -> Option<f64> {
+        self.earlier = None;
+        self.alarm.take()
     }
 }
 
@@ -266,6 +284,28 @@ mod tests {
         let (fixed, adaptive) =
             (replayed(Threshold::Fixed(0.05), &run(&noisy)), replayed(Threshold::Adaptive(0.05), &run(&noisy)));
         assert!(fixed.up_ratio > 0.8 && adaptive.up_ratio < 0.2, "{} {}", fixed.up_ratio, adaptive.up_ratio);
+    }
+
+    #[test]
+    fn an_event_that_is_restless_while_a_phase_begins_is_trusted_as_before() {
+        let phases =
+            [(50, 512.0, 1000.0, 0.01), (1, 1.0, 1.0, 0.0), (50, 191.0, 406.0, 0.01), (50, 764.0, 969.0, 0.01)];
+        let replay = replayed(Threshold::Adaptive(0.05), &run(&phases));
+        let late = replay.told[101..].iter().filter(|told| **told < 700.0 * 1048576.0).count();
+        assert!(late <= 1, "{late} intervals late");
+    }
+
+    #[test]
+    fn an_event_that_is_ahead_of_the_working_set_is_trusted_as_before() {
+        let mut run = run(&[(50, 256.0, 270.0, 0.01), (50, 640.0, 672.0, 0.01), (50, 160.0, 170.0, 0.01)]);
+        // A checkpoint is under way in the interval in which the new phase's memory is taken, but not yet used.
+        let ahead = (10..50).rev().find(|at| replayed(Threshold::Adaptive(0.05), &run).on[*at]).unwrap();
+        run.drain(ahead + 1..50);
+        run[ahead].events[0] = 814.0;
+        let phase = ahead + 1 + 50;
+        let replay = replayed(Threshold::Adaptive(0.05), &run);
+        let late = replay.told[phase..].iter().filter(|told| **told > 200.0 * 1048576.0).count();
+        assert!(late <= 2, "{late} intervals late");
     }
 
     #[test]
