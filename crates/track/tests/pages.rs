@@ -185,6 +185,32 @@ fn a_loop_misses_below_its_size_and_nowhere_above() {
 }
 
 #[test]
+fn what_was_hot_does_not_stand_above_what_is() {
+    let shared = Shared::new();
+    let mut child = fork(move || {
+        let memory = filled();
+        shared.word(0).store(1, Ordering::SeqCst);
+        loop {
+            let is_small = shared.word(1).load(Ordering::SeqCst) == 1;
+            touch(memory, 0..if is_small { ALL / 8 } else { ALL });
+        }
+    });
+    child.go();
+    shared.wait_for(0, 1);
+    let Some(pages) = pages(Rung::Tables, &mut child) else { return };
+    // Long enough for all pages to rest for the longest time.
+    std::thread::sleep(Duration::from_secs(4));
+    shared.word(1).store(1, Ordering::SeqCst);
+    until(&pages, "8 MiB needed", |round| round.wss_bytes.is_some_and(|wss| is_near(wss, 8 * MIB)));
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(200));
+        let wss = pages.round().unwrap().unwrap().wss_bytes;
+        assert!(wss.is_none_or(|wss| wss < 24 * MIB), "{wss:?}");
+    }
+    end(&mut child);
+}
+
+#[test]
 fn what_is_read_of_a_file_is_needed_with_what_is_mapped() {
     let shared = Shared::new();
     let mut child = fork(move || {

@@ -33,9 +33,11 @@ const TOUCH_SECONDS: f64 = 0.4e-6;
 /// for an entry of it: in a virtual machine, where it takes longest.
 const TLB_ENTRIES: u64 = 1536;
 const WALK_SECONDS: f64 = 50e-9;
-/// Looks that must find a page accessed before it rests, and the longest rest.
+/// Looks that must find a page accessed before it rests, and the longest rest, in looks and in time: what is hot no more stands
+/// above all else until its rest is over.
 const HOT: u32 = 4;
 const LONGEST_REST: u32 = 32;
+const LONGEST_REST_SECONDS: f64 = 0.5;
 
 /// The rung.
 pub struct Fine {
@@ -199,7 +201,8 @@ impl Fine {
         }
         self.processes.retain(|process| !gone.contains(&process.pid));
         let samples = || self.processes.iter().flat_map(|process| &process.samples);
-        self.resting = samples().filter(|s| matches!(s.place, Place::Resting { .. })).map(|s| s.pages).sum();
+        let rests = |place| matches!(place, Place::Resting { .. } | Place::Waking { .. });
+        self.resting = samples().filter(|sample| rests(sample.place)).map(|sample| sample.pages).sum();
         self.restack();
         (self.stale, self.refreshed) = (false, Instant::now());
     }
@@ -288,18 +291,31 @@ impl Fine {
                         (sample.touched, sample.seen_ns) = (true, Some(now_ns));
                         self.round.accessed += sample.pages;
                     }
-                    Place::Resting { .. } if !there => {
+                    Place::Resting { .. } | Place::Waking { .. } if !there => {
                         self.resting -= sample.pages.min(self.resting);
                         (sample.place, sample.streak) = (Place::Absent, 0);
                     }
-                    Place::Resting { until } => {
+                    Place::Resting { seen, until } => {
                         (sample.touched, sample.seen_ns) = (true, Some(now_ns));
                         self.round.accessed += sample.pages;
                         if self.now >= until {
-                            self.resting -= sample.pages.min(self.resting);
+                            sample.place = Place::Waking { seen };
+                            arm[number].push(index);
+                        }
+                    }
+                    Place::Waking { seen } => {
+                        self.resting -= sample.pages.min(self.resting);
+                        if state.is_mapped() && state.is_accessed() {
+                            (sample.touched, sample.seen_ns) = (true, Some(now_ns));
+                            self.round.accessed += sample.pages;
                             self.stack.add(self.now, sample.pages);
                             sample.place = Place::Armed { seen: self.now };
                             arm[number].push(index);
+                        } else {
+                            // Nobody knows when in its rest it was last accessed. Later, and it would stand above what has been since:
+                            // what is hot now would seem to need all that was.
+                            self.stack.add(seen, sample.pages);
+                            (sample.place, sample.streak) = (Place::Armed { seen }, 0);
                         }
                     }
                     Place::Blind(_) if !there => sample.place = Place::Absent,
@@ -338,6 +354,8 @@ impl Fine {
 
     /// Puts the pages on top of the stack, to rest if they are hot.
     fn move_up(&mut self, hits: &[Hit], arm: &mut [Vec<usize>]) {
+        let longest_rest =
+            (LONGEST_REST_SECONDS / self.pace.interval.as_secs_f64()).clamp(1.0, LONGEST_REST.into()) as u32;
         for hit in hits {
             self.round.accessed += hit.pages;
             let Some((process, index)) = hit.mapped else {
@@ -363,8 +381,8 @@ impl Fine {
             }
             let sample = &mut process.samples[index];
             if hot {
-                let rest = (sample.streak + 1 - HOT).min(LONGEST_REST);
-                sample.place = Place::Resting { until: self.now + u64::from(rest) };
+                let rest = (sample.streak + 1 - HOT).min(longest_rest);
+                sample.place = Place::Resting { seen: self.now, until: self.now + u64::from(rest) };
                 self.resting += hit.pages;
             } else {
                 sample.place = Place::Armed { seen: self.now };
@@ -387,8 +405,10 @@ impl Fine {
             }
             for (index, place) in indices.iter().zip(places) {
                 let sample = &process.samples[*index];
-                if let (Place::Blind(_), Place::Armed { seen }) = (sample.place, place) {
-                    self.stack.remove(seen, sample.pages);
+                match (sample.place, place) {
+                    (Place::Blind(_), Place::Armed { seen }) => self.stack.remove(seen, sample.pages),
+                    (Place::Blind(_), Place::Waking { .. }) => self.resting -= sample.pages.min(self.resting),
+                    _ => {}
                 }
             }
             self.window.arms += indices.len() as u64;
@@ -502,7 +522,7 @@ impl Fine {
             let seen_ns = match sample.place {
                 Place::Absent | Place::Blind(_) => continue,
                 Place::Resting { .. } => Some(now_ns),
-                Place::Armed { .. } | Place::Spent { .. } => sample.seen_ns,
+                Place::Armed { .. } | Place::Spent { .. } | Place::Waking { .. } => sample.seen_ns,
             };
             ages.add(seen_ns, sample.pages * page_bytes());
         }

@@ -62,8 +62,10 @@ pub enum Place {
     Absent,
     /// Its bit was cleared when this look had seen it accessed.
     Armed { seen: u64 },
-    /// Hot: taken for accessed until this look.
-    Resting { until: u64 },
+    /// Hot: seen accessed by a look, and taken for accessed until another.
+    Resting { seen: u64, until: u64 },
+    /// Its rest is over: whether it is still hot is told by the next look.
+    Waking { seen: u64 },
     /// Was accessed, and waits for a sweep.
     Spent { seen: u64 },
     /// Its bit was not cleared.
@@ -129,7 +131,10 @@ impl Process {
             let pages = if huge { 512 << huge_level(level) } else { 1 << level };
             match old.next_if(|sample| sample.address == address && sample.huge == huge) {
                 Some(sample) => {
-                    neighbour = sample.place.seen().or(neighbour);
+                    neighbour = match sample.place {
+                        Place::Resting { .. } | Place::Waking { .. } => Some(now),
+                        place => place.seen().or(neighbour),
+                    };
                     samples.push(Sample { pages, mapping, ..sample });
                 }
                 None => {

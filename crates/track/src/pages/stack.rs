@@ -31,7 +31,7 @@ impl Stack {
         self.pages
     }
 
-    /// Puts pages where a look saw them; that look must not be older than all on the stack.
+    /// Puts pages where a look saw them. A look that is older than all on the stack counts as the oldest.
     pub fn add(&mut self, look: u64, pages: u64) {
         if self.looks.last().is_none_or(|last| last.first < look) {
             if self.looks.len() >= MOST_LOOKS {
@@ -74,7 +74,8 @@ impl Stack {
     }
 
     fn find(&self, look: u64) -> Option<usize> {
-        self.looks.partition_point(|merged| merged.first <= look).checked_sub(1)
+        let after = self.looks.partition_point(|merged| merged.first <= look);
+        (!self.looks.is_empty()).then(|| after.saturating_sub(1))
     }
 
     fn merge(&mut self) {
