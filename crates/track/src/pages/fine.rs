@@ -201,8 +201,7 @@ impl Fine {
         }
         self.processes.retain(|process| !gone.contains(&process.pid));
         let samples = || self.processes.iter().flat_map(|process| &process.samples);
-        let rests = |place| matches!(place, Place::Resting { .. } | Place::Waking { .. });
-        self.resting = samples().filter(|sample| rests(sample.place)).map(|sample| sample.pages).sum();
+        self.resting = samples().filter(|sample| sample.place.rests()).map(|sample| sample.pages).sum();
         self.restack();
         (self.stale, self.refreshed) = (false, Instant::now());
     }
@@ -291,7 +290,7 @@ impl Fine {
                         (sample.touched, sample.seen_ns) = (true, Some(now_ns));
                         self.round.accessed += sample.pages;
                     }
-                    Place::Resting { .. } | Place::Waking { .. } if !there => {
+                    place if place.rests() && !there => {
                         self.resting -= sample.pages.min(self.resting);
                         (sample.place, sample.streak) = (Place::Absent, 0);
                     }

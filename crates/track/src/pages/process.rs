@@ -131,10 +131,8 @@ impl Process {
             let pages = if huge { 512 << huge_level(level) } else { 1 << level };
             match old.next_if(|sample| sample.address == address && sample.huge == huge) {
                 Some(sample) => {
-                    neighbour = match sample.place {
-                        Place::Resting { .. } | Place::Waking { .. } => Some(now),
-                        place => place.seen().or(neighbour),
-                    };
+                    let seen = if sample.place.rests() { Some(now) } else { sample.place.seen() };
+                    neighbour = seen.or(neighbour);
                     samples.push(Sample { pages, mapping, ..sample });
                 }
                 None => {
@@ -296,6 +294,11 @@ pub enum Looked {
 }
 
 impl Place {
+    /// Whether it is taken for accessed, and not on the stack.
+    pub fn rests(self) -> bool {
+        matches!(self, Place::Resting { .. } | Place::Waking { .. })
+    }
+
     /// The look that saw it last, if it is on the stack.
     pub fn seen(self) -> Option<u64> {
         match self {

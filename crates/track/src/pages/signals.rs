@@ -74,7 +74,7 @@ impl Hardware {
 
 /// The few pages, by process, each in rising order: those with the least hashes, so that few of them change when the sample does.
 pub fn few(processes: &[Process]) -> Vec<Vec<usize>> {
-    let is_seen = |place| matches!(place, Place::Armed { .. } | Place::Resting { .. } | Place::Waking { .. });
+    let is_seen = |place: Place| place.rests() || matches!(place, Place::Armed { .. });
     let mut all: Vec<(u64, usize, usize)> = Vec::new();
     for (number, process) in processes.iter().enumerate() {
         let seen = process.samples.iter().enumerate().filter(|(_, sample)| is_seen(sample.place));
