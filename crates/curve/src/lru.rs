@@ -24,7 +24,7 @@ pub struct Lru<R> {
     batch: Batch,
 }
 
-/// Of keys that all count 1; at most 36 bytes for each, and 12 KiB. Of accesses to many at once, 3 MiB more.
+/// Of keys that all count 1; at most 36 bytes for each, and 12 KiB. Of accesses to many at once, 4 MiB more.
 pub type ExactLru = Lru<Slots>;
 
 /// Of objects with sizes; at most 112 bytes for each.

@@ -5,9 +5,9 @@ use crate::item::{Item, Object};
 use crate::miss_ratio::MissRatioCurve;
 use crate::trace::Record;
 
-/// References are handed to the engine by so many; those of a tenant, of whom there may be thousands, by fewer.
-const BATCH: usize = 1 << 18;
-const TENANTS_BATCH: usize = 1 << 12;
+/// References are handed to the engine by so many. The exact one is faster with more, but there may be thousands of tenants.
+const BATCH: usize = 1 << 12;
+const EXACT_BATCH: usize = 1 << 18;
 
 /// How to look at a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,7 +97,13 @@ impl<I: OfRecord + 'static> Profile<I> {
             Parts::Windows(seconds) => Some(Windows::new(settings.engine, seconds)),
             _ => None,
         };
-        Profile { settings, whole: Batched::new(settings.engine, BATCH), tenants: Vec::new(), windows, seen: 0 }
+        Profile {
+            settings,
+            whole: Batched::new(settings.engine, batch(settings.engine)),
+            tenants: Vec::new(),
+            windows,
+            seen: 0,
+        }
     }
 
     /// Takes in the next reference. Where it is the first of a window, gives the window before.
@@ -118,7 +124,7 @@ impl<I: OfRecord + 'static> Profile<I> {
                     self.tenants.resize_with(tenant + 1, || None);
                 }
                 let engine = self.settings.engine;
-                self.tenants[tenant].get_or_insert_with(|| Batched::new(engine, TENANTS_BATCH)).push(item);
+                self.tenants[tenant].get_or_insert_with(|| Batched::new(engine, BATCH)).push(item);
             }
             _ => {}
         }
@@ -148,6 +154,10 @@ impl<I: OfRecord + 'static> Profile<I> {
             .chain(self.windows.iter_mut().map(|w| &mut w.engine))
             .for_each(Batched::restart);
     }
+}
+
+fn batch(engine: EngineKind) -> usize {
+    if engine == EngineKind::Exact { EXACT_BATCH } else { BATCH }
 }
 
 /// An engine that is fed by many references at a time.
@@ -195,7 +205,7 @@ struct Windows<I: Item> {
 
 impl<I: Item + 'static> Windows<I> {
     fn new(engine: EngineKind, seconds: f64) -> Windows<I> {
-        Windows { engine: Batched::new(engine, BATCH), seconds, from: None }
+        Windows { engine: Batched::new(engine, batch(engine)), seconds, from: None }
     }
 
     /// A reference that is told late counts in the window at hand.

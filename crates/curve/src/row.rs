@@ -59,3 +59,13 @@ pub trait Row {
     /// Moves all filled slots together, in their order. Gives what finds their new numbers from the old ones, [`FREE`] for [`FREE`].
     fn compact(&mut self) -> impl Fn(u32) -> u32 + Sync + use<Self>;
 }
+
+/// One by one.
+pub fn renew_each(
+    row: &mut impl Row,
+    batch: &Batch,
+    weight: impl Fn(usize) -> u64,
+    mut see: impl FnMut(usize, Option<u64>),
+) {
+    batch.lasts.iter().enumerate().for_each(|(at, last)| see(at, row.renew(*last, weight(at))));
+}

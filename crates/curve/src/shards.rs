@@ -18,7 +18,7 @@ const MOST_ITEMS: usize = 1 << 22;
 /// divided by the number of all references, not by the number that the sample stands for.
 ///
 /// A reference outside of the sample takes O(1), and no memory is touched for it; one inside O(log n) of n sampled items. Memory
-/// is at most 60 bytes per sampled item (112 for objects) and 320 KiB: below 1 MiB for 8192 items.
+/// is at most 60 bytes per sampled item (112 for objects) and 440 KiB: below 1 MiB for 8192 items.
 pub struct Shards<I: Item> {
     sample: Sample,
     stack: Lru<I::Row>,

@@ -7,7 +7,7 @@
 
 use crate::batch::Batch;
 use crate::bits::{Bits, Block, WORD};
-use crate::row::Row;
+use crate::row::{Row, renew_each};
 use crate::table::FREE;
 
 /// Room for this many accesses per key before compaction: 1.4 bytes per key.
@@ -93,14 +93,14 @@ impl Row for Slots {
         Batch::is_worth_it(accesses, &self.bits)
     }
 
-    fn renew_all(&mut self, batch: &mut Batch, weight: impl Fn(usize) -> u64, mut see: impl FnMut(usize, Option<u64>)) {
+    fn renew_all(&mut self, batch: &mut Batch, weight: impl Fn(usize) -> u64, see: impl FnMut(usize, Option<u64>)) {
         if self.ranks_together(batch.lasts.len()) {
             self.tell();
             self.filled = batch.renew(&mut self.bits, self.filled, see);
             self.next += batch.lasts.len();
             self.last = None;
         } else {
-            batch.lasts.iter().enumerate().for_each(|(at, last)| see(at, self.renew(*last, weight(at))));
+            renew_each(self, batch, weight, see);
         }
     }
 
