@@ -593,9 +593,8 @@ impl Looks for Fine {
         };
         // No look was due, or there was nothing to look at any more.
         let is_seen = sums.looks > 0 && !round.heat.is_empty();
-        // One page of the sample that was not accessed for long tells nothing of the others, and stands for `one_in`.
-        let tolerance = self.settings.misses_per_second.max(round.one_in as f64 / seconds);
-        round.wss_bytes = round.size_at(tolerance).filter(|_| is_seen);
+        let most = self.settings.told_apart(round.one_in as f64 / seconds);
+        round.wss_bytes = round.size_at(most).filter(|_| is_seen);
         round
     }
 
