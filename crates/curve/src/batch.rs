@@ -58,6 +58,9 @@ impl Batch {
     /// filled before. Gives how many are then.
     pub fn renew(&mut self, row: &mut Bits, filled: u32, mut see: impl FnMut(usize, Option<u64>)) -> u32 {
         let own = self.own();
+        let place = |last: &u32| last.wrapping_sub(self.first).wrapping_add(own as u32);
+        self.stands.clear();
+        self.stands.extend(self.lasts.iter().map(|last| Stand { place: place(last), behind: 0 }));
         let elsewhere = filled - self.old.len() as u32;
         // From the last to the first, so that what was cleared stands before none of the others.
         for (place, old) in (own - self.old.len()..own).zip(&self.old).rev() {
@@ -87,10 +90,6 @@ impl Batch {
             count += usize::from(*last < first);
         }
         self.old.truncate(count);
-        let own = self.own() as u32;
-        let place = |last: &u32| last.wrapping_sub(first).wrapping_add(own);
-        self.stands.clear();
-        self.stands.extend(self.lasts.iter().map(|last| Stand { place: place(last), behind: 0 }));
     }
 
     /// Sorts the old slots, whose numbers have so many bits, by their digits from the last to the first.
@@ -98,7 +97,8 @@ impl Batch {
         self.spare.resize(self.old.len(), 0);
         for shift in (32..32 + bits).step_by(DIGIT) {
             let digit = |old: u64| (old >> shift) as usize % (1 << DIGIT);
-            let mut starts = [0; 1 << DIGIT];
+            // In 16 bits, which MOST fits, so that they leave room in the first cache.
+            let mut starts = [0u16; 1 << DIGIT];
             self.old.iter().for_each(|old| starts[digit(*old)] += 1);
             let mut next = 0;
             for start in &mut starts {

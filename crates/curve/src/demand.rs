@@ -4,7 +4,8 @@ use model::{DemandPoint, FileDemand, FileReference, ReferenceKind};
 
 use crate::corners::keep_corners;
 use crate::histogram::Histogram;
-use crate::lru::ExactLru;
+use crate::lru::Lru;
+use crate::slots::Slots;
 use crate::stratified::Stratified;
 
 /// Pages tracked at once. More distinct pages than these, and a share of them is tracked.
@@ -78,7 +79,7 @@ fn demand_tracking(
 
 /// The page cache as an LRU stack.
 struct Pages {
-    stack: ExactLru,
+    stack: Lru<Slots, u32>,
     most: usize,
     tracked: Stratified,
     /// References to tracked pages since the last halving.
@@ -88,7 +89,7 @@ struct Pages {
 
 impl Pages {
     fn new(most: usize) -> Pages {
-        Pages { stack: ExactLru::new(), most, tracked: Stratified::all(), taken: 0, needs: Histogram::default() }
+        Pages { stack: Lru::new(), most, tracked: Stratified::all(), taken: 0, needs: Histogram::default() }
     }
 
     fn reference(&mut self, reference: &FileReference, held: u64) {

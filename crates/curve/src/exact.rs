@@ -1,7 +1,7 @@
 //! The exact engine.
 
 use crate::engine::Engine;
-use crate::histogram::Histogram;
+use crate::histogram::Counts;
 use crate::item::Item;
 use crate::lru::Lru;
 use crate::miss_ratio::MissRatioCurve;
@@ -12,19 +12,16 @@ use crate::miss_ratio::MissRatioCurve;
 /// It is fastest with more than 131 072 references at a time, of which a second thread then looks the items up.
 pub struct Exact<I: Item> {
     stack: Lru<I::Row>,
-    counts: Histogram<u64>,
+    counts: Counts,
     references: u64,
     first: u64,
-    distinct: u64,
-    /// Number of the curve; items referenced since it began are tagged with it.
-    curve: u32,
 }
 
 impl<I: Item> Exact<I> {
     /// An engine that has seen nothing.
     pub fn new() -> Exact<I> {
-        let counts = Histogram::with_fineness(I::FINENESS);
-        Exact { stack: Lru::new(), counts, references: 0, first: 0, distinct: 0, curve: 1 }
+        let counts = Counts::with_fineness(I::FINENESS);
+        Exact { stack: Lru::new(), counts, references: 0, first: 0 }
     }
 }
 
@@ -37,23 +34,22 @@ impl<I: Item> Default for Exact<I> {
 impl<I: Item> Engine<I> for Exact<I> {
     fn reference(&mut self, items: &[I]) {
         self.references += items.len() as u64;
-        let Exact { stack, counts, first, distinct, curve, .. } = self;
-        let meet = |tag: &mut u32| *distinct += u64::from(std::mem::replace(tag, *curve) != *curve);
-        stack.touch_all(items, meet, |item, distance| match distance {
-            Some(distance) => counts.add(distance.saturating_add(item.weight()), 1),
+        let Exact { stack, counts, first, .. } = self;
+        stack.touch_all(items, |item, distance| match distance {
+            Some(distance) => counts.add(distance.saturating_add(item.weight())),
             None => *first += 1,
         });
     }
 
     fn curve(&self) -> MissRatioCurve {
         let needs = self.counts.needs().map(|(_, enough, references)| (enough, references as f64));
-        MissRatioCurve::new(self.references, self.distinct, needs, self.first as f64)
+        MissRatioCurve::new(self.references, self.stack.since_mark() as u64, needs, self.first as f64)
     }
 
     fn restart(&mut self) {
-        self.counts = Histogram::with_fineness(I::FINENESS);
-        (self.references, self.first, self.distinct) = (0, 0, 0);
-        self.curve += 1;
+        self.counts = Counts::with_fineness(I::FINENESS);
+        (self.references, self.first) = (0, 0);
+        self.stack.mark();
     }
 
     fn sampled_share(&self) -> f64 {

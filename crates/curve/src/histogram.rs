@@ -1,5 +1,6 @@
 //! How much needs which size: exact up to a chosen size, rounded up by a small part beyond it.
 
+use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 /// Up to 2048, sizes are told apart; beyond, to 1 part in 1024.
@@ -30,10 +31,7 @@ impl<W: Copy + Default + PartialEq + AddAssign> Histogram<W> {
     #[inline]
     pub fn add(&mut self, size: u64, weight: W) {
         let bucket = bucket(size, self.fineness);
-        match self.buckets.get_mut(bucket) {
-            Some(known) => *known += weight,
-            None => self.append(bucket, weight),
-        }
+        *at(&mut self.buckets, bucket) += weight;
     }
 
     /// Rising: a size that is too little, the next that was told apart from it and is enough, and the weight that needs it.
@@ -44,12 +42,54 @@ impl<W: Copy + Default + PartialEq + AddAssign> Histogram<W> {
             (too_little, enough, *weight)
         })
     }
+}
 
-    #[cold]
-    fn append(&mut self, bucket: usize, weight: W) {
-        self.buckets.resize(bucket + 1, W::default());
-        self.buckets[bucket] += weight;
+/// A histogram of what weighs 1. Adding takes O(1), and touches but 2 bytes for each size, so that more of them stay in the caches.
+pub struct Counts {
+    fineness: u32,
+    buckets: Vec<u16>,
+    /// What the buckets have no room for.
+    carried: BTreeMap<usize, u64>,
+}
+
+impl Counts {
+    /// As [`Histogram::with_fineness`].
+    pub fn with_fineness(fineness: u32) -> Counts {
+        Counts { fineness, buckets: Vec::new(), carried: BTreeMap::new() }
     }
+
+    /// One more needs a size (at least 1).
+    #[inline]
+    pub fn add(&mut self, size: u64) {
+        let bucket = bucket(size, self.fineness);
+        let count = at(&mut self.buckets, bucket);
+        *count = count.wrapping_add(1);
+        if *count == 0 {
+            *self.carried.entry(bucket).or_default() += 1 << u16::BITS;
+        }
+    }
+
+    /// As [`Histogram::needs`].
+    pub fn needs(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        let counts = self.buckets.iter().enumerate().map(|(bucket, count)| {
+            let (too_little, enough) = bounds(bucket, self.fineness);
+            (too_little, enough, u64::from(*count) + self.carried.get(&bucket).unwrap_or(&0))
+        });
+        counts.filter(|(_, _, count)| *count > 0)
+    }
+}
+
+#[inline]
+fn at<W: Copy + Default>(buckets: &mut Vec<W>, bucket: usize) -> &mut W {
+    if bucket >= buckets.len() {
+        append(buckets, bucket);
+    }
+    &mut buckets[bucket]
+}
+
+#[cold]
+fn append<W: Copy + Default>(buckets: &mut Vec<W>, bucket: usize) {
+    buckets.resize(bucket + 1, W::default());
 }
 
 #[inline]
@@ -88,5 +128,15 @@ mod tests {
             histogram.add(size, 3u64);
         }
         assert_eq!(histogram.needs().collect::<Vec<_>>(), [(0, 1, 3), (77_776, 77_777, 3), (999_999, 1_000_000, 3)]);
+    }
+
+    #[test]
+    fn counts_do_not_overflow() {
+        let (mut counts, mut histogram) = (Counts::with_fineness(10), Histogram::with_fineness(10));
+        for (size, times) in [(1, 3 << 16), (3, (1 << 16) + 1), (5000, (1 << 16) - 1), (u64::MAX, 1)] {
+            (0..times).for_each(|_| counts.add(size));
+            histogram.add(size, times);
+        }
+        assert!(counts.needs().eq(histogram.needs()));
     }
 }

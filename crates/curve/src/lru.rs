@@ -16,10 +16,12 @@ pub(crate) const TOGETHER: usize = 64;
 const WORTH_A_THREAD: usize = 4 * MOST;
 
 /// An exact LRU stack of any size. An access takes O(log n) of n distinct keys. Memory grows with them, never with the
-/// accesses. It holds up to 2^30 of them.
-pub struct Lru<R> {
-    keys: Table,
+/// accesses. It holds up to 2^30 of them. Each key has a tag, that of a new one is `T::default()`.
+pub struct Lru<R, T = ()> {
+    keys: Table<T>,
     row: R,
+    /// The first slot since the [`mark`](Lru::mark).
+    mark: u32,
     /// The memory of [`touch_all`](Lru::touch_all).
     batch: Batch,
 }
@@ -30,16 +32,16 @@ pub type ExactLru = Lru<Slots>;
 /// Of objects with sizes; at most 112 bytes for each.
 pub type ByteLru = Lru<Weights>;
 
-impl<R: Row> Default for Lru<R> {
-    fn default() -> Lru<R> {
+impl<R: Row, T: Copy + Default + Send> Default for Lru<R, T> {
+    fn default() -> Lru<R, T> {
         Lru::new()
     }
 }
 
-impl<R: Row> Lru<R> {
+impl<R: Row, T: Copy + Default + Send> Lru<R, T> {
     /// An empty stack.
-    pub fn new() -> Lru<R> {
-        Lru { keys: Table::new(), row: R::with_capacity(0), batch: Batch::default() }
+    pub fn new() -> Lru<R, T> {
+        Lru { keys: Table::new(), row: R::with_capacity(0), mark: 0, batch: Batch::default() }
     }
 
     /// Distinct keys.
@@ -53,8 +55,8 @@ impl<R: Row> Lru<R> {
     }
 
     /// Accesses something of a weight, and gives the weight of the distinct others accessed since the last time, and the
-    /// key's tag (0 at first).
-    pub(crate) fn touch_weighing(&mut self, key: u64, weight: u64) -> (Option<u64>, &mut u32) {
+    /// key's tag.
+    pub(crate) fn touch_weighing(&mut self, key: u64, weight: u64) -> (Option<u64>, &mut T) {
         self.keys.reserve(1);
         self.make_room();
         let entry = self.keys.place(self.keys.home(key), key);
@@ -62,23 +64,18 @@ impl<R: Row> Lru<R> {
         (self.row.renew(last, weight), &mut entry.tag)
     }
 
-    /// Accesses items in order. First some are looked up together, and `meet` is shown their keys' tags; then `see` is shown each
-    /// with its distance. Of many, the next are looked up by a second thread while the first ranks those before.
-    pub(crate) fn touch_all<I: Item>(
-        &mut self,
-        mut items: &[I],
-        mut meet: impl FnMut(&mut u32) + Send,
-        mut see: impl FnMut(&I, Option<u64>),
-    ) {
+    /// Accesses items in order. `see` is shown each with its distance. Of many, the next are looked up by a second thread while the
+    /// first ranks those before.
+    pub(crate) fn touch_all<I: Item>(&mut self, mut items: &[I], mut see: impl FnMut(&I, Option<u64>)) {
         while !items.is_empty() {
             self.make_room();
             let (now, later) = items.split_at(items.len().min(self.row.room()));
-            let Lru { keys, row, batch } = self;
+            let Lru { keys, row, batch, .. } = self;
             let batches = now.chunks(MOST).zip((row.next()..).step_by(MOST));
             let together = row.ranks_together(now.len().min(MOST));
             let mut look_up = |items: &[I], first: u32, batch: &mut Batch| {
                 batch.lasts.clear();
-                look_up(keys, items, first, &mut meet, &mut batch.lasts);
+                look_up(keys, items, first, &mut batch.lasts);
                 if together {
                     batch.sort(first);
                 }
@@ -115,7 +112,7 @@ impl<R: Row> Lru<R> {
     }
 
     /// Shows every key's tag with its depth in the stack (0: the last accessed).
-    pub(crate) fn for_each_depth(&mut self, mut see: impl FnMut(u64, &mut u32)) {
+    pub(crate) fn for_each_depth(&mut self, mut see: impl FnMut(u64, &mut T)) {
         for entry in self.keys.entries_mut() {
             see(self.row.behind(entry.slot), &mut entry.tag);
         }
@@ -124,25 +121,40 @@ impl<R: Row> Lru<R> {
     /// Makes sure that the row has room for [`TOGETHER`] accesses.
     fn make_room(&mut self) {
         if self.row.room() < TOGETHER {
+            let marked = self.since_mark();
             self.keys.renumber(self.row.compact());
+            self.mark = self.row.next() - marked as u32;
+        }
+    }
+
+    /// Forgets which keys were accessed before.
+    pub(crate) fn mark(&mut self) {
+        self.mark = self.row.next();
+    }
+
+    /// How many keys were accessed since the mark. O(n).
+    pub(crate) fn since_mark(&self) -> usize {
+        match self.mark {
+            0 => self.keys.len(),
+            mark => self.keys.entries().filter(|entry| entry.slot >= mark).count(),
         }
     }
 
     /// All keys.
     pub(crate) fn keys(&self) -> impl Iterator<Item = u64> {
-        self.keys.entries().map(|e| e.key)
+        self.keys.entries().map(Entry::key)
     }
 
     /// All tags.
-    pub(crate) fn tags(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn tags(&self) -> impl Iterator<Item = T> {
         self.keys.entries().map(|e| e.tag)
     }
 
     /// Forgets the keys that `keep` refuses.
     pub(crate) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
         let row = &mut self.row;
-        self.keys.retain(|entry: &Entry| {
-            let kept = keep(entry.key);
+        self.keys.retain(|entry| {
+            let kept = keep(entry.key());
             if !kept {
                 row.clear(entry.slot);
             }
@@ -151,7 +163,7 @@ impl<R: Row> Lru<R> {
     }
 }
 
-impl ExactLru {
+impl<T: Copy + Default + Send> Lru<Slots, T> {
     /// Accesses a key. `None`: for the first time. `Some(d)`: `d` distinct other keys were accessed since the last time,
     /// so an immediate second access has distance 0, and an LRU cache of `d + 1` entries would have had it.
     pub fn access(&mut self, key: u64) -> Option<u64> {
@@ -160,11 +172,11 @@ impl ExactLru {
 
     /// Accesses keys in order and tells each one's distance. Faster than one by one.
     pub fn access_all(&mut self, keys: &[u64], mut distance: impl FnMut(Option<u64>)) {
-        self.touch_all(keys, |_| {}, |_, of| distance(of));
+        self.touch_all(keys, |_, of| distance(of));
     }
 
-    /// As [`ExactLru::access`], with the key's tag (0 at first).
-    pub(crate) fn touch(&mut self, key: u64) -> (Option<u64>, &mut u32) {
+    /// As [`access`](Lru::access), with the key's tag.
+    pub(crate) fn touch(&mut self, key: u64) -> (Option<u64>, &mut T) {
         self.touch_weighing(key, 1)
     }
 }
@@ -178,7 +190,7 @@ impl ByteLru {
 }
 
 /// Gives accessed items the next slots, of which the first one is given, and tells which they had.
-fn look_up<I: Item>(keys: &mut Table, items: &[I], first: u32, meet: &mut impl FnMut(&mut u32), lasts: &mut Vec<u32>) {
+fn look_up<T: Copy + Default + Send>(keys: &mut Table<T>, items: &[impl Item], first: u32, lasts: &mut Vec<u32>) {
     let (mut homes, mut slots) = ([0; TOGETHER], first..);
     for items in items.chunks(TOGETHER) {
         keys.reserve(items.len());
@@ -188,11 +200,13 @@ fn look_up<I: Item>(keys: &mut Table, items: &[I], first: u32, meet: &mut impl F
             ahead ^= keys.peek(*home);
         }
         std::hint::black_box(ahead);
-        lasts.extend(homes.iter().zip(items).zip(&mut slots).map(|((home, item), slot)| {
-            let entry = keys.place(*home, item.key());
-            meet(&mut entry.tag);
-            std::mem::replace(&mut entry.slot, slot)
-        }));
+        lasts.extend(
+            homes
+                .iter()
+                .zip(items)
+                .zip(&mut slots)
+                .map(|((home, item), slot)| std::mem::replace(&mut keys.place(*home, item.key()).slot, slot)),
+        );
     }
 }
 
@@ -342,6 +356,18 @@ mod tests {
                     lru.retain(|key| key % 7 != first % 7);
                     naive.0.retain(|key| key % 7 != first % 7);
                 }
+            }
+        }
+
+        #[test]
+        fn what_was_accessed_since_the_mark_is_counted(pieces in prop::collection::vec((0u64..3000, 1u64..50_000), 1..8)) {
+            let mut lru = ExactLru::new();
+            for (first, length) in pieces {
+                prop_assert_eq!(lru.since_mark(), 0);
+                let keys: Vec<u64> = (0..length).map(|at| first + at % 2003).collect();
+                lru.access_all(&keys, |_| {});
+                prop_assert_eq!(lru.since_mark() as u64, length.min(2003));
+                lru.mark();
             }
         }
 

@@ -26,8 +26,6 @@ pub struct Shards<I: Item> {
     counts: Histogram<f64>,
     references: u64,
     first: f64,
-    /// Number of the curve; items referenced since it began are tagged with it.
-    curve: u32,
 }
 
 impl<I: Item> Shards<I> {
@@ -43,16 +41,15 @@ impl<I: Item> Shards<I> {
     }
 
     fn new(sample: Sample) -> Shards<I> {
-        Shards { sample, stack: Lru::new(), counts: Histogram::default(), references: 0, first: 0.0, curve: 1 }
+        Shards { sample, stack: Lru::new(), counts: Histogram::default(), references: 0, first: 0.0 }
     }
 
     /// Takes in references to items that were of the sample when they were sifted; the threshold may have been lowered since.
     fn look_at(&mut self, items: &mut Vec<I>) {
-        let Shards { sample, stack, counts, first, curve, .. } = self;
+        let Shards { sample, stack, counts, first, .. } = self;
         items.retain(|item| sample.has(item.key()));
         let stands_for = 1.0 / sample.share();
-        let meet = |tag: &mut u32| *tag = *curve;
-        stack.touch_all(items, meet, |item, distance| match distance {
+        stack.touch_all(items, |item, distance| match distance {
             Some(distance) => {
                 let need = (distance as f64 + item.weight() as f64) * stands_for;
                 counts.add(need.round() as u64, stands_for);
@@ -83,8 +80,7 @@ impl<I: Item> Engine<I> for Shards<I> {
     }
 
     fn curve(&self) -> MissRatioCurve {
-        let sampled = self.stack.tags().filter(|tag| *tag == self.curve).count();
-        let distinct = (sampled as f64 / self.sample.share()).round() as u64;
+        let distinct = (self.stack.since_mark() as f64 / self.sample.share()).round() as u64;
         let needs = self.counts.needs().map(|(_, enough, references)| (enough, references));
         MissRatioCurve::new(self.references, distinct, needs, self.first)
     }
@@ -92,7 +88,7 @@ impl<I: Item> Engine<I> for Shards<I> {
     fn restart(&mut self) {
         self.counts = Histogram::default();
         (self.references, self.first) = (0, 0.0);
-        self.curve += 1;
+        self.stack.mark();
     }
 
     fn sampled_share(&self) -> f64 {

@@ -2,20 +2,21 @@
 
 /// One key.
 #[derive(Clone, Copy)]
-pub struct Entry {
-    pub key: u64,
+pub struct Entry<T> {
+    /// In halves, so that an entry without a tag takes 12 bytes.
+    key: [u32; 2],
     /// When it was last accessed; [`FREE`] if this place holds no key.
     pub slot: u32,
     /// The owner's, carried along.
-    pub tag: u32,
+    pub tag: T,
 }
 
 /// The slot of a place that holds no key.
 pub const FREE: u32 = u32::MAX;
 
-/// Full at three quarters, then half as large again, in place: at most 32 bytes per key.
+/// Full at three quarters, then twice as large, in place: at most 32 bytes per key without a tag.
 const FULL: (usize, usize) = (3, 4);
-const GROWTH: (usize, usize) = (3, 2);
+const GROWTH: usize = 2;
 
 /// Pages of a file come in runs: keys that differ in the lowest two bits only share a cache line.
 const LINE_BITS: u32 = 2;
@@ -25,18 +26,29 @@ const LEAST_LINES: usize = 4;
 /// With fewer places, a second thread is not worth it.
 const WORTH_A_THREAD: usize = 1 << 18;
 
-const NOTHING: Entry = Entry { key: 0, slot: FREE, tag: 0 };
+impl<T: Default> Entry<T> {
+    fn of(key: u64) -> Entry<T> {
+        Entry { key: [key as u32, (key >> 32) as u32], slot: FREE, tag: T::default() }
+    }
+}
+
+impl<T> Entry<T> {
+    #[inline]
+    pub fn key(&self) -> u64 {
+        u64::from(self.key[1]) << 32 | u64::from(self.key[0])
+    }
+}
 
 /// A map from keys to slots and tags.
-pub struct Table {
-    places: Vec<Entry>,
+pub struct Table<T> {
+    places: Vec<Entry<T>>,
     len: usize,
 }
 
-impl Table {
+impl<T: Copy + Default + Send> Table<T> {
     /// An empty table.
-    pub fn new() -> Table {
-        Table { places: vec![NOTHING; LEAST_LINES << LINE_BITS], len: 0 }
+    pub fn new() -> Table<T> {
+        Table { places: vec![Entry::of(0); LEAST_LINES << LINE_BITS], len: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -68,13 +80,12 @@ impl Table {
     /// The place of a key, made if it was not there: then its slot is [`FREE`] and must be filled. Room must have been
     /// [reserved](Table::reserve).
     #[inline]
-    pub fn place(&mut self, home: usize, key: u64) -> &mut Entry {
+    pub fn place(&mut self, home: usize, key: u64) -> &mut Entry<T> {
         let mut at = home;
-        while self.places[at].key != key || self.places[at].slot == FREE {
+        while self.places[at].key() != key || self.places[at].slot == FREE {
             if self.places[at].slot == FREE {
                 self.len += 1;
-                self.places[at].key = key;
-                self.places[at].tag = 0;
+                self.places[at] = Entry::of(key);
                 break;
             }
             at = self.after(at);
@@ -82,17 +93,17 @@ impl Table {
         &mut self.places[at]
     }
 
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &Entry<T>> {
         self.places.iter().filter(|e| e.slot != FREE)
     }
 
-    pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry<T>> {
         self.places.iter_mut().filter(|e| e.slot != FREE)
     }
 
     /// Gives every slot a new number; [`FREE`] stays.
     pub fn renumber(&mut self, number: impl Fn(u32) -> u32 + Sync) {
-        let renumber = |places: &mut [Entry]| places.iter_mut().for_each(|entry| entry.slot = number(entry.slot));
+        let renumber = |places: &mut [Entry<T>]| places.iter_mut().for_each(|entry| entry.slot = number(entry.slot));
         if self.places.len() < WORTH_A_THREAD {
             renumber(&mut self.places);
         } else {
@@ -106,28 +117,28 @@ impl Table {
     }
 
     /// Keeps only the entries that `keep` says.
-    pub fn retain(&mut self, mut keep: impl FnMut(&Entry) -> bool) {
-        let kept: Vec<Entry> = self.entries().filter(|e| keep(e)).copied().collect();
-        self.places.fill(NOTHING);
+    pub fn retain(&mut self, mut keep: impl FnMut(&Entry<T>) -> bool) {
+        let kept: Vec<Entry<T>> = self.entries().filter(|e| keep(e)).copied().collect();
+        self.places.fill(Entry::of(0));
         self.len = kept.len();
         kept.into_iter().for_each(|entry| self.put(entry));
     }
 
-    /// A key's home is now half as far again from the start. So the last entry goes first, and on its way meets only what has moved
+    /// A key's home is now twice as far from the start. So the last entry goes first, and on its way meets only what has moved
     /// already. Those few that would not are put aside meanwhile: near the start, and around the end.
     #[cold]
     fn grow(&mut self) {
         let old = self.places.len();
-        let new = ((old >> LINE_BITS) * GROWTH.0 / GROWTH.1) << LINE_BITS;
+        let new = old * GROWTH;
         self.places.reserve_exact(new - old);
-        self.places.resize(new, NOTHING);
+        self.places.resize(new, Entry::of(0));
         let mut aside = Vec::new();
         for at in (0..old).rev() {
-            let entry = std::mem::replace(&mut self.places[at], NOTHING);
+            let entry = std::mem::replace(&mut self.places[at], Entry::of(0));
             if entry.slot == FREE {
                 continue;
             }
-            let home = self.home(entry.key);
+            let home = self.home(entry.key());
             match (home..new).find(|place| self.places[*place].slot == FREE) {
                 Some(place) if home >= at => self.places[place] = entry,
                 _ => aside.push(entry),
@@ -137,8 +148,8 @@ impl Table {
     }
 
     /// Puts an entry that is not there into its place.
-    fn put(&mut self, entry: Entry) {
-        let mut at = self.home(entry.key);
+    fn put(&mut self, entry: Entry<T>) {
+        let mut at = self.home(entry.key());
         while self.places[at].slot != FREE {
             at = self.after(at);
         }
@@ -167,7 +178,7 @@ pub fn mix(key: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn place(table: &mut Table, key: u64) -> &mut Entry {
+    fn place(table: &mut Table<u32>, key: u64) -> &mut Entry<u32> {
         table.reserve(1);
         table.place(table.home(key), key)
     }
