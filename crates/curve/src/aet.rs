@@ -8,7 +8,10 @@ use crate::engine::Engine;
 use crate::histogram::Histogram;
 use crate::item::Item;
 use crate::miss_ratio::MissRatioCurve;
-use crate::sample::{SIFTED, Sample};
+use crate::sample::Sample;
+
+/// References are sifted by so many.
+const SIFTED: usize = 1024;
 
 /// A model instead of a stack: in an LRU cache of size c an item moves down by one with each reference to what lies below it or
 /// outside. If P(t) is the share of references whose item was last referenced more than t references ago, the time after
@@ -83,13 +86,13 @@ impl<I: Item> Aet<I> {
 impl<I: Item> Engine<I> for Aet<I> {
     fn reference(&mut self, items: &[I]) {
         self.references += items.len() as u64;
-        let mut positions = [0; SIFTED];
+        let mut positions = Vec::new();
         for items in items.chunks(SIFTED) {
-            for at in self.sample.sift(items.iter().map(Item::key), &mut positions) {
-                let item = &items[*at as usize];
+            self.sample.sift(items, |at| positions.push(at));
+            for at in positions.drain(..) {
                 // The threshold may have been lowered meanwhile.
-                if self.sample.has(item.key()) {
-                    self.sampled(item, self.now + *at as u64);
+                if self.sample.has(items[at].key()) {
+                    self.sampled(&items[at], self.now + at as u64);
                 }
             }
             self.now += items.len() as u64;

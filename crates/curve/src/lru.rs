@@ -10,7 +10,7 @@ use crate::table::{Entry, Table};
 use crate::weights::Weights;
 
 /// How many keys are looked up together, so that their cache misses overlap.
-pub(crate) const TOGETHER: usize = 64;
+const TOGETHER: usize = 64;
 
 /// With fewer, a second thread is not worth it.
 const WORTH_A_THREAD: usize = 4 * MOST;

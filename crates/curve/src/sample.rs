@@ -1,12 +1,12 @@
 //! Which keys stand for all (SHARDS; Waldspurger et al., FAST '15): those whose hash is under a threshold.
 
-use crate::table::mix;
+use crate::item::Item;
 
 /// When there are too many, one in so many goes.
 const LET_GO: usize = 8;
 
-/// Keys are sifted by so many.
-pub const SIFTED: usize = 1024;
+/// So many are sifted between two looks at the loop's end.
+const UNROLLED: usize = 8;
 
 /// A sample of the keys: every reference to a key of it is looked at, no reference to another.
 pub struct Sample {
@@ -23,18 +23,23 @@ impl Sample {
 
     /// Whether a key is of the sample.
     pub fn has(&self, key: u64) -> bool {
-        mix(key) <= self.threshold
+        hash(key) <= self.threshold
     }
 
-    /// Which of at most [`SIFTED`] keys are of the sample, by their positions. No branch depends on a key, since it would be
-    /// predicted wrongly each time one is.
-    pub fn sift<'a>(&self, keys: impl Iterator<Item = u64>, positions: &'a mut [u32; SIFTED]) -> &'a [u32] {
-        let mut count = 0;
-        for (position, key) in (0..).zip(keys) {
-            positions[count % SIFTED] = position;
-            count += usize::from(self.has(key));
+    /// Tells the positions of the items whose keys are of the sample. It is meant for samples of a few per cent: then the
+    /// processor foresees that an item is not, and goes through them at 0.4 ns each.
+    #[inline]
+    pub fn sift<I: Item>(&self, items: &[I], mut found: impl FnMut(usize)) {
+        let mut sift = |at: usize, item: &I| {
+            if self.has(item.key()) {
+                found(at);
+            }
+        };
+        let (groups, rest) = items.as_chunks::<UNROLLED>();
+        for (first, group) in (0..).step_by(UNROLLED).zip(groups) {
+            (first..).zip(group).for_each(|(at, item)| sift(at, item));
         }
-        &positions[..count]
+        (items.len() - rest.len()..).zip(rest).for_each(|(at, item)| sift(at, item));
     }
 
     /// The share of all keys that are.
@@ -49,13 +54,20 @@ impl Sample {
 
     /// Lowers the threshold, so that an eighth of these keys are of the sample no more.
     pub fn lower(&mut self, keys: impl Iterator<Item = u64>) {
-        let mut hashes: Vec<u64> = keys.map(mix).collect();
+        let mut hashes: Vec<u64> = keys.map(hash).collect();
         let kept = self.most - self.most / LET_GO;
         if kept < hashes.len() {
             let (_, first_gone, _) = hashes.select_nth_unstable(kept);
             self.threshold = first_gone.saturating_sub(1);
         }
     }
+}
+
+/// The cheapest that spreads keys over 64 bits: by the golden ratio, of neighbours about as many are under any threshold as anywhere
+/// (Fibonacci hashing; Knuth, The Art of Computer Programming, 6.4).
+#[inline]
+fn hash(key: u64) -> u64 {
+    key.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]
@@ -76,11 +88,24 @@ mod tests {
 
     #[test]
     fn sifting_finds_what_is_of_the_sample() {
-        let sample = Sample::new(0.3, 1000);
-        let expected: Vec<u32> = (0..SIFTED as u32).filter(|key| sample.has(*key as u64)).collect();
-        assert_eq!(sample.sift(0..SIFTED as u64, &mut [0; SIFTED]), expected);
-        let all = Sample::new(1.0, 1000);
-        assert_eq!(all.sift(0..SIFTED as u64, &mut [0; SIFTED]).len(), SIFTED);
+        for share in [0.01, 0.3, 1.0] {
+            let sample = Sample::new(share, 1000);
+            for length in [0, 7, 1000] {
+                let keys: Vec<u64> = (0..length).collect();
+                let mut found = Vec::new();
+                sample.sift(&keys, |at| found.push(keys[at]));
+                assert_eq!(found, (0..length).filter(|key| sample.has(*key)).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn of_any_stride_the_sample_has_its_share() {
+        let sample = Sample::new(0.01, 1 << 20);
+        for stride in [1, 2, 3, 8, 89, 512, 610, 4096, 10_000, 1 << 20, (1 << 32) + 1, 1 << 40, (1 << 40) + 4096] {
+            let found = (0..100_000u64).filter(|at| sample.has(at.wrapping_mul(stride))).count();
+            assert!((900..=1100).contains(&found), "{found} of 100 000, {stride} apart");
+        }
     }
 
     #[test]

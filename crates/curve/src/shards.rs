@@ -1,14 +1,18 @@
 //! Stack distances of a sample (SHARDS; Waldspurger et al., FAST '15).
 
+use crate::batch::MOST;
 use crate::engine::Engine;
 use crate::histogram::Histogram;
 use crate::item::Item;
-use crate::lru::{Lru, TOGETHER};
+use crate::lru::Lru;
 use crate::miss_ratio::MissRatioCurve;
-use crate::sample::{SIFTED, Sample};
+use crate::sample::Sample;
 
 /// With a fixed rate, too, memory is bounded: at so many items the rate is lowered.
 const MOST_ITEMS: usize = 1 << 22;
+
+/// References are sifted by so many; what is in the sample waits until it is worth looking at together.
+const SIFTED: usize = 1024;
 
 /// An estimate from the stack distances of sampled items alone. Each stands for as many as the share says: distances are
 /// divided by it, and a reference counts for its inverse.
@@ -18,10 +22,12 @@ const MOST_ITEMS: usize = 1 << 22;
 /// divided by the number of all references, not by the number that the sample stands for.
 ///
 /// A reference outside of the sample takes O(1), and no memory is touched for it; one inside O(log n) of n sampled items. Memory
-/// is at most 60 bytes per sampled item (112 for objects) and 440 KiB: below 1 MiB for 8192 items.
+/// is at most 60 bytes per sampled item (112 for objects) and 2 MiB; some 1 MiB in all for 8192 items.
 pub struct Shards<I: Item> {
     sample: Sample,
     stack: Lru<I::Row>,
+    /// So many sampled references are looked at together: few beside the items that there may be.
+    together: usize,
     /// In references of the whole, not of the sample.
     counts: Histogram<f64>,
     references: u64,
@@ -32,22 +38,23 @@ impl<I: Item> Shards<I> {
     /// Fixed rate: this share of all items, above 0 and up to 1; lowered only beyond 4 194 304 of them. A fixed rate fails
     /// on a trace of few items, where it samples next to nothing.
     pub fn with_rate(share: f64) -> Shards<I> {
-        Shards::new(Sample::new(share, MOST_ITEMS))
+        Shards::new(share, MOST_ITEMS)
     }
 
     /// Fixed size: at first all items, then as many as leave at most `most` (8 or more), so that memory is constant.
     pub fn with_size(most: usize) -> Shards<I> {
-        Shards::new(Sample::new(1.0, most))
+        Shards::new(1.0, most)
     }
 
-    fn new(sample: Sample) -> Shards<I> {
-        Shards { sample, stack: Lru::new(), counts: Histogram::default(), references: 0, first: 0.0 }
+    fn new(share: f64, most: usize) -> Shards<I> {
+        let together = (most / 8).min(MOST - SIFTED);
+        let (sample, counts) = (Sample::new(share, most), Histogram::default());
+        Shards { sample, stack: Lru::new(), together, counts, references: 0, first: 0.0 }
     }
 
-    /// Takes in references to items that were of the sample when they were sifted; the threshold may have been lowered since.
+    /// Takes in references to items of the sample.
     fn look_at(&mut self, items: &mut Vec<I>) {
         let Shards { sample, stack, counts, first, .. } = self;
-        items.retain(|item| sample.has(item.key()));
         let stands_for = 1.0 / sample.share();
         stack.touch_all(items, |item, distance| match distance {
             Some(distance) => {
@@ -67,13 +74,11 @@ impl<I: Item> Shards<I> {
 impl<I: Item> Engine<I> for Shards<I> {
     fn reference(&mut self, items: &[I]) {
         self.references += items.len() as u64;
-        let (mut positions, mut sampled) = ([0; SIFTED], Vec::with_capacity(TOGETHER));
+        let mut sampled = Vec::new();
         for items in items.chunks(SIFTED) {
-            for at in self.sample.sift(items.iter().map(Item::key), &mut positions) {
-                sampled.push(items[*at as usize]);
-                if sampled.len() == TOGETHER {
-                    self.look_at(&mut sampled);
-                }
+            self.sample.sift(items, |at| sampled.push(items[at]));
+            if sampled.len() >= self.together {
+                self.look_at(&mut sampled);
             }
         }
         self.look_at(&mut sampled);
