@@ -8,10 +8,7 @@ use crate::engine::Engine;
 use crate::histogram::Histogram;
 use crate::item::Item;
 use crate::miss_ratio::MissRatioCurve;
-use crate::sample::Sample;
-
-/// References are sifted by so many.
-const SIFTED: usize = 1024;
+use crate::sample::{SIFTED, Sample};
 
 /// A model instead of a stack: in an LRU cache of size c an item moves down by one with each reference to what lies below it or
 /// outside. If P(t) is the share of references whose item was last referenced more than t references ago, the time after
@@ -77,7 +74,7 @@ impl<I: Item> Aet<I> {
             None => self.first += seen,
         }
         if self.sample.is_full(self.last.len()) {
-            self.sample.lower(self.last.keys().copied());
+            self.sample.thin_out(self.last.keys().copied());
             self.last.retain(|key, _| self.sample.has(*key));
         }
     }
@@ -90,7 +87,7 @@ impl<I: Item> Engine<I> for Aet<I> {
         for items in items.chunks(SIFTED) {
             self.sample.sift(items, |at| positions.push(at));
             for at in positions.drain(..) {
-                // The threshold may have been lowered meanwhile.
+                // The threshold may have been raised meanwhile.
                 if self.sample.has(items[at].key()) {
                     self.sampled(&items[at], self.now + at as u64);
                 }

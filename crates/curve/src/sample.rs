@@ -1,16 +1,19 @@
-//! Which keys stand for all (SHARDS; Waldspurger et al., FAST '15): those whose hash is under a threshold.
+//! Which keys stand for all (SHARDS; Waldspurger et al., FAST '15): those whose hash is above a threshold.
 
 use crate::item::Item;
 
 /// When there are too many, one in so many goes.
 const LET_GO: usize = 8;
 
+/// Items are sifted by so many: then those found stay in the first cache until they are looked at.
+pub const SIFTED: usize = 1024;
+
 /// So many are sifted between two looks at the loop's end.
 const UNROLLED: usize = 8;
 
 /// A sample of the keys: every reference to a key of it is looked at, no reference to another.
 pub struct Sample {
-    /// The largest hash in the sample.
+    /// The smallest hash in the sample. The largest are, because that of key 0, often the hottest, would be in any other sample.
     threshold: u64,
     most: usize,
 }
@@ -18,12 +21,12 @@ pub struct Sample {
 impl Sample {
     /// Begins with this share of the keys (0 to 1), of which there may be `most`.
     pub fn new(share: f64, most: usize) -> Sample {
-        Sample { threshold: (share * 2f64.powi(64)) as u64, most: most.max(LET_GO) }
+        Sample { threshold: ((1.0 - share) * 2f64.powi(64)) as u64, most: most.max(LET_GO) }
     }
 
     /// Whether a key is of the sample.
     pub fn has(&self, key: u64) -> bool {
-        hash(key) <= self.threshold
+        hash(key) >= self.threshold
     }
 
     /// Tells the positions of the items whose keys are of the sample. It is meant for samples of a few per cent: then the
@@ -44,7 +47,7 @@ impl Sample {
 
     /// The share of all keys that are.
     pub fn share(&self) -> f64 {
-        (self.threshold as f64 + 1.0) / 2f64.powi(64)
+        ((u64::MAX - self.threshold) as f64 + 1.0) / 2f64.powi(64)
     }
 
     /// Whether so many keys are too many.
@@ -52,13 +55,13 @@ impl Sample {
         keys > self.most
     }
 
-    /// Lowers the threshold, so that an eighth of these keys are of the sample no more.
-    pub fn lower(&mut self, keys: impl Iterator<Item = u64>) {
+    /// Raises the threshold, so that an eighth of these keys are of the sample no more.
+    pub fn thin_out(&mut self, keys: impl Iterator<Item = u64>) {
         let mut hashes: Vec<u64> = keys.map(hash).collect();
         let kept = self.most - self.most / LET_GO;
         if kept < hashes.len() {
-            let (_, first_gone, _) = hashes.select_nth_unstable(kept);
-            self.threshold = first_gone.saturating_sub(1);
+            let last_gone = hashes.len() - kept - 1;
+            self.threshold = hashes.select_nth_unstable(last_gone).1.saturating_add(1);
         }
     }
 }
@@ -75,11 +78,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lower_threshold_keeps_a_part_of_what_was_kept_before() {
+    fn a_higher_threshold_keeps_a_part_of_what_was_kept_before() {
         let mut sample = Sample::new(0.5, 1000);
         let before: Vec<u64> = (0..4000).filter(|key| sample.has(*key)).collect();
         assert!((1850..2150).contains(&before.len()) && sample.is_full(before.len()));
-        sample.lower(before.iter().copied());
+        sample.thin_out(before.iter().copied());
         let after: Vec<u64> = (0..4000).filter(|key| sample.has(*key)).collect();
         assert_eq!(after.len(), 875);
         assert!(after.iter().all(|key| before.contains(key)));
@@ -97,6 +100,11 @@ mod tests {
                 assert_eq!(found, (0..length).filter(|key| sample.has(*key)).collect::<Vec<_>>());
             }
         }
+    }
+
+    #[test]
+    fn the_first_key_is_in_no_small_sample() {
+        assert!([0.9, 0.5, 0.01].iter().all(|share| !Sample::new(*share, 1 << 20).has(0)));
     }
 
     #[test]

@@ -6,13 +6,10 @@ use crate::histogram::Histogram;
 use crate::item::Item;
 use crate::lru::Lru;
 use crate::miss_ratio::MissRatioCurve;
-use crate::sample::Sample;
+use crate::sample::{SIFTED, Sample};
 
 /// With a fixed rate, too, memory is bounded: at so many items the rate is lowered.
 const MOST_ITEMS: usize = 1 << 22;
-
-/// References are sifted by so many; what is in the sample waits until it is worth looking at together.
-const SIFTED: usize = 1024;
 
 /// An estimate from the stack distances of sampled items alone. Each stands for as many as the share says: distances are
 /// divided by it, and a reference counts for its inverse.
@@ -65,7 +62,7 @@ impl<I: Item> Shards<I> {
         });
         items.clear();
         if sample.is_full(stack.len()) {
-            sample.lower(stack.keys());
+            sample.thin_out(stack.keys());
             stack.retain(|key| sample.has(key));
         }
     }
