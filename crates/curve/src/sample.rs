@@ -66,7 +66,7 @@ impl Sample {
     }
 }
 
-/// The cheapest that spreads keys over 64 bits: by the golden ratio, of neighbours about as many are under any threshold as anywhere
+/// The cheapest that spreads keys over 64 bits: by the golden ratio, of neighbours about as many are above any threshold as anywhere
 /// (Fibonacci hashing; Knuth, The Art of Computer Programming, 6.4).
 #[inline]
 fn hash(key: u64) -> u64 {
