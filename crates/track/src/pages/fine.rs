@@ -33,6 +33,10 @@ const TOUCH_SECONDS: f64 = 0.4e-6;
 /// for an entry of it: in a virtual machine, where it takes longest.
 const TLB_ENTRIES: u64 = 1536;
 const WALK_SECONDS: f64 = 50e-9;
+/// Pages for which a place is kept on the stack while they rest: where they go back if they were not accessed. Without it they would
+/// stand with what was seen before, be it all that an earlier phase accessed last.
+const RESERVED: u64 = 0;
+
 /// Looks that must find a page accessed before it rests, and the longest rest, in looks and in time: what is hot no more stands
 /// above all else until its rest is over.
 const HOT: u32 = 4;
@@ -209,7 +213,11 @@ impl Fine {
     /// Begins the stack anew with what is known of all pages.
     fn restack(&mut self) {
         let samples = self.processes.iter().flat_map(|process| &process.samples);
-        let mapped = samples.filter_map(|sample| Some((sample.place.seen()?, sample.pages)));
+        let mapped = samples.filter_map(|sample| match sample.place {
+            Place::Armed { seen } | Place::Spent { seen } => Some((seen, sample.pages)),
+            Place::Resting { seen, .. } | Place::Waking { seen } => Some((seen, RESERVED)),
+            Place::Absent | Place::Blind(_) => None,
+        });
         let files = self.cache.iter().flat_map(|cache| cache.seen().map(|seen| (seen.look, cache.weight())));
         self.stack.rebuild(mapped.chain(files).collect());
     }
@@ -382,6 +390,7 @@ impl Fine {
             if hot {
                 let rest = (sample.streak + 1 - HOT).min(longest_rest);
                 sample.place = Place::Resting { seen: self.now, until: self.now + u64::from(rest) };
+                self.stack.add(self.now, RESERVED);
                 self.resting += hit.pages;
             } else {
                 sample.place = Place::Armed { seen: self.now };

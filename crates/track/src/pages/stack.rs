@@ -116,6 +116,14 @@ mod tests {
     }
 
     #[test]
+    fn a_place_that_is_kept_is_not_among_what_was_seen_before() {
+        let mut stack = Stack::default();
+        stack.rebuild(vec![(1, 100), (5, 0), (7, 10)]);
+        stack.add(5, 1);
+        assert_eq!((stack.above(5), stack.above(1)), ((10, 1), (11, 100)));
+    }
+
+    #[test]
     fn its_size_follows_its_precision_and_not_the_time() {
         let mut stack = Stack::default();
         for look in 0..100_000 {
