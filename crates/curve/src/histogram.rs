@@ -6,45 +6,31 @@ use std::ops::AddAssign;
 /// Up to 2048, sizes are told apart; beyond, to 1 part in 1024.
 const FINENESS: u32 = 10;
 
-/// Weights by needed size. Adding takes O(1); memory follows the largest size, so it is at most 8 bytes for each, or bounded by
-/// the fineness (440 KiB where it is 10).
+/// Weights by needed size. Adding takes O(1); memory is bounded: 440 KiB of 8 bytes each.
+#[derive(Default)]
 pub struct Histogram<W = u64> {
-    fineness: u32,
     buckets: Vec<W>,
-}
-
-impl<W> Default for Histogram<W> {
-    fn default() -> Histogram<W> {
-        Histogram::with_fineness(FINENESS)
-    }
-}
-
-impl<W> Histogram<W> {
-    /// Sizes up to 2^(fineness + 1) are told apart; above, to one part in 2^fineness.
-    pub fn with_fineness(fineness: u32) -> Histogram<W> {
-        Histogram { fineness, buckets: Vec::new() }
-    }
 }
 
 impl<W: Copy + Default + PartialEq + AddAssign> Histogram<W> {
     /// `weight` more needs a size (at least 1).
     #[inline]
     pub fn add(&mut self, size: u64, weight: W) {
-        let bucket = bucket(size, self.fineness);
-        *at(&mut self.buckets, bucket) += weight;
+        *at(&mut self.buckets, bucket(size, FINENESS)) += weight;
     }
 
     /// Rising: a size that is too little, the next that was told apart from it and is enough, and the weight that needs it.
     pub fn needs(&self) -> impl Iterator<Item = (u64, u64, W)> {
         let used = self.buckets.iter().enumerate().filter(|(_, weight)| **weight != W::default());
         used.map(|(bucket, weight)| {
-            let (too_little, enough) = bounds(bucket, self.fineness);
+            let (too_little, enough) = bounds(bucket, FINENESS);
             (too_little, enough, *weight)
         })
     }
 }
 
-/// A histogram of what weighs 1. Adding takes O(1), and touches but 2 bytes for each size, so that more of them stay in the caches.
+/// A histogram of what weighs 1, as fine as one likes. Adding takes O(1), and touches but 2 bytes for each size, so that more of them
+/// stay in the caches; memory follows the largest size.
 pub struct Counts {
     fineness: u32,
     buckets: Vec<u16>,
@@ -53,7 +39,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// As [`Histogram::with_fineness`].
+    /// Sizes up to 2^(fineness + 1) are told apart; above, to one part in 2^fineness.
     pub fn with_fineness(fineness: u32) -> Counts {
         Counts { fineness, buckets: Vec::new(), carried: BTreeMap::new() }
     }
@@ -122,17 +108,17 @@ mod tests {
     }
 
     #[test]
-    fn a_fine_histogram_tells_all_sizes_apart() {
-        let mut histogram = Histogram::with_fineness(30);
-        for size in [1, 77_777, 1_000_000] {
-            histogram.add(size, 3u64);
+    fn fine_counts_tell_all_sizes_apart() {
+        let mut counts = Counts::with_fineness(30);
+        for size in [1, 77_777, 1_000_000, 1, 77_777, 1_000_000] {
+            counts.add(size);
         }
-        assert_eq!(histogram.needs().collect::<Vec<_>>(), [(0, 1, 3), (77_776, 77_777, 3), (999_999, 1_000_000, 3)]);
+        assert_eq!(counts.needs().collect::<Vec<_>>(), [(0, 1, 2), (77_776, 77_777, 2), (999_999, 1_000_000, 2)]);
     }
 
     #[test]
     fn counts_do_not_overflow() {
-        let (mut counts, mut histogram) = (Counts::with_fineness(10), Histogram::with_fineness(10));
+        let (mut counts, mut histogram) = (Counts::with_fineness(FINENESS), Histogram::default());
         for (size, times) in [(1, 3 << 16), (3, (1 << 16) + 1), (5000, (1 << 16) - 1), (u64::MAX, 1)] {
             (0..times).for_each(|_| counts.add(size));
             histogram.add(size, times);

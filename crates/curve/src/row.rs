@@ -4,7 +4,7 @@ use crate::batch::Batch;
 use crate::table::FREE;
 
 /// What a stack of keys keeps its order in.
-pub trait Row {
+pub trait Row: Sized {
     /// An empty row with room for so many keys.
     fn with_capacity(keys: usize) -> Self;
 
@@ -52,8 +52,8 @@ pub trait Row {
 
     /// [`renew`](Row::renew)s a batch, of things of these weights, and shows each one's number and what stood behind it. There must
     /// be [`room`](Row::room).
-    fn renew_all(&mut self, batch: &mut Batch, weight: impl Fn(usize) -> u64, mut see: impl FnMut(usize, Option<u64>)) {
-        batch.lasts.iter().enumerate().for_each(|(at, last)| see(at, self.renew(*last, weight(at))));
+    fn renew_all(&mut self, batch: &mut Batch, weight: impl Fn(usize) -> u64, see: impl FnMut(usize, Option<u64>)) {
+        renew_each(self, batch, weight, see);
     }
 
     /// Moves all filled slots together, in their order. Gives what finds their new numbers from the old ones, [`FREE`] for [`FREE`].
