@@ -1,0 +1,317 @@
+// The way into a library's function and out of it. Whoever walks the stack (exceptions, debuggers) passes through.
+
+#if defined(__x86_64__)
+
+// struct thread
+#define INSIDE 0
+#define FRAME 8
+#define CALLS 16
+#define CHANGED 24
+#define FUNCTION 32
+#define GOT 40
+#define GAVE 48
+#define FAULTS 56
+#define FAULTS_SEEN 64
+#define STACK 72
+
+// struct function
+#define MOVED 8
+#define COMPONENT 16
+#define FLAGS 18
+#define NUMBER 20
+
+#define MPI 1
+
+// Of the frame, by rbp: above it the caller's r10, rax and return address.
+#define SAVED_R10 8
+#define SAVED_RAX 16
+#define ENTRY 24
+#define ARGUMENTS 32
+#define THIS -8
+#define OUTER_INSIDE -16
+#define OUTER_FRAME -24
+#define OUTER_FUNCTION -32
+#define OUTER_CHANGED -40
+#define OUTER_GOT -48
+#define OUTER_GAVE -56
+
+// MPI's functions have up to 22 arguments, 6 of them in registers; of others it is not known.
+#define WORDS 32
+#define WORDS_OF_MPI 16
+#define LOCALS (64 + WORDS * 8)
+
+    .macro keep field, outer
+    movq %fs:\field(%r10), %rax
+    movq %rax, \outer(%rbp)
+    .endm
+
+    .macro put_back field, outer
+    movq \outer(%rbp), %rcx
+    movq %rcx, %fs:\field(%r10)
+    .endm
+
+// The arguments of a call, in the order in which C counts them, then those of floating point: 176 bytes.
+    .macro save_arguments
+    .set word, 0
+    .irp register, %rdi, %rsi, %rdx, %rcx, %r8, %r9
+    movq \register, word * 8(%rsp)
+    .set word, word + 1
+    .endr
+    .irp number, 0, 1, 2, 3, 4, 5, 6, 7
+    movups %xmm\number, 48 + \number * 16(%rsp)
+    .endr
+    .endm
+
+    .macro restore_arguments
+    .set word, 0
+    .irp register, %rdi, %rsi, %rdx, %rcx, %r8, %r9
+    movq word * 8(%rsp), \register
+    .set word, word + 1
+    .endr
+    .irp number, 0, 1, 2, 3, 4, 5, 6, 7
+    movups 48 + \number * 16(%rsp), %xmm\number
+    .endr
+    .endm
+
+    .text
+
+// r11: the struct function. The call is inside a component from now on. What is already inside that component goes on as
+// if nothing were there, unless it is what a longjmp or an exception left behind: then the stack is above its frame.
+    .globl calls_enter
+    .hidden calls_enter
+    .type calls_enter, @function
+    .p2align 6
+calls_enter:
+    .cfi_startproc
+    pushq %rax
+    .cfi_def_cfa_offset 16
+    pushq %r10
+    .cfi_def_cfa_offset 24
+    movq self@gottpoff(%rip), %r10
+    movzwl COMPONENT(%r11), %eax
+    cmpq %rax, %fs:INSIDE(%r10)
+    leaq 16(%rsp), %rax
+    jne .Lenter
+    cmpq %rax, %fs:FRAME(%r10)
+    jbe .Lenter
+    popq %r10
+    .cfi_def_cfa_offset 16
+    popq %rax
+    .cfi_def_cfa_offset 8
+    jmp *MOVED(%r11)
+
+.Lenter:
+    .cfi_def_cfa_offset 24
+    pushq %rbp
+    .cfi_def_cfa_offset 32
+    .cfi_offset %rbp, -32
+    movq %rsp, %rbp
+    .cfi_def_cfa %rbp, 32
+    subq $LOCALS, %rsp
+    movq %r11, THIS(%rbp)
+    cmpq %rax, %fs:FRAME(%r10)
+    ja .Lsave_outer
+    movq $0, OUTER_INSIDE(%rbp)
+    movq $0, OUTER_FRAME(%rbp)
+.Lset:
+    movq %rax, %fs:FRAME(%r10)
+    movzwl COMPONENT(%r11), %eax
+    movq %rax, %fs:INSIDE(%r10)
+    movl NUMBER(%r11), %eax
+    movq %rax, %fs:FUNCTION(%r10)
+    movq $0, %fs:CHANGED(%r10)
+    movq $0, %fs:GOT(%r10)
+    movq $0, %fs:GAVE(%r10)
+    movq %fs:FAULTS(%r10), %rax
+    testq %rax, %rax
+    jz .Lno_faults
+    movq (%rax), %rax
+    cmpq %rax, %fs:FAULTS_SEEN(%r10)
+    jne .Lprepare
+.Lno_faults:
+    movl NUMBER(%r11), %eax
+    movq %fs:CALLS(%r10), %r10
+    testq %r10, %r10
+    jz .Lprepare
+    cmpw $0, FLAGS(%r11)
+    jne .Lprepare
+.Lcount:
+    incq (%r10,%rax,8)
+    leaq ARGUMENTS + WORDS * 8 - 1(%rbp), %rax
+    xorq %rbp, %rax
+    testq $-4096, %rax
+    jnz .Lnext_page
+.Lcopy:
+    cmpw $MPI, COMPONENT(%r11)
+    je .Lcopy_few
+    .set word, WORDS_OF_MPI
+    .rept WORDS - WORDS_OF_MPI
+    movq ARGUMENTS + word * 8(%rbp), %rax
+    movq %rax, word * 8(%rsp)
+    .set word, word + 1
+    .endr
+.Lcopy_few:
+    .set word, 0
+    .rept WORDS_OF_MPI
+    movq ARGUMENTS + word * 8(%rbp), %rax
+    movq %rax, word * 8(%rsp)
+    .set word, word + 1
+    .endr
+.Lcall:
+    movq SAVED_RAX(%rbp), %rax
+    movq SAVED_R10(%rbp), %r10
+    call *MOVED(%r11)
+
+// rax, rdx, xmm0, xmm1 and the x87 stack are the result.
+    movq THIS(%rbp), %r11
+    movq self@gottpoff(%rip), %r10
+    movzwl FLAGS(%r11), %ecx
+    orq %fs:CHANGED(%r10), %rcx
+    jnz .Lleft
+    movq %fs:FAULTS(%r10), %rsi
+    testq %rsi, %rsi
+    jz .Lrestore
+    movq (%rsi), %rsi
+    cmpq %rsi, %fs:FAULTS_SEEN(%r10)
+    jne .Lleft
+.Lrestore:
+    movq OUTER_INSIDE(%rbp), %rcx
+    movq OUTER_FRAME(%rbp), %rsi
+    movq %rcx, %fs:INSIDE(%r10)
+    movq %rsi, %fs:FRAME(%r10)
+    testq %rsi, %rsi
+    jnz .Lrestore_outer
+.Lleave:
+    movq %rbp, %rsp
+    popq %rbp
+    .cfi_remember_state
+    .cfi_restore %rbp
+    .cfi_def_cfa %rsp, 24
+    addq $16, %rsp
+    .cfi_def_cfa_offset 8
+    ret
+    .cfi_restore_state
+
+// Another component called, or a function that was called back.
+.Lsave_outer:
+    keep INSIDE, OUTER_INSIDE
+    keep FRAME, OUTER_FRAME
+    keep FUNCTION, OUTER_FUNCTION
+    keep CHANGED, OUTER_CHANGED
+    keep GOT, OUTER_GOT
+    keep GAVE, OUTER_GAVE
+    leaq ENTRY(%rbp), %rax
+    jmp .Lset
+
+.Lrestore_outer:
+    put_back FUNCTION, OUTER_FUNCTION
+    put_back CHANGED, OUTER_CHANGED
+    put_back GOT, OUTER_GOT
+    put_back GAVE, OUTER_GAVE
+    jmp .Lleave
+
+.Lprepare:
+    subq $176, %rsp
+    save_arguments
+    movq %r11, %rdi
+    movq %rsp, %rsi
+    movq OUTER_INSIDE(%rbp), %rdx
+    call calls_entering
+    restore_arguments
+    addq $176, %rsp
+    movq THIS(%rbp), %r11
+    movq self@gottpoff(%rip), %r10
+    movq %fs:CALLS(%r10), %r10
+    movl NUMBER(%r11), %eax
+    jmp .Lcount
+
+// What would be copied ends on another page, which the stack may not have: it may be a small one of the program's own.
+.Lnext_page:
+    leaq ARGUMENTS + WORDS * 8 - 1(%rbp), %rax
+    andq $-4096, %rax
+    movq self@gottpoff(%rip), %r10
+    cmpq %rax, %fs:STACK(%r10)
+    je .Lcopy
+    subq $176, %rsp
+    save_arguments
+    movq %rax, %rdi
+    call calls_stack
+    restore_arguments
+    addq $176, %rsp
+    movq THIS(%rbp), %r11
+    testb %al, %al
+    jnz .Lcopy
+    leaq ARGUMENTS(%rbp), %r10
+    negq %r10
+    andl $4095, %r10d
+    shrl $3, %r10d
+.Lcopy_one:
+    subl $1, %r10d
+    js .Lcall
+    movq ARGUMENTS(%rbp,%r10,8), %rax
+    movq %rax, (%rsp,%r10,8)
+    jmp .Lcopy_one
+
+.Lleft:
+    subq $48, %rsp
+    movq %rax, (%rsp)
+    movq %rdx, 8(%rsp)
+    movups %xmm0, 16(%rsp)
+    movups %xmm1, 32(%rsp)
+    movq %r11, %rdi
+    call calls_left
+    movq (%rsp), %rax
+    movq 8(%rsp), %rdx
+    movups 16(%rsp), %xmm0
+    movups 32(%rsp), %xmm1
+    addq $48, %rsp
+    movq self@gottpoff(%rip), %r10
+    jmp .Lrestore
+    .cfi_endproc
+    .size calls_enter, . - calls_enter
+
+// The same for a call that `comm_entering` looks at first.
+    .globl calls_enter_comm
+    .hidden calls_enter_comm
+    .type calls_enter_comm, @function
+calls_enter_comm:
+    .cfi_startproc
+    pushq %rax
+    .cfi_def_cfa_offset 16
+    pushq %r10
+    .cfi_def_cfa_offset 24
+    pushq %r11
+    .cfi_def_cfa_offset 32
+    subq $176, %rsp
+    .cfi_def_cfa_offset 208
+    save_arguments
+    movq %r11, %rdi
+    movq %rsp, %rsi
+    leaq 208(%rsp), %rdx
+    call comm_entering
+    restore_arguments
+    addq $176, %rsp
+    .cfi_def_cfa_offset 32
+    popq %r11
+    .cfi_def_cfa_offset 24
+    popq %r10
+    .cfi_def_cfa_offset 16
+    popq %rax
+    .cfi_def_cfa_offset 8
+    jmp calls_enter
+    .cfi_endproc
+    .size calls_enter_comm, . - calls_enter_comm
+
+#else
+
+// Nothing is patched there, so nothing comes this way.
+    .text
+    .globl calls_enter, calls_enter_comm
+    .hidden calls_enter, calls_enter_comm
+calls_enter:
+calls_enter_comm:
+    .long 0
+
+#endif
+
+    .section .note.GNU-stack, "", %progbits

@@ -1,0 +1,44 @@
+// Library calls: the second chain. Every entry of a component's libraries is patched so that it says who is inside
+// what.
+#pragma once
+
+#include "lock.h"
+#include "runtime.h"
+
+// An entry of a library. A function of the program's that a library calls back is one too, of the application: it has
+// no name, and is not told. The assembler of `calls.S` knows the offsets up to `number`.
+struct function {
+    const char *name;
+    void *moved;        // 8: the entry's own instructions, then the rest of the function
+    uint16_t component; // 16
+    uint16_t flags;     // 18
+    uint32_t number;    // 20: its index
+    uint64_t got, gave; // bytes, in all calls
+    uint64_t calls;     // as last summed
+    uint64_t told;      // of the three, the sum that was logged
+    uint64_t news;      // what the sum has grown by since
+    uint32_t object;
+    void *thunk; // of what is called back: what the library is given instead
+};
+
+enum {
+    CALL_INIT = 1, // MPI_Init, MPI_Init_thread, MPI_Session_init and theirs of Fortran: `entering` and `left` reconcile
+    CALL_FINALIZE = 2,   // MPI_Finalize, MPI_Session_finalize
+    CALL_PCONTROL = 4,   // a phase begins
+    CALL_BY_ADDRESS = 8, // its arguments are: Fortran
+    CALL_CALLBACK = 256  // times 1 << n: the argument n is a function of the program's
+};
+
+extern struct function functions[FUNCTIONS]; // 1 up; 0 is nobody
+extern uint32_t function_count;              // with nobody
+
+// Finds what is loaded, and whatever will be.
+void calls_begin(void);
+
+// Logs the functions that have been called and have not been logged, and the counts that have changed.
+void calls_log(void);
+
+// The process is a new one, with a log of its own: it has called nothing yet.
+void calls_forget(void);
+
+// Of `calls_log`: held while a process forks.

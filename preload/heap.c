@@ -1,0 +1,345 @@
+#include "heap.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+
+#include "objects.h"
+#include "owners.h"
+#include "patch.h"
+#include "reconcile.h"
+#include "shadow.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+enum { SOON = 256 << 10, LARGE = 1 << 20 };
+
+static struct {
+    void *(*malloc)(size_t);
+    void (*free)(void *);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void *(*memalign)(size_t, size_t);
+    void *(*aligned_alloc)(size_t, size_t);
+    int (*posix_memalign)(void **, size_t, size_t);
+    void *(*valloc)(size_t);
+    void *(*pvalloc)(size_t);
+    size_t (*usable)(void *);
+    void *(*new)(size_t);
+    void *(*new_array)(size_t);
+} next;
+
+static uint32_t allocator;  // the object that malloc is in
+static uint32_t new_object; // the C++ library, which asks for others
+
+int64_t live[COMPONENTS];
+static bool off;
+static int64_t most[COMPONENTS]; // `live` when all was last looked at and it was the most
+
+static inline uint64_t size_before(void *block) {
+    const uint64_t flags = 7, mapped = 2, head = ((uint64_t *)block)[-1];
+    return (head & ~flags) - (head & mapped ? 16 : 8);
+}
+
+// glibc keeps a block's size before it; asking it is two calls for each block. Tried before it is believed.
+static bool sizes_are_before;
+
+static void try_sizes(void) {
+    if (next.malloc != next_symbol("__libc_malloc"))
+        return;
+    const size_t sizes[] = {1, 24, 25, 1000, 100000, 1 << 20};
+    bool agree = true;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        void *block = next.malloc(sizes[i]);
+        agree = agree && block && next.usable(block) == size_before(block);
+        next.free(block);
+    }
+    sizes_are_before = agree;
+}
+
+static inline uint64_t usable(void *block) {
+    return likely(sizes_are_before) ? size_before(block) : next.usable(block);
+}
+
+static void find(void);
+
+static void heap_find_new(void) {
+    next.new = next_symbol("_Znwm");
+    next.new_array = next_symbol("_Znam");
+    new_object = next.new ? object_of((uint64_t)next.new) : 0;
+}
+
+void heap_off(void) {
+    off = true;
+    sizes_are_before = false; // nothing is done quickly
+}
+
+uint32_t allocator_object(void) {
+    return allocator;
+}
+
+void live_add(uint32_t component, int64_t bytes) {
+    __atomic_fetch_add(&live[component], bytes, __ATOMIC_RELAXED);
+}
+
+void before_shrinking(void) {
+    bool new_most = false;
+    for (uint32_t i = 0; i < COMPONENTS; i++) {
+        int64_t now = __atomic_load_n(&live[i], __ATOMIC_RELAXED);
+        new_most |= now > most[i] + most[i] / 100 + LARGE;
+    }
+    if (!new_most || !reconcile_at_a_peak())
+        return;
+    for (uint32_t i = 0; i < COMPONENTS; i++)
+        if (live[i] > most[i])
+            most[i] = live[i];
+}
+
+static __attribute__((noinline)) void settle(struct thread *thread, uint32_t component) {
+    int64_t bytes = thread->net[component];
+    if (bytes < 0)
+        before_shrinking();
+    live_add(component, bytes);
+    thread->net[component] = 0;
+}
+
+static inline void count(struct thread *thread, uint32_t component, int64_t bytes) {
+    int64_t net = thread->net[component] += bytes;
+    if (unlikely((uint64_t)(net + SOON) > 2 * SOON))
+        settle(thread, component);
+}
+
+// A block belongs to the component whose call the thread is in, by way of the object that asked.
+static __attribute__((noinline)) void obtained(void *block, void *caller, void *stack) {
+    if (unlikely(off))
+        return;
+    struct thread *thread = &self;
+    uint64_t bytes = usable(block);
+    uint32_t component = inside(thread, (uint64_t)stack), object = coder((uint64_t)caller);
+    if (unlikely(object == new_object))
+        object = coder(thread->caller);
+    mark((uint64_t)block, bytes, owner_of(component, object));
+    count(thread, component, bytes);
+    if (component) {
+        thread->got += bytes;
+        thread->changed = 1;
+    }
+}
+
+struct given {
+    uint64_t bytes;
+    uint8_t owner; // 0: it was never marked, being older than the runtime
+};
+
+// Before the block is given back: afterwards it may be another thread's.
+static __attribute__((noinline)) struct given given_back(void *block) {
+    struct given given = {0};
+    if (unlikely(off))
+        return given;
+    struct thread *thread = &self;
+    given.owner = marked((uint64_t)block);
+    if (unlikely(!given.owner))
+        return given;
+    given.bytes = usable(block);
+    if (unlikely(given.bytes >= LARGE))
+        before_shrinking();
+    mark((uint64_t)block, given.bytes, 0);
+    count(thread, owner_component[given.owner], -(int64_t)given.bytes);
+    if (thread->inside) {
+        thread->gave += given.bytes;
+        thread->changed = 1;
+    }
+    return given;
+}
+
+// The common case of both without a call: the application's own block of less than a page, or with one, when it is
+// more.
+static inline bool noted(void *block, uint64_t bytes, uint32_t component, int64_t sign, uint8_t owner) {
+    uint64_t begin = (uint64_t)block;
+    struct region *region = region_of(begin);
+    int64_t net = self.net[component] + sign * (int64_t)bytes;
+    if (unlikely(!region || in_region(begin) + bytes > 1UL << REGION_SHIFT || (uint64_t)(net + SOON) > 2 * SOON))
+        return false;
+    self.net[component] = net;
+    owner = sign > 0 ? owner : 0;
+    if (likely(is_part(begin, bytes)))
+        mark_in(region, begin, bytes, owner);
+    else
+        mark_within(region, in_region(begin), in_region(begin) + bytes, owner);
+    return true;
+}
+
+static inline bool obtained_quickly(void *block, void *caller) {
+    uint32_t object = coder((uint64_t)caller);
+    uint8_t owner = owner_ids[APPLICATION][object];
+    if (unlikely(!sizes_are_before || self.inside || !owner || object == new_object))
+        return false;
+    return noted(block, size_before(block), APPLICATION, 1, owner);
+}
+
+static inline bool given_back_quickly(void *block) {
+    uint8_t owner = marked((uint64_t)block);
+    if (unlikely(!sizes_are_before || self.inside || !owner))
+        return false;
+    return noted(block, size_before(block), owner_component[owner], -1, owner);
+}
+
+#define CALLER __builtin_return_address(0)
+#define STACK __builtin_frame_address(0)
+
+static inline void ready(void) {
+    if (unlikely(!next.malloc))
+        find();
+}
+
+static void *on_malloc(size_t bytes) {
+    ready();
+    void *block = next.malloc(bytes);
+    if (likely(block) && unlikely(!obtained_quickly(block, CALLER)))
+        obtained(block, CALLER, STACK);
+    return block;
+}
+
+static void *on_calloc(size_t count, size_t bytes) {
+    ready();
+    void *block = next.calloc(count, bytes);
+    if (likely(block))
+        obtained(block, CALLER, STACK);
+    return block;
+}
+
+static void on_free(void *block) {
+    if (!block)
+        return;
+    ready();
+    if (unlikely(!given_back_quickly(block)))
+        given_back(block);
+    next.free(block);
+}
+
+static void *on_realloc(void *block, size_t bytes) {
+    ready();
+    struct given given = block ? given_back(block) : (struct given){0};
+    void *moved = next.realloc(block, bytes);
+    if (likely(moved)) {
+        obtained(moved, CALLER, STACK);
+    } else if (given.owner && bytes) {
+        mark((uint64_t)block, given.bytes, given.owner);
+        count(&self, owner_component[given.owner], given.bytes);
+    }
+    return moved;
+}
+
+static void *on_memalign(size_t alignment, size_t bytes) {
+    ready();
+    void *block = next.memalign(alignment, bytes);
+    if (likely(block))
+        obtained(block, CALLER, STACK);
+    return block;
+}
+
+static void *on_aligned_alloc(size_t alignment, size_t bytes) {
+    ready();
+    void *block = next.aligned_alloc(alignment, bytes);
+    if (likely(block))
+        obtained(block, CALLER, STACK);
+    return block;
+}
+
+static int on_posix_memalign(void **block, size_t alignment, size_t bytes) {
+    ready();
+    int error = next.posix_memalign(block, alignment, bytes);
+    if (likely(!error && *block))
+        obtained(*block, CALLER, STACK);
+    return error;
+}
+
+static void *on_valloc(size_t bytes) {
+    ready();
+    void *block = next.valloc(bytes);
+    if (likely(block))
+        obtained(block, CALLER, STACK);
+    return block;
+}
+
+static void *on_pvalloc(size_t bytes) {
+    ready();
+    void *block = next.pvalloc(bytes);
+    if (likely(block))
+        obtained(block, CALLER, STACK);
+    return block;
+}
+
+// operator new(unsigned long): who called it is who asks.
+EXPORTED void *_Znwm(size_t bytes) {
+    if (unlikely(!next.new))
+        heap_find_new();
+    self.caller = (uint64_t)CALLER;
+    return next.new(bytes);
+}
+
+// operator new[](unsigned long)
+EXPORTED void *_Znam(size_t bytes) {
+    if (unlikely(!next.new_array))
+        heap_find_new();
+    self.caller = (uint64_t)CALLER;
+    return next.new_array(bytes);
+}
+
+// The names are the program's to replace; so the runtime itself never calls them.
+#define EXPORT(name) EXPORTED __typeof__(name) name __attribute__((alias("on_" #name)))
+EXPORT(malloc);
+EXPORT(calloc);
+EXPORT(free);
+EXPORT(realloc);
+EXPORT(memalign);
+EXPORT(aligned_alloc);
+EXPORT(posix_memalign);
+EXPORT(valloc);
+EXPORT(pvalloc);
+
+static const struct kin {
+    const char *name;
+    void **next;
+    void *ours;
+} kin[] = {
+    {"malloc", (void **)&next.malloc, on_malloc},
+    {"free", (void **)&next.free, on_free},
+    {"calloc", (void **)&next.calloc, on_calloc},
+    {"realloc", (void **)&next.realloc, on_realloc},
+    {"memalign", (void **)&next.memalign, on_memalign},
+    {"aligned_alloc", (void **)&next.aligned_alloc, on_aligned_alloc},
+    {"posix_memalign", (void **)&next.posix_memalign, on_posix_memalign},
+    {"valloc", (void **)&next.valloc, on_valloc},
+    {"pvalloc", (void **)&next.pvalloc, on_pvalloc},
+};
+enum { KIN = sizeof kin / sizeof *kin };
+
+static void find(void) {
+    next.usable = next_symbol("malloc_usable_size");
+    for (uint32_t i = KIN; i-- > 0;)
+        *kin[i].next = next_symbol(kin[i].name);
+    try_sizes();
+}
+
+void heap_begin(void) {
+    find();
+    // The executable's own comes before ours, whoever calls.
+    const struct link_map *executable = _r_debug.r_map;
+    const char *why = NULL;
+    patch_begin();
+    for (uint32_t i = 0; i < KIN && !why; i++) {
+        void *own = object_symbol(executable, kin[i].name);
+        why = own ? patch(own, kin[i].ours, kin[i].next) : NULL;
+    }
+    const char *later = patch_done();
+    if (!why)
+        why = later;
+    void *own = object_symbol(executable, "malloc");
+    allocator = object_of((uint64_t)(own ? own : next_symbol("malloc")));
+    if (!why && object_of((uint64_t)next.usable) != allocator)
+        why = "it does not tell the size of a block";
+    if (why) {
+        log_note("the heap is not divided: the program brings its own malloc, and %s", why);
+        heap_off();
+    }
+}

@@ -1,0 +1,70 @@
+#include "helper.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+
+#include "arena.h"
+#include "sys.h"
+
+enum { STACK_BYTES = 128 << 10, TLS_BYTES = 8 << 10 };
+
+static long clone_onto(long flags, uint64_t stack, uint64_t tls, void (*run)(void)) {
+#if defined(__x86_64__)
+    long result;
+    register long r10 __asm__("r10") = 0;
+    register long r8 __asm__("r8") = tls;
+    register void (*r9)(void) __asm__("r9") = run;
+    __asm__ volatile("syscall\n"
+                     "test %%rax, %%rax\n"
+                     "jnz 1f\n"
+                     "xor %%ebp, %%ebp\n"
+                     "call *%%r9\n"
+                     "mov %[exit], %%eax\n"
+                     "xor %%edi, %%edi\n"
+                     "syscall\n"
+                     "1:\n"
+                     : "=a"(result)
+                     : "a"((long)SYS_clone), "D"(flags), "S"(stack), "d"(0), "r"(r10), "r"(r8),
+                       "r"(r9), [exit] "i"(SYS_exit)
+                     : "rcx", "r11", "memory");
+    return result;
+#else
+    register long x8 __asm__("x8") = SYS_clone;
+    register long x0 __asm__("x0") = flags;
+    register long x1 __asm__("x1") = stack;
+    register long x2 __asm__("x2") = 0;
+    register long x3 __asm__("x3") = tls;
+    register long x4 __asm__("x4") = 0;
+    register void (*x5)(void) __asm__("x5") = run;
+    __asm__ volatile("svc 0\n"
+                     "cbnz x0, 1f\n"
+                     "mov x29, 0\n"
+                     "blr x5\n"
+                     "mov x8, %[exit]\n"
+                     "mov x0, 0\n"
+                     "svc 0\n"
+                     "1:\n"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5), [exit] "i"(SYS_exit)
+                     : "memory");
+    return x0;
+#endif
+}
+
+bool helper_start(void (*run)(void)) {
+    // Kept through forks: the child's takes the place of the parent's, which is not there.
+    static char *memory;
+    if (!memory && !(memory = arena_pages(STACK_BYTES + TLS_BYTES)))
+        return false;
+    uint64_t stack = (uint64_t)memory + STACK_BYTES, tls = stack + TLS_BYTES / 2;
+    // Where x86-64 keeps the thread's own address.
+    *(uint64_t *)tls = tls;
+    const long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS;
+    // The program's signals are for its own threads.
+    uint64_t all = ~0UL, before;
+    sys(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
+    long started = clone_onto(flags, stack, tls, run);
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
+    return !sys_failed(started);
+}

@@ -1,0 +1,277 @@
+#include "main.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "arena.h"
+#include "bursar.h"
+#include "calls.h"
+#include "comm.h"
+#include "heap.h"
+#include "helper.h"
+#include "lock.h"
+#include "log.h"
+#include "objects.h"
+#include "owners.h"
+#include "reconcile.h"
+#include "smaps.h"
+#include "sys.h"
+#include "text.h"
+#include "touch.h"
+#include "vm.h"
+
+// mpirun and its kind start programs, also on other machines; what they hold is no part of the job.
+static const char *const launchers[] = {"mpirun",    "mpiexec", "orterun", "orted",      "prterun", "prte",
+                                        "prted",     "prun",    "hydra_",  "pmi_proxy",  "srun",    "ssh",
+                                        "slurmstep", "bursar",  "rsh",     "mpirun_rsh", "mpispawn"};
+
+static char run_directory[4096], executable[4096], name[512];
+static struct utsname machine;
+static uint64_t interval_ns = 100000000;
+static uint32_t rank_plus_1, ranks;
+static long pid;
+static bool logging;
+static uint32_t over;
+
+void (*next_exit_now)(int);
+int (*next_execve)(const char *, char *const *, char *const *);
+
+static uint64_t number_of(const char *variable, uint64_t otherwise) {
+    const char *text = getenv(variable);
+    return text && *text >= '0' && *text <= '9' ? text_number(&text, 10) : otherwise;
+}
+
+static void find_rank(void) {
+    static const char *const variables[][2] = {
+        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+        {"PMI_RANK", "PMI_SIZE"},
+        {"PMIX_RANK", "PMIX_SIZE"},
+        {"SLURM_PROCID", "SLURM_NTASKS"},
+    };
+    for (size_t i = 0; i < sizeof variables / sizeof *variables && !rank_plus_1; i++) {
+        // In a batch script Slurm's are set without a step.
+        if (variables[i][0][0] == 'S' && !getenv("SLURM_STEP_ID"))
+            continue;
+        rank_plus_1 = number_of(variables[i][0], -1) + 1;
+        ranks = number_of(variables[i][1], 0);
+    }
+}
+
+static bool is_launcher(void) {
+    const char *program = text_base(executable);
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
+        if (!strncmp(program, launchers[i], strlen(launchers[i])))
+            return true;
+    return false;
+}
+
+// Field 22 of /proc/self/stat, counted behind the command name, which may hold anything; and field 4.
+static void process_times(uint64_t *parent, uint64_t *ticks) {
+    char stat[1024];
+    *parent = *ticks = 0;
+    if (text_of_file("/proc/self/stat", stat, sizeof stat) <= 0)
+        return;
+    const char *at = strrchr(stat, ')');
+    for (uint32_t field = 2; at && (at = strchr(at, ' ')) && field < 22; field++) {
+        const char *number = ++at;
+        if (field == 3)
+            *parent = text_number(&number, 10);
+        if (field == 21)
+            *ticks = text_number(&number, 10);
+    }
+}
+
+static void log_process(uint64_t parent, uint64_t ticks) {
+    static char arguments[4096];
+    long bytes = text_of_file("/proc/self/cmdline", arguments, sizeof arguments);
+    uint32_t count = 0;
+    for (long i = 0; i < bytes; i++)
+        count += !arguments[i];
+    log_begin('P');
+    log_number(PAGE);
+    log_number(pid);
+    log_number(parent);
+    log_number(ticks);
+    log_number(clock_ns(CLOCK_REALTIME));
+    log_number(rank_plus_1);
+    log_number(ranks);
+    log_string(machine.nodename);
+    log_string(executable);
+    log_number(count);
+    for (const char *argument = arguments; count--; argument += strlen(argument) + 1)
+        log_string(argument);
+    log_number(component_count);
+    for (uint32_t i = 0; i < component_count; i++)
+        log_string(component_names[i]);
+    const char *world = getenv("PMIX_NAMESPACE");
+    log_string(world ? world : "");
+    log_end();
+}
+
+static bool open_log(void) {
+    uint64_t parent, ticks;
+    process_times(&parent, &ticks);
+    if (rank_plus_1)
+        text_format(name, sizeof name, "rank-%u.%s.%u.%lu", rank_plus_1 - 1, machine.nodename, (uint32_t)pid, ticks);
+    else
+        text_format(name, sizeof name, "%s.%u.%lu", machine.nodename, (uint32_t)pid, ticks);
+    if (!log_open(run_directory, name))
+        return false;
+    log_process(parent, ticks);
+    objects_log();
+    return logging = true;
+}
+
+static void wait_for(uint64_t ns) {
+    uint64_t until = now_ns() + ns;
+    struct timespec wait = {ns / 1000000000, ns % 1000000000};
+    if (!touching)
+        sys(SYS_futex, &over, FUTEX_WAIT_PRIVATE, 0, &wait);
+    while (touching && !__atomic_load_n(&over, __ATOMIC_ACQUIRE) && now_ns() < until)
+        touch_wait(until - now_ns());
+}
+
+// The timer. It takes at most a hundredth of one processor: what is large is looked at less often.
+static void watch(void) {
+    uint64_t next_calls = 1000000000, age = 0;
+    for (uint64_t rest = interval_ns; !__atomic_load_n(&over, __ATOMIC_ACQUIRE); age += rest) {
+        wait_for(rest);
+        if (__atomic_load_n(&over, __ATOMIC_ACQUIRE))
+            return;
+        bool forked = !logging;
+        if (forked && !open_log())
+            return;
+        uint64_t before = reconcile_spent_ns();
+        reconcile(forked ? "fork" : "timer");
+        uint64_t spent = reconcile_spent_ns() - before;
+        rest = spent * 100 > interval_ns ? spent * 100 : interval_ns;
+        // Calls that change nothing are few bytes, ever less often.
+        if (age > next_calls) {
+            calls_log();
+            comm_log();
+            next_calls *= 2;
+        }
+    }
+}
+
+static struct lock *const locks[] = {&comm_lock,  &reconcile_lock, &vm_lock,  &starts_lock, &patch_lock,
+                                     &calls_lock, &owners_lock,    &log_lock, &arena_lock};
+enum { LOCKS = sizeof locks / sizeof *locks };
+
+static void before_fork(void) {
+    for (int i = 0; i < LOCKS; i++)
+        lock_take(locks[i]);
+}
+
+static void after_fork(void) {
+    for (int i = LOCKS; i-- > 0;)
+        lock_release(locks[i]);
+}
+
+// Most children call exec or end at once: only what is still there after an interval gets a log.
+static void in_child(void) {
+    vm_forked();
+    after_fork();
+    pid = sys(SYS_getpid);
+    logging = false;
+    log_forget();
+    owners_forget();
+    reconcile_forget();
+    calls_forget();
+    touch_forget();
+    comm_forget();
+    helper_start(watch);
+}
+
+// A child that ends before it had a log, and holds little more than its parent did, goes without.
+static void end(const char *how) {
+    if (pid != sys(SYS_getpid) || __atomic_exchange_n(&over, 1, __ATOMIC_ACQ_REL) || !logging)
+        return;
+    // The timer may be at it.
+    for (int i = 0; i < 100 && !reconcile(how); i++)
+        sys(SYS_sched_yield);
+    calls_log();
+    comm_log();
+    log_begin('E');
+    log_time();
+    log_string(how);
+    log_end();
+}
+
+void on_exit_now(int status) {
+    end("exit");
+    next_exit_now(status);
+}
+
+int on_execve(const char *path, char *const *arguments, char *const *environment) {
+    // What vfork shares is the parent's.
+    if (pid == sys(SYS_getpid) && logging) {
+        reconcile("exec");
+        calls_log();
+        comm_log();
+    }
+    return next_execve(path, arguments, environment);
+}
+
+// For the program: see bursar.h.
+__attribute__((visibility("default"))) void bursar_mark(const char *phase) {
+    if (logging)
+        mark_phase(phase);
+}
+
+// For Fortran, whose texts have a length and end in blanks.
+__attribute__((visibility("default"))) void bursar_mark_(const char *phase, size_t length) {
+    char text[256];
+    while (length && phase[length - 1] == ' ')
+        length--;
+    length = length < sizeof text ? length : sizeof text - 1;
+    memcpy(text, phase, length);
+    text[length] = 0;
+    bursar_mark(text);
+}
+
+static void known_from_the_start(const struct mapping *mapping) {
+    bool anonymous = !mapping->inode && (!*mapping->path || !strncmp(mapping->path, "[anon", 5));
+    if (anonymous && !arena_has(mapping->begin) && !object_of(mapping->begin))
+        vm_known(mapping->begin, mapping->end, owner_of(APPLICATION, 0), USE_MAPPED);
+}
+
+static __attribute__((constructor)) void begin(void) {
+    const char *directory = getenv("BURSAR_RUN"), *components = getenv("BURSAR_COMPONENTS");
+    long length = sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", executable, sizeof executable - 1);
+    if (!directory || !components || length <= 0 || is_launcher()) {
+        heap_off();
+        return;
+    }
+    text_format(run_directory, sizeof run_directory, "%s", directory);
+    pid = sys(SYS_getpid);
+    sys(SYS_uname, &machine);
+    interval_ns = number_of("BURSAR_INTERVAL_MS", 100) * 1000000;
+    log_limit(number_of("BURSAR_LOG_LIMIT", -1));
+    find_rank();
+    components_parse(components);
+    owners_begin();
+    counting_messages = number_of("BURSAR_COMM", 0);
+    calls_begin();
+    if (!open_log()) {
+        heap_off();
+        return;
+    }
+    smaps("/proc/self/maps", known_from_the_start);
+    heap_begin();
+    vm_patch();
+    if (number_of("BURSAR_TOUCH", 0))
+        touch_begin();
+    reconcile("start");
+    pthread_atfork(before_fork, after_fork, in_child);
+    helper_start(watch);
+}
+
+static __attribute__((destructor)) void finish(void) {
+    // Where `_exit` could not be patched.
+    if (!next_exit_now)
+        end("exit");
+}

@@ -1,0 +1,8 @@
+// The runtime's life in a process: it begins before the program does, follows it through fork, and ends with it.
+#pragma once
+
+// Detours of libc's functions that end a process or make another program of it.
+extern void (*next_exit_now)(int);
+extern int (*next_execve)(const char *, char *const *, char *const *);
+void on_exit_now(int status);
+int on_execve(const char *path, char *const *arguments, char *const *environment);

@@ -1,0 +1,458 @@
+#include "objects.h"
+
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "arena.h"
+#include "log.h"
+#include "owners.h"
+#include "shadow.h"
+#include "sys.h"
+#include "text.h"
+
+enum { GLOBS = 64, UNDECIDED = COMPONENTS };
+
+// The loader's tables of an object.
+struct tables {
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    const uint32_t *gnu_hash, *hash;
+    const uint16_t *versions;
+    const char *soname;
+    bool code_is_relocated;
+};
+
+struct glob {
+    const char *pattern;
+    uint32_t component;
+};
+
+struct place {
+    uint64_t begin, end;
+    uint32_t id;
+};
+
+// Sorted by address. What is read stays as it is while the other is written.
+struct places {
+    uint32_t count;
+    struct place place[OBJECTS];
+};
+
+struct object objects[OBJECTS + 1];
+uint32_t object_count;
+const char *component_names[COMPONENTS] = {"application"};
+uint32_t component_count = 1;
+
+static struct glob globs[GLOBS];
+static uint32_t glob_count;
+static struct places places[2];
+static struct places *current = places;
+static bool logging;
+
+extern const ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
+
+static const char *copy(const char *text) {
+    size_t bytes = strlen(text) + 1;
+    char *kept = arena(bytes);
+    return kept ? memcpy(kept, text, bytes) : "";
+}
+
+// The loader makes them absolute, but in objects that it cannot write to.
+static const void *address_in(const struct link_map *map, uint64_t address) {
+    return (const void *)(address < map->l_addr ? map->l_addr + address : address);
+}
+
+static struct tables tables_of(const struct link_map *map) {
+    struct tables tables = {.soname = ""};
+    uint64_t soname = 0;
+    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+        const void *address = address_in(map, entry->d_un.d_ptr);
+        switch (entry->d_tag) {
+        case DT_SYMTAB:
+            tables.symbols = address;
+            break;
+        case DT_STRTAB:
+            tables.strings = address;
+            break;
+        case DT_GNU_HASH:
+            tables.gnu_hash = address;
+            break;
+        case DT_HASH:
+            tables.hash = address;
+            break;
+        case DT_VERSYM:
+            tables.versions = address;
+            break;
+        case DT_SONAME:
+            soname = entry->d_un.d_val;
+            break;
+        case DT_TEXTREL:
+            tables.code_is_relocated = true;
+            break;
+        case DT_FLAGS:
+            tables.code_is_relocated |= (entry->d_un.d_val & DF_TEXTREL) != 0;
+            break;
+        }
+    }
+    if (soname && tables.strings)
+        tables.soname = tables.strings + soname;
+    return tables;
+}
+
+// The names that an object needs, one by one: `*entry` is where to go on.
+static const char *next_needed(const struct link_map *map, const char *strings, const ElfW(Dyn) * *entry) {
+    for (*entry = *entry ? *entry + 1 : map->l_ld; (*entry)->d_tag != DT_NULL; ++*entry)
+        if ((*entry)->d_tag == DT_NEEDED)
+            return strings + (*entry)->d_un.d_val;
+    return NULL;
+}
+
+static bool is_mapped(uint64_t address) {
+    unsigned char there;
+    return !sys_failed(sys(SYS_mincore, address & -PAGE, PAGE, &there));
+}
+
+static const ElfW(Phdr) * segments_of(const struct link_map *map, uint32_t *count) {
+    if (map == _r_debug.r_map) {
+        *count = getauxval(AT_PHNUM);
+        return (const void *)getauxval(AT_PHDR);
+    }
+    const ElfW(Ehdr) *header = (const void *)map->l_addr;
+    *count = 0;
+    if (!is_mapped(map->l_addr) || memcmp(header->e_ident, ELFMAG, SELFMAG))
+        return NULL;
+    *count = header->e_phnum;
+    return (const void *)(map->l_addr + header->e_phoff);
+}
+
+static uint32_t symbol_count(const struct tables *tables) {
+    if (tables->hash)
+        return tables->hash[1];
+    if (!tables->gnu_hash)
+        return 0;
+    uint32_t bucket_count = tables->gnu_hash[0], first = tables->gnu_hash[1];
+    const uint32_t *buckets = tables->gnu_hash + 4 + tables->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4);
+    const uint32_t *chain = buckets + bucket_count;
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < bucket_count; i++)
+        if (buckets[i] > last)
+            last = buckets[i];
+    if (last < first)
+        return first;
+    while (!(chain[last - first] & 1))
+        last++;
+    return last + 1;
+}
+
+static void *symbol_at(const struct link_map *map, const struct tables *tables, uint32_t index, const char *name) {
+    const ElfW(Sym) *symbol = &tables->symbols[index];
+    uint32_t type = ELF64_ST_TYPE(symbol->st_info);
+    bool hidden = tables->versions && tables->versions[index] & 0x8000;
+    if (symbol->st_shndx == SHN_UNDEF || hidden || type == STT_TLS || strcmp(tables->strings + symbol->st_name, name))
+        return NULL;
+    void *address = (void *)(map->l_addr + symbol->st_value);
+    return type == STT_GNU_IFUNC ? ((void *(*)(void))address)() : address;
+}
+
+void *object_symbol(const struct link_map *map, const char *name) {
+    struct tables tables = tables_of(map);
+    if (!tables.symbols || !tables.strings)
+        return NULL;
+    if (!tables.gnu_hash) {
+        uint32_t count = symbol_count(&tables);
+        for (uint32_t i = 0; i < count; i++) {
+            void *found = symbol_at(map, &tables, i, name);
+            if (found)
+                return found;
+        }
+        return NULL;
+    }
+    uint32_t hash = 5381;
+    for (const char *letter = name; *letter; letter++)
+        hash = hash * 33 + (uint8_t)*letter;
+    uint32_t bucket_count = tables.gnu_hash[0], first = tables.gnu_hash[1];
+    const uint32_t *buckets = tables.gnu_hash + 4 + tables.gnu_hash[2] * (sizeof(ElfW(Addr)) / 4);
+    const uint32_t *chain = buckets + bucket_count;
+    for (uint32_t i = bucket_count ? buckets[hash % bucket_count] : 0; i >= first && i; i++) {
+        void *found = (chain[i - first] ^ hash) < 2 ? symbol_at(map, &tables, i, name) : NULL;
+        if (found || chain[i - first] & 1)
+            return found;
+    }
+    return NULL;
+}
+
+void *next_symbol(const char *name) {
+    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+        void *found = map->l_ld == own_dynamic ? NULL : object_symbol(map, name);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+void object_functions(const struct link_map *map, void (*each)(const char *name, void *address, size_t bytes, void *),
+                      void *context) {
+    struct tables tables = tables_of(map);
+    if (!tables.symbols || !tables.strings || tables.code_is_relocated)
+        return;
+    uint32_t segment_count, count = symbol_count(&tables);
+    const ElfW(Phdr) *segments = segments_of(map, &segment_count);
+    for (uint32_t i = 0; i < count; i++) {
+        const ElfW(Sym) *symbol = &tables.symbols[i];
+        bool code = false;
+        for (uint32_t s = 0; s < segment_count && !code; s++)
+            code = segments[s].p_type == PT_LOAD && (segments[s].p_flags & (PF_X | PF_R)) == (PF_X | PF_R) &&
+                   symbol->st_value - segments[s].p_vaddr < segments[s].p_filesz;
+        if (code && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx != SHN_UNDEF)
+            each(tables.strings + symbol->st_name, (void *)(map->l_addr + symbol->st_value), symbol->st_size, context);
+    }
+}
+
+uint32_t object_of(uint64_t address) {
+    const struct places *all = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+    uint32_t low = 0, high = all->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (all->place[middle].end > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low < all->count && all->place[low].begin <= address ? all->place[low].id : 0;
+}
+
+bool object_code(uint64_t address, uint64_t *begin, uint64_t *end) {
+    const struct object *object = &objects[object_of(address)];
+    uint32_t count = 0;
+    const ElfW(Phdr) *segments = object->map ? segments_of(object->map, &count) : NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t from = object->base + segments[i].p_vaddr;
+        if (segments[i].p_type != PT_LOAD || !(segments[i].p_flags & PF_X) || address - from >= segments[i].p_memsz)
+            continue;
+        *begin = from & -PAGE;
+        *end = (from + segments[i].p_memsz + PAGE - 1) & -PAGE;
+        return true;
+    }
+    return false;
+}
+
+static void publish(void) {
+    struct places *next = current == places ? places + 1 : places;
+    next->count = 0;
+    for (uint32_t id = 1; id <= object_count; id++) {
+        if (objects[id].begin == objects[id].end)
+            continue;
+        uint32_t at = next->count++;
+        for (; at && next->place[at - 1].begin > objects[id].begin; at--)
+            next->place[at] = next->place[at - 1];
+        next->place[at] = (struct place){objects[id].begin, objects[id].end, id};
+    }
+    __atomic_store_n(&current, next, __ATOMIC_RELEASE);
+}
+
+static bool matches(const char *pattern, const char *text) {
+    for (; *pattern && *pattern != '*'; pattern++, text++)
+        if (!*text || (*pattern != '?' && *pattern != *text))
+            return false;
+    if (!*pattern)
+        return !*text;
+    for (;; text++) {
+        if (matches(pattern + 1, text))
+            return true;
+        if (!*text)
+            return false;
+    }
+}
+
+void components_parse(const char *text) {
+    char *rest = (char *)copy(text), *list, *save, *inner;
+    for (; (list = strtok_r(rest, ";", &save)) && component_count < COMPONENTS; rest = NULL) {
+        char *patterns = strchr(list, '=');
+        if (!patterns)
+            continue;
+        *patterns++ = 0;
+        component_names[component_count] = list;
+        for (; glob_count < GLOBS && (list = strtok_r(patterns, ":", &inner)); patterns = NULL)
+            globs[glob_count++] = (struct glob){list, component_count};
+        component_count++;
+    }
+}
+
+static bool starts(const char *text, const char *with) {
+    return !strncmp(text, with, strlen(with));
+}
+
+// By itself; UNDECIDED when it depends on who needs it.
+static uint32_t component_of(struct object *object) {
+    const char *base = text_base(object->path);
+    if (object->map == _r_debug.r_map || object->map->l_ld == own_dynamic || starts(base, "libc.so.") ||
+        starts(base, "libc-2") || starts(base, "ld-") || starts(base, "linux-vdso"))
+        return APPLICATION;
+    for (uint32_t i = 0; i < glob_count; i++) {
+        if (matches(globs[i].pattern, base)) {
+            object->named = true;
+            return globs[i].component;
+        }
+    }
+    return object->loaded_in ? object->loaded_in : UNDECIDED;
+}
+
+static bool is_called(const struct object *object, const char *name) {
+    return !strcmp(object->soname, name) || !strcmp(text_base(object->path), text_base(name));
+}
+
+// What only objects of one component need is that component's; what nobody needs was asked for by the application.
+static void decide(void) {
+    static uint32_t needed_by[OBJECTS + 1]; // a bit for each component, and one for whoever is undecided
+    memset(needed_by, 0, sizeof needed_by);
+    for (bool again = true, first = true; again; first = false) {
+        again = false;
+        for (uint32_t by = 1; by <= object_count; by++) {
+            const struct object *object = &objects[by];
+            if (!object->map)
+                continue;
+            bool undecided = object->component == UNDECIDED;
+            uint32_t whose = undecided ? needed_by[by] | 1U << UNDECIDED : 1U << object->component;
+            const char *strings = tables_of(object->map).strings, *name;
+            for (const ElfW(Dyn) *entry = NULL; (name = next_needed(object->map, strings, &entry));) {
+                for (uint32_t id = 1; id <= object_count; id++) {
+                    bool news = objects[id].map && objects[id].component == UNDECIDED && whose & ~needed_by[id];
+                    if (!news || !is_called(&objects[id], name))
+                        continue;
+                    needed_by[id] |= whose;
+                    again = true;
+                }
+            }
+        }
+        for (uint32_t id = 1; first && id <= object_count; id++)
+            if (objects[id].component == UNDECIDED && !needed_by[id])
+                needed_by[id] = 1U << APPLICATION;
+        again |= first;
+    }
+    for (uint32_t id = 1; id <= object_count; id++) {
+        if (objects[id].component != UNDECIDED)
+            continue;
+        uint32_t components = needed_by[id] & ~(1U << UNDECIDED);
+        bool one = components && !(components & (components - 1));
+        objects[id].component = one ? __builtin_ctz(components) : APPLICATION;
+    }
+}
+
+static bool is_listed(const struct object *object) {
+    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next)
+        if (map == object->map && map->l_addr == object->base)
+            return true;
+    return false;
+}
+
+static bool is_known(const struct link_map *map) {
+    for (uint32_t id = 1; id <= object_count; id++)
+        if (objects[id].map == map)
+            return true;
+    return false;
+}
+
+// What comes again has its number again.
+static uint32_t number_for(const char *path) {
+    for (uint32_t id = 1; id <= object_count; id++) {
+        if (!objects[id].map && !strcmp(objects[id].path, path)) {
+            objects[id].again = true;
+            return id;
+        }
+    }
+    if (object_count == OBJECTS)
+        return 0;
+    objects[object_count + 1].path = copy(path);
+    return object_count + 1;
+}
+
+static uint32_t add(const struct link_map *map) {
+    char path[4096];
+    text_format(path, sizeof path, "%s", map->l_name);
+    if (map == _r_debug.r_map) {
+        long length = sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof path - 1);
+        path[length > 0 ? length : 0] = 0;
+    }
+    uint32_t id = number_for(path);
+    if (!id)
+        return 0;
+    struct object *object = &objects[id];
+    object->map = map;
+    object->base = map->l_addr;
+    object->loaded_in = inside(&self, (uint64_t)__builtin_frame_address(0));
+    if (!object->again)
+        object->soname = copy(tables_of(map).soname);
+    uint32_t count;
+    const ElfW(Phdr) *segments = segments_of(map, &count);
+    uint64_t begin = -1, end = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (segments[i].p_type != PT_LOAD)
+            continue;
+        uint64_t from = map->l_addr + segments[i].p_vaddr;
+        begin = from < begin ? from : begin;
+        end = from + segments[i].p_memsz > end ? from + segments[i].p_memsz : end;
+    }
+    object->begin = end ? begin & -PAGE : 0;
+    object->end = (end + PAGE - 1) & -PAGE;
+    code_of(object->begin, object->end, id);
+    object->component = component_of(object);
+    if (id > object_count)
+        object_count = id;
+    return id;
+}
+
+static void log_object(uint32_t id) {
+    const struct object *object = &objects[id];
+    const char *strings = object->map ? tables_of(object->map).strings : NULL, *name;
+    const ElfW(Dyn) *entry = NULL;
+    uint32_t count = 0;
+    while (strings && next_needed(object->map, strings, &entry))
+        count++;
+    log_begin('O');
+    log_number(id);
+    log_number(object->component);
+    log_number(object->loaded_in);
+    log_string(object->path);
+    log_string(object->soname);
+    log_number(count);
+    entry = NULL;
+    while (strings && (name = next_needed(object->map, strings, &entry)))
+        log_string(name);
+    log_end();
+    if (object->unseen)
+        log_note("%s", object->unseen);
+}
+
+void objects_scan(void (*found)(uint32_t id, const struct link_map *map)) {
+    static uint32_t news[OBJECTS];
+    uint32_t count = 0;
+    for (uint32_t id = 1; id <= object_count; id++) {
+        if (objects[id].map && !is_listed(&objects[id])) {
+            code_of(objects[id].begin, objects[id].end, 0);
+            objects[id].map = NULL;
+            objects[id].begin = objects[id].end = 0;
+        }
+    }
+    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+        uint32_t id = is_known(map) ? 0 : add(map);
+        if (id)
+            news[count++] = id;
+    }
+    decide();
+    publish();
+    for (uint32_t i = 0; i < count; i++) {
+        found(news[i], objects[news[i]].map);
+        if (logging)
+            log_object(news[i]);
+    }
+}
+
+void objects_log(void) {
+    logging = true;
+    for (uint32_t id = 1; id <= object_count; id++)
+        log_object(id);
+}
+
+void objects_forget(void) {
+    logging = false;
+}

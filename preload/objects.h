@@ -1,0 +1,53 @@
+// The shared objects of the process, as the dynamic loader lists them.
+#pragma once
+
+#include <link.h>
+
+#include "runtime.h"
+
+struct object {
+    uint64_t begin, end; // its mappings, from the first to the last; 0 when it is unloaded
+    uint64_t base;       // what its addresses are relative to
+    const char *path;    // of the loader; of the executable, what the kernel says
+    const char *soname;  // "": none
+    uint32_t component;  // that it belongs to: by name, by who loaded it, or because only such need it
+    uint32_t loaded_in;  // the component inside which it was loaded
+    bool named;          // it belongs to its component by name
+    bool again;          // it has been unloaded before
+    const char *unseen;  // which of its entries could not be patched, as a sentence; NULL: all were, or none need be
+    const struct link_map *map; // NULL when it is unloaded
+};
+
+extern struct object objects[OBJECTS + 1]; // 1 up: 1 is the executable; 0 is nobody
+extern uint32_t object_count;
+
+// Takes in what the loader has mapped since, and what is gone; of one thread at a time (the loader's lock is held, or
+// nothing else runs). Calls `found` for every object that is new, and logs it when a log is there.
+void objects_scan(void (*found)(uint32_t id, const struct link_map *map));
+
+// The object that holds an address; 0: none.
+uint32_t object_of(uint64_t address);
+
+// The pages of an object's code that hold an address; false: it is in none.
+bool object_code(uint64_t address, uint64_t *begin, uint64_t *end);
+
+// A defined function or variable of the dynamic symbols of an object; NULL: none. Versions: the default one.
+void *object_symbol(const struct link_map *map, const char *name);
+
+// The first definition in the order of the loader, leaving out the runtime itself.
+void *next_symbol(const char *name);
+
+// Every defined function of an object's dynamic symbols whose code can be read and is as it was in the file.
+void object_functions(const struct link_map *map, void (*each)(const char *name, void *address, size_t bytes, void *),
+                      void *context);
+
+// Components by name: "NAME=GLOB:GLOB;NAME=GLOB", numbered from MPI = 1, of which the first is always mpi.
+void components_parse(const char *text);
+extern const char *component_names[COMPONENTS];
+extern uint32_t component_count;
+
+// Logs all there are: a new log knows none. Those that come later are logged as they come.
+void objects_log(void);
+
+// The process is a new one: until `objects_log`, there is no log.
+void objects_forget(void);

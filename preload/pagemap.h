@@ -1,0 +1,17 @@
+// /proc/self/pagemap: which pages are there. Documentation/admin-guide/mm/pagemap.rst
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    PAGE_PRESENT = 63,
+    PAGE_OF_FILE = 61 // or of shared memory
+};
+
+// Between these two it is open. Of one thread at a time.
+bool pagemap_open(void);
+void pagemap_close(void);
+
+// Calls `each` for every page from `begin` to `end` that is present, with its entry. 10 ns a page.
+void pagemap_present(uint64_t begin, uint64_t end, void (*each)(uint64_t page, uint64_t entry, void *), void *context);

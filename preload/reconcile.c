@@ -1,0 +1,309 @@
+#include "reconcile.h"
+
+#include <string.h>
+
+#include "arena.h"
+#include "lock.h"
+#include "log.h"
+#include "objects.h"
+#include "owners.h"
+#include "pagemap.h"
+#include "shadow.h"
+#include "smaps.h"
+#include "sys.h"
+#include "touch.h"
+#include "vm.h"
+
+struct total {
+    uint64_t rss, pss; // bytes while they are summed, KiB when they are logged
+};
+
+// Memory by one of the two axes.
+struct view {
+    char entry; // of the log
+    struct total now[OWNERS][KINDS], told[OWNERS][KINDS];
+};
+
+struct lock reconcile_lock;
+static struct view by_owner = {.entry = 'T'}, by_touch = {.entry = 'U'};
+static const struct range *ranges;
+static uint32_t range_count;
+static uint64_t spent_ns, began_ns;
+
+static void add_to(struct view *view, const struct mapping *mapping, uint8_t owner, enum kind kind, uint64_t rss) {
+    view->now[owner][kind].rss += rss;
+    view->now[owner][kind].pss += mapping->rss ? (__uint128_t)rss * mapping->pss / mapping->rss : 0;
+}
+
+static void add(const struct mapping *mapping, uint8_t owner, enum kind kind, uint64_t rss) {
+    add_to(&by_owner, mapping, owner, kind, rss);
+}
+
+// What holds an address of anonymous memory: a range that somebody mapped, a shared object's, or nobody's that we know
+// of.
+static struct range piece_at(uint64_t begin, uint64_t end) {
+    uint32_t low = 0, high = range_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (ranges[middle].end > begin)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    struct range piece = {begin, end, UNATTRIBUTED, USE_MAPPED};
+    if (low < range_count && ranges[low].begin <= begin) {
+        piece = ranges[low];
+    } else {
+        uint32_t object = object_of(begin);
+        if (object) {
+            piece.owner = owner_of(objects[object].component, object);
+            piece.end = objects[object].end;
+        }
+        if (low < range_count && ranges[low].begin < piece.end)
+            piece.end = ranges[low].begin;
+    }
+    piece.begin = begin;
+    piece.end = piece.end < end ? piece.end : end;
+    return piece;
+}
+
+struct division {
+    uint64_t heap[OWNERS], mapped[OWNERS], stack[OWNERS], retained;
+};
+
+struct dividing {
+    struct division *division;
+    struct range piece;
+};
+
+static void divide_page(uint64_t page, uint64_t entry, void *context) {
+    (void)entry;
+    const struct dividing *dividing = context;
+    struct division *division = dividing->division;
+    const struct range *piece = &dividing->piece;
+    uint32_t blocks = page_owners(page, division->heap);
+    if (blocks || piece->use == USE_ALLOCATOR)
+        division->retained += PAGE - blocks;
+    else if (piece->use == USE_STACK)
+        division->stack[piece->owner] += PAGE;
+    else
+        division->mapped[piece->owner] += PAGE;
+}
+
+static uint64_t sum(const uint64_t bytes[OWNERS]) {
+    uint64_t total = 0;
+    for (uint32_t owner = 0; owner < OWNERS; owner++)
+        total += bytes[owner];
+    return total;
+}
+
+static void add_division(const struct mapping *mapping, const struct division *division) {
+    uint64_t counted = sum(division->heap) + sum(division->mapped) + sum(division->stack) + division->retained;
+    // Pages of zeros are present and not resident, and some came or went between the two files.
+    uint64_t most = counted < mapping->rss ? mapping->rss : counted;
+#define SHARE(bytes) ((__uint128_t)(bytes)*mapping->rss / most)
+    uint64_t divided = 0;
+    for (uint32_t owner = 0; owner < OWNERS; owner++) {
+        uint64_t heap = SHARE(division->heap[owner]), mapped = SHARE(division->mapped[owner]);
+        uint64_t stack = SHARE(division->stack[owner]);
+        add(mapping, owner, HEAP, heap);
+        add(mapping, owner, MAPPED, mapped);
+        add(mapping, owner, STACK, stack);
+        divided += heap + mapped + stack;
+    }
+    uint64_t retained = SHARE(division->retained);
+    add(mapping, RETAINED, HEAP, retained);
+    add(mapping, UNATTRIBUTED, MAPPED, mapping->rss - divided - retained);
+}
+
+static void anonymous(const struct mapping *mapping, bool brk) {
+    static struct division division;
+    bool blocks = brk || ever_marked(mapping->begin, mapping->end);
+    struct range first = piece_at(mapping->begin, mapping->end);
+    if (!blocks && first.end == mapping->end && first.use != USE_ALLOCATOR) {
+        add(mapping, first.owner, first.use == USE_STACK ? STACK : MAPPED, mapping->rss);
+        return;
+    }
+    memset(&division, 0, sizeof division);
+    for (uint64_t at = mapping->begin; at < mapping->end;) {
+        struct range piece = piece_at(at, mapping->end);
+        if (brk)
+            piece.use = USE_ALLOCATOR;
+        pagemap_present(at, piece.end, divide_page, &(struct dividing){&division, piece});
+        at = piece.end;
+    }
+    add_division(mapping, &division);
+}
+
+// tmpfs has no device of its own; nor have some file systems of containers, whose files are page cache.
+static bool in_memory(const struct mapping *mapping) {
+    static const char *const places[] = {"/dev/shm/", "/memfd:", "/SYSV", "/dev/zero", "/dev/hugepages/", "/run/"};
+    if (mapping->major)
+        return false;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (!strncmp(mapping->path, places[i], strlen(places[i])))
+            return true;
+    return mapping->shared && !*mapping->path;
+}
+
+static void of_file(const struct mapping *mapping) {
+    uint32_t object = object_of(mapping->begin);
+    uint8_t owner = object ? owner_of(objects[object].component, object) : piece_at(mapping->begin, mapping->end).owner;
+    uint64_t own = mapping->anonymous < mapping->rss ? mapping->anonymous : mapping->rss;
+    if (in_memory(mapping)) {
+        add(mapping, owner, SHARED, mapping->rss);
+        return;
+    }
+    // Code that differs from its file is what has been patched.
+    add(mapping, mapping->code ? OWN : owner, MAPPED, own);
+    add(mapping, owner, PAGE_CACHE, mapping->rss - own);
+}
+
+// By touch, a page is what it is and belongs to whom faulted.
+struct touches {
+    const struct mapping *mapping;
+    struct range piece;
+    uint64_t bytes[OWNERS][KINDS], counted;
+};
+
+static void touch_page(uint64_t page, uint64_t entry, void *context) {
+    static uint64_t blocks[OWNERS];
+    struct touches *touches = context;
+    const struct mapping *mapping = touches->mapping;
+    if (page >= touches->piece.end)
+        touches->piece = piece_at(page, mapping->end);
+    enum kind kind = MAPPED;
+    if (entry >> PAGE_OF_FILE & 1)
+        kind = in_memory(mapping) ? SHARED : PAGE_CACHE;
+    else if (touches->piece.use == USE_STACK || !strcmp(mapping->path, "[stack]"))
+        kind = STACK;
+    else if (touches->piece.use == USE_ALLOCATOR || page_owners(page, blocks) || !strcmp(mapping->path, "[heap]"))
+        kind = HEAP;
+    touches->bytes[toucher(page)][kind] += PAGE;
+    touches->counted += PAGE;
+}
+
+static void add_touches(const struct mapping *mapping) {
+    static struct touches touches;
+    memset(&touches, 0, sizeof touches);
+    touches.mapping = mapping;
+    pagemap_present(mapping->begin, mapping->end, touch_page, &touches);
+    uint64_t most = touches.counted < mapping->rss ? mapping->rss : touches.counted, divided = 0;
+    for (uint32_t i = 0; i < OWNERS * KINDS; i++) {
+        uint64_t share = (__uint128_t)touches.bytes[i / KINDS][i % KINDS] * mapping->rss / most;
+        add_to(&by_touch, mapping, i / KINDS, i % KINDS, share);
+        divided += share;
+    }
+    add_to(&by_touch, mapping, UNATTRIBUTED, MAPPED, mapping->rss - divided);
+}
+
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
+
+static bool is_own(const struct mapping *mapping) {
+    bool in_library = mapping->begin < (uint64_t)_end && mapping->end > (uint64_t)__ehdr_start;
+    return in_library || arena_has(mapping->begin);
+}
+
+static void take(const struct mapping *mapping) {
+    if (mapping->hugetlb) {
+        uint8_t owner = piece_at(mapping->begin, mapping->end).owner;
+        by_owner.now[owner][HUGETLB].rss += mapping->hugetlb;
+        by_owner.now[owner][HUGETLB].pss += mapping->hugetlb;
+        by_touch.now[toucher(mapping->begin)][HUGETLB].rss += mapping->hugetlb;
+        by_touch.now[toucher(mapping->begin)][HUGETLB].pss += mapping->hugetlb;
+    }
+    if (!mapping->rss)
+        return;
+    if (is_own(mapping)) {
+        add(mapping, OWN, MAPPED, mapping->rss);
+        return;
+    }
+    if (touching)
+        add_touches(mapping);
+    if (!strcmp(mapping->path, "[stack]"))
+        add(mapping, owner_of(APPLICATION, 0), STACK, mapping->rss);
+    else if (mapping->inode || mapping->shared)
+        of_file(mapping);
+    else if (mapping->path[0] == '[' && strcmp(mapping->path, "[heap]") && strncmp(mapping->path, "[anon", 5))
+        add(mapping, owner_of(APPLICATION, 0), PAGE_CACHE, mapping->rss); // [vdso] and its kind
+    else
+        anonymous(mapping, !strcmp(mapping->path, "[heap]"));
+}
+
+static bool measure(void) {
+    touch_settle_all();
+    ranges = vm_ranges(&range_count);
+    memset(by_owner.now, 0, sizeof by_owner.now);
+    memset(by_touch.now, 0, sizeof by_touch.now);
+    bool good = pagemap_open() && smaps("/proc/self/smaps", take);
+    pagemap_close();
+    return good;
+}
+
+static void tell(struct view *view, const char *reason) {
+    uint32_t changed = 0;
+    for (uint32_t i = 0; i < OWNERS * KINDS; i++) {
+        struct total *now = &view->now[i / KINDS][i % KINDS], *told = &view->told[i / KINDS][i % KINDS];
+        now->rss >>= 10;
+        now->pss >>= 10;
+        changed += now->rss != told->rss || now->pss != told->pss;
+    }
+    if (!changed && !strcmp(reason, "timer"))
+        return;
+    owners_log();
+    log_begin(view->entry);
+    log_time();
+    log_string(reason);
+    log_number(changed);
+    for (uint32_t i = 0; i < OWNERS * KINDS; i++) {
+        struct total now = view->now[i / KINDS][i % KINDS], *told = &view->told[i / KINDS][i % KINDS];
+        if (now.rss == told->rss && now.pss == told->pss)
+            continue;
+        log_number(i / KINDS * 8 + i % KINDS);
+        log_number(now.rss);
+        log_number(now.pss);
+        *told = now;
+    }
+    log_end();
+}
+
+bool reconcile(const char *reason) {
+    if (!lock_try(&reconcile_lock))
+        return false;
+    uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (!began_ns)
+        began_ns = now_ns();
+    bool good = measure();
+    if (good)
+        tell(&by_owner, reason);
+    if (good && touching)
+        tell(&by_touch, reason);
+    spent_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+    lock_release(&reconcile_lock);
+    return good;
+}
+
+bool reconcile_at_a_peak(void) {
+    const uint64_t grace = 200000000;
+    uint64_t age = began_ns ? now_ns() - began_ns : 0;
+    return spent_ns <= grace + age / 50 && reconcile("shrink");
+}
+
+uint64_t reconcile_spent_ns(void) {
+    return spent_ns;
+}
+
+void mark_phase(const char *name) {
+    reconcile("mark");
+    log_begin('M');
+    log_time();
+    log_string(name);
+    log_end();
+}
+
+void reconcile_forget(void) {
+    spent_ns = began_ns = 0;
+    memset(by_owner.told, 0, sizeof by_owner.told);
+    memset(by_touch.told, 0, sizeof by_touch.told);
+}

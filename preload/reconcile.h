@@ -1,0 +1,23 @@
+// Totals: every resident page of the process, divided among its owners. Exact when made; between two of them, bounded
+// by what is known of blocks and mappings.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// Looks at all that is resident and logs what has changed, for a reason that `log.h` names. Several milliseconds and
+// some ten per GiB. False if another thread is at it.
+bool reconcile(const char *reason);
+
+// The same before memory is given back of which there has never been as much, unless that has cost more than a fiftieth
+// of the time already.
+bool reconcile_at_a_peak(void);
+
+// A phase begins.
+void mark_phase(const char *name);
+
+// What all of them have cost, in ns of CPU time.
+uint64_t reconcile_spent_ns(void);
+
+// The process is a new one, with a log of its own.
+void reconcile_forget(void);

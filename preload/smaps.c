@@ -1,0 +1,93 @@
+#include "smaps.h"
+
+#include <string.h>
+
+#include "arena.h"
+#include "sys.h"
+#include "text.h"
+
+enum { BUFFER = 64 << 10 };
+
+static bool is_range(const char *line) {
+    return (*line >= '0' && *line <= '9') || (*line >= 'a' && *line <= 'f');
+}
+
+// "7f..-7f.. rw-p offset major:minor inode   path"
+static struct mapping of_range(const char *line) {
+    struct mapping mapping = {0};
+    mapping.begin = text_number(&line, 16);
+    line++;
+    mapping.end = text_number(&line, 16);
+    line++;
+    mapping.code = line[2] == 'x';
+    mapping.shared = line[3] == 's';
+    line += 5;
+    text_number(&line, 16);
+    line++;
+    mapping.major = text_number(&line, 16);
+    line++;
+    text_number(&line, 16);
+    line++;
+    mapping.inode = text_number(&line, 10);
+    while (*line == ' ')
+        line++;
+    strncpy(mapping.path, line, sizeof mapping.path - 1);
+    return mapping;
+}
+
+// "Rss:                 4 kB"
+static void take(struct mapping *mapping, const char *line) {
+    static const struct {
+        const char *name;
+        size_t at;
+    } figures[] = {
+        {"Rss:", offsetof(struct mapping, rss)},
+        {"Pss:", offsetof(struct mapping, pss)},
+        {"Anonymous:", offsetof(struct mapping, anonymous)},
+        {"Shared_Hugetlb:", offsetof(struct mapping, hugetlb)},
+        {"Private_Hugetlb:", offsetof(struct mapping, hugetlb)},
+    };
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        size_t length = strlen(figures[i].name);
+        if (strncmp(line, figures[i].name, length))
+            continue;
+        line += length;
+        while (*line == ' ')
+            line++;
+        *(uint64_t *)((char *)mapping + figures[i].at) += text_number(&line, 10) << 10;
+        return;
+    }
+}
+
+bool smaps(const char *file, void (*each)(const struct mapping *)) {
+    static char *buffer;
+    if (!buffer && !(buffer = arena_pages(BUFFER)))
+        return false;
+    int input = sys(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
+    if (input < 0)
+        return false;
+    struct mapping mapping = {0};
+    size_t held = 0;
+    long got;
+    while ((got = sys(SYS_read, input, buffer + held, BUFFER - held)) > 0) {
+        held += got;
+        char *line = buffer, *end;
+        while ((end = memchr(line, '\n', buffer + held - line))) {
+            *end = 0;
+            if (!is_range(line)) {
+                take(&mapping, line);
+            } else {
+                if (mapping.end)
+                    each(&mapping);
+                mapping = of_range(line);
+            }
+            line = end + 1;
+        }
+        held -= line - buffer;
+        memmove(buffer, line, held);
+    }
+    if (mapping.end)
+        each(&mapping);
+    sys(SYS_close, input);
+    return got == 0;
+}

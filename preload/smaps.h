@@ -1,0 +1,18 @@
+// /proc/self/smaps, one mapping after the other.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mapping {
+    uint64_t begin, end;
+    bool shared, code;
+    uint32_t major;                        // of the device; 0: the file lies on none (tmpfs, overlay), or there is none
+    uint64_t inode;                        // 0: no file
+    char path[256];                        // cut
+    uint64_t rss, pss, anonymous, hugetlb; // bytes
+};
+
+// Calls `each` for every mapping, in order; `rss` and what follows are 0 when the file is read without them.
+// False if it cannot be read. Of one thread at a time.
+bool smaps(const char *file, void (*each)(const struct mapping *));

@@ -1,0 +1,355 @@
+#include "vm.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "heap.h"
+#include "lock.h"
+#include "main.h"
+#include "objects.h"
+#include "owners.h"
+#include "patch.h"
+#include "reconcile.h"
+#include "sys.h"
+#include "touch.h"
+
+enum { CHANGES = 8192, RANGES = 1 << 20, TRIES = 100 };
+
+// Threads append what they change without a lock: what is unmapped before the kernel does it, what is mapped after, so
+// that two changes of one address stand in the order in which they were true.
+struct change {
+    uint64_t turn; // its index + 1, once it is whole
+    struct range range;
+    bool there;
+};
+
+static struct change changes[CHANGES];
+static uint64_t appended, applied;
+static struct range *ranges;
+static uint32_t range_count;
+struct lock vm_lock;
+
+static uint32_t first_beyond(uint64_t address) {
+    uint32_t low = 0, high = range_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (ranges[middle].end > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void insert(uint32_t at, struct range range) {
+    if (range_count == RANGES)
+        return;
+    memmove(ranges + at + 1, ranges + at, (range_count - at) * sizeof *ranges);
+    ranges[at] = range;
+    range_count++;
+}
+
+static void cut(uint64_t begin, uint64_t end) {
+    uint32_t at = first_beyond(begin);
+    if (at < range_count && ranges[at].begin < begin) {
+        struct range rest = ranges[at];
+        ranges[at++].end = begin;
+        if (rest.end > end) {
+            rest.begin = end;
+            insert(at, rest);
+            return;
+        }
+    }
+    uint32_t last = at;
+    while (last < range_count && ranges[last].end <= end)
+        last++;
+    memmove(ranges + at, ranges + last, (range_count - last) * sizeof *ranges);
+    range_count -= last - at;
+    if (at < range_count && ranges[at].begin < end)
+        ranges[at].begin = end;
+}
+
+static void add(struct range range) {
+    cut(range.begin, range.end);
+    uint32_t at = first_beyond(range.begin);
+    struct range *before = at ? &ranges[at - 1] : NULL;
+    if (before && before->end == range.begin && before->owner == range.owner && before->use == range.use)
+        before->end = range.end;
+    else
+        insert(at, range);
+}
+
+// With the lock held.
+static void apply(void) {
+    if (!ranges && !(ranges = arena_pages(RANGES * sizeof *ranges)))
+        return;
+    for (;; applied++) {
+        struct change *change = &changes[applied % CHANGES];
+        if (__atomic_load_n(&change->turn, __ATOMIC_ACQUIRE) != applied + 1)
+            return;
+        if (change->there)
+            add(change->range);
+        else
+            cut(change->range.begin, change->range.end);
+    }
+}
+
+void vm_forked(void) {
+    for (apply(); applied < appended; apply())
+        applied++;
+}
+
+const struct range *vm_ranges(uint32_t *count) {
+    lock_take(&vm_lock);
+    apply();
+    *count = range_count;
+    lock_release(&vm_lock);
+    return ranges;
+}
+
+static void append(struct range range, bool there) {
+    uint64_t index = __atomic_fetch_add(&appended, 1, __ATOMIC_RELAXED);
+    // A thread that was stopped between its turn and its entry holds up all; better to lose a change than to hang.
+    for (int i = 0; i < TRIES && index - __atomic_load_n(&applied, __ATOMIC_ACQUIRE) >= CHANGES; i++) {
+        if (lock_soon(&vm_lock)) {
+            apply();
+            lock_release(&vm_lock);
+        }
+    }
+    struct change *change = &changes[index % CHANGES];
+    change->range = range;
+    change->there = there;
+    __atomic_store_n(&change->turn, index + 1, __ATOMIC_RELEASE);
+}
+
+void vm_known(uint64_t begin, uint64_t end, uint8_t owner, enum use use) {
+    append((struct range){begin, end, owner, use}, true);
+}
+
+static uint64_t pages(uint64_t bytes) {
+    return (bytes + PAGE - 1) & -PAGE;
+}
+
+// Of whom: the thread's component, by way of the object that called.
+static uint8_t owner_now(void *caller, void *stack) {
+    return owner_of(inside(&self, (uint64_t)stack), coder((uint64_t)caller));
+}
+
+// Whether it counts as memory in use: the allocator's is counted block by block, and address space is not memory.
+static bool counts(struct range range) {
+    return range.owner && range.use == USE_MAPPED;
+}
+
+static void obtained(struct range range) {
+    append(range, true);
+    if (!counts(range))
+        return;
+    live_add(owner_component[range.owner], range.end - range.begin);
+    if (self.inside) {
+        self.got += range.end - range.begin;
+        self.changed = 1;
+    }
+}
+
+// The range that holds an address; nobody's when a handler of signals has come in between.
+static struct range range_around(uint64_t address) {
+    struct range found = {0};
+    if (!lock_soon(&vm_lock))
+        return found;
+    apply();
+    uint32_t at = ranges ? first_beyond(address) : 0;
+    if (at < range_count && ranges[at].begin <= address)
+        found = ranges[at];
+    lock_release(&vm_lock);
+    return found;
+}
+
+static struct range given_back(void *begin, size_t bytes) {
+    struct range range = range_around((uint64_t)begin);
+    range.begin = (uint64_t)begin;
+    range.end = range.begin + pages(bytes);
+    append(range, false);
+    if (counts(range)) {
+        live_add(owner_component[range.owner], -(int64_t)pages(bytes));
+        if (self.inside) {
+            self.gave += bytes;
+            self.changed = 1;
+        }
+    }
+    return range;
+}
+
+#define CALLER __builtin_return_address(0)
+#define STACK __builtin_frame_address(0)
+
+static void *(*next_mmap)(void *, size_t, int, int, int, off_t);
+static int (*next_munmap)(void *, size_t);
+static void *(*next_mremap)(void *, size_t, size_t, int, ...);
+static int (*next_madvise)(void *, size_t, int);
+static int (*next_brk)(void *);
+static void *(*next_shmat)(int, const void *, int);
+static int (*next_shmdt)(const void *);
+static int (*next_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+static __thread bool makes_thread __attribute__((tls_model("initial-exec")));
+
+static void *on_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
+    uint32_t caller = coder((uint64_t)CALLER);
+    if (flags & MAP_FIXED)
+        before_shrinking();
+    void *memory = next_mmap(at, bytes, protection, flags, file, offset);
+    if (memory == MAP_FAILED)
+        return memory;
+    enum use use = USE_MAPPED;
+    if (makes_thread)
+        use = USE_STACK;
+    else if (caller && caller == allocator_object() && flags & MAP_ANONYMOUS)
+        use = USE_ALLOCATOR;
+    else if (protection == PROT_NONE || flags & MAP_NORESERVE)
+        use = USE_RESERVED;
+    uint64_t begin = (uint64_t)memory;
+    obtained((struct range){begin, begin + pages(bytes), owner_now(CALLER, STACK), use});
+    return memory;
+}
+
+static int on_munmap(void *memory, size_t bytes) {
+    before_shrinking();
+    touch_clear((uint64_t)memory, (uint64_t)memory + bytes);
+    struct range range = given_back(memory, bytes);
+    int failed = next_munmap(memory, bytes);
+    if (failed && range.owner)
+        obtained(range);
+    return failed;
+}
+
+static void *on_mremap(void *memory, size_t before, size_t bytes, int flags, void *to) {
+    if (bytes < before)
+        before_shrinking();
+    struct range range = given_back(memory, before);
+    void *moved = next_mremap(memory, before, bytes, flags, to);
+    if (moved == MAP_FAILED) {
+        if (range.owner)
+            obtained(range);
+        return moved;
+    }
+    touch_move((uint64_t)memory, (uint64_t)moved, before < bytes ? before : bytes);
+    touch_clear((uint64_t)memory + bytes, (uint64_t)memory + before);
+    uint8_t owner = bytes > before || !range.owner ? owner_now(CALLER, STACK) : range.owner;
+    obtained((struct range){(uint64_t)moved, (uint64_t)moved + pages(bytes), owner, range.use});
+    return moved;
+}
+
+static int on_madvise(void *memory, size_t bytes, int advice) {
+    if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE) {
+        before_shrinking();
+        touch_clear((uint64_t)memory, (uint64_t)memory + bytes);
+    }
+    return next_madvise(memory, bytes, advice);
+}
+
+static int on_brk(void *end) {
+    // The kernel's own answer: libc's variable may not be set yet.
+    long now = sys(SYS_brk, 0);
+    if ((long)end < now) {
+        before_shrinking();
+        touch_clear((uint64_t)end, now);
+    }
+    return next_brk(end);
+}
+
+static void *on_shmat(int segment, const void *at, int flags) {
+    void *memory = next_shmat(segment, at, flags);
+    struct shmid_ds status;
+    if (memory != (void *)-1 && !sys_failed(sys(SYS_shmctl, segment, IPC_STAT, &status)))
+        obtained((struct range){(uint64_t)memory, (uint64_t)memory + pages(status.shm_segsz), owner_now(CALLER, STACK),
+                                USE_MAPPED});
+    return memory;
+}
+
+static int on_shmdt(const void *memory) {
+    before_shrinking();
+    // How long it is, nobody says.
+    struct range range = range_around((uint64_t)memory);
+    if (range.owner && range.begin == (uint64_t)memory)
+        given_back((void *)range.begin, range.end - range.begin);
+    return next_shmdt(memory);
+}
+
+// A thread that a component starts is the component's.
+struct start {
+    void *(*routine)(void *);
+    void *argument;
+    uint32_t component;
+    struct start *next_free;
+};
+
+static struct start *free_starts;
+struct lock starts_lock;
+
+static void *run(void *given) {
+    struct start start = *(struct start *)given;
+    lock_take(&starts_lock);
+    ((struct start *)given)->next_free = free_starts;
+    free_starts = given;
+    lock_release(&starts_lock);
+    self.inside = start.component;
+    self.frame = UINT64_MAX;
+    touch_thread();
+    struct range range = range_around((uint64_t)STACK);
+    // A stack that another thread has left may have been another component's.
+    if (range.owner && range.use == USE_STACK && owner_component[range.owner] != start.component)
+        vm_known(range.begin, range.end, owner_of(start.component, 0), USE_STACK);
+    return start.routine(start.argument);
+}
+
+static int on_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *),
+                             void *argument) {
+    lock_take(&starts_lock);
+    struct start *start = free_starts;
+    if (start)
+        free_starts = start->next_free;
+    lock_release(&starts_lock);
+    if (!start && !(start = arena(sizeof *start)))
+        return next_pthread_create(thread, attributes, routine, argument);
+    *start = (struct start){routine, argument, inside(&self, (uint64_t)STACK), NULL};
+    makes_thread = true;
+    int error = next_pthread_create(thread, attributes, run, start);
+    makes_thread = false;
+    return error;
+}
+
+static struct detour {
+    const char *name;
+    void *target;
+    void **next;
+    void *entry;
+} detours[] = {
+    {"mmap", on_mmap, (void **)&next_mmap, NULL},
+    {"munmap", on_munmap, (void **)&next_munmap, NULL},
+    {"mremap", on_mremap, (void **)&next_mremap, NULL},
+    {"madvise", on_madvise, (void **)&next_madvise, NULL},
+    {"brk", on_brk, (void **)&next_brk, NULL},
+    {"shmat", on_shmat, (void **)&next_shmat, NULL},
+    {"shmdt", on_shmdt, (void **)&next_shmdt, NULL},
+    {"pthread_create", on_pthread_create, (void **)&next_pthread_create, NULL},
+    {"_exit", on_exit_now, (void **)&next_exit_now, NULL},
+    {"execve", on_execve, (void **)&next_execve, NULL},
+};
+
+void vm_patch(void) {
+    patch_begin();
+    for (size_t i = 0; i < sizeof detours / sizeof *detours; i++) {
+        struct detour *detour = &detours[i];
+        if (detour->entry && patched(detour->entry))
+            continue;
+        detour->entry = next_symbol(detour->name);
+        const char *why = detour->entry ? patch(detour->entry, detour->target, detour->next) : "libc does not have it";
+        if (why)
+            log_note("calls of %s are not seen: %s", detour->name, why);
+    }
+    patch_done();
+}
