@@ -12,7 +12,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Alternatives are written a,b: the first that the distribution has.
 BUILD_PACKAGES = gcc libc6-dev make pkg-config clang libbpf-dev libelf-dev zlib1g-dev
 TEST_PACKAGES = clang-format time tmux sqlite3 python3 chromium,chromium-browser chromium-driver,chromium-chromedriver \
-	openmpi-bin libopenmpi-dev slurm-wlm munge \
+	openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge \
 	qemu-system-x86 busybox-static cpio kmod e2fsprogs systemd dbus libpam-systemd
 
 .PHONY: build deps deps-test test test-vm lint demo bench man completions install clean
@@ -60,6 +60,7 @@ completions: build
 
 install: man completions
 	install -D -m 755 $(TARGET)/release/bursar $(DESTDIR)$(PREFIX)/bin/bursar
+	install -D -m 644 preload/bursar.h $(DESTDIR)$(PREFIX)/include/bursar.h
 	install -D -m 644 $(TARGET)/man/bursar.1 $(DESTDIR)$(PREFIX)/share/man/man1/bursar.1
 	install -D -m 644 $(TARGET)/completions/bursar.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/bursar
 	install -D -m 644 $(TARGET)/completions/_bursar $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_bursar

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use model::{
-    Answer, BudgetReport, CurveFigures, CurvePoint, DemandPoint, FileDemand, ForeignFile, Method, MethodRow, Outcome,
-    PagesRound, PhaseReplay, ReplayedArm, ReplayedRecord, RunAccount, SizeUnit, TenantCurve, TraceCurve, Trial,
-    WatchInterval, WindowCurve, WorkingSet,
+    Answer, Attribution, BudgetReport, CurveFigures, CurvePoint, DemandPoint, FileDemand, ForeignFile, FunctionUse,
+    Holding, InitGrowth, LibraryGrowth, LibraryUse, Method, MethodRow, OtherProcess, Outcome, PagesRound, PhaseReplay,
+    PhaseUse, RankHolding, RankInit, RankUse, ReplayedArm, ReplayedRecord, RunAccount, SizeUnit, TenantCurve,
+    TraceCurve, Trial, WatchInterval, WindowCurve, WorkingSet,
 };
 use serde_json::Value;
 use support::bursar;
@@ -126,12 +127,32 @@ fn trace_curve() -> TraceCurve {
     }
 }
 
+fn attribution() -> Attribution {
+    let init = InitGrowth { libraries: vec![LibraryGrowth::default()], ..InitGrowth::default() };
+    let rank = RankUse {
+        components: [("mpi".to_string(), RankHolding::default())].into(),
+        init: Some(RankInit::default()),
+        ..RankUse::default()
+    };
+    Attribution {
+        components: [("application".to_string(), Holding::default())].into(),
+        per_rank: vec![rank],
+        functions: vec![FunctionUse::default()],
+        init: Some(init),
+        phases: vec![PhaseUse::default()],
+        libraries: vec![LibraryUse::default()],
+        other_processes: vec![OtherProcess::default()],
+        ..Attribution::default()
+    }
+}
+
 #[test]
 fn every_field_of_the_json_is_in_the_contract() {
     let mut fields = BTreeSet::new();
     let account = RunAccount { file_demand: Some(demand()), ..RunAccount::default() };
     names(&serde_json::to_value(account).unwrap(), &mut fields);
     names(&serde_json::to_value(report()).unwrap(), &mut fields);
+    names(&serde_json::to_value(attribution()).unwrap(), &mut fields);
     names(&serde_json::to_value(trace_curve()).unwrap(), &mut fields);
     names(&serde_json::to_value(WatchInterval::of(&PagesRound::default(), None)).unwrap(), &mut fields);
     let replayed = ReplayedRecord { arms: vec![ReplayedArm::default()], ..ReplayedRecord::default() };
@@ -157,7 +178,7 @@ fn every_outcome_and_method_is_in_the_contract() {
 fn every_option_is_in_the_book() {
     let book = book();
     let words: BTreeSet<&str> = book.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
-    for action in ["run", "budget", "watch", "report", "export", "curve trace", "curve replay", "doctor"] {
+    for action in ["run", "budget", "attribute", "watch", "report", "export", "curve trace", "curve replay", "doctor"] {
         let help = bursar().args(action.split(' ')).arg("--help").output().unwrap().stdout;
         let help = String::from_utf8(help).unwrap();
         let options: BTreeSet<&str> = help

@@ -1,7 +1,7 @@
 //! What the end-to-end tests share.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -33,6 +33,16 @@ pub fn json_after(command: &mut Command) -> (i32, Value, String) {
     (output.status.code().unwrap_or(-1), json, text[..begin].to_string())
 }
 
+/// Builds what a Makefile of the tests makes; the folder it is in.
+pub fn make(source: &str) -> PathBuf {
+    // Several test binaries may build at once: each into a folder of its own.
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(source).join(std::process::id().to_string());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(source);
+    let made = Command::new("make").arg("-sC").arg(source).arg(format!("OUT={}", folder.display())).status();
+    assert!(made.is_ok_and(|status| status.success()), "the tests' programs are built by make and cc");
+    folder
+}
+
 /// The tests' own programs, built once.
 pub struct Programs {
     folder: PathBuf,
@@ -41,16 +51,7 @@ pub struct Programs {
 impl Programs {
     pub fn build() -> Programs {
         static BUILT: OnceLock<PathBuf> = OnceLock::new();
-        let folder = BUILT.get_or_init(|| {
-            let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("programs");
-            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs");
-            // Several test binaries may build at once: each into a folder of its own.
-            let folder = folder.join(std::process::id().to_string());
-            let made =
-                Command::new("make").args(["-s", "-C", source]).arg(format!("OUT={}", folder.display())).status();
-            assert!(made.is_ok_and(|status| status.success()), "the tests' programs are built by make and cc");
-            folder
-        });
+        let folder = BUILT.get_or_init(|| make("programs"));
         Programs { folder: folder.clone() }
     }
 
@@ -86,7 +87,8 @@ pub fn is_root() -> bool {
     need("root", rustix::process::geteuid().is_root())
 }
 
-fn need(what: &str, there: bool) -> bool {
+/// Says what is missing where that may be skipped, and fails where not.
+pub fn need(what: &str, there: bool) -> bool {
     if !there {
         assert!(std::env::var_os("BURSAR_NO_SKIP").is_none(), "this test needs {what}, and may not be skipped");
         eprintln!("skipped: needs {what}");

@@ -93,11 +93,12 @@ pub fn attach(options: &cli::Run, wanted: &str) -> anyhow::Result<Status> {
         trials: Vec::new(),
         budget: None,
         pages: Vec::new(),
+        attributions: Vec::new(),
         accounts: BTreeMap::new(),
         notes: Vec::new(),
         complete: true,
     };
-    finish_run(&mut sink, &mut record, observation)?;
+    finish_run(&mut sink, &mut record, observation, Vec::new())?;
     let accounts: Vec<_> = record.accounts.values().cloned().collect();
     let path = sink.seal();
     let json = json(&accounts).context("nothing was seen")?;

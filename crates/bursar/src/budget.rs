@@ -109,6 +109,7 @@ impl<'a> Search<'a> {
             trials: Vec::new(),
             budget: None,
             pages: Vec::new(),
+            attributions: Vec::new(),
             accounts: Default::default(),
             notes: bench.notes.iter().cloned().chain(no_record).collect(),
             complete: true,
@@ -195,7 +196,7 @@ impl<'a> Search<'a> {
                     .into(),
             );
             self.scout_seconds += observation.wall_seconds;
-            finish_run(&mut self.sink, &mut self.record, observation)?;
+            finish_run(&mut self.sink, &mut self.record, observation, Vec::new())?;
             return Ok(None);
         }
         let account = account::account(&observation, &self.record.header);
@@ -207,7 +208,7 @@ impl<'a> Search<'a> {
         if compared {
             self.seen.trials.push(trial.clone());
         }
-        finish_run(&mut self.sink, &mut self.record, observation)?;
+        finish_run(&mut self.sink, &mut self.record, observation, Vec::new())?;
         self.keep(trial)?;
         Ok(None)
     }
@@ -265,7 +266,7 @@ impl<'a> Search<'a> {
             },
         );
         let trial = self.measured(&observation, &account, method, predicted, outcome, why);
-        finish_run(&mut self.sink, &mut self.record, observation)?;
+        finish_run(&mut self.sink, &mut self.record, observation, Vec::new())?;
         self.seen.trials.push(trial.clone());
         self.keep(trial)?;
         Ok(None)
@@ -284,6 +285,7 @@ impl<'a> Search<'a> {
             run: self.record.runs.len() as u32,
             role,
             command: &self.options.command,
+            environment: Vec::new(),
             inherit: false,
             limit_bytes,
             cache_state: self.cache.describe(),

@@ -17,6 +17,7 @@ use model::Bytes;
     bursar budget -- ./solver input.dat     the least memory that will do\n  \
     bursar report RECORD --html page.html   the same again, as a page\n  \
     bursar watch -- ./solver input.dat      what it uses of its memory, live\n  \
+    bursar attribute -- mpirun -n 4 ./app   who inside it holds the memory\n  \
     bursar curve trace TRACE                what each size of a cache would miss\n  \
     bursar doctor                           what this machine allows\n\n\
     Exit status: the command's own; 124 time-out; 125 bursar's own failure;\n\
@@ -36,6 +37,8 @@ pub enum Action {
     Budget(Budget),
     /// Tell what a running program does with its memory, while it runs
     Watch(Watch),
+    /// Tell who inside a command holds its memory: application, MPI, any library
+    Attribute(Attribute),
     /// Print a record's report again, or write it as one HTML page
     Report(Report),
     /// Write a record as JSON, CSV, Parquet or a Perfetto trace
@@ -211,6 +214,46 @@ pub struct Watch {
     pub quiet: bool,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["target", "replay"])]
+    pub command: Vec<OsString>,
+}
+
+/// `bursar attribute`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar attribute -- mpirun -n 4 ./app\n  \
+    bursar attribute --component hdf5='libhdf5*.so*' -- mpirun -n 4 ./app\n  \
+    bursar attribute --by-library -- python3 model.py\n  \
+    bursar attribute --scaling 1,2,4 -- mpirun -n {} ./app\n  \
+    mpirun -n 4 bursar attribute --record job.bursar -- ./app\n\n\
+    Memory is whose call obtained it. A library in the command sees that, so the\n\
+    command must be linked dynamically. Logs are kept beside the record while it\n\
+    runs: with several nodes, name one that all see by --record.")]
+pub struct Attribute {
+    /// What shared objects of this name obtain is NAME's; mpi=… adds to the MPI libraries known (repeatable)
+    #[arg(long = "component", value_name = "NAME=GLOB", value_parser = component)]
+    pub components: Vec<(String, String)>,
+    /// Break every component down by shared object
+    #[arg(long)]
+    pub by_library: bool,
+    /// Time between looks at a process's memory, at the fastest
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100ms")]
+    pub interval: Duration,
+    /// The most that each process may log
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    pub log_limit: Bytes,
+    /// Run it once for each number, in place of every {} in the command, and compare the peaks
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    pub scaling: Vec<u32>,
+    /// End the command after this time (status 124)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Report the logs that a run has left in FOLDER, as when bursar was killed, instead of running a command
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["command", "scaling"])]
+    pub from: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: Results,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "from")]
     pub command: Vec<OsString>,
 }
 
@@ -433,6 +476,18 @@ fn checkpoint(text: &str) -> Result<Checkpoint, String> {
     }
 }
 
+/// `hdf5=libhdf5*.so*`; the library is given all of them in one variable, whose marks names cannot have.
+fn component(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(name, glob)| !name.is_empty() && !glob.is_empty() && !text.contains(';'));
+    match parts {
+        Some((name, _)) if name == "application" || model::lines::RESERVED.contains(&name) => {
+            Err(format!("'{name}' has a meaning of its own; choose another name"))
+        }
+        Some((name, glob)) => Ok((name.into(), glob.into())),
+        None => Err(format!("'{text}' is no component; write hdf5='libhdf5*.so*'")),
+    }
+}
+
 fn page(text: &str) -> Result<u64, String> {
     let Bytes(bytes) = text.parse::<Bytes>().map_err(|error| error.to_string())?;
     if bytes > 0 { Ok(bytes) } else { Err("a page has at least one byte; write 4K or 2M".to_string()) }
@@ -455,6 +510,15 @@ mod tests {
         assert!(rate("0").is_err() && rate("101%").is_err() && tolerance("-1%").is_err() && tolerance("nan").is_err());
         assert_eq!((page("4K"), page("2MiB")), (Ok(4096), Ok(2 << 20)));
         assert!(page("0").unwrap_err().contains("write 4K"));
+    }
+
+    #[test]
+    fn a_component_has_a_name_of_its_own_and_a_glob() {
+        assert_eq!(component("hdf5=libhdf5*.so*"), Ok(("hdf5".into(), "libhdf5*.so*".into())));
+        for wrong in ["hdf5", "=lib*", "hdf5=", "a=b;c=d"] {
+            assert!(component(wrong).unwrap_err().contains("write hdf5="), "{wrong}");
+        }
+        assert!(component("application=lib*").unwrap_err().contains("another name"));
     }
 
     #[test]

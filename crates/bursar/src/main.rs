@@ -3,6 +3,7 @@
 //! This crate parses, wires and prints; what it wires stands in the crates beside it, in the order of the way of the data.
 
 mod attach;
+mod attribute;
 mod bench;
 mod budget;
 mod cache;
@@ -48,6 +49,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
         },
         Action::Budget(options) => budget::budget(options),
         Action::Watch(options) => watch::watch(&options),
+        Action::Attribute(options) => attribute::attribute(&options),
         Action::Report(options) => report::report(&options),
         Action::Export(options) => export::export(&options),
         Action::Curve(Curve::Trace(options)) => curve::trace(&options),

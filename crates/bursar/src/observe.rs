@@ -32,6 +32,8 @@ pub struct Plan<'a> {
     pub role: RunRole,
     /// The command and its arguments.
     pub command: &'a [OsString],
+    /// What is set in its environment beside what it inherits.
+    pub environment: Vec<(String, OsString)>,
     /// Whether the command has our standard streams; else it has none, and the end of its standard error is kept.
     pub inherit: bool,
     /// The limit, without swap.
@@ -85,7 +87,7 @@ pub fn observe(
         Some(file) => Output::Quiet { errors: file.try_clone()? },
         None => Output::Inherited,
     };
-    let command = Command { words: plan.command.to_vec(), output };
+    let command = Command { words: plan.command.to_vec(), environment: plan.environment.clone(), output };
     let group = bench.place.new_cgroup(&bench.journal, &format!("run-{}", plan.run))?;
     if let Some(limit) = plan.limit_bytes {
         let Some(group) = &group else {

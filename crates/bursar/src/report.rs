@@ -5,6 +5,7 @@ use anyhow::Context;
 use model::RecordKind;
 use record::Record;
 
+use crate::attribute::{self, notes};
 use crate::cli;
 use crate::results::{accounts, style, view, write_html};
 use crate::status::Status;
@@ -12,8 +13,10 @@ use crate::watch::recorded;
 
 pub fn report(options: &cli::Report) -> anyhow::Result<Status> {
     let record = Record::open(&options.record)?;
-    if record.header.kind == RecordKind::Watch {
-        return watched(options);
+    match record.header.kind {
+        RecordKind::Watch => return watched(options),
+        RecordKind::Attribute => return attributed(options, &record),
+        RecordKind::Run | RecordKind::Attach | RecordKind::Budget => {}
     }
     let accounts = accounts(&record);
     match &options.html {
@@ -26,6 +29,17 @@ pub fn report(options: &cli::Report) -> anyhow::Result<Status> {
             };
             print!("{text}");
         }
+    }
+    Ok(Status::of(0))
+}
+
+fn attributed(options: &cli::Report, record: &Record) -> anyhow::Result<Status> {
+    let notes = notes(record);
+    let attributed = attribute::attributed(record, &notes, false);
+    match &options.html {
+        Some(path) => std::fs::write(path, ::report::html::attribution(&attributed))
+            .with_context(|| format!("the report could not be written to {}", path.display()))?,
+        None => print!("{}", ::report::terminal::attribution(&attributed, style())),
     }
     Ok(Status::of(0))
 }

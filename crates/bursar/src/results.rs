@@ -34,6 +34,16 @@ impl Sink {
         }
     }
 
+    /// No record.
+    pub fn none() -> Sink {
+        Sink { writer: None }
+    }
+
+    /// Where it is; `None`: there is none, or none any more.
+    pub fn path(&self) -> Option<&Path> {
+        self.writer.as_ref().map(Writer::path)
+    }
+
     /// Goes on with a record.
     pub fn resume(path: &Path) -> anyhow::Result<Sink> {
         Ok(Sink { writer: Some(Writer::resume(path)?) })
@@ -65,17 +75,24 @@ impl Sink {
     }
 }
 
-/// `~/.local/state/bursar/COMMAND-TIME.bursar`, by XDG_STATE_HOME where set.
-fn default_path(header: &Header) -> anyhow::Result<PathBuf> {
+/// `~/.local/state/bursar`, by XDG_STATE_HOME where set; made if it is not there.
+pub fn state_folder() -> anyhow::Result<PathBuf> {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|p| p.is_absolute()).or_else(home);
     let folder = state.context("neither HOME nor XDG_STATE_HOME is set")?.join("bursar");
     std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    Ok(folder)
+}
+
+/// `COMMAND-TIME.bursar` in the state folder.
+fn default_path(header: &Header) -> anyhow::Result<PathBuf> {
+    let folder = state_folder()?;
     let what = match header.kind {
         RecordKind::Run => "run",
         RecordKind::Attach => "attach",
         RecordKind::Budget => "budget",
         RecordKind::Watch => "watch",
+        RecordKind::Attribute => "attribute",
     };
     let command = header.command.first().map(|c| Path::new(c).file_name().unwrap_or_default().to_string_lossy());
     let command: String = command

@@ -1,7 +1,7 @@
 //! `bursar run`: the account of one command.
 
 use anyhow::Context;
-use model::{Exit, Observation, RecordKind, RunAccount, RunRole, Spread};
+use model::{Exit, Observation, RecordKind, RunAccount, RunRole, Series, Spread};
 use record::{Entry, Record};
 use serde::Serialize;
 
@@ -41,6 +41,7 @@ pub fn run(options: cli::Run) -> anyhow::Result<Status> {
         trials: Vec::new(),
         budget: None,
         pages: Vec::new(),
+        attributions: Vec::new(),
         accounts: Default::default(),
         notes: bench.notes.clone(),
         complete: true,
@@ -51,6 +52,7 @@ pub fn run(options: cli::Run) -> anyhow::Result<Status> {
             run: number,
             role: RunRole::Plain,
             command: &options.command,
+            environment: Vec::new(),
             inherit: true,
             limit_bytes: options.limit.map(|limit| limit.0),
             cache_state: if number == 0 { "as found" } else { "as the run before left it" }.into(),
@@ -65,7 +67,7 @@ pub fn run(options: cli::Run) -> anyhow::Result<Status> {
         }
         observed.observation.notes.extend(no_record.clone());
         status = ended(&observed.observation);
-        finish_run(&mut sink, &mut record, observed.observation)?;
+        finish_run(&mut sink, &mut record, observed.observation, Vec::new())?;
         if status.code() != 0 || bench.signals.interrupted() {
             break;
         }
@@ -77,11 +79,17 @@ pub fn run(options: cli::Run) -> anyhow::Result<Status> {
     Ok(status)
 }
 
-/// Records the end of a run with its account, and keeps both.
-pub fn finish_run(sink: &mut Sink, record: &mut Record, observation: Observation) -> anyhow::Result<()> {
+/// Records the end of a run with its account, and keeps both. `late`: time lines that are known only now.
+pub fn finish_run(
+    sink: &mut Sink,
+    record: &mut Record,
+    mut observation: Observation,
+    late: Vec<Series>,
+) -> anyhow::Result<()> {
     let account = account::account(&observation, &record.header);
     let run = observation.run;
-    let ended = Observation { series: Vec::new(), ..observation.clone() };
+    let ended = Observation { series: late.clone(), ..observation.clone() };
+    observation.series.extend(late);
     sink.append(Entry::RunEnd(Box::new(ended)))?;
     sink.append(Entry::Account { run, account: Box::new(account.clone()) })?;
     record.accounts.insert(run, account);
@@ -89,7 +97,8 @@ pub fn finish_run(sink: &mut Sink, record: &mut Record, observation: Observation
     Ok(())
 }
 
-fn ended(observation: &Observation) -> Status {
+/// How bursar ends after a run.
+pub fn ended(observation: &Observation) -> Status {
     match observation.exit {
         Exit::Signal(signal) => Status::Signal(signal),
         _ => Status::of(observation.exit_status().unwrap_or(0)),

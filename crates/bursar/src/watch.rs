@@ -121,7 +121,7 @@ fn start(options: &cli::Watch, kept: Option<&File>, signals: &Forwarding) -> any
         Some(kept) => Output::Kept { both: kept.try_clone()? },
         None => Output::Inherited,
     };
-    let running = Prepared::new(&Command { words: options.command.clone(), output })?.go()?;
+    let running = Prepared::new(&Command { words: options.command.clone(), environment: Vec::new(), output })?.go()?;
     signals.set_target(running.pid());
     Ok(running)
 }

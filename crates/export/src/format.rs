@@ -14,16 +14,18 @@ pub enum Format {
     Parquet,
     /// Counter tracks for ui.perfetto.dev and chrome://tracing.
     Perfetto,
+    /// memnesia's text, of what `bursar attribute` found.
+    Memnesia,
 }
 
 /// A name that is no format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a format to export to; choose json, csv, parquet or perfetto")]
+#[error("'{0}' is not a format to export to; choose json, csv, parquet, perfetto or memnesia")]
 pub struct ParseFormatError(String);
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 4] = [Format::Json, Format::Csv, Format::Parquet, Format::Perfetto];
+    pub const ALL: [Format; 5] = [Format::Json, Format::Csv, Format::Parquet, Format::Perfetto, Format::Memnesia];
 }
 
 impl fmt::Display for Format {
@@ -33,6 +35,7 @@ impl fmt::Display for Format {
             Format::Csv => "csv",
             Format::Parquet => "parquet",
             Format::Perfetto => "perfetto",
+            Format::Memnesia => "memnesia",
         })
     }
 }
@@ -57,6 +60,9 @@ mod tests {
         }
         assert_eq!("CSV".parse(), Ok(Format::Csv));
         let error = "xml".parse::<Format>().unwrap_err();
-        assert_eq!(error.to_string(), "'xml' is not a format to export to; choose json, csv, parquet or perfetto");
+        assert_eq!(
+            error.to_string(),
+            "'xml' is not a format to export to; choose json, csv, parquet, perfetto or memnesia"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use model::{BudgetReport, Header, Observation, PagesRound, RunAccount, Trial};
+use model::{Attribution, BudgetReport, Header, Observation, PagesRound, RunAccount, Trial};
 use record::Record;
 use serde::Serialize;
 
@@ -17,6 +17,7 @@ struct Document<'a> {
     trials: &'a [Trial],
     budget: Option<&'a BudgetReport>,
     pages: &'a [PagesRound],
+    attributions: &'a [Attribution],
 }
 
 struct Runs<'a>(&'a Record);
@@ -45,6 +46,7 @@ pub(crate) fn write(record: &Record, out: &mut impl Write) -> io::Result<()> {
         trials: &record.trials,
         budget: record.budget.as_ref(),
         pages: &record.pages,
+        attributions: &record.attributions,
     };
     serde_json::to_writer(&mut *out, &document)?;
     out.write_all(b"\n")

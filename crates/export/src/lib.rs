@@ -3,6 +3,7 @@
 mod csv;
 mod format;
 mod json;
+mod memnesia;
 mod parquet;
 mod perfetto;
 mod rows;
@@ -24,12 +25,15 @@ pub enum Error {
     /// The Parquet writer refused.
     #[error("the Parquet file could not be written: {0}")]
     Parquet(#[from] ::parquet::errors::ParquetError),
+    /// memnesia's format has room for nothing else.
+    #[error("memnesia's format is of records of `bursar attribute`; this record has no attribution")]
+    NoAttribution,
 }
 
 /// Writes a record in a format, piece by piece.
 ///
 /// # Errors
-/// [`Error`] if `out` cannot be written; what was written until then is no valid file.
+/// [`Error::NoAttribution`]; else if `out` cannot be written: what was written until then is no valid file.
 pub fn export(record: &Record, format: Format, out: &mut (dyn Write + Send)) -> Result<(), Error> {
     let mut out = BufWriter::new(out);
     match format {
@@ -37,6 +41,9 @@ pub fn export(record: &Record, format: Format, out: &mut (dyn Write + Send)) -> 
         Format::Csv => csv::write(record, &mut out)?,
         Format::Parquet => parquet::write(record, &mut out)?,
         Format::Perfetto => perfetto::write(record, &mut out)?,
+        Format::Memnesia => {
+            memnesia::write(record, record.attributions.last().ok_or(Error::NoAttribution)?, &mut out)?;
+        }
     }
     Ok(out.flush()?)
 }

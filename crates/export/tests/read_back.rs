@@ -10,6 +10,7 @@ use parquet::record::RowAccessor;
 use record::Record;
 use serde_json::Value;
 
+const MIB: f64 = (1 << 20) as f64;
 const RUNG: &str = "cgroup v1 \"memory.stat\", total_*";
 const KEY: ProcessKey = ProcessKey { pid: 42, start_ticks: u64::MAX };
 
@@ -52,12 +53,28 @@ fn observation(run: u32) -> Observation {
             series(names::CHARGE, None, Unit::Bytes, (0..10).map(|i| (i * 50_000_001, (i * 4096) as f64)).collect()),
             series(names::RSS, Some(KEY), Unit::Bytes, vec![(1, 0.5), (2, 1e300)]),
             series(names::MAJOR_FAULTS, None, Unit::Events, vec![]),
+            series("attribute.mpi_pss_bytes", Some(KEY), Unit::Bytes, vec![(0, MIB), (300_000_000, 3.0 * MIB)]),
+            series("attribute.total_pss_bytes", Some(KEY), Unit::Bytes, vec![(200_000_000, 5.0 * MIB)]),
         ],
         processes: vec![process],
         file_demand: None,
         sources: BTreeMap::new(),
         notes: vec![],
     }
+}
+
+/// Of the second run: a rank that came through `MPI_Init` after a tenth of a second.
+fn attribution() -> Attribution {
+    let rank = RankUse {
+        rank: Some(0),
+        pid: KEY.pid,
+        start_ticks: KEY.start_ticks,
+        host: "node1".into(),
+        command: "/usr/bin/a:out".into(),
+        init: Some(RankInit { begin_seconds: 0.1, end_seconds: 0.2, grew_bytes: 0 }),
+        ..RankUse::default()
+    };
+    Attribution { run: 1, ranks: 1, total_peak_bytes: 7, per_rank: vec![rank], ..Attribution::default() }
 }
 
 fn record() -> Record {
@@ -101,6 +118,7 @@ fn record() -> Record {
         trials: vec![trial],
         budget: None,
         pages: vec![PagesRound { t_ns: 7, ..PagesRound::default() }],
+        attributions: vec![attribution()],
         accounts: BTreeMap::from([(0, RunAccount { peak_charge_bytes: Some(7), ..Default::default() })]),
         notes: vec!["a note".into()],
         complete: true,
@@ -147,6 +165,7 @@ fn json_holds_the_whole_record_under_its_documented_names() {
     assert_eq!(json["runs"][1]["account"], Value::Null);
     assert_eq!(json["trials"][0]["outcome"], "too-slow");
     assert_eq!(json["budget"], Value::Null);
+    assert_eq!(json["attributions"][0]["total_peak_bytes"], 7);
 }
 
 #[test]
@@ -220,7 +239,7 @@ fn perfetto_has_a_process_per_run_and_a_rising_counter_per_series() {
         let value = event["args"]["bytes"].as_f64().unwrap();
         tracks.entry(track).or_default().push((event["ts"].as_f64().unwrap(), value));
     }
-    assert_eq!(tracks.len(), 4);
+    assert_eq!(tracks.len(), 8);
     assert!(tracks.values().all(|track| track.is_sorted_by(|a, b| a.0 < b.0)));
     let second_run = &tracks[&(2, names::CHARGE)];
     assert_eq!((second_run[0].0, second_run[1]), (2e6, (2e6 + 50_000.001, 4096.0)));
@@ -231,6 +250,29 @@ fn perfetto_has_a_process_per_run_and_a_rising_counter_per_series() {
     let process = slices.iter().find(|slice| slice["cat"] == "process").unwrap();
     // it is older than the run: only its part within is shown
     assert_eq!((process["ts"].as_f64(), process["dur"].as_f64()), (Some(0.0), Some(250_000.0)));
+}
+
+#[test]
+fn memnesias_text_has_a_head_and_both_lines_since_init() {
+    let text = String::from_utf8(exported(&record(), Format::Memnesia)).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines[0], lines[10]), ("# [Run Info Begin]", "# [Run Info End]"));
+    assert_eq!(lines[1], "# Report Date Time: 20231114-221322");
+    assert_eq!(lines[2], "# Application Name: a_out", "its scripts split at colons");
+    assert!(lines.contains(&"# MPI_COMM_WORLD Size: 1") && lines.contains(&"# MPI Init Time (s): 0.1"));
+    assert!(lines.contains(&"# High Memory Usage Watermark (MPI) (MB): 3.000000"), "{text}");
+    let of = |what: &str| lines.iter().filter(|line| line.starts_with(what)).copied().collect::<Vec<_>>();
+    let mpi = ["0.000000 1.000000", "0.200000 1.000000", "0.200000 3.000000"];
+    assert_eq!(of("MPI_MEM_USAGE"), mpi.map(|values| format!("MPI_MEM_USAGE bursar {values}")));
+    let all = ["0.000000 0.000000", "0.100000 0.000000", "0.100000 5.000000"];
+    assert_eq!(of("ALL_MEM_USAGE"), all.map(|values| format!("ALL_MEM_USAGE bursar {values}")));
+}
+
+#[test]
+fn memnesias_text_needs_an_attribution() {
+    let record = Record { attributions: vec![], ..record() };
+    let error = export(&record, Format::Memnesia, &mut Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("bursar attribute"), "{error}");
 }
 
 #[test]

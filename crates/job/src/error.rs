@@ -24,6 +24,11 @@ pub enum Error {
         "could not start the helper process that starts the command: {0}; is /proc mounted, or TMPDIR on a file system without noexec?"
     )]
     Stub(io::Error),
+    /// The library that runs inside the command could not be put anywhere from which it may be loaded.
+    #[error(
+        "could not unpack the library that runs inside the command: {0}; set XDG_CACHE_HOME to a folder of yours, on a file system without noexec"
+    )]
+    Preload(io::Error),
     /// A system call failed that does not fail on a healthy system.
     #[error("could not {doing}: {source}")]
     System {
@@ -40,7 +45,7 @@ impl Error {
         match self {
             Error::NotFound { .. } => 127,
             Error::NotExecutable { .. } => 126,
-            Error::Stub(_) | Error::System { .. } => 125,
+            Error::Stub(_) | Error::Preload(_) | Error::System { .. } => 125,
         }
     }
 

@@ -18,6 +18,8 @@ use crate::{Error, Running};
 pub struct Command {
     /// The program and its arguments; the program is looked for on `PATH`.
     pub words: Vec<OsString>,
+    /// What is set in its environment beside what it inherits.
+    pub environment: Vec<(String, OsString)>,
     /// Where what it prints goes.
     pub output: Output,
 }
@@ -64,7 +66,7 @@ impl Prepared {
         let start = |stub: &Stub| {
             let mut start = std::process::Command::new(stub.path());
             start.arg(go_reader.as_raw_fd().to_string()).arg(report_writer.as_raw_fd().to_string());
-            start.args(&command.words);
+            start.args(&command.words).envs(command.environment.iter().map(|(name, value)| (name, value)));
             match &command.output {
                 Output::Inherited => &mut start,
                 Output::Quiet { errors } => {

@@ -9,7 +9,7 @@ use model::Exit;
 fn quiet(words: &[&str]) -> (Command, File) {
     let errors = tempfile::tempfile().unwrap();
     let output = Output::Quiet { errors: errors.try_clone().unwrap() };
-    (Command { words: words.iter().map(Into::into).collect(), output }, errors)
+    (Command { words: words.iter().map(Into::into).collect(), environment: Vec::new(), output }, errors)
 }
 
 fn run(words: &[&str]) -> (job::Ended, f64) {

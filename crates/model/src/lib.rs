@@ -4,6 +4,7 @@
 //! where they are nanoseconds since the run began (`u64`). A figure that could not be had is `None`, never 0.
 
 mod account;
+mod attribution;
 mod breakdown;
 mod bytes;
 mod curve;
@@ -18,6 +19,10 @@ mod series;
 mod trial;
 
 pub use account::{FaultCounts, FlowCounts, ListSizes, Pressure, RunAccount, Spread};
+pub use attribution::{
+    Attribution, FunctionUse, Holding, InitGrowth, KindBytes, LibraryGrowth, LibraryUse, MemoryKind, OtherProcess,
+    PhaseUse, RankHolding, RankInit, RankUse, Share, line_name, lines,
+};
 pub use breakdown::{Breakdown, Detail};
 pub use bytes::{Bytes, ParseBytesError};
 pub use curve::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, TraceCurve, WindowCurve, WorkingSet};

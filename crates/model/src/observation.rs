@@ -18,6 +18,8 @@ pub enum RecordKind {
     Budget,
     /// `bursar watch`.
     Watch,
+    /// `bursar attribute`: one or more runs.
+    Attribute,
 }
 
 /// Where and when a record was made. Written once, first.

@@ -1,6 +1,8 @@
 //! What is recorded, entry by entry.
 
-use model::{BudgetReport, Header, Observation, PagesRound, ProcessKey, RunAccount, RunRole, Target, Trial, Unit};
+use model::{
+    Attribution, BudgetReport, Header, Observation, PagesRound, ProcessKey, RunAccount, RunRole, Target, Trial, Unit,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::session::Session;
@@ -66,6 +68,8 @@ pub enum Entry {
     Budget(Box<BudgetReport>),
     /// An interval of `bursar watch`.
     Pages(Box<PagesRound>),
+    /// Who held the memory of a run. A later one of the same run replaces it.
+    Attribution(Box<Attribution>),
     /// What the reader should know, as a sentence.
     Note(String),
     /// The writer came to its end; written by [`crate::Writer::seal`].
@@ -122,6 +126,7 @@ impl Entry {
             Entry::Trial(_) => "a trial",
             Entry::Budget(_) => "a budget",
             Entry::Pages(_) => "an interval of watching",
+            Entry::Attribution(_) => "an attribution",
             Entry::Note(_) => "a note",
             Entry::End => "the end of the record",
         }

@@ -25,7 +25,7 @@ pub enum Error {
     #[error("'{}' is empty: nothing was recorded in it", .0.display())]
     Empty(PathBuf),
     /// The file is something else.
-    #[error("'{}' is not a bursar record; records are what `bursar run`, `bursar budget` and `bursar watch --record` write (*.bursar)", .0.display())]
+    #[error("'{}' is not a bursar record; records are what `bursar run`, `bursar budget`, `bursar attribute` and `bursar watch --record` write (*.bursar)", .0.display())]
     NotARecord(PathBuf),
     /// The file was written by a later bursar.
     #[error(

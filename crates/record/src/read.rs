@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use model::{BudgetReport, Header, Observation, PagesRound, ProcessKey, RunAccount, Series, Trial};
+use model::{Attribution, BudgetReport, Header, Observation, PagesRound, ProcessKey, RunAccount, Series, Trial};
 use rusqlite::{Connection, OpenFlags};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -30,6 +30,8 @@ pub struct Record {
     pub budget: Option<BudgetReport>,
     /// The intervals of `bursar watch`.
     pub pages: Vec<PagesRound>,
+    /// Who held the memory of the runs, by their numbers.
+    pub attributions: Vec<Attribution>,
     /// Accounts by run, where the writer left them. They can always be made again from `runs`.
     pub accounts: BTreeMap<u32, RunAccount>,
     /// What the reader should know, as sentences.
@@ -78,6 +80,7 @@ impl Record {
             trials: stored.trials()?,
             budget: stored.budget()?,
             pages: stored.pages()?,
+            attributions: stored.attributions()?,
             accounts: stored.accounts()?,
             notes: stored.notes()?,
             complete: stored.complete()?,
@@ -206,10 +209,13 @@ impl Stored<'_> {
     }
 
     pub(crate) fn pages(&self) -> Result<Vec<PagesRound>> {
-        // Version 1 does not have the table.
-        let there = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'pages')";
-        let there = self.database.query_row(there, [], |row| row.get(0)).map_err(|error| self.damaged(error))?;
-        if there { self.all("pages", "1", |_| {}) } else { Ok(Vec::new()) }
+        self.all_if_there("pages")
+    }
+
+    pub(crate) fn attributions(&self) -> Result<Vec<Attribution>> {
+        let mut attributions: Vec<Attribution> = self.all_if_there("attribution")?;
+        attributions.sort_by_key(|attribution| attribution.run);
+        Ok(attributions)
     }
 
     pub(crate) fn accounts(&self) -> Result<BTreeMap<u32, RunAccount>> {
@@ -230,6 +236,13 @@ impl Stored<'_> {
     fn complete(&self) -> Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'complete' AND value = '1')";
         self.database.query_row(sql, [], |row| row.get(0)).map_err(|error| self.damaged(error))
+    }
+
+    /// All rows of a table that older versions do not have.
+    fn all_if_there<T: DeserializeOwned>(&self, table: &'static str) -> Result<Vec<T>> {
+        let there = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)";
+        let there = self.database.query_row(there, [table], |row| row.get(0)).map_err(|error| self.damaged(error))?;
+        if there { self.all(table, "1", |_| {}) } else { Ok(Vec::new()) }
     }
 
     /// All rows of a table that hold the condition, each put right by `amend` before it is parsed.

@@ -53,6 +53,11 @@ CREATE TABLE pages (
     lost_events UNSIGNED INTEGER, wss_bytes UNSIGNED INTEGER, first_touches_per_second REAL,
     blind_below UNSIGNED INTEGER, blind_bytes UNSIGNED INTEGER, misses JSON, heat JSON, ages JSON, signals JSON,
     overhead JSON, one_in UNSIGNED INTEGER, interval REAL, rung TEXT, more JSON);
+CREATE TABLE attribution (
+    run INTEGER PRIMARY KEY, ranks INTEGER, total_peak_bytes UNSIGNED INTEGER, unattributed_peak_bytes UNSIGNED INTEGER,
+    allocator_retained_peak_bytes UNSIGNED INTEGER, components JSON, total JSON, unattributed JSON,
+    allocator_retained JSON, own JSON, per_rank JSON, functions JSON, init JSON, phases JSON, libraries JSON,
+    other_processes JSON, notes JSON, more JSON);
 CREATE TABLE account (run INTEGER PRIMARY KEY, json JSON NOT NULL);
 CREATE TABLE note (note TEXT);
 CREATE VIEW figure AS
@@ -77,6 +82,20 @@ CREATE VIEW method AS
         json_extract(row.value, '$.outcome') AS outcome,
         CAST(json_extract(row.value, '$.lower_bound') AS INTEGER) AS lower_bound
     FROM budget, json_each(budget.methods) AS row;
+CREATE VIEW component AS
+    SELECT attribution.run AS run, CAST(json_extract(rank.value, '$.rank') AS INTEGER) AS rank,
+        json_extract(rank.value, '$.host') AS host, CAST(json_extract(rank.value, '$.pid') AS INTEGER) AS pid,
+        row.key AS name, CAST(json_extract(row.value, '$.peak_bytes') AS INTEGER) AS peak_bytes,
+        CAST(json_extract(row.value, '$.peak_pss_bytes') AS INTEGER) AS peak_pss_bytes,
+        CAST(json_extract(row.value, '$.at_end_bytes') AS INTEGER) AS at_end_bytes
+    FROM attribution, json_each(attribution.per_rank) AS rank, json_each(rank.value, '$.components') AS row;
+CREATE VIEW function AS
+    SELECT attribution.run AS run, json_extract(row.value, '$.name') AS name,
+        json_extract(row.value, '$.component') AS component,
+        CAST(json_extract(row.value, '$.calls') AS INTEGER) AS calls,
+        CAST(json_extract(row.value, '$.grew_bytes') AS INTEGER) AS grew_bytes,
+        CAST(json_extract(row.value, '$.shrank_bytes') AS INTEGER) AS shrank_bytes
+    FROM attribution, json_each(attribution.functions) AS row;
 ";
 
 /// Makes the tables in an empty database.

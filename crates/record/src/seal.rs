@@ -184,6 +184,9 @@ impl<'a> Filler<'a> {
                 Table::of(self.database, "budget")?.insert(self.database, fields(&budget))?;
             }
             Entry::Pages(round) => Table::of(self.database, "pages")?.insert(self.database, fields(&round))?,
+            Entry::Attribution(attribution) => {
+                Table::of(self.database, "attribution")?.insert(self.database, fields(&attribution))?;
+            }
             Entry::Note(note) => drop(self.database.execute("INSERT INTO note (note) VALUES (?)", [note])?),
             Entry::End => self.ended = true,
         }
@@ -221,7 +224,7 @@ impl<'a> Filler<'a> {
         self.ids.clear();
         let of_series = "DELETE FROM sample WHERE series IN (SELECT id FROM series WHERE run = ?)";
         self.database.prepare_cached(of_series)?.execute([run])?;
-        for table in ["run", "series", "process", "file_demand", "foreign_file", "account", "trial"] {
+        for table in ["run", "series", "process", "file_demand", "foreign_file", "account", "trial", "attribution"] {
             self.database.prepare_cached(&format!("DELETE FROM {table} WHERE run = ?"))?.execute([run])?;
         }
         Ok(())

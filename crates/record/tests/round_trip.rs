@@ -119,6 +119,7 @@ fn every_kind_of_entry_is_read_back_in_either_form() {
     assert_eq!(framed.accounts[&0].peak_charge_bytes, Some(1 << 20));
     assert_eq!(framed.notes, ["a sentence"]);
     assert_eq!(framed.pages, common::pages());
+    assert_eq!(framed.attributions, [common::attribution()]);
     assert!(!framed.complete, "it is still being written");
     assert_eq!(writer.seal().unwrap(), path);
     assert_eq!(Record::open(&path).unwrap(), Record { complete: true, ..framed });
@@ -142,19 +143,37 @@ fn a_resumed_budget_goes_on_where_it_ended() {
     assert_eq!(record.trials, [trial(1), trial(2)]);
     assert_eq!(record.budget, Some(better));
     assert_eq!(record.pages, common::pages());
+    assert_eq!(record.attributions, [common::attribution()]);
     assert!(record.complete);
 }
 
 #[test]
-fn a_record_of_the_first_version_has_no_intervals() {
+fn records_of_older_versions_are_read_without_what_they_do_not_have() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("first.bursar");
     write(&path, &Entry::of_run(&observation(0))).seal().unwrap();
     let database = rusqlite::Connection::open(&path).unwrap();
-    database.execute_batch("DROP TABLE pages; PRAGMA user_version = 1").unwrap();
-    drop(database);
-    let record = Record::open(&path).unwrap();
-    assert_eq!((record.runs, record.pages), (vec![observation(0)], vec![]));
+    let older = [
+        "DROP VIEW component; DROP VIEW function; DROP TABLE attribution; PRAGMA user_version = 2",
+        "DROP TABLE pages; PRAGMA user_version = 1",
+    ];
+    for version in older {
+        database.execute_batch(version).unwrap();
+        let record = Record::open(&path).unwrap();
+        assert_eq!((record.runs, record.pages, record.attributions), (vec![observation(0)], vec![], vec![]));
+    }
+}
+
+#[test]
+fn each_run_has_its_own_attribution_and_the_later_of_two_counts() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("scaling.bursar");
+    let of = |run, ranks| Attribution { run, ranks, ..common::attribution() };
+    let mut writer = write(&path, &[]);
+    for attribution in [of(1, 4), of(0, 1), of(1, 2)] {
+        writer.append(&Entry::Attribution(Box::new(attribution))).unwrap();
+    }
+    assert_eq!(Record::open(&path).unwrap().attributions, [of(0, 1), of(1, 2)]);
 }
 
 #[test]

@@ -98,11 +98,23 @@ fn the_methods_of_a_budget_are_a_table() {
 }
 
 #[test]
+fn components_and_functions_of_an_attribution_are_tables() {
+    let (_folder, database) = sealed(&others());
+    let components = ask(&database, "SELECT rank, pid, name, peak_bytes, peak_pss_bytes, at_end_bytes FROM component");
+    let mpi = Value::Text("mpi".into());
+    let figures = [7, 5, 1].map(Value::Integer);
+    assert_eq!(components, [[&[Value::Integer(3), Value::Integer(7), mpi.clone()], &figures[..]].concat()]);
+    let functions = ask(&database, "SELECT run, name, component, calls FROM function");
+    assert_eq!(functions, [[Value::Integer(0), Value::Text("MPI_Send".into()), mpi, Value::Integer(9)]]);
+}
+
+#[test]
 fn every_field_has_a_column_of_its_own() {
     let method = Some(Method::Bursar);
     let trial = Entry::Trial(Box::new(Trial { method, ..trial(0) }));
     let (_folder, database) = sealed(&[Entry::of_run(&observation(0)), others(), vec![trial]].concat());
-    for table in ["header", "run", "process", "series", "file_demand", "foreign_file", "trial", "budget"] {
+    for table in ["header", "run", "process", "series", "file_demand", "foreign_file", "trial", "budget", "attribution"]
+    {
         let more = ask(&database, &format!("SELECT more FROM {table} WHERE more IS NOT NULL"));
         assert!(more.is_empty(), "{table}: {more:?}");
     }

@@ -4,6 +4,7 @@
 //! `-`, never as 0.
 
 mod answer;
+mod attribution;
 mod demand;
 mod figures;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod watch;
 use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 
 pub use answer::paste_lines;
+pub use attribution::Attributed;
 pub use watch::Watched;
 
 /// What a report is made from: a record and the accounts of its runs.

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-use fixture::Parts;
-use model::{AgeBytes, MappingHeat, MissPoint, PagesRound};
-use report::{View, Watched};
+use fixture::{Parts, attributed_run, attribution};
+use model::{AgeBytes, Attribution, MappingHeat, MissPoint, Observation, PagesRound};
+use report::{Attributed, View, Watched};
 
 /// What the page's copy found out about itself.
 struct Finding {
@@ -175,6 +175,23 @@ fn the_page_of_what_was_watched_draws_its_plots_in_light_and_dark_and_on_a_narro
     }
     let narrow = finding(&dumped(browser, folder.path(), "360.html", &[]));
     check(&narrow, 4);
+}
+
+#[test]
+fn the_page_of_an_attribution_draws_its_plots_in_light_and_dark_and_on_a_narrow_screen() {
+    let Some(browser) = browser() else { return };
+    let header = Parts::of_runs(&[1.0]).header;
+    let attributions = [attribution(2), attribution(4)];
+    let attributions = attributions.map(|attribution| Attribution { run: attribution.ranks - 2, ..attribution });
+    let runs = [Observation { run: 2, ..attributed_run(&attributions[1]) }];
+    let attributed =
+        Attributed { header: &header, attributions: &attributions, runs: &runs, notes: &[], by_library: false };
+    let folder = folder_with_pages(&report::html::attribution(&attributed));
+    for scheme in ["--blink-settings=preferredColorScheme=1", "--blink-settings=preferredColorScheme=0"] {
+        // All together, then the application, MPI and the total of each rank.
+        check(&finding(&dumped(browser, folder.path(), "page.html", &[scheme])), 4);
+    }
+    check(&finding(&dumped(browser, folder.path(), "360.html", &[])), 4);
 }
 
 /// Of a program that goes round 64 MiB, later 16 MiB, of two mappings.

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::{
-    AgeBytes, Answer, Breakdown, BudgetReport, Exit, FileDemand, Header, KeptPeaks, MappingHeat, MissPoint,
-    Observation, Outcome, PagesRound, RecordKind, RunAccount, RunRole, Series, Signal, Target, Trial, Unit,
+    AgeBytes, Answer, Attribution, Breakdown, BudgetReport, Exit, FileDemand, FunctionUse, Header, Holding, InitGrowth,
+    KeptPeaks, MappingHeat, MissPoint, Observation, Outcome, PagesRound, RankHolding, RankInit, RankUse, RecordKind,
+    RunAccount, RunRole, Series, Signal, Spread, Target, Trial, Unit,
 };
 use record::{Entry, Writer};
 
@@ -103,7 +104,6 @@ pub fn budget() -> BudgetReport {
     }
 }
 
-/// One entry of every kind, runs aside.
 /// An interval with tracking, and one without.
 pub fn pages() -> [PagesRound; 2] {
     let tracked = PagesRound {
@@ -131,6 +131,33 @@ pub fn pages() -> [PagesRound; 2] {
     [tracked, PagesRound { t_ns: 2_000_000_000, ..PagesRound::default() }]
 }
 
+/// Of the first run.
+pub fn attribution() -> Attribution {
+    let held = Holding { peak_bytes: 7, rank_peaks: Spread { mean: 0.1, ..Default::default() }, ..Default::default() };
+    let of_rank = RankHolding { peak_bytes: 7, peak_pss_bytes: 5, at_end_bytes: 1, ..Default::default() };
+    let rank = RankUse {
+        rank: Some(3),
+        pid: 7,
+        start_ticks: u64::MAX,
+        host: "node1".into(),
+        components: BTreeMap::from([("mpi".into(), of_rank)]),
+        init: Some(RankInit { begin_seconds: 0.1, end_seconds: 0.2, grew_bytes: -1 }),
+        ..RankUse::default()
+    };
+    let function = FunctionUse { name: "MPI_Send".into(), component: "mpi".into(), calls: 9, ..Default::default() };
+    Attribution {
+        ranks: 1,
+        total_peak_bytes: 9,
+        components: BTreeMap::from([("mpi".into(), held)]),
+        per_rank: vec![rank],
+        functions: vec![function],
+        init: Some(InitGrowth { function: "MPI_Init".into(), ..Default::default() }),
+        notes: vec!["a note".into()],
+        ..Attribution::default()
+    }
+}
+
+/// One entry of every kind, runs aside.
 pub fn others() -> Vec<Entry> {
     let peak_breakdown = Breakdown { heap: Some(7), ..Default::default() };
     let account = RunAccount { peak_charge_bytes: Some(1 << 20), peak_breakdown, ..Default::default() };
@@ -139,6 +166,7 @@ pub fn others() -> Vec<Entry> {
         Entry::Trial(Box::new(trial(1))),
         Entry::Note("a sentence".into()),
         Entry::Budget(Box::new(budget())),
+        Entry::Attribution(Box::new(attribution())),
         Entry::Pages(Box::new(pages()[0].clone())),
         Entry::Pages(Box::new(pages()[1].clone())),
     ]

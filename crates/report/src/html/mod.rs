@@ -1,5 +1,6 @@
 //! One self-contained page: everything it needs is inside, it asks no network for anything.
 
+mod attribution;
 mod downsample;
 mod markup;
 mod methods;
@@ -12,6 +13,7 @@ mod timelines;
 mod trace;
 mod watch;
 
+pub use attribution::attribution;
 pub use page::page;
 pub use phases::{Followed, phases};
 pub use trace::{Drawn, trace};

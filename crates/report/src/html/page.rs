@@ -121,7 +121,8 @@ fn budget_figures(html: &mut Html, report: &BudgetReport) {
     }
 }
 
-fn figure_boxes(html: &mut Html, boxes: &[(&str, String)]) {
+/// Figures with their names, as many to a line as fit.
+pub fn figure_boxes(html: &mut Html, boxes: &[(&str, String)]) {
     html.raw("<div class=\"figures\">");
     for (name, text) in boxes {
         html.raw(&format!("<div class=\"figure\"><b>{}</b><span>{}</span></div>", escape(text), escape(name)));

@@ -1,5 +1,6 @@
 //! Reports for a terminal, and for whoever pipes one into a file.
 
+mod attribution;
 mod budget;
 mod phases;
 mod run;
@@ -9,6 +10,7 @@ mod tests;
 mod trace;
 mod watch;
 
+pub use attribution::attribution;
 pub use budget::budget;
 pub use phases::phases;
 pub use run::run;

@@ -1,0 +1,17 @@
+//! From the logs that the in-process runtime leaves (`preload/log.h`) to who held the memory. Pure: bytes and logs in, figures out.
+//!
+//! [`read`] understands the log of one process, [`attribute`] brings the processes of a run together.
+
+mod group;
+mod init;
+mod log;
+mod memory;
+mod merge;
+mod notes;
+mod peaks;
+mod phases;
+mod replay;
+mod timelines;
+
+pub use log::{Calls, End, Function, Held, LogError, Mark, Object, Owner, ProcessLog, Started, Totals, read};
+pub use merge::{Attributed, Options, attribute};

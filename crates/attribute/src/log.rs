@@ -1,0 +1,354 @@
+//! The log of one process, as `preload/log.h` describes it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use model::MemoryKind;
+
+/// The version that is understood.
+const VERSION: u32 = 1;
+/// The first byte keeps the file from passing as text, the last one tells of a transfer that changed line ends.
+const MAGIC: [u8; 8] = *b"\x89BURLOG\n";
+/// No entry is as large; a length beyond it is damage, and is not allocated.
+const LARGEST: u32 = 1 << 24;
+/// No process has as much (64 TiB): a figure beyond it is damage, and sums never overflow.
+const MOST_KIB: u64 = 1 << 36;
+
+/// What one process logged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProcessLog {
+    /// Whose log it is.
+    pub started: Started,
+    /// Shared objects by id; the executable is 1.
+    pub objects: BTreeMap<u64, Object>,
+    /// What the totals' owners stand for. 0 to 2 are not among them.
+    pub owners: BTreeMap<u64, Owner>,
+    /// What changed, in order of time.
+    pub totals: Vec<Totals>,
+    /// Entries of components' libraries by id.
+    pub functions: BTreeMap<u64, Function>,
+    /// By function: the last that was told.
+    pub calls: BTreeMap<u64, Calls>,
+    /// Phases, in order of time.
+    pub marks: Vec<Mark>,
+    /// Sentences for the reader.
+    pub notes: Vec<String>,
+    /// How it ended; `None`: killed, or still running.
+    pub ended: Option<End>,
+    /// The log is whole to its last byte; false where it is cut or damaged, and what followed is not here.
+    pub complete: bool,
+}
+
+/// A process, and when its log began.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Started {
+    /// Page size.
+    pub page_bytes: u64,
+    /// PID.
+    pub pid: i32,
+    /// Its parent's.
+    pub parent: i32,
+    /// Start in clock ticks since boot.
+    pub start_ticks: u64,
+    /// Nanoseconds since 1970 when the log began; its times count from there.
+    pub unix_ns: u64,
+    /// Its number within an MPI job.
+    pub rank: Option<u32>,
+    /// Ranks of that job.
+    pub ranks: Option<u32>,
+    /// Where it ran.
+    pub host: String,
+    /// Its executable.
+    pub executable: String,
+    /// Its arguments, the name it was called by first.
+    pub arguments: Vec<String>,
+    /// Names of the components by their numbers; 0 is the application.
+    pub components: Vec<String>,
+}
+
+/// A shared object, or the executable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// The component it belongs to.
+    pub component: u64,
+    /// The component inside which it was loaded.
+    pub loaded_in: u64,
+    /// Its file.
+    pub path: String,
+    /// The name others need it by.
+    pub soname: String,
+    /// What it needs.
+    pub needed: Vec<String>,
+}
+
+/// To whom memory belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The component.
+    pub component: u64,
+    /// The object whose code asked; 0: not told apart.
+    pub object: u64,
+}
+
+/// Totals that changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Totals {
+    /// Since the log began.
+    pub t_us: u64,
+    /// What they were taken for.
+    pub reason: String,
+    /// The new totals. What is not here is as it was.
+    pub changed: Vec<Held>,
+}
+
+/// Memory of one owner and kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The owner.
+    pub owner: u64,
+    /// The kind.
+    pub kind: MemoryKind,
+    /// Resident.
+    pub rss_bytes: u64,
+    /// The same, what is shared divided among those that share it.
+    pub pss_bytes: u64,
+}
+
+/// An entry of a component's library.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// The component.
+    pub component: u64,
+    /// Its name.
+    pub name: String,
+}
+
+/// What a function was called for since the log began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calls {
+    /// From outside its component.
+    pub calls: u64,
+    /// Obtained within.
+    pub got_bytes: u64,
+    /// Given back within.
+    pub gave_bytes: u64,
+}
+
+/// A phase begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    /// Since the log began.
+    pub t_us: u64,
+    /// The phase.
+    pub name: String,
+}
+
+/// The end of a process, or of what it was before `exec`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// Since the log began.
+    pub t_us: u64,
+    /// `exit` or `exec`.
+    pub how: String,
+}
+
+/// Why a file is no log.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The system refused.
+    #[error("it could not be read: {0}")]
+    Io(#[from] io::Error),
+    /// The file is something else.
+    #[error("it is no log of bursar's runtime")]
+    NotALog,
+    /// Another bursar's runtime wrote it.
+    #[error(
+        "it has log version {0}, and this bursar reads version {VERSION}; use the bursar that the command ran under"
+    )]
+    Version(u32),
+    /// It was cut or damaged before it said whose it is.
+    #[error("it ends before it says whose it is")]
+    Nobody,
+}
+
+/// Reads the log of a process, up to where it is cut or damaged.
+///
+/// # Errors
+/// [`LogError`] where there is nothing to be had from it.
+pub fn read(mut input: impl Read) -> Result<ProcessLog, LogError> {
+    let mut magic = Vec::new();
+    (&mut input).take(MAGIC.len() as u64).read_to_end(&mut magic)?;
+    if magic != MAGIC {
+        // Of a process that was killed before it had written more.
+        return Err(if MAGIC.starts_with(&magic) { LogError::Nobody } else { LogError::NotALog });
+    }
+    let mut version = [0; 4];
+    if !fill(&mut input, &mut version)? {
+        return Err(LogError::Nobody);
+    }
+    match u32::from_le_bytes(version) {
+        VERSION => {}
+        other => return Err(LogError::Version(other)),
+    }
+    let mut payload = Vec::new();
+    let mut log = match frame(&mut input, &mut payload)? {
+        Frame::Whole => started(&payload).map(|started| ProcessLog { started, ..ProcessLog::default() }),
+        Frame::End | Frame::Damaged => None,
+    }
+    .ok_or(LogError::Nobody)?;
+    loop {
+        match frame(&mut input, &mut payload)? {
+            Frame::Whole if entry(&mut log, &payload).is_some() => {}
+            Frame::End => return Ok(ProcessLog { complete: true, ..log }),
+            Frame::Whole | Frame::Damaged => return Ok(log),
+        }
+    }
+}
+
+enum Frame {
+    Whole,
+    End,
+    Damaged,
+}
+
+/// Reads a frame's payload.
+fn frame(input: &mut impl Read, payload: &mut Vec<u8>) -> io::Result<Frame> {
+    payload.clear();
+    input.take(8).read_to_end(payload)?;
+    let Ok(head) = <[u8; 8]>::try_from(payload.as_slice()) else {
+        return Ok(if payload.is_empty() { Frame::End } else { Frame::Damaged });
+    };
+    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+    let checksum = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+    // After a crash a file system may leave zeros, and the checksum of nothing is 0.
+    if length == 0 || length > LARGEST {
+        return Ok(Frame::Damaged);
+    }
+    payload.clear();
+    let read = input.take(length.into()).read_to_end(payload)?;
+    let whole = read == length as usize && crc32fast::hash(payload) == checksum;
+    Ok(if whole { Frame::Whole } else { Frame::Damaged })
+}
+
+/// Fills the buffer; false if the input ends before.
+fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    match input.read_exact(buffer) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Fields of an entry, from the front. Each is `None` where there is none of its kind.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn number(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            let digits = u64::from(byte & 0x7f);
+            // The tenth byte has room for one bit.
+            if digits << shift >> shift != digits {
+                return None;
+            }
+            value |= digits << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn string(&mut self) -> Option<String> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(String::from_utf8_lossy(text).into_owned())
+    }
+
+    fn strings(&mut self) -> Option<Vec<String>> {
+        let count = self.number()?;
+        (0..count).map(|_| self.string()).collect()
+    }
+
+    fn bytes(&mut self) -> Option<u64> {
+        self.number().filter(|kib| *kib <= MOST_KIB).map(|kib| kib << 10)
+    }
+
+    fn held(&mut self) -> Option<Held> {
+        let number = self.number()?;
+        let kind = *MemoryKind::ALL.get((number % 8) as usize)?;
+        Some(Held { owner: number / 8, kind, rss_bytes: self.bytes()?, pss_bytes: self.bytes()? })
+    }
+}
+
+fn started(payload: &[u8]) -> Option<Started> {
+    let (b'P', rest) = payload.split_first()? else { return None };
+    let mut fields = Fields(rest);
+    Some(Started {
+        page_bytes: fields.number()?,
+        pid: i32::try_from(fields.number()?).ok()?,
+        parent: i32::try_from(fields.number()?).ok()?,
+        start_ticks: fields.number()?,
+        unix_ns: fields.number()?,
+        rank: u32::try_from(fields.number()?).ok()?.checked_sub(1),
+        ranks: u32::try_from(fields.number()?).ok().filter(|ranks| *ranks > 0),
+        host: fields.string()?,
+        executable: fields.string()?,
+        arguments: fields.strings()?,
+        components: fields.strings()?,
+    })
+}
+
+/// Takes in one entry; `None` if it is not as it should be.
+fn entry(log: &mut ProcessLog, payload: &[u8]) -> Option<()> {
+    let (kind, rest) = payload.split_first()?;
+    let mut fields = Fields(rest);
+    match kind {
+        b'O' => {
+            let id = fields.number()?;
+            let object = Object {
+                component: fields.number()?,
+                loaded_in: fields.number()?,
+                path: fields.string()?,
+                soname: fields.string()?,
+                needed: fields.strings()?,
+            };
+            log.objects.insert(id, object);
+        }
+        b'W' => {
+            let id = fields.number()?;
+            log.owners.insert(id, Owner { component: fields.number()?, object: fields.number()? });
+        }
+        b'T' => {
+            let (t_us, reason, count) = (fields.number()?, fields.string()?, fields.number()?);
+            let changed = (0..count).map(|_| fields.held()).collect::<Option<_>>()?;
+            // Threads take their time stamps before they take their turn.
+            let t_us = log.totals.last().map_or(t_us, |last| last.t_us.max(t_us));
+            // The last that a process can say before exec; one whose exec failed goes on.
+            log.ended = (reason == "exec").then(|| End { t_us, how: reason.clone() });
+            log.totals.push(Totals { t_us, reason, changed });
+        }
+        b'F' => {
+            let id = fields.number()?;
+            log.functions.insert(id, Function { component: fields.number()?, name: fields.string()? });
+        }
+        b'C' => {
+            let (_time, count) = (fields.number()?, fields.number()?);
+            for _ in 0..count {
+                let function = fields.number()?;
+                let calls =
+                    Calls { calls: fields.number()?, got_bytes: fields.number()?, gave_bytes: fields.number()? };
+                log.calls.insert(function, calls);
+            }
+        }
+        b'M' => log.marks.push(Mark { t_us: fields.number()?, name: fields.string()? }),
+        b'N' => log.notes.push(fields.string()?),
+        b'E' => log.ended = Some(End { t_us: fields.number()?, how: fields.string()? }),
+        // Of a later runtime; the rest is still worth having.
+        _ => {}
+    }
+    Some(())
+}

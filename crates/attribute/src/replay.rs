@@ -1,0 +1,155 @@
+//! The logs of several processes, gone through in order of time.
+
+use std::collections::BTreeMap;
+
+use model::MemoryKind;
+
+use crate::log::{ProcessLog, Totals};
+use crate::memory::{Cell, Lines, Row};
+
+/// A process on the run's axis of time.
+#[derive(Clone, Debug)]
+pub struct Process<'a> {
+    pub log: &'a ProcessLog,
+    /// When its log began, nanoseconds since the run did.
+    begin_ns: i128,
+    /// When its memory was gone; `None`: not known, it counts to the end.
+    pub gone_ns: Option<u64>,
+}
+
+/// The memory of several processes at one moment.
+pub struct Moment<'a> {
+    /// Nanoseconds since the run began.
+    pub t_ns: u64,
+    /// By line.
+    pub rows: &'a [Row],
+    /// By process, owner and kind.
+    pub held: &'a [Held],
+}
+
+/// Memory of one process by owner and kind.
+pub type Held = BTreeMap<(u64, MemoryKind), Cell>;
+
+/// Whether PSS is as each process saw it, or as it must have been for all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// Of one rank.
+    Each,
+    /// A PSS that fell without anything being given back fell when another process came to share the memory, not when
+    /// this one next looked: else the sum would count it twice in between.
+    Together,
+}
+
+/// So long before it is seen PSS may have changed: large processes look seldom.
+const LATE_NS: u64 = 3_000_000_000;
+
+enum Change<'a> {
+    Totals(&'a Totals),
+    Shared(Vec<((u64, MemoryKind), u64)>),
+    Gone,
+}
+
+impl<'a> Process<'a> {
+    /// All processes of a run that began at `started_unix_ns`.
+    pub fn of(logs: &'a [ProcessLog], started_unix_ns: u64) -> Vec<Process<'a>> {
+        let key = |log: &ProcessLog| (log.started.host.clone(), log.started.pid, log.started.start_ticks);
+        let process = |log: &'a ProcessLog| {
+            let mut process =
+                Process { log, begin_ns: i128::from(log.started.unix_ns) - i128::from(started_unix_ns), gone_ns: None };
+            // What it was before exec may have been cut off before it could say so.
+            let later =
+                logs.iter().filter(|other| key(other) == key(log) && other.started.unix_ns > log.started.unix_ns);
+            let next = later.map(|other| (other.started.unix_ns - log.started.unix_ns) / 1000).min();
+            // Its last totals may be of the same microsecond.
+            let gone_us = log.ended.as_ref().map(|end| end.t_us).or(next);
+            process.gone_ns = gone_us.map(|t_us| process.at(t_us).saturating_add(1));
+            process
+        };
+        logs.iter().map(process).collect()
+    }
+
+    /// A time of its log on the run's axis.
+    pub fn at(&self, t_us: u64) -> u64 {
+        (self.begin_ns + i128::from(t_us) * 1000).clamp(0, i128::from(u64::MAX)) as u64
+    }
+}
+
+/// Calls `each` with every moment at which anything changed. What a process held at its end is gone, unless it was the last
+/// of them.
+pub fn replay(processes: &[&Process], lines: &Lines, sight: Sight, mut each: impl FnMut(&Moment)) {
+    let mut changes = Vec::new();
+    for (number, process) in processes.iter().enumerate() {
+        changes.extend(changes_of(process, sight).into_iter().map(|(t_ns, change)| (t_ns, number, change)));
+        changes.extend(process.gone_ns.map(|t_ns| (t_ns, number, Change::Gone)));
+    }
+    changes.sort_by_key(|(t_ns, ..)| *t_ns);
+    let end_ns = changes.last().map_or(0, |(t_ns, ..)| *t_ns);
+    changes.retain(|(t_ns, _, change)| *t_ns < end_ns || !matches!(change, Change::Gone));
+
+    let owner_lines: Vec<BTreeMap<u64, usize>> = processes.iter().map(|process| owners(process.log, lines)).collect();
+    let mut rows = vec![Row::default(); lines.total() + 1];
+    let mut held = vec![Held::new(); processes.len()];
+    for moment in changes.chunk_by(|a, b| a.0 == b.0) {
+        for (_, process, change) in moment {
+            let mut set = |held: &mut Cell, owner: u64, kind: MemoryKind, now: Cell| {
+                let line = owner_lines[*process].get(&owner).copied().unwrap_or(lines.unattributed());
+                let whole = (line != lines.own()).then_some(lines.total());
+                for line in [Some(line), whole].into_iter().flatten() {
+                    let cell = &mut rows[line][kind as usize];
+                    *cell = Cell { rss: cell.rss - held.rss + now.rss, pss: cell.pss - held.pss + now.pss };
+                }
+                *held = now;
+            };
+            match change {
+                Change::Totals(totals) => {
+                    for now in &totals.changed {
+                        let cell = Cell { rss: now.rss_bytes, pss: now.pss_bytes };
+                        set(held[*process].entry((now.owner, now.kind)).or_default(), now.owner, now.kind, cell);
+                    }
+                }
+                Change::Shared(cells) => {
+                    for ((owner, kind), pss) in cells {
+                        let held = held[*process].entry((*owner, *kind)).or_default();
+                        set(held, *owner, *kind, Cell { rss: held.rss, pss: *pss });
+                    }
+                }
+                Change::Gone => {
+                    for ((owner, kind), held) in &mut held[*process] {
+                        set(held, *owner, *kind, Cell::default());
+                    }
+                }
+            }
+        }
+        each(&Moment { t_ns: moment[0].0, rows: &rows, held: &held });
+    }
+}
+
+/// The changes of one process in their order.
+fn changes_of<'a>(process: &Process<'a>, sight: Sight) -> Vec<(u64, Change<'a>)> {
+    let mut held = Held::new();
+    let mut before_ns = 0;
+    let mut changes = Vec::new();
+    for totals in &process.log.totals {
+        let t_ns = process.at(totals.t_us);
+        let mut fell = Vec::new();
+        for now in &totals.changed {
+            let cell = Cell { rss: now.rss_bytes, pss: now.pss_bytes };
+            let before = held.insert((now.owner, now.kind), cell).unwrap_or_default();
+            if cell.pss < before.pss && cell.rss >= before.rss {
+                fell.push(((now.owner, now.kind), cell.pss));
+            }
+        }
+        if sight == Sight::Together && !fell.is_empty() {
+            changes.push((t_ns.saturating_sub(LATE_NS).max(before_ns), Change::Shared(fell)));
+        }
+        changes.push((t_ns, Change::Totals(totals)));
+        before_ns = t_ns;
+    }
+    changes
+}
+
+/// The lines of all owners that the totals of a log name.
+fn owners(log: &ProcessLog, lines: &Lines) -> BTreeMap<u64, usize> {
+    let named = log.totals.iter().flat_map(|totals| &totals.changed);
+    named.map(|held| (held.owner, lines.of_owner(log, held.owner))).collect()
+}

@@ -1,0 +1,292 @@
+//! `bursar attribute`: who inside the command holds its memory.
+
+mod launch;
+mod logs;
+mod rank;
+mod unseen;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use ::attribute::{Options, ProcessLog};
+use ::report::Attributed;
+use anyhow::{Context, bail};
+use job::preload;
+use model::{Attribution, Exit, Observation, ProcessRecord, RecordKind, RunRole, Target};
+use record::{Entry, Record};
+use serde::Serialize;
+
+use crate::bench::{Bench, header};
+use crate::cli;
+use crate::observe::{Plan, observe};
+use crate::results::{Sink, style, write_json};
+use crate::run::{ended, finish_run};
+use crate::status::Status;
+
+use launch::{Launcher, launch};
+use logs::{Folder, Found};
+use rank::Rank;
+
+/// What MPI libraries are called: Open MPI, MPICH and those made of it, the MPI-5 ABI; with their Fortran and C++ parts.
+const MPI: [&str; 8] = [
+    "libmpi.so*",
+    "libmpi_*.so*",
+    "libmpich*.so*",
+    "libmpichf*.so*",
+    "libmpifort*.so*",
+    "libmpicxx*.so*",
+    "libpmpi*.so*",
+    "libpmpich*.so*",
+];
+
+/// What `--json` prints of one run.
+#[derive(Serialize)]
+struct Json<'a> {
+    exit_status: Option<i32>,
+    wall_seconds: f64,
+    #[serde(flatten)]
+    attribution: &'a Attribution,
+}
+
+/// What `--json` prints with `--scaling`.
+#[derive(Serialize)]
+struct Scaling<'a> {
+    scaling: Vec<Json<'a>>,
+}
+
+pub fn attribute(options: &cli::Attribute) -> anyhow::Result<Status> {
+    if let Some(folder) = &options.from {
+        return report_left(options, folder);
+    }
+    let launcher = Launcher::of(&options.command);
+    // Under a launcher every rank has its bursar; one of them is told what all have logged. Where we start the launcher,
+    // whatever we were started by is another job's.
+    let rank = if launcher.is_some() { None } else { Rank::find() };
+    if !options.scaling.is_empty() && rank.is_some() {
+        bail!("--scaling starts the launcher itself: bursar attribute --scaling 1,2,4 -- mpirun -n {{}} ./app");
+    }
+    let bench = Bench::set_up()?;
+    let header = bench.header(RecordKind::Attribute, &options.command, "as the machine allows");
+    let is_first = rank.as_ref().is_none_or(|rank| rank.number == 0);
+    let (mut sink, no_record) =
+        if is_first { Sink::create(options.results.record.as_deref(), &header)? } else { (Sink::none(), None) };
+    let mut record = Record { notes: bench.notes.clone(), ..empty(header) };
+    record.notes.extend(no_record);
+    let library = preload::unpack()?;
+    let mut status = Status::of(0);
+    let commands = commands(options);
+    for (run, command) in (0u32..).zip(&commands) {
+        // Only the first of several ranks has a record.
+        let own = sink.path().filter(|_| rank.is_none());
+        let folder = Folder::create(options.results.record.as_deref().or(own), rank.as_ref())?;
+        let launch = launch(command, launcher, &library, variables(options, folder.path()));
+        let plan = Plan {
+            run,
+            role: RunRole::Plain,
+            command: &launch.words,
+            environment: launch.environment,
+            inherit: true,
+            limit_bytes: None,
+            cache_state: if run == 0 { "as found" } else { "as the run before left it" }.into(),
+            timeout: options.timeout,
+            interval: None,
+            clean_up: false,
+        };
+        let observed = observe(&bench, &plan, &mut |entry| sink.append(entry), &mut |_| false)?;
+        let mut observation = observed.observation;
+        status = ended(&observation);
+        if let Some(rank) = &rank {
+            folder.tell_end(rank);
+            if !is_first {
+                return Ok(status);
+            }
+            let absent = folder.wait_for_others(rank, &bench.signals);
+            observation.notes.extend(absent);
+        }
+        if let Some(error) = observed.not_started {
+            eprintln!("bursar: {error}");
+            folder.remove();
+            return Ok(Status::of(error.exit_status()));
+        }
+        let found = folder.read();
+        let unseen = found.logs.is_empty().then(|| unseen::why(command, launcher));
+        for sentence in found.troubles.iter().chain(&unseen) {
+            eprintln!("bursar: {sentence}");
+        }
+        observation.notes.extend(unseen);
+        observation.notes.extend(strangers(&observation.processes, &found));
+        let is_kept = keep(&mut sink, &mut record, observation, &found)?;
+        if is_kept && found.troubles.is_empty() {
+            folder.remove()
+        } else {
+            folder.tell_where()
+        }
+        if status.code() != 0 || bench.signals.interrupted() {
+            break;
+        }
+    }
+    deliver(options, &record, sink)?;
+    Ok(status)
+}
+
+/// The logs that a run has left which could not tell of them itself.
+fn report_left(options: &cli::Attribute, folder: &Path) -> anyhow::Result<Status> {
+    let found = Folder::left(folder)?.read();
+    for sentence in &found.troubles {
+        eprintln!("bursar: {sentence}");
+    }
+    let first = found.logs.iter().min_by_key(|log| log.started.unix_ns);
+    let first =
+        &first.with_context(|| format!("{}: there is no log in it that can be read", folder.display()))?.started;
+    let words: Vec<OsString> = first.arguments.iter().map(Into::into).collect();
+    let mut header = header(RecordKind::Attribute, &words);
+    (header.host, header.started_unix_ns) = (first.host.clone(), first.unix_ns);
+    let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
+    let mut record = Record { notes: no_record.into_iter().collect(), ..empty(header) };
+    let observation = Observation {
+        run: 0,
+        role: RunRole::Plain,
+        target: Target::Command,
+        limit_bytes: None,
+        cache_state: "not known".into(),
+        started_unix_ns: first.unix_ns,
+        exit: Exit::StillRunning,
+        wall_seconds: 0.0,
+        rusage: None,
+        kept: Default::default(),
+        series: Vec::new(),
+        processes: Vec::new(),
+        file_demand: None,
+        sources: Default::default(),
+        notes: Vec::new(),
+    };
+    sink.append(Entry::begin(&observation))?;
+    keep(&mut sink, &mut record, observation, &found)?;
+    deliver(options, &record, sink)?;
+    Ok(Status::of(0))
+}
+
+fn empty(header: model::Header) -> Record {
+    Record {
+        header,
+        runs: Vec::new(),
+        trials: Vec::new(),
+        budget: None,
+        pages: Vec::new(),
+        attributions: Vec::new(),
+        accounts: Default::default(),
+        notes: Vec::new(),
+        complete: true,
+    }
+}
+
+/// The command, or one for each number of `--scaling`.
+fn commands(options: &cli::Attribute) -> Vec<Vec<OsString>> {
+    let with = |number: &u32| {
+        let replaced = |word: &OsString| match word.to_str() {
+            Some(text) => text.replace("{}", &number.to_string()).into(),
+            None => word.clone(),
+        };
+        options.command.iter().map(replaced).collect()
+    };
+    if options.scaling.is_empty() { vec![options.command.clone()] } else { options.scaling.iter().map(with).collect() }
+}
+
+/// What the library reads.
+fn variables(options: &cli::Attribute, folder: &Path) -> Vec<(String, OsString)> {
+    let mut components = vec![("mpi", MPI.to_vec())];
+    for (name, glob) in &options.components {
+        match components.iter_mut().find(|(known, _)| known == name) {
+            Some((_, globs)) => globs.push(glob),
+            None => components.push((name, vec![glob])),
+        }
+    }
+    let components: Vec<String> =
+        components.iter().map(|(name, globs)| format!("{name}={}", globs.join(":"))).collect();
+    vec![
+        ("BURSAR_RUN".into(), folder.into()),
+        ("BURSAR_COMPONENTS".into(), components.join(";").into()),
+        ("BURSAR_INTERVAL_MS".into(), options.interval.as_millis().max(1).to_string().into()),
+        ("BURSAR_LOG_LIMIT".into(), options.log_limit.0.to_string().into()),
+    ]
+}
+
+/// Processes of the job that have left no log, or became a program that left none, in a sentence.
+fn strangers(processes: &[ProcessRecord], found: &Found) -> Option<String> {
+    let is_known = |process: &&ProcessRecord| {
+        let is_its = |log: &&ProcessLog| {
+            log.started.pid == process.key.pid && log.started.start_ticks.abs_diff(process.key.start_ticks) <= 2
+        };
+        let last = found.logs.iter().filter(is_its).max_by_key(|log| log.started.unix_ns);
+        last.is_some_and(|log| log.totals.last().is_none_or(|totals| totals.reason != "exec"))
+    };
+    let is_launcher = |process: &&ProcessRecord| launch::is_launcher(&process.command);
+    let strangers: Vec<&ProcessRecord> =
+        processes.iter().filter(|process| !is_known(process) && !is_launcher(process)).collect();
+    let first = strangers.first().filter(|_| !found.logs.is_empty())?;
+    let more = match strangers.len() {
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    Some(format!(
+        "{} ({}){more} ran without the library, and is in no figure: it is statically linked, setuid, or was given another \
+         environment.",
+        first.command, first.key.pid
+    ))
+}
+
+/// Records a run with what its logs show; whether the record has it.
+fn keep(sink: &mut Sink, record: &mut Record, observation: Observation, found: &Found) -> anyhow::Result<bool> {
+    let (run, started_unix_ns) = (observation.run, observation.started_unix_ns);
+    let attributed = ::attribute::attribute(&found.logs, Options { run, started_unix_ns });
+    finish_run(sink, record, observation, attributed.series)?;
+    sink.append(Entry::Attribution(Box::new(attributed.attribution.clone())))?;
+    record.attributions.push(attributed.attribution);
+    Ok(sink.path().is_some())
+}
+
+fn deliver(options: &cli::Attribute, record: &Record, sink: Sink) -> anyhow::Result<()> {
+    let results = &options.results;
+    let path = sink.seal();
+    let notes = notes(record);
+    let attributed = attributed(record, &notes, options.by_library);
+    if !results.quiet {
+        eprint!("{}", ::report::terminal::attribution(&attributed, style()));
+        if let Some(path) = path {
+            eprintln!("record: {}", path.display());
+        }
+    }
+    if let Some(path) = &results.json {
+        let mut runs = record.attributions.iter().map(|attribution| json(record, attribution));
+        if options.scaling.is_empty() {
+            write_json(path, &runs.next().context("no run was made")?)?;
+        } else {
+            write_json(path, &Scaling { scaling: runs.collect() })?;
+        }
+    }
+    if let Some(path) = &results.html {
+        std::fs::write(path, ::report::html::attribution(&attributed))
+            .with_context(|| format!("the report could not be written to {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// A record as its report sees it.
+pub fn attributed<'a>(record: &'a Record, notes: &'a [String], by_library: bool) -> Attributed<'a> {
+    let Record { header, attributions, runs, .. } = record;
+    Attributed { header, attributions, runs, notes, by_library }
+}
+
+/// What the reader should know of the record and of its runs.
+pub fn notes(record: &Record) -> Vec<String> {
+    record.notes.iter().chain(record.runs.iter().flat_map(|run| &run.notes)).cloned().collect()
+}
+
+fn json<'a>(record: &Record, attribution: &'a Attribution) -> Json<'a> {
+    let run = record.runs.iter().find(|run| run.run == attribution.run);
+    Json {
+        exit_status: run.and_then(Observation::exit_status),
+        wall_seconds: run.map_or(0.0, |run| run.wall_seconds),
+        attribution,
+    }
+}

@@ -1,0 +1,127 @@
+//! The folder that the processes of a run leave their logs in, and its end.
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ::attribute::ProcessLog;
+use anyhow::{Context, bail};
+use job::Forwarding;
+
+use super::rank::Rank;
+use crate::results::state_folder;
+
+/// How long the first rank waits for those that end after it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it looks.
+const TICK: Duration = Duration::from_millis(20);
+
+/// A folder of logs.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+/// What is in one.
+#[derive(Debug)]
+pub struct Found {
+    pub logs: Vec<ProcessLog>,
+    /// Logs that could not be read, and why.
+    pub troubles: Vec<String>,
+}
+
+impl Folder {
+    /// Beside the record, so that all nodes see it if they see that: a new one, or the one that all ranks of a job know.
+    pub fn create(record: Option<&Path>, rank: Option<&Rank>) -> anyhow::Result<Folder> {
+        let (parent, name) = match record {
+            Some(record) => {
+                let parent = record.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                (parent.to_path_buf(), record.file_name().unwrap_or_default().to_string_lossy().into_owned())
+            }
+            None => (state_folder().unwrap_or_else(|_| std::env::temp_dir()), "attribute".into()),
+        };
+        let failed =
+            || format!("no folder for the logs can be made in {}; name another place by --record", parent.display());
+        let path = match rank {
+            Some(rank) => {
+                let path = parent.join(format!("{name}.{}.run", rank.job));
+                fs::create_dir_all(&path).with_context(failed)?;
+                path
+            }
+            None => tempfile::Builder::new()
+                .prefix(&format!("{name}."))
+                .suffix(".run")
+                .tempdir_in(&parent)
+                .with_context(failed)?
+                .keep(),
+        };
+        Ok(Folder { path: path.canonicalize().with_context(failed)? })
+    }
+
+    /// One that a run has left.
+    pub fn left(path: &Path) -> anyhow::Result<Folder> {
+        if !path.is_dir() {
+            bail!("{} is no folder; name the one that a run has left, RECORD.….run", path.display());
+        }
+        Ok(Folder { path: path.into() })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Tells the first rank that there is nothing more to come from this one.
+    pub fn tell_end(&self, rank: &Rank) {
+        // Without it the first rank waits a little longer.
+        let _ = File::create(self.path.join(format!("rank-{}.ended", rank.number)));
+    }
+
+    /// Waits until all other ranks have told their end, or somebody wants us to end. A sentence if some have not.
+    pub fn wait_for_others(&self, rank: &Rank, signals: &Forwarding) -> Option<String> {
+        let begun = Instant::now();
+        loop {
+            let absent = (0..rank.ranks).filter(|n| !self.path.join(format!("rank-{n}.ended")).exists()).count();
+            if absent == 0 {
+                return None;
+            }
+            if begun.elapsed() > PATIENCE || signals.interrupted() {
+                return Some(format!(
+                    "{absent} of {} ranks had not ended when the first was told, or leave their logs where it does not see \
+                     them; `bursar attribute -- mpirun …` needs no such folder.",
+                    rank.ranks
+                ));
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    /// Every log in it.
+    pub fn read(&self) -> Found {
+        let mut found = Found { logs: Vec::new(), troubles: Vec::new() };
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths.iter().filter(|path| path.extension().is_some_and(|end| end == "log")) {
+            match File::open(path).map_err(Into::into).and_then(|file| ::attribute::read(BufReader::new(file))) {
+                Ok(log) => found.logs.push(log),
+                Err(error) => found.troubles.push(format!("{}: {error}", path.display())),
+            }
+        }
+        found
+    }
+
+    /// It is in the record now.
+    pub fn remove(self) {
+        // What cannot be removed is in nobody's way.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+
+    /// It stays.
+    pub fn tell_where(self) {
+        eprintln!(
+            "bursar: the logs are kept in {}; `bursar attribute --from` that folder reports them again.",
+            self.path.display()
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Why the library was not in a command: what the command's file says.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use object::elf::{FileHeader64, PT_INTERP};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, FileKind};
+
+use super::launch::Launcher;
+
+/// The head of a program's file, in which all is that matters here.
+const HEAD: u64 = 64 << 10;
+
+/// One sentence, with what to do.
+pub fn why(command: &[OsString], launcher: Option<Launcher>) -> String {
+    let mut files: Box<dyn Iterator<Item = PathBuf>> = match launcher {
+        None => Box::new(command.iter().take(1).filter_map(|name| find(name))),
+        // Options and their values are no programs.
+        Some(_) => Box::new(command.iter().skip(1).filter_map(|name| find(name))),
+    };
+    files.find_map(|path| of_file(&path)).unwrap_or_else(|| {
+        "The library was not loaded into the command: it, or a script that starts it, clears LD_PRELOAD or BURSAR_RUN \
+         from the environment, or its node does not see the folder of the logs; put `bursar attribute --` directly \
+         before the program."
+            .into()
+    })
+}
+
+/// What keeps the library out of a program, or out of a script's interpreter.
+fn of_file(path: &Path) -> Option<String> {
+    let start = head(path)?;
+    let Some(line) = start.strip_prefix(b"#!") else { return of_program(path, &start) };
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(OsStr::from_bytes);
+    let interpreter = words.find(|word| !word.as_bytes().ends_with(b"/env")).and_then(find)?;
+    of_program(&interpreter, &head(&interpreter)?)
+}
+
+fn of_program(path: &Path, head: &[u8]) -> Option<String> {
+    let name = path.display();
+    if fs::metadata(path).ok()?.mode() & 0o6000 != 0 && !rustix::process::geteuid().is_root() {
+        return Some(format!(
+            "{name} is setuid or setgid, and the loader lets nobody else into such a program; run it as its owner."
+        ));
+    }
+    match FileKind::parse(head).ok()? {
+        FileKind::Elf64 => {
+            let header = FileHeader64::<Endianness>::parse(head).ok()?;
+            let endian = header.endian().ok()?;
+            let dynamic =
+                header.program_headers(endian, head).ok()?.iter().any(|part| part.p_type(endian) == PT_INTERP);
+            (!dynamic).then(|| {
+                format!(
+                    "{name} is statically linked: no library can be loaded into it, so nobody tells of its memory; link \
+                     it dynamically, at least with libc."
+                )
+            })
+        }
+        FileKind::Elf32 => Some(format!("{name} is a program of 32 bits, and the library is not; build it for 64.")),
+        _ => None,
+    }
+}
+
+fn head(path: &Path) -> Option<Vec<u8>> {
+    let mut head = Vec::new();
+    fs::File::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
+    Some(head)
+}
+
+/// As `execvp` finds it.
+fn find(name: &OsStr) -> Option<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return Some(name.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dynamic_program_has_nothing_against_it() {
+        assert_eq!(of_file(&std::env::current_exe().unwrap()), None);
+        assert!(why(&["true".into()], None).contains("clears LD_PRELOAD"));
+    }
+
+    #[test]
+    fn a_script_is_judged_by_its_interpreter() {
+        let folder = tempfile::tempdir().unwrap();
+        let (script, program) = (folder.path().join("script"), folder.path().join("program"));
+        // An ELF header of x86-64 that has no program headers, as no dynamic program is.
+        let mut header = b"\x7fELF\x02\x01\x01".to_vec();
+        header.resize(64, 0);
+        (header[16], header[18], header[20], header[52], header[54]) = (2, 62, 1, 64, 56);
+        fs::write(&program, header).unwrap();
+        for line in ["#!/bin/sh\n".into(), "#!/usr/bin/env sh\n".into(), format!("#!{}\n", script.display())] {
+            fs::write(&script, line).unwrap();
+            assert_eq!(of_file(&script), None);
+        }
+        fs::write(&script, format!("#! {} -x\n", program.display())).unwrap();
+        assert!(of_file(&script).unwrap().contains("statically linked"));
+        assert!(
+            why(&["mpirun".into(), "-n".into(), "2".into(), script.into()], Some(Launcher::Hydra))
+                .contains("statically")
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! The library that runs inside observed processes: embedded in bursar, unpacked when a command needs it.
+
+use std::env;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::StatVfsMountFlags;
+use rustix::process::geteuid;
+
+use crate::Error;
+
+const IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libbursar.so"));
+
+/// Puts the library into a private folder, if it is not there yet; its path, for `LD_PRELOAD`.
+///
+/// # Errors
+/// [`Error::Preload`] if there is no folder for it.
+pub fn unpack() -> Result<PathBuf, Error> {
+    let mut refused = io::Error::from(io::ErrorKind::NotFound);
+    for folder in folders() {
+        match unpack_into(&folder) {
+            Ok(path) => return Ok(path),
+            Err(error) => refused = error,
+        }
+    }
+    Err(Error::Preload(refused))
+}
+
+/// Where it may go, the best first.
+fn folders() -> Vec<PathBuf> {
+    let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    let own = format!("bursar-{}", geteuid().as_raw());
+    cache.map(|cache| cache.join("bursar")).into_iter().chain([env::temp_dir().join(own)]).collect()
+}
+
+/// Under a name that tells its content: versions stand side by side, and one in use is never written to.
+fn unpack_into(folder: &Path) -> io::Result<PathBuf> {
+    // These part the names in LD_PRELOAD.
+    if folder.as_os_str().as_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
+        return Err(io::Error::other(format!("{} has a space or a colon in its name", folder.display())));
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let found = fs::symlink_metadata(folder)?;
+    if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
+        return Err(io::Error::other(format!("{} is not a folder that is ours alone to write to", folder.display())));
+    }
+    if rustix::fs::statvfs(folder)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+        return Err(io::Error::other(format!("{} is on a file system with noexec", folder.display())));
+    }
+    let mut hasher = DefaultHasher::new();
+    IMAGE.hash(&mut hasher);
+    let path = folder.join(format!("libbursar-{:016x}.so", hasher.finish()));
+    if !is_ours(&path) {
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(IMAGE)?;
+        file.as_file().set_permissions(Permissions::from_mode(0o755))?;
+        file.persist(&path)?;
+    }
+    Ok(path)
+}
+
+fn is_ours(path: &Path) -> bool {
+    let owned = File::open(path).and_then(|file| file.metadata()).is_ok_and(|found| found.uid() == geteuid().as_raw());
+    owned && fs::read(path).is_ok_and(|bytes| bytes == IMAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_unpacked_once_and_again_when_it_was_changed() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("bursar");
+        let path = unpack_into(&folder).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), IMAGE);
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o755);
+        let inode = fs::metadata(&path).unwrap().ino();
+        assert_eq!(unpack_into(&folder).unwrap(), path);
+        assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
+        fs::write(&path, "cut short").unwrap();
+        assert_eq!(fs::read(unpack_into(&folder).unwrap()).unwrap(), IMAGE);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_or_that_ld_preload_cannot_name_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let open = place.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
+        assert!(unpack_into(&open).unwrap_err().to_string().contains("ours alone"));
+        std::os::unix::fs::symlink(place.path(), place.path().join("link")).unwrap();
+        assert!(unpack_into(&place.path().join("link")).unwrap_err().to_string().contains("ours alone"));
+        assert!(unpack_into(&place.path().join("a b")).unwrap_err().to_string().contains("a space or a colon"));
+    }
+
+    #[test]
+    fn it_needs_no_libc_newer_than_glibc_2_17() {
+        let text = String::from_utf8_lossy(IMAGE);
+        let versions = text.split('\0').filter_map(|name| name.strip_prefix("GLIBC_"));
+        let versions: Vec<Vec<u32>> = versions
+            .map(|version| version.split('.').map(|number| number.parse().unwrap_or(u32::MAX)).collect())
+            .collect();
+        assert!(!versions.is_empty(), "it uses libc");
+        let newer: Vec<_> = versions.iter().filter(|version| **version > vec![2, 17]).collect();
+        assert!(newer.is_empty(), "{newer:?}");
+    }
+}

@@ -1,0 +1,297 @@
+//! Who held the memory, in sentences and tables.
+
+use model::{
+    Attribution, FunctionUse, Header, Holding, KindBytes, MemoryKind, Observation, RankUse, Series, Spread, lines,
+};
+
+use crate::figures::size;
+use crate::format::{count, percent, printable, seconds, shell_word};
+use crate::tables::{Table, Tone};
+
+/// Functions and libraries that are listed.
+const MOST_FUNCTIONS: usize = 6;
+const MOST_LIBRARIES: usize = 20;
+/// Of a library's growth in `MPI_Init`, what is worth a word.
+const WORTH_NAMING: f64 = 0.1;
+/// Of the peak, what may stay unexplained without a word.
+const UNEXPLAINED: f64 = 0.02;
+
+/// What a report of attribution is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributed<'a> {
+    /// Where, when and of what the record is.
+    pub header: &'a Header,
+    /// One for each run.
+    pub attributions: &'a [Attribution],
+    /// The runs, whose series have the time lines.
+    pub runs: &'a [Observation],
+    /// What the reader should know, as sentences.
+    pub notes: &'a [String],
+    /// Whether components are broken down by library.
+    pub by_library: bool,
+}
+
+impl<'a> Attributed<'a> {
+    /// The command line as one would type it.
+    pub fn command(&self) -> String {
+        self.header.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The run that is shown in full: the one with most ranks, the last of them.
+    pub fn shown(&self) -> Option<&'a Attribution> {
+        self.attributions.iter().max_by_key(|attribution| (attribution.ranks, attribution.run))
+    }
+
+    /// That run's series.
+    pub fn series(&self) -> &'a [Series] {
+        let run = self.shown().map(|attribution| attribution.run);
+        self.runs.iter().find(|observation| Some(observation.run) == run).map_or(&[], |run| &run.series)
+    }
+}
+
+/// What one first wants to know.
+pub fn headline(attribution: &Attribution) -> String {
+    if attribution.ranks == 0 {
+        return "no process of the command left a log: nothing can be attributed".into();
+    }
+    let mut parts: Vec<String> = attribution
+        .components_in_order()
+        .iter()
+        .filter(|(_, held)| held.peak_bytes > 0)
+        .map(|(name, held)| format!("{} {}", printable(name), size(held.peak_bytes)))
+        .collect();
+    parts.push(format!("unattributed {}", size(attribution.unattributed_peak_bytes)));
+    let of = match &attribution.per_rank[..] {
+        [one] => one.rank.map_or_else(String::new, |rank| format!(" (rank {rank} alone)")),
+        several => format!(" ({} {})", several.len(), if has_ranks(attribution) { "ranks" } else { "processes" }),
+    };
+    format!("held {} at peak{of}; at their own peaks {}", size(attribution.total_peak_bytes), parts.join(", "))
+}
+
+/// By component and kind, each at its own peak, all ranks together; beside it the peak of the sum by RSS.
+pub fn components_table(attribution: &Attribution) -> Table {
+    let rows = rows(attribution);
+    let used = |kind: MemoryKind| rows.iter().any(|(.., held)| of_kind(&held.at_peak, kind) > 0);
+    let kinds: Vec<MemoryKind> = MemoryKind::ALL.into_iter().filter(|kind| used(*kind)).collect();
+    let mut header = vec!["", "peak", "RSS"];
+    header.extend(kinds.iter().map(|kind| kind_name(*kind)));
+    header.push("at end");
+    let mut table = Table::new(&header);
+    for (tone, name, held) in rows {
+        let mut cells = vec![printable(name), size(held.peak_bytes), size(held.peak_rss_bytes)];
+        cells.extend(kinds.iter().map(|kind| size(of_kind(&held.at_peak, *kind))));
+        cells.push(size(held.at_end_bytes));
+        table.row(tone, cells);
+    }
+    table
+}
+
+/// Peaks per rank: mean and standard deviation, RSS beside PSS (the paper's Tables 4 and 5).
+pub fn peaks_table(attribution: &Attribution) -> Table {
+    let mut table = Table::new(&["peak of a rank", "RSS", "smallest", "largest", "PSS"]);
+    for (tone, name, held) in rows(attribution) {
+        let (rss, pss) = (&held.rank_peaks, &held.rank_peaks_pss);
+        let cells = vec![printable(name), mean(rss), size(rss.min as u64), size(rss.max as u64), mean(pss)];
+        table.row(tone, cells);
+    }
+    table
+}
+
+/// Peak per component by number of ranks (the paper's Table 5).
+pub fn scaling_table(attributions: &[Attribution]) -> Table {
+    let mut table = Table::new(&["peak of a rank", "ranks", "RSS", "PSS", "all ranks"]);
+    let runs: Vec<_> = attributions.iter().map(|attribution| (attribution.ranks, rows(attribution))).collect();
+    let Some((_, lines)) = runs.last() else { return table };
+    for (tone, name, _) in lines {
+        let mut shown = printable(name);
+        for (ranks, rows) in &runs {
+            let Some((.., held)) = rows.iter().find(|(_, other, _)| other == name) else { continue };
+            let [rss, pss] = [&held.rank_peaks, &held.rank_peaks_pss].map(mean);
+            let first = std::mem::take(&mut shown);
+            table.row(*tone, vec![first, count(Some((*ranks).into())), rss, pss, size(held.peak_bytes)]);
+        }
+    }
+    table
+}
+
+/// Each rank, RSS: total and by component as words. Without ranks, the largest processes first.
+pub fn ranks_table(attribution: &Attribution, most: usize) -> Table {
+    let ranked = has_ranks(attribution);
+    let mut table = Table::new(&["", "total", "PSS", "unattributed", "bursar", "components"]).with_words_last();
+    let mut listed: Vec<&RankUse> = attribution.per_rank.iter().collect();
+    if !ranked {
+        listed.sort_by_key(|rank| std::cmp::Reverse(rank.total_peak_bytes));
+    }
+    for rank in listed.iter().take(most) {
+        let components: Vec<String> = attribution
+            .components_in_order()
+            .iter()
+            .filter_map(|(name, _)| Some((name, rank.components.get(*name)?.peak_bytes)))
+            .filter(|(_, bytes)| *bytes > 0)
+            .map(|(name, bytes)| format!("{} {}", printable(name), size(bytes)))
+            .collect();
+        let place = format!("{} {} on {}: ", printable(file_name(&rank.command)), rank.pid, printable(&rank.host));
+        table.row(
+            Tone::Plain,
+            vec![
+                rank_name(rank),
+                size(rank.total_peak_bytes),
+                size(rank.total_peak_pss_bytes),
+                size(rank.unattributed_peak_bytes),
+                size(rank.own_bytes),
+                if ranked { place } else { String::new() } + &components.join(", "),
+            ],
+        );
+    }
+    if let Some(more @ 1..) = listed.len().checked_sub(most) {
+        let name = format!("and {more} more");
+        table.row(Tone::Dim, std::iter::once(name).chain(vec![String::new(); 5]).collect());
+    }
+    table
+}
+
+/// The functions that obtained most.
+pub fn functions_table(attribution: &Attribution) -> Table {
+    let mut table = Table::new(&["function", "calls", "obtained", "gave back", "component"]).with_words_last();
+    let changed = |function: &&FunctionUse| function.grew_bytes > 0 || function.shrank_bytes > 0;
+    for function in attribution.functions.iter().filter(changed).take(MOST_FUNCTIONS) {
+        table.row(
+            Tone::Plain,
+            vec![
+                printable(&function.name),
+                count(Some(function.calls)),
+                size(function.grew_bytes),
+                size(function.shrank_bytes),
+                printable(&function.component),
+            ],
+        );
+    }
+    table
+}
+
+/// What each component's peak was made of, by library.
+pub fn libraries_table(attribution: &Attribution) -> Table {
+    let mut table = Table::new(&["library", "at peak", "heap", "mapped", "page cache", "component"]).with_words_last();
+    for library in attribution.libraries.iter().take(MOST_LIBRARIES) {
+        let name = if library.library.is_empty() { "(not told apart)".into() } else { printable(&library.library) };
+        let kinds = library.kinds;
+        let mut cells = vec![name];
+        cells.extend([library.bytes, kinds.heap, kinds.mapped, kinds.page_cache].map(size));
+        cells.push(printable(&library.component));
+        table.row(Tone::Plain, cells);
+    }
+    table
+}
+
+/// Peaks of a rank by phase, mean and standard deviation.
+pub fn phases_table(attribution: &Attribution) -> Table {
+    let mut table = Table::new(&["phase", "from", "peak of a rank", "components"]).with_words_last();
+    for phase in &attribution.phases {
+        let components: Vec<String> = attribution
+            .components_in_order()
+            .iter()
+            .filter_map(|(name, _)| Some(format!("{} {}", printable(name), mean(phase.components.get(*name)?))))
+            .collect();
+        table.row(
+            Tone::Plain,
+            vec![printable(&phase.name), seconds(phase.begin_seconds), mean(&phase.total), components.join(", ")],
+        );
+    }
+    table
+}
+
+/// What `MPI_Init` brought, in a sentence; `None` if nobody came through it.
+pub fn init_sentence(attribution: &Attribution) -> Option<String> {
+    let init = attribution.init.as_ref()?;
+    let mut sentence = format!("{} brought {}", printable(&init.function), mean(&init.grew_bytes));
+    if init.ranks > 1 {
+        sentence += " per rank";
+    }
+    sentence += &format!(" in {}", seconds(init.seconds));
+    let worth = |bytes: i64| bytes as f64 >= WORTH_NAMING * init.grew_bytes.mean && bytes > 0;
+    let libraries: Vec<String> = init
+        .libraries
+        .iter()
+        .filter(|library| worth(library.grew_bytes) && !library.library.is_empty())
+        .map(|library| format!("{} {}", size(library.grew_bytes as u64), printable(&library.library)))
+        .collect();
+    if !libraries.is_empty() {
+        sentence += &format!(", of which {}", libraries.join(", "));
+    }
+    Some(sentence)
+}
+
+/// What bursar itself held, and what is counted nowhere else.
+pub fn beside(attribution: &Attribution) -> Vec<String> {
+    let mut sentences = vec![format!(
+        "bursar's own memory, in no other figure: {} at peak of a {}{}",
+        size(attribution.own.rank_peaks.max as u64),
+        if has_ranks(attribution) { "rank" } else { "process" },
+        if attribution.ranks > 1 { format!(", {} of all", size(attribution.own.peak_bytes)) } else { String::new() },
+    )];
+    let unexplained = attribution.unattributed_peak_bytes as f64 / attribution.total_peak_bytes.max(1) as f64;
+    if unexplained > UNEXPLAINED {
+        sentences.push(format!(
+            "unattributed is {} of the peak: something obtains memory by calls that are not seen, such as raw system calls",
+            percent(Some(unexplained))
+        ));
+    }
+    if !attribution.other_processes.is_empty() {
+        let listed = attribution.other_processes.iter().take(MOST_FUNCTIONS).map(|process| {
+            format!("{} {} ({})", printable(file_name(&process.command)), process.pid, size(process.peak_bytes))
+        });
+        let more = attribution.other_processes.len().saturating_sub(MOST_FUNCTIONS);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        sentences.push(format!(
+            "processes that are no ranks, in no figure: {}{more}",
+            listed.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    sentences
+}
+
+/// A rank's name: its number, else its process.
+pub fn rank_name(rank: &RankUse) -> String {
+    let process = || format!("{} {}", printable(file_name(&rank.command)), rank.pid);
+    rank.rank.map_or_else(process, |rank| format!("rank {rank}"))
+}
+
+/// Components, then the lines beside them, then the total.
+fn rows(attribution: &Attribution) -> Vec<(Tone, &str, &Holding)> {
+    // Where no MPI was loaded there is nothing to say of it; of what is unattributed there always is.
+    let components = attribution.components_in_order().into_iter().filter(|(_, held)| held.peak_rss_bytes > 0);
+    let mut rows: Vec<_> = components.map(|(name, held)| (Tone::Plain, name, held)).collect();
+    rows.push((Tone::Plain, lines::UNATTRIBUTED, &attribution.unattributed));
+    rows.push((Tone::Plain, lines::RETAINED, &attribution.allocator_retained));
+    rows.push((Tone::Strong, lines::TOTAL, &attribution.total));
+    rows
+}
+
+/// Whether it is of an MPI run.
+pub fn has_ranks(attribution: &Attribution) -> bool {
+    attribution.per_rank.iter().any(|rank| rank.rank.is_some())
+}
+
+/// A mean with its standard deviation, where there is one.
+fn mean(spread: &Spread) -> String {
+    let of = |bytes: f64| size(bytes.abs().round() as u64);
+    let sign = if spread.mean < 0.0 { "-" } else { "" };
+    let deviation = if spread.min == spread.max { String::new() } else { format!(" ± {}", of(spread.stddev)) };
+    format!("{sign}{}{deviation}", of(spread.mean))
+}
+
+fn of_kind(kinds: &KindBytes, kind: MemoryKind) -> u64 {
+    kinds.by_kind()[kind as usize]
+}
+
+/// As a column's title.
+fn kind_name(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::PageCache => "page cache",
+        other => other.name(),
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}

@@ -1,0 +1,134 @@
+//! Who held the memory.
+
+use super::Style;
+use super::table::Page;
+use crate::attribution::{
+    Attributed, beside, components_table, functions_table, has_ranks, headline, init_sentence, libraries_table,
+    peaks_table, phases_table, ranks_table, scaling_table,
+};
+use crate::format::printable;
+use crate::tables::Tone;
+
+/// Processes of a run without ranks that are listed.
+const MOST_PROCESSES: usize = 6;
+
+/// Who held the memory; its first line is the answer.
+pub fn attribution(attributed: &Attributed, style: Style) -> String {
+    let mut page = Page::new(style);
+    let Some(shown) = attributed.shown() else {
+        page.paragraph(Tone::Strong, "no run was recorded");
+        return page.finish();
+    };
+    page.paragraph(Tone::Strong, &headline(shown));
+    page.paragraph(Tone::Plain, &printable(&attributed.command()));
+    if attributed.attributions.len() > 1 {
+        page.gap();
+        page.table(&scaling_table(attributed.attributions));
+    }
+    if shown.ranks > 0 {
+        page.gap();
+        page.table(&components_table(shown));
+    }
+    if shown.ranks > 1 {
+        page.gap();
+        page.table(&if has_ranks(shown) { peaks_table(shown) } else { ranks_table(shown, MOST_PROCESSES) });
+    }
+    for table in [phases_table(shown), functions_table(shown)] {
+        if !table.rows.is_empty() {
+            page.gap();
+            page.table(&table);
+        }
+    }
+    if attributed.by_library {
+        page.gap();
+        page.table(&libraries_table(shown));
+    }
+    page.gap();
+    for sentence in init_sentence(shown).into_iter().chain(beside(shown)) {
+        page.paragraph(Tone::Plain, &sentence);
+    }
+    for note in attributed.notes.iter().chain(&shown.notes) {
+        page.paragraph(Tone::Plain, &format!("note: {}", printable(note)));
+    }
+    page.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Attribution;
+
+    use super::*;
+    use crate::fixture;
+
+    fn report(attributions: &[Attribution], by_library: bool) -> String {
+        let header = fixture::header(model::RecordKind::Attribute);
+        let notes = ["the record's own".to_string()];
+        let attributed = Attributed { header: &header, attributions, runs: &[], notes: &notes, by_library };
+        attribution(&attributed, Style { width: 100, color: false })
+    }
+
+    #[test]
+    fn what_one_wants_to_know_is_in_few_lines_that_fit() {
+        let text = report(&[fixture::attribution(4)], false);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("held 620 MiB at peak (4 ranks)"), "{text}");
+        for part in [
+            "allocator-retained",
+            "100 MiB ± 3.27 MiB",
+            "MPI_Alltoall",
+            "MPI_Init brought 49.0 MiB per rank in 300 ms, of which 41.0 MiB libLLVM-15.so.1\n",
+            "in no figure: sh 99 (2.00 MiB)",
+            "bursar's own memory, in no other figure: 3.00 MiB at peak of a rank, 12.0 MiB of all",
+            "solve<p>",
+            "note: calls of mremap",
+            "note: the record's own",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("MPI_Wtime") && !text.contains("hugetlb"), "nothing that says nothing: {text}");
+        assert!(lines.len() <= 35 && lines.iter().all(|line| line.chars().count() <= 100), "{text}");
+        let unexplained = Attribution { unattributed_peak_bytes: 62 << 20, ..fixture::attribution(4) };
+        assert!(
+            !text.contains("of the peak:")
+                && report(&[unexplained], false).contains("unattributed is 10 % of the peak:")
+        );
+        assert!(!text.contains("library ") && report(&[fixture::attribution(4)], true).contains("library "));
+    }
+
+    #[test]
+    fn runs_of_several_numbers_of_ranks_are_a_table() {
+        let runs = [1, 2, 4].map(|ranks| Attribution { run: ranks as u32, ..fixture::attribution(ranks) });
+        let text = report(&runs, false);
+        assert!(text.contains("(4 ranks)") && text.contains("\npeak of a rank       ranks"), "{text}");
+        let at = text.lines().position(|line| line.starts_with("mpi ")).unwrap();
+        let ranks: Vec<&str> = text.lines().skip(at).take(3).map(|line| line[..28].trim_end()).collect();
+        assert_eq!(ranks.iter().map(|line| &line[line.len() - 1..]).collect::<Vec<_>>(), ["1", "2", "4"], "{text}");
+        assert!(ranks[1].trim_start() == "2", "{text}");
+    }
+
+    #[test]
+    fn without_mpi_the_largest_processes_are_listed() {
+        let mut several = fixture::attribution(4);
+        several.per_rank.iter_mut().for_each(|rank| rank.rank = None);
+        several.per_rank.extend(vec![several.per_rank[0].clone(); 4]);
+        if let Some(mpi) = several.components.get_mut("mpi") {
+            *mpi = Default::default();
+        }
+        let text = report(&[several], false);
+        assert!(
+            text.starts_with("held 620 MiB at peak (8 processes)") && text.contains("at peak of a process"),
+            "{text}"
+        );
+        let at =
+            text.lines().position(|line| line.contains("  unattributed  ") && line.ends_with("  components")).unwrap();
+        let listed: Vec<&str> = text.lines().skip(at + 1).take(7).collect();
+        assert!(listed[0].starts_with("solve<r> 101   159 MiB") && listed[6] == "and 2 more", "{text}");
+        assert!(!text.lines().any(|line| line.starts_with("mpi ")), "nothing to say of it: {text}");
+    }
+
+    #[test]
+    fn without_logs_that_is_said() {
+        assert!(report(&[Attribution::default()], false).starts_with("no process of the command left a log"));
+        assert!(report(&[], false).starts_with("no run was recorded"));
+    }
+}

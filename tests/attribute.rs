@@ -1,0 +1,406 @@
+//! `bursar attribute` on programs whose owners of memory are known, and on programs that end badly.
+
+mod support;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use support::{bursar, is_root, json_after, need, tolerance};
+
+const SIZE: u64 = 64 << 20;
+const MPIS: [&str; 2] = ["openmpi", "mpich"];
+
+/// What one run gave: status, JSON, and what the command printed.
+type Run = (i32, Value, String);
+
+fn programs() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| support::make("programs/attribute"))
+}
+
+fn program(name: &str) -> String {
+    programs().join(name).display().to_string()
+}
+
+/// The MPIs that are here; in CI all must be.
+fn mpis() -> Vec<&'static str> {
+    MPIS.into_iter().filter(|mpi| need(mpi, programs().join(format!("mpi.{mpi}")).exists())).collect()
+}
+
+/// Open MPI runs neither as root nor on fewer processors than ranks unless it is told to.
+fn as_root(command: &mut Command) -> &mut Command {
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+}
+
+fn attribute<I: AsRef<OsStr>>(options: &[&str], command: impl IntoIterator<Item = I>) -> Run {
+    let mut all = bursar();
+    all.args(["attribute", "-q", "--json", "-", "--interval", "20ms"]).args(options).arg("--").args(command);
+    json_after(as_root(&mut all))
+}
+
+fn plain(case: &str, bytes: u64) -> Run {
+    attribute(&["--component", "greedy=libgreedy.so*"], [program("plain"), case.into(), bytes.to_string()])
+}
+
+fn mpi(mpi: &str, ranks: u32, case: &str, bytes: u64) -> Run {
+    attribute(&[], mpi_command(mpi, ranks, case, bytes))
+}
+
+fn mpi_command(mpi: &str, ranks: u32, case: &str, bytes: u64) -> Vec<String> {
+    let program = program(&format!("mpi.{mpi}"));
+    [format!("mpirun.{mpi}"), "-n".into(), ranks.to_string(), program, case.into(), bytes.to_string()].into()
+}
+
+/// Runs it with its memory and without, and holds the difference against the truths that it prints.
+fn check(name: &str, bytes: u64, run: &dyn Fn(u64) -> Run) -> Run {
+    let (_, without, _) = run(0);
+    let with = run(bytes);
+    check_sums(name, &with.1);
+    let truths: Vec<_> = with.2.lines().filter(|line| line.starts_with('/')).collect();
+    assert!(!truths.is_empty(), "{name} says what it made: {}", with.2);
+    let mut wrong = Vec::new();
+    for (pointer, truth) in truths.iter().filter_map(|line| line.split_once('=')) {
+        let truth: u64 = truth.parse().unwrap();
+        let at = |json: &Value| json.pointer(pointer).and_then(Value::as_u64);
+        let grown = at(&with.1).unwrap_or(0) as i64 - at(&without).unwrap_or(0) as i64;
+        if grown.abs_diff(truth as i64) > tolerance(truth) {
+            wrong.push(format!(
+                "{name}: {pointer} is {truth}, read {grown}: {:?} less {:?}",
+                at(&with.1),
+                at(&without)
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{:#}", wrong.join("\n"), with.1);
+    with
+}
+
+/// No component is more than all, and next to nothing is unexplained.
+fn check_sums(name: &str, json: &Value) {
+    let ranks = json["per_rank"].as_array().map_or(&[][..], Vec::as_slice);
+    assert!(!ranks.is_empty(), "{name}: no log: {json:#}");
+    for part in std::iter::once(json).chain(ranks) {
+        let total = part["total_peak_bytes"].as_u64().unwrap();
+        for (component, held) in part["components"].as_object().unwrap() {
+            let peak = held["peak_bytes"].as_u64().unwrap();
+            assert!(peak <= total, "{name}: {component} held {peak} of {total}: {part:#}");
+        }
+        let unexplained = part["unattributed_peak_bytes"].as_u64().unwrap();
+        assert!(unexplained <= (total / 50).max(1 << 20), "{name}: {unexplained} of {total} unattributed: {part:#}");
+    }
+}
+
+/// Calls of all functions whose name is this in C or in Fortran.
+fn calls(json: &Value, name: &str) -> u64 {
+    let functions = json["functions"].as_array().unwrap().iter();
+    let named = functions.filter(|function| {
+        let found = function["name"].as_str().unwrap().to_lowercase();
+        let base = found.trim_end_matches('_').trim_end_matches("f08").trim_end_matches("08ts").trim_end_matches('_');
+        base.trim_start_matches('p') == name.to_lowercase()
+    });
+    named.map(|function| function["calls"].as_u64().unwrap()).sum()
+}
+
+fn all(cases: &[&str], run: &dyn Fn(&str, u64) -> Run) {
+    for case in cases {
+        check(case, SIZE, &|bytes| run(case, bytes));
+    }
+}
+
+#[test]
+fn blocks_are_whose_call_obtained_them_and_halves_of_pages_the_allocators() {
+    all(&["blocks", "small", "greedy"], &plain);
+}
+
+#[test]
+fn mappings_stacks_files_and_shared_memory_are_lines_of_their_own() {
+    all(&["mapped", "remapped", "shared", "file", "stacks"], &plain);
+}
+
+#[test]
+fn processes_that_fork_become_another_or_abort_are_told_to_their_end() {
+    all(&["child", "exec"], &plain);
+    let (status, ..) = check("abort", SIZE, &|bytes| plain("abort", bytes));
+    assert_eq!(status, -1, "bursar ends by the same signal");
+}
+
+#[test]
+fn huge_pages_of_the_pool_are_told_though_no_resident_set_has_them() {
+    const POOL: &str = "/proc/sys/vm/nr_hugepages";
+    if !is_root() {
+        return;
+    }
+    struct Before(String);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            std::fs::write(POOL, &self.0).unwrap();
+        }
+    }
+    let before = Before(std::fs::read_to_string(POOL).unwrap());
+    let wanted = before.0.trim().parse::<u64>().unwrap() + SIZE / (2 << 20);
+    std::fs::write(POOL, wanted.to_string()).unwrap();
+    let has = std::fs::read_to_string(POOL).unwrap().trim() == wanted.to_string();
+    if need("memory for 32 huge pages", has) {
+        all(&["hugetlb"], &plain);
+    }
+}
+
+#[test]
+fn what_is_touched_inside_mpi_or_while_it_waits_is_still_the_applications() {
+    for name in mpis() {
+        all(&["receive", "thread-in-barrier", "peer-in-barrier", "messages"], &|case, bytes| mpi(name, 2, case, bytes));
+    }
+}
+
+#[test]
+fn what_mpi_obtains_for_windows_and_staging_is_its_own() {
+    for name in mpis() {
+        all(&["window", "window-shared"], &|case, bytes| mpi(name, 2, case, bytes));
+    }
+    if mpis().contains(&"mpich") {
+        check("staging", 16 << 20, &|bytes| mpi("mpich", 2, "staging", bytes));
+    }
+}
+
+#[test]
+fn callbacks_are_the_applications() {
+    for name in mpis() {
+        all(&["callback"], &|case, bytes| mpi(name, 2, case, bytes));
+    }
+}
+
+#[test]
+fn calls_are_counted_once_by_whatever_way_and_thread_they_come() {
+    for name in mpis() {
+        let (_, json, _) = check("counted", SIZE, &|bytes| mpi(name, 2, "counted", bytes));
+        assert_eq!(calls(&json, "MPI_Barrier"), 2 * 300, "{name}: {:#}", json["functions"]);
+        let (_, json, _) = check("multiple", SIZE, &|bytes| mpi(name, 2, "multiple", bytes));
+        assert_eq!(calls(&json, "MPI_Sendrecv"), 2 * 4 * 1000, "{name}: {:#}", json["functions"]);
+    }
+}
+
+#[test]
+fn fortran_is_told_by_mpif_h_and_by_the_module() {
+    for name in mpis() {
+        for language in ["mpif", "f08"] {
+            let program = program(&format!("{language}.{name}"));
+            if !need("gfortran", Path::new(&program).exists()) {
+                return;
+            }
+            let run = |bytes: u64| attribute(&[], [&format!("mpirun.{name}"), "-n", "2", &program, &bytes.to_string()]);
+            let (_, json, _) = check(&program, SIZE, &run);
+            assert_eq!(calls(&json, "MPI_Barrier"), 2 * 100, "{program}: {:#}", json["functions"]);
+        }
+    }
+}
+
+#[test]
+fn a_job_that_ends_badly_is_told_and_ends_as_it_would_without_us() {
+    for name in mpis() {
+        for case in ["exit-in-callback", "abort", "killed", "no-finalize"] {
+            let words = mpi_command(name, 2, case, SIZE);
+            let alone = as_root(Command::new(&words[0]).args(&words[1..])).output().unwrap();
+            let (status, json, _) = check(case, SIZE, &|bytes| mpi(name, 2, case, bytes));
+            assert_eq!(status, alone.status.code().unwrap_or(-1), "{name} {case}");
+            assert_eq!(json["ranks"], 2, "{name} {case}: {json:#}");
+        }
+    }
+}
+
+#[test]
+fn ranks_that_are_spawned_are_told() {
+    // Debian's MPICH refuses to spawn, with or without us.
+    if mpis().contains(&"openmpi") {
+        check("spawn", SIZE, &|bytes| mpi("openmpi", 1, "spawn", bytes));
+    }
+}
+
+#[test]
+fn an_mpi_that_is_loaded_and_unloaded_while_the_program_runs_is_seen() {
+    for (name, library) in [("openmpi", "libmpi.so.40"), ("mpich", "libmpich.so.12")] {
+        if mpis().contains(&name) {
+            let (status, json, _) = attribute(&[], [program("loader"), library.into()]);
+            assert_eq!(status, 0);
+            check_sums(library, &json);
+            assert_eq!(calls(&json, "MPI_Initialized"), 100, "{library}: {:#}", json["functions"]);
+            assert!(json["components"]["mpi"]["peak_bytes"].as_u64() > Some(1 << 20), "{library}: {json:#}");
+        }
+    }
+}
+
+#[test]
+fn every_rank_may_have_a_bursar_of_its_own_and_one_of_them_tells_of_all() {
+    for name in mpis() {
+        let folder = tempfile::tempdir().unwrap();
+        let (record, json) = (folder.path().join("job.bursar"), folder.path().join("job.json"));
+        let mut command = Command::new(format!("mpirun.{name}"));
+        command.args(["-n", "2"]).arg(bursar().get_program()).args(["attribute", "-q", "--interval", "20ms"]);
+        command.arg("--record").arg(&record);
+        command.arg("--json").arg(&json).arg("--").args([
+            &program(&format!("mpi.{name}")),
+            "receive",
+            &SIZE.to_string(),
+        ]);
+        let output = as_root(&mut command).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let json: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+        assert_eq!(json["ranks"], 2, "{name}: {json:#}");
+        check_sums(name, &json);
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left.len(), 2, "the folder of the logs is gone: {left:?}");
+    }
+}
+
+#[test]
+fn a_study_of_scaling_runs_the_command_for_each_number() {
+    for name in mpis() {
+        let mut command = mpi_command(name, 1, "receive", 0);
+        (command[2], command[4]) = ("{}".into(), "counted".into());
+        let (_, json, _) = attribute(&["--scaling", "1,2"], command.clone());
+        let ranks: Vec<_> = json["scaling"].as_array().unwrap().iter().map(|run| run["ranks"].as_u64()).collect();
+        // One rank has nobody to meet, and its barriers are counted all the same.
+        assert_eq!(ranks, [Some(1), Some(2)], "{json:#}");
+    }
+}
+
+#[test]
+fn other_tools_may_be_preloaded_before() {
+    let other = program("libgreedy.so");
+    let mut command = bursar();
+    command.args(["attribute", "-q", "--json", "-", "--", "sh", "-c", "echo $LD_PRELOAD"]).env("LD_PRELOAD", &other);
+    let (_, json, printed) = json_after(&mut command);
+    assert!(printed.starts_with(&format!("{other}:/")), "{printed}");
+    check_sums("sh", &json);
+    for name in mpis() {
+        let option: &[&str] = if name == "openmpi" { &["-x"] } else { &["-genv"] };
+        let value: Vec<String> = if name == "openmpi" {
+            vec![format!("LD_PRELOAD={other}")]
+        } else {
+            vec!["LD_PRELOAD".into(), other.clone()]
+        };
+        let mut words: Vec<String> = vec![format!("mpirun.{name}")];
+        words.extend(option.iter().map(|word| word.to_string()).chain(value));
+        words.extend(["-n", "1", "sh", "-c", "echo $LD_PRELOAD"].map(String::from));
+        let (_, json, printed) = attribute(&[], words);
+        assert!(printed.starts_with(&format!("{other}:/")), "{name}: {printed}");
+        check_sums(name, &json);
+    }
+}
+
+#[test]
+fn every_part_of_a_job_has_the_library_and_the_launcher_has_not() {
+    for name in mpis() {
+        let program = program(&format!("mpi.{name}"));
+        let part = ["-n", "1", &program, "receive", "1000"];
+        let launcher = format!("mpirun.{name}");
+        let (status, json, _) = attribute(&[], [&[&launcher[..]][..], &part, &[":"], &part].concat());
+        assert_eq!((status, &json["ranks"]), (0, &2.into()), "{name}: {json:#}");
+        assert_eq!(json["other_processes"].as_array().map(Vec::len), Some(0), "{name}: {json:#}");
+    }
+}
+
+#[test]
+fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
+    let fixed = program("static");
+    let told = |words: &[&str], what: &str| {
+        let mut command = bursar();
+        command.args(["attribute", "--json", "-", "--"]).args(words);
+        let output = as_root(&mut command).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        // Wrapped, as the report is.
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(what), "{words:?}: {said}");
+    };
+    told(&[&fixed, "1000"], "is statically linked");
+    told(&["env", "-i", &fixed, "1000"], "ran without the library");
+    for name in mpis() {
+        told(&[&format!("mpirun.{name}"), "-n", "1", &fixed, "1000"], "is statically linked");
+    }
+    let mut command = bursar();
+    let output = command.args(["attribute", "--", "no-such-command-anywhere"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(127));
+    assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1);
+}
+
+#[test]
+fn a_time_out_loses_nothing_that_was_logged() {
+    let script = format!("{} blocks {SIZE}; sleep 60", program("plain"));
+    let (status, json, _) = attribute(&["--timeout", "3s"], ["sh", "-c", &script]);
+    assert_eq!(status, 124);
+    let peak = json["components"]["application"]["peak_bytes"].as_u64().unwrap();
+    assert!(peak > SIZE, "{json:#}");
+}
+
+#[test]
+fn logs_that_a_killed_bursar_has_left_can_be_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("job.bursar");
+    let mut command = bursar();
+    command.args(["attribute", "-q", "--interval", "20ms", "--record"]).arg(&record).args(["--", "sleep", "63"]);
+    let mut running = command.spawn().unwrap();
+    let logs = || -> Vec<PathBuf> {
+        let folders = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        folders.filter(|path| path.extension().is_some_and(|end| end == "run")).collect()
+    };
+    let has_log = |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|entries| entries.count() > 0);
+    while !logs().iter().any(has_log) {
+        assert!(running.try_wait().unwrap().is_none(), "it ended before its command logged");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let left = linux::procfs::descendants(running.id() as i32);
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let again = folder.path().join("again.bursar");
+    let mut command = bursar();
+    command.args(["attribute", "-q", "--json", "-", "--record"]).arg(&again).arg("--from").arg(&logs()[0]);
+    let (status, json, _) = json_after(&mut command);
+    assert_eq!(status, 0);
+    check_sums("sleep", &json);
+    assert!(bursar().arg("report").arg(&again).output().unwrap().status.success());
+    for sleeper in left {
+        let pid = rustix::process::Pid::from_raw(sleeper).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+    assert!(bursar().args(["doctor", "--repair"]).output().unwrap().status.success());
+}
+
+#[test]
+fn real_programs_are_explained_to_a_fiftieth() {
+    let folder = tempfile::tempdir().unwrap();
+    let melt = folder.path().join("in.melt");
+    std::fs::write(&melt, MELT).unwrap();
+    let melt = melt.to_str().unwrap();
+    if need("LAMMPS", Command::new("lmp").arg("-help").output().is_ok()) {
+        let (status, json, _) = attribute(&[], ["mpirun.openmpi", "-n", "2", "lmp", "-log", "none", "-in", melt]);
+        assert_eq!(status, 0);
+        check_sums("lmp", &json);
+        assert!(calls(&json, "MPI_Sendrecv") + calls(&json, "MPI_Send") > 100, "{:#}", json["functions"]);
+    }
+    let script = "from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()";
+    if need("mpi4py", Command::new("python3").args(["-c", "import mpi4py"]).status().is_ok_and(|s| s.success())) {
+        let (status, json, _) = attribute(&[], ["mpirun.openmpi", "-n", "2", "python3", "-c", script]);
+        assert_eq!(status, 0);
+        check_sums("mpi4py", &json);
+        assert_eq!(calls(&json, "MPI_Barrier"), 2, "{:#}", json["functions"]);
+    }
+}
+
+/// A Lennard-Jones liquid, of LAMMPS's own examples.
+const MELT: &str = "units lj
+atom_style atomic
+lattice fcc 0.8442
+region box block 0 10 0 10 0 10
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 3.0 87287
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+fix 1 all nve
+run 250
+";

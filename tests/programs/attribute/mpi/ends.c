@@ -1,0 +1,31 @@
+// Ranks that end as they should not.
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cases.h"
+
+static void ready(size_t bytes) {
+    begin();
+    filled(bytes);
+    truth_of(rank, "application", "heap", bytes);
+    MPI_Barrier(MPI_COMM_WORLD);
+    hold();
+}
+
+void make_abort(size_t bytes) {
+    ready(bytes);
+    MPI_Abort(MPI_COMM_WORLD, 7);
+}
+
+void make_killed(size_t bytes) {
+    ready(bytes);
+    if (rank == 1)
+        kill(getpid(), SIGKILL);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+void make_no_finalize(size_t bytes) {
+    ready(bytes);
+    _exit(0);
+}

@@ -1,0 +1,12 @@
+// plain CASE BYTES: memory that belongs to the application, to a library, or to the allocator.
+#include "plain.h"
+
+static const struct known cases[] = {
+    {"blocks", make_blocks}, {"small", make_small}, {"mapped", make_mapped}, {"remapped", make_remapped},
+    {"shared", make_shared}, {"file", make_file},   {"stacks", make_stacks}, {"hugetlb", make_hugetlb},
+    {"greedy", make_greedy}, {"child", make_child}, {"exec", make_exec},     {"abort", make_abort},
+};
+
+int main(int argc, char **argv) {
+    return do_case(cases, sizeof cases / sizeof *cases, argc, argv);
+}

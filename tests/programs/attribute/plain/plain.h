@@ -1,0 +1,17 @@
+// Cases without MPI.
+#pragma once
+
+#include "../truth.h"
+
+void make_blocks(size_t bytes);
+void make_small(size_t bytes);
+void make_mapped(size_t bytes);
+void make_remapped(size_t bytes);
+void make_shared(size_t bytes);
+void make_file(size_t bytes);
+void make_hugetlb(size_t bytes);
+void make_stacks(size_t bytes);
+void make_greedy(size_t bytes);
+void make_child(size_t bytes);
+void make_exec(size_t bytes);
+void make_abort(size_t bytes);
