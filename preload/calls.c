@@ -7,6 +7,7 @@
 #include "arena.h"
 #include "comm.h"
 #include "log.h"
+#include "main.h"
 #include "objects.h"
 #include "patch.h"
 #include "reconcile.h"
@@ -55,7 +56,6 @@ static const struct special specials[] = {
     {"_init_thread", CALL_INIT},
     {"_session_init", CALL_INIT},
     {"_finalize", CALL_FINALIZE},
-    {"_session_finalize", CALL_FINALIZE},
     {"_pcontrol", CALL_PCONTROL},
     {"_op_create", ARGUMENTS(0, 1)},
     {"_comm_create_keyval", ARGUMENTS(0, 2)},
@@ -390,7 +390,7 @@ __attribute__((used)) void calls_entering(struct function *function, uint64_t *a
         reconcile("init");
     }
     if (function->flags & CALL_FINALIZE)
-        reconcile("finalize");
+        on_finalize();
     if (function->flags & CALL_PCONTROL) {
         int32_t level = function->flags & CALL_BY_ADDRESS ? *(int32_t *)arguments[0] : (int32_t)arguments[0];
         char name[32];

@@ -5,7 +5,7 @@
 #include "arena.h"
 #include "lock.h"
 #include "log.h"
-#include "objects.h"
+#include "mpi.h"
 
 enum { RANKS = 1 << 20, PLACES = 4096 };
 
@@ -44,14 +44,7 @@ bool counting_messages;
 static struct sent *sent; // by rank in the world + 1
 static uint32_t ranks = 1;
 static struct place places[PLACES];
-static uint64_t world_comm, world_group;
-static int (*type_size)(uint64_t, int *);
-static int (*comm_size)(uint64_t, int *);
-static int (*comm_test_inter)(uint64_t, int *);
-static int (*comm_group)(uint64_t, uint64_t *);
-static int (*comm_remote_group)(uint64_t, uint64_t *);
-static int (*translate)(uint64_t, int, const int *, uint64_t, int *);
-static int (*group_free)(uint64_t *);
+static uint64_t world_group;
 struct lock comm_lock;
 
 static const struct shape *shape_of(const char *name) {
@@ -71,25 +64,12 @@ bool comm_looks_at(const char *name) {
     return counting_messages && (shape_of(name) || ends_one(name));
 }
 
-// Handles are the addresses of objects in Open MPI, and numbers in MPICH and in the standard's ABI (MPI 5.0, A.1).
 static bool ready(void) {
     if (sent)
         return true;
-    type_size = next_symbol("PMPI_Type_size");
-    comm_size = next_symbol("PMPI_Comm_size");
-    comm_test_inter = next_symbol("PMPI_Comm_test_inter");
-    comm_group = next_symbol("PMPI_Comm_group");
-    comm_remote_group = next_symbol("PMPI_Comm_remote_group");
-    translate = next_symbol("PMPI_Group_translate_ranks");
-    group_free = next_symbol("PMPI_Group_free");
-    if (!type_size || !comm_size || !comm_test_inter || !comm_group || !comm_remote_group || !translate || !group_free)
-        return false;
-    uint32_t object = object_of((uint64_t)type_size);
-    world_comm = (uint64_t)next_symbol("ompi_mpi_comm_world");
-    if (!world_comm)
-        world_comm = strstr(objects[object].path, "libmpi_abi") ? 0x101 : 0x44000000;
     int count;
-    if (comm_size(world_comm, &count) || comm_group(world_comm, &world_group) || count < 1 || count >= RANKS)
+    if (!mpi() || mpi()->comm_size(mpi()->world, &count) || mpi()->comm_group(mpi()->world, &world_group) ||
+        count < 1 || count >= RANKS)
         return false;
     ranks = count + 1;
     sent = arena_pages(ranks * sizeof *sent);
@@ -98,15 +78,17 @@ static bool ready(void) {
 
 // The rank in the world + 1; 0: it is in another.
 static uint32_t world_rank(uint64_t comm, int32_t rank) {
-    struct place *place = &places[(comm * 0x9E3779B97F4A7C15UL + (uint32_t)rank * 2654435761UL) >> 20 & (PLACES - 1)];
+    uint64_t hash = comm * 0x9E3779B97F4A7C15UL + (uint32_t)rank * 2654435761UL;
+    struct place *place = &places[hash >> 20 & (PLACES - 1)];
     if (place->comm == comm && place->rank == rank && place->world)
         return place->world;
     uint64_t group = 0;
     int inter = 0, world = -1;
-    comm_test_inter(comm, &inter);
-    if ((inter ? comm_remote_group : comm_group)(comm, &group) || translate(group, 1, &rank, world_group, &world))
+    mpi()->comm_test_inter(comm, &inter);
+    if ((inter ? mpi()->comm_remote_group : mpi()->comm_group)(comm, &group) ||
+        mpi()->translate_ranks(group, 1, &rank, world_group, &world))
         return 0;
-    group_free(&group);
+    mpi()->group_free(&group);
     if (world < 0 || (uint32_t)world + 1 >= ranks)
         return 0;
     *place = (struct place){comm, rank, world + 1};
@@ -121,7 +103,7 @@ static void count_message(const char *name, const uint64_t arguments[6], const u
     int32_t to = arguments[shape->to];
     int size = 0;
     // MPI_PROC_NULL is a negative number everywhere.
-    if (to < 0 || !ready() || type_size(arguments[shape->type], &size))
+    if (to < 0 || !ready() || mpi()->type_size(arguments[shape->type], &size))
         return;
     struct sent *place = &sent[world_rank(comm, to)];
     place->messages++;
@@ -130,18 +112,16 @@ static void count_message(const char *name, const uint64_t arguments[6], const u
 
 __attribute__((used)) void comm_entering(const struct function *function, const uint64_t arguments[6],
                                          const uint64_t *stack) {
-    // What is asked of MPI here is not the program's call.
-    uint64_t inside = self.inside, frame = self.frame;
-    self.inside = MPI;
-    self.frame = UINT64_MAX;
+    if (mpi_asked())
+        return;
+    struct mpi_call before = mpi_begin();
     lock_take(&comm_lock);
     if (ends_one(function->name))
         memset(places, 0, sizeof places);
     else
         count_message(function->name, arguments, stack);
     lock_release(&comm_lock);
-    self.inside = inside;
-    self.frame = frame;
+    mpi_done(before);
 }
 
 void comm_log(void) {

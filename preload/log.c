@@ -68,6 +68,7 @@ bool log_open(const char *directory, const char *name) {
         char head[12] = "\x89"
                         "BURLOG\n";
         head[8] = VERSION;
+        written = sizeof head;
         return ready = sys(SYS_write, file, head, sizeof head) == sizeof head;
     }
     return false;
@@ -150,6 +151,14 @@ void log_note(const char *format, ...) {
     log_begin('N');
     log_string(text);
     log_end();
+}
+
+const char *log_path(void) {
+    return path;
+}
+
+uint64_t log_bytes(void) {
+    return written;
 }
 
 void log_limit(uint64_t bytes) {

@@ -32,7 +32,7 @@
 //                 sent since the log began; only with BURSAR_COMM
 //   'M' mark      time, s name: a phase begins
 //   'N' note      s: what the reader should know, as a sentence
-//   'E' end       time, s how: exit, exec
+//   'E' end       time, s how: exit, exec; finalize, when the log was brought from another node
 //
 // Kinds of memory: see `enum kind`. The total of a process is the sum over its owners but OWN.
 //
@@ -69,6 +69,10 @@ void log_end(void);
 
 // A note, formatted as `text_format` does.
 void log_note(const char *format, ...);
+
+// Where it is, and how long.
+const char *log_path(void);
+uint64_t log_bytes(void);
 
 // The log may grow to so many bytes; then one note is the last.
 void log_limit(uint64_t bytes);

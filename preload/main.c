@@ -10,6 +10,7 @@
 #include "bursar.h"
 #include "calls.h"
 #include "comm.h"
+#include "gather.h"
 #include "heap.h"
 #include "helper.h"
 #include "lock.h"
@@ -33,7 +34,7 @@ static struct utsname machine;
 static uint64_t interval_ns = 100000000;
 static uint32_t rank_plus_1, ranks;
 static long pid;
-static bool logging;
+static bool logging, away;
 static uint32_t over;
 
 void (*next_exit_now)(int);
@@ -118,7 +119,14 @@ static bool open_log(void) {
         text_format(name, sizeof name, "rank-%u.%s.%u.%lu", rank_plus_1 - 1, machine.nodename, (uint32_t)pid, ticks);
     else
         text_format(name, sizeof name, "%s.%u.%lu", machine.nodename, (uint32_t)pid, ticks);
-    if (!log_open(run_directory, name))
+    bool opened = log_open(run_directory, name);
+    if (!opened) {
+        // On another node the run directory may not be there: what is logged is brought to rank 0's at MPI_Finalize.
+        text_format(run_directory, sizeof run_directory, "/tmp/bursar-run-%u", (uint32_t)sys(SYS_getuid));
+        sys(SYS_mkdirat, AT_FDCWD, run_directory, 0700);
+        opened = away = log_open(run_directory, name);
+    }
+    if (!opened)
         return false;
     log_process(parent, ticks);
     objects_log();
@@ -186,6 +194,26 @@ static void in_child(void) {
     helper_start(watch);
 }
 
+static void log_the_end(const char *how) {
+    calls_log();
+    comm_log();
+    log_begin('E');
+    log_time();
+    log_string(how);
+    log_end();
+}
+
+void on_finalize(void) {
+    reconcile("finalize");
+    if (!logging)
+        return;
+    // What follows has no way to rank 0's node.
+    if (away)
+        log_the_end("finalize");
+    if (gather(run_directory) && away)
+        sys(SYS_unlinkat, AT_FDCWD, log_path(), 0);
+}
+
 // A child that ends before it had a log, and holds little more than its parent did, goes without.
 static void end(const char *how) {
     if (pid != sys(SYS_getpid) || __atomic_exchange_n(&over, 1, __ATOMIC_ACQ_REL) || !logging)
@@ -193,12 +221,7 @@ static void end(const char *how) {
     // The timer may be at it.
     for (int i = 0; i < 100 && !reconcile(how); i++)
         sys(SYS_sched_yield);
-    calls_log();
-    comm_log();
-    log_begin('E');
-    log_time();
-    log_string(how);
-    log_end();
+    log_the_end(how);
 }
 
 void on_exit_now(int status) {

@@ -6,3 +6,6 @@ extern void (*next_exit_now)(int);
 extern int (*next_execve)(const char *, char *const *, char *const *);
 void on_exit_now(int status);
 int on_execve(const char *path, char *const *arguments, char *const *environment);
+
+// MPI comes to its end, and with it the last way to other nodes.
+void on_finalize(void);
