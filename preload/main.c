@@ -256,6 +256,15 @@ __attribute__((visibility("default"))) void bursar_mark_(const char *phase, size
     bursar_mark(text);
 }
 
+// A sanitizer keeps an account of its own of every byte, and takes ours for the program's.
+static bool has_sanitizer(void) {
+    static const char *const beginnings[] = {"__asan_init", "__tsan_init", "__msan_init", "__hwasan_init"};
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+        if (next_symbol(beginnings[i]))
+            return true;
+    return false;
+}
+
 static void known_from_the_start(const struct mapping *mapping) {
     bool anonymous = !mapping->inode && (!*mapping->path || !strncmp(mapping->path, "[anon", 5));
     if (anonymous && !arena_has(mapping->begin) && !object_of(mapping->begin))
@@ -277,12 +286,17 @@ static __attribute__((constructor)) void begin(void) {
     find_rank();
     components_parse(components);
     owners_begin();
-    counting_messages = number_of("BURSAR_COMM", 0);
-    calls_begin();
     if (!open_log()) {
         heap_off();
         return;
     }
+    if (has_sanitizer()) {
+        log_note("%s is built with a sanitizer, which keeps its own account of memory: it is left alone", executable);
+        heap_off();
+        return;
+    }
+    counting_messages = number_of("BURSAR_COMM", 0);
+    calls_begin();
     smaps("/proc/self/maps", known_from_the_start);
     heap_begin();
     vm_patch();
