@@ -6,8 +6,8 @@ use std::os::fd::FromRawFd;
 
 use libbpf_sys::{
     PERF_COUNT_HW_CACHE_DTLB, PERF_COUNT_HW_CACHE_L1D, PERF_COUNT_HW_CACHE_LL, PERF_COUNT_HW_CACHE_OP_READ,
-    PERF_COUNT_HW_CACHE_RESULT_ACCESS, PERF_COUNT_HW_CACHE_RESULT_MISS, PERF_FLAG_FD_CLOEXEC, PERF_TYPE_HW_CACHE,
-    perf_event_attr,
+    PERF_COUNT_HW_CACHE_RESULT_ACCESS, PERF_COUNT_HW_CACHE_RESULT_MISS, PERF_COUNT_SW_PAGE_FAULTS,
+    PERF_FLAG_FD_CLOEXEC, PERF_TYPE_HW_CACHE, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 
 use crate::{Error, procfs};
@@ -66,7 +66,7 @@ pub fn available() -> Result<Vec<Event>, Unavailable> {
     let mut refused = None;
     let mut counting = Vec::new();
     for event in Event::ALL {
-        match open(0, event) {
+        match open(0, PERF_TYPE_HW_CACHE, event.config(), Mode::User) {
             Ok(mut counter) => {
                 // More pages than any TLB has entries, more lines than a first cache holds.
                 let memory = vec![1u8; 64 << 20];
@@ -96,7 +96,10 @@ impl Counter {
     /// # Errors
     /// [`Error::Gone`] if it ended, or may not be counted.
     pub fn of(pid: i32, event: Event) -> Result<Counter, Error> {
-        let counters: Vec<File> = procfs::tasks(pid)?.into_iter().filter_map(|task| open(task, event).ok()).collect();
+        let counters: Vec<File> = procfs::tasks(pid)?
+            .into_iter()
+            .filter_map(|task| open(task, PERF_TYPE_HW_CACHE, event.config(), Mode::User).ok())
+            .collect();
         if counters.is_empty() { Err(Error::Gone(pid)) } else { Ok(Counter(counters)) }
     }
 
@@ -106,15 +109,28 @@ impl Counter {
     }
 }
 
-fn open(task: i32, event: Event) -> io::Result<File> {
-    let mut attributes = perf_event_attr {
-        type_: PERF_TYPE_HW_CACHE,
-        size: size_of::<perf_event_attr>() as u32,
-        config: event.config(),
-        ..Default::default()
-    };
+/// In what an event is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In user space alone.
+    User,
+    /// In system calls, too.
+    Kernel,
+}
+
+/// Whether a process may be told its own page faults.
+///
+/// # Errors
+/// Why not.
+pub fn page_faults(mode: Mode) -> io::Result<()> {
+    open(0, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS.into(), mode).map(drop)
+}
+
+fn open(task: i32, kind: u32, config: u64, mode: Mode) -> io::Result<File> {
+    let mut attributes =
+        perf_event_attr { type_: kind, size: size_of::<perf_event_attr>() as u32, config, ..Default::default() };
     attributes.set_inherit(1);
-    attributes.set_exclude_kernel(1);
+    attributes.set_exclude_kernel((mode == Mode::User).into());
     attributes.set_exclude_hv(1);
     const ANY_PROCESSOR: i32 = -1;
     const NO_GROUP: i32 = -1;

@@ -32,6 +32,7 @@ pub fn all() -> Vec<Finding> {
         page_cache(&bpf),
         mapped_memory(),
         phases(),
+        attribution(),
         io_wait(),
         pressure(),
         proportional_set(),
@@ -156,6 +157,32 @@ fn phases() -> Vec<Finding> {
         Err(error) => Finding::absent(LADDER, "64 Accessed bits", error.to_string(), None),
     };
     vec![counters, bits, Finding::there(LADDER, "resident memory and minor faults", "always")]
+}
+
+fn attribution() -> Vec<Finding> {
+    const LADDER: &str = "attribution";
+    const CALLS: &str = "by owner: patched entries of libraries";
+    let calls = match cfg!(target_arch = "x86_64") {
+        true => Finding::there(LADDER, CALLS, "in programs with a dynamic loader; no rights are needed"),
+        false => Finding::absent(LADDER, CALLS, "bursar knows the instructions of x86-64 alone", None),
+    };
+    let faults = |rung, mode, why: &str| match perf::page_faults(mode) {
+        Ok(()) => Finding::there(LADDER, rung, why),
+        Err(error) => {
+            let enable = without_root("sudo sysctl kernel.perf_event_paranoid=1");
+            Finding::absent(LADDER, rung, format!("perf_event_open refuses them: {error}"), enable)
+        }
+    };
+    let user = "pages that system calls touch first are unattributed";
+    vec![
+        calls,
+        faults(
+            "by touch: page-fault events",
+            perf::Mode::Kernel,
+            "a process may be told its own, the kernel's for it too",
+        ),
+        faults("by touch: page-fault events of user space", perf::Mode::User, user),
+    ]
 }
 
 /// What stands in the way of the BPF programs, with the way out.
@@ -395,6 +422,7 @@ mod tests {
             "page cache references",
             "mapped memory",
             "phases of mapped memory",
+            "attribution",
             "I/O wait",
             "pressure",
             "proportional set",
