@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{bursar, is_root, json_after, need, tolerance};
 
 const SIZE: u64 = 64 << 20;
@@ -157,6 +157,55 @@ fn what_is_touched_inside_mpi_or_while_it_waits_is_still_the_applications() {
 }
 
 #[test]
+fn by_touch_a_receive_buffer_is_mpis_and_by_owner_the_applications() {
+    for name in mpis() {
+        let held = |bytes: u64, component: &str| {
+            let (_, json, _) = attribute(&["--by", "touch"], mpi_command(name, 2, "receive", bytes));
+            assert_eq!(json["by"], "touch");
+            assert!(json["rung"].as_str().unwrap().starts_with("page-fault events"), "{name}: {json:#}");
+            assert!(json["allocator_retained"].is_null() && json["libraries"] == Value::Array(Vec::new()), "{json:#}");
+            // Rank 1 receives.
+            json["per_rank"][1]["components"][component]["heap"].as_u64().unwrap()
+        };
+        let grown = |component| held(SIZE, component).saturating_sub(held(0, component));
+        let (touched, owned) = (grown("mpi"), grown("application"));
+        assert!(touched.abs_diff(SIZE) <= tolerance(SIZE), "{name}: by touch mpi has {touched}");
+        assert!(owned <= tolerance(SIZE), "{name}: by touch the application has {owned}");
+        check("receive", SIZE, &|bytes| mpi(name, 2, "receive", bytes));
+    }
+}
+
+#[test]
+fn messages_are_counted_by_who_sends_to_whom() {
+    for name in mpis() {
+        let (_, json, _) = attribute(&["--comm-matrix"], mpi_command(name, 2, "exchange", 5000));
+        let matrix = &json["comm_matrix"];
+        assert_eq!(matrix["ranks"], json!(["0", "1"]), "{name}: {json:#}");
+        assert_eq!(matrix["messages"], json!([[0, 23], [15, 0]]), "{name}: {matrix:#}");
+        assert_eq!(
+            matrix["bytes"],
+            json!([[0, 10 * 5000 + 10 * 8 + 3 * 12], [10 * 8 + 5 * 100, 0]]),
+            "{name}: {matrix:#}"
+        );
+        assert_eq!(matrix["to_other_worlds"], json!({"messages": 0, "bytes": 0}), "{name}: {matrix:#}");
+    }
+}
+
+#[test]
+fn components_by_library_are_told_again_by_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let reported = |options: &[&str]| {
+        let record = folder.path().join(format!("{}.bursar", options.len()));
+        let mut command = bursar();
+        command.args(["attribute", "-q", "--record"]).arg(&record).args(options).args(["--", "sleep", "0.2"]);
+        assert!(command.status().unwrap().success());
+        String::from_utf8(bursar().arg("report").arg(&record).output().unwrap().stdout).unwrap()
+    };
+    let table = |text: &str| text.lines().any(|line| line.starts_with("libc.so.6 "));
+    assert!(table(&reported(&["--by-library"])) && !table(&reported(&[])));
+}
+
+#[test]
 fn what_mpi_obtains_for_windows_and_staging_is_its_own() {
     for name in mpis() {
         all(&["window", "window-shared"], &|case, bytes| mpi(name, 2, case, bytes));
@@ -215,7 +264,9 @@ fn a_job_that_ends_badly_is_told_and_ends_as_it_would_without_us() {
 fn ranks_that_are_spawned_are_told() {
     // Debian's MPICH refuses to spawn, with or without us.
     if mpis().contains(&"openmpi") {
-        check("spawn", SIZE, &|bytes| mpi("openmpi", 1, "spawn", bytes));
+        let (_, json, _) = check("spawn", SIZE, &|bytes| mpi("openmpi", 1, "spawn", bytes));
+        let ranks: Vec<_> = json["per_rank"].as_array().unwrap().iter().map(|rank| &rank["world"]).collect();
+        assert_eq!((&json["ranks"], ranks), (&json!(2), vec![&json!(1), &json!(2)]), "{json:#}");
     }
 }
 
@@ -306,17 +357,24 @@ fn every_part_of_a_job_has_the_library_and_the_launcher_has_not() {
 #[test]
 fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
     let fixed = program("static");
-    let told = |words: &[&str], what: &str| {
+    let said = |words: &[&str]| {
         let mut command = bursar();
         command.args(["attribute", "--json", "-", "--"]).args(words);
         let output = as_root(&mut command).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         // Wrapped, as the report is.
-        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let told = |words: &[&str], what: &str| {
+        let said = said(words);
         assert!(said.contains(what), "{words:?}: {said}");
     };
     told(&[&fixed, "1000"], "is statically linked");
     told(&["env", "-i", &fixed, "1000"], "ran without the library");
+    let without = |seconds: f64| format!("(unset LD_PRELOAD; exec sleep {seconds}); true");
+    told(&["sh", "-c", &without(1.5)], "sleep (");
+    let short = said(&["sh", "-c", &without(0.2)]);
+    assert!(short.contains("held ") && !short.contains("ran without"), "{short}");
     for name in mpis() {
         told(&[&format!("mpirun.{name}"), "-n", "1", &fixed, "1000"], "is statically linked");
     }

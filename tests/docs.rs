@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use model::{
-    Answer, Attribution, BudgetReport, CurveFigures, CurvePoint, DemandPoint, FileDemand, ForeignFile, FunctionUse,
-    Holding, InitGrowth, LibraryGrowth, LibraryUse, Method, MethodRow, OtherProcess, Outcome, PagesRound, PhaseReplay,
-    PhaseUse, RankHolding, RankInit, RankUse, ReplayedArm, ReplayedRecord, RunAccount, SizeUnit, TenantCurve,
-    TraceCurve, Trial, WatchInterval, WindowCurve, WorkingSet,
+    Answer, Attribution, BudgetReport, CommMatrix, CurveFigures, CurvePoint, DemandPoint, FileDemand, ForeignFile,
+    FunctionUse, Holding, InitGrowth, LibraryGrowth, LibraryUse, Method, MethodRow, OtherProcess, Outcome, PagesRound,
+    PhaseReplay, PhaseUse, RankHolding, RankInit, RankUse, ReplayedArm, ReplayedRecord, RunAccount, SizeUnit,
+    TenantCurve, TraceCurve, Trial, WatchInterval, WindowCurve, WorkingSet,
 };
 use serde_json::Value;
 use support::bursar;
@@ -141,6 +141,7 @@ fn attribution() -> Attribution {
         init: Some(init),
         phases: vec![PhaseUse::default()],
         libraries: vec![LibraryUse::default()],
+        comm_matrix: Some(CommMatrix::default()),
         other_processes: vec![OtherProcess::default()],
         ..Attribution::default()
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::log::ProcessLog;
 use crate::replay::Process;
 
 /// The processes of a run.
@@ -15,17 +14,16 @@ pub struct Groups<'a> {
 
 impl<'a> Groups<'a> {
     pub fn of(processes: &'a [Process<'a>]) -> Groups<'a> {
-        let has_ranks = processes.iter().any(|process| process.log.started.rank.is_some());
-        let (counted, others) =
-            processes.iter().partition::<Vec<_>, _>(|process| !has_ranks || process.log.started.rank.is_some());
+        let has_ranks = processes.iter().any(|process| process.rank.is_some());
+        let (counted, others) = processes.iter().partition::<Vec<_>, _>(|process| !has_ranks || process.rank.is_some());
         // In a run without ranks they come in the order of their start.
-        let key = |log: &ProcessLog| {
-            let started = &log.started;
-            (started.rank, (!has_ranks).then(|| (started.start_ticks, started.host.clone(), started.pid)))
+        let key = |process: &Process| {
+            let started = &process.log.started;
+            (process.rank, (!has_ranks).then(|| (started.start_ticks, started.host.clone(), started.pid)))
         };
         let mut ranks: BTreeMap<_, Vec<&Process>> = BTreeMap::new();
         for process in counted {
-            ranks.entry(key(process.log)).or_default().push(process);
+            ranks.entry(key(process)).or_default().push(process);
         }
         Groups { ranks: ranks.into_values().collect(), others }
     }

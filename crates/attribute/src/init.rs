@@ -18,12 +18,12 @@ pub struct Initialized {
 
 /// The first time the process came through it; `None` if it never did.
 pub fn of_process(process: &Process, lines: &Lines) -> Option<Initialized> {
-    let log = process.log;
-    let begin = log.totals.iter().position(|totals| totals.reason == "init")?;
-    let end = begin + log.totals[begin..].iter().position(|totals| totals.reason == "initialized")?;
+    let (log, totals) = (process.log, process.totals);
+    let begin = totals.iter().position(|totals| totals.reason == "init")?;
+    let end = begin + totals[begin..].iter().position(|totals| totals.reason == "initialized")?;
     let mut held = BTreeMap::new();
     let mut grew: BTreeMap<(usize, String), i64> = BTreeMap::new();
-    for (number, totals) in log.totals[..=end].iter().enumerate() {
+    for (number, totals) in totals[..=end].iter().enumerate() {
         for now in &totals.changed {
             let before = held.insert((now.owner, now.kind), now.rss_bytes).unwrap_or(0);
             let line = lines.of_owner(log, now.owner);
@@ -32,7 +32,7 @@ pub fn of_process(process: &Process, lines: &Lines) -> Option<Initialized> {
             }
         }
     }
-    let seconds = |totals: usize| process.at(log.totals[totals].t_us) as f64 / 1e9;
+    let seconds = |at: usize| process.at(totals[at].t_us) as f64 / 1e9;
     let rank =
         RankInit { begin_seconds: seconds(begin), end_seconds: seconds(end), grew_bytes: grew.values().sum::<i64>() };
     Some(Initialized { rank, grew, function: function(log) })

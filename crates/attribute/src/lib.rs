@@ -2,6 +2,7 @@
 //!
 //! [`read`] understands the log of one process, [`attribute`] brings the processes of a run together.
 
+mod comm;
 mod group;
 mod init;
 mod log;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
-use model::MemoryKind;
+use model::{MemoryKind, Messages};
 
 /// The version that is understood.
 const VERSION: u32 = 1;
@@ -25,10 +25,14 @@ pub struct ProcessLog {
     pub owners: BTreeMap<u64, Owner>,
     /// What changed, in order of time.
     pub totals: Vec<Totals>,
+    /// The same by who touched it first; empty where that was not followed.
+    pub touched: Vec<Totals>,
     /// Entries of components' libraries by id.
     pub functions: BTreeMap<u64, Function>,
     /// By function: the last that was told.
     pub calls: BTreeMap<u64, Calls>,
+    /// Point-to-point messages by the rank they went to: the last that was told. `None` is a rank of another world.
+    pub sent: BTreeMap<Option<u32>, Messages>,
     /// Phases, in order of time.
     pub marks: Vec<Mark>,
     /// Sentences for the reader.
@@ -56,6 +60,8 @@ pub struct Started {
     pub rank: Option<u32>,
     /// Ranks of that job.
     pub ranks: Option<u32>,
+    /// What tells the ranks of its `MPI_COMM_WORLD` from those of another; empty: not known.
+    pub world: String,
     /// Where it ran.
     pub host: String,
     /// Its executable.
@@ -282,6 +288,15 @@ impl Fields<'_> {
         let kind = *MemoryKind::ALL.get((number % 8) as usize)?;
         Some(Held { owner: number / 8, kind, rss_bytes: self.bytes()?, pss_bytes: self.bytes()? })
     }
+
+    /// Totals that follow those before.
+    fn totals(&mut self, before: &[Totals]) -> Option<Totals> {
+        let (t_us, reason, count) = (self.number()?, self.string()?, self.number()?);
+        let changed = (0..count).map(|_| self.held()).collect::<Option<_>>()?;
+        // Threads take their time stamps before they take their turn.
+        let t_us = before.last().map_or(t_us, |last| last.t_us.max(t_us));
+        Some(Totals { t_us, reason, changed })
+    }
 }
 
 fn started(payload: &[u8]) -> Option<Started> {
@@ -299,6 +314,7 @@ fn started(payload: &[u8]) -> Option<Started> {
         executable: fields.string()?,
         arguments: fields.strings()?,
         components: fields.strings()?,
+        world: fields.string()?,
     })
 }
 
@@ -323,13 +339,19 @@ fn entry(log: &mut ProcessLog, payload: &[u8]) -> Option<()> {
             log.owners.insert(id, Owner { component: fields.number()?, object: fields.number()? });
         }
         b'T' => {
-            let (t_us, reason, count) = (fields.number()?, fields.string()?, fields.number()?);
-            let changed = (0..count).map(|_| fields.held()).collect::<Option<_>>()?;
-            // Threads take their time stamps before they take their turn.
-            let t_us = log.totals.last().map_or(t_us, |last| last.t_us.max(t_us));
-            // The last that a process can say before exec; one whose exec failed goes on.
-            log.ended = (reason == "exec").then(|| End { t_us, how: reason.clone() });
-            log.totals.push(Totals { t_us, reason, changed });
+            let totals = fields.totals(&log.totals)?;
+            // The last that a process can say before exec; one whose exec failed goes on. Of one that exits a thread may
+            // still tell.
+            if totals.reason == "exec" {
+                log.ended = Some(End { t_us: totals.t_us, how: totals.reason.clone() });
+            } else {
+                log.ended.take_if(|end| end.how == "exec");
+            }
+            log.totals.push(totals);
+        }
+        b'U' => {
+            let touched = fields.totals(&log.touched)?;
+            log.touched.push(touched);
         }
         b'F' => {
             let id = fields.number()?;
@@ -342,6 +364,13 @@ fn entry(log: &mut ProcessLog, payload: &[u8]) -> Option<()> {
                 let calls =
                     Calls { calls: fields.number()?, got_bytes: fields.number()?, gave_bytes: fields.number()? };
                 log.calls.insert(function, calls);
+            }
+        }
+        b'X' => {
+            let (_time, count) = (fields.number()?, fields.number()?);
+            for _ in 0..count {
+                let to = u32::try_from(fields.number()?).ok()?.checked_sub(1);
+                log.sent.insert(to, Messages { messages: fields.number()?, bytes: fields.number()? });
             }
         }
         b'M' => log.marks.push(Mark { t_us: fields.number()?, name: fields.string()? }),

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Attribution, FunctionUse, Holding, KindBytes, LibraryUse, OtherProcess, ProcessKey, RankHolding, RankUse, Series,
-    Spread,
+    Attribution, Axis, FunctionUse, Holding, KindBytes, LibraryUse, OtherProcess, ProcessKey, RankHolding, RankUse,
+    Series, Spread,
 };
 
+use crate::comm;
 use crate::group::Groups;
 use crate::init::{self, Initialized};
 use crate::log::ProcessLog;
 use crate::memory::{Lines, Measure, Row};
-use crate::notes::notes;
+use crate::notes::{notes, rung};
 use crate::peaks::Peaks;
 use crate::phases::{self, RankPeaks, RankPhases};
 use crate::replay::{Process, Sight, replay};
@@ -24,6 +25,10 @@ pub struct Options {
     pub run: u32,
     /// When it began, nanoseconds since 1970: 0 of the time lines.
     pub started_unix_ns: u64,
+    /// What is to make memory a component's.
+    pub by: Axis,
+    /// Whether messages between ranks were counted.
+    pub comm_matrix: bool,
 }
 
 /// What the logs of a run show.
@@ -50,14 +55,15 @@ struct Rank<'a> {
 /// Brings the logs of a run together.
 pub fn attribute(logs: &[ProcessLog], options: Options) -> Attributed {
     let lines = Lines::of(logs);
-    let processes = Process::of(logs, options.started_unix_ns);
+    let processes = Process::of(logs, options.started_unix_ns, options.by);
+    let rung = rung(options.by, &processes);
     let groups = Groups::of(&processes);
-    let ranks: Vec<Rank> = groups.ranks.iter().map(|processes| rank(processes, &lines)).collect();
+    let ranks: Vec<Rank> = groups.ranks.iter().map(|processes| rank(processes, &lines, &rung, options.by)).collect();
 
     let all: Vec<&Process> = groups.ranks.iter().flatten().copied().collect();
     let mut rss = Peaks::new(Measure::Rss, &lines);
     let mut pss = Peaks::new(Measure::Pss, &lines);
-    let last_ns = all.iter().filter_map(|process| Some(process.at(process.log.totals.last()?.t_us))).max();
+    let last_ns = all.iter().filter_map(|process| Some(process.at(process.totals.last()?.t_us))).max();
     let mut time_lines = TimeLines::of_all(last_ns.unwrap_or(0), &lines);
     let end_ns = end_of(&ranks);
     let mut at_end = vec![Row::default(); lines.total() + 1];
@@ -79,31 +85,39 @@ pub fn attribute(logs: &[ProcessLog], options: Options) -> Attributed {
         rank_peaks: spread(&|rank| rank.rss.of(line).bytes),
         rank_peaks_pss: spread(&|rank| rank.pss.of(line).bytes),
     };
-    let libraries = libraries(&all, &lines, &pss);
+    let by_owner = options.by == Axis::Owner;
+    let libraries = if by_owner { libraries(&all, &lines, &pss) } else { Vec::new() };
     let of_phases: Vec<Vec<RankPeaks>> = ranks.iter().map(|rank| rank.phases.clone()).collect();
     let components = lines.components().iter().enumerate();
     let (total, unattributed) = (holding(lines.total()), holding(lines.unattributed()));
-    let (retained, own) = (holding(lines.retained()), holding(lines.own()));
+    let retained = by_owner.then(|| holding(lines.retained()));
     let mut attribution = Attribution {
         run: options.run,
+        by: options.by,
+        rung: rung.clone(),
         ranks: ranks.len() as u32,
         total_peak_bytes: total.peak_bytes,
         unattributed_peak_bytes: unattributed.peak_bytes,
-        allocator_retained_peak_bytes: retained.peak_bytes,
+        allocator_retained_peak_bytes: retained.map(|retained| retained.peak_bytes),
         components: components.map(|(line, name)| (name.clone(), holding(line))).collect(),
         total,
         unattributed,
         allocator_retained: retained,
-        own,
+        own: holding(lines.own()),
         per_rank: Vec::new(),
         functions: functions(&all, &lines),
         init: None,
         phases: phases::of_ranks(&of_phases, &lines),
         libraries,
+        comm_matrix: None,
         other_processes: groups.others.iter().map(|process| other(process, &lines)).collect(),
         notes: notes(&groups),
     };
-    let mut series = time_lines.series(&lines, None);
+    if options.comm_matrix {
+        attribution.comm_matrix = comm::matrix(&all);
+        attribution.notes.extend(attribution.comm_matrix.is_none().then(comm::why_none));
+    }
+    let mut series = time_lines.series(&lines, None, &rung);
     let mut initialized = Vec::new();
     for rank in ranks {
         attribution.per_rank.push(rank.shown);
@@ -122,7 +136,7 @@ fn end_of(ranks: &[Rank]) -> u64 {
     of_ranks.or(largest).unwrap_or(u64::MAX)
 }
 
-fn rank<'a>(processes: &[&'a Process<'a>], lines: &Lines) -> Rank<'a> {
+fn rank<'a>(processes: &[&'a Process<'a>], lines: &Lines, rung: &str, by: Axis) -> Rank<'a> {
     let mut rss = Peaks::new(Measure::Rss, lines);
     let mut pss = Peaks::new(Measure::Pss, lines);
     let mut phases = RankPhases::new(processes, lines);
@@ -147,6 +161,7 @@ fn rank<'a>(processes: &[&'a Process<'a>], lines: &Lines) -> Rank<'a> {
     let components = lines.components().iter().enumerate();
     let shown = RankUse {
         rank: started.rank,
+        world: largest.and_then(|process| process.rank).map(|id| id.world),
         pid: started.pid,
         start_ticks: started.start_ticks,
         host: started.host,
@@ -154,7 +169,7 @@ fn rank<'a>(processes: &[&'a Process<'a>], lines: &Lines) -> Rank<'a> {
         total_peak_bytes: rss.of(lines.total()).bytes,
         total_peak_pss_bytes: pss.of(lines.total()).bytes,
         unattributed_peak_bytes: rss.of(lines.unattributed()).bytes,
-        allocator_retained_peak_bytes: rss.of(lines.retained()).bytes,
+        allocator_retained_peak_bytes: (by == Axis::Owner).then(|| rss.of(lines.retained()).bytes),
         own_bytes: rss.of(lines.own()).bytes,
         components: components.map(|(line, name)| (name.clone(), holding(line))).collect(),
         init: init.as_ref().map(|init| init.rank),
@@ -168,7 +183,7 @@ fn rank<'a>(processes: &[&'a Process<'a>], lines: &Lines) -> Rank<'a> {
         end_ns: largest.and_then(|process| process.gone_ns),
         phases: phases.finish(),
         init,
-        series: time_lines.series(lines, Some(key)),
+        series: time_lines.series(lines, Some(key), rung),
     }
 }
 

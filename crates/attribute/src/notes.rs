@@ -2,8 +2,27 @@
 
 use std::collections::BTreeMap;
 
+use model::Axis;
+
 use crate::group::Groups;
-use crate::log::ProcessLog;
+use crate::replay::Process;
+
+/// How the runtime begins its sentence of how it follows touches.
+const TOUCH: &str = "by touch: ";
+
+/// How it was seen to whom memory belongs.
+pub fn rung(by: Axis, processes: &[Process]) -> String {
+    if by == Axis::Owner {
+        return "smaps and pagemap, divided by owner".into();
+    }
+    let mut said: Vec<&str> = Vec::new();
+    for rung in processes.iter().flat_map(|process| &process.log.notes).filter_map(|note| note.strip_prefix(TOUCH)) {
+        if !said.contains(&rung) {
+            said.push(rung);
+        }
+    }
+    if said.is_empty() { "no process was told to follow its touches (--by touch)".into() } else { said.join("; ") }
+}
 
 /// Sentences, each once, with the ranks it is of.
 pub fn notes(groups: &Groups) -> Vec<String> {
@@ -11,7 +30,7 @@ pub fn notes(groups: &Groups) -> Vec<String> {
     let mut order = Vec::new();
     for process in groups.ranks.iter().flatten() {
         let log = process.log;
-        let mut of_log = log.notes.clone();
+        let mut of_log: Vec<_> = log.notes.iter().filter(|note| !note.starts_with(TOUCH)).cloned().collect();
         if !log.complete {
             of_log.push("the log is cut or damaged: what followed is not told".into());
         } else if process.gone_ns.is_none() {
@@ -22,7 +41,7 @@ pub fn notes(groups: &Groups) -> Vec<String> {
             if by.is_empty() {
                 order.push(note);
             }
-            by.extend(Some(name(log)).filter(|name| by.last() != Some(name)));
+            by.extend(Some(name(process)).filter(|name| by.last() != Some(name)));
         }
     }
     let mut notes: Vec<String> = missing(groups).into_iter().collect();
@@ -37,11 +56,18 @@ pub fn notes(groups: &Groups) -> Vec<String> {
 
 /// Ranks that left no log.
 fn missing(groups: &Groups) -> Option<String> {
-    let ranks = groups.ranks.iter().flatten().filter_map(|process| process.log.started.ranks).max()?;
-    let absent = (ranks as usize).checked_sub(groups.ranks.len()).filter(|absent| *absent > 0)?;
+    let mut worlds: BTreeMap<u32, u32> = BTreeMap::new();
+    for process in groups.ranks.iter().flatten() {
+        if let (Some(id), Some(ranks)) = (process.rank, process.log.started.ranks) {
+            let most = worlds.entry(id.world).or_default();
+            *most = ranks.max(*most);
+        }
+    }
+    let ranks: u64 = worlds.values().map(|ranks| u64::from(*ranks)).sum();
+    let absent = ranks.checked_sub(groups.ranks.len() as u64).filter(|absent| *absent > 0)?;
     Some(format!("{absent} of {ranks} ranks left no log and are in no figure"))
 }
 
-fn name(log: &ProcessLog) -> String {
-    log.started.rank.map_or_else(|| format!("process {}", log.started.pid), |rank| format!("rank {rank}"))
+fn name(process: &Process) -> String {
+    process.rank.map_or_else(|| format!("process {}", process.log.started.pid), |rank| format!("rank {rank}"))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::MemoryKind;
+use model::{Axis, MemoryKind, RankId};
 
 use crate::log::{ProcessLog, Totals};
 use crate::memory::{Cell, Lines, Row};
@@ -11,6 +11,10 @@ use crate::memory::{Cell, Lines, Row};
 #[derive(Clone, Debug)]
 pub struct Process<'a> {
     pub log: &'a ProcessLog,
+    /// By the axis that is asked for.
+    pub totals: &'a [Totals],
+    /// `None`: it is no rank.
+    pub rank: Option<RankId>,
     /// When its log began, nanoseconds since the run did.
     begin_ns: i128,
     /// When its memory was gone; `None`: not known, it counts to the end.
@@ -51,17 +55,28 @@ enum Change<'a> {
 
 impl<'a> Process<'a> {
     /// All processes of a run that began at `started_unix_ns`.
-    pub fn of(logs: &'a [ProcessLog], started_unix_ns: u64) -> Vec<Process<'a>> {
+    pub fn of(logs: &'a [ProcessLog], started_unix_ns: u64, by: Axis) -> Vec<Process<'a>> {
+        let worlds = worlds(logs);
         let key = |log: &ProcessLog| (log.started.host.clone(), log.started.pid, log.started.start_ticks);
         let process = |log: &'a ProcessLog| {
-            let mut process =
-                Process { log, begin_ns: i128::from(log.started.unix_ns) - i128::from(started_unix_ns), gone_ns: None };
+            let world = worlds.iter().position(|world| *world == log.started.world).unwrap_or_default() as u32 + 1;
+            let mut process = Process {
+                log,
+                totals: match by {
+                    Axis::Owner => &log.totals,
+                    Axis::Touch => &log.touched,
+                },
+                rank: log.started.rank.map(|rank| RankId { world, rank }),
+                begin_ns: i128::from(log.started.unix_ns) - i128::from(started_unix_ns),
+                gone_ns: None,
+            };
             // What it was before exec may have been cut off before it could say so.
             let later =
                 logs.iter().filter(|other| key(other) == key(log) && other.started.unix_ns > log.started.unix_ns);
             let next = later.map(|other| (other.started.unix_ns - log.started.unix_ns) / 1000).min();
-            // Its last totals may be of the same microsecond.
-            let gone_us = log.ended.as_ref().map(|end| end.t_us).or(next);
+            // Its last totals may be of the same microsecond, or of another thread that was still at them.
+            let last_us = process.totals.last().map_or(0, |last| last.t_us);
+            let gone_us = log.ended.as_ref().map(|end| end.t_us).or(next).map(|t_us| t_us.max(last_us));
             process.gone_ns = gone_us.map(|t_us| process.at(t_us).saturating_add(1));
             process
         };
@@ -72,6 +87,19 @@ impl<'a> Process<'a> {
     pub fn at(&self, t_us: u64) -> u64 {
         (self.begin_ns + i128::from(t_us) * 1000).clamp(0, i128::from(u64::MAX)) as u64
     }
+}
+
+/// What tells the worlds of ranks apart, in the order in which they began.
+fn worlds(logs: &[ProcessLog]) -> Vec<&str> {
+    let mut ranks: Vec<_> = logs.iter().map(|log| &log.started).filter(|started| started.rank.is_some()).collect();
+    ranks.sort_by_key(|started| started.unix_ns);
+    let mut worlds: Vec<&str> = Vec::new();
+    for started in ranks {
+        if !worlds.contains(&started.world.as_str()) {
+            worlds.push(&started.world);
+        }
+    }
+    worlds
 }
 
 /// Calls `each` with every moment at which anything changed. What a process held at its end is gone, unless it was the last
@@ -86,7 +114,7 @@ pub fn replay(processes: &[&Process], lines: &Lines, sight: Sight, mut each: imp
     let end_ns = changes.last().map_or(0, |(t_ns, ..)| *t_ns);
     changes.retain(|(t_ns, _, change)| *t_ns < end_ns || !matches!(change, Change::Gone));
 
-    let owner_lines: Vec<BTreeMap<u64, usize>> = processes.iter().map(|process| owners(process.log, lines)).collect();
+    let owner_lines: Vec<BTreeMap<u64, usize>> = processes.iter().map(|process| owners(process, lines)).collect();
     let mut rows = vec![Row::default(); lines.total() + 1];
     let mut held = vec![Held::new(); processes.len()];
     for moment in changes.chunk_by(|a, b| a.0 == b.0) {
@@ -129,7 +157,7 @@ fn changes_of<'a>(process: &Process<'a>, sight: Sight) -> Vec<(u64, Change<'a>)>
     let mut held = Held::new();
     let mut before_ns = 0;
     let mut changes = Vec::new();
-    for totals in &process.log.totals {
+    for totals in process.totals {
         let t_ns = process.at(totals.t_us);
         let mut fell = Vec::new();
         for now in &totals.changed {
@@ -148,8 +176,8 @@ fn changes_of<'a>(process: &Process<'a>, sight: Sight) -> Vec<(u64, Change<'a>)>
     changes
 }
 
-/// The lines of all owners that the totals of a log name.
-fn owners(log: &ProcessLog, lines: &Lines) -> BTreeMap<u64, usize> {
-    let named = log.totals.iter().flat_map(|totals| &totals.changed);
-    named.map(|held| (held.owner, lines.of_owner(log, held.owner))).collect()
+/// The lines of all owners that the totals of a process name.
+fn owners(process: &Process, lines: &Lines) -> BTreeMap<u64, usize> {
+    let named = process.totals.iter().flat_map(|totals| &totals.changed);
+    named.map(|held| (held.owner, lines.of_owner(process.log, held.owner))).collect()
 }

@@ -5,8 +5,6 @@ use model::{MemoryKind, ProcessKey, Series, Share, Unit, line_name};
 use crate::memory::{Lines, Measure, Row};
 use crate::replay::Moment;
 
-/// What a series says of where it comes from.
-const RUNG: &str = "in-process runtime: smaps and pagemap, divided by owner";
 /// The kinds, and their sum.
 const PARTS: usize = MemoryKind::ALL.len() + 1;
 /// Thousands of ranks have no end of moments. Of each of so many equal stretches of the time of all, two are kept.
@@ -61,7 +59,7 @@ impl TimeLines {
     }
 
     /// Those that were ever above 0. Each has its last point at the last moment.
-    pub fn series(mut self, lines: &Lines, process: Option<ProcessKey>) -> Vec<Series> {
+    pub fn series(mut self, lines: &Lines, process: Option<ProcessKey>, rung: &str) -> Vec<Series> {
         let Some((most, last)) = self.kept.take() else { return Vec::new() };
         self.keep(&most);
         self.keep(&last);
@@ -79,7 +77,13 @@ impl TimeLines {
                         points.push((last.t_ns, value));
                     }
                     let name = line_name(line, kind, *share);
-                    series.push(Series { name, process, unit: Unit::Bytes, rung: RUNG.into(), points });
+                    series.push(Series {
+                        name,
+                        process,
+                        unit: Unit::Bytes,
+                        rung: format!("in-process runtime: {rung}"),
+                        points,
+                    });
                 }
             }
         }

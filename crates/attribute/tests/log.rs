@@ -4,12 +4,12 @@ mod common;
 
 use attribute::{Calls, End, LogError, ProcessLog, read};
 use common::{APPLICATION, BEGIN, Entry, LLVM, Log, MIB, MPI, Who};
-use model::MemoryKind;
+use model::{MemoryKind, Messages};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn who() -> Who {
-    Who { rank: Some(3), ranks: 4, ..Who::default() }
+    Who { rank: Some(3), ranks: 4, world: "job@1", ..Who::default() }
 }
 
 fn log() -> Log {
@@ -19,6 +19,9 @@ fn log() -> Log {
         .calls(2, &[(1, 5, 100, 10)])
         .mark(3, "solve")
         .heap(4, "timer", &[(LLVM, 41)])
+        .touched(4, "timer", &[(MPI, 30)])
+        .sent(4, &[(Some(0), 1, 8), (Some(2), 1, 100)])
+        .sent(5, &[(None, 1, 5), (Some(2), 3, 300)])
         .calls(5, &[(1, 7, 1000, 20)])
         .note("calls of mmap are not seen")
         .end(6, "exit")
@@ -29,6 +32,7 @@ fn a_log_is_read_as_it_was_written() {
     let read = log().read();
     assert_eq!((read.started.rank, read.started.ranks, read.started.pid), (Some(3), Some(4), 100));
     assert_eq!((read.started.unix_ns, read.started.host.as_str()), (BEGIN, "node1"));
+    assert_eq!(read.started.world, "job@1");
     assert_eq!(
         (&read.started.arguments[..], &read.started.components[..]),
         (&["app".into(), "-x".into()][..], &["application".into(), "mpi".into()][..])
@@ -45,6 +49,10 @@ fn a_log_is_read_as_it_was_written() {
         (shared.owner, shared.kind, shared.rss_bytes, shared.pss_bytes),
         (MPI, MemoryKind::PageCache, 4 * MIB, 17 << 10)
     );
+    assert_eq!((read.touched.len(), read.touched[0].t_us), (1, 4000));
+    assert_eq!((read.touched[0].changed[0].owner, read.touched[0].changed[0].rss_bytes), (MPI, 30 * MIB));
+    let sent = |messages, bytes| Messages { messages, bytes };
+    assert_eq!(read.sent, [(None, sent(1, 5)), (Some(0), sent(1, 8)), (Some(2), sent(3, 300))].into());
     assert_eq!(read.calls[&1], Calls { calls: 7, got_bytes: 1000, gave_bytes: 20 });
     assert_eq!((read.marks[0].t_us, read.marks[0].name.as_str()), (3000, "solve"));
     assert_eq!(read.notes, ["calls of mmap are not seen"]);

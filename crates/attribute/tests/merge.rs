@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use attribute::{Attributed, Options, ProcessLog, attribute};
 use common::{APPLICATION, BEGIN, LLVM, Log, MIB, MPI, OWN, RETAINED, UNATTRIBUTED, Who};
-use model::{MemoryKind, Series, Share, line_name, lines};
+use model::{Axis, MemoryKind, Messages, Series, Share, line_name, lines};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-const OPTIONS: Options = Options { run: 0, started_unix_ns: BEGIN };
+const OPTIONS: Options = Options { run: 0, started_unix_ns: BEGIN, by: Axis::Owner, comm_matrix: false };
+const COUNTED: Options = Options { comm_matrix: true, ..OPTIONS };
 const MS: u64 = 1_000_000;
 
 fn rank(rank: u64) -> Who {
@@ -18,8 +19,12 @@ fn rank(rank: u64) -> Who {
 }
 
 fn of(logs: &[Log]) -> Attributed {
+    with(OPTIONS, logs)
+}
+
+fn with(options: Options, logs: &[Log]) -> Attributed {
     let logs: Vec<ProcessLog> = logs.iter().map(Log::read).collect();
-    attribute(&logs, OPTIONS)
+    attribute(&logs, options)
 }
 
 fn series<'a>(attributed: &'a Attributed, name: &str, pid: Option<i32>) -> &'a Series {
@@ -37,7 +42,7 @@ fn each_component_has_its_own_peak_and_the_total_the_one_of_the_sum() {
     let found = &one.attribution;
     assert_eq!(found.ranks, 1);
     assert_eq!(found.total_peak_bytes, 33 * MIB);
-    assert_eq!((found.unattributed_peak_bytes, found.allocator_retained_peak_bytes), (MIB, 2 * MIB));
+    assert_eq!((found.unattributed_peak_bytes, found.allocator_retained_peak_bytes), (MIB, Some(2 * MIB)));
     let (application, mpi) = (&found.components["application"], &found.components["mpi"]);
     assert_eq!(
         (application.peak_bytes, application.at_end_bytes, application.at_peak.heap),
@@ -250,6 +255,94 @@ fn the_time_lines_of_many_ranks_are_bounded_and_keep_the_peak() {
 }
 
 #[test]
+fn by_touch_memory_is_whose_code_touched_it_first() {
+    let by_touch = Options { by: Axis::Touch, ..OPTIONS };
+    let log = |number: u64, rung: &str| {
+        Log::new(rank(number))
+            .note(rung)
+            .heap(1, "start", &[(APPLICATION, 64), (RETAINED, 9)])
+            .touched(1, "start", &[(APPLICATION, 4), (OWN, 1)])
+            .heap(5, "exit", &[])
+            .touched(5, "exit", &[(MPI, 65), (UNATTRIBUTED, 4)])
+            .end(5, "exit")
+    };
+    let logs = [log(0, "by touch: page-fault events"), log(1, "by touch: page-fault events")];
+    let owned = of(&logs).attribution;
+    assert_eq!((owned.by, owned.components["application"].peak_bytes), (Axis::Owner, 128 * MIB));
+    assert!(owned.notes.is_empty(), "{:?}", owned.notes);
+    let attributed = with(by_touch, &logs);
+    let found = &attributed.attribution;
+    assert_eq!((found.by, found.rung.as_str(), found.notes.len()), (Axis::Touch, "page-fault events", 0));
+    assert_eq!((found.components["mpi"].peak_bytes, found.components["application"].peak_bytes), (130 * MIB, 8 * MIB));
+    assert_eq!((found.total_peak_bytes, found.total.at_end_bytes), (146 * MIB, 146 * MIB));
+    assert_eq!((found.unattributed_peak_bytes, found.own.peak_bytes), (8 * MIB, 2 * MIB));
+    assert_eq!(
+        (found.allocator_retained_peak_bytes, &found.allocator_retained, found.libraries.len()),
+        (None, &None, 0)
+    );
+    assert_eq!(series(&attributed, "attribute.mpi_bytes", Some(100)).rung, "in-process runtime: page-fault events");
+    let untold = with(by_touch, &[Log::new(rank(0)).heap(1, "start", &[(MPI, 1)])]).attribution;
+    assert_eq!(untold.total_peak_bytes, 0);
+    assert!(untold.rung.contains("--by touch"), "{}", untold.rung);
+}
+
+#[test]
+fn ranks_of_another_world_stand_beside_those_that_spawned_them() {
+    let parent = Who { ranks: 1, world: "job@1", ..rank(0) };
+    let child = |number: u64| Who { pid: 200 + number, world: "job@2", unix_ns: BEGIN + 5 * MS, ..rank(number) };
+    let logs = [
+        Log::new(child(0)).heap(1, "start", &[(APPLICATION, 3)]).sent(2, &[(None, 1, 7)]).end(9, "exit"),
+        Log::new(parent).heap(1, "start", &[(APPLICATION, 10)]).sent(2, &[(None, 2, 20)]).end(20, "exit"),
+        Log::new(child(1)).heap(1, "start", &[(APPLICATION, 4)]).sent(2, &[(Some(0), 5, 50)]).end(9, "exit"),
+    ];
+    let found = with(COUNTED, &logs).attribution;
+    assert_eq!((found.ranks, found.components["application"].peak_bytes), (3, 17 * MIB));
+    let ranks: Vec<_> = found.per_rank.iter().map(|rank| (rank.rank, rank.id().unwrap().to_string())).collect();
+    assert_eq!(ranks, [(Some(0), "0".into()), (Some(0), "w2:0".into()), (Some(1), "w2:1".into())]);
+    assert!(found.notes.is_empty(), "{:?}", found.notes);
+    let matrix = found.comm_matrix.unwrap();
+    assert_eq!(matrix.ranks, ["0", "w2:0", "w2:1"]);
+    assert_eq!(matrix.bytes, [[0, 0, 0], [0, 0, 0], [0, 50, 0]]);
+    assert_eq!(matrix.to_other_worlds, Messages { messages: 3, bytes: 27 });
+}
+
+#[test]
+fn messages_are_counted_by_sender_and_receiver_though_one_left_no_log() {
+    let shell = Who { executable: "/bin/sh", ..rank(0) };
+    let logs = [
+        Log::new(shell).sent(1, &[(Some(1), 1, 1)]).heap(2, "exec", &[]),
+        Log::new(Who { unix_ns: BEGIN + 3 * MS, ranks: 3, ..rank(0) })
+            .sent(1, &[(Some(1), 2, 20), (Some(2), 1, 4)])
+            .sent(2, &[(Some(1), 3, 30)])
+            .end(9, "exit"),
+        Log::new(rank(1)).sent(2, &[(Some(1), 1, 0)]).end(9, "exit"),
+    ];
+    let found = with(COUNTED, &logs).attribution.comm_matrix.unwrap();
+    assert_eq!(found.ranks, ["0", "1", "2"]);
+    assert_eq!(found.messages, [[0, 4, 1], [0, 1, 0], [0, 0, 0]]);
+    assert_eq!(found.bytes, [[0, 31, 4], [0, 0, 0], [0, 0, 0]]);
+    let far = with(COUNTED, &[Log::new(rank(0)).sent(1, &[(Some(u64::from(u32::MAX) - 1), 1, 1)])]).attribution;
+    assert_eq!(far.comm_matrix, None);
+    assert!(far.notes.iter().any(|note| note.contains("no matrix of messages")), "{:?}", far.notes);
+}
+
+#[test]
+fn totals_at_a_process_end_or_that_a_thread_tells_after_it_are_its_last() {
+    for told_ms in [5, 6] {
+        let logs = [
+            Log::new(rank(0)).heap(1, "start", &[(APPLICATION, 10)]).end(5, "exit").heap(told_ms, "timer", &[(MPI, 7)]),
+            Log::new(rank(1)).heap(1, "start", &[(APPLICATION, 1)]).end(20, "exit"),
+        ];
+        let both = of(&logs);
+        let first = &both.attribution.per_rank[0];
+        assert_eq!((first.total_peak_bytes, first.components["application"].at_end_bytes), (17 * MIB, 10 * MIB));
+        assert_eq!((both.attribution.total_peak_bytes, both.attribution.total.at_end_bytes), (18 * MIB, 18 * MIB));
+        let line = series(&both, "attribute.total_bytes", None);
+        assert_eq!(line.at(10 * MS), Some(MIB as f64), "it is gone");
+    }
+}
+
+#[test]
 fn no_logs_are_no_ranks() {
     let nothing = attribute(&[], OPTIONS);
     assert_eq!((nothing.attribution.ranks, nothing.series.len()), (0, 0));
@@ -263,19 +356,24 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec((0..5u64, vec((owner, 0..6usize, 0..1u64 << 20, 0..1u64 << 20), 0..6)), 0..12)
 }
 
+/// A log of these steps, and when it had the last.
+fn stepped(who: Who, steps: &[Step]) -> (Log, u64) {
+    let (mut log, mut ms) = (Log::new(who), 0);
+    for (pause, held) in steps {
+        ms += pause;
+        let held: Vec<_> =
+            held.iter().map(|(owner, kind, rss, pss)| (*owner, MemoryKind::ALL[*kind], *rss, *pss)).collect();
+        log = log.totals(ms, "timer", &held);
+    }
+    (log, ms)
+}
+
 proptest! {
     #[test]
     fn components_unattributed_and_retained_are_the_total_at_every_moment(ranks in vec((steps(), any::<bool>()), 1..4)) {
         let mut logs = Vec::new();
         for (number, (steps, ends)) in ranks.iter().enumerate() {
-            let mut log = Log::new(rank(number as u64));
-            let mut ms = 0;
-            for (pause, held) in steps {
-                ms += pause;
-                let held: Vec<_> =
-                    held.iter().map(|(owner, kind, rss, pss)| (*owner, MemoryKind::ALL[*kind], *rss, *pss)).collect();
-                log = log.totals(ms, "timer", &held);
-            }
+            let (log, ms) = stepped(rank(number as u64), steps);
             logs.push(if *ends { log.end(ms + 1, "exit") } else { log });
         }
         let found = of(&logs);
@@ -319,6 +417,46 @@ proptest! {
             let shown = &found.attribution.per_rank[number];
             prop_assert_eq!(shown.total_peak_bytes, at.values().map(|(rss, _)| *rss).max().unwrap_or(0));
             prop_assert_eq!(shown.total_peak_pss_bytes, at.values().map(|(_, pss)| *pss).max().unwrap_or(0));
+        }
+    }
+}
+
+/// How a process ends: killed, exit, exec to another that ends at once.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    Killed,
+    Exit,
+    Exec,
+}
+
+proptest! {
+    #[test]
+    fn what_is_held_at_the_end_is_at_most_the_peak(
+        processes in vec(
+            (0..3u64, 0..9u64, steps(), prop_oneof![Just(How::Killed), Just(How::Exit), Just(How::Exec)]), 1..5,
+        ),
+    ) {
+        let mut logs = Vec::new();
+        for (pid, (number, begin, steps, how)) in (100..).zip(&processes) {
+            let who = Who { pid, unix_ns: BEGIN + begin * MS, ..rank(*number) };
+            let (log, ms) = stepped(who.clone(), steps);
+            // The last totals and the end are of the same time.
+            match how {
+                How::Killed => logs.push(log),
+                How::Exit => logs.push(log.heap(ms, "exit", &[(APPLICATION, 1 << 11)]).end(ms, "exit")),
+                How::Exec => {
+                    logs.push(log.heap(ms, "exec", &[(MPI, 1 << 12)]));
+                    let later = Who { unix_ns: who.unix_ns + ms * MS, ..who };
+                    logs.push(Log::new(later).heap(0, "start", &[(APPLICATION, 1)]).end(0, "exit"));
+                }
+            }
+        }
+        let found = of(&logs).attribution;
+        for held in found.components.values().chain([&found.total, &found.unattributed]) {
+            prop_assert!(held.at_end_bytes <= held.peak_bytes, "{:?}", held);
+        }
+        for held in found.per_rank.iter().flat_map(|rank| rank.components.values()) {
+            prop_assert!(held.at_end_bytes <= held.peak_bytes, "{:?}", held);
         }
     }
 }

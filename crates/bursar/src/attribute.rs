@@ -5,6 +5,7 @@ mod logs;
 mod rank;
 mod unseen;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use ::attribute::{Options, ProcessLog};
 use ::report::Attributed;
 use anyhow::{Context, bail};
 use job::preload;
-use model::{Attribution, Exit, Observation, ProcessRecord, RecordKind, RunRole, Target};
+use model::{Attribution, Axis, Exit, Observation, ProcessRecord, RecordKind, RunRole, Target};
 use record::{Entry, Record};
 use serde::Serialize;
 
@@ -39,6 +40,9 @@ const MPI: [&str; 8] = [
     "libpmpich*.so*",
 ];
 
+/// Without a log, what ran for less is some child that ended before it had one.
+const WORTH_TELLING_SECONDS: f64 = 1.0;
+
 /// What `--json` prints of one run.
 #[derive(Serialize)]
 struct Json<'a> {
@@ -58,6 +62,9 @@ pub fn attribute(options: &cli::Attribute) -> anyhow::Result<Status> {
     if let Some(folder) = &options.from {
         return report_left(options, folder);
     }
+    if options.by == cli::By::Touch && options.by_library {
+        bail!("--by-library tells whose call obtained memory, and goes with --by owner");
+    }
     let launcher = Launcher::of(&options.command);
     // Under a launcher every rank has its bursar; one of them is told what all have logged. Where we start the launcher,
     // whatever we were started by is another job's.
@@ -66,7 +73,8 @@ pub fn attribute(options: &cli::Attribute) -> anyhow::Result<Status> {
         bail!("--scaling starts the launcher itself: bursar attribute --scaling 1,2,4 -- mpirun -n {{}} ./app");
     }
     let bench = Bench::set_up()?;
-    let header = bench.header(RecordKind::Attribute, &options.command, "as the machine allows");
+    let mut header = bench.header(RecordKind::Attribute, &options.command, "as the machine allows");
+    header.options = saved(options);
     let is_first = rank.as_ref().is_none_or(|rank| rank.number == 0);
     let (mut sink, no_record) =
         if is_first { Sink::create(options.results.record.as_deref(), &header)? } else { (Sink::none(), None) };
@@ -115,7 +123,7 @@ pub fn attribute(options: &cli::Attribute) -> anyhow::Result<Status> {
         }
         observation.notes.extend(unseen);
         observation.notes.extend(strangers(&observation.processes, &found));
-        let is_kept = keep(&mut sink, &mut record, observation, &found)?;
+        let is_kept = keep(options, &mut sink, &mut record, observation, &found)?;
         if is_kept && found.troubles.is_empty() {
             folder.remove()
         } else {
@@ -141,6 +149,7 @@ fn report_left(options: &cli::Attribute, folder: &Path) -> anyhow::Result<Status
     let words: Vec<OsString> = first.arguments.iter().map(Into::into).collect();
     let mut header = header(RecordKind::Attribute, &words);
     (header.host, header.started_unix_ns) = (first.host.clone(), first.unix_ns);
+    header.options = saved(options);
     let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
     let mut record = Record { notes: no_record.into_iter().collect(), ..empty(header) };
     let observation = Observation {
@@ -161,7 +170,7 @@ fn report_left(options: &cli::Attribute, folder: &Path) -> anyhow::Result<Status
         notes: Vec::new(),
     };
     sink.append(Entry::begin(&observation))?;
-    keep(&mut sink, &mut record, observation, &found)?;
+    keep(options, &mut sink, &mut record, observation, &found)?;
     deliver(options, &record, sink)?;
     Ok(Status::of(0))
 }
@@ -203,26 +212,46 @@ fn variables(options: &cli::Attribute, folder: &Path) -> Vec<(String, OsString)>
     }
     let components: Vec<String> =
         components.iter().map(|(name, globs)| format!("{name}={}", globs.join(":"))).collect();
-    vec![
+    let switch = |name: &str, on: bool| on.then(|| (name.to_string(), OsString::from("1")));
+    let mut variables = vec![
         ("BURSAR_RUN".into(), folder.into()),
         ("BURSAR_COMPONENTS".into(), components.join(";").into()),
         ("BURSAR_INTERVAL_MS".into(), options.interval.as_millis().max(1).to_string().into()),
         ("BURSAR_LOG_LIMIT".into(), options.log_limit.0.to_string().into()),
-    ]
+    ];
+    variables.extend(switch("BURSAR_TOUCH", options.by == cli::By::Touch));
+    variables.extend(switch("BURSAR_COMM", options.comm_matrix));
+    variables
+}
+
+/// The options that its record is read by.
+fn saved(options: &cli::Attribute) -> BTreeMap<String, String> {
+    let library = options.by_library.then(|| (::report::BY_LIBRARY.to_string(), "yes".to_string()));
+    library.into_iter().collect()
 }
 
 /// Processes of the job that have left no log, or became a program that left none, in a sentence.
 fn strangers(processes: &[ProcessRecord], found: &Found) -> Option<String> {
-    let is_known = |process: &&ProcessRecord| {
+    let is_launcher = |process: &ProcessRecord| launch::is_launcher(&process.command);
+    let is_rank = |process: &ProcessRecord| {
+        processes.iter().any(|parent| Some(parent.key.pid) == process.parent && is_launcher(parent))
+    };
+    let ran_long = |process: &ProcessRecord| {
+        // Without root its CPU time is all that is known.
+        let ran = process.lifetime_seconds.or(process.user_seconds.zip(process.system_seconds).map(|(u, s)| u + s));
+        ran.is_some_and(|seconds| seconds > WORTH_TELLING_SECONDS)
+    };
+    let is_stranger = |process: &&ProcessRecord| {
         let is_its = |log: &&ProcessLog| {
             log.started.pid == process.key.pid && log.started.start_ticks.abs_diff(process.key.start_ticks) <= 2
         };
-        let last = found.logs.iter().filter(is_its).max_by_key(|log| log.started.unix_ns);
-        last.is_some_and(|log| log.totals.last().is_none_or(|totals| totals.reason != "exec"))
+        match found.logs.iter().filter(is_its).max_by_key(|log| log.started.unix_ns) {
+            Some(last) => last.totals.last().is_some_and(|totals| totals.reason == "exec"),
+            None => ran_long(process) || is_rank(process),
+        }
     };
-    let is_launcher = |process: &&ProcessRecord| launch::is_launcher(&process.command);
     let strangers: Vec<&ProcessRecord> =
-        processes.iter().filter(|process| !is_known(process) && !is_launcher(process)).collect();
+        processes.iter().filter(|process| !is_launcher(process) && is_stranger(process)).collect();
     let first = strangers.first().filter(|_| !found.logs.is_empty())?;
     let more = match strangers.len() {
         1 => String::new(),
@@ -236,9 +265,23 @@ fn strangers(processes: &[ProcessRecord], found: &Found) -> Option<String> {
 }
 
 /// Records a run with what its logs show; whether the record has it.
-fn keep(sink: &mut Sink, record: &mut Record, observation: Observation, found: &Found) -> anyhow::Result<bool> {
-    let (run, started_unix_ns) = (observation.run, observation.started_unix_ns);
-    let attributed = ::attribute::attribute(&found.logs, Options { run, started_unix_ns });
+fn keep(
+    options: &cli::Attribute,
+    sink: &mut Sink,
+    record: &mut Record,
+    observation: Observation,
+    found: &Found,
+) -> anyhow::Result<bool> {
+    let of_run = Options {
+        run: observation.run,
+        started_unix_ns: observation.started_unix_ns,
+        by: match options.by {
+            cli::By::Owner => Axis::Owner,
+            cli::By::Touch => Axis::Touch,
+        },
+        comm_matrix: options.comm_matrix,
+    };
+    let attributed = ::attribute::attribute(&found.logs, of_run);
     finish_run(sink, record, observation, attributed.series)?;
     sink.append(Entry::Attribution(Box::new(attributed.attribution.clone())))?;
     record.attributions.push(attributed.attribution);
@@ -249,7 +292,7 @@ fn deliver(options: &cli::Attribute, record: &Record, sink: Sink) -> anyhow::Res
     let results = &options.results;
     let path = sink.seal();
     let notes = notes(record);
-    let attributed = attributed(record, &notes, options.by_library);
+    let attributed = attributed(record, &notes);
     if !results.quiet {
         eprint!("{}", ::report::terminal::attribution(&attributed, style()));
         if let Some(path) = path {
@@ -272,9 +315,9 @@ fn deliver(options: &cli::Attribute, record: &Record, sink: Sink) -> anyhow::Res
 }
 
 /// A record as its report sees it.
-pub fn attributed<'a>(record: &'a Record, notes: &'a [String], by_library: bool) -> Attributed<'a> {
+pub fn attributed<'a>(record: &'a Record, notes: &'a [String]) -> Attributed<'a> {
     let Record { header, attributions, runs, .. } = record;
-    Attributed { header, attributions, runs, notes, by_library }
+    Attributed { header, attributions, runs, notes }
 }
 
 /// What the reader should know of the record and of its runs.

@@ -223,18 +223,26 @@ pub struct Watch {
     bursar attribute -- mpirun -n 4 ./app\n  \
     bursar attribute --component hdf5='libhdf5*.so*' -- mpirun -n 4 ./app\n  \
     bursar attribute --by-library -- python3 model.py\n  \
+    bursar attribute --by touch --comm-matrix -- mpirun -n 4 ./app\n  \
     bursar attribute --scaling 1,2,4 -- mpirun -n {} ./app\n  \
     mpirun -n 4 bursar attribute --record job.bursar -- ./app\n\n\
-    Memory is whose call obtained it. A library in the command sees that, so the\n\
-    command must be linked dynamically. Logs are kept beside the record while it\n\
-    runs: with several nodes, name one that all see by --record.")]
+    Memory is whose call obtained it, or by touch in whose code it first became\n\
+    resident. A library in the command sees that, so the command must be linked\n\
+    dynamically. Logs are kept beside the record while it runs: with several nodes,\n\
+    name one that all see by --record.")]
 pub struct Attribute {
     /// What shared objects of this name obtain is NAME's; mpi=… adds to the MPI libraries known (repeatable)
     #[arg(long = "component", value_name = "NAME=GLOB", value_parser = component)]
     pub components: Vec<(String, String)>,
+    /// What makes memory a component's
+    #[arg(long, value_enum, default_value_t)]
+    pub by: By,
     /// Break every component down by shared object
     #[arg(long)]
     pub by_library: bool,
+    /// Count the messages and bytes that each rank sends to each other
+    #[arg(long)]
+    pub comm_matrix: bool,
     /// Time between looks at a process's memory, at the fastest
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100ms")]
     pub interval: Duration,
@@ -255,6 +263,16 @@ pub struct Attribute {
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "from")]
     pub command: Vec<OsString>,
+}
+
+/// What makes memory a component's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
+pub enum By {
+    /// Its call obtained it
+    #[default]
+    Owner,
+    /// In its code it first became resident
+    Touch,
 }
 
 /// `bursar report`

@@ -35,7 +35,7 @@ pub fn report(options: &cli::Report) -> anyhow::Result<Status> {
 
 fn attributed(options: &cli::Report, record: &Record) -> anyhow::Result<Status> {
     let notes = notes(record);
-    let attributed = attribute::attributed(record, &notes, false);
+    let attributed = attribute::attributed(record, &notes);
     match &options.html {
         Some(path) => std::fs::write(path, ::report::html::attribution(&attributed))
             .with_context(|| format!("the report could not be written to {}", path.display()))?,

@@ -1,10 +1,31 @@
 //! Who inside a program held its memory: what `bursar attribute --json` prints.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Spread;
+
+/// What makes memory a component's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Axis {
+    /// Its call obtained it.
+    #[default]
+    Owner,
+    /// In its code it first became resident.
+    Touch,
+}
+
+/// A rank among those of all the worlds of a run: `0`, and of the second world `w2:0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RankId {
+    /// The number of its `MPI_COMM_WORLD`, from 1 in the order in which they began.
+    pub world: u32,
+    /// Its number there.
+    pub rank: u32,
+}
 
 /// Kinds of memory, in the order in which the in-process logs number them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,6 +137,8 @@ pub struct RankInit {
 pub struct RankUse {
     /// Its number; `None` in a run without ranks.
     pub rank: Option<u32>,
+    /// The number of its `MPI_COMM_WORLD`, from 1: ranks that others spawn have their own.
+    pub world: Option<u32>,
     /// Its largest process.
     pub pid: i32,
     /// Start of that in clock ticks since boot.
@@ -130,8 +153,8 @@ pub struct RankUse {
     pub total_peak_pss_bytes: u64,
     /// Peak of what could not be explained.
     pub unattributed_peak_bytes: u64,
-    /// Peak of what was free in the allocator, but resident.
-    pub allocator_retained_peak_bytes: u64,
+    /// Peak of what was free in the allocator, but resident; `None` by touch.
+    pub allocator_retained_peak_bytes: Option<u64>,
     /// Peak of bursar's own memory, which is in no other figure.
     pub own_bytes: u64,
     /// By component.
@@ -184,6 +207,28 @@ pub struct LibraryUse {
     pub kinds: KindBytes,
 }
 
+/// Messages from one to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Messages {
+    /// How many.
+    pub messages: u64,
+    /// Their contents.
+    pub bytes: u64,
+}
+
+/// Who sent how much to whom, point to point. Rows are senders, columns receivers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommMatrix {
+    /// The ranks in the order of rows and columns, as [`RankId`] names them.
+    pub ranks: Vec<String>,
+    /// How many messages.
+    pub messages: Vec<Vec<u64>>,
+    /// Their contents.
+    pub bytes: Vec<Vec<u64>>,
+    /// From ranks of one world to those of another, in no row.
+    pub to_other_worlds: Messages,
+}
+
 /// A phase that the program named; one that comes again is one phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseUse {
@@ -204,22 +249,26 @@ pub struct PhaseUse {
 pub struct Attribution {
     /// The run it is of.
     pub run: u32,
+    /// What makes memory a component's.
+    pub by: Axis,
+    /// How that was seen.
+    pub rung: String,
     /// Ranks, or without MPI processes, that left a log.
     pub ranks: u32,
     /// Peak of all components, what is unattributed and what the allocator retains, all ranks together.
     pub total_peak_bytes: u64,
     /// Peak of what could not be explained.
     pub unattributed_peak_bytes: u64,
-    /// Peak of what was free in the allocator, but resident.
-    pub allocator_retained_peak_bytes: u64,
+    /// Peak of what was free in the allocator, but resident; `None` by touch.
+    pub allocator_retained_peak_bytes: Option<u64>,
     /// By component.
     pub components: BTreeMap<String, Holding>,
     /// All of them together, with the two below.
     pub total: Holding,
     /// What could not be explained.
     pub unattributed: Holding,
-    /// What was free in the allocator, but resident.
-    pub allocator_retained: Holding,
+    /// What was free in the allocator, but resident; `None` by touch.
+    pub allocator_retained: Option<Holding>,
     /// bursar's own, which is in no other figure.
     pub own: Holding,
     /// By rank, in their order.
@@ -230,8 +279,10 @@ pub struct Attribution {
     pub init: Option<InitGrowth>,
     /// In the order in which they began; empty if the program named none.
     pub phases: Vec<PhaseUse>,
-    /// By component and library, largest first.
+    /// By component and library, largest first; by touch none.
     pub libraries: Vec<LibraryUse>,
+    /// `None`: not asked for, or no ranks.
+    pub comm_matrix: Option<CommMatrix>,
     /// Processes that are no ranks; they are in no other figure.
     pub other_processes: Vec<OtherProcess>,
     /// What the reader should know, as sentences.
@@ -305,6 +356,22 @@ impl KindBytes {
     }
 }
 
+impl fmt::Display for RankId {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.world {
+            0 | 1 => write!(f, "{}", self.rank),
+            world => write!(f, "w{world}:{}", self.rank),
+        }
+    }
+}
+
+impl RankUse {
+    /// Which rank it is; `None` in a run without ranks.
+    pub fn id(&self) -> Option<RankId> {
+        self.rank.map(|rank| RankId { world: self.world.unwrap_or(1), rank })
+    }
+}
+
 impl Attribution {
     /// The components as people list them: the application, MPI, the others by name.
     pub fn components_in_order(&self) -> Vec<(&str, &Holding)> {
@@ -343,6 +410,11 @@ mod tests {
         assert_eq!(line_name("mpi", None, Share::Whole), "attribute.mpi_bytes");
         assert_eq!(line_name("mpi", Some(MemoryKind::PageCache), Share::Whole), "attribute.mpi.page_cache_bytes");
         assert_eq!(line_name("mpi", Some(MemoryKind::Heap), Share::Proportional), "attribute.mpi.heap_pss_bytes");
+    }
+
+    #[test]
+    fn ranks_of_the_first_world_have_their_number_alone() {
+        assert_eq!([(1, 7), (2, 0)].map(|(world, rank)| RankId { world, rank }.to_string()), ["7", "w2:0"]);
     }
 
     #[test]

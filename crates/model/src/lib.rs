@@ -20,8 +20,8 @@ mod trial;
 
 pub use account::{FaultCounts, FlowCounts, ListSizes, Pressure, RunAccount, Spread};
 pub use attribution::{
-    Attribution, FunctionUse, Holding, InitGrowth, KindBytes, LibraryGrowth, LibraryUse, MemoryKind, OtherProcess,
-    PhaseUse, RankHolding, RankInit, RankUse, Share, line_name, lines,
+    Attribution, Axis, CommMatrix, FunctionUse, Holding, InitGrowth, KindBytes, LibraryGrowth, LibraryUse, MemoryKind,
+    Messages, OtherProcess, PhaseUse, RankHolding, RankId, RankInit, RankUse, Share, line_name, lines,
 };
 pub use breakdown::{Breakdown, Detail};
 pub use bytes::{Bytes, ParseBytesError};

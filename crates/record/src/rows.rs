@@ -43,7 +43,8 @@ impl Table {
             columns.push((row.get("name")?, row.get("type")?));
             Ok(())
         })?;
-        let names: Vec<&str> = columns.iter().map(|(name, _): &(String, String)| name.as_str()).collect();
+        // Some are words of SQL.
+        let names: Vec<String> = columns.iter().map(|(name, _): &(String, String)| format!("\"{name}\"")).collect();
         let marks = vec!["?"; columns.len()].join(",");
         let insert = format!("INSERT OR REPLACE INTO {name} ({}) VALUES ({marks})", names.join(","));
         Ok(Table { name, columns, insert })

@@ -54,10 +54,10 @@ CREATE TABLE pages (
     blind_below UNSIGNED INTEGER, blind_bytes UNSIGNED INTEGER, misses JSON, heat JSON, ages JSON, signals JSON,
     overhead JSON, one_in UNSIGNED INTEGER, interval REAL, rung TEXT, more JSON);
 CREATE TABLE attribution (
-    run INTEGER PRIMARY KEY, ranks INTEGER, total_peak_bytes UNSIGNED INTEGER, unattributed_peak_bytes UNSIGNED INTEGER,
-    allocator_retained_peak_bytes UNSIGNED INTEGER, components JSON, total JSON, unattributed JSON,
-    allocator_retained JSON, own JSON, per_rank JSON, functions JSON, init JSON, phases JSON, libraries JSON,
-    other_processes JSON, notes JSON, more JSON);
+    run INTEGER PRIMARY KEY, \"by\" TEXT, rung TEXT, ranks INTEGER, total_peak_bytes UNSIGNED INTEGER,
+    unattributed_peak_bytes UNSIGNED INTEGER, allocator_retained_peak_bytes UNSIGNED INTEGER, components JSON,
+    total JSON, unattributed JSON, allocator_retained JSON, own JSON, per_rank JSON, functions JSON, init JSON,
+    phases JSON, libraries JSON, comm_matrix JSON, other_processes JSON, notes JSON, more JSON);
 CREATE TABLE account (run INTEGER PRIMARY KEY, json JSON NOT NULL);
 CREATE TABLE note (note TEXT);
 CREATE VIEW figure AS
@@ -83,7 +83,8 @@ CREATE VIEW method AS
         CAST(json_extract(row.value, '$.lower_bound') AS INTEGER) AS lower_bound
     FROM budget, json_each(budget.methods) AS row;
 CREATE VIEW component AS
-    SELECT attribution.run AS run, CAST(json_extract(rank.value, '$.rank') AS INTEGER) AS rank,
+    SELECT attribution.run AS run, CAST(json_extract(rank.value, '$.world') AS INTEGER) AS world,
+        CAST(json_extract(rank.value, '$.rank') AS INTEGER) AS rank,
         json_extract(rank.value, '$.host') AS host, CAST(json_extract(rank.value, '$.pid') AS INTEGER) AS pid,
         row.key AS name, CAST(json_extract(row.value, '$.peak_bytes') AS INTEGER) AS peak_bytes,
         CAST(json_extract(row.value, '$.peak_pss_bytes') AS INTEGER) AS peak_pss_bytes,

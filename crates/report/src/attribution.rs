@@ -1,7 +1,7 @@
 //! Who held the memory, in sentences and tables.
 
 use model::{
-    Attribution, FunctionUse, Header, Holding, KindBytes, MemoryKind, Observation, RankUse, Series, Spread, lines,
+    Attribution, Axis, FunctionUse, Header, Holding, KindBytes, MemoryKind, Observation, RankUse, Series, Spread, lines,
 };
 
 use crate::figures::size;
@@ -16,6 +16,9 @@ const WORTH_NAMING: f64 = 0.1;
 /// Of the peak, what may stay unexplained without a word.
 const UNEXPLAINED: f64 = 0.02;
 
+/// The option of a record that asks for components by library.
+pub const BY_LIBRARY: &str = "by_library";
+
 /// What a report of attribution is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributed<'a> {
@@ -27,14 +30,17 @@ pub struct Attributed<'a> {
     pub runs: &'a [Observation],
     /// What the reader should know, as sentences.
     pub notes: &'a [String],
-    /// Whether components are broken down by library.
-    pub by_library: bool,
 }
 
 impl<'a> Attributed<'a> {
     /// The command line as one would type it.
     pub fn command(&self) -> String {
         self.header.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether components are broken down by library.
+    pub fn by_library(&self) -> bool {
+        self.header.options.contains_key(BY_LIBRARY)
     }
 
     /// The run that is shown in full: the one with most ranks, the last of them.
@@ -54,6 +60,9 @@ pub fn headline(attribution: &Attribution) -> String {
     if attribution.ranks == 0 {
         return "no process of the command left a log: nothing can be attributed".into();
     }
+    if attribution.by == Axis::Touch && attribution.total_peak_bytes == 0 {
+        return format!("nothing can be told by touch: {}", printable(&attribution.rung));
+    }
     let mut parts: Vec<String> = attribution
         .components_in_order()
         .iter()
@@ -62,10 +71,11 @@ pub fn headline(attribution: &Attribution) -> String {
         .collect();
     parts.push(format!("unattributed {}", size(attribution.unattributed_peak_bytes)));
     let of = match &attribution.per_rank[..] {
-        [one] => one.rank.map_or_else(String::new, |rank| format!(" (rank {rank} alone)")),
+        [one] => one.id().map_or_else(String::new, |rank| format!(" (rank {rank} alone)")),
         several => format!(" ({} {})", several.len(), if has_ranks(attribution) { "ranks" } else { "processes" }),
     };
-    format!("held {} at peak{of}; at their own peaks {}", size(attribution.total_peak_bytes), parts.join(", "))
+    let by = if attribution.by == Axis::Touch { "by touch, " } else { "" };
+    format!("held {} at peak{of}; {by}at their own peaks {}", size(attribution.total_peak_bytes), parts.join(", "))
 }
 
 /// By component and kind, each at its own peak, all ranks together; beside it the peak of the sum by RSS.
@@ -229,12 +239,19 @@ pub fn beside(attribution: &Attribution) -> Vec<String> {
         if has_ranks(attribution) { "rank" } else { "process" },
         if attribution.ranks > 1 { format!(", {} of all", size(attribution.own.peak_bytes)) } else { String::new() },
     )];
+    if attribution.by == Axis::Touch {
+        sentences.push(format!(
+            "by touch: in whose code memory first became resident, told by {}",
+            printable(&attribution.rung)
+        ));
+    }
     let unexplained = attribution.unattributed_peak_bytes as f64 / attribution.total_peak_bytes.max(1) as f64;
     if unexplained > UNEXPLAINED {
-        sentences.push(format!(
-            "unattributed is {} of the peak: something obtains memory by calls that are not seen, such as raw system calls",
-            percent(Some(unexplained))
-        ));
+        let why = match attribution.by {
+            Axis::Owner => "something obtains memory by calls that are not seen, such as raw system calls",
+            Axis::Touch => "not every page fault was seen",
+        };
+        sentences.push(format!("unattributed is {} of the peak: {why}", percent(Some(unexplained))));
     }
     if !attribution.other_processes.is_empty() {
         let listed = attribution.other_processes.iter().take(MOST_FUNCTIONS).map(|process| {
@@ -253,7 +270,7 @@ pub fn beside(attribution: &Attribution) -> Vec<String> {
 /// A rank's name: its number, else its process.
 pub fn rank_name(rank: &RankUse) -> String {
     let process = || format!("{} {}", printable(file_name(&rank.command)), rank.pid);
-    rank.rank.map_or_else(process, |rank| format!("rank {rank}"))
+    rank.id().map_or_else(process, |rank| format!("rank {rank}"))
 }
 
 /// Components, then the lines beside them, then the total.
@@ -262,7 +279,7 @@ fn rows(attribution: &Attribution) -> Vec<(Tone, &str, &Holding)> {
     let components = attribution.components_in_order().into_iter().filter(|(_, held)| held.peak_rss_bytes > 0);
     let mut rows: Vec<_> = components.map(|(name, held)| (Tone::Plain, name, held)).collect();
     rows.push((Tone::Plain, lines::UNATTRIBUTED, &attribution.unattributed));
-    rows.push((Tone::Plain, lines::RETAINED, &attribution.allocator_retained));
+    rows.extend(attribution.allocator_retained.iter().map(|held| (Tone::Plain, lines::RETAINED, held)));
     rows.push((Tone::Strong, lines::TOTAL, &attribution.total));
     rows
 }

@@ -10,6 +10,20 @@ pub fn bytes(value: Option<u64>) -> String {
     or_unknown(value, |v| Bytes(v).to_string())
 }
 
+/// Bytes in four characters, for tables of many columns.
+pub fn short_bytes(value: u64) -> String {
+    let mut scaled = value as f64;
+    for unit in ["", "K", "M", "G", "T", "P"] {
+        match scaled {
+            v if unit.is_empty() && v < 999.5 => return format!("{v}"),
+            v if v < 9.95 && !unit.is_empty() => return format!("{v:.1}{unit}"),
+            v if v < 999.5 => return format!("{v:.0}{unit}"),
+            _ => scaled /= 1024.0,
+        }
+    }
+    format!("{scaled:.0}E")
+}
+
 /// A duration in units a person reads at a glance.
 pub fn seconds(value: f64) -> String {
     match value {
@@ -102,6 +116,16 @@ mod tests {
         assert_eq!(percent(None), "-");
         assert_eq!(ratio(Some(f64::NAN), false), "-");
         assert_eq!(count(None), "-");
+    }
+
+    #[test]
+    fn short_bytes_have_four_characters_at_most() {
+        for (bytes, text) in
+            [(0, "0"), (999, "999"), (1000, "1.0K"), (1 << 20, "1.0M"), (64 << 20, "64M"), (1023 << 20, "1.0G")]
+        {
+            assert_eq!(short_bytes(bytes), text);
+        }
+        assert!((0..64).all(|shift| short_bytes(u64::MAX >> shift).len() <= 4));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod answer;
 mod attribution;
+mod comm;
 mod demand;
 mod figures;
 #[cfg(test)]
@@ -23,7 +24,7 @@ mod watch;
 use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 
 pub use answer::paste_lines;
-pub use attribution::Attributed;
+pub use attribution::{Attributed, BY_LIBRARY};
 pub use watch::Watched;
 
 /// What a report is made from: a record and the accounts of its runs.

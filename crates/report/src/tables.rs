@@ -21,7 +21,7 @@ pub enum Tone {
 /// Rows of cells below a header; words to the left, figures to the right.
 pub struct Table {
     /// Names of the columns.
-    pub header: Vec<&'static str>,
+    pub header: Vec<String>,
     /// Cells of each row, as many as columns.
     pub rows: Vec<(Tone, Vec<String>)>,
     words_last: bool,
@@ -29,8 +29,8 @@ pub struct Table {
 
 impl Table {
     /// A table of these columns, the first of words.
-    pub fn new(header: &[&'static str]) -> Table {
-        Table { header: header.to_vec(), rows: Vec::new(), words_last: false }
+    pub fn new(header: &[impl ToString]) -> Table {
+        Table { header: header.iter().map(ToString::to_string).collect(), rows: Vec::new(), words_last: false }
     }
 
     /// The same with words in its last column, too.

@@ -184,14 +184,13 @@ fn the_page_of_an_attribution_draws_its_plots_in_light_and_dark_and_on_a_narrow_
     let attributions = [attribution(2), attribution(4)];
     let attributions = attributions.map(|attribution| Attribution { run: attribution.ranks - 2, ..attribution });
     let runs = [Observation { run: 2, ..attributed_run(&attributions[1]) }];
-    let attributed =
-        Attributed { header: &header, attributions: &attributions, runs: &runs, notes: &[], by_library: false };
+    let attributed = Attributed { header: &header, attributions: &attributions, runs: &runs, notes: &[] };
     let folder = folder_with_pages(&report::html::attribution(&attributed));
     for scheme in ["--blink-settings=preferredColorScheme=1", "--blink-settings=preferredColorScheme=0"] {
-        // All together, then the application, MPI and the total of each rank.
-        check(&finding(&dumped(browser, folder.path(), "page.html", &[scheme])), 4);
+        // All together, then the application, MPI and the total of each rank; messages.
+        check(&finding(&dumped(browser, folder.path(), "page.html", &[scheme])), 5);
     }
-    check(&finding(&dumped(browser, folder.path(), "360.html", &[])), 4);
+    check(&finding(&dumped(browser, folder.path(), "360.html", &[])), 5);
 }
 
 /// Of a program that goes round 64 MiB, later 16 MiB, of two mappings.

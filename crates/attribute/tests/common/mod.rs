@@ -28,13 +28,14 @@ pub struct Who {
     pub unix_ns: u64,
     pub rank: Option<u64>,
     pub ranks: u64,
+    pub world: &'static str,
     pub host: &'static str,
     pub executable: &'static str,
 }
 
 impl Default for Who {
     fn default() -> Who {
-        Who { pid: 100, unix_ns: BEGIN, rank: None, ranks: 0, host: "node1", executable: "/usr/bin/app" }
+        Who { pid: 100, unix_ns: BEGIN, rank: None, ranks: 0, world: "", host: "node1", executable: "/usr/bin/app" }
     }
 }
 
@@ -84,7 +85,8 @@ impl Log {
                 .s("-x")
                 .n(2)
                 .s("application")
-                .s("mpi"),
+                .s("mpi")
+                .s(who.world),
         );
         log.put(Entry::new('O').n(1).n(0).n(0).s(who.executable).s("").n(1).s("libc.so.6"));
         log.put(Entry::new('O').n(2).n(1).n(1).s("/usr/lib/libLLVM.so").s("libLLVM.so").n(0));
@@ -101,8 +103,18 @@ impl Log {
     }
 
     /// Totals at a millisecond: owner, kind, RSS and PSS in KiB.
-    pub fn totals(mut self, ms: u64, reason: &str, held: &[(u64, MemoryKind, u64, u64)]) -> Log {
-        let entry = Entry::new('T').n(ms * 1000).s(reason).n(held.len() as u64);
+    pub fn totals(self, ms: u64, reason: &str, held: &[(u64, MemoryKind, u64, u64)]) -> Log {
+        self.by('T', ms, reason, held)
+    }
+
+    /// Heap of so many MiB by who touched it, all of it private.
+    pub fn touched(self, ms: u64, reason: &str, held: &[(u64, u64)]) -> Log {
+        let held: Vec<_> = held.iter().map(|(owner, mib)| (*owner, MemoryKind::Heap, mib << 10, mib << 10)).collect();
+        self.by('U', ms, reason, &held)
+    }
+
+    fn by(mut self, axis: char, ms: u64, reason: &str, held: &[(u64, MemoryKind, u64, u64)]) -> Log {
+        let entry = Entry::new(axis).n(ms * 1000).s(reason).n(held.len() as u64);
         let held = held.iter();
         self.put(held.fold(entry, |entry, (owner, kind, rss, pss)| entry.n(owner * 8 + *kind as u64).n(*rss).n(*pss)));
         self
@@ -128,6 +140,14 @@ impl Log {
     pub fn calls(mut self, ms: u64, calls: &[(u64, u64, u64, u64)]) -> Log {
         let entry = Entry::new('C').n(ms * 1000).n(calls.len() as u64);
         self.put(calls.iter().fold(entry, |entry, (id, calls, got, gave)| entry.n(*id).n(*calls).n(*got).n(*gave)));
+        self
+    }
+
+    /// To which rank, messages, bytes.
+    pub fn sent(mut self, ms: u64, sent: &[(Option<u64>, u64, u64)]) -> Log {
+        let entry = Entry::new('X').n(ms * 1000).n(sent.len() as u64);
+        let to = |to: &Option<u64>| to.map_or(0, |rank| rank + 1);
+        self.put(sent.iter().fold(entry, |entry, (rank, messages, bytes)| entry.n(to(rank)).n(*messages).n(*bytes)));
         self
     }
 

@@ -1,9 +1,9 @@
 //! The page of who held the memory.
 
-use model::{Attribution, Bytes, RankUse, Series, Share, line_name, lines};
-use plotly::common::{Fill, Line, LineShape, Mode};
-use plotly::layout::HoverMode;
-use plotly::{Scatter, Trace};
+use model::{Attribution, Axis, Bytes, CommMatrix, RankUse, Series, Share, line_name, lines};
+use plotly::common::{ColorBar, ColorScale, ColorScalePalette, Fill, Line, LineShape, Mode};
+use plotly::layout::{AxisType, HoverMode};
+use plotly::{HeatMap, Scatter, Trace};
 
 use super::downsample::shared_times;
 use super::markup::{Html, escape};
@@ -15,6 +15,7 @@ use crate::attribution::{
     Attributed, beside, components_table, functions_table, headline, init_sentence, libraries_table, peaks_table,
     phases_table, rank_name, ranks_table, scaling_table,
 };
+use crate::comm::{comm_table, sent_sentence};
 use crate::figures::size;
 use crate::tables::{Table, Tone};
 
@@ -23,6 +24,8 @@ const MOST_POINTS: usize = 2000;
 const MOST_RANKS: usize = 64;
 /// More ranks are told apart by colour alone.
 const MOST_NAMED: usize = 12;
+/// Rows of the heat map of messages; more ranks share them.
+const MOST_ROWS: usize = 256;
 /// Colours of components; those beside them have their own.
 const COLORS: [&str; 6] = [HEAP, FILE, SHARED, KERNEL, PREDICTED, ANSWER];
 
@@ -46,7 +49,7 @@ fn body(html: &mut Html, attributed: &Attributed, shown: &Attribution) {
     let mut boxes = vec![("total".to_string(), size(shown.total_peak_bytes))];
     boxes.extend(shown.components_in_order().iter().map(|(name, held)| (name.to_string(), size(held.peak_bytes))));
     boxes.push((lines::UNATTRIBUTED.into(), size(shown.unattributed_peak_bytes)));
-    boxes.push((lines::RETAINED.into(), size(shown.allocator_retained_peak_bytes)));
+    boxes.extend(shown.allocator_retained_peak_bytes.map(|bytes| (lines::RETAINED.to_string(), size(bytes))));
     figure_boxes(html, &boxes.iter().map(|(name, text)| (name.as_str(), text.clone())).collect::<Vec<_>>());
     if let Some(sentence) = init_sentence(shown) {
         html.paragraph("", &sentence);
@@ -59,10 +62,16 @@ fn body(html: &mut Html, attributed: &Attributed, shown: &Attribution) {
     html.heading("All ranks together over time");
     html.raw(&stack("plot-all", shown, series));
     html.table("components", &components_table(shown));
+    let by = match shown.by {
+        Axis::Owner => "By whose call obtained it.",
+        Axis::Touch => "By touch: in whose code it first became resident.",
+    };
     html.paragraph(
         "quiet",
-        "By whose call obtained it. What is shared between processes counts once. In the table each line is at its own peak, so \
-         that they need not add up to the total's.",
+        &format!(
+            "{by} What is shared between processes counts once. In the table each line is at its own peak, so that they need not \
+             add up to the total's."
+        ),
     );
     html.heading("Each rank over time");
     let names = shown.components_in_order().into_iter().map(|(name, _)| name).chain([lines::TOTAL]);
@@ -87,6 +96,32 @@ fn body(html: &mut Html, attributed: &Attributed, shown: &Attribution) {
             html.table(id, &table);
         }
     }
+    if let Some(matrix) = &shown.comm_matrix {
+        html.heading("Messages between ranks");
+        html.paragraph("", &sent_sentence(matrix));
+        html.raw(&messages("plot-messages", matrix));
+        html.table("messages", &comm_table(matrix));
+    }
+}
+
+/// Bytes from rank to rank (the paper's Figure 4).
+fn messages(id: &str, matrix: &CommMatrix) -> String {
+    let step = matrix.ranks.len().div_ceil(MOST_ROWS).max(1);
+    let names: Vec<String> = matrix.ranks.iter().step_by(step).map(|rank| escape(rank)).collect();
+    let sums = |rows: &[Vec<u64>]| -> Vec<Option<f64>> {
+        let mut sums = vec![0.0; names.len()];
+        for (to, bytes) in rows.iter().flat_map(|row| row.iter().enumerate()) {
+            sums[to / step] += *bytes as f64;
+        }
+        sums.into_iter().map(|sum| Some(sum).filter(|sum| *sum > 0.0)).collect()
+    };
+    let map = HeatMap::new(names.clone(), names.clone(), matrix.bytes.chunks(step).map(sums).collect())
+        .hover_on_gaps(false)
+        .color_scale(ColorScale::Palette(ColorScalePalette::Viridis))
+        .color_bar(ColorBar::new().title("bytes").thickness(12))
+        .name("sent");
+    let [to, from] = ["to rank", "from rank"].map(|title| axis(title).type_(AxisType::Category));
+    draw(id, vec![map], layout(to, from, 420).show_legend(false))
 }
 
 /// The components and the lines beside them, on top of one another (the paper's Figure 6).
@@ -193,12 +228,21 @@ mod tests {
         let header = fixture::header(model::RecordKind::Attribute);
         let attributions = [fixture::attribution(2)];
         let runs = [fixture::attributed_run(&attributions[0])];
-        let attributed =
-            Attributed { header: &header, attributions: &attributions, runs: &runs, notes: &[], by_library: false };
+        let attributed = Attributed { header: &header, attributions: &attributions, runs: &runs, notes: &[] };
         let html = attribution(&attributed);
-        for id in
-            ["plot-all", "plot-ranks-0", "plot-ranks-2", "components", "peaks", "ranks", "phases", "functions", "notes"]
-        {
+        for id in [
+            "plot-all",
+            "plot-ranks-0",
+            "plot-ranks-2",
+            "plot-messages",
+            "components",
+            "peaks",
+            "ranks",
+            "phases",
+            "functions",
+            "messages",
+            "notes",
+        ] {
             assert!(html.contains(&format!("id=\"{id}\"")), "{id}");
         }
         assert!(html.contains("<h1>held 314 MiB at peak (2 ranks)"));
@@ -206,13 +250,31 @@ mod tests {
             assert!(!html.contains(foreign), "{foreign}");
         }
         assert!(html.contains("solve&lt;p&gt;"));
-        assert!(!html.contains("id=\"scaling\""));
+        assert!(!html.contains("id=\"scaling\"") && html.contains("By whose call obtained it."));
+        let touched = [Attribution { by: Axis::Touch, comm_matrix: None, ..fixture::attribution(2) }];
+        let html = attribution(&Attributed { attributions: &touched, ..attributed });
+        assert!(html.contains("by touch, at their own peaks") && html.contains("By touch: in whose code"));
+        assert!(!html.contains("plot-messages"));
+    }
+
+    #[test]
+    fn many_ranks_share_the_rows_of_the_heat_map() {
+        let ranks = 2 * MOST_ROWS + 1;
+        let matrix = CommMatrix {
+            ranks: (0..ranks).map(|rank| rank.to_string()).collect(),
+            messages: vec![vec![1; ranks]; ranks],
+            bytes: vec![vec![7; ranks]; ranks],
+            ..CommMatrix::default()
+        };
+        let plot = messages("plot", &matrix);
+        // Three ranks to three; rows and columns are named by the first of theirs.
+        assert!(plot.contains("63.0") && plot.contains("\"510\"") && !plot.contains("\"511\""));
     }
 
     #[test]
     fn a_record_without_figures_is_still_a_page() {
         let header = fixture::header(model::RecordKind::Attribute);
-        let attributed = Attributed { header: &header, attributions: &[], runs: &[], notes: &[], by_library: true };
+        let attributed = Attributed { header: &header, attributions: &[], runs: &[], notes: &[] };
         let html = attribution(&attributed);
         assert!(html.contains("no run was recorded") && html.trim_end().ends_with("</html>"));
     }

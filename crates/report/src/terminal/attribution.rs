@@ -6,6 +6,7 @@ use crate::attribution::{
     Attributed, beside, components_table, functions_table, has_ranks, headline, init_sentence, libraries_table,
     peaks_table, phases_table, ranks_table, scaling_table,
 };
+use crate::comm::{comm_table, sent_sentence};
 use crate::format::printable;
 use crate::tables::Tone;
 
@@ -39,9 +40,14 @@ pub fn attribution(attributed: &Attributed, style: Style) -> String {
             page.table(&table);
         }
     }
-    if attributed.by_library {
+    if attributed.by_library() {
         page.gap();
         page.table(&libraries_table(shown));
+    }
+    if let Some(matrix) = &shown.comm_matrix {
+        page.gap();
+        page.paragraph(Tone::Plain, &sent_sentence(matrix));
+        page.table(&comm_table(matrix));
     }
     page.gap();
     for sentence in init_sentence(shown).into_iter().chain(beside(shown)) {
@@ -55,21 +61,23 @@ pub fn attribution(attributed: &Attributed, style: Style) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::Attribution;
+    use model::{Attribution, Axis, CommMatrix, Messages};
 
     use super::*;
+    use crate::attribution::BY_LIBRARY;
     use crate::fixture;
 
     fn report(attributions: &[Attribution], by_library: bool) -> String {
-        let header = fixture::header(model::RecordKind::Attribute);
+        let mut header = fixture::header(model::RecordKind::Attribute);
+        header.options = by_library.then(|| (BY_LIBRARY.to_string(), "yes".to_string())).into_iter().collect();
         let notes = ["the record's own".to_string()];
-        let attributed = Attributed { header: &header, attributions, runs: &[], notes: &notes, by_library };
+        let attributed = Attributed { header: &header, attributions, runs: &[], notes: &notes };
         attribution(&attributed, Style { width: 100, color: false })
     }
 
     #[test]
     fn what_one_wants_to_know_is_in_few_lines_that_fit() {
-        let text = report(&[fixture::attribution(4)], false);
+        let text = report(&[Attribution { comm_matrix: None, ..fixture::attribution(4) }], false);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("held 620 MiB at peak (4 ranks)"), "{text}");
         for part in [
@@ -124,6 +132,40 @@ mod tests {
         let listed: Vec<&str> = text.lines().skip(at + 1).take(7).collect();
         assert!(listed[0].starts_with("solve<r> 101   159 MiB") && listed[6] == "and 2 more", "{text}");
         assert!(!text.lines().any(|line| line.starts_with("mpi ")), "nothing to say of it: {text}");
+    }
+
+    #[test]
+    fn by_touch_the_headline_and_the_rung_say_so() {
+        let mut touched = Attribution { by: Axis::Touch, rung: "page-fault events".into(), ..fixture::attribution(4) };
+        touched.allocator_retained = None;
+        let text = report(&[touched.clone()], false);
+        assert!(text.starts_with("held 620 MiB at peak (4 ranks); by touch, at their own peaks application"), "{text}");
+        assert!(text.contains("told by page-fault events\n") && !text.contains("allocator-retained"), "{text}");
+        touched.total_peak_bytes = 0;
+        assert!(report(&[touched], false).starts_with("nothing can be told by touch: page-fault events\n"));
+    }
+
+    #[test]
+    fn messages_of_few_ranks_are_a_matrix_and_of_many_the_busiest_pairs() {
+        let sent = |ranks: usize| CommMatrix {
+            ranks: (0..ranks).map(|rank| rank.to_string()).collect(),
+            messages: (0..ranks).map(|from| (0..ranks).map(|to| u64::from(from != to)).collect()).collect(),
+            bytes: (0..ranks).map(|from| (0..ranks).map(|to| ((from * to) as u64) << 20).collect()).collect(),
+            to_other_worlds: Messages { messages: 2, bytes: 1 << 10 },
+        };
+        let text = |ranks| report(&[Attribution { comm_matrix: Some(sent(ranks)), ..fixture::attribution(4) }], false);
+        let few = text(16);
+        assert!(
+            few.contains("sent point to point: 240 messages, 14.1 GiB; to ranks of another world: 2 messages, 1.00")
+        );
+        let at = few.lines().position(|line| line.starts_with("bytes from, to")).unwrap();
+        let last = few.lines().nth(at + 16).unwrap();
+        assert!(last.starts_with("15 ") && last.ends_with("210M 225M") && last.len() <= 100, "{few}");
+        let many = text(17);
+        let at = many.lines().position(|line| line.starts_with("sent from")).unwrap();
+        let listed: Vec<&str> = many.lines().skip(at + 1).take_while(|line| !line.is_empty()).collect();
+        assert_eq!(listed.len(), 10, "{many}");
+        assert!(listed[0].starts_with("15") && listed[0].ends_with("240 MiB"), "nothing to itself: {many}");
     }
 
     #[test]

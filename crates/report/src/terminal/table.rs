@@ -13,15 +13,15 @@ pub struct Page {
 
 /// The table's lines within the width.
 fn lines(table: &Table, style: Style) -> Vec<String> {
-    let header: Vec<String> = table.header.iter().map(|name| name.to_string()).collect();
+    let header = &table.header;
     let columns = header.len();
-    let all = || std::iter::once(&header).chain(table.rows.iter().map(|(_, cells)| cells));
+    let all = || std::iter::once(header).chain(table.rows.iter().map(|(_, cells)| cells));
     let widths: Vec<usize> = (0..columns).map(|c| all().map(|r| r[c].width()).max().unwrap_or(0)).collect();
     let total = widths.iter().sum::<usize>();
     let Some(gap) = [3, 2, 1].into_iter().find(|gap| total + gap * (columns - 1) <= style.width) else {
         return stacked(table, style);
     };
-    let mut lines = vec![paint(&aligned(table, &header, &widths, gap), Tone::Dim, style)];
+    let mut lines = vec![paint(&aligned(table, header, &widths, gap), Tone::Dim, style)];
     for (tone, cells) in &table.rows {
         lines.push(paint(&aligned(table, cells, &widths, gap), *tone, style));
     }

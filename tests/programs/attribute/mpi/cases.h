@@ -14,6 +14,7 @@ void make_window(size_t bytes);
 void make_window_shared(size_t bytes);
 void make_staging(size_t bytes);
 void make_messages(size_t bytes);
+void make_exchange(size_t bytes);
 void make_multiple(size_t bytes);
 void make_counted(size_t bytes);
 void make_callback(size_t bytes);

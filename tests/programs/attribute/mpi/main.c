@@ -13,6 +13,7 @@ static const struct known cases[] = {
     {"window-shared", make_window_shared},
     {"staging", make_staging},
     {"messages", make_messages},
+    {"exchange", make_exchange},
     {"multiple", make_multiple},
     {"counted", make_counted},
     {"callback", make_callback},
