@@ -15,6 +15,7 @@
 #include "helper.h"
 #include "lock.h"
 #include "log.h"
+#include "moved.h"
 #include "objects.h"
 #include "owners.h"
 #include "reconcile.h"
@@ -142,20 +143,31 @@ static void wait_for(uint64_t ns) {
         touch_wait(until - now_ns());
 }
 
-// The timer. It takes at most a hundredth of one processor: what is large is looked at less often.
+// The timer. It takes at most a hundredth of one processor: what is large is looked at less often. Where nothing seems
+// to have moved, a look a second is enough.
 static void watch(void) {
-    uint64_t next_calls = 1000000000, age = 0;
-    for (uint64_t rest = interval_ns; !__atomic_load_n(&over, __ATOMIC_ACQUIRE); age += rest) {
+    const uint64_t second = 1000000000, soon = 10000000;
+    uint64_t next_calls = second, age = 0, still = 0;
+    // What has just begun is not kept waiting by its first look; most that begin end sooner.
+    bool first = logging;
+    for (uint64_t rest = first && soon < interval_ns ? soon : interval_ns; !__atomic_load_n(&over, __ATOMIC_ACQUIRE);
+         age += rest) {
         wait_for(rest);
         if (__atomic_load_n(&over, __ATOMIC_ACQUIRE))
             return;
         bool forked = !logging;
         if (forked && !open_log())
             return;
-        uint64_t before = reconcile_spent_ns();
-        reconcile(forked ? "fork" : "timer");
-        uint64_t spent = reconcile_spent_ns() - before;
-        rest = spent * 100 > interval_ns ? spent * 100 : interval_ns;
+        still += rest;
+        if (first || forked || still >= second || memory_moved()) {
+            uint64_t before = reconcile_spent_ns();
+            reconcile(first ? "start" : forked ? "fork" : "timer");
+            uint64_t spent = reconcile_spent_ns() - before;
+            rest = spent * 100 > interval_ns ? spent * 100 : interval_ns;
+            still = 0;
+            memory_still();
+        }
+        first = false;
         // Calls that change nothing are few bytes, ever less often.
         if (age > next_calls) {
             calls_log();
@@ -218,9 +230,7 @@ void on_finalize(void) {
 static void end(const char *how) {
     if (pid != sys(SYS_getpid) || __atomic_exchange_n(&over, 1, __ATOMIC_ACQ_REL) || !logging)
         return;
-    // The timer may be at it.
-    for (int i = 0; i < 100 && !reconcile(how); i++)
-        sys(SYS_sched_yield);
+    reconcile(how);
     log_the_end(how);
 }
 
@@ -302,7 +312,6 @@ static __attribute__((constructor)) void begin(void) {
     vm_patch();
     if (number_of("BURSAR_TOUCH", 0))
         touch_begin();
-    reconcile("start");
     pthread_atfork(before_fork, after_fork, in_child);
     helper_start(watch);
 }

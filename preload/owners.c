@@ -1,6 +1,7 @@
 #include "owners.h"
 
 #include "lock.h"
+#include "objects.h"
 
 uint8_t owner_ids[COMPONENTS][OBJECTS + 1];
 uint8_t owner_component[OWNERS];
@@ -18,7 +19,7 @@ static uint8_t add(uint32_t component, uint32_t object) {
 }
 
 void owners_begin(void) {
-    for (uint32_t component = 0; component < COMPONENTS; component++)
+    for (uint32_t component = 0; component < component_count; component++)
         add(component, 0);
 }
 

@@ -39,28 +39,41 @@ static void add(const struct mapping *mapping, uint8_t owner, enum kind kind, ui
     add_to(&by_owner, mapping, owner, kind, rss);
 }
 
-// What holds an address of anonymous memory: a range that somebody mapped, a shared object's, or nobody's that we know
-// of.
-static struct range piece_at(uint64_t begin, uint64_t end) {
+static uint32_t first_beyond(uint64_t address) {
     uint32_t low = 0, high = range_count;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        if (ranges[middle].end > begin)
+        if (ranges[middle].end > address)
             high = middle;
         else
             low = middle + 1;
     }
+    return low;
+}
+
+static bool holds(uint32_t at, uint64_t address) {
+    return at < range_count && ranges[at].begin <= address;
+}
+
+// What holds an address of anonymous memory: a range that somebody mapped, a shared object's, or nobody's that we know
+// of.
+static struct range piece_at(uint64_t begin, uint64_t end) {
+    uint32_t object = object_of(begin), at = first_beyond(begin);
+    // It may have been mapped since we began.
+    if (!holds(at, begin) && !object) {
+        ranges = vm_ranges(&range_count);
+        at = first_beyond(begin);
+    }
     struct range piece = {begin, end, UNATTRIBUTED, USE_MAPPED};
-    if (low < range_count && ranges[low].begin <= begin) {
-        piece = ranges[low];
+    if (holds(at, begin)) {
+        piece = ranges[at];
     } else {
-        uint32_t object = object_of(begin);
         if (object) {
             piece.owner = owner_of(objects[object].component, object);
             piece.end = objects[object].end;
         }
-        if (low < range_count && ranges[low].begin < piece.end)
-            piece.end = ranges[low].begin;
+        if (at < range_count && ranges[at].begin < piece.end)
+            piece.end = ranges[at].begin;
     }
     piece.begin = begin;
     piece.end = piece.end < end ? piece.end : end;
@@ -217,6 +230,7 @@ static void take(const struct mapping *mapping) {
         return;
     if (is_own(mapping)) {
         add(mapping, OWN, MAPPED, mapping->rss);
+        add_to(&by_touch, mapping, OWN, MAPPED, mapping->rss);
         return;
     }
     if (touching)
@@ -268,9 +282,8 @@ static void tell(struct view *view, const char *reason) {
     log_end();
 }
 
-bool reconcile(const char *reason) {
-    if (!lock_try(&reconcile_lock))
-        return false;
+// Of whoever has the lock, which is given back.
+static bool look(const char *reason) {
     uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (!began_ns)
         began_ns = now_ns();
@@ -284,10 +297,21 @@ bool reconcile(const char *reason) {
     return good;
 }
 
+bool reconcile(const char *reason) {
+    // Another thread may be at it, for milliseconds; this very one, if a handler of signals came between.
+    const struct timespec a_while = {.tv_nsec = 100000};
+    for (int i = 0; !lock_try(&reconcile_lock); i++) {
+        if (i == 5000)
+            return false;
+        sys(SYS_nanosleep, &a_while, NULL);
+    }
+    return look(reason);
+}
+
 bool reconcile_at_a_peak(void) {
     const uint64_t grace = 200000000;
     uint64_t age = began_ns ? now_ns() - began_ns : 0;
-    return spent_ns <= grace + age / 50 && reconcile("shrink");
+    return spent_ns <= grace + age / 50 && lock_try(&reconcile_lock) && look("shrink");
 }
 
 uint64_t reconcile_spent_ns(void) {

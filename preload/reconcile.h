@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 // Looks at all that is resident and logs what has changed, for a reason that `log.h` names. Several milliseconds and
-// some ten per GiB. False if another thread is at it.
+// some ten per GiB; where another thread is at it, after it. False if it cannot be done.
 bool reconcile(const char *reason);
 
 // The same before memory is given back of which there has never been as much, unless that has cost more than a fiftieth

@@ -19,17 +19,18 @@
 
 enum { CHANGES = 8192, RANGES = 1 << 20, TRIES = 100 };
 
-// Threads append what they change without a lock: what is unmapped before the kernel does it, what is mapped after, so
-// that two changes of one address stand in the order in which they were true.
+// Threads append what they change without a lock. Whoever unmaps takes a turn before the kernel does it, and says what
+// it was after: so two changes of one address stand in the order in which they were true, and nothing is nobody's while
+// it is still there.
 struct change {
-    uint64_t turn; // its index + 1, once it is whole
-    struct range range;
-    bool there;
+    uint64_t turn;       // its index + 1, once it is said
+    uint64_t begin, end; // what is gone
+    struct range added;  // what is there instead; of no length: nothing
 };
 
 static struct change changes[CHANGES];
-static uint64_t appended, applied;
-static struct range *ranges;
+static uint64_t turns, applied;
+static struct range *ranges, *copy;
 static uint32_t range_count;
 struct lock vm_lock;
 
@@ -91,43 +92,53 @@ static void apply(void) {
         struct change *change = &changes[applied % CHANGES];
         if (__atomic_load_n(&change->turn, __ATOMIC_ACQUIRE) != applied + 1)
             return;
-        if (change->there)
-            add(change->range);
-        else
-            cut(change->range.begin, change->range.end);
+        if (change->end > change->begin)
+            cut(change->begin, change->end);
+        if (change->added.end > change->added.begin)
+            add(change->added);
     }
 }
 
 void vm_forked(void) {
-    for (apply(); applied < appended; apply())
+    for (apply(); applied < turns; apply())
         applied++;
 }
 
 const struct range *vm_ranges(uint32_t *count) {
+    if (!copy)
+        copy = arena_pages(RANGES * sizeof *copy);
     lock_take(&vm_lock);
     apply();
-    *count = range_count;
+    *count = copy && ranges ? range_count : 0;
+    memcpy(copy, ranges, *count * sizeof *copy);
     lock_release(&vm_lock);
-    return ranges;
+    return copy;
 }
 
-static void append(struct range range, bool there) {
-    uint64_t index = __atomic_fetch_add(&appended, 1, __ATOMIC_RELAXED);
-    // A thread that was stopped between its turn and its entry holds up all; better to lose a change than to hang.
-    for (int i = 0; i < TRIES && index - __atomic_load_n(&applied, __ATOMIC_ACQUIRE) >= CHANGES; i++) {
+static uint64_t take_turn(void) {
+    uint64_t turn = __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
+    // A thread that was stopped at its turn holds up all; better to lose a change than to hang.
+    for (int i = 0; i < TRIES && turn - __atomic_load_n(&applied, __ATOMIC_ACQUIRE) >= CHANGES; i++) {
         if (lock_soon(&vm_lock)) {
             apply();
             lock_release(&vm_lock);
         }
     }
-    struct change *change = &changes[index % CHANGES];
-    change->range = range;
-    change->there = there;
-    __atomic_store_n(&change->turn, index + 1, __ATOMIC_RELEASE);
+    return turn;
 }
 
+static void say(uint64_t turn, struct range gone, struct range added) {
+    struct change *change = &changes[turn % CHANGES];
+    change->begin = gone.begin;
+    change->end = gone.end;
+    change->added = added;
+    __atomic_store_n(&change->turn, turn + 1, __ATOMIC_RELEASE);
+}
+
+static const struct range nothing;
+
 void vm_known(uint64_t begin, uint64_t end, uint8_t owner, enum use use) {
-    append((struct range){begin, end, owner, use}, true);
+    say(take_turn(), nothing, (struct range){begin, end, owner, use});
 }
 
 static uint64_t pages(uint64_t bytes) {
@@ -144,8 +155,7 @@ static bool counts(struct range range) {
     return range.owner && range.use == USE_MAPPED;
 }
 
-static void obtained(struct range range) {
-    append(range, true);
+static void count_obtained(struct range range) {
     if (!counts(range))
         return;
     live_add(owner_component[range.owner], range.end - range.begin);
@@ -153,6 +163,21 @@ static void obtained(struct range range) {
         self.got += range.end - range.begin;
         self.changed = 1;
     }
+}
+
+static void count_given_back(struct range range) {
+    if (!counts(range))
+        return;
+    live_add(owner_component[range.owner], -(int64_t)(range.end - range.begin));
+    if (self.inside) {
+        self.gave += range.end - range.begin;
+        self.changed = 1;
+    }
+}
+
+static void obtained(struct range range) {
+    say(take_turn(), nothing, range);
+    count_obtained(range);
 }
 
 // The range that holds an address; nobody's when a handler of signals has come in between.
@@ -168,19 +193,17 @@ static struct range range_around(uint64_t address) {
     return found;
 }
 
-static struct range given_back(void *begin, size_t bytes) {
-    struct range range = range_around((uint64_t)begin);
-    range.begin = (uint64_t)begin;
-    range.end = range.begin + pages(bytes);
-    append(range, false);
-    if (counts(range)) {
-        live_add(owner_component[range.owner], -(int64_t)pages(bytes));
-        if (self.inside) {
-            self.gave += bytes;
-            self.changed = 1;
-        }
-    }
-    return range;
+// What is about to be given back; `turn` is to be said afterwards.
+struct giving {
+    uint64_t turn;
+    struct range range;
+};
+
+static struct giving gives_back(const void *begin, size_t bytes) {
+    struct giving giving = {take_turn(), range_around((uint64_t)begin)};
+    giving.range.begin = (uint64_t)begin;
+    giving.range.end = giving.range.begin + pages(bytes);
+    return giving;
 }
 
 #define CALLER __builtin_return_address(0)
@@ -218,47 +241,55 @@ static void *on_mmap(void *at, size_t bytes, int protection, int flags, int file
 
 static int on_munmap(void *memory, size_t bytes) {
     before_shrinking();
-    touch_clear((uint64_t)memory, (uint64_t)memory + bytes);
-    struct range range = given_back(memory, bytes);
+    struct giving giving = gives_back(memory, bytes);
     int failed = next_munmap(memory, bytes);
-    if (failed && range.owner)
-        obtained(range);
+    say(giving.turn, failed ? nothing : giving.range, nothing);
+    if (!failed) {
+        touch_clear(giving.range.begin, giving.range.end);
+        count_given_back(giving.range);
+    }
     return failed;
 }
 
 static void *on_mremap(void *memory, size_t before, size_t bytes, int flags, void *to) {
     if (bytes < before)
         before_shrinking();
-    struct range range = given_back(memory, before);
+    struct giving giving = gives_back(memory, before);
+    struct range *old = &giving.range;
     void *moved = next_mremap(memory, before, bytes, flags, to);
     if (moved == MAP_FAILED) {
-        if (range.owner)
-            obtained(range);
+        say(giving.turn, nothing, nothing);
         return moved;
     }
-    touch_move((uint64_t)memory, (uint64_t)moved, before < bytes ? before : bytes);
-    touch_clear((uint64_t)memory + bytes, (uint64_t)memory + before);
-    uint8_t owner = bytes > before || !range.owner ? owner_now(CALLER, STACK) : range.owner;
-    obtained((struct range){(uint64_t)moved, (uint64_t)moved + pages(bytes), owner, range.use});
+    uint8_t owner = bytes > before || !old->owner ? owner_now(CALLER, STACK) : old->owner;
+    struct range range = {(uint64_t)moved, (uint64_t)moved + pages(bytes), owner, old->use};
+    say(giving.turn, *old, range);
+    touch_move(old->begin, range.begin, before < bytes ? before : bytes);
+    touch_clear(old->begin + bytes, old->end);
+    count_given_back(*old);
+    count_obtained(range);
     return moved;
 }
 
 static int on_madvise(void *memory, size_t bytes, int advice) {
-    if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE) {
+    bool gives = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE;
+    if (gives)
         before_shrinking();
+    int failed = next_madvise(memory, bytes, advice);
+    if (gives && !failed)
         touch_clear((uint64_t)memory, (uint64_t)memory + bytes);
-    }
-    return next_madvise(memory, bytes, advice);
+    return failed;
 }
 
 static int on_brk(void *end) {
     // The kernel's own answer: libc's variable may not be set yet.
-    long now = sys(SYS_brk, 0);
-    if ((long)end < now) {
+    long before = sys(SYS_brk, 0);
+    if ((long)end < before)
         before_shrinking();
-        touch_clear((uint64_t)end, now);
-    }
-    return next_brk(end);
+    int failed = next_brk(end);
+    if (!failed && (long)end < before)
+        touch_clear((uint64_t)end, before);
+    return failed;
 }
 
 static void *on_shmat(int segment, const void *at, int flags) {
@@ -274,9 +305,13 @@ static int on_shmdt(const void *memory) {
     before_shrinking();
     // How long it is, nobody says.
     struct range range = range_around((uint64_t)memory);
-    if (range.owner && range.begin == (uint64_t)memory)
-        given_back((void *)range.begin, range.end - range.begin);
-    return next_shmdt(memory);
+    bool known = range.owner && range.begin == (uint64_t)memory;
+    struct giving giving = gives_back(memory, known ? range.end - range.begin : 0);
+    int failed = next_shmdt(memory);
+    say(giving.turn, failed ? nothing : giving.range, nothing);
+    if (!failed)
+        count_given_back(giving.range);
+    return failed;
 }
 
 // A thread that a component starts is the component's.

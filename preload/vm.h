@@ -24,7 +24,7 @@ void vm_patch(void);
 // What was there before the runtime belongs to the application.
 void vm_known(uint64_t begin, uint64_t end, uint8_t owner, enum use use);
 
-// Brings the ranges up to date, sorted by address; of one thread at a time, and good until called again.
+// The ranges as they are, sorted by address; of one thread at a time, and good until called again.
 const struct range *vm_ranges(uint32_t *count);
 
 // In the child: what other threads of the parent were about to note is lost.

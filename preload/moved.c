@@ -1,0 +1,54 @@
+#include "moved.h"
+
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "heap.h"
+#include "runtime.h"
+#include "sys.h"
+#include "text.h"
+
+enum { PAGES = 16, BYTES = 1 << 20 };
+
+struct signs {
+    uint64_t faults, resident, shared;
+    int64_t live[COMPONENTS];
+};
+
+static struct signs then;
+
+static struct signs signs_now(void) {
+    struct signs now = {0};
+    struct rusage usage;
+    if (!sys_failed(sys(SYS_getrusage, RUSAGE_SELF, &usage)))
+        now.faults = usage.ru_minflt + usage.ru_majflt;
+    char statm[128];
+    if (text_of_file("/proc/self/statm", statm, sizeof statm) > 0) {
+        const char *at = statm;
+        text_number(&at, 10);
+        at++;
+        now.resident = text_number(&at, 10);
+        at++;
+        now.shared = text_number(&at, 10);
+    }
+    for (uint32_t i = 0; i < COMPONENTS; i++)
+        now.live[i] = __atomic_load_n(&live[i], __ATOMIC_RELAXED);
+    return now;
+}
+
+static bool apart(int64_t difference, int64_t allowed) {
+    return difference > allowed || difference < -allowed;
+}
+
+bool memory_moved(void) {
+    struct signs now = signs_now();
+    bool moved = apart(now.faults - then.faults, PAGES) || apart(now.resident - then.resident, PAGES) ||
+                 apart(now.shared - then.shared, PAGES);
+    for (uint32_t i = 0; i < COMPONENTS; i++)
+        moved |= apart(now.live[i] - then.live[i], BYTES);
+    return moved;
+}
+
+void memory_still(void) {
+    then = signs_now();
+}
