@@ -24,7 +24,7 @@ use crate::results::{Sink, style, write_json};
 use crate::run::{ended, finish_run};
 use crate::status::Status;
 
-use launch::{Launcher, launch};
+use launch::{Launch, Launcher, launch};
 use logs::{Folder, Found};
 use rank::Rank;
 
@@ -87,7 +87,11 @@ pub fn attribute(options: &cli::Attribute) -> anyhow::Result<Status> {
         // Only the first of several ranks has a record.
         let own = sink.path().filter(|_| rank.is_none());
         let folder = Folder::create(options.results.record.as_deref().or(own), rank.as_ref())?;
-        let launch = launch(command, launcher, &library, variables(options, folder.path()));
+        let sanitizer = unseen::sanitizer(command, launcher);
+        let launch = match sanitizer {
+            Some(_) => Launch { words: command.clone(), environment: Vec::new() },
+            None => launch(command, launcher, &library, variables(options, folder.path())),
+        };
         let plan = Plan {
             run,
             role: RunRole::Plain,
@@ -117,7 +121,7 @@ pub fn attribute(options: &cli::Attribute) -> anyhow::Result<Status> {
             return Ok(Status::of(error.exit_status()));
         }
         let found = folder.read();
-        let unseen = found.logs.is_empty().then(|| unseen::why(command, launcher));
+        let unseen = sanitizer.or_else(|| found.logs.is_empty().then(|| unseen::why(command, launcher)));
         for sentence in found.troubles.iter().chain(&unseen) {
             eprintln!("bursar: {sentence}");
         }

@@ -15,15 +15,28 @@ use super::launch::Launcher;
 
 /// The head of a program's file, in which all is that matters here.
 const HEAD: u64 = 64 << 10;
+/// The names of the functions that a program calls stand in its first part.
+const NAMES: u64 = 16 << 20;
+
+/// Why the library is kept out of a command: a sanitizer ends the program when anything was loaded before it.
+pub fn sanitizer(command: &[OsString], launcher: Option<Launcher>) -> Option<String> {
+    let beginnings: [&[u8]; 4] = [b"__asan_init", b"__tsan_init", b"__msan_init", b"__hwasan_init"];
+    programs(command, launcher).find_map(|path| {
+        let names = head(&path, NAMES).filter(|names| names.starts_with(b"\x7fELF"))?;
+        let has = |beginning: &[u8]| names.windows(beginning.len()).any(|part| part == beginning);
+        beginnings.iter().any(|beginning| has(beginning)).then(|| {
+            format!(
+                "{} is built with a sanitizer, which keeps an account of memory of its own: it ran without the library; \
+                 build it without -fsanitize to attribute its memory.",
+                path.display()
+            )
+        })
+    })
+}
 
 /// One sentence, with what to do.
 pub fn why(command: &[OsString], launcher: Option<Launcher>) -> String {
-    let mut files: Box<dyn Iterator<Item = PathBuf>> = match launcher {
-        None => Box::new(command.iter().take(1).filter_map(|name| find(name))),
-        // Options and their values are no programs.
-        Some(_) => Box::new(command.iter().skip(1).filter_map(|name| find(name))),
-    };
-    files.find_map(|path| of_file(&path)).unwrap_or_else(|| {
+    programs(command, launcher).find_map(|path| of_file(&path)).unwrap_or_else(|| {
         "The library was not loaded into the command: it, or a script that starts it, clears LD_PRELOAD or BURSAR_RUN \
          from the environment, or its node does not see the folder of the logs; put `bursar attribute --` directly \
          before the program."
@@ -31,14 +44,20 @@ pub fn why(command: &[OsString], launcher: Option<Launcher>) -> String {
     })
 }
 
+/// The command's program; of a launcher, every word that could be one.
+fn programs(command: &[OsString], launcher: Option<Launcher>) -> impl Iterator<Item = PathBuf> {
+    let words = if launcher.is_some() { command.get(1..) } else { command.get(..1) };
+    words.unwrap_or_default().iter().filter_map(|name| find(name))
+}
+
 /// What keeps the library out of a program, or out of a script's interpreter.
 fn of_file(path: &Path) -> Option<String> {
-    let start = head(path)?;
+    let start = head(path, HEAD)?;
     let Some(line) = start.strip_prefix(b"#!") else { return of_program(path, &start) };
     let line = line.split(|byte| *byte == b'\n').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(OsStr::from_bytes);
     let interpreter = words.find(|word| !word.as_bytes().ends_with(b"/env")).and_then(find)?;
-    of_program(&interpreter, &head(&interpreter)?)
+    of_program(&interpreter, &head(&interpreter, HEAD)?)
 }
 
 fn of_program(path: &Path, head: &[u8]) -> Option<String> {
@@ -66,9 +85,9 @@ fn of_program(path: &Path, head: &[u8]) -> Option<String> {
     }
 }
 
-fn head(path: &Path) -> Option<Vec<u8>> {
+fn head(path: &Path, bytes: u64) -> Option<Vec<u8>> {
     let mut head = Vec::new();
-    fs::File::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
+    fs::File::open(path).ok()?.take(bytes).read_to_end(&mut head).ok()?;
     Some(head)
 }
 
