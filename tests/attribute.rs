@@ -354,6 +354,16 @@ fn every_part_of_a_job_has_the_library_and_the_launcher_has_not() {
     }
 }
 
+/// A million calls take a minute, which is for hands: `soak 1000000 SEED` under `bursar attribute`.
+#[test]
+fn whatever_a_program_does_to_its_address_space_it_finds_as_it_left_it() {
+    for seed in ["1", "2"] {
+        let soak = |calls: u64| attribute(&[], [program("soak"), calls.to_string(), seed.into()]);
+        let (status, ..) = check("soak", 40_000, &soak);
+        assert_eq!(status, 0);
+    }
+}
+
 #[test]
 fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
     let fixed = program("static");

@@ -1,5 +1,5 @@
 // Random changes of the address space against a model of it: what each page must hold, and how many are resident.
-// Prints the truth, "mapped=BYTES", and fails at the first difference.
+// Prints the truth, "/components/application/at_end_bytes=BYTES", and fails at the first difference.
 //
 //   soak CALLS SEED
 #include <errno.h>
@@ -201,8 +201,8 @@ int main(int count, char **arguments) {
     for (struct place *place = places; place < places + PLACES; place++)
         for (size_t i = 0; place->at && i < place->pages; i++)
             resident += place->values[i] != 0;
-    char text[64];
-    int length = snprintf(text, sizeof text, "mapped=%zu\n", resident * PAGE);
+    char text[80];
+    int length = snprintf(text, sizeof text, "/components/application/at_end_bytes=%zu\n", resident * PAGE);
     if (write(1, text, length) != length)
         fail("write");
     usleep(300000);
