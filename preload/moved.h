@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-// Since `memory_still`: more faults than a few, another size, or as much more or less of blocks.
+// Since `memory_still`: any fault, another size by more than 64 KiB, or of blocks by more than 1 MiB.
 bool memory_moved(void);
 
 // All has been looked at.
