@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -113,6 +114,15 @@ static void log_process(uint64_t parent, uint64_t ticks) {
     log_end();
 }
 
+// A directory of this node that is this user's alone.
+static bool own_directory(void) {
+    struct stat found;
+    text_format(run_directory, sizeof run_directory, "/tmp/bursar-run-%u", (uint32_t)sys(SYS_getuid));
+    sys(SYS_mkdirat, AT_FDCWD, run_directory, 0700);
+    return !sys_failed(sys(SYS_newfstatat, AT_FDCWD, run_directory, &found, AT_SYMLINK_NOFOLLOW)) &&
+           S_ISDIR(found.st_mode) && found.st_uid == (uid_t)sys(SYS_getuid);
+}
+
 static bool open_log(void) {
     uint64_t parent, ticks;
     process_times(&parent, &ticks);
@@ -121,12 +131,9 @@ static bool open_log(void) {
     else
         text_format(name, sizeof name, "%s.%u.%lu", machine.nodename, (uint32_t)pid, ticks);
     bool opened = log_open(run_directory, name);
-    if (!opened) {
-        // On another node the run directory may not be there: what is logged is brought to rank 0's at MPI_Finalize.
-        text_format(run_directory, sizeof run_directory, "/tmp/bursar-run-%u", (uint32_t)sys(SYS_getuid));
-        sys(SYS_mkdirat, AT_FDCWD, run_directory, 0700);
+    // On another node the run directory may not be there: what is logged is brought to rank 0's at MPI_Finalize.
+    if (!opened && rank_plus_1 && own_directory())
         opened = away = log_open(run_directory, name);
-    }
     if (!opened)
         return false;
     log_process(parent, ticks);
