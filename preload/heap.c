@@ -64,7 +64,7 @@ static inline uint64_t usable(void *block) {
 
 static void find(void);
 
-static void heap_find_new(void) {
+static void find_new(void) {
     next.new = next_symbol("_Znwm");
     next.new_array = next_symbol("_Znam");
     new_object = next.new ? object_of((uint64_t)next.new) : 0;
@@ -178,6 +178,13 @@ static inline bool obtained_quickly(void *block, void *caller) {
     return noted(block, size_before(block), APPLICATION, 1, owner);
 }
 
+// A block, once it is noted; NULL is none.
+static inline __attribute__((always_inline)) void *kept(void *block, void *caller, void *stack) {
+    if (likely(block) && unlikely(!obtained_quickly(block, caller)))
+        obtained(block, caller, stack);
+    return block;
+}
+
 static inline bool given_back_quickly(void *block) {
     uint8_t owner = marked((uint64_t)block);
     if (unlikely(!sizes_are_before || self.inside || !owner))
@@ -195,18 +202,12 @@ static inline void ready(void) {
 
 static void *on_malloc(size_t bytes) {
     ready();
-    void *block = next.malloc(bytes);
-    if (likely(block) && unlikely(!obtained_quickly(block, CALLER)))
-        obtained(block, CALLER, STACK);
-    return block;
+    return kept(next.malloc(bytes), CALLER, STACK);
 }
 
 static void *on_calloc(size_t count, size_t bytes) {
     ready();
-    void *block = next.calloc(count, bytes);
-    if (likely(block))
-        obtained(block, CALLER, STACK);
-    return block;
+    return kept(next.calloc(count, bytes), CALLER, STACK);
 }
 
 static void on_free(void *block) {
@@ -222,59 +223,45 @@ static void *on_realloc(void *block, size_t bytes) {
     ready();
     struct given given = block ? given_back(block) : (struct given){0};
     void *moved = next.realloc(block, bytes);
-    if (likely(moved)) {
-        obtained(moved, CALLER, STACK);
-    } else if (given.owner && bytes) {
+    if (unlikely(!moved && given.owner && bytes)) {
         mark((uint64_t)block, given.bytes, given.owner);
         count(&self, owner_component[given.owner], given.bytes);
     }
-    return moved;
+    return kept(moved, CALLER, STACK);
 }
 
 static void *on_memalign(size_t alignment, size_t bytes) {
     ready();
-    void *block = next.memalign(alignment, bytes);
-    if (likely(block))
-        obtained(block, CALLER, STACK);
-    return block;
+    return kept(next.memalign(alignment, bytes), CALLER, STACK);
 }
 
 static void *on_aligned_alloc(size_t alignment, size_t bytes) {
     ready();
-    void *block = next.aligned_alloc(alignment, bytes);
-    if (likely(block))
-        obtained(block, CALLER, STACK);
-    return block;
+    return kept(next.aligned_alloc(alignment, bytes), CALLER, STACK);
 }
 
 static int on_posix_memalign(void **block, size_t alignment, size_t bytes) {
     ready();
     int error = next.posix_memalign(block, alignment, bytes);
-    if (likely(!error && *block))
-        obtained(*block, CALLER, STACK);
+    if (likely(!error))
+        kept(*block, CALLER, STACK);
     return error;
 }
 
 static void *on_valloc(size_t bytes) {
     ready();
-    void *block = next.valloc(bytes);
-    if (likely(block))
-        obtained(block, CALLER, STACK);
-    return block;
+    return kept(next.valloc(bytes), CALLER, STACK);
 }
 
 static void *on_pvalloc(size_t bytes) {
     ready();
-    void *block = next.pvalloc(bytes);
-    if (likely(block))
-        obtained(block, CALLER, STACK);
-    return block;
+    return kept(next.pvalloc(bytes), CALLER, STACK);
 }
 
 // operator new(unsigned long): who called it is who asks.
 EXPORTED void *_Znwm(size_t bytes) {
     if (unlikely(!next.new))
-        heap_find_new();
+        find_new();
     self.caller = (uint64_t)CALLER;
     return next.new(bytes);
 }
@@ -282,7 +269,7 @@ EXPORTED void *_Znwm(size_t bytes) {
 // operator new[](unsigned long)
 EXPORTED void *_Znam(size_t bytes) {
     if (unlikely(!next.new_array))
-        heap_find_new();
+        find_new();
     self.caller = (uint64_t)CALLER;
     return next.new_array(bytes);
 }

@@ -13,7 +13,7 @@ enum { VERSION = 1, HEAD = 8, ENTRY = 256 << 10 };
 struct lock log_lock;
 static char path[4096];
 static int file = -1;
-static bool ready;
+static bool ready, full;
 static uint64_t device, inode;
 static char *entry; // the frame that is being made
 static size_t entry_bytes;
@@ -59,6 +59,7 @@ bool log_open(const char *directory, const char *name) {
     if (!entry && !(entry = arena_pages(ENTRY)))
         return false;
     written = 0;
+    full = false;
     began_ns = now_ns();
     // A process that has called exec has had a log before.
     for (uint32_t life = 0; life < 1000; life++) {
@@ -121,19 +122,18 @@ static void write_entry(void) {
     if ((still_ours() || open_file(0)) && sys(SYS_write, file, entry, entry_bytes) == (long)entry_bytes)
         written += entry_bytes;
     else
-        limit = 0;
+        full = true;
 }
 
 void log_end(void) {
-    if (!ready) {
+    if (!ready || full) {
         lock_release(&log_lock);
         return;
     }
-    bool room = written + entry_bytes <= limit;
-    if (room)
+    if (written + entry_bytes <= limit) {
         write_entry();
-    if (!room && limit) {
-        limit = 0;
+    } else {
+        full = true;
         entry_bytes = HEAD;
         entry[entry_bytes++] = 'N';
         log_string("the log came to its limit; what followed is not told (--log-limit)");

@@ -39,18 +39,6 @@ static void add(const struct mapping *mapping, uint8_t owner, enum kind kind, ui
     add_to(&by_owner, mapping, owner, kind, rss);
 }
 
-static uint32_t first_beyond(uint64_t address) {
-    uint32_t low = 0, high = range_count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (ranges[middle].end > address)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
 static bool holds(uint32_t at, uint64_t address) {
     return at < range_count && ranges[at].begin <= address;
 }
@@ -58,11 +46,11 @@ static bool holds(uint32_t at, uint64_t address) {
 // What holds an address of anonymous memory: a range that somebody mapped, a shared object's, or nobody's that we know
 // of.
 static struct range piece_at(uint64_t begin, uint64_t end) {
-    uint32_t object = object_of(begin), at = first_beyond(begin);
+    uint32_t object = object_of(begin), at = range_beyond(ranges, range_count, begin);
     // It may have been mapped since we began.
     if (!holds(at, begin) && !object) {
         ranges = vm_ranges(&range_count);
-        at = first_beyond(begin);
+        at = range_beyond(ranges, range_count, begin);
     }
     struct range piece = {begin, end, UNATTRIBUTED, USE_MAPPED};
     if (holds(at, begin)) {
@@ -80,72 +68,61 @@ static struct range piece_at(uint64_t begin, uint64_t end) {
     return piece;
 }
 
-struct division {
-    uint64_t heap[OWNERS], mapped[OWNERS], stack[OWNERS], retained;
+// The pages of one mapping: bytes by kind and owner.
+struct parts {
+    uint64_t bytes[KINDS][OWNERS];
 };
 
 struct dividing {
-    struct division *division;
+    struct parts *parts;
     struct range piece;
 };
 
 static void divide_page(uint64_t page, uint64_t entry, void *context) {
     (void)entry;
     const struct dividing *dividing = context;
-    struct division *division = dividing->division;
     const struct range *piece = &dividing->piece;
-    uint32_t blocks = page_owners(page, division->heap);
+    uint64_t(*bytes)[OWNERS] = dividing->parts->bytes;
+    uint32_t blocks = page_owners(page, bytes[HEAP]);
     if (blocks || piece->use == USE_ALLOCATOR)
-        division->retained += PAGE - blocks;
-    else if (piece->use == USE_STACK)
-        division->stack[piece->owner] += PAGE;
+        bytes[HEAP][RETAINED] += PAGE - blocks;
     else
-        division->mapped[piece->owner] += PAGE;
+        bytes[piece->use == USE_STACK ? STACK : MAPPED][piece->owner] += PAGE;
 }
 
-static uint64_t sum(const uint64_t bytes[OWNERS]) {
-    uint64_t total = 0;
-    for (uint32_t owner = 0; owner < OWNERS; owner++)
-        total += bytes[owner];
-    return total;
-}
-
-static void add_division(const struct mapping *mapping, const struct division *division) {
-    uint64_t counted = sum(division->heap) + sum(division->mapped) + sum(division->stack) + division->retained;
-    // Pages of zeros are present and not resident, and some came or went between the two files.
+// What was counted page by page, as shares of what the kernel says of the whole: pages of zeros are present and not
+// resident, and some came or went between the two files.
+static void add_parts(struct view *view, const struct mapping *mapping, const struct parts *parts) {
+    const uint64_t *bytes = parts->bytes[0];
+    uint64_t counted = 0, divided = 0;
+    for (uint32_t i = 0; i < KINDS * OWNERS; i++)
+        counted += bytes[i];
     uint64_t most = counted < mapping->rss ? mapping->rss : counted;
-#define SHARE(bytes) ((__uint128_t)(bytes)*mapping->rss / most)
-    uint64_t divided = 0;
-    for (uint32_t owner = 0; owner < OWNERS; owner++) {
-        uint64_t heap = SHARE(division->heap[owner]), mapped = SHARE(division->mapped[owner]);
-        uint64_t stack = SHARE(division->stack[owner]);
-        add(mapping, owner, HEAP, heap);
-        add(mapping, owner, MAPPED, mapped);
-        add(mapping, owner, STACK, stack);
-        divided += heap + mapped + stack;
+    for (uint32_t i = 0; i < KINDS * OWNERS; i++) {
+        uint64_t share = (__uint128_t)bytes[i] * mapping->rss / most;
+        add_to(view, mapping, i % OWNERS, i / OWNERS, share);
+        divided += share;
     }
-    uint64_t retained = SHARE(division->retained);
-    add(mapping, RETAINED, HEAP, retained);
-    add(mapping, UNATTRIBUTED, MAPPED, mapping->rss - divided - retained);
+    add_to(view, mapping, UNATTRIBUTED, MAPPED, mapping->rss - divided);
 }
 
 static void anonymous(const struct mapping *mapping, bool brk) {
-    static struct division division;
+    static struct parts parts;
     bool blocks = brk || ever_marked(mapping->begin, mapping->end);
     struct range first = piece_at(mapping->begin, mapping->end);
     if (!blocks && first.end == mapping->end && first.use != USE_ALLOCATOR) {
         add(mapping, first.owner, first.use == USE_STACK ? STACK : MAPPED, mapping->rss);
         return;
     }
-    memset(&division, 0, sizeof division);
+    memset(&parts, 0, sizeof parts);
     for (uint64_t at = mapping->begin; at < mapping->end;) {
         struct range piece = piece_at(at, mapping->end);
         if (brk)
             piece.use = USE_ALLOCATOR;
-        pagemap_present(at, piece.end, divide_page, &(struct dividing){&division, piece});
+        pagemap_present(at, piece.end, divide_page, &(struct dividing){&parts, piece});
         at = piece.end;
     }
-    add_division(mapping, &division);
+    add_parts(&by_owner, mapping, &parts);
 }
 
 // tmpfs has no device of its own; nor have some file systems of containers, whose files are page cache.
@@ -176,7 +153,7 @@ static void of_file(const struct mapping *mapping) {
 struct touches {
     const struct mapping *mapping;
     struct range piece;
-    uint64_t bytes[OWNERS][KINDS], counted;
+    struct parts parts;
 };
 
 static void touch_page(uint64_t page, uint64_t entry, void *context) {
@@ -192,8 +169,8 @@ static void touch_page(uint64_t page, uint64_t entry, void *context) {
         kind = STACK;
     else if (touches->piece.use == USE_ALLOCATOR || page_owners(page, blocks) || !strcmp(mapping->path, "[heap]"))
         kind = HEAP;
-    touches->bytes[toucher(page)][kind] += PAGE;
-    touches->counted += PAGE;
+    bool patch = kind == MAPPED && mapping->code && mapping->inode;
+    touches->parts.bytes[kind][patch ? OWN : toucher(page)] += PAGE;
 }
 
 static void add_touches(const struct mapping *mapping) {
@@ -201,13 +178,7 @@ static void add_touches(const struct mapping *mapping) {
     memset(&touches, 0, sizeof touches);
     touches.mapping = mapping;
     pagemap_present(mapping->begin, mapping->end, touch_page, &touches);
-    uint64_t most = touches.counted < mapping->rss ? mapping->rss : touches.counted, divided = 0;
-    for (uint32_t i = 0; i < OWNERS * KINDS; i++) {
-        uint64_t share = (__uint128_t)touches.bytes[i / KINDS][i % KINDS] * mapping->rss / most;
-        add_to(&by_touch, mapping, i / KINDS, i % KINDS, share);
-        divided += share;
-    }
-    add_to(&by_touch, mapping, UNATTRIBUTED, MAPPED, mapping->rss - divided);
+    add_parts(&by_touch, mapping, &touches.parts);
 }
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));

@@ -34,8 +34,8 @@ static struct range *ranges, *copy;
 static uint32_t range_count;
 struct lock vm_lock;
 
-static uint32_t first_beyond(uint64_t address) {
-    uint32_t low = 0, high = range_count;
+uint32_t range_beyond(const struct range *ranges, uint32_t count, uint64_t address) {
+    uint32_t low = 0, high = count;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
         if (ranges[middle].end > address)
@@ -55,7 +55,7 @@ static void insert(uint32_t at, struct range range) {
 }
 
 static void cut(uint64_t begin, uint64_t end) {
-    uint32_t at = first_beyond(begin);
+    uint32_t at = range_beyond(ranges, range_count, begin);
     if (at < range_count && ranges[at].begin < begin) {
         struct range rest = ranges[at];
         ranges[at++].end = begin;
@@ -76,7 +76,7 @@ static void cut(uint64_t begin, uint64_t end) {
 
 static void add(struct range range) {
     cut(range.begin, range.end);
-    uint32_t at = first_beyond(range.begin);
+    uint32_t at = range_beyond(ranges, range_count, range.begin);
     struct range *before = at ? &ranges[at - 1] : NULL;
     if (before && before->end == range.begin && before->owner == range.owner && before->use == range.use)
         before->end = range.end;
@@ -186,7 +186,7 @@ static struct range range_around(uint64_t address) {
     if (!lock_soon(&vm_lock))
         return found;
     apply();
-    uint32_t at = ranges ? first_beyond(address) : 0;
+    uint32_t at = ranges ? range_beyond(ranges, range_count, address) : 0;
     if (at < range_count && ranges[at].begin <= address)
         found = ranges[at];
     lock_release(&vm_lock);

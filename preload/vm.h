@@ -27,5 +27,8 @@ void vm_known(uint64_t begin, uint64_t end, uint8_t owner, enum use use);
 // The ranges as they are, sorted by address; of one thread at a time, and good until called again.
 const struct range *vm_ranges(uint32_t *count);
 
+// The first of sorted ranges that ends behind an address: if any holds it, it is this one. By halving.
+uint32_t range_beyond(const struct range *ranges, uint32_t count, uint64_t address);
+
 // In the child: what other threads of the parent were about to note is lost.
 void vm_forked(void);
