@@ -1,6 +1,6 @@
-//! From the logs that the in-process runtime leaves (`preload/log.h`) to who held the memory. Pure: bytes and logs in, figures out.
+//! From the logs that the in-process runtime leaves (`preload/log.h`) to who held the memory. Pure: frames and logs in, figures out.
 //!
-//! [`read`] understands the log of one process, [`attribute`] brings the processes of a run together.
+//! [`Reader`] understands the log of one process, [`attribute`] brings the processes of a run together.
 
 mod comm;
 mod group;
@@ -14,5 +14,5 @@ mod phases;
 mod replay;
 mod timelines;
 
-pub use log::{Calls, End, Function, Held, LogError, Mark, Object, Owner, ProcessLog, Started, Totals, read};
+pub use log::{Calls, End, Function, Held, LogError, Mark, Object, Owner, ProcessLog, Reader, Started, Totals};
 pub use merge::{Attributed, Options, attribute};

@@ -1,7 +1,6 @@
 //! The log of one process, as `preload/log.h` describes it.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
 
 use model::{MemoryKind, Messages};
 
@@ -9,8 +8,6 @@ use model::{MemoryKind, Messages};
 const VERSION: u32 = 1;
 /// The first byte keeps the file from passing as text, the last one tells of a transfer that changed line ends.
 const MAGIC: [u8; 8] = *b"\x89BURLOG\n";
-/// No entry is as large; a length beyond it is damage, and is not allocated.
-const LARGEST: u32 = 1 << 24;
 /// No process has as much (64 TiB): a figure beyond it is damage, and sums never overflow.
 const MOST_KIB: u64 = 1 << 36;
 
@@ -161,9 +158,6 @@ pub struct End {
 /// Why a file is no log.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The system refused.
-    #[error("it could not be read: {0}")]
-    Io(#[from] io::Error),
     /// The file is something else.
     #[error("it is no log of bursar's runtime")]
     NotALog,
@@ -177,71 +171,51 @@ pub enum LogError {
     Nobody,
 }
 
-/// Reads the log of a process, up to where it is cut or damaged.
-///
-/// # Errors
-/// [`LogError`] where there is nothing to be had from it.
-pub fn read(mut input: impl Read) -> Result<ProcessLog, LogError> {
-    let mut magic = Vec::new();
-    (&mut input).take(MAGIC.len() as u64).read_to_end(&mut magic)?;
-    if magic != MAGIC {
+/// Takes in the log of a process, frame by frame.
+#[derive(Debug, Default)]
+pub struct Reader {
+    log: Option<ProcessLog>,
+    damaged: bool,
+}
+
+impl Reader {
+    /// Begins with what stands before the first frame, or with as much of it as there is.
+    ///
+    /// # Errors
+    /// [`LogError`] where it is no log, or of another version.
+    pub fn begin(header: &[u8]) -> Result<Reader, LogError> {
+        let (magic, version) = header.split_at(header.len().min(MAGIC.len()));
+        if !MAGIC.starts_with(magic) {
+            return Err(LogError::NotALog);
+        }
         // Of a process that was killed before it had written more.
-        return Err(if MAGIC.starts_with(&magic) { LogError::Nobody } else { LogError::NotALog });
-    }
-    let mut version = [0; 4];
-    if !fill(&mut input, &mut version)? {
-        return Err(LogError::Nobody);
-    }
-    match u32::from_le_bytes(version) {
-        VERSION => {}
-        other => return Err(LogError::Version(other)),
-    }
-    let mut payload = Vec::new();
-    let mut log = match frame(&mut input, &mut payload)? {
-        Frame::Whole => started(&payload).map(|started| ProcessLog { started, ..ProcessLog::default() }),
-        Frame::End | Frame::Damaged => None,
-    }
-    .ok_or(LogError::Nobody)?;
-    loop {
-        match frame(&mut input, &mut payload)? {
-            Frame::Whole if entry(&mut log, &payload).is_some() => {}
-            Frame::End => return Ok(ProcessLog { complete: true, ..log }),
-            Frame::Whole | Frame::Damaged => return Ok(log),
+        let version = <[u8; 4]>::try_from(version).map_err(|_| LogError::Nobody)?;
+        match u32::from_le_bytes(version) {
+            VERSION => Ok(Reader::default()),
+            other => Err(LogError::Version(other)),
         }
     }
-}
 
-enum Frame {
-    Whole,
-    End,
-    Damaged,
-}
-
-/// Reads a frame's payload.
-fn frame(input: &mut impl Read, payload: &mut Vec<u8>) -> io::Result<Frame> {
-    payload.clear();
-    input.take(8).read_to_end(payload)?;
-    let Ok(head) = <[u8; 8]>::try_from(payload.as_slice()) else {
-        return Ok(if payload.is_empty() { Frame::End } else { Frame::Damaged });
-    };
-    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
-    let checksum = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
-    // After a crash a file system may leave zeros, and the checksum of nothing is 0.
-    if length == 0 || length > LARGEST {
-        return Ok(Frame::Damaged);
+    /// The payload of the next frame; false where it means nothing: then what follows does not either.
+    pub fn take(&mut self, payload: &[u8]) -> bool {
+        let understood = match &mut self.log {
+            Some(log) => entry(log, payload).is_some(),
+            None => {
+                self.log = started(payload).map(|started| ProcessLog { started, ..ProcessLog::default() });
+                self.log.is_some()
+            }
+        };
+        self.damaged |= !understood;
+        understood
     }
-    payload.clear();
-    let read = input.take(length.into()).read_to_end(payload)?;
-    let whole = read == length as usize && crc32fast::hash(payload) == checksum;
-    Ok(if whole { Frame::Whole } else { Frame::Damaged })
-}
 
-/// Fills the buffer; false if the input ends before.
-fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
-    match input.read_exact(buffer) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(error),
+    /// All that was taken in. `whole`: the file ended where its last frame does.
+    ///
+    /// # Errors
+    /// [`LogError::Nobody`] where it did not come as far as to say whose it is.
+    pub fn end(self, whole: bool) -> Result<ProcessLog, LogError> {
+        let log = self.log.ok_or(LogError::Nobody)?;
+        Ok(ProcessLog { complete: whole && !self.damaged, ..log })
     }
 }
 

@@ -2,8 +2,8 @@
 
 mod common;
 
-use attribute::{Calls, End, LogError, ProcessLog, read};
-use common::{APPLICATION, BEGIN, Entry, LLVM, Log, MIB, MPI, Who};
+use attribute::{Calls, End, LogError, ProcessLog};
+use common::{APPLICATION, BEGIN, Entry, LLVM, Log, MIB, MPI, Who, read};
 use model::{MemoryKind, Messages};
 use proptest::collection::vec;
 use proptest::prelude::*;

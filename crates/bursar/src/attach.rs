@@ -1,6 +1,5 @@
 //! `bursar run --attach`: the account of something that runs already. Nothing is written to it.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -87,17 +86,7 @@ pub fn attach(options: &cli::Run, wanted: &str) -> anyhow::Result<Status> {
     if let Some(tracked) = tracked {
         add_file_demand(&mut observation, &tracked, 0);
     }
-    let mut record = Record {
-        header,
-        runs: Vec::new(),
-        trials: Vec::new(),
-        budget: None,
-        pages: Vec::new(),
-        attributions: Vec::new(),
-        accounts: BTreeMap::new(),
-        notes: Vec::new(),
-        complete: true,
-    };
+    let mut record = Record::new(header);
     finish_run(&mut sink, &mut record, observation, Vec::new())?;
     let accounts: Vec<_> = record.accounts.values().cloned().collect();
     let path = sink.seal();

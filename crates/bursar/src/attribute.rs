@@ -78,7 +78,7 @@ pub fn attribute(options: &cli::Attribute) -> anyhow::Result<Status> {
     let is_first = rank.as_ref().is_none_or(|rank| rank.number == 0);
     let (mut sink, no_record) =
         if is_first { Sink::create(options.results.record.as_deref(), &header)? } else { (Sink::none(), None) };
-    let mut record = Record { notes: bench.notes.clone(), ..empty(header) };
+    let mut record = Record { notes: bench.notes.clone(), ..Record::new(header) };
     record.notes.extend(no_record);
     let library = preload::unpack()?;
     let mut status = Status::of(0);
@@ -155,7 +155,7 @@ fn report_left(options: &cli::Attribute, folder: &Path) -> anyhow::Result<Status
     (header.host, header.started_unix_ns) = (first.host.clone(), first.unix_ns);
     header.options = saved(options);
     let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
-    let mut record = Record { notes: no_record.into_iter().collect(), ..empty(header) };
+    let mut record = Record { notes: no_record.into_iter().collect(), ..Record::new(header) };
     let observation = Observation {
         run: 0,
         role: RunRole::Plain,
@@ -177,20 +177,6 @@ fn report_left(options: &cli::Attribute, folder: &Path) -> anyhow::Result<Status
     keep(options, &mut sink, &mut record, observation, &found)?;
     deliver(options, &record, sink)?;
     Ok(Status::of(0))
-}
-
-fn empty(header: model::Header) -> Record {
-    Record {
-        header,
-        runs: Vec::new(),
-        trials: Vec::new(),
-        budget: None,
-        pages: Vec::new(),
-        attributions: Vec::new(),
-        accounts: Default::default(),
-        notes: Vec::new(),
-        complete: true,
-    }
 }
 
 /// The command, or one for each number of `--scaling`.

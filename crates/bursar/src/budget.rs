@@ -103,17 +103,8 @@ impl<'a> Search<'a> {
             dirty_share: bench.place.dirty_share(),
             page_bytes: header.page_bytes,
         };
-        let record = old.unwrap_or(Record {
-            header,
-            runs: Vec::new(),
-            trials: Vec::new(),
-            budget: None,
-            pages: Vec::new(),
-            attributions: Vec::new(),
-            accounts: Default::default(),
-            notes: bench.notes.iter().cloned().chain(no_record).collect(),
-            complete: true,
-        });
+        let notes = bench.notes.iter().cloned().chain(no_record).collect();
+        let record = old.unwrap_or(Record { notes, ..Record::new(header) });
         let display = Display::new(!options.results.quiet && std::io::stderr().is_terminal());
         let cache = Cache::new(start, &options.command);
         let mut search = Search {

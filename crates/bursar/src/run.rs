@@ -35,17 +35,7 @@ pub fn run(options: cli::Run) -> anyhow::Result<Status> {
     let swap = if options.limit.is_some() { "no swap (MemorySwapMax=0)" } else { "as the machine allows" };
     let header = bench.header(RecordKind::Run, &options.command, swap);
     let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
-    let mut record = Record {
-        header,
-        runs: Vec::new(),
-        trials: Vec::new(),
-        budget: None,
-        pages: Vec::new(),
-        attributions: Vec::new(),
-        accounts: Default::default(),
-        notes: bench.notes.clone(),
-        complete: true,
-    };
+    let mut record = Record { notes: bench.notes.clone(), ..Record::new(header) };
     let mut status = Status::of(0);
     for number in 0..options.runs {
         let plan = Plan {

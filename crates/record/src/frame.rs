@@ -17,8 +17,8 @@ pub const VERSION: u32 = 3;
 /// The first byte keeps the file from passing as text, the last one tells of a transfer that changed line ends.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89BURSAR\n";
 
-/// Bytes before the first frame.
-pub(crate) const HEADER_BYTES: u64 = 12;
+/// Bytes before the first frame, of a record and of a log that the runtime writes inside a process.
+pub const HEADER_BYTES: u64 = 12;
 
 /// No entry is as large; a length beyond it is damage, and is not allocated.
 const LARGEST: u32 = 1 << 30;
@@ -38,7 +38,8 @@ pub(crate) fn frame(payload: &[u8]) -> io::Result<Vec<u8>> {
 /// Reads frames up to the first that is not whole.
 ///
 /// What follows a bad frame is not looked for: a sample means nothing without the series named before it.
-pub(crate) struct Frames<R> {
+#[derive(Debug)]
+pub struct Frames<R> {
     input: R,
     payload: Vec<u8>,
     good: u64,
@@ -46,12 +47,16 @@ pub(crate) struct Frames<R> {
 
 impl<R: Read> Frames<R> {
     /// Begins at the first frame, behind the file header.
-    pub(crate) fn new(input: R) -> Self {
+    pub fn new(input: R) -> Self {
         Frames { input, payload: Vec::new(), good: HEADER_BYTES }
     }
 
     /// The next payload; `None` at the end or where the file is cut or damaged.
-    pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
+    ///
+    /// # Errors
+    /// What the input says.
+    #[expect(clippy::should_implement_trait, reason = "what it gives is lent, and no iterator lends")]
+    pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
         self.payload.clear();
         let mut head = [0; 8];
         if !fill(&mut self.input, &mut head)? {
@@ -72,7 +77,7 @@ impl<R: Read> Frames<R> {
     }
 
     /// Where the last whole frame ends, in bytes from the start of the file.
-    pub(crate) fn good_bytes(&self) -> u64 {
+    pub fn good_bytes(&self) -> u64 {
         self.good
     }
 }

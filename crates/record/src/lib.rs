@@ -30,7 +30,7 @@ mod writer;
 
 pub use entry::Entry;
 pub use error::{Error, Result};
-pub use frame::VERSION;
+pub use frame::{Frames, HEADER_BYTES, VERSION};
 pub use read::Record;
 pub use session::Session;
 pub use writer::Writer;

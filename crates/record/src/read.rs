@@ -44,6 +44,21 @@ pub struct Record {
 const CUT_OFF: &str = "The recording of this run was cut off before its end; what was seen until then is shown.";
 
 impl Record {
+    /// One that nothing has come to yet.
+    pub fn new(header: Header) -> Record {
+        Record {
+            header,
+            runs: Vec::new(),
+            trials: Vec::new(),
+            budget: None,
+            pages: Vec::new(),
+            attributions: Vec::new(),
+            accounts: BTreeMap::new(),
+            notes: Vec::new(),
+            complete: true,
+        }
+    }
+
     /// Reads a record, framed or sealed. Of a framed one that is cut or damaged, everything before the damage.
     ///
     /// # Errors

@@ -1,8 +1,9 @@
 //! Writes logs as `preload/log.h` describes them.
 #![allow(dead_code)] // each test program uses a part
 
-use attribute::{ProcessLog, read};
+use attribute::{LogError, ProcessLog, Reader};
 use model::MemoryKind;
+use record::{Frames, HEADER_BYTES};
 
 pub const MIB: u64 = 1 << 20;
 /// When every log begins, nanoseconds since 1970.
@@ -164,4 +165,17 @@ impl Log {
     pub fn read(&self) -> ProcessLog {
         read(&self.0[..]).unwrap()
     }
+}
+
+/// Reads a file's bytes as bursar does.
+pub fn read(bytes: &[u8]) -> Result<ProcessLog, LogError> {
+    let (header, rest) = bytes.split_at(bytes.len().min(HEADER_BYTES as usize));
+    let mut reader = Reader::begin(header)?;
+    let mut frames = Frames::new(rest);
+    while let Some(payload) = frames.next().unwrap() {
+        if !reader.take(payload) {
+            break;
+        }
+    }
+    reader.end(frames.good_bytes() == bytes.len() as u64)
 }

@@ -1,13 +1,14 @@
 //! The folder that the processes of a run leave their logs in, and its end.
 
 use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ::attribute::ProcessLog;
+use ::attribute::{ProcessLog, Reader};
 use anyhow::{Context, bail};
 use job::Forwarding;
+use record::{Frames, HEADER_BYTES};
 
 use super::rank::Rank;
 use crate::results::state_folder;
@@ -103,7 +104,7 @@ impl Folder {
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         paths.sort();
         for path in paths.iter().filter(|path| path.extension().is_some_and(|end| end == "log")) {
-            match File::open(path).map_err(Into::into).and_then(|file| ::attribute::read(BufReader::new(file))) {
+            match read(path) {
                 Ok(log) => found.logs.push(log),
                 Err(error) => found.troubles.push(format!("{}: {error}", path.display())),
             }
@@ -124,4 +125,19 @@ impl Folder {
             self.path.display()
         );
     }
+}
+
+/// The log of one process, as far as it is whole.
+fn read(path: &Path) -> anyhow::Result<ProcessLog> {
+    let mut input = BufReader::new(File::open(path)?);
+    let mut header = Vec::new();
+    (&mut input).take(HEADER_BYTES).read_to_end(&mut header)?;
+    let mut reader = Reader::begin(&header)?;
+    let mut frames = Frames::new(input);
+    while let Some(payload) = frames.next()? {
+        if !reader.take(payload) {
+            break;
+        }
+    }
+    Ok(reader.end(frames.good_bytes() == path.metadata()?.len())?)
 }
