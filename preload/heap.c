@@ -310,6 +310,22 @@ static void find(void) {
     try_sizes();
 }
 
+void heap_leave(void) {
+    heap_off();
+    find();
+    find_new();
+    void *unused;
+    patch_begin();
+    for (uint32_t i = 0; i < KIN; i++)
+        if (*kin[i].next)
+            patch(kin[i].ours, *kin[i].next, &unused);
+    if (next.new)
+        patch(_Znwm, next.new, &unused);
+    if (next.new_array)
+        patch(_Znam, next.new_array, &unused);
+    patch_done();
+}
+
 void heap_begin(void) {
     find();
     // The executable's own comes before ours, whoever calls.

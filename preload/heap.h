@@ -9,6 +9,9 @@ void heap_begin(void);
 // Calls pass through and are not noted: there is nobody to tell.
 void heap_off(void);
 
+// Nobody asks: calls that come here by name go on at once to whom they were meant for, by a jump.
+void heap_leave(void);
+
 // The object whose mappings are the allocator's own; 0 before it is known.
 uint32_t allocator_object(void);
 

@@ -40,5 +40,5 @@ static inline void lock_release(struct lock *lock) {
 
 // All there are, in the order in which they may be taken; fork takes them all, so that the child finds nothing half
 // done.
-extern struct lock comm_lock, reconcile_lock, vm_lock, starts_lock, patch_lock, calls_lock, owners_lock, log_lock,
-    arena_lock;
+extern struct lock comm_lock, reconcile_lock, smaps_lock, vm_lock, starts_lock, patch_lock, calls_lock, owners_lock,
+    log_lock, arena_lock;

@@ -2,10 +2,12 @@
 
 #include <stdarg.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "arena.h"
 #include "lock.h"
+#include "runtime.h"
 #include "text.h"
 
 enum { VERSION = 1, HEAD = 8, ENTRY = 256 << 10 };
@@ -61,6 +63,13 @@ bool log_open(const char *directory, const char *name) {
     written = 0;
     full = false;
     began_ns = now_ns();
+    // To go beyond it is a signal.
+    struct rlimit files = {0};
+    sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &files);
+    if (files.rlim_cur < ENTRY)
+        return false;
+    if (files.rlim_cur - PAGE < limit)
+        limit = files.rlim_cur - PAGE;
     // A process that has called exec has had a log before.
     for (uint32_t life = 0; life < 1000; life++) {
         text_format(path, sizeof path, life ? "%s/%s.%u.log" : "%s/%s.log", directory, name, life);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <time.h>
 
 #include "arena.h"
@@ -19,75 +18,26 @@
 #include "moved.h"
 #include "objects.h"
 #include "owners.h"
+#include "process.h"
 #include "reconcile.h"
+#include "serve.h"
 #include "smaps.h"
 #include "sys.h"
 #include "text.h"
+#include "told.h"
 #include "touch.h"
 #include "vm.h"
 
-// mpirun and its kind start programs, also on other machines; what they hold is no part of the job.
-static const char *const launchers[] = {"mpirun",    "mpiexec", "orterun", "orted",      "prterun", "prte",
-                                        "prted",     "prun",    "hydra_",  "pmi_proxy",  "srun",    "ssh",
-                                        "slurmstep", "bursar",  "rsh",     "mpirun_rsh", "mpispawn"};
-
-static char run_directory[4096], executable[4096], name[512];
-static struct utsname machine;
+static char run_directory[4096], name[512];
 static uint64_t interval_ns = 100000000;
-static uint32_t rank_plus_1, ranks;
-static long pid;
+bool attributing, provisioning;
 static bool logging, away;
 static uint32_t over;
 
 void (*next_exit_now)(int);
 int (*next_execve)(const char *, char *const *, char *const *);
 
-static uint64_t number_of(const char *variable, uint64_t otherwise) {
-    const char *text = getenv(variable);
-    return text && *text >= '0' && *text <= '9' ? text_number(&text, 10) : otherwise;
-}
-
-static void find_rank(void) {
-    static const char *const variables[][2] = {
-        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-        {"PMI_RANK", "PMI_SIZE"},
-        {"PMIX_RANK", "PMIX_SIZE"},
-        {"SLURM_PROCID", "SLURM_NTASKS"},
-    };
-    for (size_t i = 0; i < sizeof variables / sizeof *variables && !rank_plus_1; i++) {
-        // In a batch script Slurm's are set without a step.
-        if (variables[i][0][0] == 'S' && !getenv("SLURM_STEP_ID"))
-            continue;
-        rank_plus_1 = number_of(variables[i][0], -1) + 1;
-        ranks = number_of(variables[i][1], 0);
-    }
-}
-
-static bool is_launcher(void) {
-    const char *program = text_base(executable);
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
-        if (!strncmp(program, launchers[i], strlen(launchers[i])))
-            return true;
-    return false;
-}
-
-// Field 22 of /proc/self/stat, counted behind the command name, which may hold anything; and field 4.
-static void process_times(uint64_t *parent, uint64_t *ticks) {
-    char stat[1024];
-    *parent = *ticks = 0;
-    if (text_of_file("/proc/self/stat", stat, sizeof stat) <= 0)
-        return;
-    const char *at = strrchr(stat, ')');
-    for (uint32_t field = 2; at && (at = strchr(at, ' ')) && field < 22; field++) {
-        const char *number = ++at;
-        if (field == 3)
-            *parent = text_number(&number, 10);
-        if (field == 21)
-            *ticks = text_number(&number, 10);
-    }
-}
-
-static void log_process(uint64_t parent, uint64_t ticks) {
+static void log_process(void) {
     static char arguments[4096];
     long bytes = text_of_file("/proc/self/cmdline", arguments, sizeof arguments);
     uint32_t count = 0;
@@ -95,14 +45,14 @@ static void log_process(uint64_t parent, uint64_t ticks) {
         count += !arguments[i];
     log_begin('P');
     log_number(PAGE);
-    log_number(pid);
-    log_number(parent);
-    log_number(ticks);
+    log_number(process.pid);
+    log_number(process.parent);
+    log_number(process.ticks);
     log_number(clock_ns(CLOCK_REALTIME));
-    log_number(rank_plus_1);
-    log_number(ranks);
-    log_string(machine.nodename);
-    log_string(executable);
+    log_number(process.rank_plus_1);
+    log_number(process.ranks);
+    log_string(process.host);
+    log_string(process.executable);
     log_number(count);
     for (const char *argument = arguments; count--; argument += strlen(argument) + 1)
         log_string(argument);
@@ -124,19 +74,18 @@ static bool own_directory(void) {
 }
 
 static bool open_log(void) {
-    uint64_t parent, ticks;
-    process_times(&parent, &ticks);
-    if (rank_plus_1)
-        text_format(name, sizeof name, "rank-%u.%s.%u.%lu", rank_plus_1 - 1, machine.nodename, (uint32_t)pid, ticks);
+    uint32_t rank = process.rank_plus_1 - 1;
+    if (process.rank_plus_1)
+        text_format(name, sizeof name, "rank-%u.%s.%lu.%lu", rank, process.host, process.pid, process.ticks);
     else
-        text_format(name, sizeof name, "%s.%u.%lu", machine.nodename, (uint32_t)pid, ticks);
+        text_format(name, sizeof name, "%s.%lu.%lu", process.host, process.pid, process.ticks);
     bool opened = log_open(run_directory, name);
     // On another node the run directory may not be there: what is logged is brought to rank 0's at MPI_Finalize.
-    if (!opened && rank_plus_1 && own_directory())
+    if (!opened && process.rank_plus_1 && own_directory())
         opened = away = log_open(run_directory, name);
     if (!opened)
         return false;
-    log_process(parent, ticks);
+    log_process();
     objects_log();
     return logging = true;
 }
@@ -184,8 +133,8 @@ static void watch(void) {
     }
 }
 
-static struct lock *const locks[] = {&comm_lock,  &reconcile_lock, &vm_lock,  &starts_lock, &patch_lock,
-                                     &calls_lock, &owners_lock,    &log_lock, &arena_lock};
+static struct lock *const locks[] = {&comm_lock,  &reconcile_lock, &smaps_lock,  &vm_lock,  &starts_lock,
+                                     &patch_lock, &calls_lock,     &owners_lock, &log_lock, &arena_lock};
 enum { LOCKS = sizeof locks / sizeof *locks };
 
 static void before_fork(void) {
@@ -202,7 +151,7 @@ static void after_fork(void) {
 static void in_child(void) {
     vm_forked();
     after_fork();
-    pid = sys(SYS_getpid);
+    process_forked();
     logging = false;
     log_forget();
     owners_forget();
@@ -235,7 +184,7 @@ void on_finalize(void) {
 
 // A child that ends before it had a log, and holds little more than its parent did, goes without.
 static void end(const char *how) {
-    if (pid != sys(SYS_getpid) || __atomic_exchange_n(&over, 1, __ATOMIC_ACQ_REL) || !logging)
+    if (process.pid != sys(SYS_getpid) || __atomic_exchange_n(&over, 1, __ATOMIC_ACQ_REL) || !logging)
         return;
     reconcile(how);
     log_the_end(how);
@@ -248,7 +197,7 @@ void on_exit_now(int status) {
 
 int on_execve(const char *path, char *const *arguments, char *const *environment) {
     // What vfork shares is the parent's.
-    if (pid == sys(SYS_getpid) && logging) {
+    if (process.pid == sys(SYS_getpid) && logging) {
         reconcile("exec");
         calls_log();
         comm_log();
@@ -273,50 +222,62 @@ __attribute__((visibility("default"))) void bursar_mark_(const char *phase, size
     bursar_mark(text);
 }
 
-// A sanitizer keeps an account of its own of every byte, and takes ours for the program's.
-static bool has_sanitizer(void) {
-    static const char *const beginnings[] = {"__asan_init", "__tsan_init", "__msan_init", "__hwasan_init"};
-    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
-        if (next_symbol(beginnings[i]))
-            return true;
-    return false;
-}
-
 static void known_from_the_start(const struct mapping *mapping) {
     bool anonymous = !mapping->inode && (!*mapping->path || !strncmp(mapping->path, "[anon", 5));
     if (anonymous && !arena_has(mapping->begin) && !object_of(mapping->begin))
         vm_known(mapping->begin, mapping->end, owner_of(APPLICATION, 0), USE_MAPPED);
 }
 
-static __attribute__((constructor)) void begin(void) {
+static bool attribute_begin(void) {
     const char *directory = getenv("BURSAR_RUN"), *components = getenv("BURSAR_COMPONENTS");
-    long length = sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", executable, sizeof executable - 1);
-    if (!directory || !components || length <= 0 || is_launcher()) {
-        heap_off();
-        return;
-    }
+    if (!directory || !components)
+        return false;
     text_format(run_directory, sizeof run_directory, "%s", directory);
-    pid = sys(SYS_getpid);
-    sys(SYS_uname, &machine);
     interval_ns = number_of("BURSAR_INTERVAL_MS", 100) * 1000000;
     log_limit(number_of("BURSAR_LOG_LIMIT", -1));
-    find_rank();
     components_parse(components);
     owners_begin();
-    if (!open_log()) {
-        heap_off();
-        return;
-    }
-    if (has_sanitizer()) {
-        log_note("%s is built with a sanitizer, which keeps its own account of memory: it is left alone", executable);
-        heap_off();
-        return;
+    if (!open_log())
+        return false;
+    if (process_has_sanitizer()) {
+        log_note("%s is built with a sanitizer, which keeps its own account of memory: it is left alone",
+                 process.executable);
+        return false;
     }
     counting_messages = number_of("BURSAR_COMM", 0);
     calls_begin();
     smaps("/proc/self/maps", known_from_the_start);
     heap_begin();
-    vm_patch();
+    return true;
+}
+
+static bool provision_begin(void) {
+    if (!getenv("BURSAR_PROVISION"))
+        return false;
+    if (process_has_sanitizer()) {
+        told->left_alone = 1;
+        told_open();
+        return false;
+    }
+    return true;
+}
+
+static __attribute__((constructor)) void begin(void) {
+    uint64_t began = now_ns();
+    if (process_find() && !process_is_launcher()) {
+        attributing = attribute_begin();
+        provisioning = provision_begin();
+    }
+    if (!attributing)
+        heap_leave();
+    if (attributing || provisioning)
+        vm_patch();
+    if (provisioning) {
+        serve_begin();
+        told->start_ns = now_ns() - began;
+    }
+    if (!attributing)
+        return;
     if (number_of("BURSAR_TOUCH", 0))
         touch_begin();
     pthread_atfork(before_fork, after_fork, in_child);

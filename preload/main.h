@@ -1,6 +1,11 @@
 // The runtime's life in a process: it begins before the program does, follows it through fork, and ends with it.
 #pragma once
 
+#include <stdbool.h>
+
+// What was asked for: who holds the memory; to give it from a pool, or at once.
+extern bool attributing, provisioning;
+
 // Detours of libc's functions that end a process or make another program of it.
 extern void (*next_exit_now)(int);
 extern int (*next_execve)(const char *, char *const *, char *const *);

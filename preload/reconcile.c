@@ -145,7 +145,7 @@ static void of_file(const struct mapping *mapping) {
         return;
     }
     // Code that differs from its file is what has been patched.
-    add(mapping, mapping->code ? OWN : owner, MAPPED, own);
+    add(mapping, mapping->protection & PROT_EXEC ? OWN : owner, MAPPED, own);
     add(mapping, owner, PAGE_CACHE, mapping->rss - own);
 }
 
@@ -169,7 +169,7 @@ static void touch_page(uint64_t page, uint64_t entry, void *context) {
         kind = STACK;
     else if (touches->piece.use == USE_ALLOCATOR || page_owners(page, blocks) || !strcmp(mapping->path, "[heap]"))
         kind = HEAP;
-    bool patch = kind == MAPPED && mapping->code && mapping->inode;
+    bool patch = kind == MAPPED && mapping->protection & PROT_EXEC && mapping->inode;
     touches->parts.bytes[kind][patch ? OWN : toucher(page)] += PAGE;
 }
 

@@ -3,10 +3,13 @@
 #include <string.h>
 
 #include "arena.h"
+#include "lock.h"
 #include "sys.h"
 #include "text.h"
 
 enum { BUFFER = 64 << 10 };
+
+struct lock smaps_lock;
 
 static bool is_range(const char *line) {
     return (*line >= '0' && *line <= '9') || (*line >= 'a' && *line <= 'f');
@@ -19,7 +22,8 @@ static struct mapping of_range(const char *line) {
     line++;
     mapping.end = text_number(&line, 16);
     line++;
-    mapping.code = line[2] == 'x';
+    mapping.protection = (line[0] == 'r' ? PROT_READ : 0) | (line[1] == 'w' ? PROT_WRITE : 0);
+    mapping.protection |= line[2] == 'x' ? PROT_EXEC : 0;
     mapping.shared = line[3] == 's';
     line += 5;
     text_number(&line, 16);
@@ -59,12 +63,9 @@ static void take(struct mapping *mapping, const char *line) {
     }
 }
 
-bool smaps(const char *file, void (*each)(const struct mapping *)) {
+static bool read_all(int input, void (*each)(const struct mapping *)) {
     static char *buffer;
     if (!buffer && !(buffer = arena_pages(BUFFER)))
-        return false;
-    int input = sys(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
-    if (input < 0)
         return false;
     struct mapping mapping = {0};
     size_t held = 0;
@@ -88,6 +89,16 @@ bool smaps(const char *file, void (*each)(const struct mapping *)) {
     }
     if (mapping.end)
         each(&mapping);
-    sys(SYS_close, input);
     return got == 0;
+}
+
+bool smaps(const char *file, void (*each)(const struct mapping *)) {
+    int input = sys(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
+    if (input < 0)
+        return false;
+    lock_take(&smaps_lock);
+    bool all = read_all(input, each);
+    lock_release(&smaps_lock);
+    sys(SYS_close, input);
+    return all;
 }

@@ -6,7 +6,8 @@
 
 struct mapping {
     uint64_t begin, end;
-    bool shared, code;
+    bool shared;
+    int protection;
     uint32_t major;                        // of the device; 0: the file lies on none (tmpfs, overlay), or there is none
     uint64_t inode;                        // 0: no file
     char path[256];                        // cut
@@ -14,5 +15,5 @@ struct mapping {
 };
 
 // Calls `each` for every mapping, in order; `rss` and what follows are 0 when the file is read without them.
-// False if it cannot be read. Of one thread at a time.
+// False if it cannot be read.
 bool smaps(const char *file, void (*each)(const struct mapping *));

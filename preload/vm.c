@@ -8,12 +8,15 @@
 
 #include "arena.h"
 #include "heap.h"
+#include "image.h"
 #include "lock.h"
 #include "main.h"
 #include "objects.h"
 #include "owners.h"
 #include "patch.h"
+#include "private.h"
 #include "reconcile.h"
+#include "serve.h"
 #include "sys.h"
 #include "touch.h"
 
@@ -209,22 +212,28 @@ static struct giving gives_back(const void *begin, size_t bytes) {
 #define CALLER __builtin_return_address(0)
 #define STACK __builtin_frame_address(0)
 
-static void *(*next_mmap)(void *, size_t, int, int, int, off_t);
-static int (*next_munmap)(void *, size_t);
-static void *(*next_mremap)(void *, size_t, size_t, int, ...);
-static int (*next_madvise)(void *, size_t, int);
-static int (*next_brk)(void *);
+void *(*next_mmap)(void *, size_t, int, int, int, off_t);
+int (*next_munmap)(void *, size_t);
+void *(*next_mremap)(void *, size_t, size_t, int, ...);
+int (*next_mprotect)(void *, size_t, int);
+int (*next_madvise)(void *, size_t, int);
+int (*next_brk)(void *);
 static void *(*next_shmat)(int, const void *, int);
 static int (*next_shmdt)(const void *);
 static int (*next_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
 static __thread bool makes_thread __attribute__((tls_model("initial-exec")));
 
+// Who gives: the pool's part of the runtime, or the kernel at once.
+#define GIVEN(call, ...) (serving ? serve_##call(__VA_ARGS__) : next_##call(__VA_ARGS__))
+
 static void *on_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
+    if (!attributing)
+        return GIVEN(mmap, at, bytes, protection, flags, file, offset);
     uint32_t caller = coder((uint64_t)CALLER);
     if (flags & MAP_FIXED)
         before_shrinking();
-    void *memory = next_mmap(at, bytes, protection, flags, file, offset);
+    void *memory = GIVEN(mmap, at, bytes, protection, flags, file, offset);
     if (memory == MAP_FAILED)
         return memory;
     enum use use = USE_MAPPED;
@@ -240,9 +249,11 @@ static void *on_mmap(void *at, size_t bytes, int protection, int flags, int file
 }
 
 static int on_munmap(void *memory, size_t bytes) {
+    if (!attributing)
+        return GIVEN(munmap, memory, bytes);
     before_shrinking();
     struct giving giving = gives_back(memory, bytes);
-    int failed = next_munmap(memory, bytes);
+    int failed = GIVEN(munmap, memory, bytes);
     say(giving.turn, failed ? nothing : giving.range, nothing);
     if (!failed) {
         touch_clear(giving.range.begin, giving.range.end);
@@ -252,11 +263,13 @@ static int on_munmap(void *memory, size_t bytes) {
 }
 
 static void *on_mremap(void *memory, size_t before, size_t bytes, int flags, void *to) {
+    if (!attributing)
+        return GIVEN(mremap, memory, before, bytes, flags, to);
     if (bytes < before)
         before_shrinking();
     struct giving giving = gives_back(memory, before);
     struct range *old = &giving.range;
-    void *moved = next_mremap(memory, before, bytes, flags, to);
+    void *moved = GIVEN(mremap, memory, before, bytes, flags, to);
     if (moved == MAP_FAILED) {
         say(giving.turn, nothing, nothing);
         return moved;
@@ -271,22 +284,34 @@ static void *on_mremap(void *memory, size_t before, size_t bytes, int flags, voi
     return moved;
 }
 
+// A thread's stack is made by mmap of addresses alone; here it becomes memory.
+static int on_mprotect(void *memory, size_t bytes, int protection) {
+    int failed = GIVEN(mprotect, memory, bytes, protection);
+    if (serving && makes_thread && !failed && protection & PROT_WRITE)
+        image_thread_stack((uint64_t)memory, (uint64_t)memory + bytes);
+    return failed;
+}
+
 static int on_madvise(void *memory, size_t bytes, int advice) {
+    if (!attributing)
+        return GIVEN(madvise, memory, bytes, advice);
     bool gives = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE;
     if (gives)
         before_shrinking();
-    int failed = next_madvise(memory, bytes, advice);
+    int failed = GIVEN(madvise, memory, bytes, advice);
     if (gives && !failed)
         touch_clear((uint64_t)memory, (uint64_t)memory + bytes);
     return failed;
 }
 
 static int on_brk(void *end) {
+    if (!attributing)
+        return GIVEN(brk, end);
     // The kernel's own answer: libc's variable may not be set yet.
     long before = sys(SYS_brk, 0);
     if ((long)end < before)
         before_shrinking();
-    int failed = next_brk(end);
+    int failed = GIVEN(brk, end);
     if (!failed && (long)end < before)
         touch_clear((uint64_t)end, before);
     return failed;
@@ -343,6 +368,12 @@ static void *run(void *given) {
 
 static int on_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *),
                              void *argument) {
+    if (!attributing) {
+        makes_thread = true;
+        int error = next_pthread_create(thread, attributes, routine, argument);
+        makes_thread = false;
+        return error;
+    }
     lock_take(&starts_lock);
     struct start *start = free_starts;
     if (start)
@@ -368,20 +399,30 @@ static struct detour {
     {"mremap", on_mremap, (void **)&next_mremap, NULL},
     {"madvise", on_madvise, (void **)&next_madvise, NULL},
     {"brk", on_brk, (void **)&next_brk, NULL},
+    {"pthread_create", on_pthread_create, (void **)&next_pthread_create, NULL},
+    // Of attribution alone.
     {"shmat", on_shmat, (void **)&next_shmat, NULL},
     {"shmdt", on_shmdt, (void **)&next_shmdt, NULL},
-    {"pthread_create", on_pthread_create, (void **)&next_pthread_create, NULL},
     {"_exit", on_exit_now, (void **)&next_exit_now, NULL},
     {"execve", on_execve, (void **)&next_execve, NULL},
+    // Of provisioning alone.
+    {"mprotect", on_mprotect, (void **)&next_mprotect, NULL},
+    {"_Fork", private_fork, (void **)&next_fork, NULL},
 };
+enum { FOR_ATTRIBUTION = 6, FOR_PROVISIONING = 10, DETOURS = sizeof detours / sizeof *detours };
 
 void vm_patch(void) {
     patch_begin();
-    for (size_t i = 0; i < sizeof detours / sizeof *detours; i++) {
+    for (size_t i = 0; i < DETOURS; i++) {
         struct detour *detour = &detours[i];
+        if (i >= FOR_PROVISIONING ? !provisioning : i >= FOR_ATTRIBUTION && !attributing)
+            continue;
         if (detour->entry && patched(detour->entry))
             continue;
         detour->entry = next_symbol(detour->name);
+        // Before glibc 2.34 fork is one function.
+        if (!detour->entry && detour->target == (void *)private_fork)
+            detour->entry = next_symbol("fork");
         const char *why = detour->entry ? patch(detour->entry, detour->target, detour->next) : "libc does not have it";
         if (why)
             log_note("calls of %s are not seen: %s", detour->name, why);

@@ -2,6 +2,8 @@
 // libc itself, comes through libc's own functions, whose entries are patched.
 #pragma once
 
+#include <sys/types.h>
+
 #include "runtime.h"
 
 // Who obtained a range of addresses, and how.
@@ -29,6 +31,14 @@ const struct range *vm_ranges(uint32_t *count);
 
 // The first of sorted ranges that ends behind an address: if any holds it, it is this one. By halving.
 uint32_t range_beyond(const struct range *ranges, uint32_t count, uint64_t address);
+
+// libc's functions, as they were before they were patched; NULL: not patched.
+extern void *(*next_mmap)(void *, size_t, int, int, int, off_t);
+extern int (*next_munmap)(void *, size_t);
+extern void *(*next_mremap)(void *, size_t, size_t, int, ...);
+extern int (*next_mprotect)(void *, size_t, int);
+extern int (*next_madvise)(void *, size_t, int);
+extern int (*next_brk)(void *);
 
 // In the child: what other threads of the parent were about to note is lost.
 void vm_forked(void);

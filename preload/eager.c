@@ -1,0 +1,142 @@
+#include "eager.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "arena.h"
+#include "sys.h"
+#include "text.h"
+#include "told.h"
+#include "vm.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+// From here on it is asked whether there is so much memory: a program may request what it never touches.
+enum { LARGE = 64 << 20, CELLS = 1 << 26 };
+
+static uint64_t *marks; // for each 2 MiB of the address space, whether it is memory that a pool would have served
+
+static uint64_t number_after(const char *text, const char *name) {
+    const char *at = strstr(text, name);
+    if (!at)
+        return UINT64_MAX;
+    for (at += strlen(name); *at == ' ' || *at == '\t'; at++)
+        ;
+    return *at >= '0' && *at <= '9' ? text_number(&at, 10) : UINT64_MAX;
+}
+
+static uint64_t least_limit(const char *path, const char *file, const char *used) {
+    char full[4400], text[64];
+    text_format(full, sizeof full, "%s/%s", path, file);
+    uint64_t limit = text_of_file(full, text, sizeof text) > 0 ? number_after(text, "") : UINT64_MAX;
+    text_format(full, sizeof full, "%s/%s", path, used);
+    uint64_t now = text_of_file(full, text, sizeof text) > 0 ? number_after(text, "") : 0;
+    return limit == UINT64_MAX ? limit : limit > now ? limit - now : 0;
+}
+
+// What the cgroup and those it is in still allow.
+static uint64_t cgroup_room(void) {
+    static char groups[4096], path[4400];
+    uint64_t room = UINT64_MAX;
+    if (text_of_file("/proc/self/cgroup", groups, sizeof groups) <= 0)
+        return room;
+    const char *two = strstr(groups, "0::/"), *one = strstr(groups, ":memory:/");
+    const char *from = one ? one + strlen(":memory:") : two ? two + strlen("0::") : "/";
+    size_t length = strcspn(from, "\n"), root;
+    text_format(path, sizeof path, one ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup");
+    root = strlen(path);
+    if (root + length >= sizeof path)
+        return room;
+    memcpy(path + root, from, length);
+    path[root + length] = 0;
+    for (char *end = path + root + length; end > path + root; *end = 0) {
+        uint64_t here = one ? least_limit(path, "memory.limit_in_bytes", "memory.usage_in_bytes")
+                            : least_limit(path, "memory.max", "memory.current");
+        room = here < room ? here : room;
+        while (end > path + root && *--end != '/')
+            ;
+    }
+    return room;
+}
+
+static bool affordable(uint64_t bytes) {
+    if (bytes < LARGE)
+        return true;
+    static char text[2048];
+    if (text_of_file("/proc/meminfo", text, sizeof text) <= 0)
+        return false;
+    uint64_t available = number_after(text, "MemAvailable:") * 1024, room = cgroup_room();
+    return bytes <= (room < available ? room : available) / 2;
+}
+
+void eager_populate(uint64_t begin, uint64_t end) {
+    uint64_t first = (begin + HUGE - 1) & -HUGE, last = end & -(uint64_t)HUGE;
+    if (!affordable(end - begin))
+        return;
+    uint64_t began = now_ns();
+    // All of it: else it would be several mappings, which mremap does not move.
+    if (last > first)
+        sys(SYS_madvise, begin, end - begin, MADV_HUGEPAGE);
+    // Before Linux 5.14 there is no such advice; what is new is zero, and may be written so.
+    if (sys(SYS_madvise, begin, end - begin, MADV_POPULATE_WRITE) == -EINVAL)
+        for (uint64_t at = begin; at < end; at += PAGE)
+            __atomic_fetch_or((char *)at, 0, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&told->populate_ns, now_ns() - began, __ATOMIC_RELAXED);
+}
+
+void *eager_mmap(void *at, size_t bytes, int flags) {
+    const int protection = PROT_READ | PROT_WRITE;
+    char *got = next_mmap(at, bytes, protection, flags, -1, 0);
+    bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE);
+    if (got == MAP_FAILED)
+        return got;
+    if (bytes >= HUGE && !fixed && got != at && (uint64_t)got % HUGE) {
+        long space = sys(SYS_mmap, 0, bytes + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        uint64_t begin = ((uint64_t)space + HUGE - 1) & -HUGE, end = (begin + bytes + PAGE - 1) & -PAGE;
+        if (!sys_failed(space) && next_mmap((void *)begin, bytes, protection, flags | MAP_FIXED, -1, 0) != MAP_FAILED) {
+            next_munmap(got, bytes);
+            got = (char *)begin;
+        } else {
+            end = begin;
+        }
+        if (!sys_failed(space)) {
+            if (begin > (uint64_t)space)
+                sys(SYS_munmap, space, begin - space);
+            sys(SYS_munmap, end, space + bytes + HUGE - end);
+        }
+    }
+    if (!(flags & MAP_NORESERVE))
+        eager_populate((uint64_t)got, ((uint64_t)got + bytes + PAGE - 1) & -PAGE);
+    else if (bytes >= HUGE)
+        sys(SYS_madvise, got, bytes, MADV_HUGEPAGE);
+    return got;
+}
+
+static void mark(uint64_t begin, uint64_t end, bool demanded) {
+    uint64_t cells = 0;
+    for (uint64_t cell = begin / HUGE + (!demanded && begin % HUGE); cell * HUGE < end && cell < CELLS; cell++) {
+        uint64_t bit = 1UL << cell % 64, *word = &marks[cell / 64];
+        if (!demanded && !*word) {
+            cell |= 63;
+            continue;
+        }
+        uint64_t before = demanded ? __atomic_fetch_or(word, bit, __ATOMIC_RELAXED)
+                                   : __atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED);
+        cells += (before & bit ? 1 : 0) ^ demanded;
+    }
+    if (cells)
+        told_demand(demanded ? (int64_t)cells * HUGE : -(int64_t)cells * HUGE);
+}
+
+void eager_demand(uint64_t begin, uint64_t end) {
+    if (!marks && !(marks = arena_pages(CELLS / 8)))
+        return;
+    mark(begin, end, true);
+}
+
+void eager_given_back(uint64_t begin, uint64_t end) {
+    if (marks && end > begin)
+        mark(begin, end, false);
+}

@@ -1,0 +1,137 @@
+#include "heap_end.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+#include "eager.h"
+#include "objects.h"
+#include "serve.h"
+#include "sys.h"
+#include "told.h"
+#include "units.h"
+#include "vm.h"
+
+static void **libc_end;        // __curbrk: what sbrk begins with
+static uint64_t begin, now;    // of the heap; as the program knows it
+static uint64_t first, mapped; // what is not the kernel's own: from the first multiple of a unit to where it is mapped
+static uint64_t step;          // bytes by which it grows
+
+void heap_end_begin(void) {
+    struct rlimit limit = {0};
+    sys(SYS_prlimit64, 0, RLIMIT_DATA, 0, &limit);
+    // Which says how large the heap may be: the kernel alone keeps to it.
+    if (limit.rlim_cur != RLIM_INFINITY || !next_brk)
+        return;
+    libc_end = next_symbol("__curbrk");
+    begin = now = sys(SYS_brk, 0);
+}
+
+// The next piece, of the pool or of the kernel.
+static bool map_more(uint64_t bytes) {
+    uint64_t count = bytes / step;
+    enum passed why = UNIT ? units_have(count) : PASSED_NO_POOL;
+    if (why == PASSED_REASONS && units_map(mapped, count, PLACE_IF_FREE)) {
+        for (uint64_t at = mapped; at < mapped + bytes; at += UNIT)
+            units[unit_at(at)].alone = true;
+        mapped += bytes;
+        return true;
+    }
+    if (!serve_falls_back(why == PASSED_REASONS ? PASSED_EXHAUSTED : why))
+        return false;
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    long got = sys(SYS_mmap, mapped, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (sys_failed(got) || (uint64_t)got != mapped) {
+        if (!sys_failed(got))
+            sys(SYS_munmap, got, bytes);
+        return false;
+    }
+    told_passed(why == PASSED_REASONS ? PASSED_EXHAUSTED : why, bytes);
+    eager_demand(mapped, mapped + bytes);
+    eager_populate(mapped, mapped + bytes);
+    mapped += bytes;
+    return true;
+}
+
+static int set_now(uint64_t end) {
+    now = end;
+    *libc_end = (void *)end;
+    return 0;
+}
+
+static int refuse(void) {
+    *libc_end = (void *)now;
+    errno = ENOMEM;
+    return -1;
+}
+
+// Takes pages of units into use, or gives them back; the kernel's are dropped, so that they come back as zeroes.
+static void use(uint64_t from, uint64_t to, bool grows) {
+    for (uint64_t at = from, next; at < to; at = next) {
+        next = (at & -step) + step < to ? (at & -step) + step : to;
+        if (unit_at(at) && grows)
+            units_take(at, next);
+        else if (!grows && !unit_at(at))
+            sys(SYS_madvise, at, next - at, MADV_DONTNEED);
+    }
+    if (!grows)
+        units_release(from, to);
+}
+
+static int grow(uint64_t end) {
+    uint64_t from = now > first ? now : first;
+    if (now < first) {
+        if (next_brk((void *)first))
+            return refuse();
+        told_passed(PASSED_EDGE, first - now);
+        eager_populate((now + PAGE - 1) & -PAGE, first);
+    }
+    if (mapped < first)
+        mapped = first;
+    uint64_t needed = (end + step - 1) & -step;
+    if (needed > mapped && !map_more(needed - mapped))
+        return refuse();
+    use((from + PAGE - 1) & -PAGE, (end + PAGE - 1) & -PAGE, true);
+    return set_now(end);
+}
+
+static int shrink(uint64_t end) {
+    uint64_t keep = end > first ? (end + PAGE - 1) & -PAGE : first;
+    use(keep, (now + PAGE - 1) & -PAGE, false);
+    uint64_t still = (keep + step - 1) & -step;
+    for (uint64_t at = still; at < mapped; at += step)
+        if (!unit_at(at)) {
+            next_munmap((void *)at, step);
+            eager_given_back(at, at + step);
+        }
+    mapped = still;
+    if (end < first && next_brk((void *)end))
+        return refuse();
+    return set_now(end);
+}
+
+int heap_end_set(uint64_t end) {
+    if (!libc_end)
+        return next_brk((void *)end);
+    if (end < begin)
+        return set_now(now);
+    if (!step) {
+        // The first step is small; a pool is asked for when the heap comes to the first multiple.
+        uint64_t unit = UNIT ? UNIT : HUGE, boundary = (begin + unit - 1) & -unit;
+        if (end <= boundary) {
+            uint64_t from = (now + PAGE - 1) & -PAGE, to = (end + PAGE - 1) & -PAGE;
+            if (next_brk((void *)end))
+                return refuse();
+            if (to > from)
+                eager_populate(from, to);
+            return set_now(end);
+        }
+        units_have((end - boundary + unit - 1) / unit);
+        step = UNIT ? UNIT : HUGE;
+        first = (begin + step - 1) & -step;
+        if (first < now)
+            first = (now + step - 1) & -step;
+    }
+    if (end > now)
+        return end <= first ? (next_brk((void *)end) ? refuse() : set_now(end)) : grow(end);
+    return now > first ? shrink(end) : (next_brk((void *)end) ? refuse() : set_now(end));
+}

@@ -1,0 +1,466 @@
+#include "units.h"
+
+#include <string.h>
+
+#include "arena.h"
+#include "sys.h"
+#include "told.h"
+#include "vm.h"
+
+// At most 1 TiB of 2 MiB units. By address they are found in two steps, of 47 bits of address space at most.
+enum { UNITS = 1 << 19, LEAF = 1 << 13, WORD = 64 };
+
+struct unit *units;
+static uint64_t *bits;       // of each unit: which pages are in use, and then which are not zero any more
+static uint64_t *free_bits;  // which units are free
+static uint64_t *roomy_bits; // which have room for more
+static uint32_t **tops;      // by address
+static uint32_t unit_count;  // and the one that is not one
+static uint64_t free_count;
+static uint32_t pages_per_unit, words_per_unit, unit_shift;
+
+static bool begin(void) {
+    if (units)
+        return true;
+    uint64_t *lists = arena_pages(2 * UNITS / 8);
+    tops = arena_pages((1UL << 47 >> 21) / LEAF * sizeof *tops);
+    struct unit *all = arena_pages(UNITS * sizeof *units);
+    if (!lists || !tops || !all)
+        return false;
+    free_bits = lists;
+    roomy_bits = lists + UNITS / WORD;
+    unit_shift = __builtin_ctzl(UNIT);
+    pages_per_unit = UNIT / PAGE;
+    words_per_unit = pages_per_unit / WORD;
+    bits = arena_pages(2UL * UNITS * words_per_unit * sizeof *bits / (UNIT / (2 << 20)));
+    unit_count = 1;
+    if (bits)
+        __atomic_store_n(&units, all, __ATOMIC_RELEASE);
+    return bits;
+}
+
+static uint64_t *live_bits(uint32_t unit) {
+    return bits + 2UL * unit * words_per_unit;
+}
+
+static uint64_t *dirty_bits(uint32_t unit) {
+    return live_bits(unit) + words_per_unit;
+}
+
+static bool bit(const uint64_t *words, uint64_t i) {
+    return words[i / WORD] >> i % WORD & 1;
+}
+
+static void set(uint64_t *words, uint64_t i) {
+    words[i / WORD] |= 1UL << i % WORD;
+}
+
+static void clear(uint64_t *words, uint64_t i) {
+    words[i / WORD] &= ~(1UL << i % WORD);
+}
+
+// Where the first bit at or behind `i` is that is `value`; `end` if none.
+static uint64_t find(const uint64_t *words, uint64_t i, uint64_t end, bool value) {
+    while (i < end) {
+        uint64_t word = (value ? words[i / WORD] : ~words[i / WORD]) >> i % WORD;
+        if (word) {
+            i += __builtin_ctzl(word);
+            return i < end ? i : end;
+        }
+        i = (i / WORD + 1) * WORD;
+    }
+    return end;
+}
+
+uint32_t unit_at(uint64_t address) {
+    if (!__atomic_load_n(&units, __ATOMIC_ACQUIRE) || address >> 47)
+        return 0;
+    uint64_t index = address >> unit_shift;
+    const uint32_t *found = __atomic_load_n(&tops[index / LEAF], __ATOMIC_ACQUIRE);
+    return found ? __atomic_load_n(&found[index % LEAF], __ATOMIC_RELAXED) : 0;
+}
+
+uint64_t units_next(uint64_t address, uint64_t end) {
+    if (!__atomic_load_n(&units, __ATOMIC_ACQUIRE))
+        return end;
+    const uint64_t last = end >> 47 ? 1UL << 47 : end;
+    for (uint64_t at = address & -UNIT; at < last;) {
+        uint64_t index = at >> unit_shift;
+        if (!__atomic_load_n(&tops[index / LEAF], __ATOMIC_ACQUIRE)) {
+            at = (index / LEAF + 1) * LEAF << unit_shift;
+            continue;
+        }
+        if (unit_at(at))
+            return at > address ? at : address;
+        at += UNIT;
+    }
+    return end;
+}
+
+static bool point(uint64_t address, uint32_t unit) {
+    uint64_t index = address >> unit_shift;
+    if (!tops[index / LEAF]) {
+        uint32_t *new = arena_pages(LEAF * sizeof *new);
+        if (!new)
+            return false;
+        __atomic_store_n(&tops[index / LEAF], new, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&tops[index / LEAF][index % LEAF], unit, __ATOMIC_RELAXED);
+    return true;
+}
+
+// What the lease has brought since.
+static void take_in(void) {
+    static uint32_t known;
+    if (!segment_count)
+        known = 0;
+    for (; known < segment_count && begin(); known++) {
+        uint64_t count = segments[known].bytes / UNIT;
+        for (uint64_t i = 0; i < count && unit_count < UNITS && unit_count < UNITS * (2UL << 20) / UNIT; i++) {
+            units[unit_count] = (struct unit){.segment = known};
+            memset(live_bits(unit_count), 0, 2 * words_per_unit * sizeof *bits);
+            set(free_bits, unit_count++);
+            free_count++;
+        }
+    }
+}
+
+enum passed units_have(uint64_t count) {
+    take_in();
+    if (free_count >= count)
+        return PASSED_REASONS;
+    uint64_t missing = count - free_count;
+    // Before the first answer nobody knows how large a unit is.
+    enum passed why = lease_more(missing * (UNIT ? UNIT : 2 << 20));
+    take_in();
+    return free_count >= count ? PASSED_REASONS : why == PASSED_REASONS ? PASSED_EXHAUSTED : why;
+}
+
+uint64_t units_free(void) {
+    return free_count;
+}
+
+static uint64_t offset_of(uint32_t unit) {
+    return (uint64_t)(unit - segments[units[unit].segment].first_unit) * UNIT;
+}
+
+// Present at once: the pages are there, only the page tables are filled. Without MAP_FIXED the kernel chooses a place.
+static uint64_t map_units(uint64_t at, uint32_t first, uint64_t count, int protection, int fixed) {
+    const struct segment *segment = &segments[units[first].segment];
+    if (!lease_holds(segment))
+        return 0;
+    const int flags = MAP_SHARED | MAP_POPULATE | MAP_NORESERVE;
+    long got = sys(SYS_mmap, at, count * UNIT, protection, flags | fixed, segment->file, offset_of(first));
+    return sys_failed(got) ? 0 : got;
+}
+
+// Address space at a multiple of the unit.
+static uint64_t reserve(uint64_t at, uint64_t bytes, enum place place) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    if (place != PLACE_ANYWHERE) {
+        long got = sys(SYS_mmap, at, bytes, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+        if (sys_failed(got))
+            return 0;
+        if ((uint64_t)got == at)
+            return at;
+        sys(SYS_munmap, got, bytes);
+        return 0;
+    }
+    long got = sys(SYS_mmap, 0, bytes + UNIT, PROT_NONE, flags, -1, 0);
+    if (sys_failed(got))
+        return 0;
+    uint64_t begin = ((uint64_t)got + UNIT - 1) & -UNIT, before = begin - got, behind = UNIT - before;
+    if (before)
+        sys(SYS_munmap, got, before);
+    if (behind)
+        sys(SYS_munmap, begin + bytes, behind);
+    return begin;
+}
+
+uint64_t units_space(uint64_t count) {
+    return reserve(0, count * UNIT, PLACE_ANYWHERE);
+}
+
+// The next run of free units of one segment, at most so many.
+static uint64_t next_run(uint32_t from, uint64_t most, uint32_t *first) {
+    *first = find(free_bits, from, unit_count, true);
+    if (*first == unit_count)
+        return 0;
+    const struct segment *segment = &segments[units[*first].segment];
+    uint64_t end = segment->first_unit + segment->bytes / UNIT;
+    end = find(free_bits, *first, end < unit_count ? end : unit_count, false);
+    return end - *first < most ? end - *first : most;
+}
+
+// Where the first begins that is long enough; else 1.
+static uint32_t run_of(uint64_t count) {
+    uint32_t first;
+    for (uint32_t from = 1; from < unit_count; from = first + 1) {
+        uint64_t run = next_run(from, count, &first);
+        if (!run || run == count)
+            return run ? first : 1;
+        first += run;
+    }
+    return 1;
+}
+
+static void use(uint32_t unit, uint64_t address, int protection) {
+    units[unit].address = address;
+    units[unit].live = 0;
+    units[unit].room = pages_per_unit;
+    units[unit].protection = protection;
+    units[unit].alone = units[unit].not_forked = false;
+    clear(free_bits, unit);
+    set(roomy_bits, unit);
+    free_count--;
+}
+
+static void unuse(uint32_t unit) {
+    point(units[unit].address, 0);
+    units[unit].address = 0;
+    clear(roomy_bits, unit);
+    set(free_bits, unit);
+    free_count++;
+    told_pool(-(int64_t)UNIT);
+}
+
+// A segment that the program has closed gives no more.
+static void lose(uint32_t segment) {
+    uint32_t first = segments[segment].first_unit;
+    for (uint32_t unit = first; unit < first + segments[segment].bytes / UNIT && unit < unit_count; unit++)
+        if (bit(free_bits, unit)) {
+            clear(free_bits, unit);
+            free_count--;
+        }
+}
+
+static void used(uint64_t at, uint32_t first, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        use(first + i, at + i * UNIT, PROT_READ | PROT_WRITE);
+        point(at + i * UNIT, first + i);
+    }
+    told_pool(count * UNIT);
+}
+
+// Pieced together from runs; how many units there were.
+static uint64_t map_runs(uint64_t at, uint64_t count) {
+    uint64_t done = 0;
+    uint32_t first = 1;
+    while (done < count) {
+        uint64_t run = next_run(first, count - done, &first);
+        if (!run)
+            break;
+        if (!map_units(at + done * UNIT, first, run, PROT_READ | PROT_WRITE, MAP_FIXED)) {
+            lose(units[first].segment);
+            continue;
+        }
+        used(at + done * UNIT, first, run);
+        done += run;
+        first += run;
+    }
+    return done;
+}
+
+uint64_t units_map(uint64_t at, uint64_t count, enum place place) {
+    uint64_t began = now_ns(), got = 0;
+    uint32_t first = run_of(count);
+    if (place == PLACE_ANYWHERE && next_run(first, count, &first) == count)
+        got = map_units(0, first, count, PROT_READ | PROT_WRITE, 0);
+    if (got)
+        used(got, first, count);
+    else if (place == PLACE_OVER || (at = reserve(at, count * UNIT, place))) {
+        uint64_t done = map_runs(at, count);
+        got = done == count ? at : 0;
+        for (uint64_t i = 0; !got && i < done; i++)
+            unuse(unit_at(at + i * UNIT));
+        if (!got && place != PLACE_OVER)
+            sys(SYS_munmap, at, count * UNIT);
+    }
+    told->populate_ns += now_ns() - began;
+    return got;
+}
+
+void zero(void *memory, uint64_t bytes) {
+#if defined(__x86_64__)
+    __asm__ volatile("rep stosb" : "+D"(memory), "+c"(bytes) : "a"(0) : "memory");
+#else
+    memset(memory, 0, bytes);
+#endif
+}
+
+// A range within one unit, or where there is none; as pages of it.
+struct part {
+    uint64_t at, next;
+    uint32_t unit, from, to;
+};
+
+static struct part part_of(uint64_t at, uint64_t end) {
+    struct part part = {at, (at & -UNIT) + UNIT, unit_at(at), at % UNIT / PAGE, pages_per_unit};
+    if (part.next > end) {
+        part.next = end;
+        part.to = part.from + (end - at + PAGE - 1) / PAGE;
+    }
+    return part;
+}
+
+#define EACH_PART(part, begin, end)                                                                                    \
+    for (struct part part = part_of(begin, end); part.at < end; part = part_of(part.next, end))
+
+// Sets or clears a run of bits; by how many there are more, or fewer.
+static uint32_t change(uint64_t *words, uint32_t from, uint32_t to, bool value) {
+    uint32_t changed = 0;
+    while (from < to) {
+        uint32_t end = (from / WORD + 1) * WORD;
+        if (end > to)
+            end = to;
+        uint64_t mask = ~0UL >> (WORD - (end - from)) << from % WORD, *word = &words[from / WORD];
+        changed += __builtin_popcountl((value ? ~*word : *word) & mask);
+        *word = value ? *word | mask : *word & ~mask;
+        from = end;
+    }
+    return changed;
+}
+
+void units_take(uint64_t begin, uint64_t end) {
+    uint64_t zeroed = 0, began = now_ns();
+    EACH_PART(part, begin, end) {
+        struct unit *unit = &units[part.unit];
+        uint64_t *dirty = dirty_bits(part.unit);
+        for (uint64_t i = part.from, stop; i < part.to; i = stop) {
+            i = find(dirty, i, part.to, true);
+            stop = find(dirty, i, part.to, false);
+            zero((char *)unit->address + i * PAGE, (stop - i) * PAGE);
+            zeroed += (stop - i) * PAGE;
+        }
+        change(dirty, part.from, part.to, true);
+        unit->live += change(live_bits(part.unit), part.from, part.to, true);
+        if (unit->live == pages_per_unit)
+            clear(roomy_bits, part.unit);
+    }
+    if (zeroed) {
+        told->zeroed_bytes += zeroed;
+        told->populate_ns += now_ns() - began;
+    }
+}
+
+uint64_t units_room(uint32_t pages) {
+    for (uint64_t unit = 1; unit < unit_count; unit++) {
+        unit = find(roomy_bits, unit, unit_count, true);
+        if (unit == unit_count)
+            return 0;
+        struct unit *found = &units[unit];
+        if (found->alone || found->not_forked || found->protection != (PROT_READ | PROT_WRITE) || found->room < pages)
+            continue;
+        const uint64_t *live = live_bits(unit);
+        uint32_t longest = 0;
+        for (uint64_t i = 0, stop; i < pages_per_unit; i = stop) {
+            i = find(live, i, pages_per_unit, false);
+            stop = find(live, i, pages_per_unit, true);
+            if (stop - i >= pages)
+                return found->address + i * PAGE;
+            if (stop - i > longest)
+                longest = stop - i;
+        }
+        found->room = longest;
+    }
+    return 0;
+}
+
+bool units_live(uint64_t begin, uint64_t end) {
+    EACH_PART(part, begin, end)
+    if (!part.unit || find(live_bits(part.unit), part.from, part.to, false) < part.to)
+        return false;
+    return true;
+}
+
+bool units_any_live(uint64_t begin, uint64_t end) {
+    for (uint64_t at = units_next(begin, end); at < end; at = units_next(at, end)) {
+        struct part part = part_of(at, end);
+        if (find(live_bits(part.unit), part.from, part.to, true) < part.to)
+            return true;
+        at = part.next;
+    }
+    return false;
+}
+
+void units_release(uint64_t begin, uint64_t end) {
+    uint64_t empty = 0, empty_end = 0;
+    for (uint64_t at = units_next(begin, end); at < end; at = units_next(at, end)) {
+        struct part part = part_of(at, end);
+        struct unit *unit = &units[part.unit];
+        at = part.next;
+        unit->live -= change(live_bits(part.unit), part.from, part.to, false);
+        unit->room = pages_per_unit;
+        set(roomy_bits, part.unit);
+        if (unit->live)
+            continue;
+        uint64_t address = unit->address;
+        unuse(part.unit);
+        if (address != empty_end) {
+            if (empty_end > empty)
+                next_munmap((void *)empty, empty_end - empty);
+            empty = address;
+        }
+        empty_end = address + UNIT;
+    }
+    if (empty_end > empty)
+        next_munmap((void *)empty, empty_end - empty);
+}
+
+// How many units from an address on stand in the pool as they do there, with one protection.
+static uint64_t alike(uint64_t from, uint64_t count) {
+    uint32_t first = unit_at(from);
+    uint64_t i = 1;
+    while (i < count && unit_at(from + i * UNIT) == first + i && units[first + i].segment == units[first].segment &&
+           units[first + i].protection == units[first].protection)
+        i++;
+    return i;
+}
+
+bool units_move(uint64_t from, uint64_t to, uint64_t count) {
+    for (uint64_t done = 0, run; done < count; done += run) {
+        uint32_t first = unit_at(from + done * UNIT);
+        run = alike(from + done * UNIT, count - done);
+        // Until all are there, the old place is as it was.
+        if (!map_units(to + done * UNIT, first, run, units[first].protection, MAP_FIXED))
+            return false;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t unit = unit_at(from + i * UNIT);
+        point(from + i * UNIT, 0);
+        point(to + i * UNIT, unit);
+        units[unit].address = to + i * UNIT;
+    }
+    return true;
+}
+
+char *unit_view(uint32_t unit) {
+    const struct segment *segment = &segments[units[unit].segment];
+    if (!lease_holds(segment))
+        return NULL;
+    long view = sys(SYS_mmap, 0, UNIT, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | MAP_NORESERVE, segment->file,
+                    offset_of(unit));
+    return sys_failed(view) ? NULL : (char *)view;
+}
+
+bool unit_page_live(uint32_t unit, uint32_t i) {
+    return bit(live_bits(unit), i);
+}
+
+void unit_forget(uint32_t unit) {
+    memset(live_bits(unit), 0, words_per_unit * sizeof *bits);
+    unuse(unit);
+}
+
+void units_forget(void) {
+    if (!units)
+        return;
+    for (uint32_t unit = 1; unit < unit_count; unit++)
+        if (units[unit].address)
+            point(units[unit].address, 0);
+    memset(free_bits, 0, (unit_count + WORD - 1) / WORD * 8);
+    memset(roomy_bits, 0, (unit_count + WORD - 1) / WORD * 8);
+    unit_count = 1;
+    free_count = 0;
+    take_in();
+}
