@@ -86,31 +86,37 @@ void eager_populate(uint64_t begin, uint64_t end) {
     __atomic_fetch_add(&told->populate_ns, now_ns() - began, __ATOMIC_RELAXED);
 }
 
+uint64_t eager_space(uint64_t bytes) {
+    long space = sys(SYS_mmap, 0, bytes + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (sys_failed(space))
+        return 0;
+    uint64_t begin = ((uint64_t)space + HUGE - 1) & -HUGE, end = begin + bytes;
+    if (begin > (uint64_t)space)
+        sys(SYS_munmap, space, begin - space);
+    if (end < (uint64_t)space + bytes + HUGE)
+        sys(SYS_munmap, end, space + bytes + HUGE - end);
+    return begin;
+}
+
 void *eager_mmap(void *at, size_t bytes, int flags) {
-    const int protection = PROT_READ | PROT_WRITE;
-    char *got = next_mmap(at, bytes, protection, flags, -1, 0);
-    bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE);
+    const uint64_t rounded = (bytes + PAGE - 1) & -PAGE;
+    char *got = next_mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (got == MAP_FAILED)
         return got;
-    if (bytes >= HUGE && !fixed && got != at && (uint64_t)got % HUGE) {
-        long space = sys(SYS_mmap, 0, bytes + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        uint64_t begin = ((uint64_t)space + HUGE - 1) & -HUGE, end = (begin + bytes + PAGE - 1) & -PAGE;
-        if (!sys_failed(space) && next_mmap((void *)begin, bytes, protection, flags | MAP_FIXED, -1, 0) != MAP_FAILED) {
-            next_munmap(got, bytes);
-            got = (char *)begin;
+    uint64_t space = bytes >= HUGE && got != at && (uint64_t)got % HUGE ? eager_space(rounded) : 0;
+    if (space) {
+        char *there = next_mmap((void *)space, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0);
+        if (there == MAP_FAILED) {
+            sys(SYS_munmap, space, rounded);
         } else {
-            end = begin;
-        }
-        if (!sys_failed(space)) {
-            if (begin > (uint64_t)space)
-                sys(SYS_munmap, space, begin - space);
-            sys(SYS_munmap, end, space + bytes + HUGE - end);
+            next_munmap(got, bytes);
+            got = there;
         }
     }
     if (!(flags & MAP_NORESERVE))
-        eager_populate((uint64_t)got, ((uint64_t)got + bytes + PAGE - 1) & -PAGE);
+        eager_populate((uint64_t)got, (uint64_t)got + rounded);
     else if (bytes >= HUGE)
-        sys(SYS_madvise, got, bytes, MADV_HUGEPAGE);
+        sys(SYS_madvise, got, rounded, MADV_HUGEPAGE);
     return got;
 }
 

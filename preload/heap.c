@@ -6,6 +6,7 @@
 #include "objects.h"
 #include "owners.h"
 #include "patch.h"
+#include "process.h"
 #include "reconcile.h"
 #include "shadow.h"
 
@@ -259,7 +260,7 @@ static void *on_pvalloc(size_t bytes) {
 }
 
 // operator new(unsigned long): who called it is who asks.
-EXPORTED void *_Znwm(size_t bytes) {
+static void *on_new(size_t bytes) {
     if (unlikely(!next.new))
         find_new();
     self.caller = (uint64_t)CALLER;
@@ -267,14 +268,16 @@ EXPORTED void *_Znwm(size_t bytes) {
 }
 
 // operator new[](unsigned long)
-EXPORTED void *_Znam(size_t bytes) {
+static void *on_new_array(size_t bytes) {
     if (unlikely(!next.new_array))
         find_new();
     self.caller = (uint64_t)CALLER;
     return next.new_array(bytes);
 }
 
-// The names are the program's to replace; so the runtime itself never calls them.
+// The names are the program's to replace; so the runtime itself never uses them.
+EXPORTED void *_Znwm(size_t bytes) __attribute__((alias("on_new")));
+EXPORTED void *_Znam(size_t bytes) __attribute__((alias("on_new_array")));
 #define EXPORT(name) EXPORTED __typeof__(name) name __attribute__((alias("on_" #name)))
 EXPORT(malloc);
 EXPORT(calloc);
@@ -304,6 +307,9 @@ static const struct kin {
 enum { KIN = sizeof kin / sizeof *kin };
 
 static void find(void) {
+    // It calls malloc before it can be asked about a block.
+    if (process_has_sanitizer())
+        heap_off();
     next.usable = next_symbol("malloc_usable_size");
     for (uint32_t i = KIN; i-- > 0;)
         *kin[i].next = next_symbol(kin[i].name);
@@ -320,9 +326,9 @@ void heap_leave(void) {
         if (*kin[i].next)
             patch(kin[i].ours, *kin[i].next, &unused);
     if (next.new)
-        patch(_Znwm, next.new, &unused);
+        patch(on_new, next.new, &unused);
     if (next.new_array)
-        patch(_Znam, next.new_array, &unused);
+        patch(on_new_array, next.new_array, &unused);
     patch_done();
 }
 

@@ -24,6 +24,8 @@ void heap_end_begin(void) {
         return;
     libc_end = next_symbol("__curbrk");
     begin = now = sys(SYS_brk, 0);
+    if (libc_end)
+        *libc_end = (void *)now;
 }
 
 // The next piece, of the pool or of the kernel.
@@ -68,9 +70,10 @@ static int refuse(void) {
 static void use(uint64_t from, uint64_t to, bool grows) {
     for (uint64_t at = from, next; at < to; at = next) {
         next = (at & -step) + step < to ? (at & -step) + step : to;
-        if (unit_at(at) && grows)
+        if (unit_at(at) && grows) {
             units_take(at, next);
-        else if (!grows && !unit_at(at))
+            told->served_bytes += next - at;
+        } else if (!grows && !unit_at(at))
             sys(SYS_madvise, at, next - at, MADV_DONTNEED);
     }
     if (!grows)
@@ -90,6 +93,7 @@ static int grow(uint64_t end) {
     uint64_t needed = (end + step - 1) & -step;
     if (needed > mapped && !map_more(needed - mapped))
         return refuse();
+    told->served_calls += unit_at(end - 1) != 0;
     use((from + PAGE - 1) & -PAGE, (end + PAGE - 1) & -PAGE, true);
     return set_now(end);
 }
@@ -112,6 +116,9 @@ static int shrink(uint64_t end) {
 int heap_end_set(uint64_t end) {
     if (!libc_end)
         return next_brk((void *)end);
+    // Somebody else, who patched libc after us, has moved the kernel's.
+    if (!step)
+        now = (uint64_t)*libc_end;
     if (end < begin)
         return set_now(now);
     if (!step) {
@@ -134,4 +141,15 @@ int heap_end_set(uint64_t end) {
     if (end > now)
         return end <= first ? (next_brk((void *)end) ? refuse() : set_now(end)) : grow(end);
     return now > first ? shrink(end) : (next_brk((void *)end) ? refuse() : set_now(end));
+}
+
+void *heap_end_move(intptr_t more) {
+    if (!libc_end)
+        return next_sbrk(more);
+    uint64_t before = step ? now : (uint64_t)*libc_end, end = before + more;
+    if (more > 0 ? end < before : end > before) {
+        errno = ENOMEM;
+        return (void *)-1;
+    }
+    return more && heap_end_set(end) ? (void *)-1 : (void *)before;
 }

@@ -8,3 +8,6 @@ void heap_end_begin(void);
 
 // As brk does: 0, or -1 and errno.
 int heap_end_set(uint64_t end);
+
+// As sbrk does: where it was, or (void *)-1 and errno.
+void *heap_end_move(intptr_t more);

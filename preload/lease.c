@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -56,14 +57,20 @@ static int out_of_the_way(int low) {
 static void take_in(int file, const struct pool_segment *given) {
     struct stat found;
     bool whole = given->bytes && given->bytes % lease_page_bytes == 0;
-    if (segment_count == SEGMENTS || !whole || sys_failed(sys(SYS_fstat, file, &found))) {
+    // Half of the descriptors it may have are left to the program.
+    struct rlimit files = {0};
+    sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &files);
+    bool room = segment_count < SEGMENTS && segment_count < files.rlim_cur / 2;
+    if (!room || !whole || sys_failed(sys(SYS_fstat, file, &found))) {
         sys(SYS_close, file);
         return;
     }
-    struct segment *last = &segments[segment_count ? segment_count - 1 : 0];
-    uint32_t units_before = segment_count ? last->first_unit + last->bytes / lease_page_bytes : 1;
-    struct segment segment = {out_of_the_way(file), found.st_dev, found.st_ino, given->bytes, units_before};
-    segments[segment_count++] = segment;
+    segments[segment_count++] = (struct segment){
+        .file = out_of_the_way(file),
+        .device = found.st_dev,
+        .inode = found.st_ino,
+        .bytes = given->bytes,
+    };
     told->leased_bytes += given->bytes;
 }
 

@@ -8,7 +8,8 @@ struct segment {
     int file;
     uint64_t device, inode; // the program may close what it has not opened, and the number be another's by then
     uint64_t bytes;
-    uint32_t first_unit;
+    uint32_t first_unit; // the rest is of `units.c`
+    uint64_t *bits;      // of each unit: which pages of it are in use, and then which are not zero any more
 };
 
 enum { SEGMENTS = 4096 };

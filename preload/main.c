@@ -264,12 +264,13 @@ static bool provision_begin(void) {
 
 static __attribute__((constructor)) void begin(void) {
     uint64_t began = now_ns();
-    if (process_find() && !process_is_launcher()) {
-        attributing = attribute_begin();
-        provisioning = provision_begin();
-    }
-    if (!attributing)
+    bool known = process_find() && !process_is_launcher();
+    attributing = known && attribute_begin();
+    provisioning = known && provision_begin();
+    if (!attributing && provisioning)
         heap_leave();
+    else if (!attributing)
+        heap_off();
     if (attributing || provisioning)
         vm_patch();
     if (provisioning) {

@@ -10,7 +10,7 @@
 // Environment
 //   BURSAR_PROVISION  a directory: provisioning is on, and each process tells about itself there in a file of its own,
 //                     provision.HOST.PID.TICKS (and .1 …, after exec): one `provision_told`, mapped and kept up to
-//                     date, so that it is there after a kill. Only processes that want 64 KiB or more have one
+//                     date, so that it is there after a kill. A child of a fork has one when it wants 64 KiB
 //   BURSAR_POOL       the path of the broker's socket; without it, or where nobody answers, the kernel's huge pages
 //   BURSAR_POOL_SIZE  bytes to lease when first something is needed; else as much as is needed, when it is
 //   BURSAR_POOL_FAIL  set: what the pool cannot serve fails with ENOMEM; else it is the kernel's

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "eager.h"
 #include "lease.h"
 #include "process.h"
 #include "serve.h"
@@ -16,19 +17,14 @@
 
 int (*next_fork)(void);
 
-// Address space for a copy, at a multiple of the unit so that it may become huge pages.
+// Memory for a copy that may become huge pages.
 static char *copy_space(uint64_t bytes) {
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    long got = sys(SYS_mmap, 0, bytes + UNIT, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (sys_failed(got))
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    uint64_t space = eager_space(bytes);
+    if (!space || sys_failed(sys(SYS_mmap, space, bytes, PROT_READ | PROT_WRITE, flags, -1, 0)))
         return NULL;
-    uint64_t begin = ((uint64_t)got + UNIT - 1) & -UNIT, end = begin + bytes;
-    if (begin > (uint64_t)got)
-        sys(SYS_munmap, got, begin - got);
-    if (got + bytes + UNIT > end)
-        sys(SYS_munmap, end, got + bytes + UNIT - end);
-    sys(SYS_madvise, begin, bytes, MADV_HUGEPAGE);
-    return (char *)begin;
+    sys(SYS_madvise, space, bytes, MADV_HUGEPAGE);
+    return (char *)space;
 }
 
 // Runs of pages that are in use, or that are not.
@@ -158,13 +154,18 @@ static void look(const struct mapping *mapping) {
     looked.at = mapping->end;
 }
 
-void *private_mremap(uint64_t begin, uint64_t old_bytes, uint64_t bytes, int flags, void *to) {
+int private_protection(uint64_t begin, uint64_t bytes) {
     looked.at = begin;
-    looked.end = begin + old_bytes;
+    looked.end = begin + bytes;
     looked.protection = -1;
     looked.alike = true;
+    bool alike = smaps("/proc/self/maps", look) && looked.alike && looked.at >= looked.end;
+    return alike ? looked.protection : -1;
+}
+
+void *private_mremap(uint64_t begin, uint64_t old_bytes, uint64_t bytes, int flags, void *to) {
     errno = EFAULT;
-    if (!smaps("/proc/self/maps", look) || !looked.alike || looked.at < looked.end)
+    if (private_protection(begin, old_bytes) < 0)
         return MAP_FAILED;
     const int kind = MAP_PRIVATE | MAP_ANONYMOUS;
     bool fixed = flags & MREMAP_FIXED;

@@ -10,6 +10,7 @@
 #include "heap_end.h"
 #include "image.h"
 #include "lock.h"
+#include "nodes.h"
 #include "private.h"
 #include "process.h"
 #include "sys.h"
@@ -443,6 +444,34 @@ static uint64_t move(uint64_t begin, uint64_t old_end, uint64_t bytes) {
     return to;
 }
 
+// The kernel's memory, grown until huge pages fit: of the pool from then on, or where huge pages begin, and populated.
+static void *grow_large(void *memory, size_t before, size_t bytes) {
+    uint64_t begin = (uint64_t)memory, old_bytes = pages(before), new_bytes = pages(bytes);
+    if (private_protection(begin, old_bytes) != READ_WRITE)
+        return MAP_FAILED;
+    enum passed why;
+    uint64_t to = obtain(0, new_bytes, 0, &why);
+    if (to) {
+        memcpy((void *)to, memory, old_bytes);
+        next_munmap(memory, old_bytes);
+    } else if (for_want_of_memory(why)) {
+        void *got = next_mremap(memory, before, bytes, 0);
+        to = got == MAP_FAILED ? eager_space(new_bytes) : begin;
+        if (to && to != begin)
+            got = next_mremap(memory, before, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+        if (!to || got == MAP_FAILED)
+            return MAP_FAILED;
+        told_passed(why, new_bytes);
+        eager_populate(to + old_bytes, to + new_bytes);
+        eager_demand(to, to + new_bytes);
+    }
+    if (!to)
+        return MAP_FAILED;
+    if (to != begin)
+        eager_given_back(begin, begin + old_bytes);
+    return (void *)to;
+}
+
 static void *mremap_by_kernel(void *memory, size_t before, size_t bytes, int flags, void *to) {
     void *got = next_mremap(memory, before, bytes, flags, to);
     if (got != MAP_FAILED || errno != EFAULT)
@@ -458,9 +487,18 @@ void *serve_mremap(void *memory, size_t before, size_t bytes, int flags, void *t
     uint64_t target = flags & MREMAP_FIXED ? (uint64_t)to : 0, target_end = target + pages(bytes);
     bool ours = before && units_in(begin, old_end), onto = target && units_in(target, target_end);
     if (begin % PAGE || !bytes || end < begin || !before || (!ours && !onto)) {
-        void *got = mremap_by_kernel(memory, before, bytes, flags, to);
-        if (got != MAP_FAILED)
-            eager_given_back(begin, old_end);
+        void *got = MAP_FAILED;
+        bool grows = flags == MREMAP_MAYMOVE && before && bytes >= HUGE && bytes > before && !(bytes >> 47);
+        if (grows && begin % PAGE == 0) {
+            serve_begin_exclusive();
+            got = grow_large(memory, before, bytes);
+            serve_end_exclusive();
+        }
+        if (got == MAP_FAILED) {
+            got = mremap_by_kernel(memory, before, bytes, flags, to);
+            if (got != MAP_FAILED)
+                eager_given_back(begin, old_end);
+        }
         return got;
     }
     serve_begin_exclusive();
@@ -499,6 +537,13 @@ int serve_brk(void *end) {
     return failed;
 }
 
+void *serve_sbrk(intptr_t more) {
+    serve_begin_exclusive();
+    void *before = heap_end_move(more);
+    serve_end_exclusive();
+    return before;
+}
+
 // The dump of a process that failed is to have its heap: core(5), bit 6, shared huge pages, and 8, shared DAX.
 static void dump_the_pool(void) {
     char text[32];
@@ -521,6 +566,8 @@ void serve_begin(void) {
         return;
     }
     fails = getenv("BURSAR_POOL_FAIL");
+    told->node_plus_1 = nodes_choose();
+    told_open();
     if (lease_possible())
         dump_the_pool();
     serving = true;

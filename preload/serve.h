@@ -20,6 +20,7 @@ void *serve_mremap(void *memory, size_t before, size_t bytes, int flags, void *t
 int serve_mprotect(void *memory, size_t bytes, int protection);
 int serve_madvise(void *memory, size_t bytes, int advice);
 int serve_brk(void *end);
+void *serve_sbrk(intptr_t more);
 
 // Whether the kernel is to give what the pool could not; counted.
 bool serve_falls_back(enum passed why);

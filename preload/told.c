@@ -65,6 +65,7 @@ void told_forget(void) {
 }
 
 void told_passed(enum passed reason, uint64_t bytes) {
+    // A child of a fork that only calls exec has nothing to tell.
     if (bytes >= 64 << 10)
         told_open();
     __atomic_fetch_add(&told->passed[reason].calls, 1, __ATOMIC_RELAXED);

@@ -11,8 +11,8 @@
 enum { UNITS = 1 << 19, LEAF = 1 << 13, WORD = 64 };
 
 struct unit *units;
-static uint64_t *bits;       // of each unit: which pages are in use, and then which are not zero any more
 static uint64_t *free_bits;  // which units are free
+static uint64_t *clean_bits; // and have never been anything else: they are zero
 static uint64_t *roomy_bits; // which have room for more
 static uint32_t **tops;      // by address
 static uint32_t unit_count;  // and the one that is not one
@@ -22,25 +22,25 @@ static uint32_t pages_per_unit, words_per_unit, unit_shift;
 static bool begin(void) {
     if (units)
         return true;
-    uint64_t *lists = arena_pages(2 * UNITS / 8);
+    uint64_t *lists = arena_pages(3 * UNITS / 8);
     tops = arena_pages((1UL << 47 >> 21) / LEAF * sizeof *tops);
     struct unit *all = arena_pages(UNITS * sizeof *units);
     if (!lists || !tops || !all)
         return false;
     free_bits = lists;
     roomy_bits = lists + UNITS / WORD;
+    clean_bits = lists + 2 * UNITS / WORD;
     unit_shift = __builtin_ctzl(UNIT);
     pages_per_unit = UNIT / PAGE;
     words_per_unit = pages_per_unit / WORD;
-    bits = arena_pages(2UL * UNITS * words_per_unit * sizeof *bits / (UNIT / (2 << 20)));
     unit_count = 1;
-    if (bits)
-        __atomic_store_n(&units, all, __ATOMIC_RELEASE);
-    return bits;
+    __atomic_store_n(&units, all, __ATOMIC_RELEASE);
+    return true;
 }
 
 static uint64_t *live_bits(uint32_t unit) {
-    return bits + 2UL * unit * words_per_unit;
+    const struct segment *segment = &segments[units[unit].segment];
+    return segment->bits + 2UL * (unit - segment->first_unit) * words_per_unit;
 }
 
 static uint64_t *dirty_bits(uint32_t unit) {
@@ -115,10 +115,13 @@ static void take_in(void) {
     if (!segment_count)
         known = 0;
     for (; known < segment_count && begin(); known++) {
-        uint64_t count = segments[known].bytes / UNIT;
-        for (uint64_t i = 0; i < count && unit_count < UNITS && unit_count < UNITS * (2UL << 20) / UNIT; i++) {
+        struct segment *segment = &segments[known];
+        uint64_t count = segment->bytes / UNIT, words = 2 * count * words_per_unit;
+        segment->first_unit = unit_count;
+        segment->bits = unit_count + count < UNITS ? arena(words * sizeof(uint64_t)) : NULL;
+        for (uint64_t i = 0; segment->bits && i < count; i++) {
             units[unit_count] = (struct unit){.segment = known};
-            memset(live_bits(unit_count), 0, 2 * words_per_unit * sizeof *bits);
+            set(clean_bits, unit_count);
             set(free_bits, unit_count++);
             free_count++;
         }
@@ -181,27 +184,24 @@ uint64_t units_space(uint64_t count) {
     return reserve(0, count * UNIT, PLACE_ANYWHERE);
 }
 
-// The next run of free units of one segment, at most so many.
-static uint64_t next_run(uint32_t from, uint64_t most, uint32_t *first) {
-    *first = find(free_bits, from, unit_count, true);
+// The next run of units of one segment, free or clean, at most so many.
+static uint64_t next_run(const uint64_t *which, uint32_t from, uint64_t most, uint32_t *first) {
+    *first = find(which, from, unit_count, true);
     if (*first == unit_count)
         return 0;
     const struct segment *segment = &segments[units[*first].segment];
     uint64_t end = segment->first_unit + segment->bytes / UNIT;
-    end = find(free_bits, *first, end < unit_count ? end : unit_count, false);
+    end = find(which, *first, end < unit_count ? end : unit_count, false);
     return end - *first < most ? end - *first : most;
 }
 
-// Where the first begins that is long enough; else 1.
-static uint32_t run_of(uint64_t count) {
+// Where the first begins that is long enough; 0: none is.
+static uint32_t long_run(const uint64_t *which, uint64_t count) {
     uint32_t first;
-    for (uint32_t from = 1; from < unit_count; from = first + 1) {
-        uint64_t run = next_run(from, count, &first);
-        if (!run || run == count)
-            return run ? first : 1;
-        first += run;
-    }
-    return 1;
+    for (uint64_t from = 1, run; (run = next_run(which, from, count, &first)); from = first + run)
+        if (run == count)
+            return first;
+    return 0;
 }
 
 static void use(uint32_t unit, uint64_t address, int protection) {
@@ -211,6 +211,7 @@ static void use(uint32_t unit, uint64_t address, int protection) {
     units[unit].protection = protection;
     units[unit].alone = units[unit].not_forked = false;
     clear(free_bits, unit);
+    clear(clean_bits, unit);
     set(roomy_bits, unit);
     free_count--;
 }
@@ -230,6 +231,7 @@ static void lose(uint32_t segment) {
     for (uint32_t unit = first; unit < first + segments[segment].bytes / UNIT && unit < unit_count; unit++)
         if (bit(free_bits, unit)) {
             clear(free_bits, unit);
+            clear(clean_bits, unit);
             free_count--;
         }
 }
@@ -247,7 +249,7 @@ static uint64_t map_runs(uint64_t at, uint64_t count) {
     uint64_t done = 0;
     uint32_t first = 1;
     while (done < count) {
-        uint64_t run = next_run(first, count - done, &first);
+        uint64_t run = next_run(free_bits, first, count - done, &first);
         if (!run)
             break;
         if (!map_units(at + done * UNIT, first, run, PROT_READ | PROT_WRITE, MAP_FIXED)) {
@@ -263,8 +265,11 @@ static uint64_t map_runs(uint64_t at, uint64_t count) {
 
 uint64_t units_map(uint64_t at, uint64_t count, enum place place) {
     uint64_t began = now_ns(), got = 0;
-    uint32_t first = run_of(count);
-    if (place == PLACE_ANYWHERE && next_run(first, count, &first) == count)
+    // What is clean need not be zeroed; of what was used the first is the most likely to be in the processor's caches.
+    uint32_t first = place == PLACE_ANYWHERE ? long_run(clean_bits, count) : 0;
+    if (!first && place == PLACE_ANYWHERE)
+        first = long_run(free_bits, count);
+    if (first)
         got = map_units(0, first, count, PROT_READ | PROT_WRITE, 0);
     if (got)
         used(got, first, count);
@@ -448,7 +453,7 @@ bool unit_page_live(uint32_t unit, uint32_t i) {
 }
 
 void unit_forget(uint32_t unit) {
-    memset(live_bits(unit), 0, words_per_unit * sizeof *bits);
+    memset(live_bits(unit), 0, words_per_unit * sizeof(uint64_t));
     unuse(unit);
 }
 
@@ -459,6 +464,7 @@ void units_forget(void) {
         if (units[unit].address)
             point(units[unit].address, 0);
     memset(free_bits, 0, (unit_count + WORD - 1) / WORD * 8);
+    memset(clean_bits, 0, (unit_count + WORD - 1) / WORD * 8);
     memset(roomy_bits, 0, (unit_count + WORD - 1) / WORD * 8);
     unit_count = 1;
     free_count = 0;

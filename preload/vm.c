@@ -218,6 +218,7 @@ void *(*next_mremap)(void *, size_t, size_t, int, ...);
 int (*next_mprotect)(void *, size_t, int);
 int (*next_madvise)(void *, size_t, int);
 int (*next_brk)(void *);
+void *(*next_sbrk)(intptr_t);
 static void *(*next_shmat)(int, const void *, int);
 static int (*next_shmdt)(const void *);
 static int (*next_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -284,9 +285,14 @@ static void *on_mremap(void *memory, size_t before, size_t bytes, int flags, voi
     return moved;
 }
 
-// A thread's stack is made by mmap of addresses alone; here it becomes memory.
+static bool holds_an_entry(uint64_t begin, uint64_t end);
+
+// A thread's stack is made by mmap of addresses alone; here it becomes memory. And who has patched libc after us (Open
+// MPI and UCX do, and then call the kernel themselves) closes its code again by this: ours is to be the first again.
 static int on_mprotect(void *memory, size_t bytes, int protection) {
     int failed = GIVEN(mprotect, memory, bytes, protection);
+    if (protection == (PROT_READ | PROT_EXEC) && holds_an_entry((uint64_t)memory, (uint64_t)memory + bytes))
+        vm_patch();
     if (serving && makes_thread && !failed && protection & PROT_WRITE)
         image_thread_stack((uint64_t)memory, (uint64_t)memory + bytes);
     return failed;
@@ -315,6 +321,11 @@ static int on_brk(void *end) {
     if (!failed && (long)end < before)
         touch_clear((uint64_t)end, before);
     return failed;
+}
+
+// As UCX's does not, which moves the kernel's own end.
+static void *on_sbrk(intptr_t more) {
+    return serving ? serve_sbrk(more) : next_sbrk(more);
 }
 
 static void *on_shmat(int segment, const void *at, int flags) {
@@ -407,9 +418,17 @@ static struct detour {
     {"execve", on_execve, (void **)&next_execve, NULL},
     // Of provisioning alone.
     {"mprotect", on_mprotect, (void **)&next_mprotect, NULL},
+    {"sbrk", on_sbrk, (void **)&next_sbrk, NULL},
     {"_Fork", private_fork, (void **)&next_fork, NULL},
 };
 enum { FOR_ATTRIBUTION = 6, FOR_PROVISIONING = 10, DETOURS = sizeof detours / sizeof *detours };
+
+static bool holds_an_entry(uint64_t begin, uint64_t end) {
+    for (size_t i = 0; i < DETOURS; i++)
+        if ((uint64_t)detours[i].entry >= begin && (uint64_t)detours[i].entry < end)
+            return true;
+    return false;
+}
 
 void vm_patch(void) {
     patch_begin();

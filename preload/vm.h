@@ -39,6 +39,7 @@ extern void *(*next_mremap)(void *, size_t, size_t, int, ...);
 extern int (*next_mprotect)(void *, size_t, int);
 extern int (*next_madvise)(void *, size_t, int);
 extern int (*next_brk)(void *);
+extern void *(*next_sbrk)(intptr_t);
 
 // In the child: what other threads of the parent were about to note is lost.
 void vm_forked(void);
