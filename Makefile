@@ -62,6 +62,8 @@ install: man completions
 	install -D -m 755 $(TARGET)/release/bursar $(DESTDIR)$(PREFIX)/bin/bursar
 	install -D -m 644 preload/bursar.h $(DESTDIR)$(PREFIX)/include/bursar.h
 	install -D -m 644 $(TARGET)/man/bursar.1 $(DESTDIR)$(PREFIX)/share/man/man1/bursar.1
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|/usr/local/bin|$(PREFIX)/bin|' packaging/systemd/bursar-pool@.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/bursar-pool@.service
 	install -D -m 644 $(TARGET)/completions/bursar.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/bursar
 	install -D -m 644 $(TARGET)/completions/_bursar $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_bursar
 	install -D -m 644 $(TARGET)/completions/bursar.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/bursar.fish

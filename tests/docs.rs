@@ -11,6 +11,9 @@ use model::{
     PhaseReplay, PhaseUse, RankHolding, RankInit, RankUse, ReplayedArm, ReplayedRecord, RunAccount, SizeUnit,
     TenantCurve, TraceCurve, Trial, WatchInterval, WindowCurve, WorkingSet,
 };
+use provision::control::LeaseStatus;
+use provision::manage::{NodeStatus, Parts, PoolStatus};
+use provision::state::Backend;
 use serde_json::Value;
 use support::bursar;
 
@@ -147,9 +150,31 @@ fn attribution() -> Attribution {
     }
 }
 
+fn pool_status() -> PoolStatus {
+    let lease = LeaseStatus { pid: 1, uid: 0, command: String::new(), bytes: 1, nodes: Vec::new(), lingering: false };
+    PoolStatus {
+        name: String::new(),
+        backend: Backend::Hugetlb,
+        socket: String::new(),
+        page_bytes: 1,
+        segment_bytes: 1,
+        interleaved: false,
+        owner: 0,
+        group: 0,
+        mode: String::new(),
+        per_user_bytes: None,
+        alive: None,
+        broker_pid: None,
+        whole: Parts::default(),
+        nodes: vec![NodeStatus { node: None, parts: Parts::default() }],
+        leases: Some(vec![lease]),
+    }
+}
+
 #[test]
 fn every_field_of_the_json_is_in_the_contract() {
     let mut fields = BTreeSet::new();
+    names(&serde_json::to_value(pool_status()).unwrap(), &mut fields);
     let account = RunAccount { file_demand: Some(demand()), ..RunAccount::default() };
     names(&serde_json::to_value(account).unwrap(), &mut fields);
     names(&serde_json::to_value(report()).unwrap(), &mut fields);
@@ -179,7 +204,21 @@ fn every_outcome_and_method_is_in_the_contract() {
 fn every_option_is_in_the_book() {
     let book = book();
     let words: BTreeSet<&str> = book.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
-    for action in ["run", "budget", "attribute", "watch", "report", "export", "curve trace", "curve replay", "doctor"] {
+    for action in [
+        "run",
+        "budget",
+        "attribute",
+        "watch",
+        "report",
+        "export",
+        "curve trace",
+        "curve replay",
+        "pool create",
+        "pool status",
+        "pool grow",
+        "pool destroy",
+        "doctor",
+    ] {
         let help = bursar().args(action.split(' ')).arg("--help").output().unwrap().stdout;
         let help = String::from_utf8(help).unwrap();
         let options: BTreeSet<&str> = help

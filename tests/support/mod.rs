@@ -63,6 +63,10 @@ impl Programs {
         self.path("misbehave")
     }
 
+    pub fn lease(&self) -> &str {
+        self.path("lease")
+    }
+
     pub fn revisit(&self) -> &str {
         self.path("revisit")
     }
@@ -80,6 +84,13 @@ pub fn tolerance(bytes: u64) -> u64 {
 /// Whether limits can be enforced here; says so if not, and fails where nothing may be skipped.
 pub fn can_limit() -> bool {
     need("a cgroup of one's own", linux::place::Place::find().can_limit())
+}
+
+/// Held by a test that changes the machine's huge pages, or counts them: one at a time, whichever program it is in.
+pub fn huge_pages_alone() -> std::fs::File {
+    let lock = std::fs::File::create(std::env::temp_dir().join("bursar-test-huge-pages.lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    lock
 }
 
 /// Whether we are root.

@@ -39,7 +39,8 @@ pub struct ListsPeak {
 
 /// The peak of the charge: the kernel's, with the breakdown of the largest sample scaled to it.
 pub fn charge(run: &Observation, notes: &mut Vec<String>) -> ChargePeak {
-    let hugetlb = run.kept.hugetlb_bytes.max(peak(run, names::HUGETLB));
+    // What a pool's broker lends is charged to the broker: the processes alone know that they have it.
+    let hugetlb = run.kept.hugetlb_bytes.max(peak(run, names::HUGETLB)).max(peak(run, names::TREE_HUGETLB));
     let most = peak(run, names::CHARGE);
     let bytes = run.kept.charge_bytes.max(most);
     // Among the moments at the peak, the one whose lines explain most of it.

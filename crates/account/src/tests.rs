@@ -166,6 +166,13 @@ fn a_kept_peak_beats_the_samples_and_says_how_far_off_they_were() {
 }
 
 #[test]
+fn huge_pages_that_a_broker_lends_are_the_jobs_though_they_are_charged_to_the_broker() {
+    let lent = run(&[(names::HUGETLB, [0.0; 3]), (names::TREE_HUGETLB, [0.0, 4096.0, 2048.0])]);
+    let account = account(&lent, &header("no swap"));
+    assert_eq!(account.peak_breakdown.hugetlb, Some(4096));
+}
+
+#[test]
 fn a_peak_from_before_the_attachment_says_so() {
     let mut observed = charged();
     observed.target = Target::Cgroup("/x".into());

@@ -1,9 +1,6 @@
 //! `bursar attribute`: who inside the command holds its memory.
 
-mod launch;
 mod logs;
-mod rank;
-mod unseen;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,14 +16,15 @@ use serde::Serialize;
 
 use crate::bench::{Bench, header};
 use crate::cli;
+use crate::launch::{self, Launch, Launcher, launch};
 use crate::observe::{Plan, observe};
+use crate::rank::Rank;
 use crate::results::{Sink, style, write_json};
 use crate::run::{ended, finish_run};
 use crate::status::Status;
+use crate::unseen::{self, Purpose};
 
-use launch::{Launch, Launcher, launch};
 use logs::{Folder, Found};
-use rank::Rank;
 
 /// What MPI libraries are called: Open MPI, MPICH and those made of it, the MPI-5 ABI; with their Fortran and C++ parts.
 const MPI: [&str; 8] = [
@@ -87,7 +85,7 @@ pub fn attribute(options: &cli::Attribute) -> anyhow::Result<Status> {
         // Only the first of several ranks has a record.
         let own = sink.path().filter(|_| rank.is_none());
         let folder = Folder::create(options.results.record.as_deref().or(own), rank.as_ref())?;
-        let sanitizer = unseen::sanitizer(command, launcher);
+        let sanitizer = unseen::sanitizer(command, launcher, Purpose::Attribute);
         let launch = match sanitizer {
             Some(_) => Launch { words: command.clone(), environment: Vec::new() },
             None => launch(command, launcher, &library, variables(options, folder.path())),

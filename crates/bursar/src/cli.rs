@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use curve::intermittent::Checkpoint;
 use curve::trace::{Column, Format};
 use model::Bytes;
+use provision::manage::Placement;
 
 /// How much memory a program needs, what each further byte buys, and what the usual ways of guessing would have cost.
 #[derive(Debug, Parser)]
@@ -18,6 +19,8 @@ use model::Bytes;
     bursar report RECORD --html page.html   the same again, as a page\n  \
     bursar watch -- ./solver input.dat      what it uses of its memory, live\n  \
     bursar attribute -- mpirun -n 4 ./app   who inside it holds the memory\n  \
+    bursar provision -- ./solver input.dat  memory without page faults\n  \
+    bursar pool create 8G                   reserve the memory for that\n  \
     bursar curve trace TRACE                what each size of a cache would miss\n  \
     bursar doctor                           what this machine allows\n\n\
     Exit status: the command's own; 124 time-out; 125 bursar's own failure;\n\
@@ -39,6 +42,11 @@ pub enum Action {
     Watch(Watch),
     /// Tell who inside a command holds its memory: application, MPI, any library
     Attribute(Attribute),
+    /// Run a command on memory that is there when it asks for it: from a pool, else the kernel's huge pages
+    Provision(Provision),
+    /// Memory set apart and populated, for programs run by bursar provision
+    #[command(subcommand)]
+    Pool(Pool),
     /// Print a record's report again, or write it as one HTML page
     Report(Report),
     /// Write a record as JSON, CSV, Parquet or a Perfetto trace
@@ -122,7 +130,8 @@ pub struct Run {
     bursar budget --slowdown 10% --html page.html -- ./solver input.dat\n  \
     bursar budget --prepare 'make clean' -- make -j8\n  \
     bursar budget -- sh -c 'sqlite3 big.db < query.sql'\n  \
-    bursar budget --resume RECORD             go on after Ctrl-C\n\n\
+    bursar budget --resume RECORD             go on after Ctrl-C\n  \
+    bursar budget --provisioned -- ./solver   the pool to reserve\n\n\
     The command is run some 6 to 16 times, so it must bear that. It reads\n\
     /dev/null as its standard input, and what it prints is dropped. Limits need\n\
     root, systemd or Slurm: see bursar doctor.")]
@@ -160,6 +169,10 @@ pub struct Budget {
     /// Time between samples, such as 100ms [default: adapts, so that sampling costs less than 1 % of one core]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub interval: Option<Duration>,
+    /// Run it once, as it is, and tell the pool that `bursar provision` would take to serve all of it
+    #[arg(long, conflicts_with_all = ["slowdown", "runs", "max_trials", "timeout", "no_compare", "full", "prepare",
+        "drop_caches", "as_found", "interval", "resume", "record", "html"])]
+    pub provisioned: bool,
     /// Go on with a budget that was interrupted, with its command and its options
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["command", "record"])]
     pub resume: Option<PathBuf>,
@@ -273,6 +286,141 @@ pub enum By {
     Owner,
     /// In its code it first became resident
     Touch,
+}
+
+/// `bursar provision`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar provision -- ./solver input.dat\n  \
+    bursar provision --pool hpc --size 4G --pin -- ./solver input.dat\n  \
+    bursar provision -- mpirun -n 4 ./app\n  \
+    mpirun -n 4 bursar provision --stats job.json -- ./app     job.json.0 to job.json.3\n  \
+    sudo bursar pool create 8G                                 a pool, once\n\n\
+    Heap, anonymous mappings and large .bss are served with pages that are there\n\
+    already, so that touching them does not fault. The program must be linked\n\
+    dynamically. Its output, signals and exit status are its own.")]
+pub struct Provision {
+    /// The pool to take memory from [default: the pool `default` if its broker answers, else the kernel's huge pages]
+    #[arg(long, value_name = "NAME")]
+    pub pool: Option<String>,
+    /// Take this much from the pool when a process first needs some, instead of as it needs it
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// Keep each process to the processors of the NUMA node its memory is from
+    #[arg(long)]
+    pub pin: bool,
+    /// Who serves what the pool has no more memory for
+    #[arg(long, value_enum, default_value_t)]
+    pub on_exhaustion: OnExhaustion,
+    /// Write what was served as JSON to FILE (of a rank: FILE.RANK), or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub stats: Option<PathBuf>,
+    /// Print no summary
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub command: Vec<OsString>,
+}
+
+/// What becomes of requests that the pool cannot serve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
+pub enum OnExhaustion {
+    /// The kernel serves them
+    #[default]
+    Linux,
+    /// They fail with ENOMEM
+    Fail,
+}
+
+/// `bursar pool`
+#[derive(Debug, Subcommand)]
+pub enum Pool {
+    /// Reserve memory, populate it, and start the broker that lends it
+    Create(PoolCreate),
+    /// Be the broker, in the foreground (for systemd, and after a broker was killed)
+    Serve {
+        /// The pool
+        #[arg(value_name = "NAME", default_value = "default")]
+        name: String,
+    },
+    /// Tell what pools there are, and who has what of them
+    Status {
+        /// One pool [default: all]
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// As JSON, on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add memory to a pool
+    Grow(PoolChange),
+    /// Take memory from a pool, as far as it is free
+    Shrink(PoolChange),
+    /// Remove a pool, and give back what was reserved for it
+    Destroy {
+        /// The pool
+        #[arg(long, value_name = "NAME", default_value = "default")]
+        name: String,
+        /// Even if processes have memory of it: they keep it to their end
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// `bursar pool create`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    sudo bursar pool create 16G\n  \
+    sudo bursar pool create 64G --page 1G --node 1 --name near-gpu\n  \
+    sudo bursar pool create 32G --owner root:hpc --per-user 8G\n\n\
+    The pool stays until bursar pool destroy, or until the machine is started anew.")]
+pub struct PoolCreate {
+    /// How much, such as 16G; rounded up to whole segments
+    #[arg(value_name = "SIZE", value_parser = some_bytes)]
+    pub size: Bytes,
+    /// The pool's name
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub name: String,
+    /// From one NUMA node, or page by page from all in turn [default: segment by segment]
+    #[arg(long, value_name = "N|interleave", value_parser = placement)]
+    pub node: Option<Placement>,
+    /// Size of its pages: 2M or 1G
+    #[arg(long, value_name = "SIZE", default_value = "2M", value_parser = page)]
+    pub page: u64,
+    /// What the memory is: the kernel's huge pages, or devices of memory set apart at boot
+    #[arg(long, value_enum, default_value_t)]
+    pub backend: Backend,
+    /// Who may use it, beside root
+    #[arg(long, value_name = "USER[:GROUP]", default_value = "root")]
+    pub owner: String,
+    /// Mode of the broker's socket: who may write may use the pool
+    #[arg(long, value_name = "MODE", default_value = "0660", value_parser = mode)]
+    pub mode: u32,
+    /// At most so much for the processes of one user together
+    #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
+    pub per_user: Option<Bytes>,
+}
+
+/// `bursar pool grow` and `shrink`
+#[derive(Debug, Args)]
+pub struct PoolChange {
+    /// By how much; whole segments
+    #[arg(value_name = "SIZE", value_parser = some_bytes)]
+    pub size: Bytes,
+    /// The pool
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub name: String,
+}
+
+/// What a pool is made of.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Backend {
+    /// Huge pages of the kernel's
+    #[default]
+    Hugetlb,
+    /// Devices of device-dax
+    Dax,
 }
 
 /// `bursar report`
@@ -506,6 +654,27 @@ fn component(text: &str) -> Result<(String, String), String> {
     }
 }
 
+fn some_bytes(text: &str) -> Result<Bytes, String> {
+    let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?;
+    if bytes.0 > 0 { Ok(bytes) } else { Err("0 is no size for a pool; write 512M or 16G".to_string()) }
+}
+
+fn placement(text: &str) -> Result<Placement, String> {
+    match text {
+        "interleave" => Ok(Placement::Interleave),
+        number => number
+            .parse()
+            .map(Placement::Node)
+            .map_err(|_| format!("'{text}' is no node; write its number, such as 0, or interleave")),
+    }
+}
+
+/// Octal, as for chmod.
+fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| format!("'{text}' is not the mode of a socket; write 0660 or 0666"))
+}
+
 fn page(text: &str) -> Result<u64, String> {
     let Bytes(bytes) = text.parse::<Bytes>().map_err(|error| error.to_string())?;
     if bytes > 0 { Ok(bytes) } else { Err("a page has at least one byte; write 4K or 2M".to_string()) }
@@ -537,6 +706,14 @@ mod tests {
             assert!(component(wrong).unwrap_err().contains("write hdf5="), "{wrong}");
         }
         assert!(component("application=lib*").unwrap_err().contains("another name"));
+    }
+
+    #[test]
+    fn a_pool_has_a_size_a_place_and_a_mode() {
+        assert_eq!((some_bytes("1G"), mode("0660")), (Ok(Bytes(1 << 30)), Ok(0o660)));
+        assert_eq!((placement("1"), placement("interleave")), (Ok(Placement::Node(1)), Ok(Placement::Interleave)));
+        assert!(some_bytes("0").unwrap_err().contains("write 512M") && some_bytes("much").is_err());
+        assert!(placement("-1").unwrap_err().contains("interleave") && mode("0999").unwrap_err().contains("0660"));
     }
 
     #[test]

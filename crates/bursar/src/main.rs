@@ -11,14 +11,19 @@ mod cli;
 mod curve;
 mod doctor;
 mod export;
+mod launch;
 mod observe;
+mod pool;
 mod progress;
+mod provision;
+mod rank;
 mod replay;
 mod report;
 mod results;
 mod run;
 mod slurm;
 mod status;
+mod unseen;
 mod watch;
 
 use clap::{CommandFactory, Parser};
@@ -47,9 +52,12 @@ fn act(action: Action) -> anyhow::Result<Status> {
             Some(target) => attach::attach(&options, target),
             None => run::run(options),
         },
+        Action::Budget(options) if options.provisioned => provision::budget(&options),
         Action::Budget(options) => budget::budget(options),
         Action::Watch(options) => watch::watch(&options),
         Action::Attribute(options) => attribute::attribute(&options),
+        Action::Provision(options) => provision::provision(&options),
+        Action::Pool(options) => pool::pool(&options),
         Action::Report(options) => report::report(&options),
         Action::Export(options) => export::export(&options),
         Action::Curve(Curve::Trace(options)) => curve::trace(&options),

@@ -440,10 +440,11 @@ fn create(dir: &Path, owner: &Owner) -> Result<(PathBuf, Mutex<File>), String> {
     }
 }
 
-/// Nobody else may have prepared the directory: repair acts on what it finds there.
+/// Nobody else may have prepared the directory: repair acts on what it finds there. Others may pass through to a directory
+/// beneath whose name they know, such as that of a pool.
 fn check(dir: &Path) -> Result<(), String> {
     let found = fs::symlink_metadata(dir).map_err(|error| format!("{} cannot be read ({error})", dir.display()))?;
-    let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0;
+    let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o066 == 0;
     own.then_some(()).ok_or_else(|| format!("{} is not a directory of this user alone (mode 0700)", dir.display()))
 }
 

@@ -66,7 +66,7 @@ pub fn available() -> Result<Vec<Event>, Unavailable> {
     let mut refused = None;
     let mut counting = Vec::new();
     for event in Event::ALL {
-        match open(0, PERF_TYPE_HW_CACHE, event.config(), Mode::User) {
+        match open(0, PERF_TYPE_HW_CACHE, event.config(), Mode::User, Begin::Now) {
             Ok(mut counter) => {
                 // More pages than any TLB has entries, more lines than a first cache holds.
                 let memory = vec![1u8; 64 << 20];
@@ -90,7 +90,24 @@ pub fn available() -> Result<Vec<Event>, Unavailable> {
 #[derive(Debug)]
 pub struct Counter(Vec<File>);
 
+/// From when on an event is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begin {
+    Now,
+    /// When the process, or what it starts, becomes another program.
+    Exec,
+}
+
 impl Counter {
+    /// Counts the page faults of what a process is to become, or to start: from the next `exec` on, in user space alone.
+    ///
+    /// # Errors
+    /// What the kernel says; it may be told to refuse (`kernel.perf_event_paranoid`).
+    pub fn page_faults_from_exec(pid: i32) -> io::Result<Counter> {
+        let faults = PERF_COUNT_SW_PAGE_FAULTS.into();
+        Ok(Counter(vec![open(pid, PERF_TYPE_SOFTWARE, faults, Mode::User, Begin::Exec)?]))
+    }
+
     /// Begins to count, in all threads there are.
     ///
     /// # Errors
@@ -98,7 +115,7 @@ impl Counter {
     pub fn of(pid: i32, event: Event) -> Result<Counter, Error> {
         let counters: Vec<File> = procfs::tasks(pid)?
             .into_iter()
-            .filter_map(|task| open(task, PERF_TYPE_HW_CACHE, event.config(), Mode::User).ok())
+            .filter_map(|task| open(task, PERF_TYPE_HW_CACHE, event.config(), Mode::User, Begin::Now).ok())
             .collect();
         if counters.is_empty() { Err(Error::Gone(pid)) } else { Ok(Counter(counters)) }
     }
@@ -123,15 +140,17 @@ pub enum Mode {
 /// # Errors
 /// Why not.
 pub fn page_faults(mode: Mode) -> io::Result<()> {
-    open(0, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS.into(), mode).map(drop)
+    open(0, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS.into(), mode, Begin::Now).map(drop)
 }
 
-fn open(task: i32, kind: u32, config: u64, mode: Mode) -> io::Result<File> {
+fn open(task: i32, kind: u32, config: u64, mode: Mode, begin: Begin) -> io::Result<File> {
     let mut attributes =
         perf_event_attr { type_: kind, size: size_of::<perf_event_attr>() as u32, config, ..Default::default() };
     attributes.set_inherit(1);
     attributes.set_exclude_kernel((mode == Mode::User).into());
     attributes.set_exclude_hv(1);
+    attributes.set_disabled((begin == Begin::Exec).into());
+    attributes.set_enable_on_exec((begin == Begin::Exec).into());
     const ANY_PROCESSOR: i32 = -1;
     const NO_GROUP: i32 = -1;
     // SAFETY: the attributes live through the call, and say how large they are.
@@ -171,6 +190,21 @@ mod tests {
                 assert!(counter.read() > 0);
             }
             Err(why) => assert!(!why.to_string().is_empty()),
+        }
+    }
+
+    #[test]
+    fn page_faults_are_counted_from_exec_on_in_what_is_started_too() {
+        let mut waiting = std::process::Command::new("sh");
+        let waiting = waiting.args(["-c", "read word; sh -c 'exec true'"]).stdin(std::process::Stdio::piped());
+        let mut waiting = waiting.spawn().unwrap();
+        match Counter::page_faults_from_exec(waiting.id() as i32) {
+            Ok(mut counter) => {
+                drop(waiting.stdin.take());
+                assert!(waiting.wait().unwrap().success());
+                assert!(counter.read() > 10, "a program faults its own pages in");
+            }
+            Err(why) => assert_eq!(why.kind(), io::ErrorKind::PermissionDenied),
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::bpf::{self, Rung as Bpf};
 use crate::cgroup::{Cgroup, Version};
 use crate::place::{self, Place, Rung, Step};
-use crate::{delayacct, file, mounts, pages, perf, procfs, psi, taskstats};
+use crate::{delayacct, file, mounts, pages, perf, pools, procfs, psi, taskstats};
 
 /// One rung of one ladder. Within a ladder, the best rung comes first.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -33,6 +33,7 @@ pub fn all() -> Vec<Finding> {
         mapped_memory(),
         phases(),
         attribution(),
+        provisioning(),
         io_wait(),
         pressure(),
         proportional_set(),
@@ -183,6 +184,52 @@ fn attribution() -> Vec<Finding> {
         ),
         faults("by touch: page-fault events of user space", perf::Mode::User, user),
     ]
+}
+
+fn provisioning() -> Vec<Finding> {
+    const LADDER: &str = "provisioning";
+    const POOL: &str = "pool";
+    const HUGE: &str = "the kernel's huge pages, populated at request";
+    const SMALL: &str = "populated 4 KiB pages";
+    let names = pools::names();
+    let (there, silent): (Vec<_>, Vec<_>) = names.iter().partition(|name| pools::answers(&pools::socket(name)).is_ok());
+    let list = |names: &[&String]| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+    let pool = match (there.is_empty(), silent.is_empty()) {
+        (false, _) => Finding::there(LADDER, POOL, format!("the broker answers of: {}", list(&there))),
+        (true, false) => Finding::absent(
+            LADDER,
+            POOL,
+            format!("no broker answers this user of: {}", list(&silent)),
+            Some("sudo bursar pool serve NAME"),
+        ),
+        (true, true) => Finding::absent(
+            LADDER,
+            POOL,
+            format!("there is none in {}", pools::folder().display()),
+            Some("sudo bursar pool create SIZE"),
+        ),
+    };
+    if procfs::kernel_version() < (5, 14) {
+        let why = format!("Linux {} has no MADV_POPULATE_WRITE, which came with 5.14", procfs::kernel_release());
+        return vec![pool, Finding::absent(LADDER, HUGE, why.clone(), None), Finding::absent(LADDER, SMALL, why, None)];
+    }
+    let enabled = file::read_if_there(Path::new("/sys/kernel/mm/transparent_hugepage/enabled"));
+    let mode = enabled.as_deref().and_then(|modes| modes.split_once('[')?.1.split_once(']')).map(|(mode, _)| mode);
+    let huge = match mode {
+        Some(mode @ ("always" | "madvise")) => Finding::there(
+            LADDER,
+            HUGE,
+            format!("MADV_POPULATE_WRITE is there, and transparent huge pages are on ({mode})"),
+        ),
+        Some(_) => Finding::absent(
+            LADDER,
+            HUGE,
+            "transparent huge pages are off",
+            Some("echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"),
+        ),
+        None => Finding::absent(LADDER, HUGE, "this kernel was built without transparent huge pages", None),
+    };
+    vec![pool, huge, Finding::there(LADDER, SMALL, "MADV_POPULATE_WRITE is there")]
 }
 
 /// What stands in the way of the BPF programs, with the way out.
@@ -423,6 +470,7 @@ mod tests {
             "mapped memory",
             "phases of mapped memory",
             "attribution",
+            "provisioning",
             "I/O wait",
             "pressure",
             "proportional set",

@@ -107,6 +107,8 @@ pub mod names {
         LOCKED = "locked_bytes",
         /// Pinned memory.
         PINNED = "pinned_bytes",
+        /// Sum of the pages of hugetlb pools that processes map, whoever they are charged to.
+        TREE_HUGETLB = "tree_hugetlb_bytes",
         /// Sum of the processes' RSS.
         TREE_RSS = "tree_rss_bytes",
         /// The anonymous part of that sum.

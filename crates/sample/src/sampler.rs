@@ -285,6 +285,7 @@ fn put_sums(row: &mut RowBuilder<'_>, sums: &Sums, io_wait: IoWait) {
     row.bytes(names::TREE_RSS_FILE, STATUS, sums.rss_file);
     row.bytes(names::TREE_RSS_SHARED, STATUS, sums.rss_shared);
     row.bytes(names::TREE_PSS, "smaps_rollup", sums.pss);
+    row.bytes(names::TREE_HUGETLB, STATUS, sums.hugetlb);
     row.bytes(names::LOCKED, STATUS, sums.locked);
     row.bytes(names::PINNED, STATUS, sums.pinned);
     row.put(names::CPU, Unit::Seconds, "/proc/PID/stat", Some(sums.cpu_seconds));

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use job::Forwarding;
 use record::{Frames, HEADER_BYTES};
 
-use super::rank::Rank;
+use crate::rank::Rank;
 use crate::results::state_folder;
 
 /// How long the first rank waits for those that end after it.

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use super::{Cgroup, Swap, Version};
 use crate::{Error, file};
 
+/// On v1 "unlimited" is the largest number of pages that fits: PAGE_COUNTER_MAX.
+const UNLIMITED_V1: u64 = i64::MAX as u64 / (64 << 10) * (64 << 10);
+
 impl Cgroup {
     /// Limits memory to so many bytes (rounded down to pages by the kernel), or takes the limit away.
     ///
@@ -24,14 +27,21 @@ impl Cgroup {
             Version::V1 => {
                 let stat = file::read_if_there(&self.dir.join("memory.stat"))?;
                 let (_, limit) = file::pairs(&stat).find(|(key, _)| *key == "hierarchical_memory_limit")?;
-                // "Unlimited" is the largest number of pages that fits: PAGE_COUNTER_MAX.
-                (limit < i64::MAX as u64 / (64 << 10) * (64 << 10)).then_some(limit)
+                (limit < UNLIMITED_V1).then_some(limit)
             }
             Version::V2 => {
                 let within = self.dir.ancestors().take_while(|dir| dir.join("cgroup.procs").exists());
                 within.filter_map(|dir| file::number(&dir.join("memory.max"))).min()
             }
         }
+    }
+
+    /// The directories of itself and its ancestors that have a limit, as far as they are to be seen, with the limit in bytes.
+    pub fn limits(&self) -> Vec<(PathBuf, u64)> {
+        let name = self.limit_file().file_name().unwrap_or_default().to_owned();
+        let within = self.dir.ancestors().take_while(|dir| dir.join("cgroup.procs").exists());
+        let limit = |dir: &Path| file::number(&dir.join(&name)).filter(|limit| *limit < UNLIMITED_V1);
+        within.filter_map(|dir| Some((dir.into(), limit(dir)?))).collect()
     }
 
     /// `memory.limit_in_bytes` must never exceed `memory.memsw.limit_in_bytes`, so the order depends on the direction.

@@ -195,7 +195,7 @@ fn details(account: &RunAccount) -> Table {
     row("inactive anonymous, at Sys-MaxRSS", bytes(lists.inactive_anon));
     row("active file, at Sys-MaxRSS", bytes(lists.active_file));
     row("inactive file, at Sys-MaxRSS", bytes(lists.inactive_file));
-    row("hugetlb, beside the charge", bytes(account.peak_breakdown.hugetlb));
+    row("huge pages (pool), beside the charge", bytes(account.peak_breakdown.hugetlb));
     row("limit", account.limit_bytes.map_or_else(|| "none".to_string(), size));
     row("swap", bytes(account.swap_bytes));
     row("faults, minor", count(account.faults.minor));

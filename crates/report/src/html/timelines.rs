@@ -64,7 +64,7 @@ pub fn others(id: &str, run: &Observation) -> String {
         (names::SWAP, "swap", LIMIT),
         (names::FILE_DIRTY, "dirty", FILE),
         (names::FILE_WRITEBACK, "writeback", KERNEL),
-        (names::HUGETLB, "hugetlb", ANSWER),
+        (names::TREE_HUGETLB, "huge pages (pool)", ANSWER),
     ];
     let mut traces: Vec<Box<dyn Trace>> = Vec::new();
     for (of, name, color) in lines {

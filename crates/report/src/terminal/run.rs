@@ -105,11 +105,13 @@ fn memory(page: &mut Page, account: &RunAccount) {
     if !on_lists.is_empty() {
         page.paragraph(Tone::Plain, &format!("  lists at Sys-MaxRSS: {}", on_lists.join(", ")));
     }
-    let mut finer: Vec<_> =
+    let finer: Vec<_> =
         detail_lines(&account.peak_detail).iter().map(|(name, v)| format!("{name} {}", size(*v))).collect();
-    finer.extend(account.peak_breakdown.hugetlb.filter(|v| *v > 0).map(|v| format!("hugetlb (beside it) {}", size(v))));
     if !finer.is_empty() {
         page.paragraph(Tone::Plain, &format!("  within the peak: {}", finer.join(", ")));
+    }
+    if let Some(pool) = account.peak_breakdown.hugetlb.filter(|bytes| *bytes > 0) {
+        page.paragraph(Tone::Plain, &format!("  beside the charge: huge pages (pool) {}", size(pool)));
     }
 }
 

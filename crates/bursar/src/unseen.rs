@@ -11,37 +11,55 @@ use object::elf::{FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind};
 
-use super::launch::Launcher;
+use crate::launch::Launcher;
 
 /// The head of a program's file, in which all is that matters here.
 const HEAD: u64 = 64 << 10;
 /// The names of the functions that a program calls stand in its first part.
 const NAMES: u64 = 16 << 20;
 
+/// What the library was to do in the command.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Purpose {
+    Attribute,
+    Provision,
+}
+
 /// Why the library is kept out of a command: a sanitizer ends the program when anything was loaded before it.
-pub fn sanitizer(command: &[OsString], launcher: Option<Launcher>) -> Option<String> {
-    let beginnings: [&[u8]; 4] = [b"__asan_init", b"__tsan_init", b"__msan_init", b"__hwasan_init"];
+pub fn sanitizer(command: &[OsString], launcher: Option<Launcher>, purpose: Purpose) -> Option<String> {
+    // __asan_init, __tsan_init, __msan_init, __hwasan_init; looked for in one pass, before the command begins.
+    let is_init = |name: &[u8]| {
+        name.ends_with(b"san_init") && matches!(name.first_chunk(), Some(b"__a" | b"__t" | b"__m" | b"hwa"))
+    };
+    let to = match purpose {
+        Purpose::Attribute => "attribute its memory",
+        Purpose::Provision => "have it served",
+    };
     programs(command, launcher).find_map(|path| {
         let names = head(&path, NAMES).filter(|names| names.starts_with(b"\x7fELF"))?;
-        let has = |beginning: &[u8]| names.windows(beginning.len()).any(|part| part == beginning);
-        beginnings.iter().any(|beginning| has(beginning)).then(|| {
+        names.windows("__asan_init".len()).any(is_init).then(|| {
             format!(
                 "{} is built with a sanitizer, which keeps an account of memory of its own: it ran without the library; \
-                 build it without -fsanitize to attribute its memory.",
+                 build it without -fsanitize to {to}.",
                 path.display()
             )
         })
     })
 }
 
-/// One sentence, with what to do.
+/// Why a library that was to be in a command was not, in one sentence with what to do.
 pub fn why(command: &[OsString], launcher: Option<Launcher>) -> String {
-    programs(command, launcher).find_map(|path| of_file(&path)).unwrap_or_else(|| {
+    obstacle(command, launcher, Purpose::Attribute).unwrap_or_else(|| {
         "The library was not loaded into the command: it, or a script that starts it, clears LD_PRELOAD or BURSAR_RUN \
          from the environment, or its node does not see the folder of the logs; put `bursar attribute --` directly \
          before the program."
             .into()
     })
+}
+
+/// What of the command's file keeps the library out; `None`: nothing.
+pub fn obstacle(command: &[OsString], launcher: Option<Launcher>, purpose: Purpose) -> Option<String> {
+    programs(command, launcher).find_map(|path| of_file(&path, purpose))
 }
 
 /// The command's program; of a launcher, every word that could be one.
@@ -51,17 +69,21 @@ fn programs(command: &[OsString], launcher: Option<Launcher>) -> impl Iterator<I
 }
 
 /// What keeps the library out of a program, or out of a script's interpreter.
-fn of_file(path: &Path) -> Option<String> {
+fn of_file(path: &Path, purpose: Purpose) -> Option<String> {
     let start = head(path, HEAD)?;
-    let Some(line) = start.strip_prefix(b"#!") else { return of_program(path, &start) };
+    let Some(line) = start.strip_prefix(b"#!") else { return of_program(path, &start, purpose) };
     let line = line.split(|byte| *byte == b'\n').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(OsStr::from_bytes);
     let interpreter = words.find(|word| !word.as_bytes().ends_with(b"/env")).and_then(find)?;
-    of_program(&interpreter, &head(&interpreter, HEAD)?)
+    of_program(&interpreter, &head(&interpreter, HEAD)?, purpose)
 }
 
-fn of_program(path: &Path, head: &[u8]) -> Option<String> {
+fn of_program(path: &Path, head: &[u8], purpose: Purpose) -> Option<String> {
     let name = path.display();
+    let so = match purpose {
+        Purpose::Attribute => "so nobody tells of its memory",
+        Purpose::Provision => "so it was not served",
+    };
     if fs::metadata(path).ok()?.mode() & 0o6000 != 0 && !rustix::process::geteuid().is_root() {
         return Some(format!(
             "{name} is setuid or setgid, and the loader lets nobody else into such a program; run it as its owner."
@@ -75,8 +97,8 @@ fn of_program(path: &Path, head: &[u8]) -> Option<String> {
                 header.program_headers(endian, head).ok()?.iter().any(|part| part.p_type(endian) == PT_INTERP);
             (!dynamic).then(|| {
                 format!(
-                    "{name} is statically linked: no library can be loaded into it, so nobody tells of its memory; link \
-                     it dynamically, at least with libc."
+                    "{name} is statically linked: no library can be loaded into it, {so}; link it \
+                     dynamically, at least with libc."
                 )
             })
         }
@@ -106,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_dynamic_program_has_nothing_against_it() {
-        assert_eq!(of_file(&std::env::current_exe().unwrap()), None);
+        assert_eq!(of_file(&std::env::current_exe().unwrap(), Purpose::Attribute), None);
         assert!(why(&["true".into()], None).contains("clears LD_PRELOAD"));
     }
 
@@ -121,10 +143,10 @@ mod tests {
         fs::write(&program, header).unwrap();
         for line in ["#!/bin/sh\n".into(), "#!/usr/bin/env sh\n".into(), format!("#!{}\n", script.display())] {
             fs::write(&script, line).unwrap();
-            assert_eq!(of_file(&script), None);
+            assert_eq!(of_file(&script, Purpose::Provision), None);
         }
         fs::write(&script, format!("#! {} -x\n", program.display())).unwrap();
-        assert!(of_file(&script).unwrap().contains("statically linked"));
+        assert!(of_file(&script, Purpose::Provision).unwrap().contains("statically linked"));
         assert!(
             why(&["mpirun".into(), "-n".into(), "2".into(), script.into()], Some(Launcher::Hydra))
                 .contains("statically")

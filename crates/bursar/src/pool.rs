@@ -1,0 +1,149 @@
+//! `bursar pool`: memory set apart, and the broker that lends it.
+
+use ::provision::manage::{self, Grown, NodeStatus, Parts, Placement, Plan, PoolStatus};
+use ::provision::state::{Backend, Directory};
+use ::provision::{Error, broker, control::LeaseStatus, owner};
+use model::Bytes;
+use report::seconds;
+
+use crate::cli::{self, Pool};
+use crate::status::Status;
+
+pub fn pool(options: &Pool) -> anyhow::Result<Status> {
+    match options {
+        Pool::Create(options) => create(options)?,
+        Pool::Serve { name } => broker::serve(&Directory::of(name)?, &|told| eprintln!("bursar: {told}"))?,
+        Pool::Status { name, json } => status(name.as_deref(), *json)?,
+        Pool::Grow(options) => {
+            let directory = Directory::of(&options.name)?;
+            let grown = manage::grow(&directory, options.size.0)?;
+            println!("{}", there(&directory, options.size, &grown)?);
+        }
+        Pool::Shrink(options) => shrink(options)?,
+        Pool::Destroy { name, force } => destroy(name, *force)?,
+    }
+    Ok(Status::of(0))
+}
+
+fn create(options: &cli::PoolCreate) -> Result<(), Error> {
+    let directory = Directory::of(&options.name)?;
+    let plan = Plan {
+        bytes: options.size.0,
+        placement: options.node.unwrap_or(Placement::Spread),
+        page_bytes: options.page,
+        backend: match options.backend {
+            cli::Backend::Hugetlb => Backend::Hugetlb,
+            cli::Backend::Dax => Backend::Dax,
+        },
+        owner: owner::owner(&options.owner)?,
+        mode: options.mode,
+        per_user_bytes: options.per_user.map(|bytes| bytes.0),
+    };
+    let grown = manage::create(&directory, &plan)?;
+    println!("{}", there(&directory, options.size, &grown)?);
+    Ok(())
+}
+
+/// What a pool has now that something was added.
+fn there(directory: &Directory, asked: Bytes, grown: &Grown) -> Result<String, Error> {
+    let status = manage::status(directory)?;
+    let rounded = match grown.bytes == asked.0 {
+        true => String::new(),
+        false => format!(" ({asked} rounded up to whole segments of {})", Bytes(status.segment_bytes)),
+    };
+    let nodes: Vec<String> = status.nodes.iter().map(on_node).collect();
+    Ok(format!(
+        "pool {}: {} in pages of {}, {}; {}{rounded} populated in {}",
+        status.name,
+        Bytes(status.whole.bytes),
+        Bytes(status.page_bytes),
+        nodes.join(", "),
+        Bytes(grown.bytes),
+        seconds(grown.seconds),
+    ))
+}
+
+fn on_node(node: &NodeStatus) -> String {
+    let where_it_is = node.node.map_or("interleaved over all nodes".into(), |node| format!("on node {node}"));
+    format!("{} {where_it_is}", Bytes(node.parts.bytes))
+}
+
+fn shrink(options: &cli::PoolChange) -> Result<(), Error> {
+    let directory = Directory::of(&options.name)?;
+    let given_back = Bytes(manage::shrink(&directory, options.size.0)?);
+    let left = Bytes(manage::status(&directory)?.whole.bytes);
+    let short =
+        if given_back < options.size { format!(" of {}: no more was free", options.size) } else { String::new() };
+    println!("pool {}: {given_back}{short} given back, {left} left", options.name);
+    Ok(())
+}
+
+fn destroy(name: &str, force: bool) -> Result<(), Error> {
+    let held = manage::destroy(&Directory::of(name)?, force)?;
+    println!("pool {name}: removed, and its memory given back");
+    for holder in held {
+        println!("  but what process {} ({}) has of it, until it ends", holder.pid, holder.command);
+    }
+    Ok(())
+}
+
+fn status(name: Option<&str>, json: bool) -> anyhow::Result<()> {
+    let directories = match name {
+        Some(name) => vec![Directory::of(name)?],
+        None => Directory::all(),
+    };
+    let pools: Result<Vec<PoolStatus>, Error> = directories.iter().map(manage::status).collect();
+    let pools = pools?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "pools": pools }))?);
+    } else if pools.is_empty() {
+        println!("no pools; `bursar pool create SIZE` makes one");
+    }
+    for pool in pools.iter().filter(|_| !json) {
+        print(pool);
+    }
+    Ok(())
+}
+
+fn print(pool: &PoolStatus) {
+    let broker = match (pool.alive, pool.broker_pid) {
+        (Some(true), Some(pid)) => format!("broker {pid}"),
+        (None, _) => "this user may not ask its broker".into(),
+        _ => format!("no broker: start it with `bursar pool serve {}`", pool.name),
+    };
+    let cap = pool.per_user_bytes.map(|bytes| format!(", at most {} for one user", Bytes(bytes))).unwrap_or_default();
+    println!(
+        "pool {}: {} in pages of {}, lent in segments of {}{cap}; {broker}",
+        pool.name,
+        Bytes(pool.whole.bytes),
+        Bytes(pool.page_bytes),
+        Bytes(pool.segment_bytes)
+    );
+    for node in &pool.nodes {
+        let name = node.node.map_or("all nodes".into(), |node| format!("node {node}"));
+        println!("  {name:<10} {}", parts(&node.parts));
+    }
+    for lease in pool.leases.iter().flatten() {
+        println!("  {}", sentence(lease));
+    }
+}
+
+fn parts(parts: &Parts) -> String {
+    let figure = |bytes: Option<u64>| bytes.map_or("unknown".to_string(), |bytes| Bytes(bytes).to_string());
+    format!(
+        "{} free, {} leased, {} being zeroed",
+        figure(parts.free_bytes),
+        figure(parts.leased_bytes),
+        figure(parts.zeroing_bytes)
+    )
+}
+
+fn sentence(lease: &LeaseStatus) -> String {
+    let nodes: Vec<String> = lease.nodes.iter().map(u32::to_string).collect();
+    let whose = match lease.pid {
+        0 => "a process that is not to be seen from here".to_string(),
+        pid => format!("process {pid} ({}) of user {}", lease.command, lease.uid),
+    };
+    let lingering = if lease.lingering { "; it has ended, and another has the memory still" } else { "" };
+    format!("{} on node {}: {whose}{lingering}", Bytes(lease.bytes), nodes.join(", "))
+}

@@ -1,0 +1,92 @@
+//! The memory of one segment: whether anybody has it, making it all zeroes, giving it up.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::FallocateFlags;
+
+/// Opens a segment anew: the descriptor that is passed on.
+pub fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(path)
+}
+
+/// Whether any process has the file open or mapped, wherever it got it from. The kernel grants a write lease only if nobody
+/// has; nobody who has can make it believe otherwise, and a descriptor that is on its way through a socket counts.
+pub fn is_held(path: &Path) -> io::Result<bool> {
+    let file = open(path)?;
+    // SAFETY: fcntl(2) on a descriptor of our own; it touches no memory.
+    let lease = |kind: i32| match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    };
+    match lease(libc::F_WRLCK) {
+        Ok(()) => lease(libc::F_UNLCK).map(|()| false),
+        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a file of hugetlbfs all zeroes and all there, each page on its node. Every page is given back to the kernel and taken
+/// anew: one that somebody has pinned (in a pipe by vmsplice, for a device) stays with the pin and never comes back here with
+/// another's data. A client may have changed the file's length, too.
+pub fn renew(path: &Path, bytes: u64, page_bytes: u64, node_of: impl Fn(u64) -> u32) -> io::Result<()> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    file.set_len(bytes)?;
+    let mut bound = None;
+    for page in 0..bytes / page_bytes {
+        let node = node_of(page);
+        if bound.replace(node) != Some(node) {
+            linux::numa::bind_thread(node).map_err(io::Error::other)?;
+        }
+        let allocate = |flags| loop {
+            match rustix::fs::fallocate(&file, flags, page * page_bytes, page_bytes) {
+                Err(rustix::io::Errno::INTR) => continue,
+                done => break done,
+            }
+        };
+        allocate(FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE)?;
+        allocate(FallocateFlags::empty())?;
+    }
+    Ok(())
+}
+
+/// Removes the file. Whoever has it keeps it until the last mapping is gone.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Leases are of every file system; huge pages are tested end to end.
+    #[test]
+    fn a_file_is_held_while_any_descriptor_or_mapping_of_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("segment");
+        fs::write(&path, [1; 4096]).unwrap();
+        assert!(!is_held(&path).unwrap());
+        let file = open(&path).unwrap();
+        assert!(is_held(&path).unwrap());
+        let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let clone = file.try_clone().unwrap();
+        drop(file);
+        assert!(is_held(&path).unwrap(), "a duplicate");
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = rustix::net::SendAncillaryBuffer::new(&mut space);
+        let fds = [std::os::fd::AsFd::as_fd(&clone)];
+        assert!(control.push(rustix::net::SendAncillaryMessage::ScmRights(&fds)));
+        let flags = rustix::net::SendFlags::empty();
+        rustix::net::sendmsg(&one, &[io::IoSlice::new(b"x")], &mut control, flags).unwrap();
+        drop(clone);
+        assert!(is_held(&path).unwrap(), "on its way through a socket");
+        drop((one, other));
+        assert!(!is_held(&path).unwrap());
+    }
+}

@@ -1,0 +1,150 @@
+//! Segments that are devices of device-dax.
+//!
+//! Nothing tells whether anybody has such a device open but `/proc`, which does not show what is on its way through a socket.
+//! So where its region can be divided, a segment that comes back is removed and made anew of the same memory: what somebody
+//! kept open is of a device that is no more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use linux::dax::{self, Device};
+use model::Bytes;
+
+use crate::state::{Directory, Pool, Segment};
+use crate::{Error, backing};
+
+/// The devices whose pages are of this size.
+///
+/// # Errors
+/// [`Error::NoDax`], [`Error::PageSize`].
+pub fn available(page_bytes: u64) -> Result<Vec<Device>, Error> {
+    let all = dax::devices();
+    if all.is_empty() {
+        return Err(Error::NoDax);
+    }
+    let (fit, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|device| device.align == page_bytes);
+    match fit.is_empty() {
+        true => Err(Error::PageSize {
+            wanted: Bytes(page_bytes),
+            there: others.into_iter().map(|device| Bytes(device.align)).collect(),
+        }),
+        false => Ok(fit),
+    }
+}
+
+/// Segments for at least so many bytes: of regions that can be divided in the pool's size, else whole devices.
+///
+/// # Errors
+/// [`Error::DaxShort`]; those of [`available`].
+pub fn more(pool: &Pool, directory: &Directory, bytes: u64) -> Result<BTreeMap<u32, Segment>, Error> {
+    let devices = available(pool.page_bytes)?;
+    let taken = taken_by_others(directory);
+    let is_ours = |device: &Device| pool.segments.values().any(|segment| segment.device.as_ref() == Some(&device.name));
+    let fits = |device: &Device| {
+        pool.nodes.contains(&device.node) && !taken.contains(&device.name) && (device.dynamic || !is_ours(device))
+    };
+    let mut number = pool.segments.keys().last().map_or(0, |last| last + 1);
+    let (mut segments, mut had) = (BTreeMap::new(), 0);
+    for device in devices.into_iter().filter(fits) {
+        let size = if device.dynamic { pool.segment_bytes } else { device.bytes };
+        // A device that is one of several is made when the segment is populated.
+        let named = Some(device.name.clone());
+        let (name, region) = if device.dynamic { (None, named) } else { (named, None) };
+        let mut left = device.bytes + device.left;
+        while had < bytes && left >= size && size > 0 {
+            let segment =
+                Segment { bytes: size, node: Some(device.node), device: name.clone(), region: region.clone() };
+            segments.insert(number, segment);
+            (had, left, number) = (had + size, left - size, number + 1);
+        }
+    }
+    if had < bytes { Err(Error::DaxShort { there: Bytes(had), wanted: Bytes(bytes) }) } else { Ok(segments) }
+}
+
+/// Devices of other pools, and the first ones of regions that they have divided.
+fn taken_by_others(directory: &Directory) -> BTreeSet<String> {
+    let others = Directory::all().into_iter().filter(|other| other.name() != directory.name());
+    let pools = others.filter_map(|other| Pool::load(&other).ok());
+    let names = pools.flat_map(|pool| {
+        let devices = pool.segments.into_values().filter_map(|segment| segment.device);
+        devices.chain(pool.regions.into_keys()).collect::<Vec<_>>()
+    });
+    names.collect()
+}
+
+/// Empties the first devices of the regions that are divided, where the machine was started anew since.
+///
+/// # Errors
+/// [`Error::Kernel`].
+pub fn divide(pool: &Pool) -> Result<(), Error> {
+    let divided = |device: &&Device| device.bytes > 0 && pool.regions.contains_key(&device.name);
+    for device in dax::devices().iter().filter(divided) {
+        dax::clear(&device.name)?;
+    }
+    Ok(())
+}
+
+/// Makes a segment anew and all zeroes; the name of its device.
+pub fn renew(segment: &Segment) -> io::Result<String> {
+    let name = match (&segment.region, &segment.device) {
+        (Some(region), device) => {
+            // There is none any more after the machine was started anew.
+            if let Some(device) = device.as_ref().filter(|device| dax::is_there(device)) {
+                dax::remove(device).map_err(io::Error::other)?;
+            }
+            dax::create(region, segment.bytes).map_err(io::Error::other)?
+        }
+        (None, Some(device)) => {
+            dax::rebind(device).map_err(io::Error::other)?;
+            device.clone()
+        }
+        (None, None) => return Err(io::Error::other("a segment has neither a device nor a region")),
+    };
+    match zero(&Path::new("/dev").join(&name), segment.bytes as usize) {
+        Err(error) => {
+            // Nobody would know of a device that was just made.
+            if segment.region.is_some() {
+                let _ = dax::remove(&name);
+            }
+            Err(error)
+        }
+        Ok(()) => Ok(name),
+    }
+}
+
+/// Gives everything back that the segments left do not need: devices that were made, and regions as they were found.
+///
+/// # Errors
+/// [`Error::Kernel`].
+pub fn settle(pool: &mut Pool) -> Result<(), Error> {
+    for (region, bytes) in pool.regions.clone() {
+        for name in dax::beside(&region) {
+            if !pool.segments.values().any(|segment| segment.device.as_ref() == Some(&name)) {
+                dax::remove(&name)?;
+            }
+        }
+        if !pool.segments.values().any(|segment| segment.region.as_ref() == Some(&region)) {
+            dax::clear(&region)?;
+            dax::fill(&region, bytes)?;
+            pool.regions.remove(&region);
+        }
+    }
+    Ok(())
+}
+
+fn zero(path: &Path, bytes: usize) -> io::Result<()> {
+    let device = backing::open(path)?;
+    // SAFETY: a fresh shared mapping of a descriptor of our own, written within its length and unmapped; nobody else has it.
+    unsafe {
+        let kind = libc::PROT_READ | libc::PROT_WRITE;
+        let memory = libc::mmap(std::ptr::null_mut(), bytes, kind, libc::MAP_SHARED, device.as_raw_fd(), 0);
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        libc::memset(memory, 0, bytes);
+        libc::munmap(memory, bytes);
+    }
+    Ok(())
+}

@@ -1,0 +1,322 @@
+//! What the runtime within a process tells about what it gave (`struct provision_told` of `preload/pool.h`), and what that
+//! is of a whole job.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+const MAGIC: &[u8; 8] = b"BURTOLD1";
+
+/// Why memory was the kernel's, in the order of `enum passed`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Below 64 KiB.
+    Small,
+    /// Addresses rather than memory.
+    Reserved,
+    /// Threads' stacks.
+    Stack,
+    /// At an address the program chose.
+    Fixed,
+    /// To be executed.
+    Code,
+    /// The program asked for a kind that the pool has not.
+    Kind,
+    /// Of the heap and of `.bss`, before the first and behind the last whole page of the pool.
+    Edge,
+    /// The pool had no more.
+    Exhausted,
+    /// A cap of the user or the cgroup.
+    Cap,
+    /// There was no pool.
+    NoPool,
+    /// Was the pool's until the program did what huge pages cannot.
+    TakenBack,
+    /// A child's copy of what its parent had.
+    Forked,
+}
+
+impl Reason {
+    /// All.
+    pub const ALL: [Reason; 12] = [
+        Reason::Small,
+        Reason::Reserved,
+        Reason::Stack,
+        Reason::Fixed,
+        Reason::Code,
+        Reason::Kind,
+        Reason::Edge,
+        Reason::Exhausted,
+        Reason::Cap,
+        Reason::NoPool,
+        Reason::TakenBack,
+        Reason::Forked,
+    ];
+
+    /// For people, after "went to Linux:".
+    pub fn describe(self) -> &'static str {
+        match self {
+            Reason::Small => "smaller than 64 KiB",
+            Reason::Reserved => "addresses without memory",
+            Reason::Stack => "threads' stacks",
+            Reason::Fixed => "at addresses the program chose",
+            Reason::Code => "code",
+            Reason::Kind => "of a kind the program asked for",
+            Reason::Edge => "ends of the heap and of .bss",
+            Reason::Exhausted => "the pool had no more",
+            Reason::Cap => "over a cap of the pool",
+            Reason::NoPool => "no pool",
+            Reason::TakenBack => "changed in a way that huge pages do not allow",
+            Reason::Forked => "copies of forked children",
+        }
+    }
+}
+
+/// How often, and how much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    /// Calls.
+    pub calls: u64,
+    /// Bytes asked for.
+    pub bytes: u64,
+}
+
+/// What was given and what was not: of one process, or of all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// The most that was mapped from the pool; of several processes the sum of each one's most.
+    pub pool_bytes_peak: u64,
+    /// Making what was served present, seconds.
+    pub populate_seconds: f64,
+    /// What the pool served, all calls together.
+    pub served_bytes: u64,
+    /// What it did not, and why; every reason is there.
+    pub passed_to_linux: BTreeMap<Reason, Amount>,
+    /// Calls that a larger pool would have served.
+    pub fallbacks: u64,
+    /// Calls that failed because it was not larger.
+    pub failed: u64,
+    /// Forks whose child was given a copy.
+    pub forks: u64,
+    /// Held from the pool when it was last told.
+    pub leased_bytes: u64,
+    /// What a pool without end would have given at most; of several processes the sum.
+    pub demand_bytes_peak: u64,
+    /// The runtime's work before the program began, seconds.
+    pub start_seconds: f64,
+    /// Waiting for the broker, seconds.
+    pub lease_seconds: f64,
+}
+
+/// Why a process was not provisioned though the runtime was in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftAlone {
+    /// Built with a sanitizer.
+    Sanitizer,
+    /// The libc could not be patched.
+    Libc,
+}
+
+/// What one process told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Told {
+    /// Path of its program.
+    pub executable: String,
+    /// Process.
+    pub pid: u64,
+    /// Its parent.
+    pub parent: u64,
+    /// When it began, in clock ticks since the boot, as in `/proc/PID/stat`.
+    #[serde(skip)]
+    pub ticks: u64,
+    /// Rank in an MPI job.
+    pub rank: Option<u64>,
+    /// The NUMA node its memory was to be from.
+    pub node: Option<u64>,
+    /// Why nothing was done.
+    pub left_alone: Option<LeftAlone>,
+    /// What was given.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// A file that is not what a process told.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Nothing but zeroes, as before its first word.
+    #[error("the process ended before it told anything")]
+    NothingYet,
+    /// Cut short, or something else.
+    #[error("it is not what a process under bursar provision leaves")]
+    NotTold,
+    /// Of another version.
+    #[error("it was written by another version of bursar")]
+    OtherVersion,
+}
+
+/// Numbers one after the other.
+struct Words<'a>(&'a [u8]);
+
+impl Words<'_> {
+    fn next(&mut self) -> u64 {
+        let (word, rest) = self.0.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        self.0 = rest;
+        u64::from_le_bytes(*word)
+    }
+
+    fn seconds(&mut self) -> f64 {
+        self.next() as f64 / 1e9
+    }
+}
+
+impl Told {
+    const NAME: usize = 256;
+    const NUMBERS: usize = 22 + 2 * Reason::ALL.len();
+    const BYTES: usize = MAGIC.len() + 8 * Told::NUMBERS + Told::NAME;
+
+    /// From the bytes of one file.
+    ///
+    /// # Errors
+    /// If they are none, or another version's.
+    pub fn read(bytes: &[u8]) -> Result<Told, Error> {
+        let nothing = || if bytes.iter().all(|byte| *byte == 0) { Error::NothingYet } else { Error::NotTold };
+        let rest = bytes.strip_prefix(MAGIC).ok_or_else(nothing)?;
+        let mut words = Words(rest);
+        match words.next() as usize {
+            0 => return Err(Error::NotTold),
+            Told::BYTES => {}
+            _ => return Err(Error::OtherVersion),
+        }
+        if bytes.len() < Told::BYTES {
+            return Err(Error::NotTold);
+        }
+        let [pid, parent, ticks] = [words.next(), words.next(), words.next()];
+        let [rank, node] = [words.next().checked_sub(1), words.next().checked_sub(1)];
+        let [leased_bytes, _pool_bytes, pool_bytes_peak] = [words.next(), words.next(), words.next()];
+        let [_demand_bytes, demand_bytes_peak] = [words.next(), words.next()];
+        let [_served_calls, served_bytes] = [words.next(), words.next()];
+        let [start_seconds, lease_seconds, populate_seconds] = [words.seconds(), words.seconds(), words.seconds()];
+        let [_zeroed_bytes, forks, _fork_ns, fallbacks, failed] =
+            [words.next(), words.next(), words.next(), words.next(), words.next()];
+        let left_alone = match words.next() {
+            0 => None,
+            1 => Some(LeftAlone::Sanitizer),
+            _ => Some(LeftAlone::Libc),
+        };
+        let passed_to_linux = Reason::ALL.map(|reason| (reason, Amount { calls: words.next(), bytes: words.next() }));
+        let name = &words.0[..Told::NAME];
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        Ok(Told {
+            executable: String::from_utf8_lossy(name).into_owned(),
+            pid,
+            parent,
+            ticks,
+            rank,
+            node,
+            left_alone,
+            figures: Figures {
+                pool_bytes_peak,
+                populate_seconds,
+                served_bytes,
+                passed_to_linux: passed_to_linux.into(),
+                fallbacks,
+                failed,
+                forks,
+                leased_bytes,
+                demand_bytes_peak,
+                start_seconds,
+                lease_seconds,
+            },
+        })
+    }
+}
+
+impl Figures {
+    /// Of all processes together: every figure is the sum. They need not have had their most at the same time.
+    pub fn sum(told: &[Told]) -> Figures {
+        let all = || told.iter().map(|told| &told.figures);
+        let sum = |of: fn(&Figures) -> u64| all().map(of).sum();
+        // Of none it is 0: what `sum` begins with is -0.
+        let seconds = |of: fn(&Figures) -> f64| all().map(of).fold(0.0, |sum, more| sum + more);
+        let passed = |reason: Reason| {
+            let amounts = all().filter_map(|figures| figures.passed_to_linux.get(&reason));
+            amounts.fold(Amount::default(), |sum, more| Amount {
+                calls: sum.calls + more.calls,
+                bytes: sum.bytes + more.bytes,
+            })
+        };
+        Figures {
+            pool_bytes_peak: sum(|of| of.pool_bytes_peak),
+            populate_seconds: seconds(|of| of.populate_seconds),
+            served_bytes: sum(|of| of.served_bytes),
+            passed_to_linux: Reason::ALL.map(|reason| (reason, passed(reason))).into(),
+            fallbacks: sum(|of| of.fallbacks),
+            failed: sum(|of| of.failed),
+            forks: sum(|of| of.forks),
+            leased_bytes: sum(|of| of.leased_bytes),
+            demand_bytes_peak: sum(|of| of.demand_bytes_peak),
+            start_seconds: seconds(|of| of.start_seconds),
+            lease_seconds: seconds(|of| of.lease_seconds),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the runtime writes it: the numbers 1, 2, 3 … in the order of `preload/pool.h`, where they are not told.
+    fn recorded(left_alone: u64) -> Vec<u8> {
+        let mut numbers: Vec<u64> = (1..=Told::NUMBERS as u64).collect();
+        (numbers[0], numbers[21]) = (Told::BYTES as u64, left_alone);
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
+        bytes.extend(b"/opt/solve");
+        bytes.resize(Told::BYTES, 0);
+        bytes
+    }
+
+    #[test]
+    fn each_number_is_where_the_header_puts_it() {
+        let told = Told::read(&recorded(1)).unwrap();
+        assert_eq!((told.pid, told.parent, told.ticks, told.rank, told.node), (2, 3, 4, Some(4), Some(5)));
+        assert_eq!((told.executable.as_str(), told.left_alone), ("/opt/solve", Some(LeftAlone::Sanitizer)));
+        let figures = &told.figures;
+        assert_eq!((figures.leased_bytes, figures.pool_bytes_peak, figures.demand_bytes_peak), (7, 9, 11));
+        assert_eq!((figures.served_bytes, figures.fallbacks, figures.failed, figures.forks), (13, 20, 21, 18));
+        assert_eq!((figures.start_seconds, figures.lease_seconds, figures.populate_seconds), (14e-9, 15e-9, 16e-9));
+        assert_eq!(figures.passed_to_linux[&Reason::Small], Amount { calls: 23, bytes: 24 });
+        assert_eq!(figures.passed_to_linux[&Reason::Forked], Amount { calls: 45, bytes: 46 });
+    }
+
+    #[test]
+    fn what_is_cut_short_or_of_another_version_is_refused() {
+        let whole = recorded(0);
+        assert_eq!(Told::read(&[0; 4096]), Err(Error::NothingYet));
+        for cut in 1..whole.len() {
+            assert_eq!(Told::read(&whole[..cut]), Err(Error::NotTold), "{cut}");
+        }
+        let mut longer = whole.clone();
+        longer[8..16].copy_from_slice(&(1u64 << 20).to_le_bytes());
+        assert_eq!(Told::read(&longer), Err(Error::OtherVersion));
+        assert_eq!(Told::read(&[b'x'; 4096]), Err(Error::NotTold));
+    }
+
+    #[test]
+    fn all_together_is_the_sum_of_each() {
+        let told = Told::read(&recorded(0)).unwrap();
+        let sum = Figures::sum(&[told.clone(), told]);
+        assert_eq!((sum.pool_bytes_peak, sum.populate_seconds), (18, 32e-9));
+        assert_eq!(sum.passed_to_linux[&Reason::Small], Amount { calls: 46, bytes: 48 });
+        assert_eq!(Figures::sum(&[]).passed_to_linux.len(), Reason::ALL.len(), "every reason is told");
+    }
+
+    #[test]
+    fn reasons_have_the_names_of_the_header() {
+        let names = serde_json::to_value(Reason::ALL).unwrap();
+        assert_eq!(names[0], "small");
+        assert_eq!(names[10], "taken_back");
+    }
+}

@@ -1,0 +1,425 @@
+//! `bursar pool` with small pools of real huge pages, and clients that behave and that do not.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::{Programs, bursar, can_limit, huge_pages_alone, is_root, need};
+
+const SEGMENT: u64 = 64 << 20;
+const ALL: u64 = u64::MAX / 2;
+const NOBODY: u32 = 65534;
+
+/// A folder for pools, and the machine's huge pages as they were.
+struct Bench {
+    base: tempfile::TempDir,
+    pages_before: u64,
+    _alone: std::fs::File,
+}
+
+/// A process that has memory of a pool until its input ends.
+struct Client {
+    process: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<std::process::ChildStdout>,
+    answer: Lease,
+}
+
+/// What it was answered.
+#[derive(Debug, PartialEq)]
+struct Lease {
+    status: u32,
+    bytes: u64,
+    zero: bool,
+}
+
+fn granted(segments: u64) -> Lease {
+    Lease { status: 0, bytes: segments * SEGMENT, zero: true }
+}
+
+fn denied(status: u32) -> Lease {
+    Lease { status, bytes: 0, zero: true }
+}
+
+/// Huge pages of the machine, those included that vanish when they are freed.
+fn pages() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("HugePages_Total:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// Waits for what happens within a second or two.
+fn soon(what: &str, happens: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !happens() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+impl Bench {
+    /// `None` where there is no right to reserve.
+    fn new() -> Option<Bench> {
+        if !is_root() || !need("hugetlb", std::path::Path::new("/sys/kernel/mm/hugepages").exists()) {
+            return None;
+        }
+        let alone = huge_pages_alone();
+        let base = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(base.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        Some(Bench { base, pages_before: pages(), _alone: alone })
+    }
+
+    /// With a pool of two segments.
+    fn with_pool(options: &[&str]) -> Option<Bench> {
+        let bench = Bench::new()?;
+        let made = bench.pool(&[&["create", "128M"], options].concat());
+        assert!(made.contains("128 MiB in pages of 2.00 MiB") && made.contains("populated in"), "{made}");
+        Some(bench)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        bursar().arg("pool").args(arguments).env("BURSAR_POOLS", self.base.path()).output().unwrap()
+    }
+
+    /// What it prints.
+    fn pool(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The one sentence of a refusal.
+    fn refused(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}: {said}");
+        said
+    }
+
+    fn status(&self) -> Value {
+        let pools: Value = serde_json::from_str(&self.pool(&["status", "--json"])).unwrap();
+        pools["pools"][0].clone()
+    }
+
+    fn bytes(&self, name: &str) -> u64 {
+        self.status()[name].as_u64().unwrap()
+    }
+
+    fn broker(&self) -> i32 {
+        self.bytes("broker_pid") as i32
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.base.path().join("default/socket")
+    }
+
+    /// A lease of so many bytes, taken as `uid`.
+    fn client_as(&self, uid: u32, bytes: u64, least: u64, also: &str) -> Client {
+        let program = self.base.path().join("lease");
+        if !program.exists() {
+            // Where any user may execute it.
+            std::fs::copy(Programs::build().lease(), &program).unwrap();
+        }
+        let mut command = Command::new("setpriv");
+        command.args([format!("--reuid={uid}"), format!("--regid={uid}"), "--clear-groups".into()]).arg(program);
+        command.arg(self.socket()).args([bytes.to_string(), least.to_string(), "-1".into()]);
+        Client::start(command.args(Some(also).filter(|also| !also.is_empty())))
+    }
+
+    fn client(&self, bytes: u64) -> Client {
+        self.client_as(0, bytes, 1, "")
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = self.broker();
+        rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
+        soon("the broker ends", || self.status()["alive"] == false);
+    }
+
+    /// A broker that a test starts ends with it, if not before.
+    fn serve(&self) -> Child {
+        let mut command = bursar();
+        command.args(["pool", "serve", "default"]).env("BURSAR_POOLS", self.base.path());
+        let broker = command.stdout(Stdio::null()).spawn().unwrap();
+        soon("the broker answers", || self.status()["alive"] == true);
+        broker
+    }
+
+    /// Nothing is left, and the machine's huge pages are as they were.
+    fn all_given_back(&self) {
+        soon("huge pages as they were", || pages() == self.pages_before);
+        assert!(!self.base.path().join("default").exists());
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+        assert!(!mounts.contains(self.base.path().to_str().unwrap()), "{mounts}");
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = self.run(&["destroy", "--force"]);
+    }
+}
+
+impl Client {
+    fn start(command: &mut Command) -> Client {
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let input = process.stdin.take();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let line = next(&mut output);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [status, _, bytes, _, zero] = words[..] else { panic!("{line:?}") };
+        let answer = Lease { status: status.parse().unwrap(), bytes: bytes.parse().unwrap(), zero: zero == "zero" };
+        Client { process, input, output, answer }
+    }
+
+    /// Its next line.
+    fn says(&mut self) -> String {
+        next(&mut self.output)
+    }
+
+    /// Ends it; its last line.
+    fn end(mut self) -> String {
+        drop(self.input.take());
+        let last = self.says();
+        self.process.wait().unwrap();
+        last
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.process.wait();
+    }
+}
+
+fn next(output: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    line.trim().to_string()
+}
+
+#[test]
+fn memory_is_lent_in_whole_segments_and_comes_back_as_zeroes() {
+    let Some(bench) = Bench::with_pool(&[]) else { return };
+    assert_eq!(pages(), bench.pages_before + 64);
+    let one = bench.client(1);
+    let other = bench.client(ALL);
+    assert_eq!((&one.answer, &other.answer), (&granted(1), &granted(1)));
+    assert_eq!(bench.client(1).answer, denied(1), "exhausted");
+    let status = bench.status();
+    assert_eq!((&status["free_bytes"], &status["leased_bytes"]), (&0.into(), &(2 * SEGMENT).into()));
+    let lease = &status["leases"][0];
+    assert_eq!((&lease["pid"], &lease["command"]), (&one.process.id().into(), &"lease".into()));
+    assert_eq!((&lease["uid"], &lease["lingering"]), (&0.into(), &false.into()));
+    assert!(bench.pool(&["status"]).contains(&format!("process {} (lease) of user 0", one.process.id())));
+    one.end();
+    other.end();
+    assert_eq!(bench.client(2 * SEGMENT).answer, granted(2), "what the others wrote is not there");
+    assert_eq!(bench.client_as(0, 3 * SEGMENT, 3 * SEGMENT, "").answer, denied(1), "less would be of no use");
+    bench.pool(&["destroy"]);
+    bench.all_given_back();
+}
+
+#[test]
+fn memory_that_a_child_still_maps_is_not_free_when_its_parent_has_ended() {
+    let Some(bench) = Bench::with_pool(&[]) else { return };
+    let mut parent = bench.client_as(0, ALL, 1, "child");
+    let child = parent.says();
+    parent.process.wait().unwrap();
+    soon("the lease lingers", || bench.status()["leases"][0]["lingering"] == true);
+    assert_eq!(bench.client(1).answer, denied(1));
+    assert!(bench.refused(&["destroy"]).contains(&format!("in use by {child} (lease)")));
+    drop(parent);
+    soon("free again", || bench.bytes("free_bytes") == 2 * SEGMENT);
+    assert_eq!(bench.client(ALL).answer, granted(2));
+}
+
+#[test]
+fn a_page_that_is_pinned_never_shows_what_the_next_one_writes() {
+    let Some(bench) = Bench::with_pool(&[]) else { return };
+    let spy = bench.client_as(0, 1, 1, "pipe");
+    soon("nobody maps it any more", || bench.bytes("leased_bytes") == 0);
+    assert_eq!(bench.client(ALL).answer, granted(1), "the pinned page's segment is not lent");
+    assert_eq!(spy.end(), "own");
+    soon("free again", || bench.bytes("free_bytes") == 2 * SEGMENT);
+    assert_eq!(bench.client(ALL).answer, granted(2));
+}
+
+#[test]
+fn a_program_goes_on_while_its_broker_is_killed_and_the_next_one_knows_of_it() {
+    let Some(bench) = Bench::with_pool(&[]) else { return };
+    let client = bench.client(1);
+    bench.client(1).end();
+    bench.signal(rustix::process::Signal::KILL);
+    assert!(bench.socket().exists() && bench.status()["free_bytes"].is_null());
+    assert!(bench.refused(&["grow", "64M"]).contains("start it with `bursar pool serve default`"));
+    let mut broker = bench.serve();
+    assert!(bench.refused(&["serve"]).contains("another broker serves"));
+    assert_eq!(bench.status()["leases"][0]["pid"], client.process.id());
+    assert_eq!(bench.client(ALL).answer, granted(1));
+    bench.signal(rustix::process::Signal::TERM);
+    assert!(broker.wait().unwrap().success() && !bench.socket().exists());
+    assert!(bench.refused(&["destroy"]).contains(&format!("in use by {} (lease)", client.process.id())));
+    let mut broker = bench.serve();
+    client.end();
+    assert_eq!(bench.client(ALL).answer, granted(2));
+    bench.pool(&["destroy"]);
+    broker.wait().unwrap();
+    bench.all_given_back();
+}
+
+#[test]
+fn what_is_in_use_stays_with_its_process_when_the_pool_is_removed_by_force() {
+    let Some(bench) = Bench::with_pool(&[]) else { return };
+    let client = bench.client(1);
+    let told = bench.pool(&["destroy", "--force"]);
+    assert!(told.contains(&format!("process {} (lease)", client.process.id())), "{told}");
+    assert_eq!(pages(), bench.pages_before + 32);
+    assert!(bench.pool(&["status"]).contains("no pools"));
+    // Its pages are surplus: they are not taken for the next pool's.
+    bench.pool(&["create", "64M"]);
+    assert_eq!(bench.client(ALL).answer, granted(1));
+    drop(client);
+    bench.pool(&["destroy"]);
+    bench.all_given_back();
+}
+
+#[test]
+fn clients_that_misbehave_disturb_nobody() {
+    let Some(bench) = Bench::with_pool(&[]) else { return };
+    let misbehave = |how: &str| {
+        let mut command = Command::new(Programs::build().lease());
+        command.arg(bench.socket()).arg(how).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let mut silent: Vec<Child> = (0..300).map(|_| misbehave("silent")).collect();
+    for how in ["rubbish", "long"] {
+        assert_eq!(misbehave(how).wait_with_output().unwrap().stdout, b"4\n", "{how} is refused");
+    }
+    assert!(misbehave("gone").wait().unwrap().success());
+    assert_eq!(bench.client(ALL).answer, granted(2));
+    for client in &mut silent {
+        drop(client.stdin.take());
+        client.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_pool_is_for_those_who_may_write_to_its_socket_up_to_their_cap() {
+    let Some(bench) = Bench::with_pool(&["--owner", &NOBODY.to_string(), "--mode", "0600", "--per-user", "100M"])
+    else {
+        return;
+    };
+    let stranger =
+        Command::new("setpriv").args(["--reuid=4711", "--clear-groups"]).arg(Programs::build().lease()).output();
+    assert!(!stranger.unwrap().status.success());
+    let client = bench.client_as(NOBODY, ALL, 1, "");
+    assert_eq!(client.answer, granted(1));
+    assert_eq!(bench.status()["leases"][0]["uid"], NOBODY);
+    assert_eq!(bench.client_as(NOBODY, 1, 1, "").answer, denied(2), "over the user's cap");
+    assert_eq!(bench.client(1).answer, granted(1), "root has a cap of its own");
+    assert_eq!(bench.status()["per_user_bytes"], 100 << 20);
+}
+
+#[test]
+fn a_job_has_no_more_of_a_pool_than_its_memory_limit() {
+    use linux::cgroup::{Cgroup, Swap};
+    let Some(bench) = Bench::with_pool(&[]).filter(|_| can_limit()) else { return };
+    let above = Cgroup::of(std::process::id() as i32).unwrap().unwrap();
+    let name = format!("bursar-test-pool-{}", std::process::id());
+    let Ok(cgroup) = above.create_child(&name) else {
+        need("a cgroup that children can be made in", false);
+        return;
+    };
+    cgroup.set_limit(Some(100 << 20), Swap::Allowed).unwrap();
+    let inside = |bytes: u64| {
+        let enter = format!("echo $$ >{}/cgroup.procs && exec \"$@\"", cgroup.dir().display());
+        let mut command = Command::new("sh");
+        command.args(["-c", &enter, "sh", Programs::build().lease()]).arg(bench.socket());
+        Client::start(command.args([bytes.to_string(), "1".into(), "-1".into()]))
+    };
+    let first = inside(ALL);
+    assert_eq!(first.answer, granted(1));
+    assert_eq!(inside(1).answer, denied(3), "over the limit of the cgroup");
+    assert_eq!(bench.client(1).answer, granted(1), "others are not concerned");
+    first.end();
+    cgroup.remove().unwrap();
+}
+
+#[test]
+fn a_pool_grows_by_whole_segments_and_shrinks_by_what_is_free() {
+    let Some(bench) = Bench::with_pool(&[]) else { return };
+    let told = bench.pool(&["grow", "65M"]);
+    assert!(told.contains("pool default: 256 MiB") && told.contains("65.0 MiB rounded up to whole segments"), "{told}");
+    assert_eq!(pages(), bench.pages_before + 128);
+    let client = bench.client(3 * SEGMENT);
+    assert_eq!(client.answer, granted(3));
+    let told = bench.pool(&["shrink", "128M"]);
+    assert!(told.contains("64.0 MiB of 128 MiB: no more was free given back, 192 MiB left"), "{told}");
+    assert_eq!(pages(), bench.pages_before + 96);
+    client.end();
+    bench.pool(&["destroy"]);
+    bench.all_given_back();
+}
+
+#[test]
+fn a_pool_whose_mount_is_gone_is_made_anew() {
+    let Some(bench) = Bench::with_pool(&[]) else { return };
+    let state = std::fs::read(bench.base.path().join("default/pool.json")).unwrap();
+    bench.pool(&["destroy"]);
+    std::fs::create_dir(bench.base.path().join("default")).unwrap();
+    std::fs::write(bench.base.path().join("default/pool.json"), state).unwrap();
+    let mut broker = bench.serve();
+    soon("populated", || bench.bytes("free_bytes") == 2 * SEGMENT);
+    assert_eq!(bench.client(ALL).answer, granted(2));
+    bench.pool(&["destroy"]);
+    broker.wait().unwrap();
+    bench.all_given_back();
+}
+
+#[test]
+fn an_interleaved_pool_is_one_of_all_nodes_and_one_of_a_node_has_that_alone() {
+    let Some(bench) = Bench::with_pool(&["--node", "0"]) else { return };
+    assert_eq!(bench.status()["nodes"][0]["node"], 0);
+    bench.pool(&["destroy"]);
+    bench.pool(&["create", "64M", "--node", "interleave"]);
+    assert_eq!(bench.client(ALL).answer, granted(1));
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_a_sentence_before_anything_is_changed() {
+    let Some(bench) = Bench::new() else { return };
+    for (arguments, sentence) in [
+        (&["create", "900T"][..], "are more than the"),
+        (&["create", "0"], "0 is no size for a pool"),
+        (&["create", "much"], "'much' is not a size"),
+        (&["create", "64M", "--node", "99"], "there is no node 99 with memory; there is 0"),
+        (&["create", "64M", "--node", "left"], "'left' is no node"),
+        (&["create", "64M", "--page", "3M"], "no huge pages of 3.00 MiB; it has"),
+        (&["create", "64M", "--name", "a/b"], "'a/b' is no name for a pool"),
+        (&["create", "64M", "--owner", "no-such-user"], "there is no user 'no-such-user'"),
+        (&["create", "64M", "--mode", "888"], "'888' is not the mode of a socket"),
+        (&["status", "--name", "absent"], "there is no pool 'absent'"),
+        (&["destroy"], "there is no pool 'default'"),
+        (&["grow", "64M"], "there is no pool 'default'"),
+        (&["serve"], "there is no pool 'default'"),
+    ] {
+        let said = bench.refused(arguments);
+        assert!(said.contains(sentence), "{arguments:?}: {said}");
+    }
+    if !std::path::Path::new("/sys/bus/dax/devices").read_dir().is_ok_and(|mut devices| devices.next().is_some()) {
+        let said = bench.refused(&["create", "64M", "--backend", "dax"]);
+        assert!(said.contains("there is no device in /sys/bus/dax/devices"), "{said}");
+    }
+    bench.pool(&["create", "64M"]);
+    assert!(bench.refused(&["create", "64M"]).contains("bursar pool grow"));
+    bench.pool(&["destroy"]);
+    bench.all_given_back();
+    assert_eq!(bench.base.path().read_dir().unwrap().count(), 0, "no folder is left of what was refused");
+}

@@ -1,0 +1,306 @@
+//! `bursar provision`: the launcher, on what processes tell it and on programs that end badly.
+
+mod support;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+use support::{Programs, bursar, huge_pages_alone, is_root, json_after, need};
+
+const MIB: u64 = 1 << 20;
+const MPIS: [&str; 2] = ["openmpi", "mpich"];
+
+fn program(name: &str) -> String {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| support::make("programs/provision")).join(name).display().to_string()
+}
+
+/// With a folder for pools in which there is none, whatever the machine has.
+fn provision(options: &[&str], command: &[&str]) -> Command {
+    static POOLS: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let pools = POOLS.get_or_init(|| tempfile::tempdir().unwrap());
+    let mut all = bursar();
+    all.arg("provision").args(options).arg("--").args(command).env("BURSAR_POOLS", pools.path());
+    // As root, and with fewer processors than ranks.
+    all.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    all.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+    all
+}
+
+fn run(options: &[&str], command: &[&str]) -> Output {
+    provision(options, command).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn printed(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Of the process that told by hand; the runtime may have told of itself, too.
+fn by_hand(stats: &Value) -> &Value {
+    let mut processes = stats["processes"].as_array().unwrap().iter();
+    processes.find(|process| process["executable"] == "by-hand").unwrap_or_else(|| panic!("{stats:#}"))
+}
+
+#[test]
+fn what_a_process_tells_is_in_the_statistics_as_the_runtimes_header_has_it() {
+    let (status, stats, before) = json_after(&mut provision(&["--stats", "-"], &[&program("tell"), "12345"]));
+    assert_eq!((status, before.as_str()), (0, "told\n"));
+    let process = by_hand(&stats);
+    for (name, value) in [
+        ("rank", json!(3)),
+        ("node", json!(1)),
+        ("leased_bytes", json!(64 << 20)),
+        ("pool_bytes_peak", json!(32 << 20)),
+        ("demand_bytes_peak", json!(12345)),
+        ("served_bytes", json!(48 << 20)),
+        ("start_seconds", json!(0.001)),
+        ("lease_seconds", json!(0.002)),
+        ("populate_seconds", json!(0.003)),
+        ("forks", json!(5)),
+        ("fallbacks", json!(6)),
+        ("failed", json!(7)),
+        ("left_alone", Value::Null),
+    ] {
+        assert_eq!(process[name], value, "{name}: {process:#}");
+    }
+    let reasons = [
+        "small",
+        "reserved",
+        "stack",
+        "fixed",
+        "code",
+        "kind",
+        "edge",
+        "exhausted",
+        "cap",
+        "no_pool",
+        "taken_back",
+        "forked",
+    ];
+    for (number, reason) in reasons.iter().enumerate() {
+        assert_eq!(process["passed_to_linux"][reason], json!({ "calls": 100 + number, "bytes": 1000 + number }));
+    }
+    assert_eq!(process["passed_to_linux"].as_object().unwrap().len(), reasons.len());
+    for name in ["pool_bytes_peak", "populate_seconds", "served_bytes", "fallbacks"] {
+        assert!(stats[name].as_f64() >= process[name].as_f64(), "{name} of all is the sum: {stats:#}");
+    }
+    assert!(stats["wall_seconds"].as_f64() > Some(0.0) && stats["before_exec_seconds"].as_f64() > Some(0.0));
+    assert!(stats["pool"].is_null() && stats["exit_status"] == 0);
+    let contract = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md")).unwrap();
+    for name in stats.as_object().unwrap().keys().chain(process.as_object().unwrap().keys()) {
+        assert!(contract.contains(&format!("`{name}`")), "docs/json.md does not tell of {name}");
+    }
+}
+
+#[test]
+fn page_faults_are_those_of_the_whole_job() {
+    let faults = |script: &str| {
+        let (_, stats, _) = json_after(&mut provision(&["--stats", "-"], &["sh", "-c", script]));
+        stats["page_faults"].as_u64()
+    };
+    let (one, several) = (faults("true"), faults("sh -c true; sh -c true; sh -c true; sh -c true"));
+    if need("perf_event_open", one.is_some()) {
+        assert!(several > one, "{several:?} of five shells, {one:?} of one");
+    }
+}
+
+#[test]
+fn output_status_and_signals_are_the_commands_own() {
+    let output = run(&[], &["sh", "-c", "cat; echo out; echo err >&2; exit 7"]);
+    assert_eq!((output.status.code(), printed(&output).as_str()), (Some(7), "out\n"));
+    assert!(said(&output).starts_with("err\n"), "{}", said(&output));
+    let killed = run(&["-q"], &["sh", "-c", "kill -TERM $$"]);
+    assert_eq!((killed.status.signal(), said(&killed).as_str()), (Some(15), ""));
+    for (command, status) in [("no-such-command-anywhere", 127), ("/etc/passwd", 126)] {
+        let output = run(&[], &[command]);
+        assert_eq!((output.status.code(), said(&output).lines().count()), (Some(status), 1), "{}", said(&output));
+    }
+}
+
+#[test]
+fn a_signal_to_bursar_reaches_the_command() {
+    let script = "trap 'echo caught; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut running = provision(&["-q"], &["sh", "-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout.take().unwrap()));
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let bursar = rustix::process::Pid::from_raw(running.id() as i32).unwrap();
+    rustix::process::kill_process(bursar, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "caught");
+    assert_eq!(running.wait().unwrap().code(), Some(3));
+}
+
+#[test]
+fn a_program_has_its_own_results() {
+    for bytes in ["0", "1000", "1000000", "300000000"] {
+        let plain = Command::new(program("asks")).arg(bytes).output().unwrap();
+        let output = run(&[], &[&program("asks"), bytes]);
+        assert_eq!((printed(&output), output.status), (printed(&plain), plain.status), "{}", said(&output));
+    }
+}
+
+#[test]
+fn the_runtime_is_told_by_the_environment() {
+    let show = "echo $BURSAR_POOL_SIZE,$BURSAR_POOL_FAIL,$BURSAR_PIN,$BURSAR_POOL,$(basename $BURSAR_PROVISION)";
+    let output = run(&["-q", "--size", "64M", "--pin", "--on-exhaustion", "fail"], &["sh", "-c", show]);
+    assert!(printed(&output).starts_with("67108864,1,1,,bursar-provision-"), "{}", printed(&output));
+    let output = run(&["-q"], &["sh", "-c", show]);
+    assert!(printed(&output).starts_with(",,,,bursar-provision-"), "{}", printed(&output));
+    let folder = printed(&run(&["-q"], &["sh", "-c", "echo $BURSAR_PROVISION"]));
+    assert!(!Path::new(folder.trim()).exists(), "it goes at the end");
+}
+
+#[test]
+fn a_pool_that_is_not_there_or_does_not_answer_is_an_error_before_the_command_runs() {
+    let pools = tempfile::tempdir().unwrap();
+    let asked = |name: &str| {
+        let mut command = provision(&["--pool", name], &["echo", "ran"]);
+        let output = command.env("BURSAR_POOLS", pools.path()).output().unwrap();
+        assert_eq!((output.status.code(), printed(&output).as_str()), (Some(125), ""), "{}", said(&output));
+        assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
+        said(&output)
+    };
+    assert!(asked("hpc").contains("there is no pool hpc") && asked("hpc").contains("bursar pool create"));
+    std::fs::create_dir(pools.path().join("silent")).unwrap();
+    std::fs::write(pools.path().join("silent/pool.json"), "{}").unwrap();
+    assert!(asked("hpc").contains("there are: silent"));
+    assert!(asked("silent").contains("the broker of pool silent does not answer"));
+    assert!(asked("../silent").contains("there is no pool"));
+    let output = provision(&[], &["true"]).env("BURSAR_POOLS", pools.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "without a name none is needed");
+}
+
+#[test]
+fn what_cannot_be_served_runs_and_is_told() {
+    for (name, why) in [("static", "statically linked"), ("sanitized", "sanitizer")] {
+        let output = run(&[], &[&program(name), "1000000"]);
+        assert_eq!((output.status.code(), printed(&output).as_str()), (Some(0), "245\n"), "{name}: {}", said(&output));
+        assert!(said(&output).contains(why), "{name}: {}", said(&output));
+        assert_eq!(said(&run(&["--quiet"], &[&program(name), "1000000"])), "");
+    }
+}
+
+#[test]
+fn around_a_launcher_every_rank_is_told_of() {
+    for mpi in MPIS.map(|mpi| format!("mpirun.{mpi}")) {
+        if !need(&mpi, Command::new(&mpi).arg("--version").output().is_ok()) {
+            continue;
+        }
+        let (status, stats, printed) =
+            json_after(&mut provision(&["-q", "--stats", "-"], &[&mpi, "-n", "2", &program("tell"), "1"]));
+        assert_eq!((status, printed.matches("told").count()), (0, 2), "{mpi}: {stats:#}");
+        let told = stats["processes"].as_array().unwrap().iter().filter(|told| told["executable"] == "by-hand");
+        assert_eq!(told.count(), 2, "{mpi}: {stats:#}");
+    }
+}
+
+#[test]
+fn under_a_launcher_every_rank_tells_for_itself() {
+    let bursar = assert_cmd::cargo::cargo_bin("bursar").display().to_string();
+    for mpi in MPIS.map(|mpi| format!("mpirun.{mpi}")) {
+        if !need(&mpi, Command::new(&mpi).arg("--version").output().is_ok()) {
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let stats = folder.path().join("stats.json").display().to_string();
+        let mut command = Command::new(&mpi);
+        command.args(["-n", "2", &bursar, "provision", "--stats", &stats, "--", &program("tell"), "1"]);
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{mpi}: {}", said(&output));
+        for rank in 0..2 {
+            let text = std::fs::read_to_string(format!("{stats}.{rank}")).unwrap();
+            by_hand(&serde_json::from_str(&text).unwrap());
+            assert!(said(&output).contains(&format!("rank {rank}: ")), "{mpi}: {}", said(&output));
+        }
+        assert!(!Path::new(&stats).exists());
+    }
+}
+
+#[test]
+fn the_budget_of_a_pool_is_for_what_runs_together() {
+    let budget = |script: &str| {
+        let mut command = bursar();
+        command.args(["budget", "--provisioned", "--json", "-", "--", "sh", "-c", script]);
+        let (status, json, _) = json_after(&mut command);
+        assert_eq!(status, 0);
+        json["pool_bytes"].as_u64().unwrap()
+    };
+    let tell = program("tell");
+    let one = budget(&format!("{tell} {} 0.5", 100 * MIB));
+    assert_eq!(one, 128 * MIB, "in whole segments of 64 MiB");
+    let after = budget(&format!("{tell} {} 0.5; {tell} {} 0.5", 100 * MIB, 100 * MIB));
+    assert_eq!(after, one);
+    let beside = budget(&format!("{tell} {} 0.5 & {tell} {} 0.5; wait", 100 * MIB, 100 * MIB));
+    assert_eq!(beside, 2 * one);
+}
+
+/// A pool of 128 MiB in a folder of its own, and the machine's huge pages as they were at the end.
+struct Pool {
+    base: tempfile::TempDir,
+    pages_before: String,
+    _alone: std::fs::File,
+}
+
+impl Pool {
+    /// `None` where there is no right to reserve.
+    fn create() -> Option<Pool> {
+        if !is_root() || !need("hugetlb", Path::new("/sys/kernel/mm/hugepages").exists()) {
+            return None;
+        }
+        let alone = huge_pages_alone();
+        let pool = Pool { base: tempfile::tempdir().unwrap(), pages_before: pages(), _alone: alone };
+        let made = pool.with(bursar().args(["pool", "create", "128M"])).output().unwrap();
+        assert!(made.status.success(), "{}", said(&made));
+        Some(pool)
+    }
+
+    fn with<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command.env("BURSAR_POOLS", self.base.path())
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let destroyed = self.with(bursar().args(["pool", "destroy", "--force"])).output().unwrap();
+        if !std::thread::panicking() {
+            assert!(destroyed.status.success(), "{}", said(&destroyed));
+            assert_eq!(pages(), self.pages_before, "the machine has the huge pages it had");
+        }
+    }
+}
+
+fn pages() -> String {
+    std::fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap()
+}
+
+#[test]
+fn the_default_pool_is_taken_from_when_its_broker_answers() {
+    let Some(pool) = Pool::create() else { return };
+    for options in [&["--stats", "-"][..], &["--pool", "default", "--stats", "-"]] {
+        let mut command = provision(options, &[&program("asks"), &(64 * MIB).to_string()]);
+        let (status, stats, printed) = json_after(pool.with(&mut command));
+        assert_eq!((status, printed.as_str(), &stats["pool"]), (0, "16384\n", &json!("default")));
+        let peak = stats["pool_bytes_peak"].as_u64().unwrap();
+        assert!((64 * MIB..=128 * MIB).contains(&peak), "{stats:#}");
+    }
+}
+
+#[test]
+fn what_a_pool_lends_is_a_line_of_its_own_in_the_account() {
+    let Some(pool) = Pool::create() else { return };
+    let (programs, socket) = (Programs::build(), pool.base.path().join("default/socket"));
+    let script = format!("sleep 1 | {} {} {} 1 -1", programs.lease(), socket.display(), 64 * MIB);
+    let mut command = bursar();
+    let (status, account, _) = json_after(command.args(["run", "--json", "-", "--", "sh", "-c", &script]));
+    assert_eq!((status, account["peak_breakdown"]["hugetlb"].as_u64()), (0, Some(64 * MIB)), "{account:#}");
+    let output = bursar().args(["run", "--", "sh", "-c", &script]).output().unwrap();
+    assert!(said(&output).contains("huge pages (pool) 64.0 MiB"), "{}", said(&output));
+}
