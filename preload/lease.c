@@ -18,20 +18,26 @@ uint64_t lease_free_bytes, lease_page_bytes;
 
 enum { AGAIN_NS = 100000000 };
 
-static bool lost;           // nobody answers
-static uint64_t refused_ns; // when there was too little; asked again after a while
+static struct sockaddr_un broker;
+static uint64_t size;       // what is leased at once, and no more; 0: as it is needed
+static uint64_t refused_ns; // when there was too little, or nobody answered; asked again after a while
 static enum passed refused;
-static bool begun; // the size that was set has been asked for
+static bool begun; // the size has been asked for
 
-bool lease_possible(void) {
-    return !lost && getenv("BURSAR_POOL");
+void lease_begin(void) {
+    const char *path = getenv("BURSAR_POOL");
+    if (!path || strlen(path) >= sizeof broker.sun_path)
+        return;
+    broker.sun_family = AF_UNIX;
+    strcpy(broker.sun_path, path);
+    size = number_of("BURSAR_POOL_SIZE", 0);
 }
 
-static int connect_to(const char *path) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path)
-        return -1;
-    strcpy(address.sun_path, path);
+bool lease_possible(void) {
+    return broker.sun_family;
+}
+
+static int connect_to_broker(void) {
     int line = sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (line < 0)
         return -1;
@@ -39,7 +45,7 @@ static int connect_to(const char *path) {
     struct timeval patience = {.tv_sec = 5};
     sys(SYS_setsockopt, line, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     sys(SYS_setsockopt, line, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    if (!sys_failed(sys(SYS_connect, line, &address, sizeof address)))
+    if (!sys_failed(sys(SYS_connect, line, &broker, sizeof broker)))
         return line;
     sys(SYS_close, line);
     return -1;
@@ -77,7 +83,7 @@ static void take_in(int file, const struct pool_segment *given) {
 // One question and its answer; false: nobody answers.
 static bool ask(uint64_t bytes, uint64_t least, struct pool_reply *reply) {
     struct pool_request request = {"BURPOOL1", (int32_t)told->node_plus_1 - 1, 0, bytes, least};
-    int line = connect_to(getenv("BURSAR_POOL"));
+    int line = connect_to_broker();
     if (line < 0)
         return false;
     union {
@@ -119,25 +125,19 @@ static bool ask(uint64_t bytes, uint64_t least, struct pool_reply *reply) {
 
 static enum passed more(uint64_t bytes) {
     static struct pool_reply reply;
-    uint64_t size = begun ? 0 : number_of("BURSAR_POOL_SIZE", 0);
-    bool only = number_of("BURSAR_POOL_SIZE", 0);
-    uint64_t wanted = size > bytes ? size : bytes;
-    // A program that grows does not ask for every step.
-    if (!only && told->leased_bytes / 4 > wanted)
-        wanted = told->leased_bytes / 4;
-    if (only && begun)
+    if (size && begun)
         return PASSED_EXHAUSTED;
-    uint64_t before = told->leased_bytes;
+    uint64_t wanted = size > bytes ? size : bytes, before = told->leased_bytes, got = 0;
+    // A program that grows does not ask for every step.
+    if (!size && before / 4 > wanted)
+        wanted = before / 4;
     do {
-        if (!ask(wanted, told->leased_bytes == before ? bytes : 0, &reply)) {
-            lost = told->leased_bytes == before;
-            return lost ? PASSED_NO_POOL : PASSED_REASONS;
-        }
-        uint64_t got = told->leased_bytes - before;
-        wanted = got < wanted ? wanted - got : 0;
-    } while (wanted && reply.status == POOL_GRANTED && reply.segments == POOL_SEGMENTS);
-    begun = true;
-    if (told->leased_bytes - before >= bytes)
+        if (!ask(wanted - got, got ? 0 : bytes, &reply))
+            return got >= bytes ? PASSED_REASONS : PASSED_NO_POOL;
+        begun = true;
+        got = told->leased_bytes - before;
+    } while (got < wanted && reply.status == POOL_GRANTED && reply.segments == POOL_SEGMENTS);
+    if (got >= bytes)
         return PASSED_REASONS;
     return reply.status == POOL_OVER_USER || reply.status == POOL_OVER_CGROUP ? PASSED_CAP : PASSED_EXHAUSTED;
 }
@@ -158,8 +158,8 @@ enum passed lease_more(uint64_t bytes) {
 
 void lease_ask(void) {
     static struct pool_reply reply;
-    if (lease_possible() && !ask(0, 0, &reply))
-        lost = true;
+    if (lease_possible())
+        ask(0, 0, &reply);
 }
 
 bool lease_holds(const struct segment *segment) {
@@ -173,6 +173,6 @@ void lease_forget(void) {
         if (lease_holds(&segments[i]))
             sys(SYS_close, segments[i].file);
     segment_count = 0;
-    lost = begun = false;
+    begun = false;
     refused_ns = 0;
 }

@@ -20,7 +20,10 @@ extern uint32_t segment_count;
 // known.
 extern uint64_t lease_free_bytes, lease_page_bytes;
 
-// Whether there is a pool, as far as is known.
+// Where the broker is, by the environment; before the program may change it.
+void lease_begin(void);
+
+// Whether there is a pool to ask.
 bool lease_possible(void);
 
 // Asks for more: at least so many bytes, or none. Why not, if so: PASSED_NO_POOL, PASSED_EXHAUSTED or PASSED_CAP;

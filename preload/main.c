@@ -252,7 +252,7 @@ static bool attribute_begin(void) {
 }
 
 static bool provision_begin(void) {
-    if (!getenv("BURSAR_PROVISION"))
+    if (!told_begin())
         return false;
     if (process_has_sanitizer()) {
         told->left_alone = 1;

@@ -19,6 +19,11 @@
 #include "units.h"
 #include "vm.h"
 
+// aarch64 has none.
+#ifndef MAP_32BIT
+#define MAP_32BIT 0
+#endif
+
 enum { SMALL = 64 << 10, READ_WRITE = PROT_READ | PROT_WRITE };
 
 bool serving;
@@ -400,9 +405,6 @@ int serve_madvise(void *memory, size_t bytes, int advice) {
 // In place, where there is room behind it.
 static bool grow(uint64_t begin, uint64_t old_end, uint64_t end) {
     uint64_t mapped = (old_end + UNIT - 1) & -UNIT;
-    uint32_t last = unit_at(old_end - 1);
-    if (units[last].protection != READ_WRITE)
-        return false;
     if (mapped > old_end && units_any_live(old_end, least(mapped, end)))
         return false;
     if (end > mapped) {
@@ -482,42 +484,65 @@ static void *mremap_by_kernel(void *memory, size_t before, size_t bytes, int fla
     return got;
 }
 
+// Of the pool, or what it has no more for, of the kernel; MAP_FAILED.
+static void *move_and_grow(uint64_t begin, uint64_t old_end, uint64_t bytes) {
+    uint64_t to = move(begin, old_end, bytes);
+    if (to)
+        return (void *)to;
+    errno = ENOMEM;
+    if (!serve_falls_back(PASSED_EXHAUSTED))
+        return MAP_FAILED;
+    void *got = by_kernel(NULL, bytes, READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, PASSED_EXHAUSTED);
+    if (got != MAP_FAILED) {
+        memcpy(got, (void *)begin, old_end - begin);
+        units_release(begin, old_end);
+    }
+    return got;
+}
+
+// Memory that is the kernel's, and to a place where nothing of the pool is.
+static void *mremap_of_kernel(void *memory, size_t before, size_t bytes, int flags, void *to) {
+    void *got = MAP_FAILED;
+    bool grows = flags == MREMAP_MAYMOVE && before && bytes >= HUGE && bytes > before && !(bytes >> 47);
+    if (grows && (uint64_t)memory % PAGE == 0) {
+        serve_begin_exclusive();
+        got = grow_large(memory, before, bytes);
+        serve_end_exclusive();
+    }
+    if (got == MAP_FAILED) {
+        got = mremap_by_kernel(memory, before, bytes, flags, to);
+        if (got != MAP_FAILED)
+            eager_given_back((uint64_t)memory, (uint64_t)memory + pages(before));
+    }
+    return got;
+}
+
+// All in use, and to be read and written.
+static bool is_plain(uint64_t begin, uint64_t end) {
+    for (uint64_t at = begin; at < end; at = (at & -UNIT) + UNIT)
+        if (!unit_at(at) || units[unit_at(at)].protection != READ_WRITE)
+            return false;
+    return units_live(begin, end);
+}
+
+static void *mremap_plain(uint64_t begin, uint64_t old_end, uint64_t end, int flags) {
+    if (end <= old_end)
+        units_release(end, old_end);
+    else if (!grow(begin, old_end, end))
+        return flags & MREMAP_MAYMOVE ? move_and_grow(begin, old_end, end - begin) : MAP_FAILED;
+    return (void *)begin;
+}
+
 void *serve_mremap(void *memory, size_t before, size_t bytes, int flags, void *to) {
     uint64_t begin = (uint64_t)memory, old_end = begin + pages(before), end = begin + pages(bytes);
     uint64_t target = flags & MREMAP_FIXED ? (uint64_t)to : 0, target_end = target + pages(bytes);
     bool ours = before && units_in(begin, old_end), onto = target && units_in(target, target_end);
-    if (begin % PAGE || !bytes || end < begin || !before || (!ours && !onto)) {
-        void *got = MAP_FAILED;
-        bool grows = flags == MREMAP_MAYMOVE && before && bytes >= HUGE && bytes > before && !(bytes >> 47);
-        if (grows && begin % PAGE == 0) {
-            serve_begin_exclusive();
-            got = grow_large(memory, before, bytes);
-            serve_end_exclusive();
-        }
-        if (got == MAP_FAILED) {
-            got = mremap_by_kernel(memory, before, bytes, flags, to);
-            if (got != MAP_FAILED)
-                eager_given_back(begin, old_end);
-        }
-        return got;
-    }
+    if (begin % PAGE || !bytes || end < begin || (!ours && !onto))
+        return mremap_of_kernel(memory, before, bytes, flags, to);
     serve_begin_exclusive();
-    bool all = ours && units_live(begin, old_end);
-    void *got = MAP_FAILED;
-    if (all && !(flags & ~MREMAP_MAYMOVE)) {
-        if (end <= old_end) {
-            units_release(end, old_end);
-            got = memory;
-        } else if (grow(begin, old_end, end)) {
-            got = memory;
-        } else if (flags & MREMAP_MAYMOVE) {
-            uint64_t moved =
-                units[unit_at(old_end - 1)].protection == READ_WRITE ? move(begin, old_end, pages(bytes)) : 0;
-            if (moved)
-                got = (void *)moved;
-        }
-    }
-    if (got == MAP_FAILED) {
+    bool plain = ours && !(flags & ~MREMAP_MAYMOVE) && is_plain(begin, old_end);
+    void *got = plain ? mremap_plain(begin, old_end, end, flags) : MAP_FAILED;
+    if (got == MAP_FAILED && !(plain && fails)) {
         // What the kernel can do, it does with memory of its own.
         bool own = make_private(begin, old_end) && (!onto || private_edges(target, target_end));
         errno = ENOMEM;
@@ -565,6 +590,7 @@ void serve_begin(void) {
         told_open();
         return;
     }
+    lease_begin();
     fails = getenv("BURSAR_POOL_FAIL");
     told->node_plus_1 = nodes_choose();
     told_open();

@@ -9,13 +9,20 @@
 #include "sys.h"
 #include "text.h"
 
+static char directory[4096];
 static struct provision_told nobody;
 struct provision_told *told = &nobody;
 static bool tried;
 
+bool told_begin(void) {
+    const char *set = getenv("BURSAR_PROVISION");
+    if (set)
+        text_format(directory, sizeof directory, "%s", set);
+    return set;
+}
+
 void told_open(void) {
-    const char *directory = getenv("BURSAR_PROVISION");
-    if (tried || !directory)
+    if (tried || !*directory)
         return;
     tried = true;
     // To go beyond it is a signal.
@@ -27,11 +34,10 @@ void told_open(void) {
     int file = -EEXIST;
     // What exec makes of a process has one of its own.
     for (uint32_t life = 0; file == -EEXIST && life < 1000; life++) {
-        size_t length = strlen(directory) < 4096 ? strlen(directory) : 0;
         text_format(path, sizeof path, "%s/provision.%s.%lu.%lu", directory, process.host, process.pid, process.ticks);
         if (life)
             text_format(path + strlen(path), sizeof path - strlen(path), ".%u", life);
-        file = length ? sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+        file = sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     }
     if (file < 0)
         return;
@@ -78,8 +84,7 @@ static void most(uint64_t *peak, uint64_t now) {
 }
 
 void told_demand(int64_t bytes) {
-    told->demand_bytes += bytes;
-    most(&told->demand_bytes_peak, told->demand_bytes);
+    most(&told->demand_bytes_peak, __atomic_add_fetch(&told->demand_bytes, bytes, __ATOMIC_RELAXED));
 }
 
 void told_pool(int64_t bytes) {

@@ -7,6 +7,9 @@
 // Always there: until a file is opened, and where none can be, it is told to nobody.
 extern struct provision_told *told;
 
+// Where, by the environment; false: provisioning was not asked for.
+bool told_begin(void);
+
 // Opens the process's own file. The child of a fork has none until it obtains something.
 void told_open(void);
 void told_forget(void);
