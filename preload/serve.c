@@ -133,7 +133,9 @@ static bool for_want_of_memory(enum passed why) {
 bool serve_falls_back(enum passed why) {
     if (why != PASSED_EXHAUSTED && why != PASSED_CAP)
         return true;
-    __atomic_fetch_add(fails ? &told->failed : &told->fallbacks, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&told->fallbacks, 1, __ATOMIC_RELAXED);
+    if (fails)
+        __atomic_fetch_add(&told->failed, 1, __ATOMIC_RELAXED);
     return !fails;
 }
 
