@@ -12,7 +12,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Alternatives are written a,b: the first that the distribution has.
 BUILD_PACKAGES = gcc libc6-dev make pkg-config clang libbpf-dev libelf-dev zlib1g-dev
 TEST_PACKAGES = clang-format time tmux sqlite3 python3 chromium,chromium-browser chromium-driver,chromium-chromedriver \
-	openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge \
+	openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge redis-server xz-utils \
 	qemu-system-x86 busybox-static cpio kmod e2fsprogs systemd dbus libpam-systemd
 
 .PHONY: build deps deps-test test test-vm lint demo bench man completions install clean
@@ -36,7 +36,7 @@ lint: deps-test ## Everything that is wrong without running it
 test: lint ## All tests but those in the virtual machine; ends with a count
 	@scripts/test
 
-test-vm: deps-test ## The tests on cgroup v2 and systemd, with Debian's kernel in a virtual machine
+test-vm: deps-test ## The tests on cgroup v2, systemd, two nodes and device-dax, with Debian's kernel in a virtual machine
 	@# As `make test` builds it: other features would build everything once more.
 	$(CARGO) test --workspace --locked --no-run
 	@tests/vm/run

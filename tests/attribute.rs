@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use serde_json::{Value, json};
-use support::{bursar, is_root, json_after, need, tolerance};
+use support::{bursar, huge_pages_alone, is_root, json_after, need, tolerance};
 
 const SIZE: u64 = 64 << 20;
 const MPIS: [&str; 2] = ["openmpi", "mpich"];
@@ -149,7 +149,7 @@ fn huge_pages_of_the_pool_are_told_though_no_resident_set_has_them() {
             std::fs::write(PAGES, &self.0).unwrap();
         }
     }
-    let _alone = POOL.write().unwrap_or_else(PoisonError::into_inner);
+    let _alone = (POOL.write().unwrap_or_else(PoisonError::into_inner), huge_pages_alone());
     let before = Before(std::fs::read_to_string(PAGES).unwrap());
     let wanted = before.0.trim().parse::<u64>().unwrap() + SIZE / (2 << 20);
     std::fs::write(PAGES, wanted.to_string()).unwrap();

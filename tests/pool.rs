@@ -401,7 +401,7 @@ fn what_cannot_be_is_refused_in_a_sentence_before_anything_is_changed() {
         (&["create", "much"], "'much' is not a size"),
         (&["create", "64M", "--node", "99"], "there is no node 99 with memory; there is 0"),
         (&["create", "64M", "--node", "left"], "'left' is no node"),
-        (&["create", "64M", "--page", "3M"], "no huge pages of 3.00 MiB; it has"),
+        (&["create", "64M", "--page", "3M"], "no pages of 3.00 MiB; there are"),
         (&["create", "64M", "--name", "a/b"], "'a/b' is no name for a pool"),
         (&["create", "64M", "--owner", "no-such-user"], "there is no user 'no-such-user'"),
         (&["create", "64M", "--mode", "888"], "'888' is not the mode of a socket"),

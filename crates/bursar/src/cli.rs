@@ -341,7 +341,7 @@ pub enum Pool {
     /// Be the broker, in the foreground (for systemd, and after a broker was killed)
     Serve {
         /// The pool
-        #[arg(value_name = "NAME", default_value = "default")]
+        #[arg(value_name = "NAME", default_value = linux::pools::DEFAULT)]
         name: String,
     },
     /// Tell what pools there are, and who has what of them
@@ -360,7 +360,7 @@ pub enum Pool {
     /// Remove a pool, and give back what was reserved for it
     Destroy {
         /// The pool
-        #[arg(long, value_name = "NAME", default_value = "default")]
+        #[arg(long, value_name = "NAME", default_value = linux::pools::DEFAULT)]
         name: String,
         /// Even if processes have memory of it: they keep it to their end
         #[arg(long)]
@@ -380,7 +380,7 @@ pub struct PoolCreate {
     #[arg(value_name = "SIZE", value_parser = some_bytes)]
     pub size: Bytes,
     /// The pool's name
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = linux::pools::DEFAULT)]
     pub name: String,
     /// From one NUMA node, or page by page from all in turn [default: segment by segment]
     #[arg(long, value_name = "N|interleave", value_parser = placement)]
@@ -409,7 +409,7 @@ pub struct PoolChange {
     #[arg(value_name = "SIZE", value_parser = some_bytes)]
     pub size: Bytes,
     /// The pool
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = linux::pools::DEFAULT)]
     pub name: String,
 }
 

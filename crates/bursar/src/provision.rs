@@ -22,8 +22,6 @@ use crate::results::write_json;
 use crate::status::{OWN_FAILURE, Status};
 use crate::unseen::{self, Purpose};
 
-/// The pool that is taken from unless another is named.
-const DEFAULT: &str = "default";
 /// Pages of a pool, unless others are asked for.
 const PAGE_BYTES: u64 = 2 << 20;
 /// Preparations longer than this are worth a word.
@@ -74,7 +72,7 @@ pub fn provision(options: &cli::Provision) -> anyhow::Result<Status> {
             check(name)?;
             Some(name.as_str())
         }
-        None => Some(DEFAULT).filter(|name| pools::answers(&pools::socket(name)).is_ok()),
+        None => Some(pools::DEFAULT).filter(|name| pools::answers(&pools::socket(name)).is_ok()),
     };
     let ran = run(&options.command, variables(options, pool), begun, None)?;
     let status = status_of(ran.exit);
@@ -150,7 +148,13 @@ fn check(name: &str) -> anyhow::Result<()> {
         bail!("there is no pool {name} in {}, {others}", pools::folder().display());
     }
     let socket = pools::socket(name);
-    pools::answers(&socket).with_context(|| {
+    let answered = pools::answers(&socket);
+    if answered.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied) {
+        bail!(
+            "pool {name} is not for this user; who makes a pool says who may use it: `bursar pool create --owner, --mode`"
+        );
+    }
+    answered.with_context(|| {
         let others: Vec<_> = names.into_iter().filter(|other| pools::answers(&pools::socket(other)).is_ok()).collect();
         let others = if others.is_empty() { "none".into() } else { others.join(", ") };
         format!(
@@ -241,14 +245,15 @@ fn needed(told: &[Told], together: &BTreeSet<BTreeSet<(u64, u64)>>) -> u64 {
     let most = told.iter().map(|told| told.figures.demand_bytes_peak).max().unwrap_or(0);
     let mut segment = segment_bytes(0, PAGE_BYTES);
     loop {
-        let whole = |told: &&Told| told.figures.demand_bytes_peak.next_multiple_of(segment);
+        // A process may tell any number.
+        let whole = |told: &Told| told.figures.demand_bytes_peak.checked_next_multiple_of(segment).unwrap_or(u64::MAX);
         let sum = |there: &BTreeSet<(u64, u64)>| {
-            told.iter().filter(|told| there.contains(&key(told))).map(|t| whole(&t)).sum()
+            told.iter().filter(|told| there.contains(&key(told))).map(whole).fold(0, u64::saturating_add)
         };
         let seen: u64 = together.iter().map(sum).max().unwrap_or(0);
         let is_unseen = |told: &&Told| !together.iter().any(|there| there.contains(&key(told)));
-        let unseen = told.iter().filter(is_unseen).map(|told| whole(&told)).max().unwrap_or(0);
-        let pool = seen + unseen;
+        let unseen = told.iter().filter(is_unseen).map(whole).max().unwrap_or(0);
+        let pool = seen.saturating_add(unseen);
         // A larger pool has larger segments, which leave more unused; more processes than segments never come to an end.
         match segment_bytes(pool, PAGE_BYTES) {
             larger if larger > segment && segment < most => segment = larger,
@@ -292,7 +297,7 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     let (largest, others) = reasons.split_at(reasons.len().min(3));
     let mut left: Vec<String> =
         largest.iter().map(|(reason, amount)| format!("{} {}", Bytes(amount.bytes), reason.describe())).collect();
-    let rest = others.iter().map(|(_, amount)| amount.bytes).sum();
+    let rest = others.iter().map(|(_, amount)| amount.bytes).fold(0, u64::saturating_add);
     left.extend((rest > 0).then(|| format!("{} else", Bytes(rest))));
     if !left.is_empty() {
         lines.push(format!("left to Linux: {}", left.join(", ")));
@@ -361,14 +366,16 @@ mod tests {
         assert_eq!(needed(&processes, &seen(&[&[1, 2], &[2, 3]])), 320 << 20);
         assert_eq!(needed(&processes, &seen(&[&[1, 2]])), (128 + 64 + 256) << 20, "the third was too short to be seen");
         assert_eq!(needed(&[], &BTreeSet::new()), 0);
+        let wrong = [told(1, u64::MAX), told(2, u64::MAX)];
+        assert_eq!(needed(&wrong, &seen(&[&[1, 2]])), u64::MAX, "what a process tells may be any number");
     }
 
     #[test]
     fn a_large_pool_has_larger_segments() {
-        let processes: Vec<Told> = (0..40).map(|pid| told(pid, 160 << 20)).collect();
+        let processes: Vec<Told> = (0..40).map(|pid| told(pid, 520 << 20)).collect();
         let all = [processes.iter().map(|told| (told.pid, told.ticks)).collect()].into();
-        // 40 times 192 MiB in segments of 64; a pool of that has some of 128, of which each takes two.
-        assert_eq!(needed(&processes, &all), 40 * (256 << 20));
+        // 40 times 576 MiB in segments of 64; a pool of that has some of 128, of which each takes five.
+        assert_eq!(needed(&processes, &all), 40 * (640 << 20));
     }
 
     #[test]

@@ -6,16 +6,28 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The folder of all pools: `BURSAR_POOLS`, else `/run/bursar/pools`.
+/// The folder of all pools, unless `BURSAR_POOLS` names another.
+pub const FOLDER: &str = "/run/bursar/pools";
+
+/// The name of a pool that is given no other.
+pub const DEFAULT: &str = "default";
+
+/// In a pool's folder, the file that says what the pool is.
+pub const STATE: &str = "pool.json";
+
+/// In a pool's folder, where its broker listens.
+pub const SOCKET: &str = "socket";
+
+/// The folder of all pools.
 pub fn folder() -> PathBuf {
     let set = std::env::var_os("BURSAR_POOLS").filter(|set| !set.is_empty());
-    set.map_or_else(|| "/run/bursar/pools".into(), PathBuf::from)
+    set.map_or_else(|| FOLDER.into(), PathBuf::from)
 }
 
 /// The names of the pools there are, whether their brokers run or not.
 pub fn names() -> Vec<String> {
     let entries = fs::read_dir(folder()).into_iter().flatten().flatten();
-    let pools = entries.filter(|entry| entry.path().join("pool.json").exists() || entry.path().join("socket").exists());
+    let pools = entries.filter(|entry| entry.path().join(STATE).exists());
     let mut names: Vec<String> = pools.map(|pool| pool.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
@@ -23,7 +35,7 @@ pub fn names() -> Vec<String> {
 
 /// Where a pool's broker listens.
 pub fn socket(name: &str) -> PathBuf {
-    folder().join(name).join("socket")
+    folder().join(name).join(SOCKET)
 }
 
 /// Whether a broker answers there. It is asked for nothing.

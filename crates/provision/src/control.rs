@@ -114,7 +114,8 @@ pub struct LeaseStatus {
 /// Asks the broker of a pool.
 ///
 /// # Errors
-/// [`Error::NoBroker`], [`Error::Forbidden`], [`Error::Ended`]; [`Error::Denied`] with what the broker says.
+/// [`Error::NoBroker`], [`Error::Forbidden`], [`Error::Silent`], [`Error::Misunderstood`]; [`Error::Denied`] with what the broker
+/// says.
 pub fn ask(directory: &Directory, ask: &Ask) -> Result<Answer, Error> {
     let path = directory.socket();
     let name = || directory.name().to_string();
@@ -132,12 +133,10 @@ pub fn ask(directory: &Directory, ask: &Ask) -> Result<Answer, Error> {
         socket::receive(&socket, socket::LONGEST)
     };
     let packet = exchange().ok().flatten().filter(|packet| !packet.is_empty());
-    let ended = || Error::Ended { name: name(), log: directory.log() };
-    match serde_json::from_slice(&packet.ok_or_else(ended)?) {
+    let silent = || Error::Silent { name: name(), log: directory.log() };
+    match serde_json::from_slice(&packet.ok_or_else(silent)?) {
         Ok(Answer::No(why)) => Err(Error::Denied(why)),
         Ok(answer) => Ok(answer),
-        Err(error) => Err(Error::Denied(format!(
-            "the broker answers what is not understood ({error}): is it of another version?"
-        ))),
+        Err(_) => Err(Error::Misunderstood(name())),
     }
 }

@@ -28,13 +28,14 @@ pub fn available(page_bytes: u64) -> Result<Vec<Device>, Error> {
     match fit.is_empty() {
         true => Err(Error::PageSize {
             wanted: Bytes(page_bytes),
-            there: others.into_iter().map(|device| Bytes(device.align)).collect(),
+            there: others.iter().map(|device| device.align).collect::<BTreeSet<_>>().into_iter().map(Bytes).collect(),
         }),
         false => Ok(fit),
     }
 }
 
-/// Segments for at least so many bytes: of regions that can be divided in the pool's size, else whole devices.
+/// Segments for at least so many bytes, each on the node that has the least until then: of regions that can be divided in the
+/// pool's size, else whole devices.
 ///
 /// # Errors
 /// [`Error::DaxShort`]; those of [`available`].
@@ -45,20 +46,25 @@ pub fn more(pool: &Pool, directory: &Directory, bytes: u64) -> Result<BTreeMap<u
     let fits = |device: &Device| {
         pool.nodes.contains(&device.node) && !taken.contains(&device.name) && (device.dynamic || !is_ours(device))
     };
+    let mut on: BTreeMap<u32, u64> = BTreeMap::new();
+    for (node, segment) in pool.segments.values().filter_map(|segment| Some((segment.node?, segment))) {
+        *on.entry(node).or_default() += segment.bytes;
+    }
+    let size = |device: &Device| if device.dynamic { pool.segment_bytes } else { device.bytes };
+    let all = |device: Device| (device.bytes + device.left, device);
+    let mut unused: Vec<(u64, Device)> = devices.into_iter().filter(fits).map(all).collect();
     let mut number = pool.segments.keys().last().map_or(0, |last| last + 1);
     let (mut segments, mut had) = (BTreeMap::new(), 0);
-    for device in devices.into_iter().filter(fits) {
-        let size = if device.dynamic { pool.segment_bytes } else { device.bytes };
+    while had < bytes {
+        let large_enough = unused.iter_mut().filter(|(left, device)| (1..=*left).contains(&size(device)));
+        let Some((left, device)) = large_enough.min_by_key(|(_, device)| on.get(&device.node).copied()) else { break };
         // A device that is one of several is made when the segment is populated.
         let named = Some(device.name.clone());
         let (name, region) = if device.dynamic { (None, named) } else { (named, None) };
-        let mut left = device.bytes + device.left;
-        while had < bytes && left >= size && size > 0 {
-            let segment =
-                Segment { bytes: size, node: Some(device.node), device: name.clone(), region: region.clone() };
-            segments.insert(number, segment);
-            (had, left, number) = (had + size, left - size, number + 1);
-        }
+        let size = size(device);
+        segments.insert(number, Segment { bytes: size, node: Some(device.node), device: name, region });
+        *on.entry(device.node).or_default() += size;
+        (had, *left, number) = (had + size, *left - size, number + 1);
     }
     if had < bytes { Err(Error::DaxShort { there: Bytes(had), wanted: Bytes(bytes) }) } else { Ok(segments) }
 }

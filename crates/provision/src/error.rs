@@ -30,7 +30,7 @@ pub enum Error {
     #[error("this user may not ask the broker of pool '{0}': `bursar pool create --owner USER` says who may")]
     Forbidden(String),
     /// A page size that the kernel does not have.
-    #[error("this kernel has no huge pages of {}; it has {}", .wanted, .there.iter().map(Bytes::to_string).collect::<Vec<_>>().join(", "))]
+    #[error("there are no pages of {}; there are {}", .wanted, .there.iter().map(Bytes::to_string).collect::<Vec<_>>().join(", "))]
     PageSize {
         /// Asked for.
         wanted: Bytes,
@@ -98,14 +98,17 @@ pub enum Error {
     /// Somebody else serves it.
     #[error("another broker serves pool '{0}'")]
     Served(String),
-    /// The broker ended while it was asked.
-    #[error("the broker of pool '{name}' ended before it answered; {} says why", .log.display())]
-    Ended {
+    /// The broker ended while it was asked, or has too much to do.
+    #[error("the broker of pool '{name}' gave no answer; {} may say why", .log.display())]
+    Silent {
         /// The pool.
         name: String,
         /// Its log.
         log: PathBuf,
     },
+    /// Its answer is none to what it was asked.
+    #[error("the broker of pool '{0}' is of another version: end it, and start it with `bursar pool serve {0}`")]
+    Misunderstood(String),
     /// The broker says no.
     #[error("{0}")]
     Denied(String),

@@ -1,8 +1,8 @@
 //! The pool of memory that is there before a program asks: its broker, and what the runtime within programs tells of it.
 //!
 //! [`manage`] makes, changes and removes pools and asks their brokers; [`broker`] is a broker. A pool lives in a directory
-//! ([`state`]) and is segments, each a file ([`backing`]) or a device ([`dax`]); who has which is the [`ledger`]'s. The runtime speaks [`protocol`],
-//! `bursar pool` speaks [`control`], both on the same [`socket`].
+//! ([`state`]) and is segments, each a file ([`backing`]) or a device ([`dax`]); who has which is the [`ledger`]'s. The
+//! runtime speaks [`protocol`], `bursar pool` speaks [`control`], both on the same [`socket`].
 #![allow(unsafe_code)]
 
 mod backing;

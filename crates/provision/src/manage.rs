@@ -157,7 +157,7 @@ pub fn shrink(directory: &Directory, bytes: u64) -> Result<u64, Error> {
     Pool::load(directory)?;
     match ask(directory, &Ask::Shrink { bytes })? {
         Answer::Shrunk { bytes } => Ok(bytes),
-        other => Err(Error::Denied(format!("the broker answers {other:?}"))),
+        _ => Err(Error::Misunderstood(directory.name().into())),
     }
 }
 
@@ -349,7 +349,7 @@ fn start(directory: &Directory) -> Result<(), Error> {
 fn grow_by(directory: &Directory, bytes: u64) -> Result<Grown, Error> {
     match ask(directory, &Ask::Grow { bytes })? {
         Answer::Grown { bytes, seconds } => Ok(Grown { bytes, seconds }),
-        other => Err(Error::Denied(format!("the broker answers {other:?}"))),
+        _ => Err(Error::Misunderstood(directory.name().into())),
     }
 }
 

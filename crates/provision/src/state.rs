@@ -9,6 +9,7 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use linux::pools;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -18,8 +19,6 @@ const LEAST_SEGMENT: u64 = 64 << 20;
 
 /// A pool is divided into about so many segments.
 const SEGMENTS: u64 = 256;
-
-const DEFAULT_BASE: &str = "/run/bursar/pools";
 
 /// Where a pool lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,12 +96,12 @@ pub struct Segment {
 }
 
 impl Directory {
-    /// Of the pool of a name, whether it is there or not: beneath `/run/bursar/pools`, or `BURSAR_POOLS`.
+    /// Of the pool of a name, whether it is there or not, beneath [`pools::folder`].
     ///
     /// # Errors
     /// [`Error::Name`], [`Error::Long`].
     pub fn of(name: &str) -> Result<Directory, Error> {
-        Directory::beneath(&base(), name)
+        Directory::beneath(&pools::folder(), name)
     }
 
     fn beneath(base: &Path, name: &str) -> Result<Directory, Error> {
@@ -117,12 +116,7 @@ impl Directory {
 
     /// All pools that there are, by name.
     pub fn all() -> Vec<Directory> {
-        let base = base();
-        let entries = fs::read_dir(&base).into_iter().flatten().flatten();
-        let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.sort();
-        let there = names.iter().filter_map(|name| Directory::beneath(&base, name).ok());
-        there.filter(|directory| directory.state().exists()).collect()
+        pools::names().iter().filter_map(|name| Directory::of(name).ok()).collect()
     }
 
     /// Makes it.
@@ -135,7 +129,7 @@ impl Directory {
             let made = fs::DirBuilder::new().recursive(true).mode(mode).create(dir);
             made.map_err(Error::file("cannot make", dir))
         };
-        if base == Path::new(DEFAULT_BASE) {
+        if base == Path::new(pools::FOLDER) {
             // The journal of what bursar changes is there, too: others may pass through, and not look.
             let above = base.parent().unwrap_or(base);
             make(0o711, above)?;
@@ -161,7 +155,7 @@ impl Directory {
 
     /// Where the broker answers: what the runtime is given as BURSAR_POOL.
     pub fn socket(&self) -> PathBuf {
-        self.path.join("socket")
+        self.path.join(pools::SOCKET)
     }
 
     /// What a detached broker prints.
@@ -175,7 +169,7 @@ impl Directory {
     }
 
     pub(crate) fn state(&self) -> PathBuf {
-        self.path.join("pool.json")
+        self.path.join(pools::STATE)
     }
 
     pub(crate) fn huge(&self) -> PathBuf {
@@ -237,11 +231,6 @@ impl Pool {
         }
     }
 
-    /// All its memory.
-    pub fn bytes(&self) -> u64 {
-        self.segments.values().map(|segment| segment.bytes).sum()
-    }
-
     /// The node of one page of a segment.
     pub(crate) fn node_of(&self, number: u32, segment: &Segment, page: u64) -> u32 {
         let turn = (u64::from(number) * (segment.bytes / self.page_bytes) + page) % self.nodes.len() as u64;
@@ -285,10 +274,6 @@ impl Pool {
 pub fn segment_bytes(pool_bytes: u64, page_bytes: u64) -> u64 {
     // Beyond this no machine has memory; without it the power of two would overflow.
     pool_bytes.min(1 << 60).div_ceil(SEGMENTS).next_power_of_two().max(LEAST_SEGMENT).max(page_bytes)
-}
-
-fn base() -> PathBuf {
-    std::env::var_os("BURSAR_POOLS").map_or_else(|| DEFAULT_BASE.into(), PathBuf::from)
 }
 
 #[cfg(test)]

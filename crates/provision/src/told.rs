@@ -234,17 +234,18 @@ impl Told {
 }
 
 impl Figures {
-    /// Of all processes together: every figure is the sum. They need not have had their most at the same time.
+    /// Of all processes together: every figure is the sum. They need not have had their most at the same time. What a process
+    /// that goes wrong tells may be any number: the sum ends at the largest.
     pub fn sum(told: &[Told]) -> Figures {
         let all = || told.iter().map(|told| &told.figures);
-        let sum = |of: fn(&Figures) -> u64| all().map(of).sum();
+        let sum = |of: fn(&Figures) -> u64| all().map(of).fold(0, u64::saturating_add);
         // Of none it is 0: what `sum` begins with is -0.
         let seconds = |of: fn(&Figures) -> f64| all().map(of).fold(0.0, |sum, more| sum + more);
         let passed = |reason: Reason| {
             let amounts = all().filter_map(|figures| figures.passed_to_linux.get(&reason));
             amounts.fold(Amount::default(), |sum, more| Amount {
-                calls: sum.calls + more.calls,
-                bytes: sum.bytes + more.bytes,
+                calls: sum.calls.saturating_add(more.calls),
+                bytes: sum.bytes.saturating_add(more.bytes),
             })
         };
         Figures {

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use crate::state::{Adding, Segment};
 use crate::{Error, backing, dax, reserve};
@@ -53,17 +53,18 @@ pub struct Worker {
     jobs: Sender<Job>,
     done: Receiver<Done>,
     wake: UnixStream,
+    thread: JoinHandle<()>,
 }
 
 impl Worker {
-    /// Starts it. It ends with the process.
+    /// Starts it.
     pub fn start() -> io::Result<Worker> {
         let (jobs, open) = channel();
         let (finished, done) = channel();
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
-        thread::Builder::new().name("zero".into()).spawn(move || {
+        let thread = thread::Builder::new().name("zero".into()).spawn(move || {
             for job in open {
                 if finished.send(work(job)).is_err() {
                     return;
@@ -72,12 +73,12 @@ impl Worker {
                 let _ = (&waker).write(&[0]);
             }
         })?;
-        Ok(Worker { jobs, done, wake })
+        Ok(Worker { jobs, done, wake, thread })
     }
 
     /// Something to do, after all that was to be done before.
     pub fn send(&self, job: Job) {
-        // The thread ends only with the process.
+        // The thread does not end before us.
         let _ = self.jobs.send(job);
     }
 
@@ -86,6 +87,13 @@ impl Worker {
         let mut woken = [0; 256];
         while matches!((&self.wake).read(&mut woken), Ok(1..)) {}
         self.done.try_iter().collect()
+    }
+
+    /// Waits for what it is doing, and forgets what was to be done after that: from now on it has no segment open.
+    pub fn end(self) {
+        drop((self.jobs, self.done));
+        // It has nothing to give, and what it panicked with it has said.
+        let _ = self.thread.join();
     }
 }
 

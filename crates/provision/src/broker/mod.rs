@@ -1,0 +1,341 @@
+//! The broker: lends segments, notices when nobody has them any more, and has them zeroed before it lends them again.
+//!
+//! One thread waits for all that may happen; another populates and zeroes. Nothing of who has what is written down: after a
+//! restart the kernel is asked which segments are held, and everything else is zeroed before it is lent.
+
+mod connections;
+mod growth;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use linux::cgroup::Cgroup;
+use linux::holders::{FileId, holders};
+use linux::{hugetlb, procfs};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FlockOperation;
+use rustix::process::{Pid, PidfdFlags, Resource, getrlimit, pidfd_open, setrlimit};
+
+use self::connections::Connection;
+use self::growth::Growth;
+use crate::ledger::{Client, Ledger, Use};
+use crate::state::{Backend, Directory, Pool, Segment};
+use crate::worker::{Done, Job, Worker};
+use crate::{Error, backing, dax, reserve, socket};
+
+/// So often it is looked whether what is lent is held still.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Serves a pool until SIGTERM or SIGINT, or until it is told to stop. `tell` is called with what the operator should know.
+///
+/// # Errors
+/// [`Error::None`], [`Error::NotRoot`], [`Error::Served`], and what the kernel refuses.
+pub fn serve(directory: &Directory, tell: &dyn Fn(&str)) -> Result<(), Error> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::NotRoot("serving"));
+    }
+    let pool = Pool::load(directory)?;
+    let _lock = lock(directory)?;
+    let mut broker = Broker::start(directory.clone(), pool, tell)?;
+    let served = broker.run();
+    // A client that comes now is told at once that nobody answers.
+    let _ = backing::remove(&directory.socket());
+    // Whoever has the lock next finds no segment held by us.
+    broker.worker.end();
+    served
+}
+
+/// Held for as long as a pool is served.
+///
+/// # Errors
+/// [`Error::Served`] if somebody has it.
+pub(crate) fn lock(directory: &Directory) -> Result<File, Error> {
+    let path = directory.lock();
+    let file = std::os::unix::fs::OpenOptionsExt::mode(File::options().write(true).create(true).truncate(false), 0o600)
+        .open(&path)
+        .map_err(Error::file("cannot open", path))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(_) => Err(Error::Served(directory.name().into())),
+    }
+}
+
+struct Broker<'a> {
+    directory: Directory,
+    pool: Pool,
+    ledger: Ledger,
+    listener: OwnedFd,
+    signals: UnixStream,
+    worker: Worker,
+    connections: BTreeMap<u64, Connection>,
+    next: u64,
+    /// The process of each lease while it lives.
+    processes: BTreeMap<u64, OwnedFd>,
+    /// Segments whose pages somebody else has.
+    withheld: BTreeSet<u32>,
+    growth: Option<Growth>,
+    looked: Instant,
+    stopping: bool,
+    tell: &'a dyn Fn(&str),
+}
+
+/// What may happen.
+enum Event {
+    Signal,
+    Worker,
+    Client,
+    Connection(u64),
+    Ended(u64),
+}
+
+impl<'a> Broker<'a> {
+    fn start(directory: Directory, mut pool: Pool, tell: &'a dyn Fn(&str)) -> Result<Broker<'a>, Error> {
+        // A descriptor for each connection, for each process with a lease, and for each segment of a reply.
+        let limit = getrlimit(Resource::Nofile);
+        let _ = setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum });
+        let signals = signals().map_err(Error::file("cannot wait for signals of", directory.path()))?;
+        let lost = mount(&mut pool, &directory)?;
+        reserve::settle(&mut pool, &directory)?;
+        dax::divide(&pool)?;
+        let path = directory.socket();
+        let listener = socket::listen(&path, pool.owner, pool.group, pool.mode);
+        let mut broker = Broker {
+            ledger: Ledger::new(pool.per_user_bytes),
+            listener: listener.map_err(Error::file("cannot listen on", path))?,
+            signals,
+            worker: Worker::start()
+                .map_err(Error::file("cannot start the thread that zeroes for", directory.path()))?,
+            connections: BTreeMap::new(),
+            next: 0,
+            processes: BTreeMap::new(),
+            withheld: BTreeSet::new(),
+            growth: None,
+            looked: Instant::now(),
+            stopping: false,
+            tell,
+            directory,
+            pool,
+        };
+        broker.find_leases();
+        if lost > 0 {
+            broker.grow(lost);
+        }
+        Ok(broker)
+    }
+
+    /// After a restart: who has which segments. All others are zeroed, whatever they were.
+    fn find_leases(&mut self) {
+        let ids: BTreeMap<FileId, u32> = self
+            .pool
+            .segments
+            .iter()
+            .filter_map(|(number, segment)| Some((FileId::of(&self.directory.segment(*number, segment))?, *number)))
+            .collect();
+        for (number, segment) in self.pool.segments.clone() {
+            self.ledger.add(number, segment, Use::Returned);
+        }
+        for holder in holders(&ids.keys().copied().collect()) {
+            let held: Vec<u32> = holder.files.iter().map(|id| ids[id]).collect();
+            let held: Vec<u32> =
+                held.into_iter().filter(|number| self.ledger.used(*number) == Some(Use::Returned)).collect();
+            if !held.is_empty() {
+                self.lend(client(holder.pid, holder.uid), &held);
+            }
+        }
+        let open = self.ledger.numbers(|used| used == Use::Returned);
+        let free = self.not_held(open.clone());
+        for number in open {
+            if free.contains(&number) {
+                self.renew(number);
+            } else {
+                // By a process that is not to be seen from here.
+                self.lend(Client { uid: u32::MAX, ..Client::default() }, &[number]);
+            }
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Error> {
+        while !self.stopping {
+            for event in self.wait()? {
+                match event {
+                    Event::Signal => self.stopping = true,
+                    Event::Worker => self.hear_worker(),
+                    Event::Client => self.accept(),
+                    Event::Connection(number) => self.hear(number),
+                    Event::Ended(lease) => {
+                        self.processes.remove(&lease);
+                        self.ledger.ended(lease);
+                        self.look(|used| used == Use::Lent(lease));
+                    }
+                }
+            }
+            if self.looked.elapsed() >= LOOK {
+                self.looked = Instant::now();
+                self.look(|used| matches!(used, Use::Lent(_)));
+                for number in self.ledger.numbers(|used| used == Use::Withheld) {
+                    self.ledger.set(number, Use::Returned);
+                    self.renew(number);
+                }
+            }
+            self.connections.retain(|_, connection| connection.may_stay());
+            self.answer_waiting();
+        }
+        Ok(())
+    }
+
+    /// Waits until something happens, or until it is time to look.
+    fn wait(&self) -> Result<Vec<Event>, Error> {
+        let mut fds = vec![
+            (Event::Signal, self.signals.as_fd()),
+            (Event::Worker, self.worker.as_fd()),
+            (Event::Client, self.listener.as_fd()),
+        ];
+        // Who has ended comes before who asks: what one gives back the other may have.
+        fds.extend(self.processes.iter().map(|(lease, process)| (Event::Ended(*lease), process.as_fd())));
+        fds.extend(self.connections.iter().map(|(number, one)| (Event::Connection(*number), one.socket.as_fd())));
+        let mut polled: Vec<PollFd> = fds.iter().map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        let idle = self.connections.is_empty()
+            && self.ledger.numbers(|used| matches!(used, Use::Lent(_) | Use::Withheld)).is_empty();
+        let timeout = (!idle).then(|| LOOK.saturating_sub(self.looked.elapsed()).max(Duration::from_millis(1)));
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(Error::file("cannot wait for clients of", self.directory.path())(error.into())),
+        }
+        let happened: Vec<bool> = polled.iter().map(|one| !one.revents().is_empty()).collect();
+        Ok(fds.into_iter().zip(happened).filter(|(_, happened)| *happened).map(|((event, _), _)| event).collect())
+    }
+
+    /// Notes a lease, and waits for its process' end.
+    fn lend(&mut self, client: Client, numbers: &[u32]) {
+        let process = Pid::from_raw(client.pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let is_seen = client.pid > 0;
+        let lease = self.ledger.lend(client, numbers);
+        match process {
+            Some(process) => drop(self.processes.insert(lease, process)),
+            None if is_seen => self.ledger.ended(lease),
+            None => {}
+        }
+    }
+
+    /// Takes back what nobody holds any more.
+    fn look(&mut self, which: impl Fn(Use) -> bool) {
+        self.take_back(self.ledger.numbers(which));
+    }
+
+    fn take_back(&mut self, numbers: Vec<u32>) {
+        for number in self.not_held(numbers) {
+            self.ledger.set(number, Use::Returned);
+            self.renew(number);
+        }
+        self.processes.retain(|lease, _| self.ledger.leases().contains_key(lease));
+    }
+
+    /// Those of these segments that nobody has any more. What cannot be told is held.
+    fn not_held(&self, numbers: Vec<u32>) -> Vec<u32> {
+        if self.pool.backend == Backend::Dax && !numbers.is_empty() {
+            let id = |number: &u32| FileId::of(&self.path(*number));
+            let held = holders(&numbers.iter().filter_map(id).collect());
+            let is_held = |number: &u32| id(number).is_some_and(|id| held.iter().any(|one| one.files.contains(&id)));
+            return numbers.into_iter().filter(|number| !is_held(number)).collect();
+        }
+        let is_held = |number: &u32| match backing::is_held(&self.path(*number)) {
+            Ok(held) => held,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        };
+        numbers.into_iter().filter(|number| !is_held(number)).collect()
+    }
+
+    fn path(&self, number: u32) -> std::path::PathBuf {
+        let none = Segment { bytes: 0, node: None, device: None, region: None };
+        self.directory.segment(number, self.pool.segments.get(&number).unwrap_or(&none))
+    }
+
+    /// Has a segment zeroed.
+    fn renew(&self, number: u32) {
+        let Some(segment) = self.pool.segments.get(&number) else { return };
+        let nodes = || {
+            let pages = 0..segment.bytes / self.pool.page_bytes;
+            pages.map(|page| self.pool.node_of(number, segment, page)).collect()
+        };
+        let file = (self.pool.backend == Backend::Hugetlb).then(|| (self.path(number), nodes()));
+        self.worker.send(Job::Renew { number, segment: segment.clone(), file });
+    }
+
+    fn hear_worker(&mut self) {
+        for done in self.worker.done() {
+            match done {
+                Done::Renewed { number, result: Ok(device) } => {
+                    self.note_device(number, device);
+                    self.withheld.remove(&number);
+                    if matches!(self.ledger.used(number), Some(Use::New | Use::Returned)) {
+                        self.ledger.set(number, Use::Clean);
+                    }
+                    self.went_on(number, None);
+                }
+                Done::Renewed { number, result: Err(error) } => {
+                    let what = format!("segment {number} cannot be populated: {error}");
+                    // It is tried again every second, and told once.
+                    if self.withheld.insert(number) {
+                        (self.tell)(&what);
+                    }
+                    let is_new = self.ledger.used(number) == Some(Use::New);
+                    self.ledger.set(number, if is_new { Use::New } else { Use::Withheld });
+                    self.went_on(number, Some(what));
+                }
+                Done::Added { adding, result } => self.added(adding, result),
+            }
+        }
+    }
+
+    /// A dax device that was made anew may have another name.
+    fn note_device(&mut self, number: u32, device: Option<String>) {
+        let Some(segment) = self.pool.segments.get_mut(&number) else { return };
+        if segment.device != device {
+            segment.device = device;
+            if let Err(error) = self.pool.save(&self.directory) {
+                (self.tell)(&error.to_string());
+            }
+        }
+    }
+}
+
+/// Can be read from once SIGTERM or SIGINT has come.
+fn signals() -> io::Result<UnixStream> {
+    let (signals, writer) = UnixStream::pair()?;
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
+    }
+    Ok(signals)
+}
+
+/// Mounts what the segments of hugetlbfs are in, unless it is; the bytes of those that went with it when the machine was
+/// started anew.
+fn mount(pool: &mut Pool, directory: &Directory) -> Result<u64, Error> {
+    let huge = directory.huge();
+    if pool.backend != Backend::Hugetlb || hugetlb::is_mounted(&huge) {
+        return Ok(0);
+    }
+    let lost = std::mem::take(&mut pool.segments).values().map(|segment| segment.bytes).sum();
+    (pool.reserved, pool.adding) = (BTreeMap::new(), None);
+    pool.save(directory)?;
+    std::fs::create_dir_all(&huge).map_err(Error::file("cannot make", &huge))?;
+    hugetlb::mount(&huge, pool.page_bytes)?;
+    Ok(lost)
+}
+
+/// A process as far as it can be seen.
+fn client(pid: i32, uid: u32) -> Client {
+    let cgroup = Cgroup::of(pid).ok().flatten();
+    Client {
+        pid,
+        uid,
+        command: procfs::stat(pid).map(|stat| stat.comm).unwrap_or_default(),
+        limits: cgroup.as_ref().map(Cgroup::limits).unwrap_or_default(),
+        cgroup: cgroup.map(|cgroup| cgroup.dir().into()),
+    }
+}
