@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "lock.h"
 #include "sys.h"
 #include "text.h"
 #include "told.h"
@@ -61,14 +62,24 @@ static uint64_t cgroup_room(void) {
     return room;
 }
 
-static bool affordable(uint64_t bytes) {
-    if (bytes < LARGE)
-        return true;
+static uint64_t memory_room(void) {
     static char text[2048];
     if (text_of_file("/proc/meminfo", text, sizeof text) <= 0)
-        return false;
+        return 0;
     uint64_t available = number_after(text, "MemAvailable:") * 1024, room = cgroup_room();
-    return bytes <= (room < available ? room : available) / 2;
+    return room < available ? room : available;
+}
+
+static bool affordable(uint64_t bytes) {
+    static struct lock room_lock;
+    if (bytes < LARGE)
+        return true;
+    // Held where a fork or a handler of signals came in between: then it comes by faults.
+    if (!lock_soon(&room_lock))
+        return false;
+    uint64_t room = memory_room();
+    lock_release(&room_lock);
+    return bytes <= room / 2;
 }
 
 void eager_populate(uint64_t begin, uint64_t end) {

@@ -205,8 +205,9 @@ static uint32_t await(uint32_t *state, int child) {
         struct timespec soon = {.tv_nsec = 20000000};
         sys(SYS_futex, state, FUTEX_WAIT, COPYING, &soon);
         siginfo_t ended = {0};
-        sys(SYS_waitid, P_PID, child, &ended, WEXITED | WNOHANG | WNOWAIT, 0);
-        if (ended.si_pid)
+        long gone = sys(SYS_waitid, P_PID, child, &ended, WEXITED | WNOHANG | WNOWAIT, 0);
+        // Where SIGCHLD is ignored, nothing is left of it.
+        if (ended.si_pid || sys_failed(gone))
             return COPIED;
     }
     return now;
