@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pool.h"
+#include "../../../preload/pool.h"
 
 static unsigned long start_ticks(void) {
     char stat[1024] = "";
