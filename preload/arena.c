@@ -36,11 +36,11 @@ static void *map(void *at, size_t bytes, int flags) {
 }
 
 void *arena_pages(size_t bytes) {
-    return map(NULL, (bytes + PAGE - 1) & -PAGE, MAP_NORESERVE);
+    return map(NULL, up(bytes, PAGE), MAP_NORESERVE);
 }
 
 void *arena(size_t bytes) {
-    bytes = (bytes + 15) & -16;
+    bytes = up(bytes, 16);
     if (bytes > CHUNK / 4)
         return arena_pages(bytes);
     lock_take(&arena_lock);
@@ -59,7 +59,7 @@ void *arena(size_t bytes) {
 
 void *arena_near(uint64_t address, size_t bytes) {
     const uint64_t step = 1 << 20, reach = (1UL << 31) - (16 << 20);
-    bytes = (bytes + PAGE - 1) & -PAGE;
+    bytes = up(bytes, PAGE);
     for (uint64_t away = step; away < reach; away += step) {
         uint64_t at[2] = {(address + away) & -PAGE, (address - away) & -PAGE};
         for (int side = 0; side < 2; side++) {
@@ -72,7 +72,7 @@ void *arena_near(uint64_t address, size_t bytes) {
 }
 
 bool arena_seal(void *pages, size_t bytes) {
-    return !sys_failed(sys(SYS_mprotect, pages, (bytes + PAGE - 1) & -PAGE, PROT_READ | PROT_EXEC));
+    return !sys_failed(sys(SYS_mprotect, pages, up(bytes, PAGE), PROT_READ | PROT_EXEC));
 }
 
 bool arena_has(uint64_t address) {

@@ -55,7 +55,7 @@ static uint64_t cgroup_room(void) {
     for (char *end = path + root + length; end > path + root; *end = 0) {
         uint64_t here = one ? least_limit(path, "memory.limit_in_bytes", "memory.usage_in_bytes")
                             : least_limit(path, "memory.max", "memory.current");
-        room = here < room ? here : room;
+        room = least(here, room);
         while (end > path + root && *--end != '/')
             ;
     }
@@ -67,7 +67,7 @@ static uint64_t memory_room(void) {
     if (text_of_file("/proc/meminfo", text, sizeof text) <= 0)
         return 0;
     uint64_t available = number_after(text, "MemAvailable:") * 1024, room = cgroup_room();
-    return room < available ? room : available;
+    return least(room, available);
 }
 
 static bool affordable(uint64_t bytes) {
@@ -83,7 +83,7 @@ static bool affordable(uint64_t bytes) {
 }
 
 void eager_populate(uint64_t begin, uint64_t end) {
-    uint64_t first = (begin + HUGE - 1) & -HUGE, last = end & -(uint64_t)HUGE;
+    uint64_t first = up(begin, HUGE), last = end & -(uint64_t)HUGE;
     if (!affordable(end - begin))
         return;
     uint64_t began = now_ns();
@@ -101,7 +101,7 @@ uint64_t eager_space(uint64_t bytes) {
     long space = sys(SYS_mmap, 0, bytes + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (sys_failed(space))
         return 0;
-    uint64_t begin = ((uint64_t)space + HUGE - 1) & -HUGE, end = begin + bytes;
+    uint64_t begin = up((uint64_t)space, HUGE), end = begin + bytes;
     if (begin > (uint64_t)space)
         sys(SYS_munmap, space, begin - space);
     if (end < (uint64_t)space + bytes + HUGE)
@@ -110,7 +110,7 @@ uint64_t eager_space(uint64_t bytes) {
 }
 
 void *eager_mmap(void *at, size_t bytes, int flags) {
-    const uint64_t rounded = (bytes + PAGE - 1) & -PAGE;
+    const uint64_t rounded = up(bytes, PAGE);
     char *got = next_mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (got == MAP_FAILED)
         return got;

@@ -29,7 +29,7 @@ static void send_log(char *piece, uint64_t bytes) {
     mpi()->send(name, NAME, byte, 0, TAG, world);
     int file = sys(SYS_openat, AT_FDCWD, log_path(), O_RDONLY | O_CLOEXEC);
     for (uint64_t sent = 0; sent < bytes; sent += PIECE) {
-        uint64_t count = bytes - sent < PIECE ? bytes - sent : PIECE;
+        uint64_t count = least(bytes - sent, PIECE);
         // What cannot be read is zeros, which no reader takes for an entry.
         memset(piece, 0, count);
         sys(SYS_pread64, file, piece, count, sent);
@@ -50,7 +50,7 @@ static void receive_log(char *piece, uint64_t bytes, int rank, const char *run_d
         file = sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     }
     for (uint64_t got = 0; got < bytes; got += PIECE) {
-        uint64_t count = bytes - got < PIECE ? bytes - got : PIECE;
+        uint64_t count = least(bytes - got, PIECE);
         mpi()->receive(piece, count, byte, rank, TAG, world, status);
         sys(SYS_write, file, piece, count);
     }

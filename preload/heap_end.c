@@ -86,22 +86,22 @@ static int grow(uint64_t end) {
         if (next_brk((void *)first))
             return refuse();
         told_passed(PASSED_EDGE, first - now);
-        eager_populate((now + PAGE - 1) & -PAGE, first);
+        eager_populate(up(now, PAGE), first);
     }
     if (mapped < first)
         mapped = first;
-    uint64_t needed = (end + step - 1) & -step;
+    uint64_t needed = up(end, step);
     if (needed > mapped && !map_more(needed - mapped))
         return refuse();
     told->served_calls += unit_at(end - 1) != 0;
-    use((from + PAGE - 1) & -PAGE, (end + PAGE - 1) & -PAGE, true);
+    use(up(from, PAGE), up(end, PAGE), true);
     return set_now(end);
 }
 
 static int shrink(uint64_t end) {
-    uint64_t keep = end > first ? (end + PAGE - 1) & -PAGE : first;
-    use(keep, (now + PAGE - 1) & -PAGE, false);
-    uint64_t still = (keep + step - 1) & -step;
+    uint64_t keep = end > first ? up(end, PAGE) : first;
+    use(keep, up(now, PAGE), false);
+    uint64_t still = up(keep, step);
     for (uint64_t at = still; at < mapped; at += step)
         if (!unit_at(at)) {
             next_munmap((void *)at, step);
@@ -123,9 +123,9 @@ int heap_end_set(uint64_t end) {
         return set_now(now);
     if (!step) {
         // The first step is small; a pool is asked for when the heap comes to the first multiple.
-        uint64_t unit = UNIT ? UNIT : HUGE, boundary = (begin + unit - 1) & -unit;
+        uint64_t unit = UNIT ? UNIT : HUGE, boundary = up(begin, unit);
         if (end <= boundary) {
-            uint64_t from = (now + PAGE - 1) & -PAGE, to = (end + PAGE - 1) & -PAGE;
+            uint64_t from = up(now, PAGE), to = up(end, PAGE);
             if (next_brk((void *)end))
                 return refuse();
             if (to > from)
@@ -134,9 +134,9 @@ int heap_end_set(uint64_t end) {
         }
         units_have((end - boundary + unit - 1) / unit);
         step = UNIT ? UNIT : HUGE;
-        first = (begin + step - 1) & -step;
+        first = up(begin, step);
         if (first < now)
-            first = (now + step - 1) & -step;
+            first = up(now, step);
     }
     if (end > now)
         return end <= first ? (next_brk((void *)end) ? refuse() : set_now(end)) : grow(end);

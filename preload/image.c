@@ -15,10 +15,6 @@
 
 enum { LARGE_BSS = 4 << 20, STACK_BYTES = 1 << 20 };
 
-static uint64_t least(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 // The anonymous pages of the executable's last segment.
 static void find_bss(uint64_t *begin, uint64_t *end) {
     const ElfW(Phdr) *header = (const ElfW(Phdr) *)getauxval(AT_PHDR);
@@ -27,8 +23,8 @@ static void find_bss(uint64_t *begin, uint64_t *end) {
     for (uint64_t i = 0; header && i < getauxval(AT_PHNUM); i++, header++) {
         if (header->p_type != PT_LOAD || !(header->p_flags & PF_W))
             continue;
-        *begin = (base + header->p_vaddr + header->p_filesz + PAGE - 1) & -PAGE;
-        *end = (base + header->p_vaddr + header->p_memsz + PAGE - 1) & -PAGE;
+        *begin = up(base + header->p_vaddr + header->p_filesz, PAGE);
+        *end = up(base + header->p_vaddr + header->p_memsz, PAGE);
     }
 }
 
@@ -67,7 +63,7 @@ static void serve_bss(void) {
     if (end < begin + LARGE_BSS)
         return;
     enum passed why = units_have((end - begin) / HUGE);
-    uint64_t unit = UNIT ? UNIT : HUGE, first = (begin + unit - 1) & -unit, last = end & -unit;
+    uint64_t unit = UNIT ? UNIT : HUGE, first = up(begin, unit), last = end & -unit;
     if (why == PASSED_REASONS && last > first && units_have((last - first) / UNIT) == PASSED_REASONS &&
         put_in_pool(first, last)) {
         told_passed(PASSED_EDGE, end - begin - (last - first));

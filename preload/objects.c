@@ -230,7 +230,7 @@ bool object_code(uint64_t address, uint64_t *begin, uint64_t *end) {
         if (segments[i].p_type != PT_LOAD || !(segments[i].p_flags & PF_X) || address - from >= segments[i].p_memsz)
             continue;
         *begin = from & -PAGE;
-        *end = (from + segments[i].p_memsz + PAGE - 1) & -PAGE;
+        *end = up(from + segments[i].p_memsz, PAGE);
         return true;
     }
     return false;
@@ -389,11 +389,11 @@ static uint32_t add(const struct link_map *map) {
         if (segments[i].p_type != PT_LOAD)
             continue;
         uint64_t from = map->l_addr + segments[i].p_vaddr;
-        begin = from < begin ? from : begin;
+        begin = least(from, begin);
         end = from + segments[i].p_memsz > end ? from + segments[i].p_memsz : end;
     }
     object->begin = end ? begin & -PAGE : 0;
-    object->end = (end + PAGE - 1) & -PAGE;
+    object->end = up(end, PAGE);
     code_of(object->begin, object->end, id);
     object->component = component_of(object);
     if (id > object_count)

@@ -21,7 +21,7 @@ void pagemap_close(void) {
 
 void pagemap_present(uint64_t begin, uint64_t end, void (*each)(uint64_t page, uint64_t entry, void *), void *context) {
     for (uint64_t at = begin; at < end; at += PAGES_AT_ONCE * (uint64_t)PAGE) {
-        uint64_t left = (end - at) / PAGE, count = left < PAGES_AT_ONCE ? left : PAGES_AT_ONCE;
+        uint64_t left = (end - at) / PAGE, count = least(left, PAGES_AT_ONCE);
         long got = sys(SYS_pread64, file, entries, count * 8, at / PAGE * 8);
         for (long i = 0; i < got / 8; i++)
             if (entries[i] >> PAGE_PRESENT & 1)

@@ -186,7 +186,7 @@ void *private_mremap(uint64_t begin, uint64_t old_bytes, uint64_t bytes, int fla
         return copy;
     if (!(looked.protection & PROT_READ))
         sys(SYS_mprotect, begin, old_bytes, PROT_READ);
-    memcpy(copy, (char *)begin, old_bytes < bytes ? old_bytes : bytes);
+    memcpy(copy, (char *)begin, least(old_bytes, bytes));
     sys(SYS_mprotect, copy, bytes, looked.protection);
     if (flags & MREMAP_DONTUNMAP)
         next_mmap((void *)begin, old_bytes, looked.protection, kind | MAP_FIXED, -1, 0);

@@ -64,7 +64,7 @@ static struct range piece_at(uint64_t begin, uint64_t end) {
             piece.end = ranges[at].begin;
     }
     piece.begin = begin;
-    piece.end = piece.end < end ? piece.end : end;
+    piece.end = least(piece.end, end);
     return piece;
 }
 
@@ -139,7 +139,7 @@ static bool in_memory(const struct mapping *mapping) {
 static void of_file(const struct mapping *mapping) {
     uint32_t object = object_of(mapping->begin);
     uint8_t owner = object ? owner_of(objects[object].component, object) : piece_at(mapping->begin, mapping->end).owner;
-    uint64_t own = mapping->anonymous < mapping->rss ? mapping->anonymous : mapping->rss;
+    uint64_t own = least(mapping->anonymous, mapping->rss);
     if (in_memory(mapping)) {
         add(mapping, owner, SHARED, mapping->rss);
         return;

@@ -15,6 +15,15 @@ enum {
     FUNCTIONS = 1 << 16 // entries of components' libraries
 };
 
+static inline uint64_t least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+// To the next multiple of a power of two.
+static inline uint64_t up(uint64_t value, uint64_t multiple) {
+    return (value + multiple - 1) & -multiple;
+}
+
 // Component 0. Whatever is not inside a component's call is the application's.
 enum { APPLICATION = 0, MPI = 1 };
 

@@ -58,14 +58,6 @@ void serve_end_exclusive(void) {
     sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
 }
 
-static uint64_t pages(uint64_t bytes) {
-    return (bytes + PAGE - 1) & -PAGE;
-}
-
-static uint64_t least(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 // PASSED_REASONS: it may be served.
 static enum passed kind_of(uint64_t bytes, int protection, int flags) {
     const int other = MAP_HUGETLB | MAP_GROWSDOWN | MAP_32BIT;
@@ -167,7 +159,7 @@ static enum passed put_over(uint64_t begin, uint64_t end, int flags) {
     enum passed why = end - begin < HUGE ? PASSED_SMALL : units_for(end - begin, flags);
     if (why != PASSED_REASONS)
         return why;
-    uint64_t first = (begin + UNIT - 1) & -UNIT, last = end & -UNIT;
+    uint64_t first = up(begin, UNIT), last = end & -UNIT;
     if (last <= first)
         return PASSED_SMALL;
     if (!units_map(first, (last - first) / UNIT, PLACE_OVER)) {
@@ -198,13 +190,13 @@ static void *mmap_at(void *at, size_t bytes, int flags) {
     serve_begin_exclusive();
     void *got = next_mmap(at, bytes, READ_WRITE, flags, -1, 0);
     if (got != MAP_FAILED)
-        fill((uint64_t)got, (uint64_t)got + pages(bytes), flags);
+        fill((uint64_t)got, (uint64_t)got + up(bytes, PAGE), flags);
     serve_end_exclusive();
     return got;
 }
 
 static void *mmap_fixed(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
-    uint64_t begin = (uint64_t)at, end = begin + pages(bytes);
+    uint64_t begin = (uint64_t)at, end = begin + up(bytes, PAGE);
     bool memory = flags & MAP_ANONYMOUS && kind_of(bytes, protection, flags) == PASSED_REASONS;
     if (end <= begin || begin % PAGE || offset % PAGE || (!units_in(begin, end) && !memory)) {
         void *got = next_mmap(at, bytes, protection, flags, file, offset);
@@ -245,7 +237,7 @@ void *serve_mmap(void *at, size_t bytes, int protection, int flags, int file, of
         return mmap_at(at, bytes, flags);
     if (why == PASSED_REASONS) {
         serve_begin_exclusive();
-        address = obtain((uint64_t)at, pages(bytes), flags, &why);
+        address = obtain((uint64_t)at, up(bytes, PAGE), flags, &why);
         serve_end_exclusive();
     }
     if (address)
@@ -258,7 +250,7 @@ void *serve_mmap(void *at, size_t bytes, int protection, int flags, int file, of
 }
 
 int serve_munmap(void *memory, size_t bytes) {
-    uint64_t begin = (uint64_t)memory, end = begin + pages(bytes);
+    uint64_t begin = (uint64_t)memory, end = begin + up(bytes, PAGE);
     if (!units_in(begin, end) || begin % PAGE || end >> 47) {
         int failed = next_munmap(memory, bytes);
         if (!failed)
@@ -305,7 +297,7 @@ static bool protect_unit(uint64_t at, uint64_t begin, uint64_t end, int protecti
 }
 
 int serve_mprotect(void *memory, size_t bytes, int protection) {
-    uint64_t begin = (uint64_t)memory, end = begin + pages(bytes);
+    uint64_t begin = (uint64_t)memory, end = begin + up(bytes, PAGE);
     if (!units_in(begin, end) || begin % PAGE)
         return next_mprotect(memory, bytes, protection);
     serve_begin_exclusive();
@@ -379,7 +371,7 @@ static int advise_pool(uint64_t begin, uint64_t end, int advice) {
 }
 
 int serve_madvise(void *memory, size_t bytes, int advice) {
-    uint64_t begin = (uint64_t)memory, end = begin + pages(bytes);
+    uint64_t begin = (uint64_t)memory, end = begin + up(bytes, PAGE);
     if (!units_in(begin, end) || begin % PAGE)
         return next_madvise(memory, bytes, advice);
     serve_begin_exclusive();
@@ -406,7 +398,7 @@ int serve_madvise(void *memory, size_t bytes, int advice) {
 
 // In place, where there is room behind it.
 static bool grow(uint64_t begin, uint64_t old_end, uint64_t end) {
-    uint64_t mapped = (old_end + UNIT - 1) & -UNIT;
+    uint64_t mapped = up(old_end, UNIT);
     if (mapped > old_end && units_any_live(old_end, least(mapped, end)))
         return false;
     if (end > mapped) {
@@ -450,7 +442,7 @@ static uint64_t move(uint64_t begin, uint64_t old_end, uint64_t bytes) {
 
 // The kernel's memory, grown until huge pages fit: of the pool from then on, or where huge pages begin, and populated.
 static void *grow_large(void *memory, size_t before, size_t bytes) {
-    uint64_t begin = (uint64_t)memory, old_bytes = pages(before), new_bytes = pages(bytes);
+    uint64_t begin = (uint64_t)memory, old_bytes = up(before, PAGE), new_bytes = up(bytes, PAGE);
     if (private_protection(begin, old_bytes) != READ_WRITE)
         return MAP_FAILED;
     enum passed why;
@@ -481,7 +473,7 @@ static void *mremap_by_kernel(void *memory, size_t before, size_t bytes, int fla
     if (got != MAP_FAILED || errno != EFAULT)
         return got;
     serve_begin_exclusive();
-    got = private_mremap((uint64_t)memory, pages(before), pages(bytes), flags, to);
+    got = private_mremap((uint64_t)memory, up(before, PAGE), up(bytes, PAGE), flags, to);
     serve_end_exclusive();
     return got;
 }
@@ -514,7 +506,7 @@ static void *mremap_of_kernel(void *memory, size_t before, size_t bytes, int fla
     if (got == MAP_FAILED) {
         got = mremap_by_kernel(memory, before, bytes, flags, to);
         if (got != MAP_FAILED)
-            eager_given_back((uint64_t)memory, (uint64_t)memory + pages(before));
+            eager_given_back((uint64_t)memory, (uint64_t)memory + up(before, PAGE));
     }
     return got;
 }
@@ -536,8 +528,8 @@ static void *mremap_plain(uint64_t begin, uint64_t old_end, uint64_t end, int fl
 }
 
 void *serve_mremap(void *memory, size_t before, size_t bytes, int flags, void *to) {
-    uint64_t begin = (uint64_t)memory, old_end = begin + pages(before), end = begin + pages(bytes);
-    uint64_t target = flags & MREMAP_FIXED ? (uint64_t)to : 0, target_end = target + pages(bytes);
+    uint64_t begin = (uint64_t)memory, old_end = begin + up(before, PAGE), end = begin + up(bytes, PAGE);
+    uint64_t target = flags & MREMAP_FIXED ? (uint64_t)to : 0, target_end = target + up(bytes, PAGE);
     bool ours = before && units_in(begin, old_end), onto = target && units_in(target, target_end);
     if (begin % PAGE || !bytes || end < begin || (!ours && !onto))
         return mremap_of_kernel(memory, before, bytes, flags, to);

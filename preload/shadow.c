@@ -29,8 +29,8 @@ static void fill(uint8_t *at, uint64_t count, uint8_t value) {
 }
 
 void mark_within(struct region *region, uint64_t begin, uint64_t end, uint8_t owner) {
-    end = (end + GRANULE - 1) & -GRANULE;
-    uint64_t first_page = (begin + PAGE - 1) & -PAGE, last_page = end & -PAGE;
+    end = up(end, GRANULE);
+    uint64_t first_page = up(begin, PAGE), last_page = end & -PAGE;
     fill(region->marked + begin / BLOCK, (end - 1) / BLOCK - begin / BLOCK + 1, 1);
     if (first_page > last_page) {
         mark_part(region->granule + begin / GRANULE, (end - begin) / GRANULE, owner);
@@ -47,7 +47,7 @@ void mark_pages(uint64_t begin, uint64_t bytes, uint8_t owner) {
     const uint64_t size = 1UL << REGION_SHIFT;
     for (uint64_t left = bytes; left;) {
         uint64_t here = size - in_region(begin);
-        here = here < left ? here : left;
+        here = least(here, left);
         struct region *region = region_made(begin);
         if (!region)
             return;
@@ -88,7 +88,7 @@ uint32_t page_owners(uint64_t page, uint64_t bytes[OWNERS]) {
             count = i + 1 < granules ? granule[i + 1] + 1 : 1;
         else if (i + 8 <= granules && eight == 0x0101010101010101UL * owner)
             count = 8;
-        count = count < granules - i ? count : granules - i;
+        count = least(count, granules - i);
         if (owner) {
             bytes[owner & ~LONG] += count * GRANULE;
             found += count * GRANULE;

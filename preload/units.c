@@ -65,7 +65,7 @@ static uint64_t find(const uint64_t *words, uint64_t i, uint64_t end, bool value
         uint64_t word = (value ? words[i / WORD] : ~words[i / WORD]) >> i % WORD;
         if (word) {
             i += __builtin_ctzl(word);
-            return i < end ? i : end;
+            return least(i, end);
         }
         i = (i / WORD + 1) * WORD;
     }
@@ -172,7 +172,7 @@ static uint64_t reserve(uint64_t at, uint64_t bytes, enum place place) {
     long got = sys(SYS_mmap, 0, bytes + UNIT, PROT_NONE, flags, -1, 0);
     if (sys_failed(got))
         return 0;
-    uint64_t begin = ((uint64_t)got + UNIT - 1) & -UNIT, before = begin - got, behind = UNIT - before;
+    uint64_t begin = up((uint64_t)got, UNIT), before = begin - got, behind = UNIT - before;
     if (before)
         sys(SYS_munmap, got, before);
     if (behind)
@@ -191,8 +191,8 @@ static uint64_t next_run(const uint64_t *which, uint32_t from, uint64_t most, ui
         return 0;
     const struct segment *segment = &segments[units[*first].segment];
     uint64_t end = segment->first_unit + segment->bytes / UNIT;
-    end = find(which, *first, end < unit_count ? end : unit_count, false);
-    return end - *first < most ? end - *first : most;
+    end = find(which, *first, least(end, unit_count), false);
+    return least(end - *first, most);
 }
 
 // Where the first begins that is long enough; 0: none is.

@@ -144,10 +144,6 @@ void vm_known(uint64_t begin, uint64_t end, uint8_t owner, enum use use) {
     say(take_turn(), nothing, (struct range){begin, end, owner, use});
 }
 
-static uint64_t pages(uint64_t bytes) {
-    return (bytes + PAGE - 1) & -PAGE;
-}
-
 // Of whom: the thread's component, by way of the object that called.
 static uint8_t owner_now(void *caller, void *stack) {
     return owner_of(inside(&self, (uint64_t)stack), coder((uint64_t)caller));
@@ -205,7 +201,7 @@ struct giving {
 static struct giving gives_back(const void *begin, size_t bytes) {
     struct giving giving = {take_turn(), range_around((uint64_t)begin)};
     giving.range.begin = (uint64_t)begin;
-    giving.range.end = giving.range.begin + pages(bytes);
+    giving.range.end = giving.range.begin + up(bytes, PAGE);
     return giving;
 }
 
@@ -245,7 +241,7 @@ static void *on_mmap(void *at, size_t bytes, int protection, int flags, int file
     else if (protection == PROT_NONE || flags & MAP_NORESERVE)
         use = USE_RESERVED;
     uint64_t begin = (uint64_t)memory;
-    obtained((struct range){begin, begin + pages(bytes), owner_now(CALLER, STACK), use});
+    obtained((struct range){begin, begin + up(bytes, PAGE), owner_now(CALLER, STACK), use});
     return memory;
 }
 
@@ -276,9 +272,9 @@ static void *on_mremap(void *memory, size_t before, size_t bytes, int flags, voi
         return moved;
     }
     uint8_t owner = bytes > before || !old->owner ? owner_now(CALLER, STACK) : old->owner;
-    struct range range = {(uint64_t)moved, (uint64_t)moved + pages(bytes), owner, old->use};
+    struct range range = {(uint64_t)moved, (uint64_t)moved + up(bytes, PAGE), owner, old->use};
     say(giving.turn, *old, range);
-    touch_move(old->begin, range.begin, before < bytes ? before : bytes);
+    touch_move(old->begin, range.begin, least(before, bytes));
     touch_clear(old->begin + bytes, old->end);
     count_given_back(*old);
     count_obtained(range);
@@ -332,8 +328,8 @@ static void *on_shmat(int segment, const void *at, int flags) {
     void *memory = next_shmat(segment, at, flags);
     struct shmid_ds status;
     if (memory != (void *)-1 && !sys_failed(sys(SYS_shmctl, segment, IPC_STAT, &status)))
-        obtained((struct range){(uint64_t)memory, (uint64_t)memory + pages(status.shm_segsz), owner_now(CALLER, STACK),
-                                USE_MAPPED});
+        obtained((struct range){(uint64_t)memory, (uint64_t)memory + up(status.shm_segsz, PAGE),
+                                owner_now(CALLER, STACK), USE_MAPPED});
     return memory;
 }
 
