@@ -97,16 +97,23 @@ uint64_t units_next(uint64_t address, uint64_t end) {
     return end;
 }
 
-static bool point(uint64_t address, uint32_t unit) {
-    uint64_t index = address >> unit_shift;
-    if (!tops[index / LEAF]) {
-        uint32_t *new = arena_pages(LEAF * sizeof *new);
-        if (!new)
+// Makes certain that units at these addresses can be found.
+static bool reach(uint64_t at, uint64_t count) {
+    const uint64_t last = at + count * UNIT - 1, leaf_bytes = LEAF * UNIT;
+    if (at >> 47 || last >> 47)
+        return false;
+    for (uint64_t top = at / leaf_bytes; top <= last / leaf_bytes; top++) {
+        uint32_t *leaf = tops[top] ? tops[top] : arena_pages(LEAF * sizeof *leaf);
+        if (!leaf)
             return false;
-        __atomic_store_n(&tops[index / LEAF], new, __ATOMIC_RELEASE);
+        __atomic_store_n(&tops[top], leaf, __ATOMIC_RELEASE);
     }
-    __atomic_store_n(&tops[index / LEAF][index % LEAF], unit, __ATOMIC_RELAXED);
     return true;
+}
+
+static void point(uint64_t address, uint32_t unit) {
+    uint64_t index = address >> unit_shift;
+    __atomic_store_n(&tops[index / LEAF][index % LEAF], unit, __ATOMIC_RELAXED);
 }
 
 // What the lease has brought since.
@@ -271,10 +278,14 @@ uint64_t units_map(uint64_t at, uint64_t count, enum place place) {
         first = long_run(free_bits, count);
     if (first)
         got = map_units(0, first, count, PROT_READ | PROT_WRITE, 0);
+    if (got && !reach(got, count)) {
+        sys(SYS_munmap, got, count * UNIT);
+        got = 0;
+    }
     if (got)
         used(got, first, count);
     else if (place == PLACE_OVER || (at = reserve(at, count * UNIT, place))) {
-        uint64_t done = map_runs(at, count);
+        uint64_t done = reach(at, count) ? map_runs(at, count) : 0;
         got = done == count ? at : 0;
         for (uint64_t i = 0; !got && i < done; i++)
             unuse(unit_at(at + i * UNIT));
@@ -423,6 +434,8 @@ static uint64_t alike(uint64_t from, uint64_t count) {
 }
 
 bool units_move(uint64_t from, uint64_t to, uint64_t count) {
+    if (!reach(to, count))
+        return false;
     for (uint64_t done = 0, run; done < count; done += run) {
         uint32_t first = unit_at(from + done * UNIT);
         run = alike(from + done * UNIT, count - done);

@@ -158,6 +158,23 @@ CASE(addresses_limited) {
     limited(RLIMIT_AS, used(0) + 64 * MIB);
 }
 
+// Whoever keeps account of memory by its address has no room to do so where nothing has been before.
+CASE(room_for_no_more_than_what_is_asked_for) {
+    use(16 * MIB);
+    struct rlimit limit = {used(0) + 2 * MIB + 4 * PAGE, RLIM_INFINITY};
+    check(setrlimit(RLIMIT_AS, &limit) == 0);
+    char *at = mmap((void *)0x250000000000, 2 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(at != MAP_FAILED);
+    limit.rlim_cur = RLIM_INFINITY;
+    check(setrlimit(RLIMIT_AS, &limit) == 0);
+    check_zero(at, 0, 2 * MIB);
+    fill(at, 0, 2 * MIB, 1);
+    check(mprotect(at + MIB, PAGE, PROT_NONE) == 0);
+    check_faults_only(at, 2 * MIB, MIB, MIB + PAGE, false);
+    unmap(at, 2 * MIB);
+    check_gone(at, 0, 2 * MIB);
+}
+
 CASE(data_limited) {
     limited(RLIMIT_DATA, used(5) + 64 * MIB);
 }
