@@ -47,7 +47,13 @@ static bool put_in_pool(uint64_t first, uint64_t last) {
     if (!at)
         return false;
     units_take(at, at + (last - first));
-    if (!copy_present(at, first, last - first) || !units_move(at, first, count)) {
+    bool copied = copy_present(at, first, last - first), moved = copied && units_move(at, first, count);
+    if (copied && !moved) {
+        // Of what is there now, a part may be units that are about to be somebody else's.
+        next_mmap((void *)first, last - first, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        memcpy((void *)first, (void *)at, last - first);
+    }
+    if (!moved) {
         units_release(at, at + (last - first));
         return false;
     }
