@@ -123,12 +123,11 @@ static bool for_want_of_memory(enum passed why) {
 }
 
 bool serve_falls_back(enum passed why) {
-    if (why != PASSED_EXHAUSTED && why != PASSED_CAP)
+    if (!fails || (why != PASSED_EXHAUSTED && why != PASSED_CAP))
         return true;
     __atomic_fetch_add(&told->fallbacks, 1, __ATOMIC_RELAXED);
-    if (fails)
-        __atomic_fetch_add(&told->failed, 1, __ATOMIC_RELAXED);
-    return !fails;
+    __atomic_fetch_add(&told->failed, 1, __ATOMIC_RELAXED);
+    return false;
 }
 
 static void *by_kernel(void *at, size_t bytes, int protection, int flags, enum passed why) {

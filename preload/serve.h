@@ -22,7 +22,7 @@ int serve_madvise(void *memory, size_t bytes, int advice);
 int serve_brk(void *end);
 void *serve_sbrk(intptr_t more);
 
-// Whether the kernel is to give what the pool could not; counted.
+// Whether the kernel is to give what the pool could not. That it is not to is told.
 bool serve_falls_back(enum passed why);
 
 // One thread at a time, and no handler of signals in between; may be taken again by who has it.

@@ -77,6 +77,8 @@ void told_passed(enum passed reason, uint64_t bytes) {
         told_open();
     __atomic_fetch_add(&told->passed[reason].calls, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&told->passed[reason].bytes, bytes, __ATOMIC_RELAXED);
+    if (reason == PASSED_EXHAUSTED || reason == PASSED_CAP)
+        __atomic_fetch_add(&told->fallbacks, 1, __ATOMIC_RELAXED);
 }
 
 static void most(uint64_t *peak, uint64_t now) {
