@@ -187,10 +187,14 @@ fn each_of_many_short_processes_has_its_own_figures() {
     let (_, json, _) = support::json_after(command.args([programs.footprint(), "spawn", "4M", "--count", "200"]));
     assert!(json["processes"].as_u64().unwrap() >= 201, "{}", json["processes"]);
     let base = rusqlite::Connection::open(&record).unwrap();
-    let with_peak: i64 = base
-        .query_row("select count(*) from process where max_rss_bytes between 4194304 and 8388608", [], |row| row.get(0))
+    let all: Vec<(u64, u64)> = base
+        .prepare("select max_rss_bytes, minor_faults from process")
+        .and_then(|mut asked| asked.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
         .unwrap();
-    assert!(with_peak >= 200, "{with_peak}");
+    // The kernel itself misses what a process that was moved has left untold on other processors; it counts every fault.
+    let size = 4 << 20;
+    let own = all.iter().filter(|(peak, faults)| peak.abs_diff(size) <= tolerance(size) && *faults >= size / 4096);
+    assert!(own.count() >= 200, "{all:?}");
 }
 
 #[test]

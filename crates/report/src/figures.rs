@@ -81,7 +81,7 @@ pub fn warnings(demand: &FileDemand) -> Vec<String> {
     }
     if demand.lost_events > 0 {
         warnings.push(format!(
-            "{} events were lost: the file demand curve is a lower bound",
+            "{} events were lost: the file demand curve is a lower bound, and processes may be missing",
             count(Some(demand.lost_events))
         ));
     }
