@@ -5,6 +5,7 @@
 
 #include "arena.h"
 #include "lock.h"
+#include "space.h"
 #include "sys.h"
 #include "text.h"
 #include "told.h"
@@ -97,28 +98,16 @@ void eager_populate(uint64_t begin, uint64_t end) {
     __atomic_fetch_add(&told->populate_ns, now_ns() - began, __ATOMIC_RELAXED);
 }
 
-uint64_t eager_space(uint64_t bytes) {
-    long space = sys(SYS_mmap, 0, bytes + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (sys_failed(space))
-        return 0;
-    uint64_t begin = up((uint64_t)space, HUGE), end = begin + bytes;
-    if (begin > (uint64_t)space)
-        sys(SYS_munmap, space, begin - space);
-    if (end < (uint64_t)space + bytes + HUGE)
-        sys(SYS_munmap, end, space + bytes + HUGE - end);
-    return begin;
-}
-
 void *eager_mmap(void *at, size_t bytes, int flags) {
     const uint64_t rounded = up(bytes, PAGE);
     char *got = next_mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (got == MAP_FAILED)
         return got;
-    uint64_t space = bytes >= HUGE && got != at && (uint64_t)got % HUGE ? eager_space(rounded) : 0;
-    if (space) {
-        char *there = next_mmap((void *)space, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0);
+    uint64_t aligned = bytes >= HUGE && got != at && (uint64_t)got % HUGE ? space(rounded, HUGE) : 0;
+    if (aligned) {
+        char *there = next_mmap((void *)aligned, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0);
         if (there == MAP_FAILED) {
-            sys(SYS_munmap, space, rounded);
+            sys(SYS_munmap, aligned, rounded);
         } else {
             next_munmap(got, bytes);
             got = there;

@@ -9,9 +9,6 @@ enum { HUGE = 2 << 20 };
 // A new private anonymous mapping, aligned for huge pages, populated as far as memory allows; MAP_FAILED and errno.
 void *eager_mmap(void *at, size_t bytes, int flags);
 
-// Address space, reserved, that begins where huge pages may; 0: none.
-uint64_t eager_space(uint64_t bytes);
-
 // Makes memory present that has just been obtained.
 void eager_populate(uint64_t begin, uint64_t end);
 

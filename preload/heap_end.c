@@ -6,6 +6,7 @@
 #include "eager.h"
 #include "objects.h"
 #include "serve.h"
+#include "space.h"
 #include "sys.h"
 #include "told.h"
 #include "units.h"
@@ -40,13 +41,8 @@ static bool map_more(uint64_t bytes) {
     }
     if (!serve_falls_back(why == PASSED_REASONS ? PASSED_EXHAUSTED : why))
         return false;
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
-    long got = sys(SYS_mmap, mapped, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (sys_failed(got) || (uint64_t)got != mapped) {
-        if (!sys_failed(got))
-            sys(SYS_munmap, got, bytes);
+    if (!space_at(mapped, bytes, PROT_READ | PROT_WRITE))
         return false;
-    }
     told_passed(why == PASSED_REASONS ? PASSED_EXHAUSTED : why, bytes);
     eager_demand(mapped, mapped + bytes);
     eager_populate(mapped, mapped + bytes);

@@ -10,6 +10,7 @@
 #include "process.h"
 #include "serve.h"
 #include "smaps.h"
+#include "space.h"
 #include "sys.h"
 #include "told.h"
 #include "units.h"
@@ -19,12 +20,15 @@ int (*next_fork)(void);
 
 // Memory for a copy that may become huge pages.
 static char *copy_space(uint64_t bytes) {
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    uint64_t space = eager_space(bytes);
-    if (!space || sys_failed(sys(SYS_mmap, space, bytes, PROT_READ | PROT_WRITE, flags, -1, 0)))
+    uint64_t at = space(bytes, HUGE);
+    if (!at)
         return NULL;
-    sys(SYS_madvise, space, bytes, MADV_HUGEPAGE);
-    return (char *)space;
+    if (sys_failed(sys(SYS_mprotect, at, bytes, PROT_READ | PROT_WRITE))) {
+        sys(SYS_munmap, at, bytes);
+        return NULL;
+    }
+    sys(SYS_madvise, at, bytes, MADV_HUGEPAGE);
+    return (char *)at;
 }
 
 // Runs of pages that are in use, or that are not.
@@ -169,15 +173,8 @@ void *private_mremap(uint64_t begin, uint64_t old_bytes, uint64_t bytes, int fla
         return MAP_FAILED;
     const int kind = MAP_PRIVATE | MAP_ANONYMOUS;
     bool fixed = flags & MREMAP_FIXED;
-    if (!(flags & ~MREMAP_MAYMOVE) && bytes > old_bytes) {
-        char *more =
-            next_mmap((void *)looked.end, bytes - old_bytes, looked.protection, kind | MAP_FIXED_NOREPLACE, -1, 0);
-        if ((uint64_t)more == looked.end)
-            return (void *)begin;
-        // A kernel before 4.17 takes an address for a wish.
-        if (more != MAP_FAILED)
-            next_munmap(more, bytes - old_bytes);
-    }
+    if (!(flags & ~MREMAP_MAYMOVE) && bytes > old_bytes && space_at(looked.end, bytes - old_bytes, looked.protection))
+        return (void *)begin;
     errno = ENOMEM;
     if (!(flags & MREMAP_MAYMOVE))
         return MAP_FAILED;

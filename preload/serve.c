@@ -13,6 +13,7 @@
 #include "nodes.h"
 #include "private.h"
 #include "process.h"
+#include "space.h"
 #include "sys.h"
 #include "text.h"
 #include "told.h"
@@ -421,7 +422,7 @@ static uint64_t move(uint64_t begin, uint64_t old_end, uint64_t bytes) {
         if (!(to = obtain(0, bytes, 0, &why)))
             return 0;
     } else {
-        if (units_have(count - whole) != PASSED_REASONS || !(to = units_space(count)))
+        if (units_have(count - whole) != PASSED_REASONS || !(to = space(count * UNIT, UNIT)))
             return 0;
         bool all = count == whole || units_map(to + whole * UNIT, count - whole, PLACE_OVER);
         if (!all || !units_move(begin, to, whole)) {
@@ -451,9 +452,11 @@ static void *grow_large(void *memory, size_t before, size_t bytes) {
         next_munmap(memory, old_bytes);
     } else if (for_want_of_memory(why)) {
         void *got = next_mremap(memory, before, bytes, 0);
-        to = got == MAP_FAILED ? eager_space(new_bytes) : begin;
+        to = got == MAP_FAILED ? space(new_bytes, HUGE) : begin;
         if (to && to != begin)
             got = next_mremap(memory, before, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+        if (to && got == MAP_FAILED)
+            sys(SYS_munmap, to, new_bytes);
         if (!to || got == MAP_FAILED)
             return MAP_FAILED;
         told_passed(why, new_bytes);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "space.h"
 #include "sys.h"
 #include "told.h"
 #include "vm.h"
@@ -146,10 +147,6 @@ enum passed units_have(uint64_t count) {
     return free_count >= count ? PASSED_REASONS : why == PASSED_REASONS ? PASSED_EXHAUSTED : why;
 }
 
-uint64_t units_free(void) {
-    return free_count;
-}
-
 static uint64_t offset_of(uint32_t unit) {
     return (uint64_t)(unit - segments[units[unit].segment].first_unit) * UNIT;
 }
@@ -162,33 +159,6 @@ static uint64_t map_units(uint64_t at, uint32_t first, uint64_t count, int prote
     const int flags = MAP_SHARED | MAP_POPULATE | MAP_NORESERVE;
     long got = sys(SYS_mmap, at, count * UNIT, protection, flags | fixed, segment->file, offset_of(first));
     return sys_failed(got) ? 0 : got;
-}
-
-// Address space at a multiple of the unit.
-static uint64_t reserve(uint64_t at, uint64_t bytes, enum place place) {
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    if (place != PLACE_ANYWHERE) {
-        long got = sys(SYS_mmap, at, bytes, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
-        if (sys_failed(got))
-            return 0;
-        if ((uint64_t)got == at)
-            return at;
-        sys(SYS_munmap, got, bytes);
-        return 0;
-    }
-    long got = sys(SYS_mmap, 0, bytes + UNIT, PROT_NONE, flags, -1, 0);
-    if (sys_failed(got))
-        return 0;
-    uint64_t begin = up((uint64_t)got, UNIT), before = begin - got, behind = UNIT - before;
-    if (before)
-        sys(SYS_munmap, got, before);
-    if (behind)
-        sys(SYS_munmap, begin + bytes, behind);
-    return begin;
-}
-
-uint64_t units_space(uint64_t count) {
-    return reserve(0, count * UNIT, PLACE_ANYWHERE);
 }
 
 // The next run of units of one segment, free or clean, at most so many.
@@ -284,7 +254,11 @@ uint64_t units_map(uint64_t at, uint64_t count, enum place place) {
     }
     if (got)
         used(got, first, count);
-    else if (place == PLACE_OVER || (at = reserve(at, count * UNIT, place))) {
+    else if (place == PLACE_ANYWHERE)
+        at = space(count * UNIT, UNIT);
+    else if (place == PLACE_IF_FREE && !space_at(at, count * UNIT, PROT_NONE))
+        at = 0;
+    if (!got && at) {
         uint64_t done = reach(at, count) ? map_runs(at, count) : 0;
         got = done == count ? at : 0;
         for (uint64_t i = 0; !got && i < done; i++)

@@ -31,7 +31,6 @@ static inline bool units_in(uint64_t begin, uint64_t end) {
 
 // How many are free; leases more when there are fewer. PASSED_REASONS, or why there are not so many.
 enum passed units_have(uint64_t count);
-uint64_t units_free(void);
 
 // Maps so many free units, one behind another, nothing in use: at an address where nothing is, or (0) anywhere, or
 // over what is there. NULL where that is not to be had.
@@ -50,9 +49,6 @@ bool units_any_live(uint64_t begin, uint64_t end);
 
 // Gives pages back; units in which nothing is left are unmapped.
 void units_release(uint64_t begin, uint64_t end);
-
-// Address space for so many, reserved; 0: none.
-uint64_t units_space(uint64_t count);
 
 // The same physical memory at another place, over what is there. The old one is to be unmapped by the caller. False:
 // nothing has become of the old; what is at the new is nobody's.
