@@ -65,7 +65,7 @@ static int refuse(void) {
 // Takes pages of units into use, or gives them back; the kernel's are dropped, so that they come back as zeroes.
 static void use(uint64_t from, uint64_t to, bool grows) {
     for (uint64_t at = from, next; at < to; at = next) {
-        next = (at & -step) + step < to ? (at & -step) + step : to;
+        next = least((at & -step) + step, to);
         if (unit_at(at) && grows) {
             units_take(at, next);
             told->served_bytes += next - at;
@@ -76,13 +76,22 @@ static void use(uint64_t from, uint64_t to, bool grows) {
         units_release(from, to);
 }
 
+// What is before `first` is the kernel's own.
+static bool kernel_brk(uint64_t end) {
+    uint64_t from = up(now, PAGE), to = up(end, PAGE);
+    if (next_brk((void *)end))
+        return false;
+    if (to > from)
+        eager_populate(from, to);
+    return true;
+}
+
 static int grow(uint64_t end) {
     uint64_t from = now > first ? now : first;
     if (now < first) {
-        if (next_brk((void *)first))
+        if (!kernel_brk(first))
             return refuse();
         told_passed(PASSED_EDGE, first - now);
-        eager_populate(up(now, PAGE), first);
     }
     if (mapped < first)
         mapped = first;
@@ -104,9 +113,7 @@ static int shrink(uint64_t end) {
             eager_given_back(at, at + step);
         }
     mapped = still;
-    if (end < first && next_brk((void *)end))
-        return refuse();
-    return set_now(end);
+    return end >= first || kernel_brk(end) ? set_now(end) : refuse();
 }
 
 int heap_end_set(uint64_t end) {
@@ -120,23 +127,17 @@ int heap_end_set(uint64_t end) {
     if (!step) {
         // The first step is small; a pool is asked for when the heap comes to the first multiple.
         uint64_t unit = UNIT ? UNIT : HUGE, boundary = up(begin, unit);
-        if (end <= boundary) {
-            uint64_t from = up(now, PAGE), to = up(end, PAGE);
-            if (next_brk((void *)end))
-                return refuse();
-            if (to > from)
-                eager_populate(from, to);
-            return set_now(end);
-        }
+        if (end <= boundary)
+            return kernel_brk(end) ? set_now(end) : refuse();
         units_have((end - boundary + unit - 1) / unit);
         step = UNIT ? UNIT : HUGE;
         first = up(begin, step);
         if (first < now)
             first = up(now, step);
     }
-    if (end > now)
-        return end <= first ? (next_brk((void *)end) ? refuse() : set_now(end)) : grow(end);
-    return now > first ? shrink(end) : (next_brk((void *)end) ? refuse() : set_now(end));
+    if (end <= first && now <= first)
+        return kernel_brk(end) ? set_now(end) : refuse();
+    return end > now ? grow(end) : shrink(end);
 }
 
 void *heap_end_move(intptr_t more) {

@@ -133,10 +133,9 @@ bool serve_falls_back(enum passed why) {
 
 static void *by_kernel(void *at, size_t bytes, int protection, int flags, enum passed why) {
     told_passed(why, bytes);
-    if (!for_want_of_memory(why) && why != PASSED_SMALL)
-        return next_mmap(at, bytes, protection, flags, -1, 0);
-    void *got = bytes < SMALL ? next_mmap(at, bytes, protection, flags, -1, 0) : eager_mmap(at, bytes, flags);
-    if (got != MAP_FAILED && for_want_of_memory(why))
+    bool wanted = for_want_of_memory(why), eager = wanted || (why == PASSED_SMALL && bytes >= SMALL);
+    void *got = eager ? eager_mmap(at, bytes, flags) : next_mmap(at, bytes, protection, flags, -1, 0);
+    if (got != MAP_FAILED && wanted)
         eager_demand((uint64_t)got, (uint64_t)got + bytes);
     return got;
 }
@@ -306,10 +305,7 @@ int serve_mprotect(void *memory, size_t bytes, int protection) {
         next = units_next(at, end);
         if (next == at && unit_at(at)) {
             next = least((at & -UNIT) + UNIT, end);
-            if (!units_live(at, next)) {
-                errno = ENOMEM;
-                failed = -1;
-            } else if (!protect_unit(at, begin, end, protection)) {
+            if (!units_live(at, next) || !protect_unit(at, begin, end, protection)) {
                 errno = ENOMEM;
                 failed = -1;
             } else if (unit_at(at)) {
