@@ -310,7 +310,7 @@ static int on_brk(void *end) {
     if (!attributing)
         return GIVEN(brk, end);
     // The kernel's own answer: libc's variable may not be set yet.
-    long before = sys(SYS_brk, 0);
+    long before = serving ? (long)serve_sbrk(0) : sys(SYS_brk, 0);
     if ((long)end < before)
         before_shrinking();
     int failed = GIVEN(brk, end);
@@ -321,7 +321,15 @@ static int on_brk(void *end) {
 
 // As UCX's does not, which moves the kernel's own end.
 static void *on_sbrk(intptr_t more) {
-    return serving ? serve_sbrk(more) : next_sbrk(more);
+    if (!serving)
+        return next_sbrk(more);
+    if (!attributing || more >= 0)
+        return serve_sbrk(more);
+    before_shrinking();
+    char *before = serve_sbrk(more);
+    if (before != (void *)-1)
+        touch_clear((uint64_t)before + more, (uint64_t)before);
+    return before;
 }
 
 static void *on_shmat(int segment, const void *at, int flags) {
