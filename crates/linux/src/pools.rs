@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 /// The folder of all pools, unless `BURSAR_POOLS` names another.
 pub const FOLDER: &str = "/run/bursar/pools";
@@ -43,32 +44,12 @@ pub fn socket(name: &str) -> PathBuf {
 /// # Errors
 /// Why not: no such socket, nobody listens, this user may not.
 pub fn answers(socket: &Path) -> io::Result<()> {
-    let path = socket.as_os_str().as_bytes();
-    // SAFETY: all zeroes is a valid address.
-    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    if path.len() >= address.sun_path.len() {
-        return Err(io::ErrorKind::InvalidFilename.into());
-    }
-    for (to, from) in address.sun_path.iter_mut().zip(path) {
-        *to = *from as libc::c_char;
-    }
     // Without blocking: a broker whose queue is full for now is there all the same.
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: takes and gives plain numbers.
-    let descriptor = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a new descriptor that nobody else has.
-    let _closed_at_the_end = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: the address lives through the call, and its length is its own.
-    let connected = unsafe { libc::connect(descriptor, (&raw const address).cast(), length) };
-    match io::Error::last_os_error() {
-        _ if connected == 0 => Ok(()),
-        error if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-        error => Err(error),
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let line = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    match rustix::net::connect(&line, &SocketAddrUnix::new(socket)?) {
+        Ok(()) | Err(Errno::AGAIN) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
