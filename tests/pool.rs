@@ -423,3 +423,19 @@ fn what_cannot_be_is_refused_in_a_sentence_before_anything_is_changed() {
     bench.all_given_back();
     assert_eq!(bench.base.path().read_dir().unwrap().count(), 0, "no folder is left of what was refused");
 }
+
+#[test]
+fn the_folder_of_all_pools_goes_with_the_last() {
+    let Some(bench) = Bench::new() else { return };
+    let name = format!("test-{}", std::process::id());
+    for action in [&["create", "64M"][..], &["destroy"]] {
+        let mut command = bursar();
+        command.arg("pool").args(action).args(["--name", &name]).env_remove("BURSAR_POOLS");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{action:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    // Others on this machine may have theirs.
+    let left = std::path::Path::new("/run/bursar/pools").read_dir();
+    assert!(left.map_or(true, |mut pools| pools.next().is_some()), "an empty folder is left");
+    bench.all_given_back();
+}

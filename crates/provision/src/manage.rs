@@ -202,7 +202,7 @@ pub fn destroy(directory: &Directory, force: bool) -> Result<Vec<Holder>, Error>
     }
     pool.save(directory)?;
     reserve::settle(&mut pool, directory)?;
-    fs::remove_dir_all(directory.path()).map_err(Error::file("cannot remove", directory.path()))?;
+    directory.remove()?;
     drop(lock);
     Ok(held)
 }

@@ -143,6 +143,19 @@ impl Directory {
         }
     }
 
+    /// Removes it, and what [`Directory::create`] made for it once it is the last. A folder that `BURSAR_POOLS` names is
+    /// somebody else's.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub(crate) fn remove(&self) -> Result<(), Error> {
+        fs::remove_dir_all(&self.path).map_err(Error::file("cannot remove", &self.path))?;
+        if self.path.parent() == Some(Path::new(pools::FOLDER)) {
+            let _ = fs::remove_dir(pools::FOLDER);
+        }
+        Ok(())
+    }
+
     /// The pool's name.
     pub fn name(&self) -> &str {
         &self.name
