@@ -277,7 +277,7 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     let huge = Bytes(passed(Reason::NoPool).bytes);
     lines.push(match pool {
         _ if ran.told.is_empty() && ran.notes.is_empty() => {
-            format!("nothing was served: nobody asked for 64 KiB or more at once, or LD_PRELOAD was cleared; {run}")
+            format!("nothing was served: no process loaded bursar's library, as when LD_PRELOAD is cleared; {run}")
         }
         _ if figures.served_bytes == 0 && huge.0 == 0 => format!("nothing was served; {run}"),
         Some(name) => {
