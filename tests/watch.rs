@@ -84,11 +84,12 @@ fn a_process_that_bursar_did_not_start_is_left_alone_unless_that_is_allowed() {
     assert!(refused.status.code() == Some(125) && complaint.contains("--intrusive"), "{complaint}");
     let mut watched =
         bursar().args(["watch", "--intrusive", "--interval", "200ms", &pid]).stdout(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    let mut told = BufReader::new(watched.stdout.take().unwrap());
+    let mut text = String::new();
+    while text.lines().count() < 3 && told.read_line(&mut text).unwrap() > 0 {}
     other.kill().unwrap();
     other.wait().unwrap();
-    let mut text = String::new();
-    std::io::Read::read_to_string(&mut watched.stdout.take().unwrap(), &mut text).unwrap();
+    std::io::Read::read_to_string(&mut told, &mut text).unwrap();
     assert!(watched.wait().unwrap().success());
     assert!(text.lines().count() >= 3 && text.contains("touched"), "{text}");
 }
@@ -187,10 +188,14 @@ fn what_cannot_be_written_neither_leaves_the_command_alone_nor_ends_it() {
     let script = format!("touch {}; sleep 1; touch {}", begun.display(), ended.display());
     let output = watch(&["--interval", "100ms", "--json", "/nonexistent/file", "--", "sh", "-c", &script]);
     assert!(output.status.code() == Some(125) && !begun.exists(), "{output:?}");
-    let output = watch(&["--interval", "100ms", "--json", "/dev/full", "--", "sh", "-c", &script]);
-    assert!(output.status.code() == Some(125) && ended.exists(), "{output:?}");
-    let complaint = String::from_utf8(output.stderr).unwrap();
-    assert!(complaint.contains("No space left"), "{complaint}");
+    // Found while the command runs, and when it has ended.
+    for interval in ["100ms", "1min"] {
+        let output = watch(&["--interval", interval, "--json", "/dev/full", "--", "sh", "-c", &script]);
+        assert!(output.status.code() == Some(125) && ended.exists(), "{output:?}");
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        assert!(complaint.contains("No space left"), "{complaint}");
+        std::fs::remove_file(&ended).unwrap();
+    }
 }
 
 #[test]

@@ -158,8 +158,9 @@ fn follow(options: &cli::Watch, target: Target, told: Told, signals: &Forwarding
     };
     let ended = tell(options, pages.as_ref(), running.as_ref(), told, signals);
     if let (Err(_), Some(running)) = (&ended, &running) {
-        // That it cannot be told is no reason for the command to end, nor to be left alone.
-        while running.wait(PATIENCE)?.is_none() {}
+        // That it cannot be told is no reason for the command to end, nor to be left alone. It may have ended, and have been
+        // waited for, before that.
+        while let Ok(None) = running.wait(PATIENCE) {}
     }
     ended
 }
