@@ -8,7 +8,7 @@ echo 60M >$root/jobs/job/memory.max
 echo 0 >$root/jobs/job/memory.swap.max
 in_cgroup $root/jobs/job dd if=/dev/zero of=/disk/written bs=1M count=20 status=none
 in_cgroup $root/jobs/job scan read 24 64 100000 /disk/file &
-sleep 3
+until grep -q '^workingset_refault_file [1-9]' $root/jobs/job/memory.stat; do sleep 0.1; done
 record plain "$(pgrep -x scan)"
 pkill -x scan
 wait

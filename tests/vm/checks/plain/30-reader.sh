@@ -1,7 +1,7 @@
 # The budget of a reader on cgroup v2, against runs under limits at its knee.
 export HOME=/tmp/home
 mkdir -p $HOME
-echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+echo "+memory +io" >/sys/fs/cgroup/cgroup.subtree_control
 dd if=/dev/urandom of=/disk/file bs=1M count=48 status=none
 program=(scan read 24 48 4 /disk/file)
 bursar budget --no-compare --slowdown $SLOWDOWN% --json /out/reader.json --html /out/reader.html -- "${program[@]}"

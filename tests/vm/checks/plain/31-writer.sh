@@ -1,7 +1,7 @@
 # The budget of a writer on cgroup v2, against runs under limits at its knee: far more than it ever holds.
 export HOME=/tmp/home
 mkdir -p $HOME
-echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+echo "+memory +io" >/sys/fs/cgroup/cgroup.subtree_control
 program=(scan write 24 48 4 /disk/written)
 # Who first dirties a file owns its writeback while the inode is remembered: dropping caches makes each run the owner.
 bursar budget --drop-caches --no-compare --slowdown $SLOWDOWN% --json /out/writer.json --html /out/writer.html -- "${program[@]}"

@@ -11,7 +11,9 @@ mkdir -p /tmp/image
 in_container() {
     local mode=$1 starter
     shift
-    (until starter=$(pgrep -o -x unshare); do sleep 0.1; done; sleep 0.5; echo "$starter" >$root/cgroup.procs) >/dev/null 2>&1 &
+    # It has a child once all is unshared.
+    (until starter=$(pgrep -o -x unshare) && pgrep -P "$starter"; do sleep 0.1; done
+        echo "$starter" >$root/cgroup.procs) >/dev/null 2>&1 &
     in_cgroup $root/container unshare --cgroup --mount --pid --fork --ipc --uts bash -c '
         mount --rbind / /tmp/image && mount -o remount,bind,ro /tmp/image && mount -o remount,bind,ro /tmp/image/disk &&
             mount -o remount,bind,ro /tmp/image/run && mount -o remount,bind,ro /tmp/image/out &&
