@@ -16,6 +16,8 @@ const MOVED: u64 = 100;
 /// be old at once; it waits, but not longer than so many samples.
 const SETTLED: u64 = 50;
 const PATIENCE: u32 = 50;
+/// Nor is a reading kept if more than one part in this moved while it was read.
+const STILL: u64 = 500;
 /// Reading smaps_rollup: seconds per byte of RSS (10 ms per GB; notes of the project's own measurements).
 const LOCK_SECONDS_PER_BYTE: f64 = 10e-3 / 1e9;
 const LOCK_SECONDS_PER_PROCESS: f64 = 50e-6;
@@ -73,6 +75,15 @@ pub struct Processes {
     cpu_seconds: f64,
     /// One process is looked at, and its children are none of the job's.
     is_alone: bool,
+}
+
+fn level(key: ProcessKey, rss: u64, minor_faults: u64) -> Level {
+    Level { key, rss, faulted: minor_faults * procfs::page_bytes() }
+}
+
+fn level_now(key: ProcessKey) -> Option<Level> {
+    let stat = procfs::stat(key.pid).ok().filter(|stat| stat.starttime == key.start_ticks)?;
+    Some(level(key, stat.rss_pages * procfs::page_bytes(), stat.minflt))
 }
 
 /// Whether processes have come or gone, or more than one part in `parts` of their memory has changed.
@@ -168,26 +179,28 @@ impl Processes {
     /// Reads the proportional sets, of all processes in one go: a page that one more process maps counts less in all the
     /// others, so sets that were read at different times do not add up.
     fn roll_up(&mut self, pace: &mut Pace, elapsed: Duration, sums: &mut Sums) {
-        let level = |seen: &Seen| Level {
-            key: seen.record.key,
-            rss: seen.rss,
-            faulted: seen.record.minor_faults.unwrap_or(0) * procfs::page_bytes(),
-        };
+        let level = |seen: &Seen| level(seen.record.key, seen.rss, seen.record.minor_faults.unwrap_or(0));
         let now: Vec<Level> = self.seen.values().filter(|s| s.alive && s.rss > 0).map(level).collect();
         let settled = !has_moved(&self.before, &now, SETTLED);
-        self.unsettled = if settled { 0 } else { self.unsettled + 1 };
+        let is_patient = self.unsettled < PATIENCE;
         self.before.clone_from(&now);
         let bytes: u64 = now.iter().map(|level| level.rss).sum();
         let expected = LOCK_SECONDS_PER_PROCESS * now.len() as f64 + LOCK_SECONDS_PER_BYTE * bytes as f64;
-        if !(settled || self.unsettled > PATIENCE)
-            || !has_moved(&self.rolled_up, &now, MOVED)
-            || !pace.may_lock(elapsed, Duration::from_secs_f64(expected))
-        {
+        if !settled && is_patient {
+            self.unsettled += 1;
+            return;
+        }
+        if !has_moved(&self.rolled_up, &now, MOVED) || !pace.may_lock(elapsed, Duration::from_secs_f64(expected)) {
             return;
         }
         let begin = Instant::now();
         let sets: Vec<_> = now.iter().filter_map(|level| procfs::smaps_rollup(level.key.pid).ok()).collect();
         pace.locked(begin.elapsed());
+        let after: Vec<Level> = now.iter().filter_map(|level| level_now(level.key)).collect();
+        if is_patient && has_moved(&now, &after, STILL) {
+            self.unsettled += 1;
+            return;
+        }
         self.unsettled = 0;
         self.rolled_up = now;
         let sum = |of: fn(&procfs::SmapsRollup) -> Option<u64>| sets.iter().map(of).sum::<Option<u64>>();
