@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use model::{
-    Answer, Attribution, BudgetReport, CommMatrix, CurveFigures, CurvePoint, DemandPoint, FileDemand, ForeignFile,
-    FunctionUse, Holding, InitGrowth, LibraryGrowth, LibraryUse, Method, MethodRow, OtherProcess, Outcome, PagesRound,
-    PhaseReplay, PhaseUse, RankHolding, RankInit, RankUse, ReplayedArm, ReplayedRecord, RunAccount, SizeUnit,
-    TenantCurve, TraceCurve, Trial, WatchInterval, WindowCurve, WorkingSet,
+    Answer, Attribution, BudgetReport, CommMatrix, CurveFigures, CurvePoint, DemandPoint, FaultCauses, FaultFigures,
+    FaultShare, FileDemand, ForeignFile, FunctionUse, Holding, InitGrowth, LibraryGrowth, LibraryUse, Method,
+    MethodRow, OrderFaults, OtherProcess, Outcome, PagesRound, PhaseReplay, PhaseUse, RankHolding, RankInit, RankUse,
+    ReplayedArm, ReplayedRecord, RunAccount, SizeUnit, SlowFaults, TenantCurve, TraceCurve, TracerCost, Trial,
+    WatchInterval, WindowCurve, WorkingSet,
 };
 use provision::control::LeaseStatus;
 use provision::manage::{NodeStatus, Parts, PoolStatus};
@@ -150,6 +151,16 @@ fn attribution() -> Attribution {
     }
 }
 
+fn fault_figures() -> FaultFigures {
+    let share = Some(FaultShare::default());
+    FaultFigures {
+        over_50us: Some(SlowFaults::default()),
+        causes: FaultCauses { compaction: share, reclaim: share, collapse: share, off_cpu: share },
+        by_order: vec![OrderFaults::default()],
+        ..FaultFigures::default()
+    }
+}
+
 fn pool_status() -> PoolStatus {
     let lease = LeaseStatus { pid: 1, uid: 0, command: String::new(), bytes: 1, nodes: Vec::new(), lingering: false };
     PoolStatus {
@@ -183,6 +194,8 @@ fn every_field_of_the_json_is_in_the_contract() {
     names(&serde_json::to_value(WatchInterval::of(&PagesRound::default(), None)).unwrap(), &mut fields);
     let replayed = ReplayedRecord { arms: vec![ReplayedArm::default()], ..ReplayedRecord::default() };
     names(&serde_json::to_value(PhaseReplay::of(vec![replayed])).unwrap(), &mut fields);
+    names(&serde_json::to_value(fault_figures()).unwrap(), &mut fields);
+    names(&serde_json::to_value(TracerCost::default()).unwrap(), &mut fields);
     assert!(fields.len() > 100, "{fields:?}");
     let contract = read("docs/json.md");
     let missing: Vec<_> = fields.iter().filter(|name| !contract.contains(&format!("`{name}`"))).collect();
@@ -208,6 +221,7 @@ fn every_option_is_in_the_book() {
         "run",
         "budget",
         "attribute",
+        "faults",
         "watch",
         "report",
         "export",

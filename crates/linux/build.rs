@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
 
-const OBJECTS: [&str; 2] = ["job", "pages"];
+const OBJECTS: [&str; 3] = ["faults", "job", "pages"];
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(bpf_object)");

@@ -55,6 +55,10 @@ impl Programs {
         Programs { folder: folder.clone() }
     }
 
+    pub fn faults(&self) -> &str {
+        self.path("faults")
+    }
+
     pub fn footprint(&self) -> &str {
         self.path("footprint")
     }

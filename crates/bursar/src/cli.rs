@@ -44,6 +44,8 @@ pub enum Action {
     Attribute(Attribute),
     /// Run a command on memory that is there when it asks for it: from a pool, else the kernel's huge pages
     Provision(Provision),
+    /// Tell how long a command's page faults take, by kind, to the slowest
+    Faults(Faults),
     /// Memory set apart and populated, for programs run by bursar provision
     #[command(subcommand)]
     Pool(Pool),
@@ -275,6 +277,26 @@ pub struct Attribute {
     pub results: Results,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "from")]
+    pub command: Vec<OsString>,
+}
+
+/// `bursar faults`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar faults -- ./solver input.dat\n  \
+    bursar faults --json - -q -- ./solver input.dat\n  \
+    bursar faults --html page.html --beside 'make -C src clean all' -- ./solver\n\n\
+    How long each fault takes needs root (see bursar doctor); without, faults are\n\
+    only counted. Meanwhile faults of all other processes take a few tenths of a\n\
+    microsecond more.")]
+pub struct Faults {
+    /// Run it once more, beside this shell command, which is begun again whenever it ends
+    #[arg(long, value_name = "LOAD")]
+    pub beside: Option<String>,
+    #[command(flatten)]
+    pub results: Results,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required = true)]
     pub command: Vec<OsString>,
 }
 

@@ -11,6 +11,7 @@ mod cli;
 mod curve;
 mod doctor;
 mod export;
+mod faults;
 mod launch;
 mod observe;
 mod pool;
@@ -56,6 +57,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Budget(options) => budget::budget(options),
         Action::Watch(options) => watch::watch(&options),
         Action::Attribute(options) => attribute::attribute(&options),
+        Action::Faults(options) => faults::faults(&options),
         Action::Provision(options) => provision::provision(&options),
         Action::Pool(options) => pool::pool(&options),
         Action::Report(options) => report::report(&options),

@@ -7,6 +7,7 @@ use record::Record;
 
 use crate::attribute::{self, notes};
 use crate::cli;
+use crate::faults;
 use crate::results::{accounts, style, view, write_html};
 use crate::status::Status;
 use crate::watch::recorded;
@@ -16,6 +17,7 @@ pub fn report(options: &cli::Report) -> anyhow::Result<Status> {
     match record.header.kind {
         RecordKind::Watch => return watched(options),
         RecordKind::Attribute => return attributed(options, &record),
+        RecordKind::Faults => return faulted(options, &record),
         RecordKind::Run | RecordKind::Attach | RecordKind::Budget => {}
     }
     let accounts = accounts(&record);
@@ -40,6 +42,16 @@ fn attributed(options: &cli::Report, record: &Record) -> anyhow::Result<Status> 
         Some(path) => std::fs::write(path, ::report::html::attribution(&attributed))
             .with_context(|| format!("the report could not be written to {}", path.display()))?,
         None => print!("{}", ::report::terminal::attribution(&attributed, style())),
+    }
+    Ok(Status::of(0))
+}
+
+fn faulted(options: &cli::Report, record: &Record) -> anyhow::Result<Status> {
+    let faulted = faults::faulted(record);
+    match &options.html {
+        Some(path) => std::fs::write(path, ::report::html::faults(&faulted))
+            .with_context(|| format!("the report could not be written to {}", path.display()))?,
+        None => print!("{}", ::report::terminal::faults(&faulted, style())),
     }
     Ok(Status::of(0))
 }

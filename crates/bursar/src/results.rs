@@ -93,6 +93,7 @@ fn default_path(header: &Header) -> anyhow::Result<PathBuf> {
         RecordKind::Budget => "budget",
         RecordKind::Watch => "watch",
         RecordKind::Attribute => "attribute",
+        RecordKind::Faults => "faults",
     };
     let command = header.command.first().map(|c| Path::new(c).file_name().unwrap_or_default().to_string_lossy());
     let command: String = command

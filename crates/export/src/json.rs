@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use model::{Attribution, BudgetReport, Header, Observation, PagesRound, RunAccount, Trial};
+use model::{Attribution, BudgetReport, Faults, Header, Observation, PagesRound, RunAccount, Trial};
 use record::Record;
 use serde::Serialize;
 
@@ -18,6 +18,7 @@ struct Document<'a> {
     budget: Option<&'a BudgetReport>,
     pages: &'a [PagesRound],
     attributions: &'a [Attribution],
+    faults: &'a [Faults],
 }
 
 struct Runs<'a>(&'a Record);
@@ -47,6 +48,7 @@ pub(crate) fn write(record: &Record, out: &mut impl Write) -> io::Result<()> {
         budget: record.budget.as_ref(),
         pages: &record.pages,
         attributions: &record.attributions,
+        faults: &record.faults,
     };
     serde_json::to_writer(&mut *out, &document)?;
     out.write_all(b"\n")

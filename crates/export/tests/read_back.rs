@@ -119,6 +119,7 @@ fn record() -> Record {
         budget: None,
         pages: vec![PagesRound { t_ns: 7, ..PagesRound::default() }],
         attributions: vec![attribution()],
+        faults: vec![],
         accounts: BTreeMap::from([(0, RunAccount { peak_charge_bytes: Some(7), ..Default::default() })]),
         notes: vec!["a note".into()],
         complete: true,

@@ -12,6 +12,7 @@ pub mod cgroup;
 pub mod dax;
 pub mod delayacct;
 mod error;
+pub mod faults;
 mod file;
 pub mod holders;
 pub mod hugetlb;

@@ -7,7 +7,8 @@ use std::os::fd::FromRawFd;
 use libbpf_sys::{
     PERF_COUNT_HW_CACHE_DTLB, PERF_COUNT_HW_CACHE_L1D, PERF_COUNT_HW_CACHE_LL, PERF_COUNT_HW_CACHE_OP_READ,
     PERF_COUNT_HW_CACHE_RESULT_ACCESS, PERF_COUNT_HW_CACHE_RESULT_MISS, PERF_COUNT_SW_PAGE_FAULTS,
-    PERF_FLAG_FD_CLOEXEC, PERF_TYPE_HW_CACHE, PERF_TYPE_SOFTWARE, perf_event_attr,
+    PERF_COUNT_SW_PAGE_FAULTS_MAJ, PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_FLAG_FD_CLOEXEC, PERF_TYPE_HW_CACHE,
+    PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 
 use crate::{Error, procfs};
@@ -108,6 +109,16 @@ impl Counter {
         Ok(Counter(vec![open(pid, PERF_TYPE_SOFTWARE, faults, Mode::User, Begin::Exec)?]))
     }
 
+    /// The same of faults without and with I/O.
+    ///
+    /// # Errors
+    /// As [`Counter::page_faults_from_exec`].
+    pub fn minor_and_major_faults_from_exec(pid: i32) -> io::Result<[Counter; 2]> {
+        let of = |config: u32| open(pid, PERF_TYPE_SOFTWARE, config.into(), Mode::User, Begin::Exec);
+        let (minor, major) = (of(PERF_COUNT_SW_PAGE_FAULTS_MIN)?, of(PERF_COUNT_SW_PAGE_FAULTS_MAJ)?);
+        Ok([Counter(vec![minor]), Counter(vec![major])])
+    }
+
     /// Begins to count, in all threads there are.
     ///
     /// # Errors
@@ -143,23 +154,42 @@ pub fn page_faults(mode: Mode) -> io::Result<()> {
     open(0, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS.into(), mode, Begin::Now).map(drop)
 }
 
+/// An event that is raised for every single fault on a processor, for a program to be attached to. `config`: which software
+/// event.
+///
+/// # Errors
+/// What the kernel says; `ENODEV` of a processor that is offline.
+pub(crate) fn each_of_processor(processor: i32, config: u64) -> io::Result<File> {
+    let mut attributes = attributes(PERF_TYPE_SOFTWARE, config);
+    attributes.__bindgen_anon_1.sample_period = 1;
+    const ANY_TASK: i32 = -1;
+    open_on(ANY_TASK, processor, &attributes)
+}
+
 fn open(task: i32, kind: u32, config: u64, mode: Mode, begin: Begin) -> io::Result<File> {
-    let mut attributes =
-        perf_event_attr { type_: kind, size: size_of::<perf_event_attr>() as u32, config, ..Default::default() };
+    let mut attributes = attributes(kind, config);
     attributes.set_inherit(1);
     attributes.set_exclude_kernel((mode == Mode::User).into());
     attributes.set_exclude_hv(1);
     attributes.set_disabled((begin == Begin::Exec).into());
     attributes.set_enable_on_exec((begin == Begin::Exec).into());
     const ANY_PROCESSOR: i32 = -1;
+    open_on(task, ANY_PROCESSOR, &attributes)
+}
+
+fn attributes(kind: u32, config: u64) -> perf_event_attr {
+    perf_event_attr { type_: kind, size: size_of::<perf_event_attr>() as u32, config, ..Default::default() }
+}
+
+fn open_on(task: i32, processor: i32, attributes: &perf_event_attr) -> io::Result<File> {
     const NO_GROUP: i32 = -1;
     // SAFETY: the attributes live through the call, and say how large they are.
     let descriptor = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
-            &raw const attributes,
+            &raw const *attributes,
             task,
-            ANY_PROCESSOR,
+            processor,
             NO_GROUP,
             libc::c_ulong::from(PERF_FLAG_FD_CLOEXEC),
         )

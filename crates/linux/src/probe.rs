@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::bpf::{self, Rung as Bpf};
 use crate::cgroup::{Cgroup, Version};
 use crate::place::{self, Place, Rung, Step};
-use crate::{delayacct, file, mounts, pages, perf, pools, procfs, psi, taskstats};
+use crate::{delayacct, faults, file, mounts, pages, perf, pools, procfs, psi, taskstats};
 
 /// One rung of one ladder. Within a ladder, the best rung comes first.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -33,6 +33,7 @@ pub fn all() -> Vec<Finding> {
         mapped_memory(),
         phases(),
         attribution(),
+        fault_latency(),
         provisioning(),
         io_wait(),
         pressure(),
@@ -184,6 +185,29 @@ fn attribution() -> Vec<Finding> {
         ),
         faults("by touch: page-fault events of user space", perf::Mode::User, user),
     ]
+}
+
+fn fault_latency() -> Vec<Finding> {
+    const LADDER: &str = "page faults";
+    const TIMED: &str = "each one timed";
+    const COUNTED: &str = "counted over time";
+    let timed = match faults::available() {
+        Ok(()) => {
+            Finding::there(LADDER, TIMED, "the BPF programs load, and perf raises an event at the end of each fault")
+        }
+        Err(faults::Error::Bpf(error)) => no_bpf(LADDER, TIMED, &error),
+        Err(error) => Finding::absent(LADDER, TIMED, error.to_string(), without_root("sudo bursar …")),
+    };
+    let counted = match perf::page_faults(perf::Mode::User) {
+        Ok(()) => {
+            Finding::there(LADDER, COUNTED, "a process's own, and those of what it starts, may be counted by perf")
+        }
+        Err(error) => {
+            let enable = without_root("sudo sysctl kernel.perf_event_paranoid=2");
+            Finding::absent(LADDER, COUNTED, format!("perf_event_open refuses them: {error}"), enable)
+        }
+    };
+    vec![timed, counted, Finding::there(LADDER, "wait4", "always; how many, of the command and what it waited for")]
 }
 
 fn provisioning() -> Vec<Finding> {

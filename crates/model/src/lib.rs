@@ -9,6 +9,7 @@ mod breakdown;
 mod bytes;
 mod curve;
 mod demand;
+mod faults;
 mod observation;
 mod pages;
 mod performance;
@@ -27,6 +28,10 @@ pub use breakdown::{Breakdown, Detail};
 pub use bytes::{Bytes, ParseBytesError};
 pub use curve::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, TraceCurve, WindowCurve, WorkingSet};
 pub use demand::{DemandPoint, FileDemand, ForeignFile};
+pub use faults::{
+    FaultCauses, FaultFigures, FaultKind, FaultMoment, FaultShare, Faults, Latencies, LatencyHistogram, OrderFaults,
+    SlowFault, SlowFaults, TracerCost,
+};
 pub use observation::{Exit, Header, KeptPeaks, Observation, RecordKind, RunRole, Rusage, Target};
 pub use pages::{AgeBytes, MappingHeat, MissPoint, Overhead, PagesRound, Signal, WatchInterval};
 pub use performance::{performance, performance_per_gb};

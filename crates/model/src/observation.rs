@@ -20,6 +20,8 @@ pub enum RecordKind {
     Watch,
     /// `bursar attribute`: one or more runs.
     Attribute,
+    /// `bursar faults`: one run, and one beside a load.
+    Faults,
 }
 
 /// Where and when a record was made. Written once, first.

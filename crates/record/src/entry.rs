@@ -1,7 +1,8 @@
 //! What is recorded, entry by entry.
 
 use model::{
-    Attribution, BudgetReport, Header, Observation, PagesRound, ProcessKey, RunAccount, RunRole, Target, Trial, Unit,
+    Attribution, BudgetReport, Faults, Header, Observation, PagesRound, ProcessKey, RunAccount, RunRole, Target, Trial,
+    Unit,
 };
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +71,8 @@ pub enum Entry {
     Pages(Box<PagesRound>),
     /// Who held the memory of a run. A later one of the same run replaces it.
     Attribution(Box<Attribution>),
+    /// The page faults of a run. A later one of the same run replaces it.
+    Faults(Box<Faults>),
     /// What the reader should know, as a sentence.
     Note(String),
     /// The writer came to its end; written by [`crate::Writer::seal`].
@@ -127,6 +130,7 @@ impl Entry {
             Entry::Budget(_) => "a budget",
             Entry::Pages(_) => "an interval of watching",
             Entry::Attribution(_) => "an attribution",
+            Entry::Faults(_) => "page faults",
             Entry::Note(_) => "a note",
             Entry::End => "the end of the record",
         }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use model::{Attribution, BudgetReport, Header, Observation, PagesRound, ProcessKey, RunAccount, Series, Trial};
+use model::{
+    Attribution, BudgetReport, Faults, Header, Observation, PagesRound, ProcessKey, RunAccount, Series, Trial,
+};
 use rusqlite::{Connection, OpenFlags};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -32,6 +34,8 @@ pub struct Record {
     pub pages: Vec<PagesRound>,
     /// Who held the memory of the runs, by their numbers.
     pub attributions: Vec<Attribution>,
+    /// The page faults of the runs, by their numbers.
+    pub faults: Vec<Faults>,
     /// Accounts by run, where the writer left them. They can always be made again from `runs`.
     pub accounts: BTreeMap<u32, RunAccount>,
     /// What the reader should know, as sentences.
@@ -53,6 +57,7 @@ impl Record {
             budget: None,
             pages: Vec::new(),
             attributions: Vec::new(),
+            faults: Vec::new(),
             accounts: BTreeMap::new(),
             notes: Vec::new(),
             complete: true,
@@ -96,6 +101,7 @@ impl Record {
             budget: stored.budget()?,
             pages: stored.pages()?,
             attributions: stored.attributions()?,
+            faults: stored.faults()?,
             accounts: stored.accounts()?,
             notes: stored.notes()?,
             complete: stored.complete()?,
@@ -231,6 +237,12 @@ impl Stored<'_> {
         let mut attributions: Vec<Attribution> = self.all_if_there("attribution")?;
         attributions.sort_by_key(|attribution| attribution.run);
         Ok(attributions)
+    }
+
+    pub(crate) fn faults(&self) -> Result<Vec<Faults>> {
+        let mut faults: Vec<Faults> = self.all_if_there("faults")?;
+        faults.sort_by_key(|faults| faults.run);
+        Ok(faults)
     }
 
     pub(crate) fn accounts(&self) -> Result<BTreeMap<u32, RunAccount>> {

@@ -58,6 +58,9 @@ CREATE TABLE attribution (
     unattributed_peak_bytes UNSIGNED INTEGER, allocator_retained_peak_bytes UNSIGNED INTEGER, components JSON,
     total JSON, unattributed JSON, allocator_retained JSON, own JSON, per_rank JSON, functions JSON, init JSON,
     phases JSON, libraries JSON, comm_matrix JSON, other_processes JSON, notes JSON, more JSON);
+CREATE TABLE faults (
+    run INTEGER PRIMARY KEY, beside TEXT, rung TEXT, kinds JSON, overall JSON, unfinished_count UNSIGNED INTEGER,
+    untimed_count UNSIGNED INTEGER, tracer JSON, moment_seconds REAL, moments JSON, slowest JSON, notes JSON, more JSON);
 CREATE TABLE account (run INTEGER PRIMARY KEY, json JSON NOT NULL);
 CREATE TABLE note (note TEXT);
 CREATE VIEW figure AS
@@ -97,6 +100,16 @@ CREATE VIEW function AS
         CAST(json_extract(row.value, '$.grew_bytes') AS INTEGER) AS grew_bytes,
         CAST(json_extract(row.value, '$.shrank_bytes') AS INTEGER) AS shrank_bytes
     FROM attribution, json_each(attribution.functions) AS row;
+CREATE VIEW fault_kind AS
+    SELECT faults.run AS run, row.key AS kind, CAST(json_extract(row.value, '$.count') AS INTEGER) AS count,
+        CAST(json_extract(row.value, '$.p50_us') AS REAL) AS p50_us,
+        CAST(json_extract(row.value, '$.p99_us') AS REAL) AS p99_us,
+        CAST(json_extract(row.value, '$.p999_us') AS REAL) AS p999_us,
+        CAST(json_extract(row.value, '$.p99999_us') AS REAL) AS p99999_us,
+        CAST(json_extract(row.value, '$.max_us') AS REAL) AS max_us,
+        CAST(json_extract(row.value, '$.sum_seconds') AS REAL) AS sum_seconds,
+        CAST(json_extract(row.value, '$.tracer_cost_us') AS REAL) AS tracer_cost_us
+    FROM faults, json_each(faults.kinds) AS row;
 ";
 
 /// Makes the tables in an empty database.

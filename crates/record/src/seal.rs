@@ -187,6 +187,7 @@ impl<'a> Filler<'a> {
             Entry::Attribution(attribution) => {
                 Table::of(self.database, "attribution")?.insert(self.database, fields(&attribution))?;
             }
+            Entry::Faults(faults) => Table::of(self.database, "faults")?.insert(self.database, fields(&faults))?,
             Entry::Note(note) => drop(self.database.execute("INSERT INTO note (note) VALUES (?)", [note])?),
             Entry::End => self.ended = true,
         }
@@ -224,7 +225,9 @@ impl<'a> Filler<'a> {
         self.ids.clear();
         let of_series = "DELETE FROM sample WHERE series IN (SELECT id FROM series WHERE run = ?)";
         self.database.prepare_cached(of_series)?.execute([run])?;
-        for table in ["run", "series", "process", "file_demand", "foreign_file", "account", "trial", "attribution"] {
+        let of_run =
+            ["run", "series", "process", "file_demand", "foreign_file", "account", "trial", "attribution", "faults"];
+        for table in of_run {
             self.database.prepare_cached(&format!("DELETE FROM {table} WHERE run = ?"))?.execute([run])?;
         }
         Ok(())

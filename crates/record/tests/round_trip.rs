@@ -120,6 +120,7 @@ fn every_kind_of_entry_is_read_back_in_either_form() {
     assert_eq!(framed.notes, ["a sentence"]);
     assert_eq!(framed.pages, common::pages());
     assert_eq!(framed.attributions, [common::attribution()]);
+    assert_eq!(framed.faults, [common::faults()]);
     assert!(!framed.complete, "it is still being written");
     assert_eq!(writer.seal().unwrap(), path);
     assert_eq!(Record::open(&path).unwrap(), Record { complete: true, ..framed });
@@ -144,6 +145,7 @@ fn a_resumed_budget_goes_on_where_it_ended() {
     assert_eq!(record.budget, Some(better));
     assert_eq!(record.pages, common::pages());
     assert_eq!(record.attributions, [common::attribution()]);
+    assert_eq!(record.faults, [common::faults()]);
     assert!(record.complete);
 }
 
@@ -154,6 +156,7 @@ fn records_of_older_versions_are_read_without_what_they_do_not_have() {
     write(&path, &Entry::of_run(&observation(0))).seal().unwrap();
     let database = rusqlite::Connection::open(&path).unwrap();
     let older = [
+        "DROP VIEW fault_kind; DROP TABLE faults; PRAGMA user_version = 3",
         "DROP VIEW component; DROP VIEW function; DROP TABLE attribution; PRAGMA user_version = 2",
         "DROP TABLE pages; PRAGMA user_version = 1",
     ];
@@ -161,6 +164,7 @@ fn records_of_older_versions_are_read_without_what_they_do_not_have() {
         database.execute_batch(version).unwrap();
         let record = Record::open(&path).unwrap();
         assert_eq!((record.runs, record.pages, record.attributions), (vec![observation(0)], vec![], vec![]));
+        assert_eq!(record.faults, []);
     }
 }
 

@@ -7,6 +7,7 @@ mod answer;
 mod attribution;
 mod comm;
 mod demand;
+mod faults;
 mod figures;
 #[cfg(test)]
 #[path = "../tests/fixture/mod.rs"]
@@ -25,6 +26,7 @@ use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 
 pub use answer::paste_lines;
 pub use attribution::{Attributed, BY_LIBRARY};
+pub use faults::Faulted;
 pub use format::seconds;
 pub use watch::Watched;
 

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::{
-    AgeBytes, Answer, Attribution, Breakdown, BudgetReport, Exit, FileDemand, FunctionUse, Header, Holding, InitGrowth,
-    KeptPeaks, MappingHeat, MissPoint, Observation, Outcome, PagesRound, RankHolding, RankInit, RankUse, RecordKind,
-    RunAccount, RunRole, Series, Signal, Spread, Target, Trial, Unit,
+    AgeBytes, Answer, Attribution, Breakdown, BudgetReport, Exit, FaultFigures, FaultKind, Faults, FileDemand,
+    FunctionUse, Header, Holding, InitGrowth, KeptPeaks, Latencies, LatencyHistogram, MappingHeat, MissPoint,
+    Observation, Outcome, PagesRound, RankHolding, RankInit, RankUse, RecordKind, RunAccount, RunRole, Series, Signal,
+    Spread, Target, Trial, Unit,
 };
 use record::{Entry, Writer};
 
@@ -157,6 +158,14 @@ pub fn attribution() -> Attribution {
     }
 }
 
+pub fn faults() -> Faults {
+    let mut histogram = LatencyHistogram::default();
+    histogram.add(LatencyHistogram::bucket_of(1300), 7);
+    let latency = Latencies::of(&histogram, 7 * 1300, 1300);
+    let base = FaultFigures { count: 7, latency, histogram, ..FaultFigures::default() };
+    Faults { kinds: BTreeMap::from([(FaultKind::Base, base.clone())]), overall: base, ..Faults::default() }
+}
+
 /// One entry of every kind, runs aside.
 pub fn others() -> Vec<Entry> {
     let peak_breakdown = Breakdown { heap: Some(7), ..Default::default() };
@@ -167,6 +176,7 @@ pub fn others() -> Vec<Entry> {
         Entry::Note("a sentence".into()),
         Entry::Budget(Box::new(budget())),
         Entry::Attribution(Box::new(attribution())),
+        Entry::Faults(Box::new(faults())),
         Entry::Pages(Box::new(pages()[0].clone())),
         Entry::Pages(Box::new(pages()[1].clone())),
     ]

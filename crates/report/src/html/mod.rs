@@ -2,6 +2,7 @@
 
 mod attribution;
 mod downsample;
+mod faults;
 mod markup;
 mod methods;
 mod page;
@@ -14,6 +15,7 @@ mod trace;
 mod watch;
 
 pub use attribution::attribution;
+pub use faults::faults;
 pub use page::page;
 pub use phases::{Followed, phases};
 pub use trace::{Drawn, trace};

@@ -2,6 +2,7 @@
 
 mod attribution;
 mod budget;
+mod faults;
 mod phases;
 mod run;
 mod table;
@@ -12,6 +13,7 @@ mod watch;
 
 pub use attribution::attribution;
 pub use budget::budget;
+pub use faults::faults;
 pub use phases::phases;
 pub use run::run;
 pub use trace::trace;

@@ -1,0 +1,239 @@
+//! `bursar faults`: how long the command's page faults take.
+
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command as Process, Stdio};
+use std::time::{Duration, Instant};
+
+use ::report::Faulted;
+use anyhow::Context;
+use job::{Command, Forwarding, Output, Prepared};
+use linux::faults::{Counted, Tracer};
+use linux::procfs;
+use model::{FaultFigures, FaultKind, Faults, Observation, RecordKind, RunRole, SlowFault, Target, TracerCost};
+use record::{Entry, Record};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::Serialize;
+
+use crate::bench::{header, unix_ns};
+use crate::cli;
+use crate::results::{Sink, style, write_json};
+use crate::run::ended;
+use crate::status::Status;
+
+/// How often what was seen is taken in: the programs keep 8 s, counters are read as finely as they are shown.
+const TICK: Duration = Duration::from_secs(1);
+const TICK_COUNTED: Duration = Duration::from_millis(20);
+
+/// Runs the load over and over for as long as bursar, its parent, is there.
+const LOAD: &str = r#"while kill -0 "$PPID" 2>/dev/null; do (eval "$1") || exit; done"#;
+
+/// What `--json` prints. The faults over time and the histograms are in the record.
+#[derive(Serialize)]
+struct Json<'a> {
+    exit_status: Option<i32>,
+    wall_seconds: f64,
+    rung: &'a str,
+    kinds: BTreeMap<FaultKind, FaultFigures>,
+    overall: FaultFigures,
+    unfinished_count: Option<u64>,
+    untimed_count: Option<u64>,
+    tracer: Option<TracerCost>,
+    slowest: &'a [SlowFault],
+    notes: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    beside: Option<Box<Json<'a>>>,
+}
+
+/// What sees the faults, best first.
+enum Seeing {
+    Timed(Box<Tracer>),
+    Counted(Counted),
+    /// What `wait4` says in the end.
+    Told,
+}
+
+pub fn faults(options: &cli::Faults) -> anyhow::Result<Status> {
+    let signals = Forwarding::start()?;
+    let header = header(RecordKind::Faults, &options.command);
+    let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
+    let mut record = Record { notes: no_record.into_iter().collect(), ..Record::new(header) };
+    let mut status = Status::of(0);
+    for (run, load) in (0u32..).zip([None].into_iter().chain(options.beside.as_deref().map(Some))) {
+        // Before the load, which would disturb what it measures.
+        let tracer = Tracer::load();
+        let load = load.map(Load::start).transpose()?;
+        let (observation, mut faults) = follow(run, options, tracer, &signals, &mut sink)?;
+        if let Some(load) = load {
+            faults.notes.extend(load.end());
+            faults.beside.clone_from(&options.beside);
+        }
+        status = ended(&observation);
+        sink.append(Entry::RunEnd(Box::new(observation.clone())))?;
+        sink.append(Entry::Faults(Box::new(faults.clone())))?;
+        record.runs.push(observation);
+        record.faults.push(faults);
+        if status.code() != 0 || signals.interrupted() {
+            break;
+        }
+    }
+    deliver(options, &record, sink)?;
+    Ok(status)
+}
+
+/// Runs the command once, and sees its faults by the best means there is.
+fn follow(
+    run: u32,
+    options: &cli::Faults,
+    tracer: Result<Tracer, linux::faults::Error>,
+    signals: &Forwarding,
+    sink: &mut Sink,
+) -> anyhow::Result<(Observation, Faults)> {
+    let prepared =
+        Prepared::new(&Command { words: options.command.clone(), environment: Vec::new(), output: Output::Inherited })?;
+    let mut notes = Vec::new();
+    let mut seeing = match tracer.and_then(|tracer| tracer.follow(prepared.pid()).map(|()| tracer)) {
+        Ok(tracer) => Seeing::Timed(Box::new(tracer)),
+        Err(error) => {
+            notes.push(format!("How long faults take is not seen: {error}."));
+            match Counted::from_exec(prepared.pid()) {
+                Ok(counted) => Seeing::Counted(counted),
+                Err(error) => {
+                    notes.push(format!("Nor are they counted one by one: perf_event_open refuses it ({error})."));
+                    Seeing::Told
+                }
+            }
+        }
+    };
+    let mut observation = Observation {
+        run,
+        role: RunRole::Plain,
+        target: Target::Command,
+        limit_bytes: None,
+        cache_state: if run == 0 { "as found" } else { "as the run before left it" }.into(),
+        started_unix_ns: unix_ns(),
+        exit: model::Exit::StillRunning,
+        wall_seconds: 0.0,
+        rusage: None,
+        kept: Default::default(),
+        series: Vec::new(),
+        processes: Vec::new(),
+        file_demand: None,
+        sources: Default::default(),
+        notes: Vec::new(),
+    };
+    sink.append(Entry::begin(&observation))?;
+    let running = prepared.go()?;
+    let begin_ns = procfs::monotonic_ns() - running.started().elapsed().as_nanos() as u64;
+    signals.set_target(running.pid());
+    let tick = if matches!(seeing, Seeing::Counted(_)) { TICK_COUNTED } else { TICK };
+    let (end, wall_seconds) = loop {
+        let due = Instant::now() + tick;
+        if let Some(end) = running.wait(tick)? {
+            break end;
+        }
+        // An interrupted wait is no tick.
+        if Instant::now() >= due {
+            match &mut seeing {
+                Seeing::Timed(tracer) => tracer.poll()?,
+                Seeing::Counted(counted) => counted.poll(),
+                Seeing::Told => {}
+            }
+        }
+    };
+    signals.set_target(0);
+    let seen = match seeing {
+        Seeing::Timed(tracer) => tracer.finish(begin_ns)?,
+        Seeing::Counted(counted) => counted.finish(begin_ns),
+        Seeing::Told => {
+            let (minor, major) = (end.rusage.minor_faults, end.rusage.major_faults);
+            let overall = FaultFigures { count: minor + major, major_count: Some(major), ..FaultFigures::default() };
+            let rung = "wait4: of the command and the descendants that it waited for";
+            Faults { rung: rung.into(), overall, ..Faults::default() }
+        }
+    };
+    (observation.exit, observation.wall_seconds, observation.rusage) = (end.exit, wall_seconds, Some(end.rusage));
+    observation.sources.insert("faults".into(), seen.rung.clone());
+    notes.extend(seen.notes);
+    Ok((observation, Faults { run, notes, ..seen }))
+}
+
+/// What runs beside the command, over and over.
+struct Load(Child);
+
+impl Load {
+    fn start(load: &str) -> anyhow::Result<Load> {
+        let mut shell = Process::new("sh");
+        shell.args(["-c", LOAD, "sh", load]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // A group of its own, so that it can be ended with all that it started.
+        Ok(Load(shell.process_group(0).spawn().context("the load could not be started")?))
+    }
+
+    /// Ends it; says so if it had ended before.
+    fn end(mut self) -> Option<String> {
+        let before = self.0.try_wait().ok().flatten();
+        self.kill();
+        before.map(|status| format!("The load failed, and did not run beside the command to its end ({status})."))
+    }
+
+    fn kill(&mut self) {
+        if let Some(group) = Pid::from_raw(self.0.id() as i32) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn deliver(options: &cli::Faults, record: &Record, sink: Sink) -> anyhow::Result<()> {
+    let results = &options.results;
+    let path = sink.seal();
+    let faulted = faulted(record);
+    if !results.quiet {
+        eprint!("{}", ::report::terminal::faults(&faulted, style()));
+        if let Some(path) = path {
+            eprintln!("record: {}", path.display());
+        }
+    }
+    if let Some(path) = &results.json {
+        let mut runs = record.runs.iter().zip(&record.faults).map(|(run, faults)| json(run, faults));
+        let mut alone = runs.next().context("no run was made")?;
+        alone.beside = runs.next().map(Box::new);
+        write_json(path, &alone)?;
+    }
+    if let Some(path) = &results.html {
+        std::fs::write(path, ::report::html::faults(&faulted))
+            .with_context(|| format!("the report could not be written to {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// A record as its report sees it.
+pub fn faulted(record: &Record) -> Faulted<'_> {
+    Faulted { header: &record.header, runs: &record.faults, notes: &record.notes }
+}
+
+fn json<'a>(run: &Observation, faults: &'a Faults) -> Json<'a> {
+    let figures = |figures: &FaultFigures| FaultFigures { histogram: Default::default(), ..figures.clone() };
+    Json {
+        exit_status: run.exit_status(),
+        wall_seconds: run.wall_seconds,
+        rung: &faults.rung,
+        kinds: faults.kinds.iter().map(|(kind, of)| (*kind, figures(of))).collect(),
+        overall: figures(&faults.overall),
+        unfinished_count: faults.unfinished_count,
+        untimed_count: faults.untimed_count,
+        tracer: faults.tracer,
+        slowest: &faults.slowest,
+        notes: &faults.notes,
+        load: faults.beside.as_deref(),
+        beside: None,
+    }
+}

@@ -1,0 +1,187 @@
+//! What following faults costs: a child touches memory, followed and not.
+//!
+//! The latency that is told of a fault is what the program sees. Between the two stamps lies less than that, for the
+//! processor has yet to enter and leave the kernel, and more, for the programs in between take their time. Both are the
+//! same for every fault but for the number of programs in between, so that two kinds of faults which differ in that tell
+//! what is to be taken out: what following adds, less what of a followed touch lies outside of the stamps.
+
+use std::io;
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use libbpf_rs::{Link, MapCore, MapFlags, Object};
+use model::{FaultKind, TracerCost};
+use rustix::mm::{MapFlags as Mapping, ProtFlags, mmap_anonymous, munmap};
+
+use super::{Error, KINDS, MOMENTS, Raw, attach, follow, map, set};
+use crate::{bpf, procfs};
+
+/// First touches of a kind that are timed at a time, few enough for their pages to stay in the cache, and how often.
+const TOUCHES: usize = 128;
+const ROUNDS: usize = 64;
+
+/// What is looked at of all touches: neither the luckiest nor those that were disturbed.
+const QUARTILE: f64 = 0.25;
+
+/// First quartiles of first touches, nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    base: f64,
+    zero: f64,
+}
+
+/// Attaches the programs, with what they cost found out and taken out of what they tell.
+pub fn calibrate(object: &Object) -> Result<(Vec<Link>, TracerCost), Error> {
+    set(object, 0, 0)?;
+    // The machine may be busy: of two the less disturbed.
+    let alone = [touch(object, false)?, touch(object, false)?];
+    let links = attach(object)?;
+    let first = touch(object, true)?;
+    reset(object)?;
+    let traced = touch(object, true)?;
+    let (base, zero) = (Raw::read(object, FaultKind::Base as u32)?, Raw::read(object, FaultKind::Zero as u32)?);
+    let too_few = || Error::Calibration(io::Error::other("of the faults it made for that, too few were seen"));
+    let made = (TOUCHES * ROUNDS) as u64;
+    let stamped = |raw: &Raw| raw.histograms[0].quantile(QUARTILE).filter(|_| raw.count >= made).ok_or_else(too_few);
+    let inner = |raw: &Raw| raw.inner as f64 / raw.count as f64;
+    let least = |both: [f64; 2]| both[0].min(both[1]);
+    let alone = [least(alone.map(|seen| seen.base)), least(alone.map(|seen| seen.zero))];
+    let followed = [least([first.base, traced.base]), least([first.zero, traced.zero])];
+    let added = [followed[0] - alone[0], followed[1] - alone[1]];
+    let outside = [traced.base - stamped(&base)?, traced.zero - stamped(&zero)?];
+    let surplus = [added[0] - outside[0], added[1] - outside[1]];
+    let more_inner = (inner(&base) - inner(&zero)).max(0.5);
+    let per_inner = ((surplus[0] - surplus[1]) / more_inner).max(0.0);
+    let fixed = surplus[1] - per_inner * inner(&zero);
+    reset(object)?;
+    set(object, fixed.round() as i64, per_inner.round() as u64)?;
+    let us = |ns: f64| ns.round() / 1e3;
+    let cost = TracerCost {
+        base_us: us(alone[0]),
+        traced_base_us: us(followed[0]),
+        zero_us: us(alone[1]),
+        traced_zero_us: us(followed[1]),
+        per_tracepoint_us: us(((added[0] - added[1]) / more_inner).max(0.0)),
+        taken_out_us: us(fixed),
+        taken_out_per_tracepoint_us: us(per_inner),
+    };
+    Ok((links, cost))
+}
+
+/// What following a fault costs with so many tracepoints in it, microseconds.
+pub fn cost_us(cost: &TracerCost, inner: f64) -> f64 {
+    let cost = (cost.traced_zero_us - cost.zero_us).max(0.0) + cost.per_tracepoint_us * inner;
+    (cost * 1e3).round() / 1e3
+}
+
+/// Lets the programs forget all they have seen.
+fn reset(object: &Object) -> Result<(), Error> {
+    let processors = libbpf_rs::num_possible_cpus().map_err(bpf::Error::Read)?;
+    let entries =
+        [("figures", KINDS), ("histograms", KINDS * 3), ("moments", MOMENTS as usize), ("slowest", 1), ("missed", 3)];
+    for (name, entries) in entries {
+        let map = map(object, name)?;
+        let fresh = vec![vec![0; map.value_size() as usize]; processors];
+        for key in 0..entries as u32 {
+            map.update_percpu(&key.to_ne_bytes(), &fresh, MapFlags::ANY).map_err(bpf::Error::Read)?;
+        }
+    }
+    Ok(())
+}
+
+/// Times first touches in a child of its own, whose faults nobody else has.
+fn touch(object: &Object, is_followed: bool) -> Result<Seen, Error> {
+    let failed = |errno: rustix::io::Errno| Error::Calibration(errno.into());
+    let page = procfs::page_bytes() as usize;
+    let bytes = TOUCHES * page;
+    let both = |flags| {
+        // SAFETY: new mappings at no given place.
+        unsafe { mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags) }
+    };
+    // What the child has found out, and the word that it may begin.
+    let told = both(Mapping::SHARED).map_err(failed)?.cast::<Seen>();
+    let (results, may_begin) = (told, told.wrapping_add(1).cast::<u64>());
+    // SAFETY: ours, writable and large enough. The child, which may be one of many threads' process, calls nothing but
+    // what is safe in a signal handler, and ends without unwinding.
+    let child = unsafe {
+        match libc::fork() {
+            0 => {
+                while may_begin.read_volatile() == 0 {
+                    libc::usleep(200);
+                }
+                results.write(time_touches(page));
+                libc::_exit(0)
+            }
+            child => child,
+        }
+    };
+    if child < 0 {
+        return Err(Error::Calibration(io::Error::last_os_error()));
+    }
+    let followed = if is_followed { follow(object, child) } else { Ok(()) };
+    // SAFETY: as above; the child is waited for before it is unmapped.
+    let seen = unsafe {
+        may_begin.write_volatile(1);
+        let ended = crate::wait::wait4(child, true).map_err(Error::Calibration);
+        let seen = results.read_volatile();
+        let _ = munmap(told.cast(), bytes);
+        ended?;
+        seen
+    };
+    followed?;
+    if seen.base == 0.0 {
+        return Err(Error::Calibration(io::Error::other("the child that was to touch memory could not")));
+    }
+    Ok(seen)
+}
+
+/// First touches by writing and by reading; 0 if there is no memory for that. Allocates nothing but by mapping.
+fn time_touches(page: usize) -> Seen {
+    let bytes = TOUCHES * page;
+    let map = || {
+        // SAFETY: a new mapping at no given place; the advice concerns it alone.
+        unsafe {
+            let at = libc::mmap(ptr::null_mut(), bytes, 3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
+            libc::madvise(at, bytes, libc::MADV_NOHUGEPAGE);
+            at
+        }
+    };
+    let mut seen = Seen::default();
+    let (memory, times) = (map(), map());
+    if memory == libc::MAP_FAILED || times == libc::MAP_FAILED {
+        return seen;
+    }
+    const _: () = assert!(TOUCHES * ROUNDS * size_of::<u32>() <= TOUCHES * 4096);
+    // SAFETY: zeroes are valid numbers, and the mapping is large enough and ours.
+    let times = unsafe { std::slice::from_raw_parts_mut(times.cast::<u32>(), TOUCHES * ROUNDS) };
+    times.fill(1);
+    let nanoseconds =
+        |since: Instant| u32::try_from(since.elapsed().min(Duration::from_secs(4)).as_nanos()).unwrap_or(0);
+    for time in times.iter_mut() {
+        *time = nanoseconds(Instant::now());
+    }
+    times.sort_unstable();
+    let clock = f64::from(times[times.len() / 2]);
+    for (touch, writes) in [(&mut seen.base, true), (&mut seen.zero, false)] {
+        for round in times.chunks_exact_mut(TOUCHES) {
+            for (at, time) in round.iter_mut().enumerate() {
+                // SAFETY: within the mapping, which may be read and written.
+                unsafe {
+                    let byte = memory.cast::<u8>().add(at * page);
+                    let begin = Instant::now();
+                    if writes {
+                        byte.write_volatile(1);
+                    } else {
+                        byte.read_volatile();
+                    }
+                    *time = nanoseconds(begin);
+                }
+            }
+            // SAFETY: our own mapping, of which nothing is needed any more.
+            unsafe { libc::madvise(memory, bytes, libc::MADV_DONTNEED) };
+        }
+        times.sort_unstable();
+        *touch = (f64::from(times[times.len() / 4]) - clock).max(1.0);
+    }
+    seen
+}

@@ -1,0 +1,255 @@
+//! `bursar faults` on programs that make a known number of faults of each kind.
+
+mod support;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use support::{Programs, bursar, can_limit, huge_pages_alone, is_root, json_of, need};
+
+/// Faults that starting and ending a program may take, of each kind.
+const FEW: u64 = 60;
+
+/// What `bursar faults` says of the program.
+fn faults_of(arguments: &[&str]) -> (i32, Value) {
+    json_of(bursar().args(["faults", "-q", "--json", "-", "--", Programs::build().faults()]).args(arguments))
+}
+
+fn count(json: &Value, kind: &str) -> u64 {
+    json["kinds"][kind]["count"].as_u64().unwrap_or(0)
+}
+
+/// Within 1 %, and what a program's start takes.
+fn assert_made(json: &Value, kind: &str, made: u64) {
+    let seen = count(json, kind);
+    assert!((made..=made + made / 100 + FEW).contains(&seen), "{seen} {kind} faults of {made}: {json:#}");
+}
+
+/// Whether faults can be timed here.
+fn can_time() -> bool {
+    is_root() && need("BPF on the exception tracepoints", linux::faults::available().is_ok())
+}
+
+#[test]
+fn each_kind_of_fault_is_told_for_what_it_is() {
+    if !can_time() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = folder.path().join("data");
+    for (what, kind, made) in [
+        ("base", "base", 5000),
+        ("zero", "zero", 3000),
+        ("cow", "cow", 2000),
+        ("file", "file", 1500),
+        ("shared", "shared", 2500),
+    ] {
+        let (status, json) = faults_of(&[what, &made.to_string(), file.to_str().unwrap()]);
+        assert_eq!(status, 0);
+        assert_made(&json, kind, made);
+        for other in ["base", "large", "huge", "zero", "cow", "file", "shared", "swap", "hugetlb", "other"] {
+            assert!(other == kind || count(&json, other) < FEW, "{what}, {other}: {json:#}");
+        }
+        assert!(json["untimed_count"].as_u64().unwrap() < FEW, "{json:#}");
+    }
+}
+
+#[test]
+fn huge_pages_are_told_with_their_order() {
+    let _alone = huge_pages_alone();
+    let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if !can_time() || !need("transparent huge pages", modes.contains("[madvise]") || modes.contains("[always]")) {
+        return;
+    }
+    let (_, json) = faults_of(&["huge", "40"]);
+    let huge = &json["kinds"]["huge"];
+    let others = count(&json, "base").saturating_sub(FEW) / 512;
+    assert!(huge["count"].as_u64().unwrap() + others >= 40, "memory may be fragmented: {json:#}");
+    assert_eq!(huge["by_order"][0]["order"], 9);
+}
+
+#[test]
+fn pages_of_hugetlbs_pools_are_a_kind_of_their_own() {
+    if !can_time() {
+        return;
+    }
+    const PAGES: &str = "/proc/sys/vm/nr_hugepages";
+    let _alone = huge_pages_alone();
+    let read = || std::fs::read_to_string(PAGES).unwrap().trim().parse::<u64>().unwrap();
+    struct PutBack(u64);
+    impl Drop for PutBack {
+        fn drop(&mut self) {
+            let _ = std::fs::write(PAGES, self.0.to_string());
+        }
+    }
+    let before = PutBack(read());
+    std::fs::write(PAGES, (before.0 + 8).to_string()).unwrap();
+    if need("8 free huge pages", read() >= before.0 + 8) {
+        let (status, json) = faults_of(&["hugetlb", "8"]);
+        assert_eq!((status, count(&json, "hugetlb")), (0, 8), "{json:#}");
+    }
+}
+
+#[test]
+fn faults_that_the_kernel_takes_for_the_program_are_among_the_others() {
+    if !can_time() {
+        return;
+    }
+    let (_, json) = faults_of(&["kernel", "1000"]);
+    assert_made(&json, "base", 1000);
+    let in_kernel = json["kinds"]["base"]["in_kernel_count"].as_u64().unwrap();
+    assert!((1000..1000 + FEW).contains(&in_kernel), "{json:#}");
+}
+
+#[test]
+fn threads_children_and_what_they_execute_are_followed() {
+    if !can_time() {
+        return;
+    }
+    assert_made(&faults_of(&["threads", "1000"]).1, "base", 4000);
+    assert_made(&faults_of(&["children", "300"]).1, "base", 300);
+    assert_made(&faults_of(&["executes", "700"]).1, "base", 700);
+}
+
+#[test]
+fn a_fault_that_ends_in_a_signal_is_counted_apart() {
+    if !can_time() {
+        return;
+    }
+    assert_eq!(faults_of(&["interrupted", "400"]).1["unfinished_count"], 400);
+    let output = bursar()
+        .args(["faults", "-q", "--json", "-", "--", Programs::build().faults(), "segv", "16"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.signal(), Some(11));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&json["exit_status"], &json["unfinished_count"]), (&139.into(), &1.into()));
+}
+
+#[test]
+fn a_collapse_of_the_same_region_is_told() {
+    let _alone = huge_pages_alone();
+    let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if !can_time() || !need("MADV_COLLAPSE", !modes.is_empty() && linux::procfs::kernel_version() >= (6, 1)) {
+        return;
+    }
+    // Whether a touch falls into a collapse is chance, on a busy machine a small one.
+    let seen = (0..8).any(|_| {
+        let (status, json) = faults_of(&["collapsed", "300"]);
+        assert_eq!(status, 0);
+        json["overall"]["collapse"]["count"].as_u64().unwrap() > 0
+    });
+    assert!(seen);
+}
+
+#[test]
+fn reclaim_under_a_limit_is_told() {
+    if !can_time() || !can_limit() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (data, told) = (folder.path().join("data"), folder.path().join("told.json"));
+    std::fs::write(&data, vec![7; 96 << 20]).unwrap();
+    let mut command = bursar();
+    command.args(["run", "-q", "--limit", "96M", "--"]).arg(assert_cmd::cargo::cargo_bin("bursar"));
+    command.args(["faults", "-q", "--json"]).arg(&told).args(["--", Programs::build().faults(), "reclaiming", "8000"]);
+    assert!(command.arg(&data).status().unwrap().success());
+    let json: Value = serde_json::from_slice(&std::fs::read(&told).unwrap()).unwrap();
+    assert!(json["kinds"]["base"]["reclaim"]["count"].as_u64().unwrap() > 0, "{json:#}");
+}
+
+#[test]
+fn the_documented_figures_are_there_and_agree_with_each_other() {
+    if !can_time() {
+        return;
+    }
+    let (_, json) = faults_of(&["base", "20000"]);
+    for figures in [&json["kinds"]["base"], &json["overall"]] {
+        let figure = |name: &str| figures[name].as_f64().unwrap_or_else(|| panic!("{name}: {figures:#}"));
+        let order = ["p50_us", "p99_us", "p999_us", "p99999_us", "max_us"].map(figure);
+        assert!(order.is_sorted() && order[0] > 0.0, "{order:?}");
+        let (mean, sum) = (figure("mean_us"), figure("sum_seconds"));
+        assert!((sum * 1e6 / figure("count") - mean).abs() < 0.01, "{figures:#}");
+        assert!(figure("stddev_us") >= 0.0 && figure("tracer_cost_us") > 0.0);
+        let on_cpu = figures["on_cpu"]["sum_seconds"].as_f64().unwrap();
+        assert!(on_cpu <= sum && (sum - on_cpu - figures["off_cpu"]["part_seconds"].as_f64().unwrap()).abs() < 1e-6);
+        let by_order: u64 =
+            figures["by_order"].as_array().unwrap().iter().map(|of| of["count"].as_u64().unwrap()).sum();
+        assert_eq!(by_order, figures["count"].as_u64().unwrap());
+    }
+    let slowest: Vec<f64> =
+        json["slowest"].as_array().unwrap().iter().map(|slow| slow["latency_us"].as_f64().unwrap()).collect();
+    assert!(slowest.len() == 64 && slowest.is_sorted_by(|a, b| a >= b));
+    assert_eq!(slowest[0], json["overall"]["max_us"].as_f64().unwrap());
+}
+
+#[test]
+fn the_status_output_and_input_are_the_commands_own() {
+    let output = bursar().args(["faults", "-q", "--", "sh", "-c", "echo out; echo err >&2; exit 42"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(42));
+    assert_eq!((output.stdout, output.stderr), (b"out\n".to_vec(), b"err\n".to_vec()));
+    let output = bursar().args(["faults", "-q", "--", "sh", "-c", "kill -TERM $$"]).output().unwrap();
+    assert_eq!(output.status.signal(), Some(15));
+    let output = bursar().args(["faults", "--", "no-such-command-anywhere"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(127));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.starts_with("bursar: no-such-command-anywhere: ") && text.lines().count() == 1, "{text}");
+}
+
+#[test]
+fn a_record_tells_the_same_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (record, page) = (folder.path().join("job.bursar"), folder.path().join("page.html"));
+    let mut command = bursar();
+    command.args(["faults", "--record"]).arg(&record).args(["--", Programs::build().faults(), "base", "3000"]);
+    let told = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    let again = bursar().arg("report").arg(&record).output().unwrap();
+    let again = String::from_utf8(again.stdout).unwrap();
+    assert!(again.lines().count() > 3 && told.starts_with(&again), "{told}\n{again}");
+    assert!(bursar().arg("report").arg(&record).arg("--html").arg(&page).status().unwrap().success());
+    assert!(std::fs::read_to_string(&page).unwrap().contains("page faults"));
+}
+
+#[test]
+fn a_second_run_is_beside_a_load_that_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("load");
+    let load = format!("echo x >> {}; sleep 0.01", mark.display());
+    let mut command = bursar();
+    command.args(["faults", "-q", "--json", "-", "--beside", &load, "--", "sleep", "0.5"]);
+    let (status, json) = json_of(&mut command);
+    assert_eq!(status, 0);
+    assert!(json["beside"]["overall"]["count"].as_u64().unwrap() > 0 && json["beside"]["load"] == load.as_str());
+    let length = |path: &Path| std::fs::metadata(path).unwrap().len();
+    let ended = length(&mark);
+    assert!(ended > 2, "it ran more than once");
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(length(&mark), ended, "it runs no more");
+
+    let (_, json) = json_of(bursar().args(["faults", "-q", "--json", "-", "--beside", "exit 3", "--", "sleep", "0.2"]));
+    assert!(json["beside"]["notes"].to_string().contains("The load failed"), "{json:#}");
+}
+
+#[test]
+fn without_root_faults_are_counted_and_no_latency_is_made_up() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("faults");
+    std::fs::copy(Programs::build().faults(), &program).unwrap();
+    let own = folder.path().join("bursar");
+    std::fs::copy(assert_cmd::cargo::cargo_bin("bursar"), &own).unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=4711", "--clear-groups"]).arg(&own).args(["faults", "-q", "--json", "-", "--"]);
+    let (status, json) = json_of(command.arg(&program).args(["base", "4000"]).env("XDG_STATE_HOME", "/nonexistent"));
+    assert_eq!(status, 0);
+    let seen = json["overall"]["count"].as_u64().unwrap();
+    assert!((4000..4000 + 40 + 4 * FEW).contains(&seen), "{json:#}");
+    assert!(json["overall"]["p50_us"].is_null() && json["overall"]["tracer_cost_us"].is_null());
+    assert!(json["kinds"].as_object().unwrap().is_empty() && json["rung"].as_str().unwrap().contains("count"));
+}
