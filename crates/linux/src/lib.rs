@@ -7,7 +7,9 @@
 
 pub mod bpf;
 mod btf;
+pub mod buddyinfo;
 pub mod cache;
+pub mod calibrate;
 pub mod cgroup;
 pub mod dax;
 pub mod delayacct;
@@ -16,6 +18,7 @@ pub mod faults;
 mod file;
 pub mod holders;
 pub mod hugetlb;
+pub mod idle;
 pub mod journal;
 mod mounts;
 pub mod numa;
@@ -28,6 +31,7 @@ pub mod procfs;
 pub mod psi;
 mod systemd;
 pub mod taskstats;
+pub mod thp;
 pub mod wait;
 
 pub use error::Error;

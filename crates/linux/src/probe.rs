@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::bpf::{self, Rung as Bpf};
 use crate::cgroup::{Cgroup, Version};
 use crate::place::{self, Place, Rung, Step};
-use crate::{delayacct, faults, file, mounts, pages, perf, pools, procfs, psi, taskstats};
+use crate::{delayacct, faults, file, mounts, pages, perf, pools, procfs, psi, taskstats, thp};
 
 /// One rung of one ladder. Within a ladder, the best rung comes first.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -35,6 +35,7 @@ pub fn all() -> Vec<Finding> {
         attribution(),
         fault_latency(),
         provisioning(),
+        advice(),
         io_wait(),
         pressure(),
         proportional_set(),
@@ -237,23 +238,66 @@ fn provisioning() -> Vec<Finding> {
         let why = format!("Linux {} has no MADV_POPULATE_WRITE, which came with 5.14", procfs::kernel_release());
         return vec![pool, Finding::absent(LADDER, HUGE, why.clone(), None), Finding::absent(LADDER, SMALL, why, None)];
     }
-    let enabled = file::read_if_there(Path::new("/sys/kernel/mm/transparent_hugepage/enabled"));
-    let mode = enabled.as_deref().and_then(|modes| modes.split_once('[')?.1.split_once(']')).map(|(mode, _)| mode);
-    let huge = match mode {
+    let huge = match thp::mode().as_deref() {
         Some(mode @ ("always" | "madvise")) => Finding::there(
             LADDER,
             HUGE,
             format!("MADV_POPULATE_WRITE is there, and transparent huge pages are on ({mode})"),
         ),
-        Some(_) => Finding::absent(
-            LADDER,
-            HUGE,
-            "transparent huge pages are off",
-            Some("echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"),
-        ),
+        Some(_) => Finding::absent(LADDER, HUGE, "transparent huge pages are off", Some(SET_MADVISE)),
         None => Finding::absent(LADDER, HUGE, "this kernel was built without transparent huge pages", None),
     };
     vec![pool, huge, Finding::there(LADDER, SMALL, "MADV_POPULATE_WRITE is there")]
+}
+
+const SET_MADVISE: &str = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled";
+
+fn advice() -> Vec<Finding> {
+    const LADDER: &str = "advice";
+    const TOUCH: &str = "huge pages at first touch";
+    const ALONE: &str = "and nowhere else (PR_THP_DISABLE_EXCEPT_ADVISED)";
+    const OTHERS: &str = "advice to processes that run (process_madvise)";
+    const CAP_SYS_NICE: u32 = 23;
+    let release = procfs::kernel_release();
+    let mode = thp::mode();
+    let touch = match mode.as_deref() {
+        Some(mode @ ("always" | "madvise")) => {
+            Finding::there(LADDER, TOUCH, format!("transparent huge pages are on ({mode})"))
+        }
+        Some(_) => Finding::absent(LADDER, TOUCH, "transparent huge pages are off", Some(SET_MADVISE)),
+        None => Finding::absent(LADDER, TOUCH, "this kernel was built without transparent huge pages", None),
+    };
+    let alone = match (mode.as_deref(), thp::can_except_advised()) {
+        (Some("always" | "madvise"), true) => {
+            Finding::there(LADDER, ALONE, "a program can be kept from all that is not advised")
+        }
+        (Some("madvise"), false) => {
+            let why = "the kernel lacks it, which came with 6.18; the machine's mode madvise does the same";
+            Finding::there(LADDER, ALONE, why)
+        }
+        (Some("always"), false) => {
+            let why = format!("Linux {release} lacks it, which came with 6.18, and the machine's mode is always");
+            Finding::absent(LADDER, ALONE, why, Some(SET_MADVISE))
+        }
+        _ => Finding::absent(LADDER, ALONE, "transparent huge pages are off", None),
+    };
+    let knows = |advice, rung, name, since| match thp::knows(advice) {
+        true => Finding::there(LADDER, rung, format!("{name} is there")),
+        false => Finding::absent(LADDER, rung, format!("Linux {release} has no {name}, which came with {since}"), None),
+    };
+    let ahead = knows(libc::MADV_POPULATE_WRITE, "populating ahead", "MADV_POPULATE_WRITE", "5.14");
+    let collapse = knows(libc::MADV_COLLAPSE, "promoting what is there", "MADV_COLLAPSE", "6.1");
+    let others = match (procfs::kernel_version() >= (6, 1), has_capability(CAP_SYS_NICE)) {
+        (false, _) => {
+            Finding::absent(LADDER, OTHERS, format!("Linux {release} takes none that makes pages huge; 6.1 does"), None)
+        }
+        (true, true) => Finding::there(LADDER, OTHERS, "bursar has CAP_SYS_NICE"),
+        (true, false) => {
+            let enable = Some("sudo bursar …, or sudo setcap cap_sys_nice,cap_sys_ptrace+ep \"$(command -v bursar)\"");
+            Finding::absent(LADDER, OTHERS, "bursar does not have CAP_SYS_NICE", enable)
+        }
+    };
+    vec![touch, alone, ahead, collapse, others]
 }
 
 /// What stands in the way of the BPF programs, with the way out.
@@ -494,7 +538,9 @@ mod tests {
             "mapped memory",
             "phases of mapped memory",
             "attribution",
+            "page faults",
             "provisioning",
+            "advice",
             "I/O wait",
             "pressure",
             "proportional set",

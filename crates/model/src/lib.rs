@@ -7,6 +7,7 @@ mod account;
 mod attribution;
 mod breakdown;
 mod bytes;
+mod costs;
 mod curve;
 mod demand;
 mod faults;
@@ -26,6 +27,7 @@ pub use attribution::{
 };
 pub use breakdown::{Breakdown, Detail};
 pub use bytes::{Bytes, ParseBytesError};
+pub use costs::Costs;
 pub use curve::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, TraceCurve, WindowCurve, WorkingSet};
 pub use demand::{DemandPoint, FileDemand, ForeignFile};
 pub use faults::{

@@ -1,0 +1,99 @@
+//! Which action is worth most.
+
+use model::Costs;
+
+use crate::estimate::{Action, Estimate, estimate};
+use crate::range::Range;
+use crate::state::State;
+
+/// What to do about a range, and by which numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// What to do.
+    pub action: Action,
+    /// What it costs and brings.
+    pub estimate: Estimate,
+}
+
+/// The action whose benefit exceeds its cost by most; [`Action::Leave`] if none has a benefit above its cost.
+pub fn decide(range: &Range, state: &State, costs: &Costs) -> Decision {
+    best(&Action::ALL, range, state, costs)
+}
+
+/// Of these, the first of those that are worth most.
+pub(crate) fn best(actions: &[Action], range: &Range, state: &State, costs: &Costs) -> Decision {
+    let leave = Decision { action: Action::Leave, estimate: Estimate::default() };
+    actions.iter().fold(leave, |best, action| {
+        let estimate = estimate(*action, range, state, costs);
+        if estimate.net_ns() > best.estimate.net_ns() { Decision { action: *action, estimate } } else { best }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::HUGE_BYTES;
+
+    fn plenty() -> State {
+        State { free_huge: 1000, ..State::default() }
+    }
+
+    fn action(range: &Range, state: &State) -> Action {
+        decide(range, state, &Costs::reference()).action
+    }
+
+    #[test]
+    fn without_a_profile_what_nothing_is_known_of_is_left_alone() {
+        for bytes in [0, 4096, HUGE_BYTES, 1 << 40, u64::MAX] {
+            assert_eq!(action(&Range::of_bytes(bytes), &State { idle_cores: 8.0, ..plenty() }), Action::Leave);
+        }
+        // So is what is there already, dense or not.
+        let present = Range { present_pages: 512, ..Range::of_bytes(HUGE_BYTES) };
+        assert_eq!(action(&present, &plenty()), Action::Leave);
+    }
+
+    #[test]
+    fn what_grows_is_populated_ahead_if_a_processor_is_idle_for_that() {
+        let growing = Range { touched_pages: Some(512 * 16), ..Range::of_bytes(16 * HUGE_BYTES) };
+        assert_eq!(action(&growing, &plenty()), Action::HugeAtTouch);
+        assert_eq!(action(&growing, &State { idle_cores: 1.0, ..plenty() }), Action::PopulateAhead);
+        assert_eq!(action(&growing, &State { pre_zeroed: 16, ..plenty() }), Action::PoolPage);
+    }
+
+    #[test]
+    fn where_memory_is_fragmented_nothing_is_made_huge() {
+        let dense = Range { touched_pages: Some(512), saved_ns: Some(1e8), ..Range::of_bytes(HUGE_BYTES) };
+        assert_eq!(action(&dense, &State::default()), Action::Leave);
+        assert_eq!(action(&dense, &plenty()), Action::HugeAtTouch);
+    }
+
+    #[test]
+    fn what_is_known_to_be_cold_gets_no_huge_pages_however_dense() {
+        let dense = |saved_ns| Range { touched_pages: Some(512), saved_ns, ..Range::of_bytes(HUGE_BYTES) };
+        assert_eq!(action(&dense(Some(50_000.0)), &plenty()), Action::Leave);
+        assert_eq!(action(&dense(Some(100_000.0)), &plenty()), Action::HugeAtTouch);
+        assert_eq!(action(&dense(None), &plenty()), Action::HugeAtTouch);
+    }
+
+    #[test]
+    fn hot_memory_that_is_there_is_promoted_and_cold_memory_not() {
+        let hot = |misses| Range { present_pages: 512, misses_per_second: Some(misses), ..Range::of_bytes(HUGE_BYTES) };
+        assert_eq!(action(&hot(1e5), &plenty()), Action::Promote);
+        assert_eq!(action(&hot(1e2), &plenty()), Action::Leave);
+    }
+
+    #[test]
+    fn a_sparse_huge_page_is_split_and_a_full_one_not() {
+        let huge = Range { present_pages: 512, huge_pages: 1, zero_pages: 480, ..Range::of_bytes(HUGE_BYTES) };
+        assert_eq!(action(&huge, &plenty()), Action::Demote);
+        assert_eq!(action(&Range { zero_pages: 10, ..huge }, &plenty()), Action::Leave);
+    }
+
+    #[test]
+    fn a_forked_process_that_writes_gets_its_copies_ahead() {
+        let shared =
+            Range { present_pages: 4096, shared_pages: 4096, touched_pages: Some(4096), ..Range::of_bytes(1 << 24) };
+        assert_eq!(action(&shared, &State { idle_cores: 1.0, ..State::default() }), Action::BreakCow);
+        assert_eq!(action(&shared, &State::default()), Action::Leave);
+    }
+}

@@ -1,0 +1,39 @@
+//! Huge pages and eager memory where their benefit exceeds their cost. Pure: figures in, decisions out.
+//!
+//! - [`estimate()`] says what an [`Action`] on a [`Range`] costs and brings, by the machine's [`Costs`] and [`State`];
+//!   [`decide()`] picks the best, and leaves alone what none is worth it for.
+//! - A [`Profile`] says what is known of a program's ranges from earlier runs; [`cbmm`] makes one of CBMM's own files.
+//! - A [`Plan`] is what the runtime within the program does by them.
+//!
+//! All costs and benefits are nanoseconds of the program's time, relative to pages of 4 KiB given at the first touch.
+//!
+//! ```
+//! use advise::{Action, Costs, Range, State, decide};
+//!
+//! let dense = Range { touched_pages: Some(512), ..Range::of_bytes(2 << 20) };
+//! let sparse = Range { touched_pages: Some(50), ..dense.clone() };
+//! let state = State { free_huge: 1000, ..State::default() };
+//! assert_eq!(decide(&dense, &state, &Costs::reference()).action, Action::HugeAtTouch);
+//! assert_eq!(decide(&sparse, &state, &Costs::reference()).action, Action::Leave);
+//! ```
+
+pub mod cbmm;
+mod decide;
+mod estimate;
+mod explained;
+pub mod maps;
+mod plan;
+pub mod profile;
+mod range;
+mod state;
+mod wrong;
+
+pub use decide::{Decision, decide};
+pub use estimate::{Action, Estimate, estimate};
+pub use explained::Explained;
+pub use model::Costs;
+pub use plan::{Plan, PlannedProgram, Rule, RuleAction};
+pub use profile::{Mapping, Object, Profile, ProfiledRange, Program, Section};
+pub use range::{HUGE_BYTES, PAGE_BYTES, PAGES_PER_HUGE, Range};
+pub use state::State;
+pub use wrong::{Malformed, Wrong};

@@ -1,0 +1,289 @@
+//! What the runtime within a program does about each range.
+
+use std::fmt;
+
+use model::Costs;
+
+use crate::decide::best;
+use crate::estimate::{Action, Estimate, estimate};
+use crate::profile::{Mapping, Profile, ProfiledRange};
+use crate::range::{HUGE_BYTES, PAGES_PER_HUGE, Range};
+use crate::state::State;
+
+/// How far ahead of a growing range its helper stays: more than a program touches while the helper is on its way.
+const AHEAD_BYTES: u64 = 32 << 20;
+
+/// Smaller than this, a range may hold no whole region.
+const LEAST_BYTES: u64 = 2 * HUGE_BYTES;
+
+/// Without a profile, huge pages take at most this multiple of what pages of 4 KiB would, however dear faults are.
+const MOST_HELD: f64 = 1.1;
+
+/// The plan of a run. As text it is what the runtime reads; sizes are bytes, times ns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Most bytes that are populated ahead of a growing range; 0: none.
+    pub ahead_bytes: u64,
+    /// Of so many of a region's 512 pages on, a huge page pays by its faults alone; 513: never.
+    pub dense: u64,
+    /// Ranges smaller than this are left alone.
+    pub least_bytes: u64,
+    /// What is known of programs.
+    pub programs: Vec<PlannedProgram>,
+}
+
+/// What to do in one program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedProgram {
+    /// Build-id of the executable; `None`: one that has none.
+    pub build_id: Option<String>,
+    /// By range, in the order of the profile: of several that hold for an address, the first does.
+    pub rules: Vec<Rule>,
+}
+
+/// What to do about a range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// The mapping.
+    pub mapping: Mapping,
+    /// Where it begins within the mapping.
+    pub from: u64,
+    /// Where it ends; `None`: where the mapping does.
+    pub to: Option<u64>,
+    /// What to do.
+    pub action: RuleAction,
+    /// What a huge page there costs, in ns; of what is not made huge, what it would cost.
+    pub cost_ns: f64,
+    /// What it brings, in ns.
+    pub benefit_ns: f64,
+}
+
+/// What the runtime can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RuleAction {
+    /// Huge pages at first touch.
+    Huge,
+    /// Huge pages, populated ahead.
+    Eager,
+    /// No huge pages, even if the machine gives them to all.
+    Base,
+    /// As it is.
+    Leave,
+}
+
+impl Plan {
+    /// What is best by what is known, and where nothing is known. If there are fewer free huge pages than are worth it, they go
+    /// to the ranges that gain most by each.
+    pub fn of(profile: &Profile, costs: &Costs, state: &State) -> Plan {
+        let ranges = profile.programs.iter().flat_map(|program| &program.ranges);
+        let mut planned: Vec<(Worth, Vec<Rule>)> =
+            ranges.map(|range| (Worth::of(range, costs, state), vec![])).collect();
+        let mut by_gain: Vec<&mut (Worth, Vec<Rule>)> = planned.iter_mut().collect();
+        by_gain.sort_by(|(a, _), (b, _)| b.estimate.net_ns().total_cmp(&a.estimate.net_ns()));
+        let mut free_huge = state.free_huge;
+        for (worth, rules) in by_gain {
+            *rules = worth.rules(&mut free_huge);
+        }
+        let mut rules = planned.into_iter().map(|(_, rules)| rules);
+        let programs = profile.programs.iter().map(|program| PlannedProgram {
+            build_id: program.build_id.clone(),
+            rules: rules.by_ref().take(program.ranges.len()).flatten().collect(),
+        });
+        Plan {
+            programs: programs.collect(),
+            ahead_bytes: ahead_bytes(costs, state),
+            dense: dense(costs, state),
+            least_bytes: LEAST_BYTES,
+        }
+    }
+}
+
+/// A range of a profile, and the best of what its huge pages can be.
+struct Worth<'a> {
+    range: &'a ProfiledRange,
+    action: RuleAction,
+    estimate: Estimate,
+}
+
+impl<'a> Worth<'a> {
+    /// By one region of it, as if there were huge pages enough.
+    fn of(range: &'a ProfiledRange, costs: &Costs, state: &State) -> Worth<'a> {
+        let enough = State { free_huge: state.free_huge.max(1), ..state.clone() };
+        let region = region(range);
+        let best = best(&[Action::HugeAtTouch, Action::PopulateAhead], &region, &enough, costs);
+        let huge = || estimate(Action::HugeAtTouch, &region, &enough, costs);
+        let (action, estimate) = match best.action {
+            Action::HugeAtTouch => (RuleAction::Huge, best.estimate),
+            Action::PopulateAhead => (RuleAction::Eager, best.estimate),
+            // Known to be sparse or cold.
+            _ if range.touched.is_some() => (RuleAction::Base, huge()),
+            _ => (RuleAction::Leave, huge()),
+        };
+        Worth { range, action, estimate }
+    }
+
+    /// Huge as far as there are huge pages left.
+    fn rules(&self, free_huge: &mut u64) -> Vec<Rule> {
+        let ProfiledRange { from, to, .. } = *self.range;
+        let rule = |from, to, action| Rule {
+            mapping: self.range.mapping.clone(),
+            from,
+            to,
+            action,
+            cost_ns: self.estimate.cost_ns,
+            benefit_ns: self.estimate.benefit_ns,
+        };
+        if !matches!(self.action, RuleAction::Huge | RuleAction::Eager) {
+            return vec![rule(from, to, self.action)];
+        }
+        let wanted = to.map(|to| (to - from).div_ceil(HUGE_BYTES));
+        let served = wanted.unwrap_or(u64::MAX).min(*free_huge);
+        // How large a range without an end will be is not known; what it leaves is not either.
+        *free_huge -= if wanted.is_some() { served } else { served.min(1) };
+        if served == 0 {
+            vec![rule(from, to, RuleAction::Leave)]
+        } else if wanted.is_none_or(|wanted| served == wanted) {
+            vec![rule(from, to, self.action)]
+        } else {
+            let middle = from + served * HUGE_BYTES;
+            vec![rule(from, Some(middle), self.action), rule(middle, to, RuleAction::Leave)]
+        }
+    }
+}
+
+/// One region of a range, before its first touch.
+fn region(range: &ProfiledRange) -> Range {
+    Range {
+        touched_pages: range.touched.map(|share| (share * PAGES_PER_HUGE as f64).round() as u64),
+        saved_ns: range.huge_ns.map(|ns| ns as f64 * range.sure),
+        eager_ns_per_mib: range.eager_ns_per_mib.map(|ns| ns as f64 * range.sure),
+        ..Range::of_bytes(HUGE_BYTES)
+    }
+}
+
+/// A region of which so many pages will be touched, and no more is known.
+fn touched(pages: u64) -> Range {
+    Range { touched_pages: Some(pages), ..Range::of_bytes(HUGE_BYTES) }
+}
+
+/// Populating ahead is for helpers that have a processor to themselves.
+fn ahead_bytes(costs: &Costs, state: &State) -> u64 {
+    let actions = [Action::HugeAtTouch, Action::PopulateAhead];
+    let is_worth_it = best(&actions, &touched(PAGES_PER_HUGE), state, costs).action == Action::PopulateAhead;
+    if is_worth_it { AHEAD_BYTES.min(state.free_huge.saturating_mul(HUGE_BYTES)) } else { 0 }
+}
+
+fn dense(costs: &Costs, state: &State) -> u64 {
+    let least = (PAGES_PER_HUGE as f64 / MOST_HELD).ceil() as u64;
+    let pays = |pages: &u64| estimate(Action::HugeAtTouch, &touched(*pages), state, costs).net_ns() > 0.0;
+    (least..=PAGES_PER_HUGE).find(pays).unwrap_or(PAGES_PER_HUGE + 1)
+}
+
+impl RuleAction {
+    /// As the runtime reads it.
+    pub fn name(self) -> &'static str {
+        match self {
+            RuleAction::Huge => "huge",
+            RuleAction::Eager => "eager",
+            RuleAction::Base => "base",
+            RuleAction::Leave => "leave",
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "plan 1\nahead {}\ndense {}\nleast {}", self.ahead_bytes, self.dense, self.least_bytes)?;
+        self.programs.iter().try_for_each(|program| {
+            writeln!(f, "program {}", program.build_id.as_deref().unwrap_or("-"))?;
+            program.rules.iter().try_for_each(|rule| writeln!(f, "{rule}"))
+        })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let to = self.to.map_or("end".to_string(), |to| to.to_string());
+        let (action, cost, benefit) = (self.action.name(), self.cost_ns, self.benefit_ns);
+        write!(f, "rule {} {} {to} {action} {cost:.0} {benefit:.0}", self.mapping, self.from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plenty() -> State {
+        State { free_huge: 10_000, idle_cores: 1.0, ..State::default() }
+    }
+
+    fn profile(lines: &str) -> Profile {
+        Profile::parse(&format!("bursar profile 1\nprogram xz 5f3e\n{lines}")).unwrap()
+    }
+
+    fn plan(lines: &str, state: &State) -> Plan {
+        Plan::of(&profile(lines), &Costs::reference(), state)
+    }
+
+    /// Of each rule the action, and where it begins and ends.
+    fn rules(plan: &Plan) -> Vec<(RuleAction, u64, Option<u64>)> {
+        plan.programs.iter().flat_map(|program| &program.rules).map(|rule| (rule.action, rule.from, rule.to)).collect()
+    }
+
+    #[test]
+    fn a_plan_is_what_the_runtime_reads() {
+        let lines = "mmap 27 0 0..192M huge=2100000 touched=100%\nheap - - 0..end touched=12%\nbss libfoo.so:77ab - 16M..24M huge=90000\n";
+        let text = plan(lines, &State { idle_cores: 0.0, ..plenty() }).to_string();
+        let expected = "plan 1\nahead 0\ndense 474\nleast 4194304\nprogram 5f3e\n\
+            rule mmap 27 0 0 201326592 huge 89000 2100000\n\
+            rule heap - - 0 end base 6540607 81740\n\
+            rule bss libfoo.so:77ab - 16777216 25165824 leave 7413219 90000\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn without_a_profile_only_what_is_all_but_full_is_made_huge_and_growing_ranges_are_populated_ahead() {
+        let plan = Plan::of(&Profile::default(), &Costs::reference(), &plenty());
+        assert_eq!((plan.ahead_bytes, plan.dense, plan.programs.len()), (32 << 20, 474, 0));
+        // Faults ten times as dear do not make a sparse heap more than a tenth larger.
+        let dear = Costs { base_fault_ns: 13_400.0, ..Costs::reference() };
+        assert_eq!(Plan::of(&Profile::default(), &dear, &plenty()).dense, 466);
+    }
+
+    #[test]
+    fn nothing_is_populated_ahead_without_a_processor_for_it_nor_without_huge_pages() {
+        let ahead = |state| Plan::of(&Profile::default(), &Costs::reference(), &state).ahead_bytes;
+        assert_eq!(ahead(State { idle_cores: 0.0, ..plenty() }), 0);
+        assert_eq!(ahead(State { free_huge: 0, ..plenty() }), 0);
+        assert_eq!(ahead(State { free_huge: 3, ..plenty() }), 6 << 20);
+        assert_eq!(Plan::of(&Profile::default(), &Costs::reference(), &State::default()).dense, 513);
+    }
+
+    #[test]
+    fn the_few_huge_pages_that_are_free_go_to_whom_they_bring_most() {
+        let lines = "heap - - 0..8M huge=1000000 touched=100%\nmmap 25 0 0..32M huge=9000000 touched=100%\n";
+        let few = State { free_huge: 17, idle_cores: 0.0, ..State::default() };
+        let (huge, leave) = (RuleAction::Huge, RuleAction::Leave);
+        let expected = [(huge, 0, Some(2 << 20)), (leave, 2 << 20, Some(8 << 20)), (huge, 0, Some(32 << 20))];
+        assert_eq!(rules(&plan(lines, &few)), expected);
+        let none = State { free_huge: 0, ..few };
+        assert_eq!(rules(&plan(lines, &none)), [(leave, 0, Some(8 << 20)), (leave, 0, Some(32 << 20))]);
+    }
+
+    #[test]
+    fn a_benefit_that_is_unsure_counts_by_its_share() {
+        let action = |sure| rules(&plan(&format!("heap - - 0..end huge=8000000 sure={sure}%"), &plenty()))[0].0;
+        assert_eq!(action(100), RuleAction::Eager);
+        assert_eq!(action(50), RuleAction::Leave);
+    }
+
+    #[test]
+    fn every_program_has_the_rules_of_its_own_ranges() {
+        let text = "bursar profile 1\nprogram a 11\nheap - - 0..end touched=1%\nprogram b -\nprogram c 33\nheap - - 0..end touched=100%\n";
+        let plan = Plan::of(&Profile::parse(text).unwrap(), &Costs::reference(), &plenty());
+        let told: Vec<_> =
+            plan.programs.iter().map(|program| (program.build_id.as_deref(), program.rules.len())).collect();
+        assert_eq!(told, [(Some("11"), 1), (None, 0), (Some("33"), 1)]);
+        assert_eq!(plan.programs[2].rules[0].action, RuleAction::Eager);
+    }
+}

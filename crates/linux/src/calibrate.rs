@@ -1,0 +1,379 @@
+//! What managing memory costs on this machine, measured.
+//!
+//! In some tenths of a second, on memory of its own, by a thread of its own; without root. Everything is touched, dropped and
+//! touched again before it is timed, as memory that was idle for long may be with the host of a virtual machine, and
+//! its first touch costs up to a hundred times as much. Figures are medians of processor time, so that what else runs
+//! does not count.
+
+mod region;
+mod walks;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use model::Costs;
+
+use region::{PAGES, Region};
+
+/// Rounds of each measurement.
+const ROUNDS: usize = 5;
+
+/// Rounds of those on many regions.
+const HUGE_ROUNDS: usize = 3;
+
+/// Regions that are made one after the other, so that what is zeroed is in no cache.
+const REGIONS: usize = 16;
+
+/// Pages present when the part of a collapse is measured that does not depend on them.
+const FEW: usize = 64;
+
+/// Pages swapped out and in.
+const SWAPPED: usize = 128;
+
+/// The costs of this machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// All of them.
+    pub costs: Costs,
+    /// Those that could not be measured here, by their names in [`Costs`], which are [`Costs::reference`]'s; and why.
+    pub assumed: Vec<(&'static str, &'static str)>,
+    /// Whether another measurement would say the same; `false`: there was not the time for all of them.
+    pub complete: bool,
+}
+
+/// Measures. What cannot be measured is assumed, and told; so is what has not begun after so long, which on an idle machine
+/// takes some tenths of a second.
+pub fn measure(longest: Duration) -> Calibration {
+    let ends = Instant::now() + longest;
+    let all = || {
+        let _thp = HugeAllowed::for_this_process();
+        let calibration = Calibration { costs: Costs::reference(), assumed: Vec::new(), complete: true };
+        let mut measuring = Measuring { calibration, ends };
+        measuring.all();
+        measuring.calibration
+    };
+    // Without a thread there is nothing to measure by.
+    let nothing = || Calibration { costs: Costs::reference(), assumed: Vec::new(), complete: false };
+    thread::scope(|scope| thread::Builder::new().spawn_scoped(scope, all).ok()?.join().ok()).unwrap_or_else(nothing)
+}
+
+/// A cost's name, and where it is.
+type Place = (&'static str, fn(&mut Costs) -> &mut f64);
+
+struct Measuring {
+    calibration: Calibration,
+    ends: Instant,
+}
+
+impl Measuring {
+    fn all(&mut self) {
+        const NO_MEMORY: &str = "the kernel gave no memory to measure with";
+        const NO_HUGE: &str = "the kernel gives no huge pages at first touch: none is free, or THP is off";
+        const NO_COLLAPSE: &str = "the kernel did not collapse: it is older than Linux 6.1, or no huge page is free";
+        const NO_WALKS: &str = "the kernel maps no huge page of zeroes: THP is off, or use_zero_page is 0";
+        const NO_SWAP: &str = "there is no swap";
+        self.take([("base_fault_ns", |costs| &mut costs.base_fault_ns)], NO_MEMORY, || Some([median(base_fault)?]));
+        self.take([("cow_ns", |costs| &mut costs.cow_ns)], NO_MEMORY, || Some([median(copy)?]));
+        self.take(
+            [
+                ("huge_fault_ns", |costs| &mut costs.huge_fault_ns),
+                ("zero_ns", |costs| &mut costs.zero_ns),
+                ("pool_page_ns", |costs| &mut costs.pool_page_ns),
+            ],
+            NO_HUGE,
+            huge_fault,
+        );
+        self.take([("populate_huge_ns", |costs| &mut costs.populate_huge_ns)], NO_HUGE, || Some([populate()?]));
+        self.take([("split_ns", |costs| &mut costs.split_ns)], NO_HUGE, || Some([median(split)?]));
+        self.take(
+            [
+                ("collapse_base_ns", |costs| &mut costs.collapse_base_ns),
+                ("collapse_page_ns", |costs| &mut costs.collapse_page_ns),
+                ("collapse_stall_ns", |costs| &mut costs.collapse_stall_ns),
+            ],
+            NO_COLLAPSE,
+            collapses,
+        );
+        self.take(
+            [
+                ("walk_dependent_ns", |costs| &mut costs.walk_dependent_ns),
+                ("walk_independent_ns", |costs| &mut costs.walk_independent_ns),
+            ],
+            NO_WALKS,
+            walks::saved,
+        );
+        self.take(
+            [("page_out_ns", |costs| &mut costs.page_out_ns), ("page_in_ns", |costs| &mut costs.page_in_ns)],
+            NO_SWAP,
+            swap,
+        );
+    }
+
+    fn take<const N: usize>(
+        &mut self,
+        places: [Place; N],
+        why: &'static str,
+        measure: impl FnOnce() -> Option<[f64; N]>,
+    ) {
+        const NO_TIME: &str = "the machine was too busy to measure it soon enough";
+        let Calibration { costs, assumed, complete } = &mut self.calibration;
+        let in_time = Instant::now() < self.ends;
+        *complete &= in_time;
+        match in_time.then(measure).flatten() {
+            Some(figures) => places.into_iter().zip(figures).for_each(|((_, place), ns)| *place(costs) = ns),
+            None => assumed.extend(places.map(|(name, _)| (name, if in_time { why } else { NO_TIME }))),
+        }
+    }
+}
+
+/// The median of a few rounds, of which the first warms up; `None` if any fails.
+fn median(round: impl Fn() -> Option<f64>) -> Option<f64> {
+    round()?;
+    (0..ROUNDS).map(|_| round()).collect::<Option<Vec<f64>>>().map(middle)
+}
+
+fn middle(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+fn base_fault() -> Option<f64> {
+    let region = Region::new(1)?;
+    region.advise(libc::MADV_NOHUGEPAGE)?;
+    region.touch(PAGES);
+    region.advise(libc::MADV_DONTNEED)?;
+    Some(processor_ns(|| region.touch(PAGES)) / PAGES as f64)
+}
+
+/// A fault, the zeroing that is part of it, and what is left, as of a page that was zeroed before.
+fn huge_fault() -> Option<[f64; 3]> {
+    let fault = huge(|regions, number| {
+        regions.touch_region(number);
+        Some(())
+    })?;
+    let zero = zero()?.min(fault);
+    Some([fault, zero, fault - zero])
+}
+
+fn populate() -> Option<f64> {
+    huge(|regions, number| regions.advise_region(number, libc::MADV_POPULATE_WRITE))
+}
+
+/// What making a huge page takes, where the last that was zeroed are in no cache any more.
+fn huge(make: impl Fn(&Region, usize) -> Option<()>) -> Option<f64> {
+    let regions = Region::new(REGIONS)?;
+    regions.advise(libc::MADV_HUGEPAGE)?;
+    let timed = |number| {
+        let mut made = None;
+        let ns = processor_ns(|| made = make(&regions, number));
+        made.map(|()| ns)
+    };
+    // What a round has dropped others may have taken, and the next one's memory has been idle again.
+    let round = |_| {
+        regions.touch(REGIONS * PAGES);
+        regions.advise(libc::MADV_DONTNEED)?;
+        (0..REGIONS).map(timed).collect::<Option<Vec<f64>>>().map(middle)
+    };
+    let rounds = (0..HUGE_ROUNDS).map(round).collect::<Option<Vec<f64>>>()?;
+    regions.is_huge().then(|| rounds.into_iter().fold(f64::INFINITY, f64::min))
+}
+
+fn zero() -> Option<f64> {
+    let regions = Region::new(REGIONS)?;
+    regions.touch(REGIONS * PAGES);
+    Some(middle((0..REGIONS).map(|number| processor_ns(|| regions.zero(number))).collect()))
+}
+
+/// A write to a page of a file that is mapped privately: the copy that is made is that of a page shared since a fork.
+fn copy() -> Option<f64> {
+    let region = Region::of_private_file()?;
+    region.read(PAGES);
+    Some(processor_ns(|| region.touch(PAGES)) / PAGES as f64)
+}
+
+/// What a collapse takes whatever is there, and by page; and how long others wait for one.
+fn collapses() -> Option<[f64; 3]> {
+    let (few, all) = (median(|| collapse(FEW))?, median(|| collapse(PAGES))?);
+    let page = (all - few).max(0.0) / (PAGES - FEW) as f64;
+    let base = (few - FEW as f64 * page).max(0.0);
+    // Who touches it waits for the collapse, and what is longer was waiting for a processor.
+    Some([base, page, median(stall)?.min(all)])
+}
+
+fn collapse(present: usize) -> Option<f64> {
+    let region = ready_to_collapse(present)?;
+    let mut done = None;
+    let ns = processor_ns(|| done = region.advise(libc::MADV_COLLAPSE));
+    done.map(|()| ns)
+}
+
+/// The longest that another thread's reading of the region stops meanwhile. With one processor it cannot read meanwhile:
+/// it waits for all of it.
+fn stall() -> Option<f64> {
+    let region = ready_to_collapse(PAGES)?;
+    if thread::available_parallelism().is_ok_and(|processors| processors.get() == 1) {
+        let begun = Instant::now();
+        region.advise(libc::MADV_COLLAPSE)?;
+        return Some(begun.elapsed().as_nanos() as f64);
+    }
+    let (reads, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let reader = thread::Builder::new().spawn_scoped(scope, || {
+            let mut longest = 0;
+            let mut last = Instant::now();
+            while !ended.load(Ordering::Acquire) {
+                region.read(1);
+                let now = Instant::now();
+                longest = longest.max(now.duration_since(last).as_nanos());
+                last = now;
+                reads.store(true, Ordering::Release);
+            }
+            longest as f64
+        });
+        let reader = reader.ok()?;
+        while !reads.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
+        let done = region.advise(libc::MADV_COLLAPSE);
+        ended.store(true, Ordering::Release);
+        let longest = reader.join().ok()?;
+        done.map(|()| longest)
+    })
+}
+
+/// Advice on one page of a huge page splits it.
+fn split() -> Option<f64> {
+    let region = Region::new(1)?;
+    region.advise(libc::MADV_HUGEPAGE)?;
+    region.touch(1);
+    if !region.is_huge() {
+        return None;
+    }
+    let mut done = None;
+    let ns = processor_ns(|| done = region.advise_page(libc::MADV_COLD));
+    done.map(|()| ns)
+}
+
+/// Out and back, by page; `None` where pages do not go.
+fn swap() -> Option<[f64; 2]> {
+    let region = Region::new(1)?;
+    region.advise(libc::MADV_NOHUGEPAGE)?;
+    let pair = || {
+        region.fill(SWAPPED);
+        let mut done = None;
+        let out = processor_ns(|| done = region.advise(libc::MADV_PAGEOUT));
+        done?;
+        let before = faults().major;
+        let begun = Instant::now();
+        region.read(SWAPPED);
+        let back = begun.elapsed().as_nanos() as f64;
+        (faults().major > before).then_some([out / SWAPPED as f64, back / SWAPPED as f64])
+    };
+    // Waiting for a disk counts, waiting for a processor does not: the shortest has least of it.
+    let rounds = (0..ROUNDS).map(|_| pair()).collect::<Option<Vec<[f64; 2]>>>()?;
+    rounds.into_iter().reduce(|least, round| [least[0].min(round[0]), least[1].min(round[1])])
+}
+
+/// Pages of 4 KiB, and the advice that forbade huge ones taken back.
+fn ready_to_collapse(present: usize) -> Option<Region> {
+    let region = Region::new(1)?;
+    region.advise(libc::MADV_NOHUGEPAGE)?;
+    region.touch(present);
+    region.advise(libc::MADV_HUGEPAGE)?;
+    Some(region)
+}
+
+struct Faults {
+    minor: i64,
+    major: i64,
+}
+
+/// Of this thread.
+fn faults() -> Faults {
+    // SAFETY: all of the structure is numbers, for which zero bytes are a value; the kernel writes within it alone.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        usage
+    };
+    Faults { minor: usage.ru_minflt, major: usage.ru_majflt }
+}
+
+/// What something takes of the processor.
+fn processor_ns(what: impl FnOnce()) -> f64 {
+    let now = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+    };
+    let begun = now();
+    what();
+    now() - begun
+}
+
+/// Takes back, while it lives, that this process is to have no huge pages: its parent may have wanted that for others.
+struct HugeAllowed {
+    before: libc::c_int,
+}
+
+impl HugeAllowed {
+    fn for_this_process() -> HugeAllowed {
+        // SAFETY: neither call has anything to do with memory of ours.
+        let before = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
+        if before == 1 {
+            unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0) };
+        }
+        HugeAllowed { before }
+    }
+}
+
+impl Drop for HugeAllowed {
+    fn drop(&mut self) {
+        if self.before == 1 {
+            // SAFETY: as above.
+            unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cost_is_a_time_and_what_is_assumed_says_why() {
+        let Calibration { costs, assumed, .. } = measure(Duration::from_secs(10));
+        let value = serde_json::to_value(&costs).unwrap();
+        let costs = value.as_object().unwrap();
+        assert!(costs.values().all(|ns| ns.as_f64().is_some_and(|ns| (0.0..1e9).contains(&ns))), "{costs:?}");
+        for (name, why) in assumed {
+            assert!(costs.contains_key(name) && !why.is_empty(), "{name}: {why}");
+        }
+    }
+
+    #[test]
+    fn where_there_is_no_time_all_is_assumed_and_said_to_be() {
+        let Calibration { costs, assumed, complete } = measure(Duration::ZERO);
+        assert_eq!((costs, complete), (Costs::reference(), false));
+        assert_eq!(assumed.len(), 14);
+        assert!(assumed.iter().all(|(_, why)| why.contains("too busy")), "{assumed:?}");
+    }
+
+    #[test]
+    fn a_region_is_huge_only_when_one_fault_made_all_of_it() {
+        let region = Region::new(1).unwrap();
+        region.advise(libc::MADV_NOHUGEPAGE).unwrap();
+        region.touch(1);
+        assert!(!region.is_huge());
+    }
+
+    #[test]
+    fn memory_that_was_mapped_is_given_back() {
+        let mapped = || std::fs::read_to_string("/proc/thread-self/maps").unwrap().lines().count();
+        let before = mapped();
+        for _ in 0..100 {
+            Region::new(3).unwrap().touch(1);
+        }
+        assert!(mapped() <= before + 50, "{before}");
+    }
+}
