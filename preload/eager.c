@@ -1,13 +1,12 @@
 #include "eager.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "arena.h"
 #include "lock.h"
+#include "room.h"
 #include "space.h"
 #include "sys.h"
-#include "text.h"
 #include "told.h"
 #include "vm.h"
 
@@ -20,65 +19,15 @@ enum { LARGE = 64 << 20, CELLS = 1 << 26 };
 
 static uint64_t *marks; // for each 2 MiB of the address space, whether it is memory that a pool would have served
 
-static uint64_t number_after(const char *text, const char *name) {
-    const char *at = strstr(text, name);
-    if (!at)
-        return UINT64_MAX;
-    for (at += strlen(name); *at == ' ' || *at == '\t'; at++)
-        ;
-    return *at >= '0' && *at <= '9' ? text_number(&at, 10) : UINT64_MAX;
-}
-
-static uint64_t least_limit(const char *path, const char *file, const char *used) {
-    char full[4400], text[64];
-    text_format(full, sizeof full, "%s/%s", path, file);
-    uint64_t limit = text_of_file(full, text, sizeof text) > 0 ? number_after(text, "") : UINT64_MAX;
-    text_format(full, sizeof full, "%s/%s", path, used);
-    uint64_t now = text_of_file(full, text, sizeof text) > 0 ? number_after(text, "") : 0;
-    return limit == UINT64_MAX ? limit : limit > now ? limit - now : 0;
-}
-
-// What the cgroup and those it is in still allow.
-static uint64_t cgroup_room(void) {
-    static char groups[4096], path[4400];
-    uint64_t room = UINT64_MAX;
-    if (text_of_file("/proc/self/cgroup", groups, sizeof groups) <= 0)
-        return room;
-    const char *two = strstr(groups, "0::/"), *one = strstr(groups, ":memory:/");
-    const char *from = one ? one + strlen(":memory:") : two ? two + strlen("0::") : "/";
-    size_t length = strcspn(from, "\n"), root;
-    text_format(path, sizeof path, one ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup");
-    root = strlen(path);
-    if (root + length >= sizeof path)
-        return room;
-    memcpy(path + root, from, length);
-    path[root + length] = 0;
-    for (char *end = path + root + length; end > path + root; *end = 0) {
-        uint64_t here = one ? least_limit(path, "memory.limit_in_bytes", "memory.usage_in_bytes")
-                            : least_limit(path, "memory.max", "memory.current");
-        room = least(here, room);
-        while (end > path + root && *--end != '/')
-            ;
-    }
-    return room;
-}
-
-static uint64_t memory_room(void) {
-    static char text[2048];
-    if (text_of_file("/proc/meminfo", text, sizeof text) <= 0)
-        return 0;
-    uint64_t available = number_after(text, "MemAvailable:") * 1024, room = cgroup_room();
-    return least(room, available);
-}
-
 static bool affordable(uint64_t bytes) {
     static struct lock room_lock;
+    static struct room_text text;
     if (bytes < LARGE)
         return true;
     // Held where a fork or a handler of signals came in between: then it comes by faults.
     if (!lock_soon(&room_lock))
         return false;
-    uint64_t room = memory_room();
+    uint64_t room = room_now(&text);
     lock_release(&room_lock);
     return bytes <= room / 2;
 }

@@ -7,7 +7,7 @@
 #include "arena.h"
 #include "sys.h"
 
-enum { STACK_BYTES = 128 << 10, TLS_BYTES = 8 << 10 };
+enum { STACK_BYTES = 128 << 10, TLS_BYTES = 8 << 10, HELPERS = 2 };
 
 static long clone_onto(long flags, uint64_t stack, uint64_t tls, void (*run)(void)) {
 #if defined(__x86_64__)
@@ -54,9 +54,18 @@ static long clone_onto(long flags, uint64_t stack, uint64_t tls, void (*run)(voi
 
 bool helper_start(void (*run)(void)) {
     // Kept through forks: the child's takes the place of the parent's, which is not there.
-    static char *memory;
+    static struct {
+        void (*run)(void);
+        char *memory;
+    } helpers[HELPERS];
+    uint32_t number = 0;
+    while (number < HELPERS - 1 && helpers[number].run && helpers[number].run != run)
+        number++;
+    char *memory = helpers[number].memory;
     if (!memory && !(memory = arena_pages(STACK_BYTES + TLS_BYTES)))
         return false;
+    helpers[number].run = run;
+    helpers[number].memory = memory;
     uint64_t stack = (uint64_t)memory + STACK_BYTES, tls = stack + TLS_BYTES / 2;
     // Where x86-64 keeps the thread's own address.
     *(uint64_t *)tls = tls;

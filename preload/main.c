@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "advise.h"
+#include "advising.h"
 #include "arena.h"
 #include "bursar.h"
 #include "calls.h"
@@ -262,20 +264,35 @@ static bool provision_begin(void) {
     return true;
 }
 
+// The directory of advice; NULL: there is to be none here.
+static const char *advice_wanted(void) {
+    const char *directory = advising_begin();
+    if (!directory || (!provisioning && !process_has_sanitizer()))
+        return directory;
+    advising_told->left_alone = provisioning ? ADVICE_PROVISIONED : ADVICE_SANITIZER;
+    advising_open();
+    return NULL;
+}
+
 static __attribute__((constructor)) void begin(void) {
     uint64_t began = now_ns();
     bool known = process_find() && !process_is_launcher();
     attributing = known && attribute_begin();
     provisioning = known && provision_begin();
-    if (!attributing && provisioning)
+    const char *advice = known ? advice_wanted() : NULL;
+    if (!attributing && (provisioning || advice))
         heap_leave();
     else if (!attributing)
         heap_off();
-    if (attributing || provisioning)
+    if (attributing || provisioning || advice)
         vm_patch();
     if (provisioning) {
         serve_begin();
         told->start_ns = now_ns() - began;
+    }
+    if (advice) {
+        advise_begin(advice);
+        advising_told->start_ns = now_ns() - began;
     }
     if (!attributing)
         return;
@@ -289,4 +306,6 @@ static __attribute__((destructor)) void finish(void) {
     // Where `_exit` could not be patched.
     if (!next_exit_now)
         end("exit");
+    if (advising)
+        advising_sample();
 }

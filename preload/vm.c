@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "advise.h"
 #include "arena.h"
 #include "heap.h"
 #include "image.h"
@@ -221,8 +222,9 @@ static int (*next_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)
 
 static __thread bool makes_thread __attribute__((tls_model("initial-exec")));
 
-// Who gives: the pool's part of the runtime, or the kernel at once.
-#define GIVEN(call, ...) (serving ? serve_##call(__VA_ARGS__) : next_##call(__VA_ARGS__))
+// Who gives: the pool's part of the runtime, or the kernel, advised or not.
+#define GIVEN(call, ...)                                                                                               \
+    (serving ? serve_##call(__VA_ARGS__) : advising ? advise_##call(__VA_ARGS__) : next_##call(__VA_ARGS__))
 
 static void *on_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
     if (!attributing)
@@ -286,7 +288,7 @@ static bool holds_an_entry(uint64_t begin, uint64_t end);
 // A thread's stack is made by mmap of addresses alone; here it becomes memory. And who has patched libc after us (Open
 // MPI and UCX do, and then call the kernel themselves) closes its code again by this: ours is to be the first again.
 static int on_mprotect(void *memory, size_t bytes, int protection) {
-    int failed = GIVEN(mprotect, memory, bytes, protection);
+    int failed = serving ? serve_mprotect(memory, bytes, protection) : next_mprotect(memory, bytes, protection);
     if (protection == (PROT_READ | PROT_EXEC) && holds_an_entry((uint64_t)memory, (uint64_t)memory + bytes))
         vm_patch();
     if (serving && makes_thread && !failed && protection & PROT_WRITE)

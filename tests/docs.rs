@@ -227,6 +227,8 @@ fn every_option_is_in_the_book() {
         "export",
         "curve trace",
         "curve replay",
+        "advise costs",
+        "advise convert",
         "pool create",
         "pool status",
         "pool grow",

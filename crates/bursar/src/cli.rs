@@ -10,6 +10,8 @@ use curve::trace::{Column, Format};
 use model::Bytes;
 use provision::manage::Placement;
 
+pub use crate::advise::cli::Advise;
+
 /// How much memory a program needs, what each further byte buys, and what the usual ways of guessing would have cost.
 #[derive(Debug, Parser)]
 #[command(name = "bursar", version, max_term_width = 110, arg_required_else_help = true)]
@@ -49,6 +51,9 @@ pub enum Action {
     /// Memory set apart and populated, for programs run by bursar provision
     #[command(subcommand)]
     Pool(Pool),
+    /// Huge pages and eager memory where their benefit exceeds their cost
+    #[command(subcommand)]
+    Advise(Advise),
     /// Print a record's report again, or write it as one HTML page
     Report(Report),
     /// Write a record as JSON, CSV, Parquet or a Perfetto trace
@@ -624,7 +629,7 @@ pub struct Doctor {
 }
 
 /// `90`, `90s`, `500ms`, `5m`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let parsed = match text.parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
         Err(_) => humantime::parse_duration(text).ok(),

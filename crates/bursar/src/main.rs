@@ -2,6 +2,7 @@
 //!
 //! This crate parses, wires and prints; what it wires stands in the crates beside it, in the order of the way of the data.
 
+mod advise;
 mod attach;
 mod attribute;
 mod bench;
@@ -12,6 +13,7 @@ mod curve;
 mod doctor;
 mod export;
 mod faults;
+mod inside;
 mod launch;
 mod observe;
 mod pool;
@@ -60,6 +62,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Faults(options) => faults::faults(&options),
         Action::Provision(options) => provision::provision(&options),
         Action::Pool(options) => pool::pool(&options),
+        Action::Advise(action) => advise::advise(&action),
         Action::Report(options) => report::report(&options),
         Action::Export(options) => export::export(&options),
         Action::Curve(Curve::Trace(options)) => curve::trace(&options),

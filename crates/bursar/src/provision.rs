@@ -2,32 +2,27 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Instant;
 
 use ::provision::state::segment_bytes;
 use ::provision::told::{Amount, Error, Figures, LeftAlone, Reason, Told};
 use anyhow::{Context, bail};
-use job::{Command, Forwarding, Output, Prepared, preload};
-use linux::perf::Counter;
 use linux::{pools, procfs};
-use model::{Bytes, Exit};
+use model::Bytes;
 use report::seconds;
 use serde::Serialize;
 
 use crate::cli;
-use crate::launch::{Launch, Launcher, launch};
-use crate::rank::Rank;
+use crate::inside::{self, Inside};
 use crate::results::write_json;
-use crate::status::{OWN_FAILURE, Status};
+use crate::status::Status;
 use crate::unseen::{self, Purpose};
 
 /// Pages of a pool, unless others are asked for.
 const PAGE_BYTES: u64 = 2 << 20;
 /// Preparations longer than this are worth a word.
 const WORTH_TELLING_SECONDS: f64 = 0.01;
-/// How often it is looked which processes there are, where that matters.
-const TICK: Duration = Duration::from_millis(20);
 
 /// What `--stats` writes.
 #[derive(Serialize)]
@@ -54,12 +49,7 @@ struct Needed<'a> {
 
 /// A command that ran with the runtime in it, or without.
 struct Ran {
-    launcher: Option<Launcher>,
-    exit: Exit,
-    wall_seconds: f64,
-    before_exec_seconds: f64,
-    /// From user space, in all its processes on this node; `None`: refused, or not below us.
-    page_faults: Option<u64>,
+    inside: Inside,
     told: Vec<Told>,
     /// Files that could not be read, and what was not served, as sentences.
     notes: Vec<String>,
@@ -75,9 +65,9 @@ pub fn provision(options: &cli::Provision) -> anyhow::Result<Status> {
         None => Some(pools::DEFAULT).filter(|name| pools::answers(&pools::socket(name)).is_ok()),
     };
     let ran = run(&options.command, variables(options, pool), begun, None)?;
-    let status = status_of(ran.exit);
+    let status = ran.inside.status();
     let figures = Figures::sum(&ran.told);
-    let rank = Rank::find().filter(|_| ran.launcher.is_none());
+    let rank = ran.inside.rank();
     if !options.quiet {
         let lines = summary(&ran, &figures, pool);
         let whose = rank.as_ref().map(|rank| format!("rank {}: ", rank.number)).unwrap_or_default();
@@ -88,14 +78,14 @@ pub fn provision(options: &cli::Provision) -> anyhow::Result<Status> {
     if let Some(path) = &options.stats {
         let stats = Stats {
             figures: &figures,
-            page_faults: ran.page_faults,
+            page_faults: ran.inside.page_faults,
             pool,
             exit_status: status.code(),
-            wall_seconds: ran.wall_seconds,
-            before_exec_seconds: ran.before_exec_seconds,
+            wall_seconds: ran.inside.wall_seconds,
+            before_exec_seconds: ran.inside.before_exec_seconds,
             processes: &ran.told,
         };
-        write_json(&of_rank(path, rank.as_ref()), &stats)?;
+        write_json(&inside::of_rank(path, rank.as_ref()), &stats)?;
     }
     Ok(status)
 }
@@ -109,7 +99,7 @@ pub fn budget(options: &cli::Budget) -> anyhow::Result<Status> {
         together.insert(told.iter().filter(|told| is_alive(told)).map(|told| (told.pid, told.ticks)).collect());
     };
     let ran = run(&options.command, Vec::new(), Instant::now(), Some(&mut look))?;
-    let status = status_of(ran.exit);
+    let status = ran.inside.status();
     let pool_bytes = needed(&ran.told, &together);
     let demand_bytes_peak = Figures::sum(&ran.told).demand_bytes_peak;
     if !options.results.quiet {
@@ -131,7 +121,7 @@ pub fn budget(options: &cli::Budget) -> anyhow::Result<Status> {
     }
     if let Some(path) = &options.results.json {
         let exit_status = status.code();
-        let wall_seconds = ran.wall_seconds;
+        let wall_seconds = ran.inside.wall_seconds;
         write_json(path, &Needed { pool_bytes, demand_bytes_peak, exit_status, wall_seconds, processes: &ran.told })?;
     }
     Ok(status)
@@ -179,59 +169,25 @@ fn run(
     command: &[OsString],
     mut variables: Vec<(String, OsString)>,
     begun: Instant,
-    mut look: Option<&mut dyn FnMut(&Path)>,
+    look: Option<&mut dyn FnMut(&Path)>,
 ) -> anyhow::Result<Ran> {
-    let launcher = Launcher::of(command);
-    let folder = tempfile::Builder::new()
-        .prefix("bursar-provision-")
-        .tempdir()
-        .context("no folder for what the processes tell can be made; set TMPDIR to one of yours")?;
+    let folder = inside::folder("bursar-provision-")?;
     variables.push(("BURSAR_PROVISION".into(), folder.path().into()));
-    let sanitizer = unseen::sanitizer(command, launcher, Purpose::Provision);
-    let Launch { words, environment } = match sanitizer {
-        Some(_) => Launch { words: command.to_vec(), environment: Vec::new() },
-        None => launch(command, launcher, &preload::unpack()?, variables),
-    };
-    let prepared = Prepared::new(&Command { words, environment, output: Output::Inherited })?;
-    let signals = Forwarding::start()?;
-    // Slurm's daemons start what `srun` is asked for: it is not below us.
-    let is_ours = launcher != Some(Launcher::Srun);
-    let mut faults = Counter::page_faults_from_exec(prepared.pid()).ok().filter(|_| is_ours);
-    let before_exec_seconds = begun.elapsed().as_secs_f64();
-    let running = prepared.go()?;
-    signals.set_target(running.pid());
-    let patience = if look.is_some() { TICK } else { Duration::from_secs(3600) };
-    let (ended, wall_seconds) = loop {
-        if let Some(ended) = running.wait(patience)? {
-            break ended;
-        }
-        if let Some(look) = &mut look {
-            look(folder.path());
-        }
-    };
-    signals.set_target(0);
+    let mut look = look.map(|look| || look(folder.path()));
+    let look = look.as_mut().map(|look| look as &mut dyn FnMut());
+    let inside = inside::run(command, Purpose::Provision, variables, begun, look)?;
     let (told, mut notes) = read(folder.path());
-    let of_file = || unseen::obstacle(command, launcher, Purpose::Provision).filter(|_| told.is_empty());
-    notes.extend(sanitizer.or_else(of_file));
-    let page_faults = faults.as_mut().map(Counter::read);
-    Ok(Ran { launcher, exit: ended.exit, wall_seconds, before_exec_seconds, page_faults, told, notes })
+    let of_file = || unseen::obstacle(command, inside.launcher, Purpose::Provision).filter(|_| told.is_empty());
+    notes.extend(inside.kept_out.clone().or_else(of_file));
+    Ok(Ran { inside, told, notes })
 }
 
 /// What the processes have told, and in sentences what of it cannot be read.
 fn read(folder: &Path) -> (Vec<Told>, Vec<String>) {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
-    let (mut told, mut troubles) = (Vec::new(), Vec::new());
-    for path in paths {
-        match std::fs::read(&path).map_err(anyhow::Error::from).and_then(|bytes| Ok(Told::read(&bytes)?)) {
-            Ok(one) => told.push(one),
-            // Killed before it had told anything.
-            Err(error) if error.downcast_ref() == Some(&Error::NothingYet) => {}
-            Err(error) => troubles.push(format!("{}: {error}", path.display())),
-        }
-    }
-    (told, troubles)
+    inside::told(folder, "provision.", |bytes| match Told::read(bytes) {
+        Err(Error::NothingYet) => Ok(None),
+        read => read.map(Some),
+    })
 }
 
 fn is_alive(told: &Told) -> bool {
@@ -266,12 +222,12 @@ fn needed(told: &[Told], together: &BTreeSet<BTreeSet<(u64, u64)>>) -> u64 {
 fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     let passed = |reason| figures.passed_to_linux.get(&reason).copied().unwrap_or_default();
     let mut lines = Vec::new();
-    let mut run = match ran.page_faults {
-        Some(faults) => format!("{faults} page faults in {}", seconds(ran.wall_seconds)),
-        None => format!("ran for {}", seconds(ran.wall_seconds)),
+    let mut run = match ran.inside.page_faults {
+        Some(faults) => format!("{faults} page faults in {}", seconds(ran.inside.wall_seconds)),
+        None => format!("ran for {}", seconds(ran.inside.wall_seconds)),
     };
-    if ran.before_exec_seconds > WORTH_TELLING_SECONDS {
-        run += &format!(", after {} of preparation", seconds(ran.before_exec_seconds));
+    if ran.inside.before_exec_seconds > WORTH_TELLING_SECONDS {
+        run += &format!(", after {} of preparation", seconds(ran.inside.before_exec_seconds));
     }
     let present = format!("made present in {}", seconds(figures.populate_seconds));
     let huge = Bytes(passed(Reason::NoPool).bytes);
@@ -321,26 +277,6 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     lines
 }
 
-fn status_of(exit: Exit) -> Status {
-    match exit {
-        Exit::Status(code) => Status::Code(code),
-        Exit::Signal(signal) => Status::Signal(signal),
-        Exit::TimedOut | Exit::StoppedEarly | Exit::StillRunning => Status::Code(OWN_FAILURE),
-    }
-}
-
-/// Each rank has its launcher, and a file of its own.
-fn of_rank(path: &Path, rank: Option<&Rank>) -> PathBuf {
-    match rank {
-        Some(rank) if path != Path::new("-") => {
-            let mut name = path.as_os_str().to_owned();
-            name.push(format!(".{}", rank.number));
-            name.into()
-        }
-        _ => path.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -376,13 +312,5 @@ mod tests {
         let all = [processes.iter().map(|told| (told.pid, told.ticks)).collect()].into();
         // 40 times 576 MiB in segments of 64; a pool of that has some of 128, of which each takes five.
         assert_eq!(needed(&processes, &all), 40 * (640 << 20));
-    }
-
-    #[test]
-    fn statistics_of_ranks_stand_side_by_side() {
-        let rank = Rank { number: 3, ranks: 4, job: "j".into() };
-        assert_eq!(of_rank(Path::new("a.json"), Some(&rank)), Path::new("a.json.3"));
-        assert_eq!(of_rank(Path::new("-"), Some(&rank)), Path::new("-"));
-        assert_eq!(of_rank(Path::new("a.json"), None), Path::new("a.json"));
     }
 }

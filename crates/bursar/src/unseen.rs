@@ -23,6 +23,7 @@ const NAMES: u64 = 16 << 20;
 pub enum Purpose {
     Attribute,
     Provision,
+    Advise,
 }
 
 /// Why the library is kept out of a command: a sanitizer ends the program when anything was loaded before it.
@@ -34,6 +35,7 @@ pub fn sanitizer(command: &[OsString], launcher: Option<Launcher>, purpose: Purp
     let to = match purpose {
         Purpose::Attribute => "attribute its memory",
         Purpose::Provision => "have it served",
+        Purpose::Advise => "have it advised",
     };
     programs(command, launcher).find_map(|path| {
         // bursar has the library in it, and that knows these names.
@@ -87,6 +89,7 @@ fn of_program(path: &Path, head: &[u8], purpose: Purpose) -> Option<String> {
     let so = match purpose {
         Purpose::Attribute => "so nobody tells of its memory",
         Purpose::Provision => "so it was not served",
+        Purpose::Advise => "so nothing was advised in it",
     };
     if fs::metadata(path).ok()?.mode() & 0o6000 != 0 && !rustix::process::geteuid().is_root() {
         return Some(format!(

@@ -30,6 +30,21 @@ pub fn unpack() -> Result<PathBuf, Error> {
     Err(Error::Preload(refused))
 }
 
+/// A folder of this user's own, for what can be made again.
+///
+/// # Errors
+/// Why the last of those that there could be will not do.
+pub fn cache_folder() -> io::Result<PathBuf> {
+    let mut refused = io::Error::from(io::ErrorKind::NotFound);
+    for folder in folders() {
+        match make_private(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
 /// Where it may go, the best first.
 fn folders() -> Vec<PathBuf> {
     let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -44,11 +59,7 @@ fn unpack_into(folder: &Path) -> io::Result<PathBuf> {
     if folder.as_os_str().as_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
         return Err(io::Error::other(format!("{} has a space or a colon in its name", folder.display())));
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let found = fs::symlink_metadata(folder)?;
-    if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
-        return Err(io::Error::other(format!("{} is not a folder that is ours alone to write to", folder.display())));
-    }
+    make_private(folder)?;
     if rustix::fs::statvfs(folder)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
         return Err(io::Error::other(format!("{} is on a file system with noexec", folder.display())));
     }
@@ -62,6 +73,16 @@ fn unpack_into(folder: &Path) -> io::Result<PathBuf> {
         file.persist(&path)?;
     }
     Ok(path)
+}
+
+/// Makes it if it is not there; an error if others may write to it.
+fn make_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let found = fs::symlink_metadata(folder)?;
+    if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
+        return Err(io::Error::other(format!("{} is not a folder that is ours alone to write to", folder.display())));
+    }
+    Ok(())
 }
 
 fn is_ours(path: &Path) -> bool {

@@ -1,0 +1,27 @@
+//! `bursar advise check`: what is wrong with a profile.
+
+use std::path::Path;
+
+use advise::Profile;
+
+use super::{name, read};
+use crate::status::{OWN_FAILURE, Status};
+
+pub fn check(path: &Path) -> anyhow::Result<Status> {
+    let name = name(path);
+    match Profile::parse(&read(path)?) {
+        Ok(profile) => {
+            let ranges: usize = profile.programs.iter().map(|program| program.ranges.len()).sum();
+            println!("{name}: valid; {} of {}", counted(ranges, "range"), counted(profile.programs.len(), "program"));
+            Ok(Status::of(0))
+        }
+        Err(malformed) => {
+            malformed.0.iter().for_each(|wrong| eprintln!("bursar: {name}: {wrong}"));
+            Ok(Status::of(OWN_FAILURE))
+        }
+    }
+}
+
+fn counted(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

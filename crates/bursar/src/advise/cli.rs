@@ -1,0 +1,105 @@
+//! The command line of `bursar advise`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// `bursar advise`
+#[derive(Debug, Subcommand)]
+pub enum Advise {
+    /// Run a command with huge pages and populated memory where they are worth it
+    Run(Run),
+    /// Check a profile, and tell what is wrong with it by line
+    Check {
+        /// The profile, or - for standard input
+        #[arg(value_name = "PROFILE")]
+        profile: PathBuf,
+    },
+    /// List what was decided in a run, each with its numbers
+    Explain {
+        /// What bursar advise run --stats has written, or - for standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Print what managing memory costs on this machine; measured once, then remembered
+    Costs(Costs),
+    /// Make a profile of one of CBMM's (CSV)
+    Convert(Convert),
+}
+
+/// `bursar advise run`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar advise run -- ./solver input.dat\n  \
+    bursar advise run --profile solver.profile -- ./solver input.dat\n\n\
+    Without a profile, memory that is filled in order is populated ahead of the program,\n\
+    and what is touched here and there keeps pages of 4 KiB. The program must be linked\n\
+    dynamically. Its output, signals and exit status are its own.")]
+pub struct Run {
+    /// What is known of the program's memory, or - for standard input
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<PathBuf>,
+    /// Write what was done as JSON to FILE (of a rank: FILE.RANK), or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub stats: Option<PathBuf>,
+    /// Print no summary
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub command: Vec<OsString>,
+}
+
+/// `bursar advise costs`
+#[derive(Debug, Args)]
+#[command(after_help = "Measured at first use, in some tenths of a second, and again after the machine was\n\
+    started anew. All are nanoseconds of the program's time.")]
+pub struct Costs {
+    /// Measure again
+    #[arg(long)]
+    pub again: bool,
+    /// Write them as JSON to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// `bursar advise convert`
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    bursar advise convert xz.csv --program /usr/bin/xz --ghz 2.2 --maps xz.maps > xz.profile\n\n\
+    The profile goes to standard output. Rules that cannot be told in it are named by line\n\
+    on standard error. CBMM's addresses hold without randomisation: take the snapshot of\n\
+    /proc/PID/maps in a run under setarch -R.")]
+pub struct Convert {
+    /// The file
+    #[arg(value_name = "CSV")]
+    pub csv: PathBuf,
+    /// The program's own file
+    #[arg(long, value_name = "FILE")]
+    pub program: PathBuf,
+    /// Clock of the processor that it was made on
+    #[arg(long, value_name = "GHZ", value_parser = ghz)]
+    pub ghz: f64,
+    /// A copy of /proc/PID/maps of that run; without it, rules with addresses are left out
+    #[arg(long, value_name = "FILE")]
+    pub maps: Option<PathBuf>,
+}
+
+fn ghz(text: &str) -> Result<f64, String> {
+    let clock = text.parse().ok().filter(|ghz| (0.1..=100.0).contains(ghz));
+    clock.ok_or_else(|| format!("'{text}' is not a clock in GHz; write 2.2"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_in_ghz() {
+        assert_eq!(ghz("2.2"), Ok(2.2));
+        for wrong in ["2200000000", "0", "nan", "fast"] {
+            assert!(ghz(wrong).unwrap_err().contains("write 2.2"), "{wrong}");
+        }
+    }
+}

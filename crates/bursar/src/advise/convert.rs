@@ -1,0 +1,44 @@
+//! `bursar advise convert`: CBMM's files as profiles.
+
+use std::path::Path;
+
+use advise::{Profile, Program, cbmm, maps};
+use anyhow::{Context, ensure};
+use object::Object;
+
+use super::cli::Convert;
+use super::{name, read};
+use crate::status::Status;
+
+pub fn convert(options: &Convert) -> anyhow::Result<Status> {
+    let (rules, wrong) = cbmm::read(&read(&options.csv)?);
+    let areas = match &options.maps {
+        Some(path) => {
+            let executable = options.program.canonicalize().unwrap_or_else(|_| options.program.clone());
+            let text = read(path)?;
+            let of = |path: &str| build_id(Path::new(path)).ok().flatten();
+            maps::read(&text, &executable.to_string_lossy(), of).with_context(|| name(path))?
+        }
+        None => Vec::new(),
+    };
+    let (ranges, untold) = cbmm::convert(&rules, &areas, options.ghz);
+    let csv = name(&options.csv);
+    wrong.iter().chain(&untold).for_each(|wrong| eprintln!("bursar: {csv}: {wrong}"));
+    ensure!(!ranges.is_empty(), "{csv}: no rule of it can be told in a profile");
+    let program = Program {
+        name: options.program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        build_id: build_id(&options.program)?,
+        command: None,
+        ranges,
+    };
+    print!("{}", Profile { programs: vec![program] });
+    Ok(Status::of(0))
+}
+
+/// In hexadecimal digits; `None`: it has none.
+fn build_id(path: &Path) -> anyhow::Result<Option<String>> {
+    let data = std::fs::read(path).with_context(|| format!("{} could not be read", path.display()))?;
+    let file = object::File::parse(&*data).with_context(|| format!("{} is no program", path.display()))?;
+    let id = file.build_id().with_context(|| format!("{} is no program", path.display()))?;
+    Ok(id.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect()))
+}

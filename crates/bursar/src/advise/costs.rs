@@ -1,0 +1,111 @@
+//! `bursar advise costs`: what managing memory costs on this machine, measured once and remembered.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use advise::State;
+use anyhow::Context;
+use linux::{buddyinfo, calibrate, idle, numa, procfs};
+use model::Costs;
+use serde::{Deserialize, Serialize};
+
+use super::cli;
+use crate::results::write_json;
+use crate::status::Status;
+
+/// What each is, by its name in [`Costs`].
+const NAMES: [(&str, &str); 14] = [
+    ("base_fault_ns", "a fault that gives 4 KiB"),
+    ("huge_fault_ns", "a fault that gives a huge page"),
+    ("zero_ns", "zeroing a huge page"),
+    ("collapse_base_ns", "collapsing a region to a huge page"),
+    ("collapse_page_ns", "and for each page present"),
+    ("collapse_stall_ns", "waiting of a thread that touches it meanwhile"),
+    ("split_ns", "splitting a huge page"),
+    ("populate_huge_ns", "populating a huge page ahead"),
+    ("cow_ns", "copying 4 KiB on write"),
+    ("walk_dependent_ns", "saved by a huge page, per access that waits for the one before"),
+    ("walk_independent_ns", "saved per access that does not"),
+    ("pool_page_ns", "a fault on a huge page zeroed before"),
+    ("page_out_ns", "swapping 4 KiB out"),
+    ("page_in_ns", "and in again"),
+];
+
+/// What is remembered, and printed as JSON.
+#[derive(Serialize, Deserialize)]
+struct Calibrated {
+    /// Of this start of the machine.
+    boot_id: String,
+    kernel: String,
+    costs: Costs,
+    /// Names of those that could not be measured, and why.
+    assumed: Vec<(String, String)>,
+}
+
+/// Who asks for the costs waits for them; a program that is to start does not.
+const ASKED: Duration = Duration::from_secs(10);
+const ON_THE_WAY: Duration = Duration::from_millis(400);
+
+pub fn print(options: &cli::Costs) -> anyhow::Result<Status> {
+    let known = if options.again { None } else { remembered() };
+    let calibrated = known.unwrap_or_else(|| measured(ASKED));
+    if let Some(path) = &options.json {
+        write_json(path, &calibrated)?;
+        return Ok(Status::of(0));
+    }
+    let costs = serde_json::to_value(&calibrated.costs).context("the costs could not be printed")?;
+    for (name, what) in NAMES {
+        let assumed = calibrated.assumed.iter().find(|(assumed, _)| assumed == name);
+        let why = assumed.map(|(_, why)| format!("  (assumed: {why})")).unwrap_or_default();
+        println!("{:>11} ns  {what}{why}", format!("{:.0}", costs[name].as_f64().unwrap_or_default()));
+    }
+    Ok(Status::of(0))
+}
+
+/// The costs of this machine: as measured since it was started, else measured now, as far as it can be in half a second.
+pub fn calibrated() -> Costs {
+    remembered().unwrap_or_else(|| measured(ON_THE_WAY)).costs
+}
+
+/// This machine at this moment.
+pub fn state() -> State {
+    State {
+        free_huge: buddyinfo::free_huge(None).unwrap_or(0),
+        free_bytes: numa::nodes().map_or(u64::MAX, |nodes| nodes.iter().map(|node| node.available).sum()),
+        idle_cores: idle::processors(),
+        ..State::default()
+    }
+}
+
+fn measured(longest: Duration) -> Calibrated {
+    let calibrate::Calibration { costs, assumed, complete } = calibrate::measure(longest);
+    let assumed = assumed.into_iter().map(|(name, why)| (name.into(), why.into())).collect();
+    let boot_id = procfs::boot_id().unwrap_or_default();
+    let calibrated = Calibrated { boot_id, kernel: procfs::kernel_release(), costs, assumed };
+    if complete && let Err(error) = remember(&calibrated) {
+        eprintln!("bursar: the costs of this machine are not remembered: {error:#}");
+    }
+    calibrated
+}
+
+fn remembered() -> Option<Calibrated> {
+    let text = std::fs::read(file().ok()?).ok()?;
+    let calibrated: Calibrated = serde_json::from_slice(&text).ok()?;
+    let is_of_here = calibrated.boot_id == procfs::boot_id().ok()? && calibrated.kernel == procfs::kernel_release();
+    is_of_here.then_some(calibrated)
+}
+
+/// Whole or not at all: another bursar may read it meanwhile.
+fn remember(calibrated: &Calibrated) -> anyhow::Result<()> {
+    let path = file()?;
+    let folder = path.parent().context("the cache folder has no name")?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    serde_json::to_writer_pretty(&mut file, calibrated)?;
+    file.persist(&path)?;
+    Ok(())
+}
+
+/// In the folder that the library within programs is unpacked to.
+fn file() -> anyhow::Result<PathBuf> {
+    Ok(job::preload::cache_folder()?.join("costs.json"))
+}

@@ -1,0 +1,151 @@
+//! `bursar advise run`: a command whose memory is advised about from within.
+
+use std::time::Instant;
+
+use advise::{Explained, Plan, Profile};
+use anyhow::Context;
+use model::{Bytes, Costs};
+use report::seconds;
+use serde::Serialize;
+
+use super::told::{LeftAlone, Told};
+use super::{cli, costs, name, read};
+use crate::inside::{self, Inside};
+use crate::results::write_json;
+use crate::status::{OWN_FAILURE, Status};
+use crate::unseen::{self, Purpose};
+
+/// What `--stats` writes.
+#[derive(Serialize)]
+struct Stats<'a> {
+    #[serde(flatten)]
+    figures: Figures,
+    exit_status: i32,
+    wall_seconds: f64,
+    before_exec_seconds: f64,
+    page_faults: Option<u64>,
+    processes: &'a [Told],
+    /// By process, the last of each.
+    explained: Vec<&'a Explained>,
+}
+
+/// Of all processes together: every figure is the sum.
+#[derive(Serialize)]
+struct Figures {
+    /// Of what was anonymous at most, how much was huge at most; `None`: nothing was sampled.
+    huge_share: Option<f64>,
+    promoted: u64,
+    demoted: u64,
+    populated_bytes: u64,
+    decisions: u64,
+    /// Of our own threads.
+    cpu_seconds: f64,
+}
+
+impl Figures {
+    fn of(told: &[Told]) -> Figures {
+        // What a process that goes wrong tells may be any number.
+        let sum = |of: fn(&Told) -> u64| told.iter().map(of).fold(0, u64::saturating_add);
+        let (huge, anonymous) = (sum(|told| told.huge_bytes_peak), sum(|told| told.anonymous_bytes_peak));
+        Figures {
+            huge_share: (anonymous > 0).then(|| huge as f64 / anonymous as f64),
+            promoted: sum(|told| told.promoted),
+            demoted: sum(|told| told.demoted),
+            populated_bytes: sum(|told| told.populated_bytes),
+            decisions: sum(|told| told.decisions),
+            cpu_seconds: told.iter().fold(0.0, |sum, told| sum + told.cpu_seconds),
+        }
+    }
+}
+
+pub fn run(options: &cli::Run) -> anyhow::Result<Status> {
+    let begun = Instant::now();
+    let profile = match &options.profile {
+        None => Profile::default(),
+        Some(path) => match Profile::parse(&read(path)?) {
+            Ok(profile) => profile,
+            Err(malformed) => {
+                malformed.0.iter().for_each(|wrong| eprintln!("bursar: {}: {wrong}", name(path)));
+                return Ok(Status::of(OWN_FAILURE));
+            }
+        },
+    };
+    let costs = costs::calibrated();
+    let folder = inside::folder("bursar-advice-")?;
+    let plan = text_of(&Plan::of(&profile, &costs, &costs::state()), &costs);
+    std::fs::write(folder.path().join("plan"), plan)
+        .with_context(|| format!("the plan could not be written to {}", folder.path().display()))?;
+    let variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
+    let inside = inside::run(&options.command, Purpose::Advise, variables, begun, None)?;
+    let (told, mut notes) = inside::told(folder.path(), "advice.", Told::read);
+    let of_file = || unseen::obstacle(&options.command, inside.launcher, Purpose::Advise).filter(|_| told.is_empty());
+    notes.extend(inside.kept_out.clone().or_else(of_file));
+    let (figures, rank, status) = (Figures::of(&told), inside.rank(), inside.status());
+    if !options.quiet {
+        let whose = rank.as_ref().map(|rank| format!("rank {}: ", rank.number)).unwrap_or_default();
+        for line in summary(&inside, &figures, &told).into_iter().chain(notes) {
+            eprintln!("bursar: {whose}{line}");
+        }
+    }
+    if let Some(path) = &options.stats {
+        let stats = Stats {
+            figures,
+            exit_status: status.code(),
+            wall_seconds: inside.wall_seconds,
+            before_exec_seconds: inside.before_exec_seconds,
+            page_faults: inside.page_faults,
+            explained: told.iter().flat_map(|told| &told.explained).collect(),
+            processes: &told,
+        };
+        write_json(&inside::of_rank(path, rank.as_ref()), &stats)?;
+    }
+    Ok(status)
+}
+
+/// As the runtime reads it (`preload/advice.h`).
+fn text_of(plan: &Plan, costs: &Costs) -> String {
+    let Costs { base_fault_ns, huge_fault_ns, populate_huge_ns, .. } = costs;
+    format!("{plan}costs {base_fault_ns:.0} {huge_fault_ns:.0} {populate_huge_ns:.0}\n")
+}
+
+/// One line for people, and more where something was not as it was meant to be.
+fn summary(inside: &Inside, figures: &Figures, told: &[Told]) -> Vec<String> {
+    let run = match inside.page_faults {
+        Some(faults) => format!("{faults} page faults in {}", seconds(inside.wall_seconds)),
+        None => format!("ran for {}", seconds(inside.wall_seconds)),
+    };
+    let advised = told.iter().map(|told| told.advised_bytes).fold(0, u64::saturating_add);
+    let mut lines = vec![match figures.huge_share {
+        _ if figures.populated_bytes == 0 && advised == 0 => format!("nothing was advised; {run}"),
+        share => format!(
+            "{} populated ahead in {} of a helper's time, {} of memory huge at most; {run}",
+            Bytes(figures.populated_bytes),
+            seconds(figures.cpu_seconds),
+            share.map_or("an unknown share".into(), |share| format!("{:.0} %", 100.0 * share)),
+        ),
+    }];
+    let sum = |of: fn(&Told) -> u64| told.iter().map(of).fold(0, u64::saturating_add);
+    let (matched, unmatched, others) =
+        (sum(|told| told.rules_matched), sum(|told| told.rules_unmatched), sum(|told| told.rules_of_others));
+    if matched == 0 && unmatched > 0 {
+        lines.push("no range of the profile was met: the program may do something else this time".into());
+    } else if unmatched > 0 {
+        lines.push(format!("{unmatched} of {} ranges of the profile were not met", matched + unmatched));
+    }
+    if others > 0 && matched + unmatched == 0 {
+        lines.push(format!(
+            "the profile is of another program, or of another build: its {others} ranges were ignored; \
+             bursar advise profile makes one of this build"
+        ));
+    }
+    let alone = |why| told.iter().filter(|told| told.left_alone == Some(why)).count();
+    let kinds = [
+        (LeftAlone::Sanitizer, "built with a sanitizer"),
+        (LeftAlone::Libc, "with a libc that is not known"),
+        (LeftAlone::Provisioned, "that bursar provision gives memory to"),
+        (LeftAlone::Disabled, "that switched huge pages off for itself"),
+    ];
+    let alone = kinds.map(|(why, what)| (alone(why), what)).into_iter().filter(|(count, _)| *count > 0);
+    lines.extend(alone.map(|(count, what)| format!("not advised: {count} process(es) {what}")));
+    lines
+}

@@ -1,0 +1,139 @@
+//! Running a command with the library in it, to its end. What its processes tell is in a folder afterwards.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use job::{Command, Forwarding, Output, Prepared, preload};
+use linux::perf::Counter;
+use model::Exit;
+use tempfile::TempDir;
+
+use crate::launch::{Launch, Launcher, launch};
+use crate::rank::Rank;
+use crate::status::{OWN_FAILURE, Status};
+use crate::unseen::{self, Purpose};
+
+/// How often it is looked which processes there are, where that matters.
+const TICK: Duration = Duration::from_millis(20);
+
+/// A command that ran with the library in it, or without.
+pub struct Inside {
+    pub launcher: Option<Launcher>,
+    pub exit: Exit,
+    pub wall_seconds: f64,
+    pub before_exec_seconds: f64,
+    /// From user space, in all its processes on this node; `None`: refused, or not below us.
+    pub page_faults: Option<u64>,
+    /// Why it ran without, as a sentence.
+    pub kept_out: Option<String>,
+}
+
+/// A folder for what the processes tell; it is gone when it is dropped.
+pub fn folder(prefix: &str) -> anyhow::Result<TempDir> {
+    tempfile::Builder::new()
+        .prefix(prefix)
+        .tempdir()
+        .context("no folder for what the processes tell can be made; set TMPDIR to one of yours")
+}
+
+/// Runs the command to its end, with variables that the library reads. `look` is called from time to time.
+pub fn run(
+    command: &[OsString],
+    purpose: Purpose,
+    variables: Vec<(String, OsString)>,
+    begun: Instant,
+    mut look: Option<&mut dyn FnMut()>,
+) -> anyhow::Result<Inside> {
+    let launcher = Launcher::of(command);
+    let kept_out = unseen::sanitizer(command, launcher, purpose);
+    let Launch { words, environment } = match kept_out {
+        Some(_) => Launch { words: command.to_vec(), environment: Vec::new() },
+        None => launch(command, launcher, &preload::unpack()?, variables),
+    };
+    let prepared = Prepared::new(&Command { words, environment, output: Output::Inherited })?;
+    let signals = Forwarding::start()?;
+    // Slurm's daemons start what `srun` is asked for: it is not below us.
+    let is_ours = launcher != Some(Launcher::Srun);
+    let mut faults = Counter::page_faults_from_exec(prepared.pid()).ok().filter(|_| is_ours);
+    let before_exec_seconds = begun.elapsed().as_secs_f64();
+    let running = prepared.go()?;
+    signals.set_target(running.pid());
+    let patience = if look.is_some() { TICK } else { Duration::from_secs(3600) };
+    let (ended, wall_seconds) = loop {
+        if let Some(ended) = running.wait(patience)? {
+            break ended;
+        }
+        if let Some(look) = &mut look {
+            look();
+        }
+    };
+    signals.set_target(0);
+    let page_faults = faults.as_mut().map(Counter::read);
+    Ok(Inside { launcher, exit: ended.exit, wall_seconds, before_exec_seconds, page_faults, kept_out })
+}
+
+impl Inside {
+    /// What bursar ends with.
+    pub fn status(&self) -> Status {
+        match self.exit {
+            Exit::Status(code) => Status::Code(code),
+            Exit::Signal(signal) => Status::Signal(signal),
+            Exit::TimedOut | Exit::StoppedEarly | Exit::StillRunning => Status::Code(OWN_FAILURE),
+        }
+    }
+
+    /// The rank that ran, if its launcher is not below us.
+    pub fn rank(&self) -> Option<Rank> {
+        Rank::find().filter(|_| self.launcher.is_none())
+    }
+}
+
+/// What files of the folder hold that the processes wrote in it, by the beginning of their names; `Err`: a sentence for
+/// each that cannot be read. Those of processes that were killed before they had told anything are left out.
+pub fn told<T, E: Display>(
+    folder: &Path,
+    prefix: &str,
+    parse: impl Fn(&[u8]) -> Result<Option<T>, E>,
+) -> (Vec<T>, Vec<String>) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)));
+    paths.sort();
+    let (mut told, mut troubles) = (Vec::new(), Vec::new());
+    for path in paths {
+        let parsed = std::fs::read(&path).map_err(|error| error.to_string());
+        match parsed.and_then(|bytes| parse(&bytes).map_err(|error| error.to_string())) {
+            Ok(one) => told.extend(one),
+            Err(error) => troubles.push(format!("{}: {error}", path.display())),
+        }
+    }
+    (told, troubles)
+}
+
+/// Each rank has its launcher, and a file of its own.
+pub fn of_rank(path: &Path, rank: Option<&Rank>) -> PathBuf {
+    match rank {
+        Some(rank) if path != Path::new("-") => {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!(".{}", rank.number));
+            name.into()
+        }
+        _ => path.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_of_ranks_stand_side_by_side() {
+        let rank = Rank { number: 3, ranks: 4, job: "j".into() };
+        assert_eq!(of_rank(Path::new("a.json"), Some(&rank)), Path::new("a.json.3"));
+        assert_eq!(of_rank(Path::new("-"), Some(&rank)), Path::new("-"));
+        assert_eq!(of_rank(Path::new("a.json"), None), Path::new("a.json"));
+    }
+}

@@ -1,0 +1,276 @@
+#include "advise.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "advising.h"
+#include "ahead.h"
+#include "areas.h"
+#include "heap_ahead.h"
+#include "lock.h"
+#include "main.h"
+#include "parts.h"
+#include "plan.h"
+#include "private.h"
+#include "process.h"
+#include "space.h"
+#include "sys.h"
+#include "vm.h"
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef PR_THP_DISABLE_EXCEPT_ADVISED
+#define PR_THP_DISABLE_EXCEPT_ADVISED 2
+#endif
+// aarch64 has none.
+#ifndef MAP_32BIT
+#define MAP_32BIT 0
+#endif
+
+enum { CLASSES = 64, EXCEPT_ADVISED = 1 | PR_THP_DISABLE_EXCEPT_ADVISED };
+
+bool advising;
+static uint64_t ordinals[CLASSES];
+static struct lock pieces_lock;
+
+static void add(struct area area) {
+    if (area.end < area.begin + plan.least)
+        return;
+    if (areas_add(area) >= 0)
+        ahead_wake();
+    else
+        advising_count(&advising_told->ranges_lost, 1);
+}
+
+// What one rule says about a range; true: it has said something.
+static bool obey(struct rule *rule, struct area area) {
+    if (area.end <= area.begin)
+        return false;
+    advising_open();
+    if (!__atomic_exchange_n(&rule->matched, true, __ATOMIC_RELAXED)) {
+        advising_count(&advising_told->rules_matched, 1);
+        advising_count(&advising_told->rules_unmatched, -1);
+    }
+    advising_tell(&area, (struct advice_decision){
+                             .address = area.begin,
+                             .bytes = area.end - area.begin,
+                             .action = rule->action,
+                             .why = ADVICE_BY_RULE,
+                             .cost_ns = rule->cost_ns,
+                             .benefit_ns = rule->benefit_ns,
+                         });
+    if (rule->action == ADVICE_BASE)
+        sys(SYS_madvise, area.begin, area.end - area.begin, MADV_NOHUGEPAGE);
+    if (rule->action == ADVICE_HUGE || rule->action == ADVICE_EAGER) {
+        sys(SYS_madvise, area.begin, area.end - area.begin, MADV_HUGEPAGE);
+        advising_count(&advising_told->advised_bytes, area.end - area.begin);
+    }
+    area.eager_end = area.end;
+    if (rule->action == ADVICE_EAGER && areas_add(area) >= 0)
+        ahead_wake();
+    return true;
+}
+
+// The rules for a range of which `area` is what is new. What none holds for, if it lies
+// behind them, remains.
+static struct area obey_all(struct area area) {
+    uint32_t index = 0;
+    struct rule *rule;
+    while (area.end > area.begin && (rule = plan_next(&index, area.kind, area.size_class, area.ordinal))) {
+        if (area.object && strcmp(area.object, rule->object))
+            continue;
+        struct area part = area;
+        uint64_t from = area.origin + rule->from, to = rule->to == UINT64_MAX ? area.end : area.origin + rule->to;
+        part.begin = from > area.begin ? from & -(uint64_t)PAGE : area.begin;
+        part.end = least(up(to, PAGE), area.end);
+        if (!obey(rule, part))
+            continue;
+        struct area between = area;
+        between.end = part.begin;
+        add(between);
+        area.begin = part.end;
+    }
+    return area;
+}
+
+static void obtained(uint64_t begin, uint64_t bytes) {
+    uint32_t size_class = 63 - __builtin_clzl(bytes);
+    struct area area = {
+        .kind = ADVICE_MMAP,
+        .size_class = size_class,
+        .ordinal = __atomic_fetch_add(&ordinals[size_class], 1, __ATOMIC_RELAXED),
+        .begin = begin,
+        .end = begin + up(bytes, PAGE),
+        .origin = begin,
+    };
+    if (plan.count)
+        area = obey_all(area);
+    if (area.end < area.begin + plan.least)
+        return;
+    uint64_t first = up(area.begin, REGION), last = area.end & -(uint64_t)REGION;
+    // Before it is touched: the helper may come too late for the first region.
+    if (huge_pages != HUGE_NEVER && ahead_expects(size_class) && last > first) {
+        sys(SYS_madvise, first, least(last - first, 2 * REGION), MADV_HUGEPAGE);
+        area.alike = true;
+    }
+    add(area);
+}
+
+void *advise_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
+    const int other = MAP_HUGETLB | MAP_GROWSDOWN | MAP_STACK | MAP_32BIT | MAP_LOCKED | MAP_POPULATE;
+    if (flags & MAP_FIXED)
+        areas_remove((uint64_t)at, (uint64_t)at + up(bytes, PAGE), plan.least);
+    void *got = next_mmap(at, bytes, protection, flags, file, offset);
+    bool memory = flags & MAP_ANONYMOUS && (flags & MAP_TYPE) == MAP_PRIVATE && !(flags & other);
+    if (got != MAP_FAILED && memory && !(protection & PROT_EXEC))
+        obtained((uint64_t)got, bytes);
+    return got;
+}
+
+int advise_munmap(void *memory, size_t bytes) {
+    areas_remove((uint64_t)memory, (uint64_t)memory + up(bytes, PAGE), plan.least);
+    return next_munmap(memory, bytes);
+}
+
+// Where advice has made several mappings of the program's one, the kernel does not move it: each piece that is surely
+// one is moved by itself.
+static void *move_pieces(uint64_t begin, uint64_t before, uint64_t bytes, int flags, void *to, int protection) {
+    const int anew = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, kept = flags & MREMAP_DONTUNMAP;
+    bool fixed = flags & MREMAP_FIXED;
+    if (bytes < before) {
+        sys(SYS_munmap, begin + bytes, before - bytes);
+        before = bytes;
+    }
+    const uint64_t end = begin + before;
+    if (!fixed && !kept && !sys_failed(sys(SYS_mremap, end - PAGE, PAGE, PAGE + bytes - before, 0)))
+        return (void *)begin;
+    errno = ENOMEM;
+    if (!(flags & MREMAP_MAYMOVE))
+        return MAP_FAILED;
+    // Huge pages stay huge where they lie as before.
+    uint64_t offset = begin % REGION, target = (uint64_t)to;
+    if (!fixed) {
+        uint64_t all = up(offset + bytes, REGION), got = space(all, REGION);
+        if (!got)
+            return MAP_FAILED;
+        target = got + offset;
+        if (offset)
+            sys(SYS_munmap, got, offset);
+        if (got + all > target + bytes)
+            sys(SYS_munmap, target + bytes, got + all - target - bytes);
+    }
+    // What is new; and what cannot be moved is copied to it.
+    if (sys_failed(sys(SYS_mmap, target, bytes, PROT_READ | PROT_WRITE, anew, -1, 0)))
+        return MAP_FAILED;
+    for (uint64_t at = begin, next; at < end; at = next) {
+        next = least(up(at + 1, REGION), end);
+        uint64_t there = target + (at - begin);
+        if (!sys_failed(sys(SYS_mremap, at, next - at, next - at, MREMAP_MAYMOVE | MREMAP_FIXED | kept, there)))
+            continue;
+        memcpy((void *)there, (void *)at, next - at);
+        sys(SYS_munmap, at, next - at);
+    }
+    if (protection != (PROT_READ | PROT_WRITE))
+        sys(SYS_mprotect, target, bytes, protection);
+    return (void *)target;
+}
+
+void *advise_mremap(void *memory, size_t before, size_t bytes, int flags, void *to) {
+    uint64_t begin = (uint64_t)memory, old_bytes = up(before, PAGE), new_bytes = up(bytes, PAGE);
+    areas_remove(begin, begin + old_bytes, plan.least);
+    if (flags & MREMAP_FIXED)
+        areas_remove((uint64_t)to, (uint64_t)to + new_bytes, plan.least);
+    char *moved = next_mremap(memory, before, bytes, flags, to);
+    if (moved == MAP_FAILED && errno == EFAULT && advising_told->advised_bytes) {
+        lock_take(&pieces_lock);
+        int protection = private_protection(begin, old_bytes);
+        errno = EFAULT;
+        if (protection >= 0)
+            moved = move_pieces(begin, old_bytes, new_bytes, flags, to, protection);
+        lock_release(&pieces_lock);
+    }
+    if (moved == MAP_FAILED)
+        return moved;
+    add((struct area){
+        .kind = ADVICE_MMAP,
+        .size_class = 63 - __builtin_clzl(new_bytes),
+        .begin = (uint64_t)moved,
+        .end = (uint64_t)moved + new_bytes,
+        .origin = (uint64_t)moved,
+    });
+    return moved;
+}
+
+// The program knows better; and what it gives back it may not fill again.
+int advise_madvise(void *memory, size_t bytes, int advice) {
+    uint64_t begin = (uint64_t)memory, end = begin + up(bytes, PAGE);
+    bool gives = advice == MADV_DONTNEED || advice == MADV_FREE;
+    if (advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE)
+        areas_remove(begin, end, plan.least);
+    int failed = next_madvise(memory, bytes, advice);
+    if (gives && bytes >= REGION)
+        areas_renew(begin, end);
+    return failed;
+}
+
+int advise_brk(void *end) {
+    return heap_ahead_set((uint64_t)end);
+}
+
+void advise_heap(uint64_t heap, uint64_t begin, uint64_t end) {
+    if (plan.count)
+        obey_all((struct area){.kind = ADVICE_HEAP, .begin = begin, .end = end, .origin = heap});
+}
+
+static void advise_part(enum advice_kind kind, const char *object, uint64_t begin, uint64_t end) {
+    struct area area = {.kind = kind, .begin = begin, .end = end, .origin = begin, .object = object};
+    area = obey_all(area);
+    if (kind == ADVICE_BSS)
+        add(area);
+}
+
+static void in_child(void) {
+    process.pid = sys(SYS_getpid);
+    advising_forget();
+    ahead_forget();
+    areas_forget();
+    heap_ahead_forget();
+    // Other threads may have had them.
+    pieces_lock.state = 0;
+    if (!attributing)
+        smaps_lock.state = 0;
+}
+
+// In a system where all is huge, rules say what is to be, and the rest is not. It outlives exec: so what is not ours to
+// say is said again.
+static void disable_unadvised(void) {
+    long flags = sys(SYS_prctl, PR_GET_THP_DISABLE, 0, 0, 0, 0);
+    if (huge_pages == HUGE_ALWAYS && plan.count && flags == 0)
+        sys(SYS_prctl, PR_SET_THP_DISABLE, 1, PR_THP_DISABLE_EXCEPT_ADVISED, 0, 0);
+    else if (flags == EXCEPT_ADVISED && !plan.count)
+        sys(SYS_prctl, PR_SET_THP_DISABLE, 0, 0, 0, 0);
+}
+
+void advise_begin(const char *directory) {
+    if (!next_mmap || !next_munmap || !next_mremap || !next_madvise || !next_brk) {
+        advising_told->left_alone = ADVICE_LIBC;
+        advising_open();
+        return;
+    }
+    char build_id[BUILD_ID + 1];
+    parts_build_id(build_id);
+    if (!plan_read(directory, build_id) || !ahead_begin())
+        return;
+    advising_told->rules_unmatched = plan.count;
+    advising_told->rules_of_others = plan.others;
+    disable_unadvised();
+    pthread_atfork(NULL, NULL, in_child);
+    heap_ahead_begin();
+    parts_each(advise_part);
+    advising = true;
+    if (plan.count + plan.others)
+        advising_open();
+}

@@ -1,0 +1,25 @@
+// What this process tells about the advice it gave: a file of the run's directory, which is there after a kill.
+#pragma once
+
+#include "advice.h"
+#include "runtime.h"
+
+// Always there: until a file is opened, and where none can be, it is told to nobody.
+extern struct advice_told *advising_told;
+
+// Where, by the environment, and NULL if advice was not asked for.
+const char *advising_begin(void);
+
+// Opens the process's own file, once; a child of a fork has one when it has something to tell.
+void advising_open(void);
+void advising_forget(void);
+
+struct area;
+void advising_tell(const struct area *area, struct advice_decision decision);
+
+// What is huge and what is anonymous now.
+void advising_sample(void);
+
+static inline void advising_count(uint64_t *counter, uint64_t more) {
+    __atomic_fetch_add(counter, more, __ATOMIC_RELAXED);
+}

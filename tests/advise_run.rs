@@ -1,0 +1,156 @@
+//! `bursar advise run`: the launcher, on what processes tell it and on programs that end badly.
+
+mod support;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use support::{bursar, json_after};
+
+fn advised(options: &[&str], command: &[&str]) -> Command {
+    let mut all = bursar();
+    all.args(["advise", "run"]).args(options).arg("--").args(command);
+    all
+}
+
+fn run(options: &[&str], command: &[&str]) -> Output {
+    advised(options, command).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A program without a build-id that maps 64 MiB and writes to every page.
+fn fills(folder: &Path, options: &[&str]) -> String {
+    let (source, program) = (folder.join("fills.c"), folder.join("fills"));
+    let text = "#include <string.h>\n#include <sys/mman.h>\nint main(void) { char *at = mmap(0, 64 << 20, 3, MAP_PRIVATE | \
+                MAP_ANONYMOUS, -1, 0); memset(at, 1, 64 << 20); return at[5] - 1; }\n";
+    std::fs::write(&source, text).unwrap();
+    let always = ["-O1", "-D_GNU_SOURCE", "-Wl,--build-id=none"];
+    let built = Command::new("cc").args(always).args(options).arg("-o").arg(&program).arg(&source).status();
+    assert!(built.unwrap().success());
+    program.display().to_string()
+}
+
+fn profile(folder: &Path, lines: &str) -> String {
+    let path: PathBuf = folder.join("profile");
+    std::fs::write(&path, format!("bursar profile 1\n{lines}")).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn output_and_exit_status_are_the_commands() {
+    let output = run(&[], &["sh", "-c", "echo out; echo err >&2; exit 3"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(output.stdout, b"out\n");
+    assert!(said(&output).contains("nothing was advised"), "{}", said(&output));
+    let quiet = run(&["-q"], &["sh", "-c", "echo err >&2"]);
+    assert_eq!(said(&quiet), "err\n");
+}
+
+#[test]
+fn a_signal_that_ends_the_command_ends_bursar() {
+    let output = run(&["-q"], &["sh", "-c", "kill -TERM $$"]);
+    assert_eq!(output.status.signal(), Some(15));
+}
+
+#[test]
+fn a_command_that_is_not_there_is_told() {
+    let output = run(&["-q"], &["/nowhere/nothing"]);
+    assert_eq!(output.status.code(), Some(127), "{}", said(&output));
+}
+
+#[test]
+fn statistics_have_what_scripts_rely_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (status, stats, _) = json_after(&mut advised(&["-q", "--stats", "-"], &[&fills(folder.path(), &[])]));
+    assert_eq!(status, 0);
+    for name in ["promoted", "demoted", "populated_bytes", "decisions", "page_faults"] {
+        assert!(stats[name].is_u64(), "{name}: {stats:#}");
+    }
+    for name in ["cpu_seconds", "wall_seconds", "before_exec_seconds"] {
+        assert!(stats[name].as_f64().unwrap() >= 0.0, "{name}");
+    }
+    assert!(stats["explained"].is_array());
+    // Of a mapping that was filled, some is anonymous; how much is huge depends on the machine.
+    let share = stats["huge_share"].as_f64().unwrap();
+    assert!((0.0..=1.0).contains(&share), "{share}");
+    let process = &stats["processes"][0];
+    assert!(process["executable"].as_str().unwrap().ends_with("/fills"));
+    assert!(process["ranges"].as_u64() >= Some(1));
+}
+
+#[test]
+fn a_range_of_the_profile_is_advised_and_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = fills(folder.path(), &[]);
+    let profile =
+        profile(folder.path(), "program fills -\nmmap 26 0 0..end huge=0 touched=2%\nheap - - 1G..2G huge=1000\n");
+    let mut command = advised(&["-q", "--stats", "-", "--profile", &profile], &[&program]);
+    let (status, stats, _) = json_after(&mut command);
+    assert_eq!(status, 0);
+    let process = &stats["processes"][0];
+    assert_eq!((process["rules_matched"].as_u64(), process["rules_unmatched"].as_u64()), (Some(1), Some(1)));
+    let decision: &Value = &stats["explained"][0];
+    assert_eq!((decision["kind"].as_str(), decision["which"].as_str()), (Some("mmap"), Some("26")));
+    assert_eq!((decision["action"].as_str(), decision["why"].as_str()), (Some("base"), Some("by the profile")));
+    assert_eq!((decision["from"].as_u64(), decision["bytes"].as_u64()), (Some(0), Some(64 << 20)));
+    assert!(decision["cost_ns"].as_f64() > decision["benefit_ns"].as_f64());
+}
+
+#[test]
+fn a_profile_of_another_build_is_ignored_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = fills(folder.path(), &[]);
+    let output =
+        run(&["--profile", &profile(folder.path(), "program fills 00ff\nmmap 26 0 0..end huge=1\n")], &[&program]);
+    assert!(output.status.success());
+    assert!(said(&output).contains("of another build: its 1 ranges were ignored"), "{}", said(&output));
+}
+
+#[test]
+fn ranges_that_are_not_met_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = fills(folder.path(), &[]);
+    let output =
+        run(&["--profile", &profile(folder.path(), "program fills -\nmmap 40 0 0..end huge=1\n")], &[&program]);
+    assert!(output.status.success());
+    assert!(said(&output).contains("no range of the profile was met"), "{}", said(&output));
+}
+
+#[test]
+fn a_malformed_profile_is_told_by_line_and_nothing_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(&["--profile", &profile(folder.path(), "nonsense\n")], &["echo", "ran"]);
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), b"".as_slice()));
+    assert!(said(&output).contains("line 2"), "{}", said(&output));
+}
+
+#[test]
+fn a_static_program_runs_and_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(&[], &[&fills(folder.path(), &["-static"])]);
+    assert!(output.status.success());
+    assert!(said(&output).contains("statically linked"), "{}", said(&output));
+}
+
+#[test]
+fn a_program_with_a_sanitizer_runs_and_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(&[], &[&fills(folder.path(), &["-fsanitize=address"])]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("sanitizer"), "{}", said(&output));
+}
+
+#[test]
+fn nothing_remains_of_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = folder.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let output = advised(&["-q"], &[&fills(folder.path(), &[])]).env("TMPDIR", &temporary).output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+}
