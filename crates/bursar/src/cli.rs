@@ -23,6 +23,8 @@ pub use crate::advise::cli::Advise;
     bursar attribute -- mpirun -n 4 ./app   who inside it holds the memory\n  \
     bursar provision -- ./solver input.dat  memory without page faults\n  \
     bursar pool create 8G                   reserve the memory for that\n  \
+    bursar faults -- ./solver input.dat     how long its page faults take\n  \
+    bursar advise run -- ./solver           huge pages where they are worth it\n  \
     bursar curve trace TRACE                what each size of a cache would miss\n  \
     bursar doctor                           what this machine allows\n\n\
     Exit status: the command's own; 124 time-out; 125 bursar's own failure;\n\
