@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -180,6 +181,8 @@ static void one_call(struct place *place) {
 int main(int count, char **arguments) {
     long calls = count > 1 ? atol(arguments[1]) : 100000;
     state = count > 2 ? strtoull(arguments[2], NULL, 10) + 1 : 1;
+    // What is resident is what was written, and no more.
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
     // Anything that libc keeps on its heap would end what is ours of it.
     brk_begin = (char *)(((uintptr_t)sbrk(PAGE) + PAGE - 1) & -PAGE);
     if (brk(brk_begin))
