@@ -55,6 +55,10 @@ impl Programs {
         Programs { folder: folder.clone() }
     }
 
+    pub fn advised(&self) -> &str {
+        self.path("advised")
+    }
+
     pub fn faults(&self) -> &str {
         self.path("faults")
     }

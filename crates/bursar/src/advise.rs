@@ -1,5 +1,6 @@
 //! `bursar advise`: huge pages and eager memory where their benefit exceeds their cost.
 
+mod attach;
 mod check;
 pub mod cli;
 mod convert;
@@ -19,6 +20,7 @@ use cli::Advise;
 pub fn advise(action: &Advise) -> anyhow::Result<Status> {
     match action {
         Advise::Run(options) => run::run(options),
+        Advise::Attach(options) => attach::attach(options),
         Advise::Check { profile } => check::check(profile),
         Advise::Explain { file } => explain::explain(file),
         Advise::Costs(options) => costs::print(options),

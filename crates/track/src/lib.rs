@@ -21,6 +21,7 @@ mod files;
 pub mod pages;
 mod processes;
 mod references;
+pub mod regions;
 mod tracker;
 
 pub use files::TrackedFile;

@@ -22,7 +22,7 @@
 //! set theory (1968), a miss-rate curve too: W(t + dt) - W(t) pages are missed in dt by a program that has W(t) pages.
 
 mod ages;
-mod choice;
+pub(crate) mod choice;
 mod coarse;
 mod control;
 mod fine;
@@ -46,7 +46,7 @@ use model::PagesRound;
 use coarse::Coarse;
 use fine::Fine;
 use page_cache::PageCache;
-use scope::Members;
+pub(crate) use scope::Members;
 pub use scope::Scope;
 use signals::Signals;
 
@@ -325,7 +325,7 @@ fn page_bytes() -> u64 {
 }
 
 /// CPU time of this thread.
-fn own_cpu() -> Duration {
+pub(crate) fn own_cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

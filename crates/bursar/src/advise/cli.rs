@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
@@ -10,6 +11,8 @@ use clap::{Args, Subcommand};
 pub enum Advise {
     /// Run a command with huge pages and populated memory where they are worth it
     Run(Run),
+    /// Make huge pages of what a running program uses much, and split those that it does not use
+    Attach(Attach),
     /// Check a profile, and tell what is wrong with it by line
     Check {
         /// The profile, or - for standard input
@@ -49,6 +52,39 @@ pub struct Run {
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND", required = true)]
     pub command: Vec<OsString>,
+}
+
+/// `bursar advise attach`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar advise attach 4711\n  \
+    bursar advise attach /sys/fs/cgroup/memory/batch --duration 10m --stats -\n\n\
+    Looking at a program's memory clears Accessed bits of some of its pages: that takes it a\n\
+    little time, and moves these pages in the kernel's order of reclaim. All that the\n\
+    agent does is kept under 2 % of one processor. Needs root, or CAP_SYS_NICE, CAP_SYS_PTRACE,\n\
+    CAP_BPF and CAP_PERFMON, and Linux 6.1 on x86-64.")]
+pub struct Attach {
+    /// The process, with those beneath it, or the folder of a cgroup
+    #[arg(value_name = "PID|CGROUP")]
+    pub target: String,
+    /// From one decision to the next
+    #[arg(long, value_name = "TIME", value_parser = crate::cli::duration, default_value = "1s")]
+    pub interval: Duration,
+    /// The most huge pages that are made or split in a second
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub rate: u32,
+    /// End after so long; else with the program
+    #[arg(long, value_name = "TIME", value_parser = crate::cli::duration)]
+    pub duration: Option<Duration>,
+    /// Decide, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write what was done as JSON to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub stats: Option<PathBuf>,
+    /// Print no summary
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// `bursar advise costs`

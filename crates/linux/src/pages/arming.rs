@@ -27,13 +27,7 @@ impl Arming {
     /// # Errors
     /// [`Error::Gone`] if it ended, even if another has got its number.
     pub fn of(pid: i32, start_ticks: u64) -> Result<Arming, Error> {
-        let process = Pid::from_raw(pid)
-            .ok_or(Error::Gone(pid))
-            .and_then(|number| pidfd_open(number, PidfdFlags::empty()).map_err(|_| Error::Gone(pid)))?;
-        match procfs::stat(pid)?.starttime == start_ticks {
-            true => Ok(Arming { pid, process }),
-            false => Err(Error::Gone(pid)),
-        }
+        Ok(Arming { pid, process: open(pid, start_ticks)? })
     }
 
     /// Clears the bits of these ranges of whole pages. Tells the index of each that was refused.
@@ -96,4 +90,11 @@ impl Arming {
         }
         Ok(())
     }
+}
+
+/// The process that has this number and began at this time; [`Error::Gone`] if another has got its number.
+pub(super) fn open(pid: i32, start_ticks: u64) -> Result<OwnedFd, Error> {
+    let number = Pid::from_raw(pid).ok_or(Error::Gone(pid))?;
+    let process = pidfd_open(number, PidfdFlags::empty()).map_err(|_| Error::Gone(pid))?;
+    if procfs::stat(pid)?.starttime == start_ticks { Ok(process) } else { Err(Error::Gone(pid)) }
 }

@@ -1,0 +1,309 @@
+//! What programs access of each region of 2 MiB, and how often they wait for page walks there.
+//!
+//! Of each region a few runs of neighbouring pages, others each time, have their Accessed bits cleared; looks some milliseconds and then a second
+//! after tell which were accessed by then. The share that was not yet tells how often a page is accessed (`rate`), from once in
+//! minutes to thousands of times a second; how often all pages are accessed tells which of these accesses the TLB serves
+//! (`tlb`). A huge page has one bit: of it only that tells whether it is used at all.
+//!
+//! A look takes nanoseconds per page, a clear microseconds per run and as much of the program's time; so many pages are
+//! cleared in a round as the caller allows, and of more regions than that, others each round.
+
+mod process;
+mod rate;
+mod tlb;
+
+use std::time::{Duration, Instant};
+
+use linux::pages::Tables;
+
+use crate::pages::{self, Members, Scope, own_cpu};
+use process::{Found, Probe, Process, RUN};
+use rate::LOOKS;
+
+/// Pages that are cleared together: that must take much less than until the first look.
+const BATCH: usize = 512;
+/// After a clear. The last look is at the end of the round.
+const AFTER: [Duration; LOOKS - 1] = [Duration::from_millis(1), Duration::from_millis(4), Duration::from_millis(16)];
+/// Pages are cleared within this part of a round, so that the last look comes long after.
+const CLEARING: f64 = 0.7;
+/// Runs of neighbours of a region.
+const MOST_RUNS: u64 = 4;
+const FIRST_BUDGET: usize = 4 * BATCH;
+/// What clearing the bits of neighbours takes the program: an interruption for the flush; and for each page a TLB miss, and
+/// setting the bit.
+const FLUSH_SECONDS: f64 = 2e-6;
+const TOUCH_SECONDS: f64 = 0.4e-6;
+/// A wait is ended within so long.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Why regions cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is nothing to look at, or it cannot be looked at.
+    #[error(transparent)]
+    Target(#[from] pages::Error),
+    /// Page tables cannot be read.
+    #[error(transparent)]
+    Tables(#[from] linux::pages::Error),
+}
+
+/// What is known of a region.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Region {
+    /// Whose.
+    pub pid: i32,
+    /// Its first address.
+    pub start: u64,
+    /// Whether it is one huge page.
+    pub is_huge: bool,
+    /// Pages of 4 KiB that are there, all of a huge page; by a sample of them.
+    pub present_pages: u64,
+    /// Share of these that were accessed in the last round that looked at it; of a huge page 0 or 1.
+    pub accessed: f64,
+    /// Accesses per second that miss the TLB, estimated; of a huge page, those that are seen by its one bit.
+    pub misses_per_second: f64,
+    /// Since it was last seen accessed, or first looked at.
+    pub idle: Duration,
+    /// Rounds that have looked at it.
+    pub rounds: u32,
+}
+
+/// Looks at the regions of processes.
+pub struct Regions {
+    tables: Tables,
+    members: Members,
+    overhead: f64,
+    processes: Vec<Process>,
+    /// Pages to be cleared in a round.
+    budget: usize,
+    /// Regions before those that the next round begins with.
+    turn: usize,
+    round: u64,
+    /// What clearing has cost the processes in all, in seconds.
+    taken: f64,
+}
+
+/// Pages of one process that are cleared together.
+struct Batch {
+    process: usize,
+    pid: i32,
+    probes: Vec<Probe>,
+    found: Vec<Found>,
+    cleared: Instant,
+    after: [Duration; LOOKS],
+}
+
+impl Regions {
+    /// Begins with the processes there are. `overhead` is the most that looking may take, as a share of one processor; what it
+    /// takes the processes included.
+    ///
+    /// # Errors
+    /// Why nothing can be seen.
+    pub fn of(scope: Scope, overhead: f64) -> Result<Regions, Error> {
+        let members = Members::of(scope, true)?;
+        let tables = Tables::open()?;
+        let (processes, budget) = (Vec::new(), FIRST_BUDGET);
+        let mut regions = Regions { tables, members, overhead, processes, budget, turn: 0, round: 0, taken: 0.0 };
+        if let (Some(denied), true) = (regions.refresh(), regions.processes.is_empty()) {
+            return Err(denied.into());
+        }
+        Ok(regions)
+    }
+
+    /// Looks once, for so long, or longer where it would cost too much; ends sooner when that is asked for. Returns whether any process
+    /// lives.
+    ///
+    /// # Errors
+    /// That bits cannot be cleared.
+    pub fn round(&mut self, long: Duration, is_over: impl Fn() -> bool) -> Result<bool, Error> {
+        let (began, cpu) = (Instant::now(), own_cpu());
+        self.round += 1;
+        self.refresh();
+        let tables = &mut self.tables;
+        self.processes.retain_mut(|process| process.list(tables).is_ok());
+        let mut batches = self.choose();
+        let mut count = 0;
+        for batch in &mut batches {
+            if is_over() || began.elapsed() > long.mul_f64(CLEARING) && count > 0 {
+                break;
+            }
+            self.clear(batch)?;
+            for (look, after) in AFTER.into_iter().enumerate() {
+                std::thread::sleep(after.saturating_sub(batch.cleared.elapsed()));
+                self.look(batch, look);
+            }
+            count += 1;
+        }
+        batches.truncate(count);
+        wait(began + long, &is_over);
+        let mut pages = 0;
+        for mut batch in batches {
+            self.look(&mut batch, LOOKS - 1);
+            pages += batch.probes.len();
+            self.turn += self.learn(&batch);
+        }
+        let taken = pages as f64 * (FLUSH_SECONDS / RUN as f64 + TOUCH_SECONDS);
+        self.taken += taken;
+        let cost = Duration::from_secs_f64((own_cpu() - cpu).as_secs_f64() + taken);
+        let allowed = began.elapsed().as_secs_f64() * self.overhead / cost.as_secs_f64().max(1e-9);
+        self.budget = (self.budget as f64 * allowed.clamp(0.5, 2.0)) as usize;
+        let most = long.mul_f64(CLEARING).div_duration_f64(AFTER[AFTER.len() - 1]) as usize * BATCH;
+        self.budget = self.budget.clamp(RUN as usize, most.max(BATCH));
+        wait(began + cost.div_f64(self.overhead), &is_over);
+        Ok(!self.members.living().is_empty())
+    }
+
+    /// What is known of all regions that were looked at.
+    pub fn known(&self) -> Vec<Region> {
+        let now = Instant::now();
+        let mut all = Vec::new();
+        for process in &self.processes {
+            let loads: Vec<_> = process.known.values().map(|known| known.load()).collect();
+            let misses = tlb::misses(&loads);
+            let known = process.known.iter().zip(misses).filter(|((_, known), _)| known.clears > 0);
+            all.extend(known.map(|((start, known), misses_per_second)| Region {
+                pid: process.pid,
+                start: *start,
+                is_huge: known.is_huge,
+                present_pages: known.present_pages(),
+                accessed: known.accessed,
+                misses_per_second,
+                idle: now.saturating_duration_since(known.last_accessed.unwrap_or(known.since)),
+                rounds: known.clears,
+            }));
+        }
+        all
+    }
+
+    /// Pages of a region that are there now, and whether it is a huge page; `None`: its process is gone.
+    pub fn present(&mut self, pid: i32, region: u64) -> Option<(u64, bool)> {
+        let process = self.processes.iter_mut().find(|process| process.pid == pid)?;
+        process.present(&mut self.tables, region)
+    }
+
+    /// The processes that are looked at: number and start time.
+    pub fn processes(&self) -> impl Iterator<Item = (i32, u64)> {
+        self.processes.iter().map(|process| (process.pid, process.start))
+    }
+
+    /// What clearing has taken the processes so far, in seconds of a processor, estimated.
+    pub fn taken_seconds(&self) -> f64 {
+        self.taken
+    }
+
+    /// Finds processes that came and went. Returns why one of them cannot be looked at.
+    fn refresh(&mut self) -> Option<pages::Error> {
+        let living = self.members.refresh();
+        self.processes.retain(|process| living.get(&process.pid) == Some(&process.start));
+        let mut denied = None;
+        for (pid, start) in living {
+            if self.processes.iter().all(|process| process.pid != *pid) {
+                match Process::of(&mut self.tables, *pid, *start) {
+                    Ok(process) => self.processes.push(process),
+                    Err(source) => denied = Some(pages::Error::Denied { pid: *pid, source }),
+                }
+            }
+        }
+        denied
+    }
+
+    /// As many pages as may be cleared: some of each region, or of the regions whose turn it is.
+    fn choose(&self) -> Vec<Batch> {
+        let all: Vec<(usize, u64, bool)> = self
+            .processes
+            .iter()
+            .enumerate()
+            .flat_map(|(number, process)| {
+                process.known.iter().map(move |(start, known)| (number, *start, known.is_huge))
+            })
+            .collect();
+        let small = all.iter().filter(|(.., is_huge)| !is_huge).count().max(1);
+        let runs = (self.budget / small) as u64 / RUN;
+        let parts = 1 << runs.clamp(1, MOST_RUNS).ilog2();
+        let mut batches: Vec<Batch> = Vec::new();
+        let mut pages = 0;
+        let first = self.turn % all.len().max(1);
+        for (process, start, _) in all.iter().cycle().skip(first).take(all.len()) {
+            if pages >= self.budget {
+                break;
+            }
+            let probes = self.processes[*process].probes(*start, parts, self.round);
+            pages += probes.len();
+            match batches.last_mut() {
+                // By rising address.
+                Some(batch)
+                    if batch.process == *process
+                        && batch.probes.len() + probes.len() <= BATCH
+                        && batch.probes.last().is_some_and(|last| last.address < *start) =>
+                {
+                    batch.probes.extend(probes);
+                }
+                _ => batches.push(Batch {
+                    process: *process,
+                    pid: self.processes[*process].pid,
+                    probes,
+                    found: Vec::new(),
+                    cleared: Instant::now(),
+                    after: [Duration::ZERO; LOOKS],
+                }),
+            }
+        }
+        batches
+    }
+
+    fn clear(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        let began = Instant::now();
+        let cleared = match self.processes[batch.process].clear(&batch.probes) {
+            Ok(cleared) => cleared,
+            Err(linux::Error::Gone(_)) => vec![false; batch.probes.len()],
+            Err(source) => return Err(pages::Error::Denied { pid: batch.pid, source }.into()),
+        };
+        batch.cleared = began + began.elapsed() / 2;
+        batch.found = cleared.into_iter().map(|is_clear| Found { is_clear, ..Found::default() }).collect();
+        Ok(())
+    }
+
+    fn look(&mut self, batch: &mut Batch, look: usize) {
+        let process = &mut self.processes[batch.process];
+        batch.after[look] = batch.cleared.elapsed();
+        let Ok(Some(states)) = process.look(&mut self.tables, &batch.probes) else {
+            batch.found.iter_mut().for_each(|found| found.is_clear = false);
+            return;
+        };
+        for ((probe, found), state) in batch.probes.iter().zip(&mut batch.found).zip(states) {
+            found.is_there = state.is_mapped();
+            found.is_clear &= found.is_there;
+            // What was reclaimed or looked at by the kernel meanwhile was accessed all the same.
+            let before = look.checked_sub(1).is_some_and(|before| found.accessed[before]);
+            found.accessed[look] = before || (state.is_mapped() && state.is_accessed());
+            // Hot, or not to be cleared.
+            if look == 0 && found.accessed[0] {
+                found.is_clear &= process.is_clearable(probe);
+            }
+        }
+    }
+
+    /// Returns how many regions it was.
+    fn learn(&mut self, batch: &Batch) -> usize {
+        let now = Instant::now();
+        let mut from = 0;
+        let groups = batch.probes.chunk_by(|one, other| one.region == other.region);
+        groups
+            .map(|group| {
+                let found = &batch.found[from..from + group.len()];
+                from += group.len();
+                self.processes[batch.process].learn(group[0].region, found, batch.after, now);
+            })
+            .count()
+    }
+}
+
+fn wait(until: Instant, is_over: &impl Fn() -> bool) {
+    while !is_over() {
+        match until.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => break,
+            left => std::thread::sleep(left.min(PATIENCE)),
+        }
+    }
+}

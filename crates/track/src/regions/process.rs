@@ -1,0 +1,240 @@
+//! One process, and what is known of each of its regions.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use linux::pages::{Arming, Frames, Mapping, REGION_BYTES, State, Tables, Target, mappings};
+use linux::{Error, procfs};
+
+use super::rate::{LOOKS, Seen};
+use super::tlb::Load;
+use crate::pages::choice::mix;
+
+/// Pages of a region.
+const PAGES: u64 = 512;
+/// Neighbours that are cleared together.
+pub const RUN: u64 = 8;
+/// Clears of a region until what its pages are part of is asked anew.
+const RETRY: u32 = 16;
+
+#[derive(Debug)]
+pub struct Process {
+    pub pid: i32,
+    pub start: u64,
+    target: Target,
+    arming: Arming,
+    frames: Frames,
+    /// Names the address space; 0 before the first look.
+    space: u64,
+    /// By address.
+    pub known: BTreeMap<u64, Known>,
+}
+
+/// What is known of a region.
+#[derive(Debug)]
+pub struct Known {
+    pub is_huge: bool,
+    pub seen: Seen,
+    /// Share of its pages that are there.
+    pub present: f64,
+    /// Share of these that were accessed until the last look.
+    pub accessed: f64,
+    pub since: Instant,
+    pub last_accessed: Option<Instant>,
+    pub clears: u32,
+    folios: Folios,
+}
+
+/// What is cleared with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Folios {
+    /// It alone.
+    Pages,
+    /// The folio that it is part of: of a part the kernel would split it.
+    Larger,
+}
+
+/// A page that is looked at.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    pub region: u64,
+    pub address: u64,
+}
+
+/// What became of a probe.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Found {
+    /// There, and its bit was cleared.
+    pub is_clear: bool,
+    pub is_there: bool,
+    pub accessed: [bool; LOOKS],
+}
+
+impl Process {
+    pub fn of(tables: &mut Tables, pid: i32, start: u64) -> Result<Process, Error> {
+        Ok(Process {
+            pid,
+            start,
+            target: target(tables, pid)?,
+            arming: Arming::of(pid, start)?,
+            frames: Frames::of(pid)?,
+            space: 0,
+            known: BTreeMap::new(),
+        })
+    }
+
+    /// Finds the regions that lie within private memory without a file, and that have anything.
+    pub fn list(&mut self, tables: &mut Tables) -> Result<(), Error> {
+        let mappings = mappings(self.pid)?;
+        let regions = tables.regions(&self.target).map_err(|_| Error::Gone(self.pid))?;
+        let mut old = std::mem::take(&mut self.known);
+        let mut parts = mappings.iter().filter(|mapping| is_private(mapping)).peekable();
+        for region in regions {
+            while parts.next_if(|part| part.range.end < region.start + REGION_BYTES).is_some() {}
+            if parts.peek().is_none_or(|part| part.range.start > region.start) {
+                continue;
+            }
+            let is_huge = region.state.is_huge();
+            let known = old.remove(&region.start).filter(|known| known.is_huge == is_huge);
+            self.known.insert(region.start, known.unwrap_or_else(|| Known::new(is_huge)));
+        }
+        Ok(())
+    }
+
+    /// Pages of a region: a run of neighbours of each of so many equal parts, others each time.
+    pub fn probes(&self, region: u64, parts: u64, salt: u64) -> Vec<Probe> {
+        if self.known.get(&region).is_none_or(|known| known.is_huge) {
+            return vec![Probe { region, address: region }];
+        }
+        let runs = PAGES / parts / RUN;
+        let first = |part: u64| (part * runs + mix(region ^ salt.wrapping_mul(part + 1)) % runs) * RUN;
+        let pages = (0..parts).flat_map(|part| first(part)..first(part) + RUN);
+        pages.map(|page| Probe { region, address: region + page * procfs::page_bytes() }).collect()
+    }
+
+    /// Clears the bits of these, by rising address. Returns which are cleared.
+    pub fn clear(&mut self, probes: &[Probe]) -> Result<Vec<bool>, Error> {
+        let mut cleared = vec![true; probes.len()];
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        let mut of: Vec<Range<usize>> = Vec::new();
+        for (index, probe) in probes.iter().enumerate() {
+            let Some(known) = self.known.get_mut(&probe.region) else { continue };
+            let is_first = index == 0 || probes[index - 1].region != probe.region;
+            if is_first && known.clears.is_multiple_of(RETRY) {
+                known.folios = folios(&self.frames, probe).unwrap_or(known.folios);
+            }
+            let page = probe.address..probe.address + procfs::page_bytes();
+            let range = match known.folios {
+                _ if known.is_huge => probe.region..probe.region + REGION_BYTES,
+                Folios::Pages => page,
+                Folios::Larger => self.frames.at(probe.address).map_or(page, |frame| frame.folio),
+            };
+            match (ranges.last_mut(), of.last_mut()) {
+                // Each range is flushed from the processors by itself, which takes longer than its pages.
+                (Some(last), Some(probes)) if !is_first && (last.end == range.start || *last == range) => {
+                    (last.end, probes.end) = (range.end, index + 1);
+                }
+                _ => {
+                    ranges.push(range);
+                    of.push(index..index + 1);
+                }
+            }
+        }
+        self.arming.arm(&ranges, |range| cleared[of[range].clone()].fill(false))?;
+        Ok(cleared)
+    }
+
+    /// Reads the bits of these; `None`: the address space is another.
+    pub fn look(&mut self, tables: &mut Tables, probes: &[Probe]) -> Result<Option<Vec<State>>, Error> {
+        let addresses: Vec<u64> = probes.iter().map(|probe| probe.address).collect();
+        let mut states = Vec::new();
+        match tables.look(&self.target, &addresses, &mut states).unwrap_or_default() {
+            Some(space) if self.space == 0 || space == self.space => {
+                self.space = space;
+                Ok(Some(states))
+            }
+            Some(space) => {
+                // All hold on to the address space that they were opened for.
+                *self = Process { space, ..Process::of(tables, self.pid, self.start)? };
+                Ok(None)
+            }
+            None => {
+                // The thread that was looked at may have ended before others.
+                self.target = target(tables, self.pid)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes in what a clear and the looks after it have found of a region.
+    pub fn learn(&mut self, region: u64, found: &[Found], after: [Duration; LOOKS], now: Instant) {
+        let Some(known) = self.known.get_mut(&region) else { return };
+        known.clears += 1;
+        known.present = found.iter().filter(|found| found.is_there).count() as f64 / found.len().max(1) as f64;
+        let count = |look: usize| found.iter().filter(|found| found.is_clear && found.accessed[look]).count() as u32;
+        let pages = found.iter().filter(|found| found.is_clear).count() as u32;
+        if pages == 0 {
+            return;
+        }
+        known.seen.add(pages, std::array::from_fn(|look| (count(look), after[look])));
+        known.accessed = f64::from(count(LOOKS - 1)) / f64::from(pages);
+        if count(LOOKS - 1) > 0 {
+            known.last_accessed = Some(now);
+        }
+    }
+
+    /// Whether the kernel clears the bit of a page: not if it is mapped more than once, or the page of zeroes.
+    pub fn is_clearable(&self, probe: &Probe) -> bool {
+        self.frames.at(probe.address).is_some_and(|frame| frame.exclusive && !frame.pool)
+    }
+
+    /// Pages of a region that are there, and whether it is a huge page; `None`: the process is gone, or is another program.
+    pub fn present(&mut self, tables: &mut Tables, region: u64) -> Option<(u64, bool)> {
+        let page = procfs::page_bytes();
+        let all: Vec<Probe> = (0..PAGES).map(|number| Probe { region, address: region + number * page }).collect();
+        let states = self.look(tables, &all).ok()??;
+        let there = states.iter().filter(|state| state.is_mapped()).count() as u64;
+        Some((there, states.first().is_some_and(|state| state.is_huge())))
+    }
+}
+
+impl Known {
+    fn new(is_huge: bool) -> Known {
+        Known {
+            is_huge,
+            seen: Seen::default(),
+            present: 1.0,
+            accessed: 0.0,
+            since: Instant::now(),
+            last_accessed: None,
+            clears: 0,
+            folios: Folios::Pages,
+        }
+    }
+
+    pub fn load(&self) -> Load {
+        let entries = if self.is_huge { 1.0 } else { self.present * PAGES as f64 };
+        Load { entries, rate: self.seen.rate() }
+    }
+
+    pub fn present_pages(&self) -> u64 {
+        if self.is_huge { PAGES } else { (self.present * PAGES as f64).round() as u64 }
+    }
+}
+
+fn target(tables: &mut Tables, pid: i32) -> Result<Target, Error> {
+    let threads = procfs::tasks(pid)?;
+    // The first ends last, mostly.
+    threads.iter().find_map(|thread| tables.target(*thread).ok()).ok_or(Error::Gone(pid))
+}
+
+fn folios(frames: &Frames, probe: &Probe) -> Option<Folios> {
+    let frame = frames.at(probe.address)?;
+    let is_larger = frame.folio.end - frame.folio.start > procfs::page_bytes();
+    Some(if is_larger { Folios::Larger } else { Folios::Pages })
+}
+
+fn is_private(mapping: &Mapping) -> bool {
+    !mapping.shared && (mapping.name == "[heap]" || mapping.name.starts_with("[anon"))
+}

@@ -1,0 +1,275 @@
+//! `bursar advise attach`: programs of which it is known what they use.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use linux::cgroup::Cgroup;
+use serde_json::Value;
+use support::{Programs, bursar, huge_pages_alone, is_root, need};
+
+const REGION: u64 = 2 << 20;
+
+/// A program that runs until it is dropped.
+struct Target {
+    child: Child,
+    /// Of its first region.
+    address: u64,
+}
+
+impl Target {
+    fn start(what: &str, mib: u32) -> Target {
+        Target::of(Command::new(Programs::build().advised()).args([what, &mib.to_string()]))
+    }
+
+    fn of(command: &mut Command) -> Target {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address =
+            u64::from_str_radix(line.trim(), 16).expect("it has its memory, of huge pages if they were asked for");
+        Target { child, address }
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks it to end; its status.
+    fn end(mut self) -> i32 {
+        drop(self.child.stdin.take());
+        self.child.wait().unwrap().code().unwrap()
+    }
+
+    /// Its huge pages, in bytes.
+    fn huge(&self) -> u64 {
+        self.memory("AnonHugePages:")
+    }
+
+    /// A line of its `smaps_rollup`, in bytes.
+    fn memory(&self, name: &str) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid())).unwrap();
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+    }
+
+    /// The number of the region that a decision is about.
+    fn region(&self, decision: &Value) -> u64 {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid())).unwrap();
+        let ranges = maps.lines().filter_map(|line| {
+            let (begin, rest) = line.split_once('-')?;
+            let end = rest.split(' ').next()?;
+            Some((u64::from_str_radix(begin, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
+        });
+        let (begin, _) = { ranges }.find(|(begin, end)| (*begin..*end).contains(&self.address)).unwrap();
+        (begin + decision["from"].as_u64().unwrap() - self.address) / REGION
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What `--stats` wrote, and standard error.
+fn attach(target: &str, arguments: &[&str]) -> (Value, String) {
+    let output = bursar().args(["advise", "attach", target, "--stats", "-"]).args(arguments).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{errors}");
+    (serde_json::from_slice(&output.stdout).unwrap(), errors)
+}
+
+fn decided<'a>(stats: &'a Value, action: &'a str) -> impl Iterator<Item = &'a Value> {
+    stats["explained"].as_array().unwrap().iter().filter(move |decision| decision["action"] == action)
+}
+
+/// Whether one process's page tables can be read here.
+fn can_look() -> bool {
+    is_root() && need("page tables that BPF can read (Linux 6.1 on x86-64)", linux::pages::available().is_ok())
+}
+
+#[test]
+fn what_is_hot_becomes_huge_pages_and_what_is_cold_does_not() {
+    let _alone = huge_pages_alone();
+    if !can_look() {
+        return;
+    }
+    let target = Target::start("skewed", 256);
+    let (stats, errors) = attach(&target.pid().to_string(), &["--duration", "15s", "--interval", "500ms"]);
+    let promoted: Vec<u64> = decided(&stats, "promote").map(|decision| target.region(decision)).collect();
+    assert!(promoted.iter().all(|region| region % 10 == 0), "{promoted:?}");
+    assert!((10..=13).contains(&promoted.len()), "{promoted:?} of 13; {errors}");
+    assert_eq!(stats["promoted"], promoted.len() as u64);
+    assert_eq!(target.huge(), promoted.len() as u64 * REGION);
+    let share = stats["huge_share"].as_f64().unwrap();
+    assert!((0.05..0.15).contains(&share), "{share}");
+    assert!(decided(&stats, "leave").count() > 50 && stats["decisions"].as_u64().unwrap() > 100);
+    let decision = decided(&stats, "promote").next().unwrap();
+    assert!(decision["benefit_ns"].as_f64() > decision["cost_ns"].as_f64());
+    assert_eq!((decision["kind"].as_str(), decision["which"].as_str()), (Some("mmap"), Some("28")));
+    assert!(errors.contains(&format!("{} huge pages made and 0 split", promoted.len())), "{errors}");
+}
+
+#[test]
+fn a_dry_run_decides_the_same_and_changes_nothing() {
+    let _alone = huge_pages_alone();
+    if !can_look() {
+        return;
+    }
+    let target = Target::start("skewed", 256);
+    let (stats, errors) = attach(&target.pid().to_string(), &["--duration", "8s", "--interval", "500ms", "--dry-run"]);
+    assert!(stats["promoted"].as_u64().unwrap() > 0, "{errors}");
+    assert_eq!((target.huge(), &stats["dry_run"]), (0, &Value::Bool(true)));
+    assert!(errors.contains("would have been made"), "{errors}");
+}
+
+#[test]
+fn huge_pages_that_are_cold_and_mostly_zero_are_split_and_full_ones_are_not() {
+    let _alone = huge_pages_alone();
+    if !can_look() {
+        return;
+    }
+    let target = Target::start("still", 32);
+    assert_eq!(target.huge(), 16 * REGION);
+    let before = target.memory("Anonymous:");
+    let (stats, errors) = attach(&target.pid().to_string(), &["--duration", "26s", "--interval", "500ms"]);
+    let mut split: Vec<u64> = decided(&stats, "demote").map(|decision| target.region(decision)).collect();
+    split.sort_unstable();
+    assert_eq!(split, [1, 3, 5, 7, 9, 11, 13, 15], "{errors}");
+    assert_eq!((target.huge(), stats["demoted"].as_u64()), (8 * REGION, Some(8)));
+    assert_eq!(before - target.memory("Anonymous:"), 8 * (REGION - 4096), "memory of zeroes is given back");
+    assert_eq!(target.end(), 0, "it still has what it had");
+}
+
+#[test]
+fn what_the_program_refuses_is_counted_and_told() {
+    let _alone = huge_pages_alone();
+    if !can_look() {
+        return;
+    }
+    let target = Target::start("refuses", 256);
+    let (stats, errors) = attach(&target.pid().to_string(), &["--duration", "8s", "--interval", "500ms"]);
+    let refused = stats["refused"].as_object().unwrap();
+    let (why, times) = refused.iter().next().unwrap_or_else(|| panic!("{errors}"));
+    assert!(why.contains("does not want huge pages") && errors.contains(why), "{errors}");
+    assert!((1..=13).contains(&times.as_u64().unwrap()), "once each: {times}");
+    assert_eq!((stats["promoted"].as_u64(), target.huge()), (Some(0), 0));
+}
+
+#[test]
+fn the_agent_ends_with_the_program() {
+    if !can_look() {
+        return;
+    }
+    let target = Target::start("skewed", 64);
+    let agent = bursar()
+        .args(["advise", "attach", &target.pid().to_string(), "--stats", "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert_eq!(target.end(), 0);
+    let output = agent.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let stats: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(stats["wall_seconds"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn an_interrupt_ends_the_agent_and_not_the_program() {
+    if !can_look() {
+        return;
+    }
+    let mut target = Target::start("skewed", 64);
+    let agent = bursar().args(["advise", "attach", &target.pid().to_string()]).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let pid = rustix::process::Pid::from_raw(agent.id() as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = agent.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.contains("of a processor"), "{errors}");
+    assert!(target.child.try_wait().unwrap().is_none());
+}
+
+#[test]
+fn threads_children_and_what_a_program_becomes_are_advised() {
+    let _alone = huge_pages_alone();
+    if !can_look() {
+        return;
+    }
+    for what in ["threads", "forks", "executes"] {
+        let child = Command::new(Programs::build().advised())
+            .args([what, "256"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let target = Target { child, address: 0 };
+        let (stats, errors) = attach(&target.pid().to_string(), &["--duration", "15s", "--interval", "500ms"]);
+        assert!(stats["promoted"].as_u64().unwrap() > 0, "{what}: {errors}");
+    }
+}
+
+/// A cgroup that is removed when it is dropped, after what is in it.
+struct Group(PathBuf);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_cgroup_is_named_by_its_folder() {
+    if !can_look() {
+        return;
+    }
+    let own = Cgroup::of(std::process::id() as i32).ok().flatten();
+    let name = format!("bursar-test-advise-{}", std::process::id());
+    let folder = own.map(|own| own.dir().join(name)).filter(|folder| std::fs::create_dir(folder).is_ok());
+    if !need("a cgroup of one's own", folder.is_some()) {
+        return;
+    }
+    let group = Group(folder.unwrap());
+    let target = Target::start("skewed", 64);
+    std::fs::write(group.0.join("cgroup.procs"), target.pid().to_string()).unwrap();
+    let (stats, _) = attach(group.0.to_str().unwrap(), &["--duration", "5s", "--interval", "500ms", "--dry-run"]);
+    assert!(stats["decisions"].as_u64().unwrap() > 0, "{stats}");
+}
+
+#[test]
+fn what_cannot_be_advised_is_said_in_one_sentence() {
+    for (target, what) in [("999999999", "there is no process 999999999"), ("/nowhere", "/nowhere")] {
+        let output = bursar().args(["advise", "attach", target]).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), errors.lines().count()), (Some(125), 1), "{errors}");
+        assert!(errors.contains(what), "{errors}");
+    }
+}
+
+#[test]
+fn without_privilege_it_says_what_it_needs() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let bursar = folder.path().join("bursar");
+    std::fs::copy(assert_cmd::cargo::cargo_bin("bursar"), &bursar).unwrap();
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let own = std::process::id().to_string();
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&bursar)
+        .args(["advise", "attach", &own])
+        .env("XDG_STATE_HOME", folder.path())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), errors.lines().count()), (Some(125), 1), "{errors}");
+    assert!(errors.contains("needs root, or CAP_SYS_NICE"), "{errors}");
+}
