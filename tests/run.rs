@@ -3,6 +3,7 @@
 mod support;
 
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -23,7 +24,6 @@ fn the_status_output_and_input_are_the_commands_own() {
 
 #[test]
 fn a_command_ended_by_a_signal_ends_bursar_by_the_same_signal() {
-    use std::os::unix::process::ExitStatusExt;
     for signal in [9, 15, 6] {
         let script = format!("kill -{signal} $$");
         let output = bursar().args(["run", "-q", "--", "sh", "-c", &script]).output().unwrap();
@@ -106,6 +106,15 @@ fn bin_true_reads_what_gnu_time_reads() {
     let range = |v: &[u64]| (*v.iter().min().unwrap(), *v.iter().max().unwrap());
     let ((low, high), (their_low, their_high)) = (range(&ours), range(&theirs));
     assert!(low <= their_high && their_low <= high, "{ours:?} beside GNU time's {theirs:?}");
+}
+
+#[test]
+fn what_only_prints_ends_without_a_word_when_nobody_reads_on() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = bursar().arg("doctor").stdout(writer).output().unwrap();
+    assert_eq!(output.status.signal(), Some(13), "SIGPIPE");
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

@@ -31,7 +31,7 @@ mod watch;
 
 use clap::{CommandFactory, Parser};
 
-use cli::{Action, Cli, Curve};
+use cli::{Action, Advise, Cli, Curve, Pool};
 use status::{OWN_FAILURE, Status};
 
 fn main() {
@@ -49,7 +49,20 @@ fn main() {
     status.end()
 }
 
+fn only_prints(action: &Action) -> bool {
+    match action {
+        Action::Report(_) | Action::Export(_) | Action::Curve(_) | Action::Doctor(_) => true,
+        Action::Man | Action::Completions { .. } => true,
+        Action::Advise(action) => !matches!(action, Advise::Run(_) | Advise::Attach(_)),
+        Action::Pool(action) => matches!(action, Pool::Status { .. }),
+        _ => false,
+    }
+}
+
 fn act(action: Action) -> anyhow::Result<Status> {
+    if only_prints(&action) {
+        linux::broken_pipe::ends_this_process();
+    }
     match action {
         Action::Run(options) => match &options.attach {
             Some(target) => attach::attach(&options, target),

@@ -7,6 +7,7 @@
 
 pub mod bpf;
 mod btf;
+pub mod broken_pipe;
 pub mod buddyinfo;
 pub mod cache;
 pub mod calibrate;
