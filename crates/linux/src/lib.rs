@@ -6,8 +6,8 @@
 #![allow(unsafe_code)]
 
 pub mod bpf;
-mod btf;
 pub mod broken_pipe;
+mod btf;
 pub mod buddyinfo;
 pub mod cache;
 pub mod calibrate;
