@@ -129,11 +129,13 @@ pub fn attribute(logs: &[ProcessLog], options: Options) -> Attributed {
 }
 
 /// When the run was over: its ranks end one after the other, and those that are left then seem to hold what all shared;
-/// without ranks, when its largest process ended. Nanoseconds since it began.
+/// without ranks, when the last of its large processes ended: a copy that was forked holds as much as who goes on. Nanoseconds
+/// since it began.
 fn end_of(ranks: &[Rank]) -> u64 {
     let of_ranks = ranks.iter().filter(|rank| rank.shown.rank.is_some()).filter_map(|rank| rank.end_ns).min();
-    let largest = ranks.iter().max_by_key(|rank| rank.shown.total_peak_bytes).and_then(|rank| rank.end_ns);
-    of_ranks.or(largest).unwrap_or(u64::MAX)
+    let most = ranks.iter().map(|rank| rank.shown.total_peak_bytes).max().unwrap_or(0);
+    let large = ranks.iter().filter(|rank| rank.shown.total_peak_bytes >= most / 2);
+    of_ranks.or(large.map(|rank| rank.end_ns.unwrap_or(u64::MAX)).max()).unwrap_or(u64::MAX)
 }
 
 fn rank<'a>(processes: &[&'a Process<'a>], lines: &Lines, rung: &str, by: Axis) -> Rank<'a> {

@@ -145,6 +145,15 @@ fn a_rank_that_was_killed_counts_to_the_end() {
 }
 
 #[test]
+fn what_a_run_held_at_its_end_is_what_its_last_large_process_did() {
+    let parent = Who { pid: 7, ..Who::default() };
+    let copy = Log::new(Who { pid: 8, ..Who::default() }).heap(2, "fork", &[(APPLICATION, 64)]).end(3, "exit");
+    let shrinks = |log: Log| log.heap(1, "start", &[(APPLICATION, 60)]).heap(5, "timer", &[(APPLICATION, 10)]);
+    let all = of(&[shrinks(Log::new(parent)).end(9, "exit"), copy]).attribution;
+    assert_eq!((all.total_peak_bytes, all.total.at_end_bytes), (124 * MIB, 10 * MIB));
+}
+
+#[test]
 fn processes_without_a_rank_stand_beside_a_run_with_ranks_and_alone_they_are_the_run() {
     let shell = Who { pid: 7, executable: "/bin/sh", ..Who::default() };
     let shell = Log::new(shell).heap(1, "start", &[(APPLICATION, 2)]).end(9, "exit");
