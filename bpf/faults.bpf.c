@@ -13,14 +13,6 @@
 
 #include "faults.h"
 
-/* From the kernel's uapi; fixed for good. */
-enum {
-    BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-    BPF_MAP_TYPE_LRU_HASH = 9,
-    BPF_MAP_TYPE_TASK_STORAGE = 29,
-    BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
-};
-
 /* Of an x86 page fault's error code. */
 #define FAULT_PRESENT 1
 #define FAULT_WRITE 2

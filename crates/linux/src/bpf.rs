@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, PrintLevel, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -290,10 +290,6 @@ impl Programs {
     /// Loads and attaches the programs on the best rung there is, of those from `best` downwards. Takes some 25 ms.
     pub fn load(best: Rung) -> Result<Programs, Error> {
         let bytes = object()?;
-        libbpf_rs::set_print(Some((
-            PrintLevel::Debug,
-            |_, line| tracing::debug!(target: "libbpf", "{}", line.trim_end()),
-        )));
         let kernel = Types::of_kernel().map_err(|_| Error::NoBtf)?;
         let there = tracepoints_there(&kernel);
         let mut refused = None;
@@ -650,7 +646,7 @@ fn load(bytes: &[u8], kernel: &Types, rung: Rung, there: &[bool]) -> Result<(Obj
     Ok((object, links))
 }
 
-fn map(object: &Object, name: &str) -> Result<MapHandle, Error> {
+pub(crate) fn map(object: &Object, name: &str) -> Result<MapHandle, Error> {
     let map = object.maps().find(|map| map.name() == name).expect("the program's map of that name");
     MapHandle::try_from(&map).map_err(Error::Read)
 }

@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
 use std::slice;
 
-use libbpf_rs::{AsRawLibbpf, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{AsRawLibbpf, Object, ObjectBuilder, OpenObject, PrintLevel};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -265,6 +265,7 @@ impl Part<'_> {
 /// # Errors
 /// It is no object, or there was no memory.
 pub fn open(object: &[u8], kernel: &Types) -> Result<Opened, libbpf_rs::Error> {
+    libbpf_rs::set_print(Some((PrintLevel::Debug, |_, line| tracing::debug!(target: "libbpf", "{}", line.trim_end()))));
     let mut types = File::from(memfd_create(c"types", MemfdFlags::CLOEXEC).map_err(io::Error::from)?);
     let path = CString::new(format!("/proc/self/fd/{}", types.as_raw_fd())).map_err(io::Error::from)?;
     let mut builder = ObjectBuilder::default();

@@ -5,7 +5,7 @@ mod counted;
 
 use std::os::fd::{AsRawFd, IntoRawFd};
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, PrintLevel};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 use libbpf_sys::{PERF_COUNT_SW_PAGE_FAULTS_MAJ, PERF_COUNT_SW_PAGE_FAULTS_MIN};
 use model::{
     FaultCauses, FaultFigures, FaultKind, FaultMoment, FaultShare, Faults, Latencies, LatencyHistogram, OrderFaults,
@@ -13,6 +13,7 @@ use model::{
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use crate::bpf::map;
 use crate::btf::{self, Types};
 use crate::{bpf, file, perf, procfs};
 
@@ -190,7 +191,6 @@ impl std::fmt::Debug for Tracer {
 
 fn load() -> Result<Object, Error> {
     let bytes = object()?;
-    libbpf_rs::set_print(Some((PrintLevel::Debug, |_, line| tracing::debug!(target: "libbpf", "{}", line.trim_end()))));
     let kernel = Types::of_kernel().map_err(|_| bpf::Error::NoBtf)?;
     let mut there = kernel.tracepoints(&PROGRAMS.map(|(_, tracepoint, _)| tracepoint));
     for ((_, tracepoint, needed), there) in PROGRAMS.iter().zip(&there) {
@@ -237,11 +237,6 @@ fn attach(object: &Object) -> Result<Vec<Link>, Error> {
         }
     }
     Ok(links)
-}
-
-fn map(object: &Object, name: &str) -> Result<MapHandle, Error> {
-    let map = object.maps().find(|map| map.name() == name).expect("the program's map of that name");
-    Ok(MapHandle::try_from(&map).map_err(bpf::Error::Read)?)
 }
 
 fn per_cpu(map: &MapHandle, key: u32) -> Result<Vec<Vec<u8>>, Error> {

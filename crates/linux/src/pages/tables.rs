@@ -4,7 +4,7 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
-use libbpf_rs::{AsRawLibbpf, Iter, Link, MapCore, Object, PrintLevel, ProgramInput, ProgramMut};
+use libbpf_rs::{AsRawLibbpf, Iter, Link, MapCore, Object, ProgramInput, ProgramMut};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::Frames;
@@ -149,10 +149,6 @@ impl Tables {
             return Err(Error::OldKernel(procfs::kernel_release()));
         }
         let kernel = Types::of_kernel().map_err(|_| Error::NoBtf)?;
-        libbpf_rs::set_print(Some((
-            PrintLevel::Debug,
-            |_, line| tracing::debug!(target: "libbpf", "{}", line.trim_end()),
-        )));
         let object = btf::open(bytes, &kernel).and_then(Opened::load).map_err(Error::Refused)?;
         let window = map_window(&object)?;
         let mut tables = Tables { object, window, end: 0 };
