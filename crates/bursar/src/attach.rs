@@ -67,21 +67,13 @@ pub fn attach(options: &cli::Run, wanted: &str) -> anyhow::Result<Status> {
         notes.push("The target ended while it was watched; its exit status belongs to its parent.".into());
     }
     let mut observation = Observation {
-        run,
-        role,
-        target,
-        limit_bytes: None,
-        cache_state,
-        started_unix_ns,
-        exit: Exit::StillRunning,
         wall_seconds: started.elapsed().as_secs_f64(),
-        rusage: None,
         kept: sampled.kept,
         series: sampled.series,
         processes: sampled.processes,
-        file_demand: None,
         sources: sampled.sources,
         notes,
+        ..Observation::begun(run, role, target, cache_state, started_unix_ns)
     };
     if let Some(tracked) = tracked {
         add_file_demand(&mut observation, &tracked, 0);

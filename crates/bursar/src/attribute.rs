@@ -10,7 +10,7 @@ use ::attribute::{Options, ProcessLog};
 use ::report::Attributed;
 use anyhow::{Context, bail};
 use job::preload;
-use model::{Attribution, Axis, Exit, Observation, ProcessRecord, RecordKind, RunRole, Target};
+use model::{Attribution, Axis, Observation, ProcessRecord, RecordKind, RunRole, Target};
 use record::{Entry, Record};
 use serde::Serialize;
 
@@ -154,23 +154,7 @@ fn report_left(options: &cli::Attribute, folder: &Path) -> anyhow::Result<Status
     header.options = saved(options);
     let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
     let mut record = Record { notes: no_record.into_iter().collect(), ..Record::new(header) };
-    let observation = Observation {
-        run: 0,
-        role: RunRole::Plain,
-        target: Target::Command,
-        limit_bytes: None,
-        cache_state: "not known".into(),
-        started_unix_ns: first.unix_ns,
-        exit: Exit::StillRunning,
-        wall_seconds: 0.0,
-        rusage: None,
-        kept: Default::default(),
-        series: Vec::new(),
-        processes: Vec::new(),
-        file_demand: None,
-        sources: Default::default(),
-        notes: Vec::new(),
-    };
+    let observation = Observation::begun(0, RunRole::Plain, Target::Command, "not known".into(), first.unix_ns);
     sink.append(Entry::begin(&observation))?;
     keep(options, &mut sink, &mut record, observation, &found)?;
     deliver(options, &record, sink)?;

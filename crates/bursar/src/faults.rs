@@ -107,23 +107,8 @@ fn follow(
             }
         }
     };
-    let mut observation = Observation {
-        run,
-        role: RunRole::Plain,
-        target: Target::Command,
-        limit_bytes: None,
-        cache_state: if run == 0 { "as found" } else { "as the run before left it" }.into(),
-        started_unix_ns: unix_ns(),
-        exit: model::Exit::StillRunning,
-        wall_seconds: 0.0,
-        rusage: None,
-        kept: Default::default(),
-        series: Vec::new(),
-        processes: Vec::new(),
-        file_demand: None,
-        sources: Default::default(),
-        notes: Vec::new(),
-    };
+    let cache_state = if run == 0 { "as found" } else { "as the run before left it" }.into();
+    let mut observation = Observation::begun(run, RunRole::Plain, Target::Command, cache_state, unix_ns());
     sink.append(Entry::begin(&observation))?;
     let running = prepared.go()?;
     let begin_ns = procfs::monotonic_ns() - running.started().elapsed().as_nanos() as u64;

@@ -11,7 +11,7 @@ use linux::bpf::Rung;
 use linux::cgroup::Swap;
 use linux::place::JobCgroup;
 use linux::procfs;
-use model::{Exit, FileDemand, FileReference, KeptPeaks, Observation, ProcessRecord, RunRole, Target, names};
+use model::{Exit, FileDemand, FileReference, Observation, ProcessRecord, RunRole, Target, names};
 use record::Entry;
 use sample::{ExitRecords, Options, Row, Sampler, Scope};
 use track::Tracked;
@@ -172,21 +172,15 @@ pub fn observe(
         notes.push(error.to_string());
     }
     let mut observation = Observation {
-        run: plan.run,
-        role: plan.role,
-        target: Target::Command,
-        limit_bytes: plan.limit_bytes,
-        cache_state: plan.cache_state.clone(),
-        started_unix_ns,
         exit: ended.exit,
         wall_seconds: ended.wall_seconds,
         rusage: Some(ended.reaped.rusage),
         kept: sampled.kept,
         series: sampled.series,
         processes,
-        file_demand: None,
         sources,
         notes,
+        ..begun(plan, started_unix_ns)
     };
     if let Some(tracked) = tracked {
         add_file_demand(&mut observation, &tracked, lead_ns);
@@ -366,23 +360,16 @@ fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
     }
 }
 
+fn begun(plan: &Plan<'_>, started_unix_ns: u64) -> Observation {
+    let begun = Observation::begun(plan.run, plan.role, Target::Command, plan.cache_state.clone(), started_unix_ns);
+    Observation { limit_bytes: plan.limit_bytes, ..begun }
+}
+
 fn nothing_ran(plan: &Plan<'_>, started_unix_ns: u64, error: &job::Error) -> Observation {
     Observation {
-        run: plan.run,
-        role: plan.role,
-        target: Target::Command,
-        limit_bytes: plan.limit_bytes,
-        cache_state: plan.cache_state.clone(),
-        started_unix_ns,
         exit: Exit::Status(error.exit_status()),
-        wall_seconds: 0.0,
-        rusage: None,
-        kept: KeptPeaks::default(),
-        series: Vec::new(),
-        processes: Vec::new(),
-        file_demand: None,
-        sources: BTreeMap::new(),
         notes: vec![error.to_string()],
+        ..begun(plan, started_unix_ns)
     }
 }
 

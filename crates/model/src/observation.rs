@@ -171,6 +171,27 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// A run of which nothing has been seen yet.
+    pub fn begun(run: u32, role: RunRole, target: Target, cache_state: String, started_unix_ns: u64) -> Observation {
+        Observation {
+            run,
+            role,
+            target,
+            limit_bytes: None,
+            cache_state,
+            started_unix_ns,
+            exit: Exit::StillRunning,
+            wall_seconds: 0.0,
+            rusage: None,
+            kept: KeptPeaks::default(),
+            series: Vec::new(),
+            processes: Vec::new(),
+            file_demand: None,
+            sources: BTreeMap::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// The job's series of that name.
     pub fn job_series(&self, name: &str) -> Option<&Series> {
         self.series.iter().find(|s| s.process.is_none() && s.name == name)
