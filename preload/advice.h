@@ -13,7 +13,7 @@
 //   ahead BYTES      the most that is populated ahead of where the program is in a range; 0: nothing
 //   dense PAGES      of the 512 of a region: from so many on that are touched, a huge page pays by its faults alone
 //   least BYTES      smaller mappings are left alone
-//   costs BASE HUGE POPULATE   ns of a fault of 4 KiB, of 2 MiB, and of populating 2 MiB: for what is told, no more
+//   costs BASE POPULATE   ns of a fault of 4 KiB, and of populating 2 MiB: for what is told, no more
 //   program ID       the rules that follow are for executables of this build-id (hex); *: for any
 //   rule KIND WHICH ORDINAL FROM TO ACTION COST BENEFIT
 //     KIND     mmap, heap, bss or data
@@ -45,9 +45,7 @@ enum advice_why {
     ADVICE_LIKE_SUCH, // mappings of this size were filled so before
     ADVICE_SPARSE,    // what was populated ahead was not filled
     ADVICE_NO_BLOCKS, // there are no free huge blocks
-    ADVICE_NO_ROOM,   // there is too little free memory
-    ADVICE_UNTOUCHED, // nothing yet
-    ADVICE_REFUSED    // by the kernel
+    ADVICE_NO_ROOM    // there is too little free memory
 };
 
 enum advice_left_alone {

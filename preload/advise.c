@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "advising.h"
+#include "advice_told.h"
 #include "ahead.h"
 #include "areas.h"
 #include "heap_ahead.h"
@@ -42,31 +42,31 @@ static void add(struct area area) {
     if (areas_add(area) >= 0)
         ahead_wake();
     else
-        advising_count(&advising_told->ranges_lost, 1);
+        advice_count(&advice_told->ranges_lost, 1);
 }
 
 // What one rule says about a range; true: it has said something.
 static bool obey(struct rule *rule, struct area area) {
     if (area.end <= area.begin)
         return false;
-    advising_open();
+    advice_told_open();
     if (!__atomic_exchange_n(&rule->matched, true, __ATOMIC_RELAXED)) {
-        advising_count(&advising_told->rules_matched, 1);
-        advising_count(&advising_told->rules_unmatched, -1);
+        advice_count(&advice_told->rules_matched, 1);
+        advice_count(&advice_told->rules_unmatched, -1);
     }
-    advising_tell(&area, (struct advice_decision){
-                             .address = area.begin,
-                             .bytes = area.end - area.begin,
-                             .action = rule->action,
-                             .why = ADVICE_BY_RULE,
-                             .cost_ns = rule->cost_ns,
-                             .benefit_ns = rule->benefit_ns,
-                         });
+    advice_tell(&area, (struct advice_decision){
+                           .address = area.begin,
+                           .bytes = area.end - area.begin,
+                           .action = rule->action,
+                           .why = ADVICE_BY_RULE,
+                           .cost_ns = rule->cost_ns,
+                           .benefit_ns = rule->benefit_ns,
+                       });
     if (rule->action == ADVICE_BASE)
         sys(SYS_madvise, area.begin, area.end - area.begin, MADV_NOHUGEPAGE);
     if (rule->action == ADVICE_HUGE || rule->action == ADVICE_EAGER) {
         sys(SYS_madvise, area.begin, area.end - area.begin, MADV_HUGEPAGE);
-        advising_count(&advising_told->advised_bytes, area.end - area.begin);
+        advice_count(&advice_told->advised_bytes, area.end - area.begin);
     }
     area.eager_end = area.end;
     if (rule->action == ADVICE_EAGER && areas_add(area) >= 0)
@@ -184,7 +184,7 @@ void *advise_mremap(void *memory, size_t before, size_t bytes, int flags, void *
     if (flags & MREMAP_FIXED)
         areas_remove((uint64_t)to, (uint64_t)to + new_bytes, plan.least);
     char *moved = next_mremap(memory, before, bytes, flags, to);
-    if (moved == MAP_FAILED && errno == EFAULT && advising_told->advised_bytes) {
+    if (moved == MAP_FAILED && errno == EFAULT && advice_told->advised_bytes) {
         lock_take(&pieces_lock);
         int protection = private_protection(begin, old_bytes);
         errno = EFAULT;
@@ -234,7 +234,7 @@ static void advise_part(enum advice_kind kind, const char *object, uint64_t begi
 
 static void in_child(void) {
     process.pid = sys(SYS_getpid);
-    advising_forget();
+    advice_told_forget();
     ahead_forget();
     areas_forget();
     heap_ahead_forget();
@@ -256,21 +256,21 @@ static void disable_unadvised(void) {
 
 void advise_begin(const char *directory) {
     if (!next_mmap || !next_munmap || !next_mremap || !next_madvise || !next_brk) {
-        advising_told->left_alone = ADVICE_LIBC;
-        advising_open();
+        advice_told->left_alone = ADVICE_LIBC;
+        advice_told_open();
         return;
     }
     char build_id[BUILD_ID + 1];
     parts_build_id(build_id);
     if (!plan_read(directory, build_id) || !ahead_begin())
         return;
-    advising_told->rules_unmatched = plan.count;
-    advising_told->rules_of_others = plan.others;
+    advice_told->rules_unmatched = plan.count;
+    advice_told->rules_of_others = plan.others;
     disable_unadvised();
     pthread_atfork(NULL, NULL, in_child);
     heap_ahead_begin();
     parts_each(advise_part);
     advising = true;
     if (plan.count + plan.others)
-        advising_open();
+        advice_told_open();
 }

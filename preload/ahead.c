@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/uio.h>
 
-#include "advising.h"
+#include "advice_told.h"
 #include "areas.h"
 #include "arena.h"
 #include "helper.h"
@@ -78,14 +78,14 @@ static void tell(const struct area *area, uint64_t begin, uint64_t bytes, enum a
                  enum advice_why why) {
     uint64_t count = bytes / REGION;
     bool ahead = action == ADVICE_AHEAD || action == ADVICE_EAGER;
-    advising_tell(area, (struct advice_decision){
-                            .address = begin,
-                            .bytes = bytes,
-                            .action = action,
-                            .why = why,
-                            .cost_ns = ahead ? count * plan.populate_ns : 0,
-                            .benefit_ns = ahead ? count * PAGES * plan.base_fault_ns : 0,
-                        });
+    advice_tell(area, (struct advice_decision){
+                          .address = begin,
+                          .bytes = bytes,
+                          .action = action,
+                          .why = why,
+                          .cost_ns = ahead ? count * plan.populate_ns : 0,
+                          .benefit_ns = ahead ? count * PAGES * plan.base_fault_ns : 0,
+                      });
 }
 
 // Of so many pages, how many are there.
@@ -195,8 +195,8 @@ static enum came populate(int place, uint32_t life, uint64_t region) {
         return REFUSED;
     if (there)
         return ALREADY_THERE;
-    advising_count(&advising_told->populated_bytes, REGION);
-    advising_count(&advising_told->promoted, 1);
+    advice_count(&advice_told->populated_bytes, REGION);
+    advice_count(&advice_told->promoted, 1);
     return POPULATED;
 }
 
@@ -218,7 +218,7 @@ static void demote(int place, uint32_t life, uint64_t begin, uint64_t end) {
             continue;
         bool done = !sys(SYS_madvise, at, PAGE, MADV_COLD);
         areas_leave();
-        advising_count(&advising_told->demoted, done);
+        advice_count(&advice_told->demoted, done);
     }
 }
 
@@ -226,7 +226,7 @@ static void demote(int place, uint32_t life, uint64_t begin, uint64_t end) {
 static uint64_t free_memory(void) {
     static struct room_text text;
     static uint64_t read_at, populated_then, bytes;
-    uint64_t populated = advising_told->populated_bytes;
+    uint64_t populated = advice_told->populated_bytes;
     if (!read_at || now > read_at + 50000000 || populated - populated_then > bytes / 4) {
         bytes = room_now(&text);
         populated_then = populated;
@@ -259,7 +259,7 @@ static bool extend(int place, const struct area *area, struct frontier *frontier
     uint64_t high = upwards ? end + least(more, last - end) : end;
     if (is_disabled() || !advise(place, area->life, low, high, MADV_HUGEPAGE))
         return false;
-    advising_count(&advising_told->advised_bytes, window);
+    advice_count(&advice_told->advised_bytes, window);
     frontier->canary = canary;
     frontier->window = window;
     if (!populates || alone) {
@@ -376,7 +376,7 @@ static bool is_full(uint64_t there, uint64_t region) {
 // Looks for places where one region is filled, the one beside it has been begun, and the next not.
 static void scan(int place, const struct area *area, struct watch *watch) {
     if (is_disabled()) {
-        advising_told->left_alone = ADVICE_DISABLED;
+        advice_told->left_alone = ADVICE_DISABLED;
         watch->settled = true;
         return;
     }
@@ -430,8 +430,8 @@ static void populate_eager(int place, const struct area *area) {
 
 static void begin_watch(int place, const struct area *area, struct watch *watch) {
     *watch = (struct watch){.life = area->life, .scan_at = now};
-    advising_open();
-    advising_count(&advising_told->ranges, 1);
+    advice_told_open();
+    advice_count(&advice_told->ranges, 1);
     if (area->eager_end) {
         populate_eager(place, area);
         watch->settled = true;
@@ -478,7 +478,7 @@ static void sample_paced(void) {
     if (now < next)
         return;
     uint64_t began = now_ns();
-    advising_sample();
+    advice_sample();
     now = now_ns();
     uint64_t pace = (now - began) * 200, soon = 50000000;
     next = now + (pace > soon ? pace : soon);
@@ -505,7 +505,7 @@ static void help(void) {
         for (uint32_t i = 0; i < __atomic_load_n(&areas_used, __ATOMIC_SEQ_CST); i++)
             again |= look(i);
         sample_paced();
-        advising_told->helper_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        advice_told->helper_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         uint64_t ns = rest();
         struct timespec wait = {ns / 1000000000, ns % 1000000000};
         __atomic_store_n(&asleep, 1, __ATOMIC_SEQ_CST);

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "advice_told.h"
 #include "advise.h"
-#include "advising.h"
 #include "arena.h"
 #include "bursar.h"
 #include "calls.h"
@@ -266,11 +266,11 @@ static bool provision_begin(void) {
 
 // The directory of advice; NULL: there is to be none here.
 static const char *advice_wanted(void) {
-    const char *directory = advising_begin();
+    const char *directory = advice_told_begin();
     if (!directory || (!provisioning && !process_has_sanitizer()))
         return directory;
-    advising_told->left_alone = provisioning ? ADVICE_PROVISIONED : ADVICE_SANITIZER;
-    advising_open();
+    advice_told->left_alone = provisioning ? ADVICE_PROVISIONED : ADVICE_SANITIZER;
+    advice_told_open();
     return NULL;
 }
 
@@ -292,7 +292,7 @@ static __attribute__((constructor)) void begin(void) {
     }
     if (advice) {
         advise_begin(advice);
-        advising_told->start_ns = now_ns() - began;
+        advice_told->start_ns = now_ns() - began;
     }
     if (!attributing)
         return;
@@ -307,5 +307,5 @@ static __attribute__((destructor)) void finish(void) {
     if (!next_exit_now)
         end("exit");
     if (advising)
-        advising_sample();
+        advice_sample();
 }

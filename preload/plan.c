@@ -64,10 +64,9 @@ static void take(char **words, uint32_t count, bool *ours, const char *build_id)
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         if (count == 2 && !strcmp(words[0], figures[i].name))
             *figures[i].at = number(words[1], *figures[i].at);
-    if (count == 4 && !strcmp(words[0], "costs")) {
+    if (count == 3 && !strcmp(words[0], "costs")) {
         plan.base_fault_ns = number(words[1], 0);
-        plan.huge_fault_ns = number(words[2], 0);
-        plan.populate_ns = number(words[3], 0);
+        plan.populate_ns = number(words[2], 0);
     }
     if (count == 2 && !strcmp(words[0], "program"))
         *ours = !strcmp(words[1], "*") || !strcmp(words[1], build_id);

@@ -19,7 +19,7 @@ struct rule {
 
 struct plan {
     uint64_t ahead, dense, least;
-    uint64_t base_fault_ns, huge_fault_ns, populate_ns;
+    uint64_t base_fault_ns, populate_ns;
     struct rule *rules;     // of this program
     uint32_t count, others; // which are of other programs
 };

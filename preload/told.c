@@ -1,13 +1,12 @@
 #include "told.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "process.h"
 #include "sys.h"
 #include "text.h"
+#include "told_file.h"
 
 static char directory[4096];
 static struct provision_told nobody;
@@ -25,31 +24,9 @@ void told_open(void) {
     if (tried || !*directory)
         return;
     tried = true;
-    // To go beyond it is a signal.
-    struct rlimit files = {0};
-    sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &files);
-    if (files.rlim_cur < PAGE)
+    struct provision_told *opened = told_file(directory, "provision", sizeof *opened);
+    if (!opened)
         return;
-    char path[4400];
-    int file = -EEXIST;
-    // What exec makes of a process has one of its own.
-    for (uint32_t life = 0; file == -EEXIST && life < 1000; life++) {
-        text_format(path, sizeof path, "%s/provision.%s.%lu.%lu", directory, process.host, process.pid, process.ticks);
-        if (life)
-            text_format(path + strlen(path), sizeof path - strlen(path), ".%u", life);
-        file = sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    }
-    if (file < 0)
-        return;
-    long page = -1;
-    // Blocks, not a hole: a full disk is told here, and not by a signal later.
-    static const char zeroes[PAGE];
-    if (sys(SYS_pwrite64, file, zeroes, PAGE, 0) == PAGE)
-        page = sys(SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
-    sys(SYS_close, file);
-    if (sys_failed(page))
-        return;
-    struct provision_told *opened = (struct provision_told *)page;
     *opened = *told;
     memcpy(opened->magic, "BURTOLD1", sizeof opened->magic);
     opened->bytes = sizeof *opened;

@@ -28,6 +28,10 @@ pub struct Plan {
     pub dense: u64,
     /// Ranges smaller than this are left alone.
     pub least_bytes: u64,
+    /// A fault of 4 KiB, in ns: for what the runtime tells, as the next.
+    pub base_fault_ns: f64,
+    /// Populating a huge page, in ns.
+    pub populate_huge_ns: f64,
     /// What is known of programs.
     pub programs: Vec<PlannedProgram>,
 }
@@ -94,6 +98,8 @@ impl Plan {
             ahead_bytes: ahead_bytes(costs, state),
             dense: dense(costs, state),
             least_bytes: LEAST_BYTES,
+            base_fault_ns: costs.base_fault_ns,
+            populate_huge_ns: costs.populate_huge_ns,
         }
     }
 }
@@ -194,6 +200,7 @@ impl RuleAction {
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "plan 1\nahead {}\ndense {}\nleast {}", self.ahead_bytes, self.dense, self.least_bytes)?;
+        writeln!(f, "costs {:.0} {:.0}", self.base_fault_ns, self.populate_huge_ns)?;
         self.programs.iter().try_for_each(|program| {
             writeln!(f, "program {}", program.build_id.as_deref().unwrap_or("-"))?;
             program.rules.iter().try_for_each(|rule| writeln!(f, "{rule}"))
@@ -234,7 +241,7 @@ mod tests {
     fn a_plan_is_what_the_runtime_reads() {
         let lines = "mmap 27 0 0..192M huge=2100000 touched=100%\nheap - - 0..end touched=12%\nbss libfoo.so:77ab - 16M..24M huge=90000\n";
         let text = plan(lines, &State { idle_cores: 0.0, ..plenty() }).to_string();
-        let expected = "plan 1\nahead 0\ndense 474\nleast 4194304\nprogram 5f3e\n\
+        let expected = "plan 1\nahead 0\ndense 474\nleast 4194304\ncosts 1340 91000\nprogram 5f3e\n\
             rule mmap 27 0 0 201326592 huge 89000 2100000\n\
             rule heap - - 0 end base 6540607 81740\n\
             rule bss libfoo.so:77ab - 16777216 25165824 leave 7413219 90000\n";

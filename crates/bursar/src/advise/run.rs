@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use advise::{Explained, Plan, Profile};
 use anyhow::Context;
-use model::{Bytes, Costs};
+use model::Bytes;
 use report::seconds;
 use serde::Serialize;
 
@@ -70,10 +70,9 @@ pub fn run(options: &cli::Run) -> anyhow::Result<Status> {
             }
         },
     };
-    let costs = costs::calibrated();
     let folder = inside::folder("bursar-advice-")?;
-    let plan = text_of(&Plan::of(&profile, &costs, &costs::state()), &costs);
-    std::fs::write(folder.path().join("plan"), plan)
+    let plan = Plan::of(&profile, &costs::calibrated(), &costs::state());
+    std::fs::write(folder.path().join("plan"), plan.to_string())
         .with_context(|| format!("the plan could not be written to {}", folder.path().display()))?;
     let variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
     let inside = inside::run(&options.command, Purpose::Advise, variables, begun, None)?;
@@ -100,12 +99,6 @@ pub fn run(options: &cli::Run) -> anyhow::Result<Status> {
         write_json(&inside::of_rank(path, rank.as_ref()), &stats)?;
     }
     Ok(status)
-}
-
-/// As the runtime reads it (`preload/advice.h`).
-fn text_of(plan: &Plan, costs: &Costs) -> String {
-    let Costs { base_fault_ns, huge_fault_ns, populate_huge_ns, .. } = costs;
-    format!("{plan}costs {base_fault_ns:.0} {huge_fault_ns:.0} {populate_huge_ns:.0}\n")
 }
 
 /// One line for people, and more where something was not as it was meant to be.

@@ -7,15 +7,13 @@ const MAGIC: &[u8; 8] = b"BURADVC1";
 
 const KINDS: [&str; 4] = ["mmap", "heap", "bss", "data"];
 const ACTIONS: [&str; 6] = ["leave", "huge", "eager", "base", "ahead", "demote"];
-const WHYS: [&str; 8] = [
+const WHYS: [&str; 6] = [
     "by the profile",
     "filled in order",
     "such ranges were filled in order",
     "what was populated ahead was not filled",
     "no free huge page",
     "too little free memory",
-    "not touched yet",
-    "refused by the kernel",
 ];
 
 /// Why a process was not advised though the runtime was in it.

@@ -5,21 +5,21 @@
 #include "runtime.h"
 
 // Always there: until a file is opened, and where none can be, it is told to nobody.
-extern struct advice_told *advising_told;
+extern struct advice_told *advice_told;
 
 // Where, by the environment, and NULL if advice was not asked for.
-const char *advising_begin(void);
+const char *advice_told_begin(void);
 
 // Opens the process's own file, once; a child of a fork has one when it has something to tell.
-void advising_open(void);
-void advising_forget(void);
+void advice_told_open(void);
+void advice_told_forget(void);
 
 struct area;
-void advising_tell(const struct area *area, struct advice_decision decision);
+void advice_tell(const struct area *area, struct advice_decision decision);
 
 // What is huge and what is anonymous now.
-void advising_sample(void);
+void advice_sample(void);
 
-static inline void advising_count(uint64_t *counter, uint64_t more) {
+static inline void advice_count(uint64_t *counter, uint64_t more) {
     __atomic_fetch_add(counter, more, __ATOMIC_RELAXED);
 }
