@@ -70,7 +70,7 @@ pub fn calibrated() -> Costs {
 /// This machine at this moment.
 pub fn state() -> State {
     State {
-        free_huge: buddyinfo::free_huge(None).unwrap_or(0),
+        free_huge: buddyinfo::free_huge().unwrap_or(0),
         free_bytes: numa::nodes().map_or(u64::MAX, |nodes| nodes.iter().map(|node| node.available).sum()),
         idle_cores: idle::processors(),
         ..State::default()
