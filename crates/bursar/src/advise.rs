@@ -2,7 +2,6 @@
 
 mod attach;
 mod check;
-pub mod cli;
 mod convert;
 pub mod costs;
 mod explain;
@@ -14,8 +13,8 @@ use std::path::Path;
 
 use anyhow::Context;
 
+use crate::cli::advise::Advise;
 use crate::status::Status;
-use cli::Advise;
 
 pub fn advise(action: &Advise) -> anyhow::Result<Status> {
     match action {

@@ -11,7 +11,7 @@ use record::{Entry, Record};
 use sample::{Options, Sampler, Scope};
 
 use crate::bench::{Bench, unix_ns};
-use crate::cli;
+use crate::cli::run::Run;
 use crate::observe::{add_file_demand, record_row};
 use crate::results::{Sink, deliver};
 use crate::run::{finish_run, json};
@@ -20,7 +20,7 @@ use crate::status::Status;
 /// Longest time until Ctrl-C is noticed.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-pub fn attach(options: &cli::Run, wanted: &str) -> anyhow::Result<Status> {
+pub fn attach(options: &Run, wanted: &str) -> anyhow::Result<Status> {
     let (target, scope) = resolve(wanted, options.tree, options.cgroup)?;
     let bench = Bench::set_up()?;
     let header = bench.header(RecordKind::Attach, &[], "as the target's own");

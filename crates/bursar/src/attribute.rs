@@ -15,7 +15,7 @@ use record::{Entry, Record};
 use serde::Serialize;
 
 use crate::bench::{Bench, header};
-use crate::cli;
+use crate::cli::attribute::{Attribute, By};
 use crate::launch::{self, Launch, Launcher, launch};
 use crate::observe::{Plan, observe};
 use crate::rank::Rank;
@@ -56,11 +56,11 @@ struct Scaling<'a> {
     scaling: Vec<Json<'a>>,
 }
 
-pub fn attribute(options: &cli::Attribute) -> anyhow::Result<Status> {
+pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
     if let Some(folder) = &options.from {
         return report_left(options, folder);
     }
-    if options.by == cli::By::Touch && options.by_library {
+    if options.by == By::Touch && options.by_library {
         bail!("--by-library tells whose call obtained memory, and goes with --by owner");
     }
     let launcher = Launcher::of(&options.command);
@@ -140,7 +140,7 @@ pub fn attribute(options: &cli::Attribute) -> anyhow::Result<Status> {
 }
 
 /// The logs that a run has left which could not tell of them itself.
-fn report_left(options: &cli::Attribute, folder: &Path) -> anyhow::Result<Status> {
+fn report_left(options: &Attribute, folder: &Path) -> anyhow::Result<Status> {
     let found = Folder::left(folder)?.read();
     for sentence in &found.troubles {
         eprintln!("bursar: {sentence}");
@@ -162,7 +162,7 @@ fn report_left(options: &cli::Attribute, folder: &Path) -> anyhow::Result<Status
 }
 
 /// The command, or one for each number of `--scaling`.
-fn commands(options: &cli::Attribute) -> Vec<Vec<OsString>> {
+fn commands(options: &Attribute) -> Vec<Vec<OsString>> {
     let with = |number: &u32| {
         let replaced = |word: &OsString| match word.to_str() {
             Some(text) => text.replace("{}", &number.to_string()).into(),
@@ -174,7 +174,7 @@ fn commands(options: &cli::Attribute) -> Vec<Vec<OsString>> {
 }
 
 /// What the library reads.
-fn variables(options: &cli::Attribute, folder: &Path) -> Vec<(String, OsString)> {
+fn variables(options: &Attribute, folder: &Path) -> Vec<(String, OsString)> {
     let mut components = vec![("mpi", MPI.to_vec())];
     for (name, glob) in &options.components {
         match components.iter_mut().find(|(known, _)| known == name) {
@@ -191,13 +191,13 @@ fn variables(options: &cli::Attribute, folder: &Path) -> Vec<(String, OsString)>
         ("BURSAR_INTERVAL_MS".into(), options.interval.as_millis().max(1).to_string().into()),
         ("BURSAR_LOG_LIMIT".into(), options.log_limit.0.to_string().into()),
     ];
-    variables.extend(switch("BURSAR_TOUCH", options.by == cli::By::Touch));
+    variables.extend(switch("BURSAR_TOUCH", options.by == By::Touch));
     variables.extend(switch("BURSAR_COMM", options.comm_matrix));
     variables
 }
 
 /// The options that its record is read by.
-fn saved(options: &cli::Attribute) -> BTreeMap<String, String> {
+fn saved(options: &Attribute) -> BTreeMap<String, String> {
     let library = options.by_library.then(|| (::report::BY_LIBRARY.to_string(), "yes".to_string()));
     library.into_iter().collect()
 }
@@ -238,7 +238,7 @@ fn strangers(processes: &[ProcessRecord], found: &Found) -> Option<String> {
 
 /// Records a run with what its logs show; whether the record has it.
 fn keep(
-    options: &cli::Attribute,
+    options: &Attribute,
     sink: &mut Sink,
     record: &mut Record,
     observation: Observation,
@@ -248,8 +248,8 @@ fn keep(
         run: observation.run,
         started_unix_ns: observation.started_unix_ns,
         by: match options.by {
-            cli::By::Owner => Axis::Owner,
-            cli::By::Touch => Axis::Touch,
+            By::Owner => Axis::Owner,
+            By::Touch => Axis::Touch,
         },
         comm_matrix: options.comm_matrix,
     };
@@ -260,7 +260,7 @@ fn keep(
     Ok(sink.path().is_some())
 }
 
-fn deliver(options: &cli::Attribute, record: &Record, sink: Sink) -> anyhow::Result<()> {
+fn deliver(options: &Attribute, record: &Record, sink: Sink) -> anyhow::Result<()> {
     let results = &options.results;
     let path = sink.seal();
     let notes = notes(record);

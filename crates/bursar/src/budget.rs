@@ -16,7 +16,7 @@ use record::{Entry, Record};
 
 use crate::bench::Bench;
 use crate::cache::{Cache, Start, foreign_note};
-use crate::cli;
+use crate::cli::budget::Budget;
 use crate::observe::{self, Observed, Plan, observe};
 use crate::progress::Display;
 use crate::results::{Sink, deliver};
@@ -26,7 +26,7 @@ use crate::status::Status;
 
 const SIGINT: i32 = 2;
 
-pub fn budget(options: cli::Budget) -> anyhow::Result<Status> {
+pub fn budget(options: Budget) -> anyhow::Result<Status> {
     let old = options.resume.as_deref().map(Record::open).transpose()?;
     let options = match &old {
         Some(record) => restored(options, record)?,
@@ -48,7 +48,7 @@ pub fn budget(options: cli::Budget) -> anyhow::Result<Status> {
 
 /// A search that goes on.
 struct Search<'a> {
-    options: &'a cli::Budget,
+    options: &'a Budget,
     settings: Settings,
     bench: Bench,
     slurm: Option<Allocation>,
@@ -73,7 +73,7 @@ enum Ended {
 
 impl<'a> Search<'a> {
     fn begin(
-        options: &'a cli::Budget,
+        options: &'a Budget,
         bench: Bench,
         slurm: Option<Allocation>,
         old: Option<Record>,
@@ -538,7 +538,7 @@ fn peak_of_sum(observation: &Observation, [one, other]: [&str; 2]) -> Option<u64
 }
 
 /// The options that a resumed search needs, as the record's header keeps them.
-fn saved(options: &cli::Budget) -> std::collections::BTreeMap<String, String> {
+fn saved(options: &Budget) -> std::collections::BTreeMap<String, String> {
     let mut saved = std::collections::BTreeMap::new();
     let mut put = |name: &str, value: Option<String>| value.map(|value| saved.insert(name.to_string(), value));
     let flag = |set: bool| set.then(|| "yes".to_string());
@@ -555,7 +555,7 @@ fn saved(options: &cli::Budget) -> std::collections::BTreeMap<String, String> {
 }
 
 /// The command and the options of the record that is to be resumed.
-fn restored(options: cli::Budget, record: &Record) -> anyhow::Result<cli::Budget> {
+fn restored(options: Budget, record: &Record) -> anyhow::Result<Budget> {
     let header = &record.header;
     if header.kind != RecordKind::Budget || header.command.is_empty() {
         bail!("this record is not of a budget; only `bursar budget` can go on with its own");
@@ -566,7 +566,7 @@ fn restored(options: cli::Budget, record: &Record) -> anyhow::Result<cli::Budget
     }
     let get = |name: &str| header.options.get(name);
     let number = |name: &str| get(name).and_then(|value| value.parse::<f64>().ok());
-    Ok(cli::Budget {
+    Ok(Budget {
         slowdown: number("slowdown").unwrap_or(options.slowdown),
         runs: number("runs").map(|runs| runs as u32),
         max_trials: number("max_trials").map_or(options.max_trials, |trials| trials as u32),

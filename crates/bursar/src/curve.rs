@@ -10,7 +10,8 @@ use curve::trace::{Columns, Format, Record, Trace};
 use curve::{EngineKind, MissRatioCurve, Object, OfRecord, Part, PartOf, Parts, Profile, Settings};
 use model::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, TraceCurve, WindowCurve, WorkingSet};
 
-use crate::cli::{self, Engine};
+use crate::cli;
+use crate::cli::curve::Engine;
 use crate::results::{style, write_json};
 use crate::status::Status;
 
@@ -20,7 +21,7 @@ const PAGE_BYTES: u64 = 4096;
 /// Tenants whose curves are drawn: those with the most references.
 const DRAWN_TENANTS: usize = 6;
 
-pub fn trace(options: &cli::Trace) -> anyhow::Result<Status> {
+pub fn trace(options: &cli::curve::Trace) -> anyhow::Result<Status> {
     let to_stdout = [&options.json, &options.csv].into_iter().flatten().filter(|path| is_dash(path)).count();
     ensure!(to_stdout < 2, "only one of --json and --csv can go to standard output");
     let (curve, lines) = if options.bytes { curves::<Object>(options) } else { curves::<u64>(options) }?;
@@ -47,7 +48,7 @@ fn write_csv(path: &Path, curve: &TraceCurve) -> io::Result<()> {
 }
 
 /// Reads the trace to its end; the curves in figures, and as lines to draw.
-fn curves<I: OfRecord + 'static>(options: &cli::Trace) -> anyhow::Result<(TraceCurve, Vec<Drawn>)> {
+fn curves<I: OfRecord + 'static>(options: &cli::curve::Trace) -> anyhow::Result<(TraceCurve, Vec<Drawn>)> {
     let name = if is_dash(&options.file) { "standard input".to_string() } else { options.file.display().to_string() };
     let format = format(options)?;
     let page_bytes = page_bytes(options, &format)?;
@@ -107,12 +108,12 @@ fn next(trace: &mut Trace, name: &str, format: &Format) -> anyhow::Result<Option
     trace.read().with_context(|| format!("{name} as {format}"))
 }
 
-fn window(part: &Part, options: &cli::Trace) -> Option<WindowCurve> {
+fn window(part: &Part, options: &cli::curve::Trace) -> Option<WindowCurve> {
     let PartOf::Window(start_seconds, end_seconds) = part.of else { return None };
     Some(WindowCurve { start_seconds, end_seconds, figures: figures(&part.curve, options) })
 }
 
-fn figures(curve: &MissRatioCurve, options: &cli::Trace) -> CurveFigures {
+fn figures(curve: &MissRatioCurve, options: &cli::curve::Trace) -> CurveFigures {
     let sizes = match options.sizes.is_empty() {
         true => curve.even_sizes(options.points.into()),
         false => {
@@ -129,7 +130,7 @@ fn figures(curve: &MissRatioCurve, options: &cli::Trace) -> CurveFigures {
     }
 }
 
-fn settings(options: &cli::Trace) -> Settings {
+fn settings(options: &cli::curve::Trace) -> Settings {
     let samples = options.samples as usize;
     Settings {
         engine: match options.engine {
@@ -156,7 +157,7 @@ fn engine_name(engine: Engine) -> &'static str {
     }
 }
 
-fn format(options: &cli::Trace) -> anyhow::Result<Format> {
+fn format(options: &cli::curve::Trace) -> anyhow::Result<Format> {
     let columns = Columns {
         key: options.key_column.clone(),
         bytes: options.size_column.clone(),
@@ -176,7 +177,7 @@ fn format(options: &cli::Trace) -> anyhow::Result<Format> {
     }
 }
 
-fn page_bytes(options: &cli::Trace, format: &Format) -> anyhow::Result<Option<u64>> {
+fn page_bytes(options: &cli::curve::Trace, format: &Format) -> anyhow::Result<Option<u64>> {
     match (options.page, format) {
         (Some(_), format) if !format.has_addresses() => {
             bail!("--page is for formats with addresses; {format} has none")

@@ -2,10 +2,10 @@
 
 use linux::{journal, probe};
 
-use crate::cli;
+use crate::cli::doctor::Doctor;
 use crate::status::Status;
 
-pub fn doctor(options: &cli::Doctor) -> anyhow::Result<Status> {
+pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
     let repaired = options.repair.then(journal::repair);
     let findings = probe::all();
     if options.json {

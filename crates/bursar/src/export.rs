@@ -6,10 +6,10 @@ use std::io::{BufWriter, Write};
 use anyhow::Context;
 use record::Record;
 
-use crate::cli;
+use crate::cli::report::Export;
 use crate::status::Status;
 
-pub fn export(options: &cli::Export) -> anyhow::Result<Status> {
+pub fn export(options: &Export) -> anyhow::Result<Status> {
     let record = Record::open(&options.record)?;
     let mut out: Box<dyn Write + Send> = match &options.output {
         Some(path) => {

@@ -55,7 +55,7 @@ enum Seeing {
     Told,
 }
 
-pub fn faults(options: &cli::Faults) -> anyhow::Result<Status> {
+pub fn faults(options: &cli::faults::Faults) -> anyhow::Result<Status> {
     let signals = Forwarding::start()?;
     let header = header(RecordKind::Faults, &options.command);
     let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
@@ -86,7 +86,7 @@ pub fn faults(options: &cli::Faults) -> anyhow::Result<Status> {
 /// Runs the command once, and sees its faults by the best means there is.
 fn follow(
     run: u32,
-    options: &cli::Faults,
+    options: &cli::faults::Faults,
     tracer: Result<Tracer, linux::faults::Error>,
     signals: &Forwarding,
     sink: &mut Sink,
@@ -177,7 +177,7 @@ impl Drop for Load {
     }
 }
 
-fn deliver(options: &cli::Faults, record: &Record, sink: Sink) -> anyhow::Result<()> {
+fn deliver(options: &cli::faults::Faults, record: &Record, sink: Sink) -> anyhow::Result<()> {
     let results = &options.results;
     let path = sink.seal();
     let faulted = faulted(record);

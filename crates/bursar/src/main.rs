@@ -31,7 +31,10 @@ mod watch;
 
 use clap::{CommandFactory, Parser};
 
-use cli::{Action, Advise, Cli, Curve, Pool};
+use cli::advise::Advise;
+use cli::curve::Curve;
+use cli::pool::Pool;
+use cli::{Action, Cli};
 use status::{OWN_FAILURE, Status};
 
 fn main() {

@@ -6,7 +6,8 @@ use ::provision::{Error, broker, control::LeaseStatus, owner};
 use model::Bytes;
 use report::seconds;
 
-use crate::cli::{self, Pool};
+use crate::cli;
+use crate::cli::pool::{Pool, PoolChange, PoolCreate};
 use crate::status::Status;
 
 pub fn pool(options: &Pool) -> anyhow::Result<Status> {
@@ -25,15 +26,15 @@ pub fn pool(options: &Pool) -> anyhow::Result<Status> {
     Ok(Status::of(0))
 }
 
-fn create(options: &cli::PoolCreate) -> Result<(), Error> {
+fn create(options: &PoolCreate) -> Result<(), Error> {
     let directory = Directory::of(&options.name)?;
     let plan = Plan {
         bytes: options.size.0,
         placement: options.node.unwrap_or(Placement::Spread),
         page_bytes: options.page,
         backend: match options.backend {
-            cli::Backend::Hugetlb => Backend::Hugetlb,
-            cli::Backend::Dax => Backend::Dax,
+            cli::pool::Backend::Hugetlb => Backend::Hugetlb,
+            cli::pool::Backend::Dax => Backend::Dax,
         },
         owner: owner::owner(&options.owner)?,
         mode: options.mode,
@@ -68,7 +69,7 @@ fn on_node(node: &NodeStatus) -> String {
     format!("{} {where_it_is}", Bytes(node.parts.bytes))
 }
 
-fn shrink(options: &cli::PoolChange) -> Result<(), Error> {
+fn shrink(options: &PoolChange) -> Result<(), Error> {
     let directory = Directory::of(&options.name)?;
     let given_back = Bytes(manage::shrink(&directory, options.size.0)?);
     let left = Bytes(manage::status(&directory)?.whole.bytes);

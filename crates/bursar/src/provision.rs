@@ -13,7 +13,8 @@ use model::Bytes;
 use report::seconds;
 use serde::Serialize;
 
-use crate::cli;
+use crate::cli::budget::Budget;
+use crate::cli::provision::{OnExhaustion, Provision};
 use crate::inside::{self, Inside};
 use crate::results::write_json;
 use crate::status::Status;
@@ -55,7 +56,7 @@ struct Ran {
     notes: Vec<String>,
 }
 
-pub fn provision(options: &cli::Provision) -> anyhow::Result<Status> {
+pub fn provision(options: &Provision) -> anyhow::Result<Status> {
     let begun = Instant::now();
     let pool = match &options.pool {
         Some(name) => {
@@ -91,7 +92,7 @@ pub fn provision(options: &cli::Provision) -> anyhow::Result<Status> {
 }
 
 /// `bursar budget --provisioned`
-pub fn budget(options: &cli::Budget) -> anyhow::Result<Status> {
+pub fn budget(options: &Budget) -> anyhow::Result<Status> {
     // Processes that were there at the same time, at each look.
     let mut together: BTreeSet<BTreeSet<(u64, u64)>> = BTreeSet::new();
     let mut look = |folder: &Path| {
@@ -155,10 +156,10 @@ fn check(name: &str) -> anyhow::Result<()> {
 }
 
 /// What the runtime reads (`preload/pool.h`), but for the folder it tells in.
-fn variables(options: &cli::Provision, pool: Option<&str>) -> Vec<(String, OsString)> {
+fn variables(options: &Provision, pool: Option<&str>) -> Vec<(String, OsString)> {
     let socket = pool.map(|name| ("BURSAR_POOL", pools::socket(name).into_os_string()));
     let size = options.size.map(|size| ("BURSAR_POOL_SIZE", size.0.to_string().into()));
-    let fail = (options.on_exhaustion == cli::OnExhaustion::Fail).then(|| ("BURSAR_POOL_FAIL", "1".into()));
+    let fail = (options.on_exhaustion == OnExhaustion::Fail).then(|| ("BURSAR_POOL_FAIL", "1".into()));
     let pin = options.pin.then(|| ("BURSAR_PIN", "1".into()));
     let set = [socket, size, fail, pin].into_iter().flatten();
     set.map(|(name, value)| (name.to_string(), value)).collect()

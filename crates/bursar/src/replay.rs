@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use curve::intermittent::{Interval, Settings, Threshold, replay as follow};
 use model::{PagesRound, PhaseReplay, ReplayedArm, ReplayedRecord};
 
-use crate::cli;
+use crate::cli::curve::Replay;
 use crate::results::{style, write_json};
 use crate::status::Status;
 use crate::watch::recorded;
@@ -16,7 +16,7 @@ use crate::watch::recorded;
 /// The fixed thresholds of the paper's Table 1.
 const FIXED: [f64; 6] = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3];
 
-pub fn replay(options: &cli::Replay) -> anyhow::Result<Status> {
+pub fn replay(options: &Replay) -> anyhow::Result<Status> {
     let settings = Settings {
         width: options.width as usize,
         wss_threshold: options.wss_threshold,

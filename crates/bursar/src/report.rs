@@ -6,13 +6,13 @@ use model::RecordKind;
 use record::Record;
 
 use crate::attribute::{self, notes};
-use crate::cli;
+use crate::cli::report::Report;
 use crate::faults;
 use crate::results::{accounts, style, view, write_html};
 use crate::status::Status;
 use crate::watch::recorded;
 
-pub fn report(options: &cli::Report) -> anyhow::Result<Status> {
+pub fn report(options: &Report) -> anyhow::Result<Status> {
     let record = Record::open(&options.record)?;
     match record.header.kind {
         RecordKind::Watch => return watched(options),
@@ -35,7 +35,7 @@ pub fn report(options: &cli::Report) -> anyhow::Result<Status> {
     Ok(Status::of(0))
 }
 
-fn attributed(options: &cli::Report, record: &Record) -> anyhow::Result<Status> {
+fn attributed(options: &Report, record: &Record) -> anyhow::Result<Status> {
     let notes = notes(record);
     let attributed = attribute::attributed(record, &notes);
     match &options.html {
@@ -46,7 +46,7 @@ fn attributed(options: &cli::Report, record: &Record) -> anyhow::Result<Status> 
     Ok(Status::of(0))
 }
 
-fn faulted(options: &cli::Report, record: &Record) -> anyhow::Result<Status> {
+fn faulted(options: &Report, record: &Record) -> anyhow::Result<Status> {
     let faulted = faults::faulted(record);
     match &options.html {
         Some(path) => std::fs::write(path, ::report::html::faults(&faulted))
@@ -56,7 +56,7 @@ fn faulted(options: &cli::Report, record: &Record) -> anyhow::Result<Status> {
     Ok(Status::of(0))
 }
 
-fn watched(options: &cli::Report) -> anyhow::Result<Status> {
+fn watched(options: &Report) -> anyhow::Result<Status> {
     let record = recorded(&options.record)?;
     let watched = Watched { header: &record.header, rounds: &record.pages, notes: &record.notes };
     match &options.html {

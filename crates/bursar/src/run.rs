@@ -6,7 +6,7 @@ use record::{Entry, Record};
 use serde::Serialize;
 
 use crate::bench::Bench;
-use crate::cli;
+use crate::cli::run::Run;
 use crate::observe::{Plan, observe};
 use crate::results::{Sink, deliver};
 use crate::status::Status;
@@ -30,7 +30,7 @@ struct Variability {
     peak_charge_bytes: Option<Spread>,
 }
 
-pub fn run(options: cli::Run) -> anyhow::Result<Status> {
+pub fn run(options: Run) -> anyhow::Result<Status> {
     let bench = Bench::set_up()?;
     let swap = if options.limit.is_some() { "no swap (MemorySwapMax=0)" } else { "as the machine allows" };
     let header = bench.header(RecordKind::Run, &options.command, swap);

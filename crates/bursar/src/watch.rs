@@ -17,7 +17,7 @@ use record::Record;
 use track::pages::{Error, Pages, Scope, Settings};
 
 use crate::bench::header;
-use crate::cli;
+use crate::cli::watch::Watch;
 use crate::results::Sink;
 use crate::status::Status;
 use told::Told;
@@ -29,7 +29,7 @@ const SIGTERM: i32 = 15;
 /// Longest time until a key, Ctrl-C or the command's end is noticed.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-pub fn watch(options: &cli::Watch) -> anyhow::Result<Status> {
+pub fn watch(options: &Watch) -> anyhow::Result<Status> {
     let signals = Forwarding::start()?;
     let has_view = !options.quiet
         && options.json.as_deref() != Some(Path::new("-"))
@@ -59,7 +59,7 @@ pub fn watch(options: &cli::Watch) -> anyhow::Result<Status> {
     })
 }
 
-fn sink(path: &Path, options: &cli::Watch) -> anyhow::Result<Sink> {
+fn sink(path: &Path, options: &Watch) -> anyhow::Result<Sink> {
     let mut header = header(RecordKind::Watch, &options.command);
     header.options = [
         ("target", options.target.clone()),
@@ -116,7 +116,7 @@ enum Target {
     Started(Running),
 }
 
-fn start(options: &cli::Watch, kept: Option<&File>, signals: &Forwarding) -> anyhow::Result<Running> {
+fn start(options: &Watch, kept: Option<&File>, signals: &Forwarding) -> anyhow::Result<Running> {
     let output = match kept {
         Some(kept) => Output::Kept { both: kept.try_clone()? },
         None => Output::Inherited,
@@ -134,7 +134,7 @@ fn scope_of(target: &str) -> anyhow::Result<Scope> {
 }
 
 /// Tells interval by interval, until the end; how a command that was started ended.
-fn follow(options: &cli::Watch, target: Target, told: Told, signals: &Forwarding) -> anyhow::Result<Option<Exit>> {
+fn follow(options: &Watch, target: Target, told: Told, signals: &Forwarding) -> anyhow::Result<Option<Exit>> {
     let (scope, running) = match target {
         Target::Found(scope) => (scope, None),
         Target::Started(running) => (Scope::Tree(running.pid()), Some(running)),
@@ -166,7 +166,7 @@ fn follow(options: &cli::Watch, target: Target, told: Told, signals: &Forwarding
 }
 
 fn tell(
-    options: &cli::Watch,
+    options: &Watch,
     pages: Option<&Pages>,
     running: Option<&Running>,
     mut told: Told,

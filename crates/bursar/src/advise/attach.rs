@@ -19,7 +19,8 @@ use serde::Serialize;
 use track::pages::Scope;
 use track::regions::{Region, Regions};
 
-use super::{cli, costs};
+use super::costs;
+use crate::cli::advise::Attach;
 use crate::results::write_json;
 use crate::status::Status;
 use choose::Choice;
@@ -66,7 +67,7 @@ struct Process {
 }
 
 struct Agent<'a> {
-    options: &'a cli::Attach,
+    options: &'a Attach,
     regions: Regions,
     costs: Costs,
     history: History,
@@ -81,7 +82,7 @@ struct Agent<'a> {
     began: (Instant, Duration),
 }
 
-pub fn attach(options: &cli::Attach) -> anyhow::Result<Status> {
+pub fn attach(options: &Attach) -> anyhow::Result<Status> {
     let scope = match options.target.parse() {
         Ok(pid) => Scope::Tree(pid),
         Err(_) => Scope::Cgroup(Cgroup::at(Path::new(&options.target))?),

@@ -6,8 +6,8 @@ use advise::{Profile, Program, cbmm, maps};
 use anyhow::{Context, ensure};
 use object::Object;
 
-use super::cli::Convert;
 use super::{name, read};
+use crate::cli::advise::Convert;
 use crate::status::Status;
 
 pub fn convert(options: &Convert) -> anyhow::Result<Status> {

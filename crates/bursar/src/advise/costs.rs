@@ -9,7 +9,7 @@ use linux::{buddyinfo, calibrate, idle, numa, procfs};
 use model::Costs;
 use serde::{Deserialize, Serialize};
 
-use super::cli;
+use crate::cli;
 use crate::results::write_json;
 use crate::status::Status;
 
@@ -46,7 +46,7 @@ struct Calibrated {
 const ASKED: Duration = Duration::from_secs(10);
 const ON_THE_WAY: Duration = Duration::from_millis(400);
 
-pub fn print(options: &cli::Costs) -> anyhow::Result<Status> {
+pub fn print(options: &cli::advise::Costs) -> anyhow::Result<Status> {
     let known = if options.again { None } else { remembered() };
     let calibrated = known.unwrap_or_else(|| measured(ASKED));
     if let Some(path) = &options.json {

@@ -9,7 +9,8 @@ use report::seconds;
 use serde::Serialize;
 
 use super::told::{LeftAlone, Told};
-use super::{cli, costs, name, read};
+use super::{costs, name, read};
+use crate::cli::advise::Run;
 use crate::inside::{self, Inside};
 use crate::results::write_json;
 use crate::status::{OWN_FAILURE, Status};
@@ -58,7 +59,7 @@ impl Figures {
     }
 }
 
-pub fn run(options: &cli::Run) -> anyhow::Result<Status> {
+pub fn run(options: &Run) -> anyhow::Result<Status> {
     let begun = Instant::now();
     let profile = match &options.profile {
         None => Profile::default(),

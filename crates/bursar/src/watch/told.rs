@@ -10,7 +10,7 @@ use model::{Bytes, PagesRound, WatchInterval};
 use record::Entry;
 
 use super::view::{Key, View};
-use crate::cli;
+use crate::cli::watch::Watch;
 use crate::results::Sink;
 
 /// Where it is told, and what was told before.
@@ -26,7 +26,7 @@ pub struct Told {
 
 impl Told {
     /// The view has the terminal to itself. Lines go to standard error where something else goes to standard output.
-    pub fn to(options: &cli::Watch, has_view: bool) -> anyhow::Result<Told> {
+    pub fn to(options: &Watch, has_view: bool) -> anyhow::Result<Told> {
         let mut is_taken = options.target.is_none() && options.replay.is_none();
         let json: Option<Box<dyn Write>> = match options.json.as_deref() {
             None => None,

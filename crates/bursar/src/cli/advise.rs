@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+use super::values::{duration, ghz};
+
 /// `bursar advise`
 #[derive(Debug, Subcommand)]
 pub enum Advise {
@@ -68,13 +70,13 @@ pub struct Attach {
     #[arg(value_name = "PID|CGROUP")]
     pub target: String,
     /// From one decision to the next
-    #[arg(long, value_name = "TIME", value_parser = crate::cli::duration, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     pub interval: Duration,
     /// The most huge pages that are made or split in a second
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub rate: u32,
     /// End after so long; else with the program
-    #[arg(long, value_name = "TIME", value_parser = crate::cli::duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
     /// Decide, and do nothing
     #[arg(long)]
@@ -120,22 +122,4 @@ pub struct Convert {
     /// A copy of /proc/PID/maps of that run; without it, rules with addresses are left out
     #[arg(long, value_name = "FILE")]
     pub maps: Option<PathBuf>,
-}
-
-fn ghz(text: &str) -> Result<f64, String> {
-    let clock = text.parse().ok().filter(|ghz| (0.1..=100.0).contains(ghz));
-    clock.ok_or_else(|| format!("'{text}' is not a clock in GHz; write 2.2"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_is_in_ghz() {
-        assert_eq!(ghz("2.2"), Ok(2.2));
-        for wrong in ["2200000000", "0", "nan", "fast"] {
-            assert!(ghz(wrong).unwrap_err().contains("write 2.2"), "{wrong}");
-        }
-    }
 }

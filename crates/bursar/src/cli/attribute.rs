@@ -1,0 +1,69 @@
+//! The command line of `bursar attribute`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use model::Bytes;
+
+use super::Results;
+use super::values::{component, duration};
+
+/// `bursar attribute`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar attribute -- mpirun -n 4 ./app\n  \
+    bursar attribute --component hdf5='libhdf5*.so*' -- mpirun -n 4 ./app\n  \
+    bursar attribute --by-library -- python3 model.py\n  \
+    bursar attribute --by touch --comm-matrix -- mpirun -n 4 ./app\n  \
+    bursar attribute --scaling 1,2,4 -- mpirun -n {} ./app\n  \
+    mpirun -n 4 bursar attribute --record job.bursar -- ./app\n\n\
+    Memory is whose call obtained it, or by touch in whose code it first became\n\
+    resident. A library in the command sees that, so the command must be linked\n\
+    dynamically. Logs are kept beside the record while it runs: with several nodes,\n\
+    name one that all see by --record.")]
+pub struct Attribute {
+    /// What shared objects of this name obtain is NAME's; mpi=… adds to the MPI libraries known (repeatable)
+    #[arg(long = "component", value_name = "NAME=GLOB", value_parser = component)]
+    pub components: Vec<(String, String)>,
+    /// What makes memory a component's
+    #[arg(long, value_enum, default_value_t)]
+    pub by: By,
+    /// Break every component down by shared object
+    #[arg(long)]
+    pub by_library: bool,
+    /// Count the messages and bytes that each rank sends to each other
+    #[arg(long)]
+    pub comm_matrix: bool,
+    /// Time between looks at a process's memory, at the fastest
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100ms")]
+    pub interval: Duration,
+    /// The most that each process may log
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    pub log_limit: Bytes,
+    /// Run it once for each number, in place of every {} in the command, and compare the peaks
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    pub scaling: Vec<u32>,
+    /// End the command after this time (status 124)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Report the logs that a run has left in FOLDER, as when bursar was killed, instead of running a command
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["command", "scaling"])]
+    pub from: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: Results,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "from")]
+    pub command: Vec<OsString>,
+}
+
+/// What makes memory a component's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
+pub enum By {
+    /// Its call obtained it
+    #[default]
+    Owner,
+    /// In its code it first became resident
+    Touch,
+}

@@ -1,0 +1,70 @@
+//! The command line of `bursar budget`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::Results;
+use super::values::{duration, share};
+
+/// `bursar budget`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar budget -- ./solver input.dat\n  \
+    bursar budget --slowdown 10% --html page.html -- ./solver input.dat\n  \
+    bursar budget --prepare 'make clean' -- make -j8\n  \
+    bursar budget -- sh -c 'sqlite3 big.db < query.sql'\n  \
+    bursar budget --resume RECORD             go on after Ctrl-C\n  \
+    bursar budget --provisioned -- ./solver   the pool to reserve\n\n\
+    The command is run some 6 to 16 times, so it must bear that. It reads\n\
+    /dev/null as its standard input, and what it prints is dropped. Limits need\n\
+    root, systemd or Slurm: see bursar doctor.")]
+pub struct Budget {
+    /// How much slower than without a limit it may be
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
+    pub slowdown: f64,
+    /// Runs without a limit [default: 1 to 4, as their spread asks for], and at each limit compared [default: 2, or 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub runs: Option<u32>,
+    /// At most so many trials under a limit, the methods' own not counted
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_trials: u32,
+    /// End any single run after this time; under a limit that is a result
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Do not try the limits that the usual methods would have set
+    #[arg(long)]
+    pub no_compare: bool,
+    /// Try them (the default; for scripts that say so)
+    #[arg(long, conflicts_with = "no_compare", hide = true)]
+    pub compare: bool,
+    /// Let the methods' trials run to their end instead of stopping them once they are far too slow
+    #[arg(long)]
+    pub full: bool,
+    /// Run this shell command before each run, outside the limit
+    #[arg(long, value_name = "CMD")]
+    pub prepare: Option<String>,
+    /// Empty the whole machine's page cache before each run (root)
+    #[arg(long, conflicts_with = "as_found")]
+    pub drop_caches: bool,
+    /// Leave alone what was in the page cache before, even if the command then gets it for nothing
+    #[arg(long)]
+    pub as_found: bool,
+    /// Time between samples, such as 100ms [default: adapts, so that sampling costs less than 1 % of one core]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub interval: Option<Duration>,
+    /// Run it once, as it is, and tell the pool that `bursar provision` would take to serve all of it
+    #[arg(long, conflicts_with_all = ["slowdown", "runs", "max_trials", "timeout", "no_compare", "full", "prepare",
+        "drop_caches", "as_found", "interval", "resume", "record", "html"])]
+    pub provisioned: bool,
+    /// Go on with a budget that was interrupted, with its command and its options
+    #[arg(long, value_name = "RECORD", conflicts_with_all = ["command", "record"])]
+    pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: Results,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "resume")]
+    pub command: Vec<OsString>,
+}

@@ -1,0 +1,142 @@
+//! The command line of `bursar curve`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use curve::intermittent::Checkpoint;
+use curve::trace::{Column, Format};
+use model::Bytes;
+
+use super::values::{checkpoint, duration, page, rate, tolerance};
+
+/// `bursar curve`
+#[derive(Debug, Subcommand)]
+pub enum Curve {
+    /// The miss ratio curve of a trace of references
+    Trace(Box<Trace>),
+    /// What intermittent tracking would have made of records that were tracked all the time
+    Replay(Replay),
+}
+
+/// `bursar curve replay`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar watch --always --record solver.bursar -- ./solver input.dat\n  \
+    bursar curve replay solver.bursar --html page.html\n  \
+    bursar curve replay *.bursar --width 3 --checkpoint 10,5,20\n\n\
+    The arms are those of the paper (IMT): always on, a fixed threshold from 0.05\n\
+    to 0.3, and the adaptive one.")]
+pub struct Replay {
+    /// Records of `bursar watch --always --record`
+    #[arg(value_name = "RECORD", required = true)]
+    pub records: Vec<PathBuf>,
+    /// Samples in the moving averages (k)
+    #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub width: u32,
+    /// How far off the working set may be in one phase
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = rate)]
+    pub wss_threshold: f64,
+    /// Where the adaptive threshold begins
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = rate)]
+    pub threshold: f64,
+    /// Intervals off until a check, how many more after one that found nothing, and the most
+    #[arg(long, value_name = "FIRST,STEP,MOST", default_value = "10,5,20", value_parser = checkpoint)]
+    pub checkpoint: Checkpoint,
+    /// Write the figures as JSON to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the tables and the time line of each record as one HTML page that opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// `bursar curve trace`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar curve trace requests.csv --key-column url --size-column size --bytes\n  \
+    bursar curve trace big.oracleGeneral.zst --engine shards-size --json -\n  \
+    bursar curve trace disk.vscsi --page 4K --window 10m --html page.html\n  \
+    valgrind --tool=lackey --trace-mem=yes --log-file=a.lackey ./a.out; bursar curve trace a.lackey\n  \
+    zcat pages.gz | bursar curve trace - --format csv --sizes 64K,256K,1M\n\n\
+    gzip and zstd are seen from the first bytes. Sizes are objects, or with\n\
+    --bytes bytes. shards-rate, shards-size and aet take bounded memory, exact\n\
+    some 60 bytes per distinct object (112 with --bytes).")]
+pub struct Trace {
+    /// A trace; - is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// csv (any text with columns), oracle-general, vscsi or lackey [default: as the file's name says]
+    #[arg(long, short, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Text: the column of what is referenced; a name in the first line, or a number from 1 where there is no such line
+    #[arg(long, value_name = "COLUMN")]
+    pub key_column: Option<Column>,
+    /// Text: the column of its bytes
+    #[arg(long, value_name = "COLUMN")]
+    pub size_column: Option<Column>,
+    /// Text: the column of the time in seconds
+    #[arg(long, value_name = "COLUMN")]
+    pub time_column: Option<Column>,
+    /// Text: the column of whose reference it is
+    #[arg(long, value_name = "COLUMN")]
+    pub tenant_column: Option<Column>,
+    /// Cut references to addresses into pages of this size (lackey, vscsi) [default: 4KiB for lackey]
+    #[arg(long, value_name = "SIZE", value_parser = page)]
+    pub page: Option<u64>,
+    /// Count malformed records and go on, instead of stopping at the first
+    #[arg(long)]
+    pub skip_bad: bool,
+    /// How the curve is made
+    #[arg(long, value_name = "ENGINE", default_value = "exact")]
+    pub engine: Engine,
+    /// With shards-rate: the share of objects to look at
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = rate)]
+    pub rate: f64,
+    /// With shards-size and aet: the objects to look at, at most
+    #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(8..))]
+    pub samples: u32,
+    /// Count sizes in bytes, by the objects' sizes in the trace
+    #[arg(long)]
+    pub bytes: bool,
+    /// Leave out the first N references, but for what they bring into the cache
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub warm_up: u64,
+    /// A curve of each tenant, too, as if it had a cache for itself
+    #[arg(long, conflicts_with = "window")]
+    pub tenants: bool,
+    /// A curve of each window of this length, too, such as 10m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub window: Option<Duration>,
+    /// The working set is the least size that misses at most this share of the references
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = tolerance)]
+    pub tolerance: f64,
+    /// Give the curve at N sizes, evenly up to the largest that matters
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub points: u32,
+    /// Give the curve at these sizes, such as 1000,2000 or 64M,1G
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', conflicts_with = "points")]
+    pub sizes: Vec<Bytes>,
+    /// Write the figures as JSON to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the curve's points as CSV to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write the curve as one HTML page that opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// How a curve is made.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Engine {
+    /// Exact LRU stack distances of all objects
+    Exact,
+    /// Stack distances of a share of the objects (SHARDS)
+    ShardsRate,
+    /// Stack distances of a number of objects (SHARDS)
+    ShardsSize,
+    /// Reuse times of a number of objects (AET)
+    Aet,
+}

@@ -1,0 +1,97 @@
+//! The command line of `bursar pool`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use model::Bytes;
+use provision::manage::Placement;
+
+use super::values::{mode, page, placement, some_bytes};
+
+/// `bursar pool`
+#[derive(Debug, Subcommand)]
+pub enum Pool {
+    /// Reserve memory, populate it, and start the broker that lends it
+    Create(PoolCreate),
+    /// Be the broker, in the foreground (for systemd, and after a broker was killed)
+    Serve {
+        /// The pool
+        #[arg(value_name = "NAME", default_value = linux::pools::DEFAULT)]
+        name: String,
+    },
+    /// Tell what pools there are, and who has what of them
+    Status {
+        /// One pool [default: all]
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// As JSON, on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add memory to a pool
+    Grow(PoolChange),
+    /// Take memory from a pool, as far as it is free
+    Shrink(PoolChange),
+    /// Remove a pool, and give back what was reserved for it
+    Destroy {
+        /// The pool
+        #[arg(long, value_name = "NAME", default_value = linux::pools::DEFAULT)]
+        name: String,
+        /// Even if processes have memory of it: they keep it to their end
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// `bursar pool create`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    sudo bursar pool create 16G\n  \
+    sudo bursar pool create 64G --page 1G --node 1 --name near-gpu\n  \
+    sudo bursar pool create 32G --owner root:hpc --per-user 8G\n\n\
+    The pool stays until bursar pool destroy, or until the machine is started anew.")]
+pub struct PoolCreate {
+    /// How much, such as 16G; rounded up to whole segments
+    #[arg(value_name = "SIZE", value_parser = some_bytes)]
+    pub size: Bytes,
+    /// The pool's name
+    #[arg(long, value_name = "NAME", default_value = linux::pools::DEFAULT)]
+    pub name: String,
+    /// From one NUMA node, or page by page from all in turn [default: segment by segment]
+    #[arg(long, value_name = "N|interleave", value_parser = placement)]
+    pub node: Option<Placement>,
+    /// Size of its pages: 2M or 1G
+    #[arg(long, value_name = "SIZE", default_value = "2M", value_parser = page)]
+    pub page: u64,
+    /// What the memory is: the kernel's huge pages, or devices of memory set apart at boot
+    #[arg(long, value_enum, default_value_t)]
+    pub backend: Backend,
+    /// Who may use it, beside root
+    #[arg(long, value_name = "USER[:GROUP]", default_value = "root")]
+    pub owner: String,
+    /// Mode of the broker's socket: who may write may use the pool
+    #[arg(long, value_name = "MODE", default_value = "0660", value_parser = mode)]
+    pub mode: u32,
+    /// At most so much for the processes of one user together
+    #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
+    pub per_user: Option<Bytes>,
+}
+
+/// `bursar pool grow` and `shrink`
+#[derive(Debug, Args)]
+pub struct PoolChange {
+    /// By how much; whole segments
+    #[arg(value_name = "SIZE", value_parser = some_bytes)]
+    pub size: Bytes,
+    /// The pool
+    #[arg(long, value_name = "NAME", default_value = linux::pools::DEFAULT)]
+    pub name: String,
+}
+
+/// What a pool is made of.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Backend {
+    /// Huge pages of the kernel's
+    #[default]
+    Hugetlb,
+    /// Devices of device-dax
+    Dax,
+}

@@ -1,0 +1,49 @@
+//! The command line of `bursar run`.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Args;
+use model::Bytes;
+
+use super::Results;
+use super::values::duration;
+
+/// `bursar run`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar run -- ./solver input.dat\n  \
+    bursar run --json - -- sort big.txt > /dev/null\n  \
+    bursar run -n 5 -- make -j8\n  \
+    bursar run --limit 2G -- ./solver input.dat\n  \
+    bursar run --attach 4711 --tree\n\n\
+    The summary goes to standard error; the command's own output is left alone.\n\
+    Sizes are binary: 512M and 512MiB are the same. Times: 90s, 500ms, 5m.")]
+pub struct Run {
+    /// Watch a running process (PID) or a cgroup (path) instead of starting a command, until it ends or Ctrl-C
+    #[arg(long, value_name = "PID|CGROUP", conflicts_with_all = ["command", "limit", "runs"])]
+    pub attach: Option<String>,
+    /// With --attach PID: the process and all its descendants
+    #[arg(long, requires = "attach", conflicts_with = "cgroup")]
+    pub tree: bool,
+    /// With --attach PID: everything in the process's cgroup
+    #[arg(long, requires = "attach")]
+    pub cgroup: bool,
+    /// Run it under this limit, without swap (such as 512M or 1.5GiB)
+    #[arg(long, value_name = "SIZE")]
+    pub limit: Option<Bytes>,
+    /// Run it N times, and give mean, standard deviation and spread
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+    /// Time between samples, such as 100ms [default: adapts, so that sampling costs less than 1 % of one core]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub interval: Option<Duration>,
+    /// End the command after this time (status 124)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    #[command(flatten)]
+    pub results: Results,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "attach")]
+    pub command: Vec<OsString>,
+}

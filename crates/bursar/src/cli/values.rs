@@ -1,0 +1,152 @@
+//! Values of options, as people write them.
+
+use std::time::Duration;
+
+use curve::intermittent::Checkpoint;
+use model::Bytes;
+use provision::manage::Placement;
+
+/// `90`, `90s`, `500ms`, `5m`; a bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => humantime::parse_duration(text).ok(),
+    };
+    parsed.filter(|d| !d.is_zero()).ok_or_else(|| format!("'{text}' is not a time; write 90s, 500ms or 5m"))
+}
+
+/// `5%` or `0.05`.
+fn fraction(text: &str) -> Option<f64> {
+    match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+pub fn share(text: &str) -> Result<f64, String> {
+    fraction(text)
+        .filter(|v| (0.001..=10.0).contains(v))
+        .ok_or_else(|| format!("'{text}' is not a slow-down; write 5% or 0.05 (0.1 % to 1000 %)"))
+}
+
+pub fn rate(text: &str) -> Result<f64, String> {
+    let share = fraction(text).filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| format!("'{text}' is not a share; write 1% or 0.01"))
+}
+
+pub fn tolerance(text: &str) -> Result<f64, String> {
+    let share = fraction(text).filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("'{text}' is not a share of the references; write 1% or 0.01"))
+}
+
+pub fn checkpoint(text: &str) -> Result<Checkpoint, String> {
+    let numbers: Option<Vec<u32>> = text.split(',').map(|number| number.trim().parse().ok()).collect();
+    match numbers.as_deref() {
+        Some(&[first, step, most]) if first > 0 && most >= first => Ok(Checkpoint { first, step, most }),
+        _ => Err(format!("'{text}' is not FIRST,STEP,MOST; write 10,5,20")),
+    }
+}
+
+/// `hdf5=libhdf5*.so*`; the library is given all of them in one variable, whose marks names cannot have.
+pub fn component(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(name, glob)| !name.is_empty() && !glob.is_empty() && !text.contains(';'));
+    match parts {
+        Some((name, _)) if name == "application" || model::lines::RESERVED.contains(&name) => {
+            Err(format!("'{name}' has a meaning of its own; choose another name"))
+        }
+        Some((name, glob)) => Ok((name.into(), glob.into())),
+        None => Err(format!("'{text}' is no component; write hdf5='libhdf5*.so*'")),
+    }
+}
+
+pub fn some_bytes(text: &str) -> Result<Bytes, String> {
+    let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?;
+    if bytes.0 > 0 { Ok(bytes) } else { Err("0 is no size for a pool; write 512M or 16G".to_string()) }
+}
+
+pub fn placement(text: &str) -> Result<Placement, String> {
+    match text {
+        "interleave" => Ok(Placement::Interleave),
+        number => number
+            .parse()
+            .map(Placement::Node)
+            .map_err(|_| format!("'{text}' is no node; write its number, such as 0, or interleave")),
+    }
+}
+
+/// Octal, as for chmod.
+pub fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| format!("'{text}' is not the mode of a socket; write 0660 or 0666"))
+}
+
+pub fn page(text: &str) -> Result<u64, String> {
+    let Bytes(bytes) = text.parse::<Bytes>().map_err(|error| error.to_string())?;
+    if bytes > 0 { Ok(bytes) } else { Err("a page has at least one byte; write 4K or 2M".to_string()) }
+}
+
+pub fn ghz(text: &str) -> Result<f64, String> {
+    let clock = text.parse().ok().filter(|ghz| (0.1..=100.0).contains(ghz));
+    clock.ok_or_else(|| format!("'{text}' is not a clock in GHz; write 2.2"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn portions_are_between_nothing_and_all() {
+        assert_eq!((tolerance("0"), tolerance("1%"), rate("100%")), (Ok(0.0), Ok(0.01), Ok(1.0)));
+        assert!(rate("0").is_err() && rate("101%").is_err() && tolerance("-1%").is_err() && tolerance("nan").is_err());
+        assert_eq!((page("4K"), page("2MiB")), (Ok(4096), Ok(2 << 20)));
+        assert!(page("0").unwrap_err().contains("write 4K"));
+    }
+
+    #[test]
+    fn a_component_has_a_name_of_its_own_and_a_glob() {
+        assert_eq!(component("hdf5=libhdf5*.so*"), Ok(("hdf5".into(), "libhdf5*.so*".into())));
+        for wrong in ["hdf5", "=lib*", "hdf5=", "a=b;c=d"] {
+            assert!(component(wrong).unwrap_err().contains("write hdf5="), "{wrong}");
+        }
+        assert!(component("application=lib*").unwrap_err().contains("another name"));
+    }
+
+    #[test]
+    fn a_pool_has_a_size_a_place_and_a_mode() {
+        assert_eq!((some_bytes("1G"), mode("0660")), (Ok(Bytes(1 << 30)), Ok(0o660)));
+        assert_eq!((placement("1"), placement("interleave")), (Ok(Placement::Node(1)), Ok(Placement::Interleave)));
+        assert!(some_bytes("0").unwrap_err().contains("write 512M") && some_bytes("much").is_err());
+        assert!(placement("-1").unwrap_err().contains("interleave") && mode("0999").unwrap_err().contains("0660"));
+    }
+
+    #[test]
+    fn checkpoints_are_three_numbers() {
+        assert_eq!(checkpoint("10,5,20"), Ok(Checkpoint { first: 10, step: 5, most: 20 }));
+        for wrong in ["10", "10,5", "0,5,20", "30,5,20", "a,b,c"] {
+            assert!(checkpoint(wrong).unwrap_err().contains("write 10,5,20"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_and_shares_are_read_as_people_write_them() {
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(share("5%"), Ok(0.05));
+        assert_eq!(share("0.05"), Ok(0.05));
+        for wrong in ["", "soon", "-3s", "0"] {
+            assert!(duration(wrong).unwrap_err().contains("write 90s"), "{wrong}");
+        }
+        for wrong in ["", "five", "-5%", "0", "nan"] {
+            assert!(share(wrong).unwrap_err().contains("write 5%"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_clock_is_in_ghz() {
+        assert_eq!(ghz("2.2"), Ok(2.2));
+        for wrong in ["2200000000", "0", "nan", "fast"] {
+            assert!(ghz(wrong).unwrap_err().contains("write 2.2"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The command line of `bursar watch`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::values::{duration, rate};
+
+/// `bursar watch`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar watch -- ./solver input.dat\n  \
+    bursar watch --intrusive 4711\n  \
+    bursar watch --intrusive --json - /sys/fs/cgroup/system.slice/db.service\n  \
+    bursar watch --record db.bursar --intrusive 4711\n  \
+    bursar watch --replay db.bursar\n\n\
+    A line an interval: on standard error beside a command, else on standard\n\
+    output. Ctrl-C ends. Looking clears the Accessed bits of some pages: of\n\
+    processes that bursar did not start only with --intrusive.")]
+pub struct Watch {
+    /// A process, with all beneath it, or a cgroup's path
+    #[arg(value_name = "PID|CGROUP", conflicts_with_all = ["command", "replay"])]
+    pub target: Option<String>,
+    /// Time from line to line
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub interval: Duration,
+    /// What looking may cost, as a share of one processor, the program's own loss included
+    #[arg(long, value_name = "SHARE", value_parser = rate, default_value = "2%")]
+    pub overhead: f64,
+    /// Never stop looking; else it is off while the working set stays what it is
+    #[arg(long)]
+    pub always: bool,
+    /// Look at hot pages as often as at others, to measure what leaving them in peace is worth
+    #[arg(long, hide = true)]
+    pub no_hot_set: bool,
+    /// Look at processes that bursar did not start, too
+    #[arg(long)]
+    pub intrusive: bool,
+    /// Keep every interval in FILE
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Tell again what FILE has kept, instead of watching
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "record", "always", "intrusive"])]
+    pub replay: Option<PathBuf>,
+    /// Write an object an interval as JSON lines to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Print no lines
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["target", "replay"])]
+    pub command: Vec<OsString>,
+}
