@@ -7,6 +7,7 @@
 #include "log.h"
 #include "owners.h"
 #include "shadow.h"
+#include "space.h"
 #include "sys.h"
 #include "text.h"
 
@@ -105,11 +106,6 @@ static const char *next_needed(const struct link_map *map, const char *strings, 
         if ((*entry)->d_tag == DT_NEEDED)
             return strings + (*entry)->d_un.d_val;
     return NULL;
-}
-
-static bool is_mapped(uint64_t address) {
-    unsigned char there;
-    return !sys_failed(sys(SYS_mincore, address & -PAGE, PAGE, &there));
 }
 
 static const ElfW(Phdr) * segments_of(const struct link_map *map, uint32_t *count) {
@@ -221,6 +217,13 @@ uint32_t object_of(uint64_t address) {
     return low < all->count && all->place[low].begin <= address ? all->place[low].id : 0;
 }
 
+uint32_t object_gone_since(uint64_t ns, uint64_t address) {
+    for (uint32_t id = 1; id <= object_count; id++)
+        if (objects[id].gone_ns >= ns && objects[id].begin <= address && address < objects[id].end)
+            return id;
+    return 0;
+}
+
 bool object_code(uint64_t address, uint64_t *begin, uint64_t *end) {
     const struct object *object = &objects[object_of(address)];
     uint32_t count = 0;
@@ -240,7 +243,7 @@ static void publish(void) {
     struct places *next = current == places ? places + 1 : places;
     next->count = 0;
     for (uint32_t id = 1; id <= object_count; id++) {
-        if (objects[id].begin == objects[id].end)
+        if (!objects[id].map || objects[id].begin == objects[id].end)
             continue;
         uint32_t at = next->count++;
         for (; at && next->place[at - 1].begin > objects[id].begin; at--)
@@ -430,7 +433,8 @@ void objects_scan(void (*found)(uint32_t id, const struct link_map *map)) {
         if (objects[id].map && !is_listed(&objects[id])) {
             code_of(objects[id].begin, objects[id].end, 0);
             objects[id].map = NULL;
-            objects[id].begin = objects[id].end = 0;
+            objects[id].gone_ns = now_ns();
+            objects[id].gone_component = objects[id].component;
         }
     }
     for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {

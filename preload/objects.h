@@ -6,15 +6,17 @@
 #include "runtime.h"
 
 struct object {
-    uint64_t begin, end; // its mappings, from the first to the last; 0 when it is unloaded
-    uint64_t base;       // what its addresses are relative to
-    const char *path;    // of the loader; of the executable, what the kernel says
-    const char *soname;  // "": none
-    uint32_t component;  // that it belongs to: by name, by who loaded it, or because only such need it
-    uint32_t loaded_in;  // the component inside which it was loaded
-    bool named;          // it belongs to its component by name
-    bool again;          // it has been unloaded before
-    const char *unseen;  // which of its entries could not be patched, as a sentence; NULL: all were, or none need be
+    uint64_t begin, end;     // its mappings, from the first to the last; where they were, when it is unloaded
+    uint64_t gone_ns;        // when it was last seen to be unloaded
+    uint32_t gone_component; // whose it was then; when it comes again, that is not decided at once
+    uint64_t base;           // what its addresses are relative to
+    const char *path;        // of the loader; of the executable, what the kernel says
+    const char *soname;      // "": none
+    uint32_t component;      // that it belongs to: by name, by who loaded it, or because only such need it
+    uint32_t loaded_in;      // the component inside which it was loaded
+    bool named;              // it belongs to its component by name
+    bool again;              // it has been unloaded before
+    const char *unseen; // which of its entries could not be patched, as a sentence; NULL: all were, or none need be
     const struct link_map *map; // NULL when it is unloaded
 };
 
@@ -27,6 +29,9 @@ void objects_scan(void (*found)(uint32_t id, const struct link_map *map));
 
 // The object that holds an address; 0: none.
 uint32_t object_of(uint64_t address);
+
+// The object that held it, if it was unloaded after a time; 0: none.
+uint32_t object_gone_since(uint64_t ns, uint64_t address);
 
 // The pages of an object's code that hold an address; false: it is in none.
 bool object_code(uint64_t address, uint64_t *begin, uint64_t *end);

@@ -9,9 +9,9 @@ enum {
     PAGE_OF_FILE = 61 // or of shared memory
 };
 
-// Between these two it is open. Of one thread at a time.
+// Between these two it is open. Of one thread at a time. False: it could not be opened; not all could be read.
 bool pagemap_open(void);
-void pagemap_close(void);
+bool pagemap_close(void);
 
 // Calls `each` for every page from `begin` to `end` that is present, with its entry. 10 ns a page.
 void pagemap_present(uint64_t begin, uint64_t end, void (*each)(uint64_t page, uint64_t entry, void *), void *context);

@@ -10,6 +10,7 @@
 #include "pagemap.h"
 #include "shadow.h"
 #include "smaps.h"
+#include "space.h"
 #include "sys.h"
 #include "touch.h"
 #include "vm.h"
@@ -28,15 +29,17 @@ struct lock reconcile_lock;
 static struct view by_owner = {.entry = 'T'}, by_touch = {.entry = 'U'};
 static const struct range *ranges;
 static uint32_t range_count;
-static uint64_t spent_ns, began_ns;
+static uint64_t spent_ns, began_ns, look_ns; // of this look
 
 static void add_to(struct view *view, const struct mapping *mapping, uint8_t owner, enum kind kind, uint64_t rss) {
     view->now[owner][kind].rss += rss;
     view->now[owner][kind].pss += mapping->rss ? (__uint128_t)rss * mapping->pss / mapping->rss : 0;
 }
 
+// What has been unmapped since it was read is not there, rather than nobody's.
 static void add(const struct mapping *mapping, uint8_t owner, enum kind kind, uint64_t rss) {
-    add_to(&by_owner, mapping, owner, kind, rss);
+    if (owner != UNATTRIBUTED || is_mapped(mapping->begin))
+        add_to(&by_owner, mapping, owner, kind, rss);
 }
 
 static bool holds(uint32_t at, uint64_t address) {
@@ -47,18 +50,23 @@ static bool holds(uint32_t at, uint64_t address) {
 // of.
 static struct range piece_at(uint64_t begin, uint64_t end) {
     uint32_t object = object_of(begin), at = range_beyond(ranges, range_count, begin);
-    // It may have been mapped since we began.
+    uint32_t component = objects[object].component;
+    // It may have been mapped since we began, or unloaded.
     if (!holds(at, begin) && !object) {
         ranges = vm_ranges(&range_count);
         at = range_beyond(ranges, range_count, begin);
+        object = object_gone_since(look_ns, begin);
+        component = objects[object].gone_component;
     }
     struct range piece = {begin, end, UNATTRIBUTED, USE_MAPPED};
     if (holds(at, begin)) {
         piece = ranges[at];
     } else {
         if (object) {
-            piece.owner = owner_of(objects[object].component, object);
-            piece.end = objects[object].end;
+            piece.owner = owner_of(component, object);
+            // It may be unloaded at this moment.
+            if (objects[object].end > begin)
+                piece.end = objects[object].end;
         }
         if (at < range_count && ranges[at].begin < piece.end)
             piece.end = ranges[at].begin;
@@ -90,20 +98,20 @@ static void divide_page(uint64_t page, uint64_t entry, void *context) {
         bytes[piece->use == USE_STACK ? STACK : MAPPED][piece->owner] += PAGE;
 }
 
-// What was counted page by page, as shares of what the kernel says of the whole: pages of zeros are present and not
-// resident, and some came or went between the two files.
+// What was counted page by page, as shares of what the kernel says of the whole where that is less: pages of zeros are
+// present and not resident, and some came between the two files. Those that went are not there.
 static void add_parts(struct view *view, const struct mapping *mapping, const struct parts *parts) {
     const uint64_t *bytes = parts->bytes[0];
     uint64_t counted = 0, divided = 0;
     for (uint32_t i = 0; i < KINDS * OWNERS; i++)
         counted += bytes[i];
-    uint64_t most = counted < mapping->rss ? mapping->rss : counted;
-    for (uint32_t i = 0; i < KINDS * OWNERS; i++) {
-        uint64_t share = (__uint128_t)bytes[i] * mapping->rss / most;
+    uint64_t resident = least(counted, mapping->rss);
+    for (uint32_t i = 0; i < KINDS * OWNERS && counted; i++) {
+        uint64_t share = (__uint128_t)bytes[i] * resident / counted;
         add_to(view, mapping, i % OWNERS, i / OWNERS, share);
         divided += share;
     }
-    add_to(view, mapping, UNATTRIBUTED, MAPPED, mapping->rss - divided);
+    add_to(view, mapping, UNATTRIBUTED, MAPPED, resident - divided);
 }
 
 static void anonymous(const struct mapping *mapping, bool brk) {
@@ -217,13 +225,13 @@ static void take(const struct mapping *mapping) {
 }
 
 static bool measure(void) {
+    look_ns = now_ns();
     touch_settle_all();
     ranges = vm_ranges(&range_count);
     memset(by_owner.now, 0, sizeof by_owner.now);
     memset(by_touch.now, 0, sizeof by_touch.now);
     bool good = pagemap_open() && smaps("/proc/self/smaps", take);
-    pagemap_close();
-    return good;
+    return pagemap_close() && good;
 }
 
 static void tell(struct view *view, const char *reason) {

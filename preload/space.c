@@ -24,3 +24,8 @@ bool space_at(uint64_t at, uint64_t bytes, int protection) {
         sys(SYS_munmap, got, bytes);
     return (uint64_t)got == at;
 }
+
+bool is_mapped(uint64_t address) {
+    unsigned char there;
+    return !sys_failed(sys(SYS_mincore, address & -PAGE, PAGE, &there));
+}

@@ -32,10 +32,15 @@ struct change {
     struct range added;  // what is there instead; of no length: nothing
 };
 
+// Sorted by address.
+struct list {
+    struct range *ranges;
+    uint32_t count;
+};
+
 static struct change changes[CHANGES];
 static uint64_t turns, applied;
-static struct range *ranges, *copy;
-static uint32_t range_count;
+static struct list known, copy;
 struct lock vm_lock;
 
 uint32_t range_beyond(const struct range *ranges, uint32_t count, uint64_t address) {
@@ -50,57 +55,63 @@ uint32_t range_beyond(const struct range *ranges, uint32_t count, uint64_t addre
     return low;
 }
 
-static void insert(uint32_t at, struct range range) {
-    if (range_count == RANGES)
+static void insert(struct list *list, uint32_t at, struct range range) {
+    if (list->count == RANGES)
         return;
-    memmove(ranges + at + 1, ranges + at, (range_count - at) * sizeof *ranges);
-    ranges[at] = range;
-    range_count++;
+    memmove(list->ranges + at + 1, list->ranges + at, (list->count - at) * sizeof range);
+    list->ranges[at] = range;
+    list->count++;
 }
 
-static void cut(uint64_t begin, uint64_t end) {
-    uint32_t at = range_beyond(ranges, range_count, begin);
-    if (at < range_count && ranges[at].begin < begin) {
+static void cut(struct list *list, uint64_t begin, uint64_t end) {
+    struct range *ranges = list->ranges;
+    uint32_t at = range_beyond(ranges, list->count, begin);
+    if (at < list->count && ranges[at].begin < begin) {
         struct range rest = ranges[at];
         ranges[at++].end = begin;
         if (rest.end > end) {
             rest.begin = end;
-            insert(at, rest);
+            insert(list, at, rest);
             return;
         }
     }
     uint32_t last = at;
-    while (last < range_count && ranges[last].end <= end)
+    while (last < list->count && ranges[last].end <= end)
         last++;
-    memmove(ranges + at, ranges + last, (range_count - last) * sizeof *ranges);
-    range_count -= last - at;
-    if (at < range_count && ranges[at].begin < end)
+    memmove(ranges + at, ranges + last, (list->count - last) * sizeof *ranges);
+    list->count -= last - at;
+    if (at < list->count && ranges[at].begin < end)
         ranges[at].begin = end;
 }
 
-static void add(struct range range) {
-    cut(range.begin, range.end);
-    uint32_t at = range_beyond(ranges, range_count, range.begin);
-    struct range *before = at ? &ranges[at - 1] : NULL;
+static void add(struct list *list, struct range range) {
+    cut(list, range.begin, range.end);
+    uint32_t at = range_beyond(list->ranges, list->count, range.begin);
+    struct range *before = at ? &list->ranges[at - 1] : NULL;
     if (before && before->end == range.begin && before->owner == range.owner && before->use == range.use)
         before->end = range.end;
     else
-        insert(at, range);
+        insert(list, at, range);
+}
+
+// False: it has not been said yet.
+static bool change_list(struct list *list, uint64_t turn) {
+    const struct change *change = &changes[turn % CHANGES];
+    if (__atomic_load_n(&change->turn, __ATOMIC_ACQUIRE) != turn + 1)
+        return false;
+    if (change->end > change->begin)
+        cut(list, change->begin, change->end);
+    if (change->added.end > change->added.begin)
+        add(list, change->added);
+    return true;
 }
 
 // With the lock held.
 static void apply(void) {
-    if (!ranges && !(ranges = arena_pages(RANGES * sizeof *ranges)))
+    if (!known.ranges && !(known.ranges = arena_pages(RANGES * sizeof *known.ranges)))
         return;
-    for (;; applied++) {
-        struct change *change = &changes[applied % CHANGES];
-        if (__atomic_load_n(&change->turn, __ATOMIC_ACQUIRE) != applied + 1)
-            return;
-        if (change->end > change->begin)
-            cut(change->begin, change->end);
-        if (change->added.end > change->added.begin)
-            add(change->added);
-    }
+    while (change_list(&known, applied))
+        applied++;
 }
 
 void vm_forked(void) {
@@ -109,14 +120,19 @@ void vm_forked(void) {
 }
 
 const struct range *vm_ranges(uint32_t *count) {
-    if (!copy)
-        copy = arena_pages(RANGES * sizeof *copy);
+    if (!copy.ranges)
+        copy.ranges = arena_pages(RANGES * sizeof *copy.ranges);
     lock_take(&vm_lock);
     apply();
-    *count = copy && ranges ? range_count : 0;
-    memcpy(copy, ranges, *count * sizeof *copy);
+    copy.count = copy.ranges ? known.count : 0;
+    memcpy(copy.ranges, known.ranges, copy.count * sizeof *copy.ranges);
+    // To unmap much takes the kernel long, and what others have said meanwhile is true already.
+    uint64_t end = copy.count ? __atomic_load_n(&turns, __ATOMIC_ACQUIRE) : 0;
+    for (uint64_t turn = applied; turn < end; turn++)
+        change_list(&copy, turn);
     lock_release(&vm_lock);
-    return copy;
+    *count = copy.count;
+    return copy.ranges;
 }
 
 static uint64_t take_turn(void) {
@@ -186,9 +202,9 @@ static struct range range_around(uint64_t address) {
     if (!lock_soon(&vm_lock))
         return found;
     apply();
-    uint32_t at = ranges ? range_beyond(ranges, range_count, address) : 0;
-    if (at < range_count && ranges[at].begin <= address)
-        found = ranges[at];
+    uint32_t at = known.ranges ? range_beyond(known.ranges, known.count, address) : 0;
+    if (at < known.count && known.ranges[at].begin <= address)
+        found = known.ranges[at];
     lock_release(&vm_lock);
     return found;
 }

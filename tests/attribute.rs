@@ -204,6 +204,18 @@ fn messages_are_counted_by_who_sends_to_whom() {
 }
 
 #[test]
+fn memory_that_goes_or_comes_while_it_is_looked_at_is_not_nobodys() {
+    // The library has 8 MiB.
+    for (case, bytes) in [("passing-block", SIZE), ("passing-mappings", 16 << 20), ("passing-library", 8 << 20)] {
+        let (status, json, _) = plain(case, bytes);
+        assert_eq!(status, 0, "{case}");
+        check_sums(case, &json);
+        // It was seen, if not at its most.
+        assert!(json["total_peak_bytes"].as_u64() > Some(bytes / 4), "{case}: {json:#}");
+    }
+}
+
+#[test]
 fn components_by_library_are_told_again_by_the_report() {
     let folder = tempfile::tempdir().unwrap();
     let reported = |options: &[&str]| {

@@ -2,9 +2,21 @@
 #include "plain.h"
 
 static const struct known cases[] = {
-    {"blocks", make_blocks}, {"small", make_small}, {"mapped", make_mapped}, {"remapped", make_remapped},
-    {"shared", make_shared}, {"file", make_file},   {"stacks", make_stacks}, {"hugetlb", make_hugetlb},
-    {"greedy", make_greedy}, {"child", make_child}, {"exec", make_exec},     {"abort", make_abort},
+    {"blocks", make_blocks},
+    {"small", make_small},
+    {"mapped", make_mapped},
+    {"remapped", make_remapped},
+    {"shared", make_shared},
+    {"file", make_file},
+    {"stacks", make_stacks},
+    {"hugetlb", make_hugetlb},
+    {"greedy", make_greedy},
+    {"child", make_child},
+    {"exec", make_exec},
+    {"abort", make_abort},
+    {"passing-block", make_passing_block},
+    {"passing-mappings", make_passing_mappings},
+    {"passing-library", make_passing_library},
 };
 
 int main(int argc, char **argv) {

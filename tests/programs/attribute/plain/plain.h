@@ -15,3 +15,6 @@ void make_greedy(size_t bytes);
 void make_child(size_t bytes);
 void make_exec(size_t bytes);
 void make_abort(size_t bytes);
+void make_passing_block(size_t bytes);
+void make_passing_mappings(size_t bytes);
+void make_passing_library(size_t bytes);
