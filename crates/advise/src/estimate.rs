@@ -4,6 +4,7 @@ use model::Costs;
 
 use crate::range::{HUGE_BYTES, PAGE_BYTES, PAGES_PER_HUGE, Range};
 use crate::state::State;
+use crate::walks::walk_ns;
 
 /// What finding a huge page takes where no block is free: memory must be moved together. So long that it is never worth it.
 const COMPACTION_NS: f64 = 1e9;
@@ -255,8 +256,7 @@ impl Subject<'_> {
     }
 
     fn walks_ns(&self, huge: f64) -> f64 {
-        let dependent = self.range.dependent_share.clamp(0.0, 1.0);
-        let each = dependent * self.costs.walk_dependent_ns + (1.0 - dependent) * self.costs.walk_independent_ns;
+        let each = walk_ns(self.range.dependent_share, self.costs);
         let misses = self.range.misses_per_second.unwrap_or(0.0);
         let per_region = || misses / self.pages.regions * each * self.state.horizon_seconds;
         huge * self.range.saved_ns.unwrap_or_else(per_region)

@@ -26,6 +26,7 @@ mod plan;
 pub mod profile;
 mod range;
 mod state;
+mod walks;
 mod wrong;
 
 pub use decide::{Decision, decide};
@@ -36,4 +37,5 @@ pub use plan::{Plan, PlannedProgram, Rule, RuleAction};
 pub use profile::{Mapping, Object, Profile, ProfiledRange, Program, Section};
 pub use range::{HUGE_BYTES, PAGE_BYTES, PAGES_PER_HUGE, Range};
 pub use state::State;
+pub use walks::{dependent_share, walk_ns};
 pub use wrong::{Malformed, Wrong};

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 fn costs() -> impl Strategy<Value = Costs> {
     // Each up to ten times cheaper or dearer than where they were measured.
-    prop::collection::vec(0.1..10.0, 14).prop_map(|times| {
+    prop::collection::vec(0.1..10.0, 16).prop_map(|times| {
         let Costs {
             base_fault_ns,
             huge_fault_ns,
@@ -22,6 +22,8 @@ fn costs() -> impl Strategy<Value = Costs> {
             cow_ns,
             walk_dependent_ns,
             walk_independent_ns,
+            access_dependent_ns,
+            access_independent_ns,
             pool_page_ns,
             page_out_ns,
             page_in_ns,
@@ -41,6 +43,8 @@ fn costs() -> impl Strategy<Value = Costs> {
             pool_page_ns: pool_page_ns * times[11],
             page_out_ns: page_out_ns * times[12],
             page_in_ns: page_in_ns * times[13],
+            access_dependent_ns: access_dependent_ns * times[14],
+            access_independent_ns: access_independent_ns * times[15],
         }
     })
 }

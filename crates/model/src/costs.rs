@@ -27,6 +27,10 @@ pub struct Costs {
     pub walk_dependent_ns: f64,
     /// What it saves of one that does not.
     pub walk_independent_ns: f64,
+    /// An access at a random place of much memory in pages of 4 KiB, if it waits for the one before.
+    pub access_dependent_ns: f64,
+    /// And if it does not.
+    pub access_independent_ns: f64,
     /// A fault on a huge page that was zeroed before.
     pub pool_page_ns: f64,
     /// Swapping a page out.
@@ -51,6 +55,8 @@ impl Costs {
             cow_ns: 2_000.0,
             walk_dependent_ns: 178.0,
             walk_independent_ns: 22.0,
+            access_dependent_ns: 442.0,
+            access_independent_ns: 46.0,
             pool_page_ns: 13_000.0,
             page_out_ns: 4_400.0,
             page_in_ns: 4_700.0,

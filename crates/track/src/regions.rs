@@ -63,6 +63,8 @@ pub struct Region {
     pub accessed: f64,
     /// Accesses per second that miss the TLB, estimated; of a huge page, those that are seen by its one bit.
     pub misses_per_second: f64,
+    /// Processor time that its process uses for each of all its accesses that miss, in ns.
+    pub ns_per_miss: f64,
     /// Since it was last seen accessed, or first looked at.
     pub idle: Duration,
     /// Rounds that have looked at it.
@@ -91,6 +93,8 @@ struct Batch {
     probes: Vec<Probe>,
     found: Vec<Found>,
     cleared: Instant,
+    /// What the process had used of processors then: what it does not run, it does not access.
+    used: Duration,
     after: [Duration; LOOKS],
 }
 
@@ -143,6 +147,9 @@ impl Regions {
             pages += batch.probes.len();
             self.turn += self.learn(&batch);
         }
+        for process in &mut self.processes {
+            process.account(began.elapsed());
+        }
         let taken = pages as f64 * (FLUSH_SECONDS / RUN as f64 + TOUCH_SECONDS);
         self.taken += taken;
         let cost = Duration::from_secs_f64((own_cpu() - cpu).as_secs_f64() + taken);
@@ -160,15 +167,18 @@ impl Regions {
         let mut all = Vec::new();
         for process in &self.processes {
             let loads: Vec<_> = process.known.values().map(|known| known.load()).collect();
+            // By its own time.
             let misses = tlb::misses(&loads);
+            let ns_per_miss = 1e9 / misses.iter().sum::<f64>();
             let known = process.known.iter().zip(misses).filter(|((_, known), _)| known.clears > 0);
-            all.extend(known.map(|((start, known), misses_per_second)| Region {
+            all.extend(known.map(|((start, known), misses)| Region {
                 pid: process.pid,
                 start: *start,
                 is_huge: known.is_huge,
                 present_pages: known.present_pages(),
                 accessed: known.accessed,
-                misses_per_second,
+                misses_per_second: misses * process.processors,
+                ns_per_miss,
                 idle: now.saturating_duration_since(known.last_accessed.unwrap_or(known.since)),
                 rounds: known.clears,
             }));
@@ -245,6 +255,7 @@ impl Regions {
                     probes,
                     found: Vec::new(),
                     cleared: Instant::now(),
+                    used: Duration::ZERO,
                     after: [Duration::ZERO; LOOKS],
                 }),
             }
@@ -254,19 +265,22 @@ impl Regions {
 
     fn clear(&mut self, batch: &mut Batch) -> Result<(), Error> {
         let began = Instant::now();
-        let cleared = match self.processes[batch.process].clear(&batch.probes) {
+        let process = &mut self.processes[batch.process];
+        let used = process.clock.now();
+        let cleared = match process.clear(&batch.probes) {
             Ok(cleared) => cleared,
             Err(linux::Error::Gone(_)) => vec![false; batch.probes.len()],
             Err(source) => return Err(pages::Error::Denied { pid: batch.pid, source }.into()),
         };
         batch.cleared = began + began.elapsed() / 2;
+        batch.used = used.zip(process.clock.now()).map_or(Duration::ZERO, |(before, after)| (before + after) / 2);
         batch.found = cleared.into_iter().map(|is_clear| Found { is_clear, ..Found::default() }).collect();
         Ok(())
     }
 
     fn look(&mut self, batch: &mut Batch, look: usize) {
         let process = &mut self.processes[batch.process];
-        batch.after[look] = batch.cleared.elapsed();
+        batch.after[look] = process.clock.now().map_or(Duration::ZERO, |now| now.saturating_sub(batch.used));
         let Ok(Some(states)) = process.look(&mut self.tables, &batch.probes) else {
             batch.found.iter_mut().for_each(|found| found.is_clear = false);
             return;

@@ -28,16 +28,8 @@ unsafe impl Sync for Region {}
 impl Region {
     /// So many regions of anonymous memory that is not there yet.
     pub fn new(regions: usize) -> Option<Region> {
-        Region::anonymous(regions, ProtFlags::READ | ProtFlags::WRITE)
-    }
-
-    /// So many regions that can only be read, and are zero.
-    pub fn of_zeroes(regions: usize) -> Option<Region> {
-        Region::anonymous(regions, ProtFlags::READ)
-    }
-
-    fn anonymous(regions: usize, prot: ProtFlags) -> Option<Region> {
         let mapped_bytes = (regions + 1) * HUGE_BYTES;
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping, at an address that the kernel chooses.
         let mapped = unsafe { mmap_anonymous(ptr::null_mut(), mapped_bytes, prot, MapFlags::PRIVATE) };
         let mapped = mapped.ok()?.cast::<u8>();
@@ -117,13 +109,6 @@ impl Region {
         let before = faults().minor;
         self.touch(self.bytes / PAGE_BYTES);
         faults().minor == before
-    }
-
-    /// Reads of every page; how many faults that takes.
-    pub fn faults_of_reading(&self) -> i64 {
-        let before = faults().minor;
-        self.read(self.bytes / PAGE_BYTES);
-        faults().minor - before
     }
 
     /// As words.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use linux::cpu_clock::CpuClock;
 use linux::pages::{Arming, Frames, Mapping, REGION_BYTES, State, Tables, Target, mappings};
 use linux::{Error, procfs};
 
@@ -22,6 +23,11 @@ const RETRY: u32 = 16;
 pub struct Process {
     pub pid: i32,
     pub start: u64,
+    pub clock: CpuClock,
+    /// What it had used when the last round ended.
+    pub used: Duration,
+    /// Processors that it used in the last round, on average.
+    pub processors: f64,
     target: Target,
     arming: Arming,
     frames: Frames,
@@ -73,9 +79,13 @@ pub struct Found {
 
 impl Process {
     pub fn of(tables: &mut Tables, pid: i32, start: u64) -> Result<Process, Error> {
+        let clock = CpuClock::of(pid)?;
         Ok(Process {
             pid,
             start,
+            clock,
+            used: clock.now().ok_or(Error::Gone(pid))?,
+            processors: 0.0,
             target: target(tables, pid)?,
             arming: Arming::of(pid, start)?,
             frames: Frames::of(pid)?,
@@ -100,6 +110,14 @@ impl Process {
             self.known.insert(region.start, known.unwrap_or_else(|| Known::new(is_huge)));
         }
         Ok(())
+    }
+
+    /// A round has ended, which took so long.
+    pub fn account(&mut self, long: Duration) {
+        if let Some(used) = self.clock.now() {
+            self.processors = used.saturating_sub(self.used).div_duration_f64(long);
+            self.used = used;
+        }
     }
 
     /// Pages of a region: a run of neighbours of each of so many equal parts, others each time.

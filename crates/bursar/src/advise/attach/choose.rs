@@ -1,6 +1,6 @@
 //! Which regions are to become huge pages, and which none any more.
 
-use advise::{Action, Costs, Estimate, HUGE_BYTES, PAGES_PER_HUGE, Range, State, estimate};
+use advise::{Action, Costs, Estimate, HUGE_BYTES, PAGES_PER_HUGE, Range, State, dependent_share, estimate};
 use track::regions::Region;
 
 /// Rounds that must have looked at a region before it is decided about: one may have met a moment.
@@ -30,11 +30,11 @@ pub fn promotions<'a>(regions: impl Iterator<Item = &'a Region>, state: &State, 
     choices
 }
 
-/// What making a region a huge page costs and brings, if so many of its pages are there. Whether accesses wait for each other is
-/// not known: they are taken not to, by which the benefit is the least it may be.
+/// What making a region a huge page costs and brings, if so many of its pages are there.
 pub fn promotion(region: &Region, present_pages: u64, state: &State, costs: &Costs) -> Estimate {
     let misses_per_second = Some(region.misses_per_second);
-    let range = Range { present_pages, misses_per_second, ..Range::of_bytes(HUGE_BYTES) };
+    let dependent_share = dependent_share(region.ns_per_miss, costs);
+    let range = Range { present_pages, misses_per_second, dependent_share, ..Range::of_bytes(HUGE_BYTES) };
     estimate(Action::Promote, &range, state, costs)
 }
 
@@ -66,6 +66,7 @@ mod tests {
             present_pages: 512,
             accessed: 1.0,
             misses_per_second,
+            ns_per_miss: 0.0,
             idle: Duration::ZERO,
             rounds: ROUNDS,
         }
