@@ -21,7 +21,7 @@
 //              executable; else -
 //     ORDINAL  of mmap which of its class, in the order in which they are made, from 0, or *; else -. Private anonymous
 //              mappings are counted, but for stacks and what the program wants of a kind
-//     FROM TO  bytes from where the mapping begins; `end`: to its end
+//     FROM TO  bytes from where the mapping begins, and there the nearest region; 0, `end`: where the mapping does
 //     ACTION   huge: huge pages when it is touched; eager: populated too, ahead of that; base; leave: as the kernel does
 //     COST BENEFIT  ns, for what is told
 // Of several rules that hold for an address the first counts. What no rule holds for is looked at while it runs.

@@ -74,6 +74,11 @@ static bool obey(struct rule *rule, struct area area) {
     return true;
 }
 
+// Mappings begin anywhere in a region, and each run elsewhere: a region belongs to the offset that is nearest to it.
+static uint64_t nearest_region(uint64_t address) {
+    return (address + REGION / 2) & -(uint64_t)REGION;
+}
+
 // The rules for a range of which `area` is what is new. What none holds for, if it lies
 // behind them, remains.
 static struct area obey_all(struct area area) {
@@ -83,9 +88,9 @@ static struct area obey_all(struct area area) {
         if (area.object && strcmp(area.object, rule->object))
             continue;
         struct area part = area;
-        uint64_t from = area.origin + rule->from, to = rule->to == UINT64_MAX ? area.end : area.origin + rule->to;
-        part.begin = from > area.begin ? from & -(uint64_t)PAGE : area.begin;
-        part.end = least(up(to, PAGE), area.end);
+        uint64_t from = rule->from ? nearest_region(area.origin + rule->from) : area.origin;
+        part.begin = from > area.begin ? from : area.begin;
+        part.end = rule->to == UINT64_MAX ? area.end : least(nearest_region(area.origin + rule->to), area.end);
         if (!obey(rule, part))
             continue;
         struct area between = area;
