@@ -3,6 +3,7 @@
  * Memory that an agent is to advise about, and who is hot is known.
  *
  *   advised skewed MIB         99 of 100 accesses go to every tenth region of 2 MiB
+ *   advised sparse MIB         one page of sixteen, which nobody uses then
  *   advised refuses MIB        as skewed, but it wants no huge pages
  *   advised still MIB          huge pages that nobody uses; every other one is full, the rest are zero but for a page
  *   advised forks MIB          as skewed, in a child
@@ -67,6 +68,16 @@ static int skewed(size_t regions, int advice) {
     return 0;
 }
 
+static int sparse(size_t regions) {
+    char *memory = map(regions);
+    for (size_t at = 0; at < regions * REGION; at += 16 * PAGE)
+        memory[at] = 1;
+    printf("%lx\n", (unsigned long)memory);
+    fflush(stdout);
+    is_over(-1);
+    return 0;
+}
+
 static void *in_thread(void *regions) {
     skewed((size_t)regions, MADV_NORMAL);
     return NULL;
@@ -100,6 +111,8 @@ int main(int count, char **arguments) {
         return skewed(regions, MADV_NORMAL);
     if (!strcmp(what, "refuses"))
         return skewed(regions, MADV_NOHUGEPAGE);
+    if (!strcmp(what, "sparse"))
+        return sparse(regions);
     if (!strcmp(what, "still"))
         return still(regions);
     if (!strcmp(what, "forks")) {

@@ -16,6 +16,9 @@ const AHEAD_BYTES: u64 = 32 << 20;
 /// Smaller than this, a range may hold no whole region.
 const LEAST_BYTES: u64 = 2 * HUGE_BYTES;
 
+/// No mapping is as large.
+const NOWHERE: u64 = 1 << 47;
+
 /// Without a profile, huge pages take at most this multiple of what pages of 4 KiB would, however dear faults are.
 const MOST_HELD: f64 = 1.1;
 
@@ -39,7 +42,7 @@ pub struct Plan {
 /// What to do in one program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedProgram {
-    /// Build-id of the executable; `None`: one that has none.
+    /// Build-id of the executable, or `*` for any; `None`: one that has none.
     pub build_id: Option<String>,
     /// By range, in the order of the profile: of several that hold for an address, the first does.
     pub rules: Vec<Rule>,
@@ -100,6 +103,29 @@ impl Plan {
             least_bytes: LEAST_BYTES,
             base_fault_ns: costs.base_fault_ns,
             populate_huge_ns: costs.populate_huge_ns,
+        }
+    }
+}
+
+impl Plan {
+    /// A plan by which nothing is changed, and the runtime tells each anonymous mapping that rules could hold for.
+    pub fn observing(costs: &Costs) -> Plan {
+        let classes = Mapping::class(LEAST_BYTES)..Mapping::class(NOWHERE);
+        let leave = |class| Rule {
+            mapping: Mapping::Mmap { class: Some(class), ordinal: None },
+            from: 0,
+            to: None,
+            action: RuleAction::Leave,
+            cost_ns: 0.0,
+            benefit_ns: 0.0,
+        };
+        Plan {
+            ahead_bytes: 0,
+            dense: PAGES_PER_HUGE + 1,
+            least_bytes: NOWHERE,
+            base_fault_ns: costs.base_fault_ns,
+            populate_huge_ns: costs.populate_huge_ns,
+            programs: vec![PlannedProgram { build_id: Some("*".into()), rules: classes.map(leave).collect() }],
         }
     }
 }
@@ -246,6 +272,14 @@ mod tests {
             rule heap - - 0 end base 6540607 81740\n\
             rule bss libfoo.so:77ab - 16777216 25165824 leave 7413219 90000\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_plan_to_observe_names_what_rules_can_hold_for_and_advises_nothing() {
+        let text = Plan::observing(&Costs::reference()).to_string();
+        assert!(text.starts_with("plan 1\nahead 0\ndense 513\nleast 140737488355328\n"), "{text}");
+        let rules: Vec<&str> = text.lines().skip(6).collect();
+        assert_eq!((rules[0], rules.len()), ("rule mmap 22 * 0 end leave 0 0", 47 - 22));
     }
 
     #[test]

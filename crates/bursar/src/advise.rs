@@ -1,10 +1,12 @@
 //! `bursar advise`: huge pages and eager memory where their benefit exceeds their cost.
 
 mod attach;
+mod build_id;
 mod check;
 mod convert;
 pub mod costs;
 mod explain;
+mod profile;
 mod run;
 mod told;
 
@@ -16,9 +18,13 @@ use anyhow::Context;
 use crate::cli::advise::Advise;
 use crate::status::Status;
 
+/// What looking at another process's memory takes.
+const NEEDS: &str = "root, or CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_BPF and CAP_PERFMON";
+
 pub fn advise(action: &Advise) -> anyhow::Result<Status> {
     match action {
         Advise::Run(options) => run::run(options),
+        Advise::Profile(options) => profile::profile(options),
         Advise::Attach(options) => attach::attach(options),
         Advise::Check { profile } => check::check(profile),
         Advise::Explain { file } => explain::explain(file),

@@ -39,13 +39,13 @@ pub fn folder(prefix: &str) -> anyhow::Result<TempDir> {
         .context("no folder for what the processes tell can be made; set TMPDIR to one of yours")
 }
 
-/// Runs the command to its end, with variables that the library reads. `look` is called from time to time.
+/// Runs the command to its end, with variables that the library reads. `look` is called from time to time, with its PID.
 pub fn run(
     command: &[OsString],
     purpose: Purpose,
     variables: Vec<(String, OsString)>,
     begun: Instant,
-    mut look: Option<&mut dyn FnMut()>,
+    mut look: Option<&mut dyn FnMut(i32)>,
 ) -> anyhow::Result<Inside> {
     let launcher = Launcher::of(command);
     let kept_out = unseen::sanitizer(command, launcher, purpose);
@@ -67,7 +67,7 @@ pub fn run(
             break ended;
         }
         if let Some(look) = &mut look {
-            look();
+            look(running.pid());
         }
     };
     signals.set_target(0);

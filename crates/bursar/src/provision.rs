@@ -174,8 +174,8 @@ fn run(
 ) -> anyhow::Result<Ran> {
     let folder = inside::folder("bursar-provision-")?;
     variables.push(("BURSAR_PROVISION".into(), folder.path().into()));
-    let mut look = look.map(|look| || look(folder.path()));
-    let look = look.as_mut().map(|look| look as &mut dyn FnMut());
+    let mut look = look.map(|look| |_| look(folder.path()));
+    let look = look.as_mut().map(|look| look as &mut dyn FnMut(i32));
     let inside = inside::run(command, Purpose::Provision, variables, begun, look)?;
     let (told, mut notes) = read(folder.path());
     let of_file = || unseen::obstacle(command, inside.launcher, Purpose::Provision).filter(|_| told.is_empty());

@@ -19,7 +19,7 @@ use serde::Serialize;
 use track::pages::Scope;
 use track::regions::{Region, Regions};
 
-use super::costs;
+use super::{NEEDS, costs};
 use crate::cli::advise::Attach;
 use crate::results::write_json;
 use crate::status::Status;
@@ -93,12 +93,12 @@ pub fn attach(options: &Attach) -> anyhow::Result<Status> {
             procfs::kernel_release()
         );
     }
-    let needs = "advise attach needs root, or CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_BPF and CAP_PERFMON";
+    let needs = format!("advise attach needs {NEEDS}");
     let regions = Regions::of(scope, LOOKING).map_err(|error| match error {
         track::regions::Error::Target(error @ (track::pages::Error::NoProcess(_) | track::pages::Error::Empty(_))) => {
             anyhow::Error::new(error)
         }
-        error => anyhow::Error::new(error).context(needs),
+        error => anyhow::Error::new(error).context(needs.clone()),
     })?;
     let signals = Forwarding::start()?;
     let mut agent = Agent {
@@ -119,7 +119,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<Status> {
     let (began, cpu) = agent.began;
     let is_over = || signals.interrupted() || options.duration.is_some_and(|longest| began.elapsed() >= longest);
     while !is_over() {
-        let is_there = agent.regions.round(options.interval, is_over).context(needs)?;
+        let is_there = agent.regions.round(options.interval, is_over).context(needs.clone())?;
         if !is_there {
             break;
         }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use advise::{Profile, Program, cbmm, maps};
 use anyhow::{Context, ensure};
-use object::Object;
 
+use super::build_id::build_id;
 use super::{name, read};
 use crate::cli::advise::Convert;
 use crate::status::Status;
@@ -33,12 +33,4 @@ pub fn convert(options: &Convert) -> anyhow::Result<Status> {
     };
     print!("{}", Profile { programs: vec![program] });
     Ok(Status::of(0))
-}
-
-/// In hexadecimal digits; `None`: it has none.
-fn build_id(path: &Path) -> anyhow::Result<Option<String>> {
-    let data = std::fs::read(path).with_context(|| format!("{} could not be read", path.display()))?;
-    let file = object::File::parse(&*data).with_context(|| format!("{} is no program", path.display()))?;
-    let id = file.build_id().with_context(|| format!("{} is no program", path.display()))?;
-    Ok(id.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect()))
 }

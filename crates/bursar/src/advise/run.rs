@@ -94,7 +94,7 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
             wall_seconds: inside.wall_seconds,
             before_exec_seconds: inside.before_exec_seconds,
             page_faults: inside.page_faults,
-            explained: told.iter().flat_map(|told| &told.explained).collect(),
+            explained: told.iter().flat_map(|told| &told.last).map(|decision| &decision.explained).collect(),
             processes: &told,
         };
         write_json(&inside::of_rank(path, rank.as_ref()), &stats)?;

@@ -56,7 +56,15 @@ pub struct Told {
     pub decisions: u64,
     /// The last of them.
     #[serde(skip)]
-    pub explained: Vec<Explained>,
+    pub last: Vec<Decision>,
+}
+
+/// A decision, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// Where the range begins.
+    pub address: u64,
+    pub explained: Explained,
 }
 
 const NOT_TOLD: &str = "it is not what a process under bursar advise run leaves";
@@ -90,15 +98,15 @@ impl Fields<'_> {
         names.get(number).map_or_else(|| number.to_string(), |name| (*name).into())
     }
 
-    fn decision(&mut self, pid: u64) -> Explained {
-        let [t_ns, _address, from, bytes] = [self.long(), self.long(), self.long(), self.long()];
+    fn decision(&mut self, pid: u64) -> Decision {
+        let [t_ns, address, from, bytes] = [self.long(), self.long(), self.long(), self.long()];
         let kind = self.name(&KINDS);
         let (size_class, ordinal) = (self.int(), self.long());
         let [action, why] = [self.name(&ACTIONS), self.name(&WHYS)];
         let [cost_ns, benefit_ns] = [self.long() as f64, self.long() as f64];
         let object: String = self.text::<{ Told::OBJECT }>();
         let is_mmap = kind == "mmap";
-        Explained {
+        let explained = Explained {
             pid: pid as i32,
             seconds: t_ns as f64 / 1e9,
             which: if is_mmap {
@@ -114,7 +122,8 @@ impl Fields<'_> {
             why,
             cost_ns,
             benefit_ns,
-        }
+        };
+        Decision { address, explained }
     }
 }
 
@@ -168,16 +177,16 @@ impl Told {
             anonymous_bytes_peak: fields.long(),
             start_seconds: fields.long() as f64 / 1e9,
             decisions: fields.long(),
-            explained: Vec::new(),
+            last: Vec::new(),
         };
         told.executable = fields.text::<{ Told::NAME }>();
         let kept = told.decisions.min(Told::DECISIONS as u64) as usize;
-        let mut explained: Vec<Explained> = (0..kept).map(|_| fields.decision(told.pid)).collect();
+        let mut last: Vec<Decision> = (0..kept).map(|_| fields.decision(told.pid)).collect();
         // Of a ring, the oldest stands where the next would.
         if kept == Told::DECISIONS {
-            explained.rotate_left((told.decisions % Told::DECISIONS as u64) as usize);
+            last.rotate_left((told.decisions % Told::DECISIONS as u64) as usize);
         }
-        told.explained = explained;
+        told.last = last;
         Ok(Some(told))
     }
 }
@@ -217,7 +226,8 @@ mod tests {
         assert_eq!((told.cpu_seconds, told.ranges, told.ranges_lost), (10e-9, 11, 12));
         assert_eq!((told.rules_matched, told.rules_unmatched, told.rules_of_others), (13, 14, 15));
         assert_eq!((told.huge_bytes_peak, told.anonymous_bytes_peak, told.start_seconds), (16, 17, 18e-9));
-        let decision = &told.explained[0];
+        let Decision { address, explained: decision } = &told.last[0];
+        assert_eq!(*address, 0x7f00);
         assert_eq!((decision.kind.as_str(), decision.which.as_str(), decision.ordinal), ("mmap", "27", Some(5)));
         assert_eq!((decision.from, decision.bytes, decision.action.as_str()), (4096, 2 << 20, "ahead"));
         assert_eq!((decision.why.as_str(), decision.cost_ns, decision.benefit_ns), ("filled in order", 600.0, 700.0));
@@ -226,7 +236,7 @@ mod tests {
     #[test]
     fn of_more_decisions_than_are_kept_the_last_are_there_in_order() {
         let told = Told::read(&recorded(1003)).unwrap().unwrap();
-        let seconds: Vec<f64> = told.explained.iter().map(|decision| decision.seconds).collect();
+        let seconds: Vec<f64> = told.last.iter().map(|decision| decision.explained.seconds).collect();
         assert_eq!(seconds, (3..1003).map(f64::from).collect::<Vec<_>>());
     }
 

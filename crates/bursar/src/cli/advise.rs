@@ -13,6 +13,8 @@ use super::values::{duration, ghz};
 pub enum Advise {
     /// Run a command with huge pages and populated memory where they are worth it
     Run(Run),
+    /// Measure what huge pages are worth to each part of a command's memory
+    Profile(Profile),
     /// Make huge pages of what a running program uses much, and split those that it does not use
     Attach(Attach),
     /// Check a profile, and tell what is wrong with it by line
@@ -48,6 +50,26 @@ pub struct Run {
     /// Write what was done as JSON to FILE (of a rank: FILE.RANK), or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
+    /// Print no summary
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub command: Vec<OsString>,
+}
+
+/// `bursar advise profile`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar advise profile -- ./solver input.dat\n  \
+    bursar advise run --profile solver.profile -- ./solver input.dat\n\n\
+    One run of some seconds is enough. The command has pages of 4 KiB for so long, but where it\n\
+    asks for huge ones itself. Needs root, or CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_BPF and\n\
+    CAP_PERFMON, and Linux 6.1 on x86-64.")]
+pub struct Profile {
+    /// Write the profile to FILE (of a rank: FILE.RANK), or to standard output with -; COMMAND.profile if not given
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// Print no summary
     #[arg(long, short)]
     pub quiet: bool,

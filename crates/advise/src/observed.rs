@@ -1,0 +1,291 @@
+//! What a run has shown of its regions, and the profile that it makes.
+
+use std::collections::BTreeMap;
+
+use crate::profile::{Mapping, Profile, ProfiledRange, Program};
+use crate::range::{HUGE_BYTES, PAGES_PER_HUGE};
+
+/// Regions are alike that differ by less than this factor; a range of them is one line.
+const ALIKE: f64 = 2.0;
+/// And in the share of pages touched by less than this.
+const ALIKE_TOUCHED: f64 = 0.25;
+/// Where a program makes more mappings of a class, they are taken together.
+const MOST_ORDINALS: u64 = 8;
+/// After so many looks, what is told of a region is half sure.
+const HALF_SURE: f64 = 3.0;
+
+/// What was seen of a region between two looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sight {
+    /// What huge pages would have saved of page walks, in ns.
+    pub walks_ns: f64,
+    /// Pages of 4 KiB that are there.
+    pub present_pages: u64,
+    /// Whether these were counted, and not told by a sample: then samples do not matter any more.
+    pub is_counted: bool,
+}
+
+/// What was seen in a run, by process, mapping and region.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    processes: BTreeMap<u64, Process>,
+}
+
+#[derive(Clone, Debug)]
+struct Process {
+    name: String,
+    build_id: Option<String>,
+    /// By mapping, and the number of the region in it.
+    regions: BTreeMap<Mapping, BTreeMap<u64, Region>>,
+}
+
+/// A region of one process.
+#[derive(Clone, Copy, Debug, Default)]
+struct Region {
+    walks_ns: f64,
+    /// At most.
+    counted: Option<u64>,
+    /// At last.
+    sampled: u64,
+    looks: u32,
+}
+
+/// The same region of all processes of a program, or several that are alike.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    /// Regions, by process and by mapping.
+    count: f64,
+    walks_ns: f64,
+    squares: f64,
+    present_pages: f64,
+    looks: f64,
+}
+
+/// By mapping, and the number of the region in it.
+type Sums = BTreeMap<Mapping, BTreeMap<u64, Sum>>;
+
+impl Observed {
+    /// Takes in what was seen of the region that begins `offset` bytes behind the beginning of the mapping, or before it, in
+    /// the process of this number, that runs this program. O(log regions).
+    pub fn add(&mut self, process: u64, program: (&str, Option<&str>), mapping: &Mapping, offset: i64, sight: Sight) {
+        let new = || Process { name: program.0.into(), build_id: program.1.map(Into::into), regions: BTreeMap::new() };
+        let process = self.processes.entry(process).or_insert_with(new);
+        if !process.regions.contains_key(mapping) {
+            process.regions.insert(mapping.clone(), BTreeMap::new());
+        }
+        let Some(regions) = process.regions.get_mut(mapping) else { return };
+        let region = regions.entry(number(offset)).or_default();
+        region.walks_ns += sight.walks_ns;
+        region.looks += 1;
+        region.sampled = sight.present_pages;
+        if sight.is_counted {
+            region.counted = region.counted.max(Some(sight.present_pages));
+        }
+    }
+
+    /// The profile of the run: of each program, what a huge page saves on average over its processes. O(regions log regions).
+    pub fn profile(&self, command: Option<&str>) -> Profile {
+        let mut programs: BTreeMap<(&str, Option<&str>), Sums> = BTreeMap::new();
+        for process in self.processes.values() {
+            let program = programs.entry((&process.name, process.build_id.as_deref())).or_default();
+            for (mapping, regions) in &process.regions {
+                let mapping = if process.has_many(mapping) { any_ordinal(mapping) } else { mapping.clone() };
+                let sums = program.entry(mapping).or_default();
+                regions.iter().for_each(|(number, region)| sums.entry(*number).or_default().add(region));
+            }
+        }
+        let programs = programs.into_iter().map(|((name, build_id), mappings)| Program {
+            name: name.into(),
+            build_id: build_id.map(Into::into),
+            command: command.map(Into::into),
+            ranges: mappings.iter().flat_map(|(mapping, sums)| ranges(mapping, sums)).collect(),
+        });
+        Profile { programs: programs.collect() }
+    }
+}
+
+impl Process {
+    fn has_many(&self, mapping: &Mapping) -> bool {
+        let Mapping::Mmap { class, .. } = mapping else { return false };
+        let is_of_class = |other: &&Mapping| matches!(other, Mapping::Mmap { class: of, .. } if of == class);
+        self.regions.keys().filter(is_of_class).count() as u64 > MOST_ORDINALS
+    }
+}
+
+impl Sum {
+    fn add(&mut self, region: &Region) {
+        self.count += 1.0;
+        self.walks_ns += region.walks_ns;
+        self.squares += region.walks_ns * region.walks_ns;
+        self.present_pages += region.counted.unwrap_or(region.sampled).min(PAGES_PER_HUGE) as f64;
+        self.looks += f64::from(region.looks);
+    }
+
+    fn join(&mut self, other: &Sum) {
+        self.count += other.count;
+        self.walks_ns += other.walks_ns;
+        self.squares += other.squares;
+        self.present_pages += other.present_pages;
+        self.looks += other.looks;
+    }
+
+    fn mean(&self, of: f64) -> f64 {
+        of / self.count.max(1.0)
+    }
+
+    fn touched(&self) -> f64 {
+        self.mean(self.present_pages) / PAGES_PER_HUGE as f64
+    }
+
+    /// By how often it was looked at, and how far what was seen in several agrees.
+    fn sure(&self) -> f64 {
+        let (mean, looks) = (self.mean(self.walks_ns), self.mean(self.looks));
+        let deviation = (self.mean(self.squares) - mean * mean).max(0.0).sqrt();
+        let agreement = if mean > 0.0 { mean / (mean + deviation) } else { 1.0 };
+        agreement * looks / (looks + HALF_SURE)
+    }
+}
+
+/// No finer than it is known.
+fn percent(share: f64) -> f64 {
+    (share * 100.0).round() / 100.0
+}
+
+/// Where a rule holds, the runtime takes the nearest region (`preload/advise.c`): mappings begin anywhere in one.
+fn number(offset: i64) -> u64 {
+    let half = HUGE_BYTES as i64 / 2;
+    (offset.saturating_add(half).max(0) as u64) / HUGE_BYTES
+}
+
+fn any_ordinal(mapping: &Mapping) -> Mapping {
+    match mapping {
+        Mapping::Mmap { class, .. } => Mapping::Mmap { class: *class, ordinal: None },
+        other => other.clone(),
+    }
+}
+
+/// Neighbours that are alike are one range. What lies between was never there.
+fn ranges(mapping: &Mapping, sums: &BTreeMap<u64, Sum>) -> Vec<ProfiledRange> {
+    let mut found: Vec<(u64, u64, Sum)> = Vec::new();
+    for (number, sum) in sums {
+        match found.last_mut() {
+            Some((_, end, last)) if *end == *number && are_alike(last, sum) => {
+                last.join(sum);
+                *end += 1;
+            }
+            _ => found.push((*number, number + 1, *sum)),
+        }
+    }
+    let range = |(from, to, sum): (u64, u64, Sum)| ProfiledRange {
+        huge_ns: Some(sum.mean(sum.walks_ns).round() as u64),
+        touched: Some(percent(sum.touched())),
+        sure: percent(sum.sure()),
+        ..ProfiledRange::of(mapping.clone(), from * HUGE_BYTES, Some(to * HUGE_BYTES))
+    };
+    found.into_iter().map(range).collect()
+}
+
+/// Differences between what saves hardly anything do not matter: so little, in ns, as pays for no huge page is nothing.
+fn are_alike(one: &Sum, other: &Sum) -> bool {
+    const NONE: f64 = 20_000.0;
+    let (one_ns, other_ns) = (one.mean(one.walks_ns) + NONE, other.mean(other.walks_ns) + NONE);
+    let factor = one_ns.max(other_ns) / one_ns.min(other_ns);
+    factor < ALIKE && (one.touched() - other.touched()).abs() < ALIKE_TOUCHED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const XZ: (&str, Option<&str>) = ("xz", Some("5f3e"));
+
+    fn mmap(ordinal: u64) -> Mapping {
+        Mapping::Mmap { class: Some(27), ordinal: Some(ordinal) }
+    }
+
+    fn region(number: u64) -> i64 {
+        (number * HUGE_BYTES) as i64
+    }
+
+    fn sight(walks_ns: f64) -> Sight {
+        Sight { walks_ns, present_pages: 512, is_counted: true }
+    }
+
+    /// Lines of the only program.
+    fn lines(observed: &Observed) -> Vec<String> {
+        let profile = observed.profile(None);
+        assert_eq!(Profile::parse(&profile.to_string()).as_ref(), Ok(&profile), "it reads what it prints");
+        profile.programs[0].ranges.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn neighbours_that_are_alike_are_one_range_and_what_was_seen_adds_up() {
+        let mut observed = Observed::default();
+        for _look in 0..27 {
+            for number in 0..96 {
+                let ns = if (32..64).contains(&number) { 200_000.0 } else { 60.0 };
+                observed.add(1, XZ, &mmap(0), region(number), sight(ns));
+            }
+        }
+        let expected = [
+            "mmap 27 0 0..64M huge=1620 touched=100% sure=90%",
+            "mmap 27 0 64M..128M huge=5400000 touched=100% sure=90%",
+            "mmap 27 0 128M..192M huge=1620 touched=100% sure=90%",
+        ];
+        assert_eq!(lines(&observed), expected);
+    }
+
+    #[test]
+    fn a_region_belongs_to_the_nearest_offset_of_its_mapping() {
+        let numbers = [-1_000_000, 0, 1_000_000, 1_050_000, 2_000_000, 3_140_000, 3_150_000].map(number);
+        assert_eq!(numbers, [0, 0, 0, 1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn what_was_never_there_is_not_told() {
+        let mut observed = Observed::default();
+        let sparse = Sight { walks_ns: 0.0, present_pages: 51, is_counted: false };
+        observed.add(1, XZ, &Mapping::Heap, region(0), sparse);
+        observed.add(1, XZ, &Mapping::Heap, region(5), sparse);
+        let expected = ["heap - - 0..2M huge=0 touched=10% sure=25%", "heap - - 10M..12M huge=0 touched=10% sure=25%"];
+        assert_eq!(lines(&observed), expected);
+    }
+
+    #[test]
+    fn pages_that_were_counted_are_believed_and_a_sample_only_until_then() {
+        let touched = |sights: &[(u64, bool)]| {
+            let mut observed = Observed::default();
+            for (present_pages, is_counted) in sights.iter().copied() {
+                observed.add(1, XZ, &Mapping::Heap, 0, Sight { walks_ns: 0.0, present_pages, is_counted });
+            }
+            observed.profile(None).programs[0].ranges[0].touched
+        };
+        assert_eq!(touched(&[(128, false), (256, false)]), Some(0.5));
+        assert_eq!(touched(&[(512, false), (128, true), (64, true), (512, false)]), Some(0.25));
+    }
+
+    #[test]
+    fn processes_of_a_program_are_averaged_and_where_they_differ_it_is_less_sure() {
+        let mut observed = Observed::default();
+        for _look in 0..9 {
+            observed.add(1, XZ, &Mapping::Heap, 0, sight(400_000.0));
+            observed.add(2, XZ, &Mapping::Heap, 0, sight(400_000.0));
+            observed.add(3, ("sh", None), &Mapping::Heap, 0, sight(400_000.0));
+            observed.add(4, ("sh", None), &Mapping::Heap, 0, sight(0.0));
+        }
+        let profile = observed.profile(Some("sh -c xz"));
+        let told: Vec<_> = profile.programs.iter().map(|program| program.ranges[0].to_string()).collect();
+        assert_eq!(
+            told,
+            ["heap - - 0..2M huge=1800000 touched=100% sure=38%", "heap - - 0..2M huge=3600000 touched=100% sure=75%"]
+        );
+        assert_eq!(profile.programs[0].command.as_deref(), Some("sh -c xz"));
+    }
+
+    #[test]
+    fn many_mappings_of_a_class_are_taken_together() {
+        let mut observed = Observed::default();
+        (0..100).for_each(|ordinal| observed.add(1, XZ, &mmap(ordinal), 0, sight(600_000.0)));
+        assert_eq!(lines(&observed), ["mmap 27 * 0..2M huge=600000 touched=100% sure=25%"]);
+    }
+}

@@ -1,0 +1,204 @@
+//! `bursar advise profile`: what huge pages are worth to each part of a command's memory, by which parts it accesses.
+
+mod names;
+
+use std::ffi::OsString;
+use std::fs::Permissions;
+use std::io::{Write, stdout};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight, dependent_share, walk_ns};
+use anyhow::{Context, anyhow};
+use model::Bytes;
+use report::seconds;
+use tempfile::NamedTempFile;
+use track::pages::Scope;
+use track::regions::Regions;
+
+use super::told::Told;
+use super::{NEEDS, costs};
+use crate::cli;
+use crate::inside::{self, Inside};
+use crate::launch::Launcher;
+use crate::rank::Rank;
+use crate::status::Status;
+use crate::unseen::{self, Purpose};
+use names::Names;
+
+/// From one round of looking to the next.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// The most that looking may take of one processor, what it takes the program included.
+const LOOKING: f64 = 0.03;
+/// Fewer rounds have hardly met each region.
+const LEAST_ROUNDS: u32 = 4;
+/// Regions of which all pages are asked whether they are there, in a round: each takes some tens of microseconds.
+const MOST_COUNTED: usize = 128;
+
+/// What looking has come to.
+#[derive(Default)]
+struct Seen {
+    observed: Observed,
+    rounds: u32,
+    /// What it took the processes, estimated.
+    disturbed_seconds: f64,
+    /// Regions that were huge pages, of which little can be seen, at most at a time.
+    huge: usize,
+}
+
+pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
+    let begun = Instant::now();
+    linux::pages::available().context(format!("advise profile needs {NEEDS}"))?;
+    let rank = Rank::find().filter(|_| Launcher::of(&options.command).is_none());
+    let path = inside::of_rank(&options.output.clone().unwrap_or_else(|| named(&options.command)), rank.as_ref());
+    // Before the run: what it shows must have a place.
+    let output = Output::create(&path)?;
+    let costs = costs::calibrated();
+    let folder = inside::folder("bursar-profile-")?;
+    std::fs::write(folder.path().join("plan"), Plan::observing(&costs).to_string())
+        .with_context(|| format!("the plan could not be written to {}", folder.path().display()))?;
+    let variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
+    let is_over = AtomicBool::new(false);
+    let (begins, pid) = channel();
+    let (inside, seen) = thread::scope(|scope| {
+        let watching = scope.spawn(|| watch(pid, folder.path(), &costs, &is_over));
+        let mut begins = Some(begins);
+        let mut look = |pid| {
+            // Nobody listens any more where nothing can be seen.
+            let _ = begins.take().map(|begins| begins.send(pid));
+        };
+        let inside = inside::run(&options.command, Purpose::Advise, variables, begun, Some(&mut look));
+        is_over.store(true, Ordering::Relaxed);
+        drop(begins);
+        let seen = watching.join().unwrap_or_else(|_| Err(anyhow!("looking at the command's memory failed")));
+        (inside, seen)
+    });
+    let (inside, seen) = (inside?, seen?);
+    let command = options.command.join(&OsString::from(" "));
+    let profile = seen.observed.profile(Some(&command.to_string_lossy()));
+    output.write(&profile)?;
+    if !options.quiet {
+        let (told, mut notes) = inside::told(folder.path(), "advice.", Told::read);
+        let of_file =
+            || unseen::obstacle(&options.command, inside.launcher, Purpose::Advise).filter(|_| told.is_empty());
+        notes.extend(inside.kept_out.clone().or_else(of_file));
+        for line in summary(&profile, &seen, &inside, &path).into_iter().chain(notes) {
+            eprintln!("bursar: {line}");
+        }
+    }
+    Ok(inside.status())
+}
+
+/// Looks at the command, whose PID comes, until it is over.
+fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool) -> anyhow::Result<Seen> {
+    let mut seen = Seen::default();
+    let Ok(pid) = pid.recv() else { return Ok(seen) };
+    let is_over = || is_over.load(Ordering::Relaxed);
+    let mut regions = match Regions::of(Scope::Tree(pid), LOOKING) {
+        Ok(regions) => regions,
+        // It has ended meanwhile.
+        Err(track::regions::Error::Target(track::pages::Error::NoProcess(_) | track::pages::Error::Empty(_))) => {
+            return Ok(seen);
+        }
+        Err(error) => return Err(error).context(format!("advise profile needs {NEEDS}")),
+    };
+    let mut names = Names::default();
+    let (mut turn, mut last) = (0, Instant::now());
+    while !is_over() && regions.round(INTERVAL, is_over).context(format!("advise profile needs {NEEDS}"))? {
+        let (told, _) = inside::told(folder, "advice.", Told::read);
+        names.look(regions.processes(), &told);
+        let known = regions.known();
+        let long = last.elapsed().as_secs_f64();
+        last = Instant::now();
+        seen.rounds += 1;
+        seen.huge = seen.huge.max(known.iter().filter(|region| region.is_huge).count());
+        for (number, region) in known.iter().enumerate().filter(|(_, region)| !region.is_huge) {
+            let Some(process) = names.process(region.pid) else { continue };
+            let Some((mapping, offset)) = names.of(region.pid, region.start) else { continue };
+            // Others each round; a sample tells too much or too little of what is sparse.
+            let is_next = (number + known.len() - turn % known.len()) % known.len() < MOST_COUNTED;
+            let counted = if is_next { regions.present(region.pid, region.start) } else { None };
+            let each = walk_ns(dependent_share(region.ns_per_miss, costs), costs);
+            let sight = Sight {
+                walks_ns: region.misses_per_second * long * each,
+                present_pages: counted.map_or(region.present_pages, |(present, _)| present),
+                is_counted: counted.is_some(),
+            };
+            let program = (process.program.as_str(), process.build_id.as_deref());
+            seen.observed.add(process.number, program, mapping, offset, sight);
+        }
+        turn += MOST_COUNTED;
+    }
+    seen.disturbed_seconds = regions.taken_seconds();
+    Ok(seen)
+}
+
+/// In the working directory, after the command.
+fn named(command: &[OsString]) -> PathBuf {
+    let name = command.first().and_then(|word| Path::new(word).file_name()).unwrap_or_default();
+    let mut name = name.to_owned();
+    name.push(".profile");
+    name.into()
+}
+
+/// Where the profile goes: whole, or not at all.
+enum Output<'a> {
+    Standard,
+    File(NamedTempFile, &'a Path),
+}
+
+impl Output<'_> {
+    fn create(path: &Path) -> anyhow::Result<Output<'_>> {
+        if path == Path::new("-") {
+            return Ok(Output::Standard);
+        }
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let everybody = Permissions::from_mode(0o666);
+        let file = tempfile::Builder::new().permissions(everybody).tempfile_in(folder);
+        Ok(Output::File(file.with_context(|| format!("{} cannot be written", path.display()))?, path))
+    }
+
+    fn write(self, profile: &Profile) -> anyhow::Result<()> {
+        match self {
+            Output::Standard => write!(stdout(), "{profile}").context("the profile could not be printed"),
+            Output::File(mut file, path) => {
+                let written = write!(file, "{profile}").and_then(|()| Ok(file.persist(path)?));
+                written.map(drop).with_context(|| format!("{} could not be written", path.display()))
+            }
+        }
+    }
+}
+
+fn summary(profile: &Profile, seen: &Seen, inside: &Inside, output: &Path) -> Vec<String> {
+    let ranges = || profile.programs.iter().flat_map(|program| &program.ranges);
+    let regions = |range: &advise::ProfiledRange| (range.to.unwrap_or(range.from) - range.from) / HUGE_BYTES;
+    let bytes = ranges().map(|range| regions(range) * HUGE_BYTES).sum();
+    let saved: f64 = ranges().map(|range| range.huge_ns.unwrap_or_default() as f64 * regions(range) as f64).sum();
+    let mut lines = vec![format!(
+        "{} of memory in {} ranges, by {} rounds of looking that took it {}; huge pages save {} of page walks in a run of {}",
+        Bytes(bytes),
+        ranges().count(),
+        seen.rounds,
+        seconds(seen.disturbed_seconds),
+        seconds(saved / 1e9),
+        seconds(inside.wall_seconds),
+    )];
+    if seen.huge > 0 {
+        let huge = Bytes(seen.huge as u64 * HUGE_BYTES);
+        lines.push(format!("{huge} were huge pages already: what they are worth is not seen"));
+    }
+    if seen.rounds < LEAST_ROUNDS {
+        lines.push("it ended too soon to be seen well: give it work for some seconds".into());
+    } else if bytes == 0 {
+        lines.push("no mapping of 4 MiB or more was seen, nor a heap or .bss of 2: there is nothing to know".into());
+    }
+    if bytes > 0 && output != Path::new("-") {
+        let path = output.display();
+        lines.push(format!("{path} is for: bursar advise run --profile {path} -- COMMAND"));
+    }
+    lines
+}

@@ -1,0 +1,197 @@
+//! `bursar advise profile`: programs of which it is known what they use.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use advise::{Mapping, Profile, ProfiledRange};
+use support::{Programs, bursar, huge_pages_alone, is_root, need};
+
+const REGION: u64 = 2 << 20;
+
+fn profile(options: &[&str], command: &[&str]) -> Command {
+    let mut all = bursar();
+    all.args(["advise", "profile"]).args(options).arg("--").args(command);
+    all
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// One of the tests' programs that has filled its memory, until standard input is closed.
+fn started(command: &mut Command) -> Child {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(u64::from_str_radix(line.trim(), 16).is_ok(), "{line}");
+    child
+}
+
+/// The ranges of a program that ran for so long; standard error.
+fn profiled(folder: &Path, what: &str, mib: &str, seconds: u64) -> (Vec<ProfiledRange>, String) {
+    let path = folder.join("it.profile");
+    let programs = Programs::build();
+    let program = programs.advised();
+    let child = started(profile(&["-o", path.to_str().unwrap()], &[program, what, mib]).stderr(Stdio::piped()));
+    std::thread::sleep(Duration::from_secs(seconds));
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let profile = Profile::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let found = profile.programs.into_iter().find(|program| program.name == "advised");
+    (found.map(|program| program.ranges).unwrap_or_default(), said(&output))
+}
+
+/// The same for longer and longer, until all that matters was seen: on a busy machine one that must not take more than its share
+/// comes to little.
+fn profiled_until(what: &str, mib: &str, is_seen: impl Fn(&[ProfiledRange]) -> bool) -> (Vec<ProfiledRange>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut last = (Vec::new(), String::new());
+    for seconds in [5, 20, 60] {
+        last = profiled(folder.path(), what, mib, seconds);
+        if is_seen(&last.0) {
+            break;
+        }
+    }
+    last
+}
+
+/// Whether page tables can be read here.
+fn can_look() -> bool {
+    is_root() && need("page tables that BPF can read (Linux 6.1 on x86-64)", linux::pages::available().is_ok())
+}
+
+/// Regions that huge pages are worth ten times as much to as to most.
+fn hot(ranges: &[ProfiledRange]) -> Vec<u64> {
+    let each = ranges.iter().flat_map(|range| regions(range).map(|region| (region, range.huge_ns.unwrap())));
+    let mut worth: Vec<u64> = each.clone().map(|(_, ns)| ns).collect();
+    worth.sort_unstable();
+    let usual = worth.get(worth.len() / 2).copied().unwrap_or_default();
+    each.filter(|(_, ns)| *ns > 10 * usual).map(|(region, _)| region).collect()
+}
+
+/// Regions of a range.
+fn regions(range: &ProfiledRange) -> std::ops::Range<u64> {
+    range.from / REGION..range.to.unwrap() / REGION
+}
+
+#[test]
+fn what_is_accessed_much_is_worth_huge_pages_and_the_rest_is_not() {
+    let _alone = huge_pages_alone();
+    if !can_look() {
+        return;
+    }
+    let every_tenth: Vec<u64> = (0..128).step_by(10).collect();
+    let (ranges, errors) = profiled_until("skewed", "256", |ranges| hot(ranges) == every_tenth);
+    assert_eq!(hot(&ranges), every_tenth, "{ranges:?} {errors}");
+    for range in &ranges {
+        assert_eq!(range.mapping, Mapping::Mmap { class: Some(28), ordinal: Some(0) });
+        assert_eq!(range.touched, Some(1.0), "{range}");
+        assert!((0.5..1.0).contains(&range.sure), "{range}");
+    }
+    assert!(errors.contains("256 MiB of memory in "), "{errors}");
+}
+
+#[test]
+fn what_is_sparse_is_told_by_the_share_of_its_pages() {
+    if !can_look() {
+        return;
+    }
+    let is_whole = |ranges: &[ProfiledRange]| ranges.iter().flat_map(regions).count() == 32;
+    let (ranges, errors) = profiled_until("sparse", "64", is_whole);
+    assert_eq!(ranges.len(), 1, "{ranges:?} {errors}");
+    assert_eq!((ranges[0].huge_ns, ranges[0].touched, regions(&ranges[0])), (Some(0), Some(0.06), 0..32), "{errors}");
+}
+
+#[test]
+fn run_obeys_what_the_profile_says_of_each_range() {
+    let _alone = huge_pages_alone();
+    if !can_look() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("it.profile");
+    let programs = Programs::build();
+    let program = programs.advised();
+    // Much is worth huge pages, and what is sparse is not.
+    for (what, worth) in [("skewed", 4 * REGION..=64 << 20), ("sparse", 0..=0)] {
+        let ranges = [5, 20, 60].into_iter().find_map(|seconds| {
+            let (ranges, _) = profiled(folder.path(), what, "64", seconds);
+            (ranges.iter().flat_map(regions).count() == 32).then_some(ranges)
+        });
+        let ranges = ranges.expect("all of it is seen in a minute").len() as u64;
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains(&format!("\ncommand {program} {what} 64\n")), "{text}");
+        let checked = bursar().args(["advise", "check"]).arg(&file).output().unwrap();
+        assert!(checked.status.success(), "{}", said(&checked));
+        let stats = folder.path().join("stats.json");
+        let mut run = bursar();
+        run.args(["advise", "run", "--profile"])
+            .arg(&file)
+            .arg("--stats")
+            .arg(&stats)
+            .args(["--", program, what, "64"]);
+        let output = started(run.stderr(Stdio::piped())).wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        let stats: serde_json::Value = serde_json::from_slice(&std::fs::read(&stats).unwrap()).unwrap();
+        let told = &stats["processes"][0];
+        assert_eq!(
+            (told["rules_matched"].as_u64(), told["rules_unmatched"].as_u64()),
+            (Some(ranges), Some(0)),
+            "{text}"
+        );
+        assert!(worth.contains(&told["advised_bytes"].as_u64().unwrap()), "{text} {}", said(&output));
+    }
+}
+
+#[test]
+fn output_and_status_are_the_commands_and_the_profile_has_its_name() {
+    if !can_look() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output = profile(&[], &["sh", "-c", "echo out; exit 3"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(3), &b"out\n"[..]));
+    assert!(said(&output).contains("it ended too soon to be seen well"), "{}", said(&output));
+    assert_eq!(std::fs::read_to_string(folder.path().join("sh.profile")).unwrap(), "bursar profile 1\n");
+    let output = profile(&["-q", "-o", "-"], &["true"]).output().unwrap();
+    assert_eq!(
+        (output.status.code(), output.stdout.as_slice(), said(&output).as_str()),
+        (Some(0), &b"bursar profile 1\n"[..], "")
+    );
+}
+
+#[test]
+fn what_hinders_is_said_in_one_sentence() {
+    if !can_look() {
+        return;
+    }
+    let output = profile(&["-o", "/nowhere/x"], &["true"]).output().unwrap();
+    assert_eq!((output.status.code(), said(&output).lines().count()), (Some(125), 1), "{}", said(&output));
+    assert!(said(&output).contains("/nowhere/x"), "{}", said(&output));
+    let output = profile(&["-o", "-"], &["/nowhere/command"]).output().unwrap();
+    assert_eq!((output.status.code(), said(&output).lines().count()), (Some(127), 1), "{}", said(&output));
+}
+
+#[test]
+fn without_privilege_it_says_what_it_needs() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let bursar = folder.path().join("bursar");
+    std::fs::copy(assert_cmd::cargo::cargo_bin("bursar"), &bursar).unwrap();
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&bursar)
+        .args(["advise", "profile", "--", "true"])
+        .env("XDG_STATE_HOME", folder.path())
+        .output()
+        .unwrap();
+    assert_eq!((output.status.code(), said(&output).lines().count()), (Some(125), 1), "{}", said(&output));
+    assert!(said(&output).contains("needs root, or CAP_SYS_NICE"), "{}", said(&output));
+}
