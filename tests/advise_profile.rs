@@ -90,7 +90,9 @@ fn what_is_accessed_much_is_worth_huge_pages_and_the_rest_is_not() {
     for range in &ranges {
         assert_eq!(range.mapping, Mapping::Mmap { class: Some(28), ordinal: Some(0) });
         assert_eq!(range.touched, Some(1.0), "{range}");
-        assert!((0.5..1.0).contains(&range.sure), "{range}");
+        // What chance finds of rare accesses differs from region to region.
+        let least = if range.huge_ns > Some(1_000_000) { 0.5 } else { 0.1 };
+        assert!((least..1.0).contains(&range.sure), "{range}");
     }
     assert!(errors.contains("256 MiB of memory in "), "{errors}");
 }

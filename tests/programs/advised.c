@@ -2,7 +2,7 @@
 /*
  * Memory that an agent is to advise about, and who is hot is known.
  *
- *   advised skewed MIB         99 of 100 accesses go to every tenth region of 2 MiB
+ *   advised skewed MIB         9999 of 10000 accesses go to every tenth region of 2 MiB
  *   advised sparse MIB         one page of sixteen, which nobody uses then
  *   advised refuses MIB        as skewed, but it wants no huge pages
  *   advised still MIB          huge pages that nobody uses; every other one is full, the rest are zero but for a page
@@ -61,7 +61,7 @@ static int skewed(size_t regions, int advice) {
     while (!is_over(0)) {
         for (int i = 0; i < 100000; i++) {
             uint64_t drawn = next();
-            size_t region = drawn % 100 ? (drawn >> 40) % hot * 10 : (drawn >> 40) % regions;
+            size_t region = drawn % 10000 ? (drawn >> 40) % hot * 10 : (drawn >> 40) % regions;
             sum += (uint64_t)memory[region * REGION + (drawn >> 8) % REGION];
         }
     }

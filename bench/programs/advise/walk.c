@@ -1,4 +1,5 @@
-// walk PATTERN MIB MILLIONS: fills so much memory, makes so many million accesses to it and says, as JSON, what processor time they took.
+// walk PATTERN MIB MILLIONS: fills so much memory, makes so many million accesses to it and says, as JSON, what
+// processor time they took.
 //   skewed   90 % of the accesses go to every tenth region of 2 MiB
 //   tiers    to eight equal parts, each half as often as the one before
 //   chase    the same, and each access waits for the one before
@@ -66,7 +67,7 @@ int main(int count, char **arguments) {
         if (waits)
             state += sum >> 63;
     }
-    printf("{\"access_seconds\": %.4f, \"cpu_seconds\": %.4f, \"huge_kib\": %ld, \"sum\": %lu}\n", seconds() - begin, seconds(),
-           huge_kib(), (unsigned long)sum);
+    printf("{\"access_seconds\": %.4f, \"cpu_seconds\": %.4f, \"huge_kib\": %ld, \"sum\": %lu}\n", seconds() - begin,
+           seconds(), huge_kib(), (unsigned long)sum);
     return 0;
 }

@@ -4,7 +4,6 @@ use model::Costs;
 
 use crate::range::{HUGE_BYTES, PAGE_BYTES, PAGES_PER_HUGE, Range};
 use crate::state::State;
-use crate::walks::walk_ns;
 
 /// What finding a huge page takes where no block is free: memory must be moved together. So long that it is never worth it.
 const COMPACTION_NS: f64 = 1e9;
@@ -256,7 +255,7 @@ impl Subject<'_> {
     }
 
     fn walks_ns(&self, huge: f64) -> f64 {
-        let each = walk_ns(self.range.dependent_share, self.costs);
+        let each = self.range.walks.each_ns(self.costs);
         let misses = self.range.misses_per_second.unwrap_or(0.0);
         let per_region = || misses / self.pages.regions * each * self.state.horizon_seconds;
         huge * self.range.saved_ns.unwrap_or_else(per_region)
@@ -277,6 +276,7 @@ impl Subject<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::walks::Walks;
 
     const SECOND: f64 = 1e9;
 
@@ -395,7 +395,7 @@ mod tests {
     fn walks_are_those_of_the_misses_each_by_whether_it_waits_for_the_one_before() {
         let range = Range {
             misses_per_second: Some(1e6),
-            dependent_share: 0.25,
+            walks: Walks { dependent: 0.25, near: 0.0 },
             present_pages: 1024,
             ..Range::of_bytes(2 * HUGE_BYTES)
         };

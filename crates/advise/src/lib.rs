@@ -39,5 +39,5 @@ pub use plan::{Plan, PlannedProgram, Rule, RuleAction};
 pub use profile::{Mapping, Object, Profile, ProfiledRange, Program, Section};
 pub use range::{HUGE_BYTES, PAGE_BYTES, PAGES_PER_HUGE, Range};
 pub use state::State;
-pub use walks::{dependent_share, walk_ns};
+pub use walks::{Walks, dependent_share};
 pub use wrong::{Malformed, Wrong};

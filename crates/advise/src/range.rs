@@ -1,5 +1,7 @@
 //! What is known of a part of the address space.
 
+use crate::walks::Walks;
+
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 4 << 10;
 /// Bytes of a huge page, and of a region: what one covers.
@@ -22,8 +24,8 @@ pub struct Range {
     pub touched_pages: Option<u64>,
     /// Accesses per second that miss the TLB, with pages of 4 KiB; `None`: not known.
     pub misses_per_second: Option<f64>,
-    /// Share of these that wait for the one before, 0 to 1.
-    pub dependent_share: f64,
+    /// What these are like.
+    pub walks: Walks,
     /// What each huge page saves of page walks, in ns, if that was measured: then misses are not asked.
     pub saved_ns: Option<f64>,
     /// What populating ahead saves, in ns per MiB, if that was measured: then faults are not counted.

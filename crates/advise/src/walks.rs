@@ -2,17 +2,31 @@
 
 use model::Costs;
 
+/// A program's misses of the TLB.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Walks {
+    /// Share of them that wait for the access before, 0 to 1.
+    pub dependent: f64,
+    /// Share of them that find the entry of the page table in the core's second cache, 0 to 1.
+    pub near: f64,
+}
+
+impl Walks {
+    /// What a huge page saves of one of them, in ns.
+    pub fn each_ns(&self, costs: &Costs) -> f64 {
+        let by =
+            |share: f64, of: f64, else_of: f64| share.clamp(0.0, 1.0) * of + (1.0 - share.clamp(0.0, 1.0)) * else_of;
+        let far = by(self.dependent, costs.walk_dependent_ns, costs.walk_independent_ns);
+        let near = by(self.dependent, costs.walk_near_dependent_ns, costs.walk_near_independent_ns);
+        by(self.near, near, far)
+    }
+}
+
 /// Share of a program's misses of the TLB that wait for the one before, 0 to 1, by how much processor time it uses for each of
 /// them: where they follow each other faster than such accesses can, the processor makes several at a time.
 pub fn dependent_share(ns_per_miss: f64, costs: &Costs) -> f64 {
     let (least, most) = (costs.access_independent_ns, costs.access_dependent_ns);
     if most > least { ((ns_per_miss - least) / (most - least)).clamp(0.0, 1.0) } else { 0.0 }
-}
-
-/// What a huge page saves of a miss, in ns, if such a share of them waits for the one before.
-pub fn walk_ns(dependent_share: f64, costs: &Costs) -> f64 {
-    let dependent = dependent_share.clamp(0.0, 1.0);
-    dependent * costs.walk_dependent_ns + (1.0 - dependent) * costs.walk_independent_ns
 }
 
 #[cfg(test)]
@@ -28,8 +42,10 @@ mod tests {
     }
 
     #[test]
-    fn a_miss_is_worth_what_both_kinds_are_by_their_share() {
-        let each = |share| walk_ns(share, &Costs::reference());
-        assert_eq!([-1.0, 0.0, 0.5, 1.0, 2.0].map(each), [22.0, 22.0, 100.0, 178.0, 178.0]);
+    fn a_miss_is_worth_what_each_kind_is_by_its_share() {
+        let each = |dependent, near| Walks { dependent, near }.each_ns(&Costs::reference());
+        assert_eq!([-1.0, 0.0, 0.5, 1.0, 2.0].map(|share| each(share, 0.0)), [22.0, 22.0, 100.0, 178.0, 178.0]);
+        assert_eq!([0.5, 1.0].map(|share| each(0.0, share)), [13.0, 4.0]);
+        assert_eq!(each(1.0, 1.0), 8.0);
     }
 }

@@ -2,14 +2,14 @@
 
 use advise::{
     Action, Costs, Estimate, HUGE_BYTES, Malformed, Mapping, Object, PAGES_PER_HUGE, Plan, Profile, ProfiledRange,
-    Program, Range, RuleAction, Section, State, cbmm, decide, estimate, maps,
+    Program, Range, RuleAction, Section, State, Walks, cbmm, decide, estimate, maps,
 };
 use proptest::option;
 use proptest::prelude::*;
 
 fn costs() -> impl Strategy<Value = Costs> {
     // Each up to ten times cheaper or dearer than where they were measured.
-    prop::collection::vec(0.1..10.0, 16).prop_map(|times| {
+    prop::collection::vec(0.1..10.0, 18).prop_map(|times| {
         let Costs {
             base_fault_ns,
             huge_fault_ns,
@@ -22,6 +22,8 @@ fn costs() -> impl Strategy<Value = Costs> {
             cow_ns,
             walk_dependent_ns,
             walk_independent_ns,
+            walk_near_dependent_ns,
+            walk_near_independent_ns,
             access_dependent_ns,
             access_independent_ns,
             pool_page_ns,
@@ -45,6 +47,8 @@ fn costs() -> impl Strategy<Value = Costs> {
             page_in_ns: page_in_ns * times[13],
             access_dependent_ns: access_dependent_ns * times[14],
             access_independent_ns: access_independent_ns * times[15],
+            walk_near_dependent_ns: walk_near_dependent_ns * times[16],
+            walk_near_independent_ns: walk_near_independent_ns * times[17],
         }
     })
 }
@@ -69,7 +73,7 @@ fn range() -> impl Strategy<Value = Range> {
             zero_pages: zero,
             touched_pages: touched,
             misses_per_second: misses,
-            dependent_share: dependent,
+            walks: Walks { dependent, near: 1.0 - dependent },
             saved_ns: saved,
             eager_ns_per_mib: eager,
             shared_pages: shared,

@@ -12,6 +12,7 @@ pub mod buddyinfo;
 pub mod cache;
 pub mod calibrate;
 pub mod cgroup;
+pub mod core_cache;
 pub mod cpu_clock;
 pub mod dax;
 pub mod delayacct;

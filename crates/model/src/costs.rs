@@ -23,10 +23,15 @@ pub struct Costs {
     pub populate_huge_ns: f64,
     /// Copying a page that is shared since a fork, at the write to it.
     pub cow_ns: f64,
-    /// What a huge page saves of an access at a random place that waits for the one before.
+    /// What a huge page saves of an access at a random place that waits for the one before, where the entry of the page table is in
+    /// no cache of the core's.
     pub walk_dependent_ns: f64,
     /// What it saves of one that does not.
     pub walk_independent_ns: f64,
+    /// What it saves of one that waits, where the entry is in the second cache.
+    pub walk_near_dependent_ns: f64,
+    /// And of one that does not wait.
+    pub walk_near_independent_ns: f64,
     /// An access at a random place of much memory in pages of 4 KiB, if it waits for the one before.
     pub access_dependent_ns: f64,
     /// And if it does not.
@@ -55,6 +60,8 @@ impl Costs {
             cow_ns: 2_000.0,
             walk_dependent_ns: 178.0,
             walk_independent_ns: 22.0,
+            walk_near_dependent_ns: 8.0,
+            walk_near_independent_ns: 4.0,
             access_dependent_ns: 442.0,
             access_independent_ns: 46.0,
             pool_page_ns: 13_000.0,

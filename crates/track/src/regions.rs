@@ -14,6 +14,7 @@ mod tlb;
 
 use std::time::{Duration, Instant};
 
+use linux::core_cache;
 use linux::pages::Tables;
 
 use crate::pages::{self, Members, Scope, own_cpu};
@@ -33,6 +34,7 @@ const FIRST_BUDGET: usize = 4 * BATCH;
 /// setting the bit.
 const FLUSH_SECONDS: f64 = 2e-6;
 const TOUCH_SECONDS: f64 = 0.4e-6;
+const LINE_BYTES: u64 = 64;
 /// A wait is ended within so long.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -63,6 +65,8 @@ pub struct Region {
     pub accessed: f64,
     /// Accesses per second that miss the TLB, estimated; of a huge page, those that are seen by its one bit.
     pub misses_per_second: f64,
+    /// Share of these that find the entry of the page table in the core's second cache, estimated.
+    pub near: f64,
     /// Processor time that its process uses for each of all its accesses that miss, in ns.
     pub ns_per_miss: f64,
     /// Since it was last seen accessed, or first looked at.
@@ -84,6 +88,8 @@ pub struct Regions {
     round: u64,
     /// What clearing has cost the processes in all, in seconds.
     taken: f64,
+    /// That the second cache of a core has room for.
+    cache_lines: f64,
 }
 
 /// Pages of one process that are cleared together.
@@ -108,7 +114,9 @@ impl Regions {
         let members = Members::of(scope, true)?;
         let tables = Tables::open()?;
         let (processes, budget) = (Vec::new(), FIRST_BUDGET);
-        let mut regions = Regions { tables, members, overhead, processes, budget, turn: 0, round: 0, taken: 0.0 };
+        let cache_lines = (core_cache::second_bytes() / LINE_BYTES) as f64;
+        let (turn, round, taken) = (0, 0, 0.0);
+        let mut regions = Regions { tables, members, overhead, processes, budget, turn, round, taken, cache_lines };
         if let (Some(denied), true) = (regions.refresh(), regions.processes.is_empty()) {
             return Err(denied.into());
         }
@@ -168,8 +176,8 @@ impl Regions {
         for process in &self.processes {
             let loads: Vec<_> = process.known.values().map(|known| known.load()).collect();
             // By its own time.
-            let misses = tlb::misses(&loads);
-            let ns_per_miss = 1e9 / misses.iter().sum::<f64>();
+            let misses = tlb::misses(&loads, self.cache_lines);
+            let ns_per_miss = 1e9 / misses.iter().map(|misses| misses.rate).sum::<f64>();
             let known = process.known.iter().zip(misses).filter(|((_, known), _)| known.clears > 0);
             all.extend(known.map(|((start, known), misses)| Region {
                 pid: process.pid,
@@ -177,7 +185,8 @@ impl Regions {
                 is_huge: known.is_huge,
                 present_pages: known.present_pages(),
                 accessed: known.accessed,
-                misses_per_second: misses * process.processors,
+                misses_per_second: misses.rate * process.processors,
+                near: misses.near,
                 ns_per_miss,
                 idle: now.saturating_duration_since(known.last_accessed.unwrap_or(known.since)),
                 rounds: known.clears,

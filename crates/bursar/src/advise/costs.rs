@@ -14,7 +14,7 @@ use crate::results::write_json;
 use crate::status::Status;
 
 /// What each is, by its name in [`Costs`].
-const NAMES: [(&str, &str); 16] = [
+const NAMES: [(&str, &str); 18] = [
     ("base_fault_ns", "a fault that gives 4 KiB"),
     ("huge_fault_ns", "a fault that gives a huge page"),
     ("zero_ns", "zeroing a huge page"),
@@ -26,6 +26,8 @@ const NAMES: [(&str, &str); 16] = [
     ("cow_ns", "copying 4 KiB on write"),
     ("walk_dependent_ns", "saved by a huge page, per access that waits for the one before"),
     ("walk_independent_ns", "saved per access that does not"),
+    ("walk_near_dependent_ns", "saved where the page table is in the core's cache, per access that waits"),
+    ("walk_near_independent_ns", "saved there per access that does not"),
     ("access_dependent_ns", "an access in pages of 4 KiB that waits for the one before"),
     ("access_independent_ns", "an access that does not"),
     ("pool_page_ns", "a fault on a huge page zeroed before"),

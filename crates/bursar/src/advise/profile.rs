@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight, dependent_share, walk_ns};
+use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight, Walks, dependent_share};
 use anyhow::{Context, anyhow};
 use model::Bytes;
 use report::seconds;
@@ -122,9 +122,9 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool)
             // Others each round; a sample tells too much or too little of what is sparse.
             let is_next = (number + known.len() - turn % known.len()) % known.len() < MOST_COUNTED;
             let counted = if is_next { regions.present(region.pid, region.start) } else { None };
-            let each = walk_ns(dependent_share(region.ns_per_miss, costs), costs);
+            let walks = Walks { dependent: dependent_share(region.ns_per_miss, costs), near: region.near };
             let sight = Sight {
-                walks_ns: region.misses_per_second * long * each,
+                walks_ns: region.misses_per_second * long * walks.each_ns(costs),
                 present_pages: counted.map_or(region.present_pages, |(present, _)| present),
                 is_counted: counted.is_some(),
             };

@@ -7,20 +7,26 @@ use super::region::{PAGES, Region, next};
 use crate::cgroup::Cgroup;
 use crate::numa;
 
-/// Much more than any TLB covers with pages of 4 KiB; and so much that its page tables do not stay in the caches that the data
-/// go through, as with programs that this matters for. It is there twice, some 300 ms long.
+/// Much more than any TLB covers with pages of 4 KiB; and so much that its page tables have no room in the second cache beside
+/// the data. It is there twice, some 300 ms long.
 const REGIONS: usize = 256;
+/// Also more than any TLB covers, with page tables that stay in the second cache.
+const NEAR_REGIONS: usize = 32;
 /// There must be much more, for it must not be taken from anybody.
 const LEAST_BYTES: u64 = 8 << 30;
 
 const WORDS_PER_LINE: usize = 8;
+/// Pages whose entries in the page tables share a line of the cache.
+const PAGES_PER_LINE: usize = 8;
+const WORDS_PER_PAGE: usize = 512;
 
 const ACCESSES: usize = 30_000;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 7;
 
-/// Of an access at a random place that waits for the one before: what a huge page saves, in ns, and what it takes without; then the same
-/// of one that does not wait. `None` if there is not the memory, or no huge page.
-pub fn measured() -> Option<[f64; 4]> {
+/// Of an access that waits for the one before: what a huge page saves, in ns, where the entry of the page table is in no cache of the
+/// core's, and where it is; and what the access takes without. Then the same of one that does not wait. `None` if there is not the
+/// memory, or no huge page.
+pub fn measured() -> Option<[f64; 6]> {
     if room() < LEAST_BYTES {
         return None;
     }
@@ -33,15 +39,24 @@ pub fn measured() -> Option<[f64; 4]> {
     }
     base.touch(REGIONS * PAGES);
     // In turn, and the least of each: others can only make it longer.
-    let least = |walk: fn(&[u64])| {
-        let timed = |memory: &Region| processor_ns(|| walk(memory.words())) / ACCESSES as f64;
+    let least = |walk: fn(&[u64], bool) -> usize, regions: usize, waits: bool| {
+        let timed = |memory: &Region| {
+            let words = &memory.words()[..regions * PAGES * WORDS_PER_PAGE];
+            let mut accesses = 0;
+            processor_ns(|| accesses = walk(words, waits)) / accesses as f64
+        };
         let rounds = (0..ROUNDS).map(|_| (timed(&base), timed(&huge)));
         let (base, huge) =
             rounds.fold((f64::INFINITY, f64::INFINITY), |least, round| (least.0.min(round.0), least.1.min(round.1)));
         [(base - huge).max(0.0), base]
     };
-    let ([dependent_saved, dependent], [independent_saved, independent]) = (least(dependent), least(independent));
-    Some([dependent_saved, dependent, independent_saved, independent])
+    let [far, near] = [(far as fn(&[u64], bool) -> usize, REGIONS), (near, NEAR_REGIONS)];
+    let of = |waits| {
+        let ([far_saved, access], [near_saved, _]) = (least(far.0, far.1, waits), least(near.0, near.1, waits));
+        [far_saved, near_saved.min(far_saved), access]
+    };
+    let ([a, b, c], [d, e, f]) = (of(true), of(false));
+    Some([a, b, c, d, e, f])
 }
 
 /// What can be had without taking it from others, by the machine and by the cgroup.
@@ -51,25 +66,29 @@ fn room() -> u64 {
     cgroup.and_then(|cgroup| cgroup.effective_limit()).map_or(machine, |limit| limit.min(machine))
 }
 
-/// Where the next access goes is not known before what was read is there, though it is always 0.
-fn dependent(words: &[u64]) {
-    let mut random = 88_172_645_463_325_252;
+/// Random places. If each access waits for the one before, where it goes is not known before what was read is there.
+fn near(words: &[u64], waits: bool) -> usize {
+    let (mut random, mut read) = (88_172_645_463_325_252, 0u64);
     for _ in 0..ACCESSES {
-        random = next(random ^ words[word(words, random)]);
+        random = next(if waits { random ^ read & 1 } else { random });
+        read = words[(random >> 8) as usize % (words.len() / WORDS_PER_LINE) * WORDS_PER_LINE + 1]
+            .wrapping_add(if waits { 0 } else { read });
     }
-    black_box(random);
+    black_box(read);
+    ACCESSES
 }
 
-fn independent(words: &[u64]) {
-    let (mut random, mut sum) = (88_172_645_463_325_252, 0u64);
-    for _ in 0..ACCESSES {
-        random = next(random);
-        sum = sum.wrapping_add(words[word(words, random)]);
+/// Places in no order, and no two whose entries share a line until all have been: then it has left the cache.
+fn far(words: &[u64], waits: bool) -> usize {
+    let lines = words.len() / (PAGES_PER_LINE * WORDS_PER_PAGE);
+    let (mut random, mut line, mut read) = (88_172_645_463_325_252, 0, 0u64);
+    for _ in 0..lines {
+        random = next(if waits { random ^ read & 1 } else { random });
+        // Each once, for their number is a power of two.
+        line = (line * 1_664_525 + 1_013_904_223) % lines;
+        let within = random as usize % (PAGES_PER_LINE * WORDS_PER_PAGE / WORDS_PER_LINE) * WORDS_PER_LINE + 1;
+        read = words[line * PAGES_PER_LINE * WORDS_PER_PAGE + within].wrapping_add(if waits { 0 } else { read });
     }
-    black_box(sum);
-}
-
-/// Of any line the second: the first is written to.
-fn word(words: &[u64], random: u64) -> usize {
-    (random >> 8) as usize % (words.len() / WORDS_PER_LINE) * WORDS_PER_LINE + 1
+    black_box(read);
+    lines
 }

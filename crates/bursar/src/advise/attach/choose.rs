@@ -1,6 +1,6 @@
 //! Which regions are to become huge pages, and which none any more.
 
-use advise::{Action, Costs, Estimate, HUGE_BYTES, PAGES_PER_HUGE, Range, State, dependent_share, estimate};
+use advise::{Action, Costs, Estimate, HUGE_BYTES, PAGES_PER_HUGE, Range, State, Walks, dependent_share, estimate};
 use track::regions::Region;
 
 /// Rounds that must have looked at a region before it is decided about: one may have met a moment.
@@ -33,8 +33,8 @@ pub fn promotions<'a>(regions: impl Iterator<Item = &'a Region>, state: &State, 
 /// What making a region a huge page costs and brings, if so many of its pages are there.
 pub fn promotion(region: &Region, present_pages: u64, state: &State, costs: &Costs) -> Estimate {
     let misses_per_second = Some(region.misses_per_second);
-    let dependent_share = dependent_share(region.ns_per_miss, costs);
-    let range = Range { present_pages, misses_per_second, dependent_share, ..Range::of_bytes(HUGE_BYTES) };
+    let walks = Walks { dependent: dependent_share(region.ns_per_miss, costs), near: region.near };
+    let range = Range { present_pages, misses_per_second, walks, ..Range::of_bytes(HUGE_BYTES) };
     estimate(Action::Promote, &range, state, costs)
 }
 
@@ -67,6 +67,7 @@ mod tests {
             accessed: 1.0,
             misses_per_second,
             ns_per_miss: 0.0,
+            near: 0.0,
             idle: Duration::ZERO,
             rounds: ROUNDS,
         }
