@@ -101,7 +101,8 @@ static struct area obey_all(struct area area) {
     return area;
 }
 
-static void obtained(uint64_t begin, uint64_t bytes) {
+// What the rules leave of a mapping that is made or moved.
+static struct area ruled(uint64_t begin, uint64_t bytes) {
     uint32_t size_class = 63 - __builtin_clzl(bytes);
     struct area area = {
         .kind = ADVICE_MMAP,
@@ -111,13 +112,16 @@ static void obtained(uint64_t begin, uint64_t bytes) {
         .end = begin + up(bytes, PAGE),
         .origin = begin,
     };
-    if (plan.count)
-        area = obey_all(area);
+    return plan.count ? obey_all(area) : area;
+}
+
+static void obtained(uint64_t begin, uint64_t bytes) {
+    struct area area = ruled(begin, bytes);
     if (area.end < area.begin + plan.least)
         return;
     uint64_t first = up(area.begin, REGION), last = area.end & -(uint64_t)REGION;
     // Before it is touched: the helper may come too late for the first region.
-    if (huge_pages != HUGE_NEVER && ahead_expects(size_class) && last > first) {
+    if (huge_pages != HUGE_NEVER && ahead_expects(area.size_class) && last > first) {
         sys(SYS_madvise, first, least(last - first, 2 * REGION), MADV_HUGEPAGE);
         area.alike = true;
     }
@@ -199,13 +203,7 @@ void *advise_mremap(void *memory, size_t before, size_t bytes, int flags, void *
     }
     if (moved == MAP_FAILED)
         return moved;
-    add((struct area){
-        .kind = ADVICE_MMAP,
-        .size_class = 63 - __builtin_clzl(new_bytes),
-        .begin = (uint64_t)moved,
-        .end = (uint64_t)moved + new_bytes,
-        .origin = (uint64_t)moved,
-    });
+    add(ruled((uint64_t)moved, new_bytes));
     return moved;
 }
 

@@ -16,6 +16,9 @@ const AHEAD_BYTES: u64 = 32 << 20;
 /// Smaller than this, a range may hold no whole region.
 const LEAST_BYTES: u64 = 2 * HUGE_BYTES;
 
+/// Rules can hold for smaller ones: the kernel makes one of neighbours, as with the arenas of an allocator.
+const LEAST_TOLD_BYTES: u64 = HUGE_BYTES / 2;
+
 /// No mapping is as large.
 const NOWHERE: u64 = 1 << 47;
 
@@ -110,7 +113,7 @@ impl Plan {
 impl Plan {
     /// A plan by which nothing is changed, and the runtime tells each anonymous mapping that rules could hold for.
     pub fn observing(costs: &Costs) -> Plan {
-        let classes = Mapping::class(LEAST_BYTES)..Mapping::class(NOWHERE);
+        let classes = Mapping::class(LEAST_TOLD_BYTES)..Mapping::class(NOWHERE);
         let leave = |class| Rule {
             mapping: Mapping::Mmap { class: Some(class), ordinal: None },
             from: 0,
@@ -279,7 +282,7 @@ mod tests {
         let text = Plan::observing(&Costs::reference()).to_string();
         assert!(text.starts_with("plan 1\nahead 0\ndense 513\nleast 140737488355328\n"), "{text}");
         let rules: Vec<&str> = text.lines().skip(6).collect();
-        assert_eq!((rules[0], rules.len()), ("rule mmap 22 * 0 end leave 0 0", 47 - 22));
+        assert_eq!((rules[0], rules.len()), ("rule mmap 20 * 0 end leave 0 0", 47 - 20));
     }
 
     #[test]
