@@ -96,6 +96,12 @@ impl Measuring {
             collapses,
         );
         self.take(
+            [("page_out_ns", |costs| &mut costs.page_out_ns), ("page_in_ns", |costs| &mut costs.page_in_ns)],
+            NO_SWAP,
+            swap,
+        );
+        // The longest, last: all others begin in time.
+        self.take(
             [
                 ("walk_dependent_ns", |costs| &mut costs.walk_dependent_ns),
                 ("walk_near_dependent_ns", |costs| &mut costs.walk_near_dependent_ns),
@@ -106,11 +112,6 @@ impl Measuring {
             ],
             NO_WALKS,
             walks::measured,
-        );
-        self.take(
-            [("page_out_ns", |costs| &mut costs.page_out_ns), ("page_in_ns", |costs| &mut costs.page_in_ns)],
-            NO_SWAP,
-            swap,
         );
     }
 
