@@ -1,8 +1,13 @@
-// walk PATTERN MIB MILLIONS: fills so much memory, makes so many million accesses to it and says, as JSON, what
-// processor time they took.
+// walk PATTERN MIB MILLIONS [GROUPS]: fills so much memory, makes so many million accesses to it and says, as JSON,
+// what processor time they took.
 //   skewed   90 % of the accesses go to every tenth region of 2 MiB
 //   tiers    to eight equal parts, each half as often as the one before
 //   chase    the same, and each access waits for the one before
+//
+// With GROUPS, 8 for as many equal parts or 10 for every tenth region and the others, nothing is timed as a whole: for
+// each group some accesses with huge pages there and as many without take turns, and what huge pages save of all is
+// said, in seconds. What else runs on the machine makes a whole run a quarter longer or shorter, which turns of 20 ms
+// all share.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +15,11 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { REGION = 2 << 20, PARTS = 8 };
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+enum { REGION = 2 << 20, PARTS = 8, TENTH = 10, TURNS = 40, PAGE = 4096 };
 
 static uint64_t state = 88172645463325252u;
 
@@ -46,17 +55,11 @@ static long huge_kib(void) {
     return kib;
 }
 
-int main(int count, char **arguments) {
-    if (count != 4)
-        return 2;
-    uint64_t bytes = strtoull(arguments[2], NULL, 10) << 20, accesses = strtoull(arguments[3], NULL, 10) * 1000000;
-    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED || bytes < PARTS * REGION)
-        return 1;
-    for (uint64_t at = 0; at < bytes; at += 8)
-        *(uint64_t *)(memory + at) = at % 251 + 1;
-    const int is_skewed = !strcmp(arguments[1], "skewed"), waits = !strcmp(arguments[1], "chase");
-    uint64_t sum = 0;
+static char *memory;
+static uint64_t bytes, sum;
+static int is_skewed, waits;
+
+static double walk(uint64_t accesses) {
     double begin = seconds();
     for (uint64_t i = 0; i < accesses; i++) {
         uint64_t at = is_skewed ? skewed(bytes / REGION) : tiers(bytes);
@@ -67,7 +70,70 @@ int main(int count, char **arguments) {
         if (waits)
             state += sum >> 63;
     }
-    printf("{\"access_seconds\": %.4f, \"cpu_seconds\": %.4f, \"huge_kib\": %ld, \"sum\": %lu}\n", seconds() - begin,
-           seconds(), huge_kib(), (unsigned long)sum);
+    return seconds() - begin;
+}
+
+static int is_in(uint64_t region, uint64_t group, uint64_t groups) {
+    uint64_t regions = bytes / REGION;
+    return groups == PARTS ? region * PARTS / regions == group : (region % TENTH == 0) == (group == 0);
+}
+
+// All regions of a group become huge pages, or what they were.
+static void make(uint64_t group, uint64_t groups, int huge) {
+    for (uint64_t region = 0; region < bytes / REGION; region++) {
+        // Somebody may look at a page of it at this moment.
+        for (int tries = 0; is_in(region, group, groups) && tries < 1000; tries++)
+            if (!madvise(memory + region * REGION, huge ? REGION : PAGE, huge ? MADV_COLLAPSE : MADV_COLD))
+                break;
+    }
+}
+
+static int by_doubles(const void *one, const void *other) {
+    double a = *(const double *)one, b = *(const double *)other;
+    return (a > b) - (a < b);
+}
+
+// The middle of what was saved by turns that followed each other.
+static double saved(uint64_t group, uint64_t groups, uint64_t accesses) {
+    double all[TURNS];
+    const uint64_t some = accesses / 100;
+    for (int turn = 0; turn < TURNS; turn++) {
+        // To make them moves memory through the caches.
+        walk(some / 4);
+        double base = walk(some);
+        make(group, groups, 1);
+        walk(some / 4);
+        all[turn] = base - walk(some);
+        make(group, groups, 0);
+    }
+    qsort(all, TURNS, sizeof *all, by_doubles);
+    double middle = 0;
+    for (int turn = TURNS / 4; turn < TURNS * 3 / 4; turn++)
+        middle += all[turn] / (TURNS / 2);
+    return middle * accesses / some;
+}
+
+int main(int count, char **arguments) {
+    if (count != 4 && count != 5)
+        return 2;
+    bytes = strtoull(arguments[2], NULL, 10) << 20;
+    uint64_t accesses = strtoull(arguments[3], NULL, 10) * 1000000, groups = count == 5 ? atoi(arguments[4]) : 0;
+    memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || bytes < PARTS * REGION)
+        return 1;
+    is_skewed = !strcmp(arguments[1], "skewed");
+    waits = !strcmp(arguments[1], "chase");
+    for (uint64_t at = 0; at < bytes; at += 8)
+        *(uint64_t *)(memory + at) = at % 251 + 1;
+    if (!groups) {
+        double took = walk(accesses);
+        printf("{\"access_seconds\": %.4f, \"cpu_seconds\": %.4f, \"huge_kib\": %ld, \"sum\": %lu}\n", took, seconds(),
+               huge_kib(), (unsigned long)sum);
+        return 0;
+    }
+    printf("[");
+    for (uint64_t group = 0; group < (groups == PARTS ? PARTS : 2); group++)
+        printf("%s%.4f", group ? ", " : "", saved(group, groups, accesses));
+    puts("]");
     return 0;
 }
