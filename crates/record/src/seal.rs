@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use model::{Exit, KeptPeaks, Observation};
+use model::Observation;
 use rusqlite::{Connection, OpenFlags, params};
 
 use crate::entry::Entry;
@@ -133,23 +133,8 @@ impl<'a> Filler<'a> {
             Entry::RunBegin { run, role, target, limit_bytes, cache_state, started_unix_ns } => {
                 self.close_open_run()?;
                 self.forget(run)?;
-                self.open = Some(Observation {
-                    run,
-                    role,
-                    target,
-                    limit_bytes,
-                    cache_state,
-                    started_unix_ns,
-                    exit: Exit::StillRunning,
-                    wall_seconds: 0.0,
-                    rusage: None,
-                    kept: KeptPeaks::default(),
-                    series: Vec::new(),
-                    processes: Vec::new(),
-                    file_demand: None,
-                    sources: Default::default(),
-                    notes: Vec::new(),
-                });
+                let begun = Observation::begun(run, role, target, cache_state, started_unix_ns);
+                self.open = Some(Observation { limit_bytes, ..begun });
             }
             Entry::Series { id, run, process, name, unit, rung } => {
                 let series = model::Series { name, process, unit, rung, points: Vec::new() };
