@@ -9,7 +9,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 
 use linux::cgroup::Cgroup;
 use serde_json::Value;
-use support::{Programs, bursar, huge_pages_alone, is_root, need};
+use support::{Programs, bursar, bursar_as_nobody, huge_pages_alone, is_root, need};
 
 const REGION: u64 = 2 << 20;
 
@@ -297,17 +297,8 @@ fn without_privilege_it_says_what_it_needs() {
         return;
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();
-    let bursar = folder.path().join("bursar");
-    std::fs::copy(assert_cmd::cargo::cargo_bin("bursar"), &bursar).unwrap();
-    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let own = std::process::id().to_string();
-    let output = Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(&bursar)
-        .args(["advise", "attach", &own])
-        .env("XDG_STATE_HOME", folder.path())
-        .output()
-        .unwrap();
+    let output = bursar_as_nobody(folder.path()).args(["advise", "attach", &own]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), errors.lines().count()), (Some(125), 1), "{errors}");
     assert!(errors.contains("needs root, or CAP_SYS_NICE"), "{errors}");

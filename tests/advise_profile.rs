@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use advise::{Mapping, Profile, ProfiledRange};
-use support::{Programs, bursar, huge_pages_alone, is_root, need};
+use support::{Programs, bursar, bursar_as_nobody, huge_pages_alone, is_root, need};
 
 const REGION: u64 = 2 << 20;
 
@@ -184,16 +184,7 @@ fn without_privilege_it_says_what_it_needs() {
         return;
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();
-    let bursar = folder.path().join("bursar");
-    std::fs::copy(assert_cmd::cargo::cargo_bin("bursar"), &bursar).unwrap();
-    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let output = Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(&bursar)
-        .args(["advise", "profile", "--", "true"])
-        .env("XDG_STATE_HOME", folder.path())
-        .output()
-        .unwrap();
+    let output = bursar_as_nobody(folder.path()).args(["advise", "profile", "--", "true"]).output().unwrap();
     assert_eq!((output.status.code(), said(&output).lines().count()), (Some(125), 1), "{}", said(&output));
     assert!(said(&output).contains("needs root, or CAP_SYS_NICE"), "{}", said(&output));
 }

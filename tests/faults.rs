@@ -4,10 +4,9 @@ mod support;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
-use support::{Programs, bursar, can_limit, huge_pages_alone, is_root, json_of, need};
+use support::{Programs, bursar, bursar_as_nobody, can_limit, huge_pages_alone, is_root, json_of, need};
 
 /// Faults that starting and ending a program may take, of each kind.
 const FEW: u64 = 60;
@@ -240,12 +239,8 @@ fn without_root_faults_are_counted_and_no_latency_is_made_up() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("faults");
     std::fs::copy(Programs::build().faults(), &program).unwrap();
-    let own = folder.path().join("bursar");
-    std::fs::copy(assert_cmd::cargo::cargo_bin("bursar"), &own).unwrap();
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(folder.path(), open).unwrap();
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=4711", "--clear-groups"]).arg(&own).args(["faults", "-q", "--json", "-", "--"]);
+    let mut command = bursar_as_nobody(folder.path());
+    command.args(["faults", "-q", "--json", "-", "--"]);
     let (status, json) = json_of(command.arg(&program).args(["base", "4000"]).env("XDG_STATE_HOME", "/nonexistent"));
     assert_eq!(status, 0);
     let seen = json["overall"]["count"].as_u64().unwrap();

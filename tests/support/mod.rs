@@ -114,3 +114,13 @@ pub fn need(what: &str, there: bool) -> bool {
     }
     there
 }
+
+/// bursar for a user without any rights: a copy in a folder that everybody may enter.
+pub fn bursar_as_nobody(folder: &Path) -> Command {
+    let own = folder.join("bursar");
+    std::fs::copy(assert_cmd::cargo::cargo_bin("bursar"), &own).unwrap();
+    std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(own).env("XDG_STATE_HOME", folder);
+    command
+}
