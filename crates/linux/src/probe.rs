@@ -257,6 +257,7 @@ fn advice() -> Vec<Finding> {
     const TOUCH: &str = "huge pages at first touch";
     const ALONE: &str = "and nowhere else (PR_THP_DISABLE_EXCEPT_ADVISED)";
     const OTHERS: &str = "advice to processes that run (process_madvise)";
+    const PROFILES: &str = "profiles";
     const CAP_SYS_NICE: u32 = 23;
     let release = procfs::kernel_release();
     let mode = thp::mode();
@@ -297,7 +298,11 @@ fn advice() -> Vec<Finding> {
             Finding::absent(LADDER, OTHERS, "bursar does not have CAP_SYS_NICE", enable)
         }
     };
-    vec![touch, alone, ahead, collapse, others]
+    let profiles = match pages::available() {
+        Ok(()) => Finding::there(LADDER, PROFILES, "as mapped memory, by Accessed bits"),
+        Err(error) => Finding::absent(LADDER, PROFILES, error.to_string(), None),
+    };
+    vec![touch, alone, ahead, collapse, others, profiles]
 }
 
 /// What stands in the way of the BPF programs, with the way out.
