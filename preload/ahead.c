@@ -405,8 +405,8 @@ static void scan(int place, const struct area *area, struct watch *watch) {
     now = now_ns();
     bool moved = total != watch->present;
     watch->present = total;
-    // At most a thirtieth of a processor; and where something is followed, or nothing moves, less will do.
-    uint64_t times = watch->frontier_count ? 128 : total != watch->present ? 32 : 256;
+    // At most a hundredth of a processor. Where something is followed, it is looked for others less often.
+    uint64_t times = watch->frontier_count ? 128 : 256;
     uint64_t pace = (now - began) * times, soon = watch->frontier_count ? 25 * SOON : SOON;
     watch->scanned_after = moved || !watch->scanned_after ? soon : least(2 * watch->scanned_after, LATE);
     watch->scan_at = now + (pace > watch->scanned_after ? pace : watch->scanned_after);

@@ -15,6 +15,7 @@
 #include "told.h"
 #include "units.h"
 #include "vm.h"
+#include "writers.h"
 
 int (*next_fork)(void);
 
@@ -57,8 +58,9 @@ static void unmap_rest(uint32_t unit, uint64_t at) {
     }
 }
 
-// Other threads go on writing while it is copied. What they write between the copy and the exchange is found by looking
-// at the pool's memory again, when nobody can reach it any more.
+// Where other threads could not be held up, they went on writing while it was copied. What they wrote between the copy
+// and the exchange is found by looking at the pool's memory again, when nobody can reach it any more; until then they
+// do not see it.
 static void carry_over(uint64_t *now, const uint64_t *copied, const uint64_t *last) {
     for (uint64_t i = 0; i < UNIT / sizeof *now; i++) {
         uint64_t expected = copied[i];
@@ -72,6 +74,7 @@ static bool exchange(uint32_t number) {
     char *view = unit_view(number), *copy = view ? copy_space(2 * UNIT) : NULL;
     bool done = false;
     if (copy) {
+        int held = writers_hold(unit->address, UNIT);
         char *copied = copy + UNIT;
         memset(copied, 0, UNIT);
         copy_live(copied, view, number);
@@ -89,6 +92,7 @@ static bool exchange(uint32_t number) {
         } else {
             sys(SYS_munmap, copy, UNIT);
         }
+        writers_go_on(held);
         sys(SYS_munmap, copied, UNIT);
     }
     if (view)

@@ -288,6 +288,38 @@ CASE(signal_handlers_map_among_threads) {
     check(setitimer(ITIMER_REAL, &never, NULL) == 0);
 }
 
+enum { BESIDE = 256 * KIB };
+static volatile uint64_t written;
+static volatile bool over;
+
+static void *write_and_read(void *at) {
+    while (!over) {
+        fill(at, 0, BESIDE, written);
+        check_filled(at, 0, BESIDE, written);
+        written++;
+    }
+    return NULL;
+}
+
+// A page of a huge page that is used by two is protected: it cannot stay one, but nobody else is to notice.
+CASE(a_thread_writes_beside_memory_that_is_protected) {
+    unmap(map(4 * MIB), 4 * MIB);
+    for (int i = 0; i < 100; i++) {
+        char *at = map(BESIDE), *beside = map(BESIDE);
+        pthread_t thread;
+        over = false;
+        written = 0;
+        check(pthread_create(&thread, NULL, write_and_read, at) == 0);
+        while (!written)
+            usleep(100);
+        check(mprotect(beside, PAGE, PROT_READ) == 0);
+        over = true;
+        check(pthread_join(thread, NULL) == 0);
+        unmap(at, BESIDE);
+        unmap(beside, BESIDE);
+    }
+}
+
 static jmp_buf target;
 static void (*volatile jump)(struct __jmp_buf_tag *, int) = longjmp;
 
