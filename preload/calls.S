@@ -302,14 +302,47 @@ calls_enter_comm:
     .cfi_endproc
     .size calls_enter_comm, . - calls_enter_comm
 
+// The same for a call that `comm_prepared` looks at when it has returned: with at most nine arguments, none of floating point.
+    .globl calls_around_comm
+    .hidden calls_around_comm
+    .type calls_around_comm, @function
+calls_around_comm:
+    .cfi_startproc
+    pushq %rbp
+    .cfi_def_cfa_offset 16
+    .cfi_offset %rbp, -16
+    movq %rsp, %rbp
+    .cfi_def_cfa_register %rbp
+    pushq %r11
+    .irp register, %r9, %r8, %rcx, %rdx, %rsi, %rdi
+    pushq \register
+    .endr
+    pushq 32(%rbp)
+    pushq 24(%rbp)
+    pushq 16(%rbp)
+    call calls_enter
+    movq %rax, (%rsp)
+    movq -8(%rbp), %rdi
+    leaq -56(%rbp), %rsi
+    leaq 16(%rbp), %rdx
+    movl %eax, %ecx
+    call comm_prepared
+    movq (%rsp), %rax
+    leave
+    .cfi_def_cfa %rsp, 8
+    ret
+    .cfi_endproc
+    .size calls_around_comm, . - calls_around_comm
+
 #else
 
 // Nothing is patched there, so nothing comes this way.
     .text
-    .globl calls_enter, calls_enter_comm
-    .hidden calls_enter, calls_enter_comm
+    .globl calls_enter, calls_enter_comm, calls_around_comm
+    .hidden calls_enter, calls_enter_comm, calls_around_comm
 calls_enter:
 calls_enter_comm:
+calls_around_comm:
     .long 0
 
 #endif

@@ -100,6 +100,7 @@ static const char *const operators[] = {"_Znw", "_Zna", "_Zdl", "_Zda"}; // new 
 
 extern void calls_enter(void);
 extern void calls_enter_comm(void);
+extern void calls_around_comm(void);
 void calls_entering(struct function *function, uint64_t *arguments, uint64_t outer);
 void calls_left(struct function *function);
 bool calls_stack(uint64_t page);
@@ -209,8 +210,10 @@ static void take(const char *name, void *entry, size_t bytes, void *context) {
     if (!is_wanted(name, component) || (component == MPI && round_of(name) != scan->round) || patched(entry))
         return;
     struct function *function = function_for(name, scan->object);
-    void (*enter)(void) = comm_looks_at(name) ? calls_enter_comm : calls_enter;
-    const char *why = function ? patch_with(entry, bytes, enter, function, &function->moved) : "too many functions";
+    void (*const ways[])(void) = {
+        [COMM_NOT] = calls_enter, [COMM_BEFORE] = calls_enter_comm, [COMM_AFTER] = calls_around_comm};
+    void (*way)(void) = ways[comm_looks_at(name)];
+    const char *why = function ? patch_with(entry, bytes, way, function, &function->moved) : "too many functions";
     if (why)
         refuse(scan, name, entry, why);
     else

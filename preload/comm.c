@@ -6,6 +6,7 @@
 #include "lock.h"
 #include "log.h"
 #include "mpi.h"
+#include "requests.h"
 
 enum { RANKS = 1 << 20, PLACES = 4096 };
 
@@ -13,21 +14,31 @@ enum { RANKS = 1 << 20, PLACES = 4096 };
 struct shape {
     const char *name;
     int8_t count, type, to, comm;
+    int8_t request; // of what is only prepared; 0: it is sent at once
+    int8_t parts;   // how often the count is sent; 0: once
 };
 
 static const struct shape shapes[] = {
-    {"Send", 1, 2, 3, 5},
-    {"Isend", 1, 2, 3, 5},
-    {"Ssend", 1, 2, 3, 5},
-    {"Issend", 1, 2, 3, 5},
-    {"Bsend", 1, 2, 3, 5},
-    {"Ibsend", 1, 2, 3, 5},
-    {"Rsend", 1, 2, 3, 5},
-    {"Irsend", 1, 2, 3, 5},
-    {"Sendrecv", 1, 2, 3, 10},
-    {"Isendrecv", 1, 2, 3, 10},
-    {"Sendrecv_replace", 1, 2, 3, 7},
+    {"Send", 1, 2, 3, 5, 0, 0},
+    {"Isend", 1, 2, 3, 5, 0, 0},
+    {"Ssend", 1, 2, 3, 5, 0, 0},
+    {"Issend", 1, 2, 3, 5, 0, 0},
+    {"Bsend", 1, 2, 3, 5, 0, 0},
+    {"Ibsend", 1, 2, 3, 5, 0, 0},
+    {"Rsend", 1, 2, 3, 5, 0, 0},
+    {"Irsend", 1, 2, 3, 5, 0, 0},
+    {"Sendrecv", 1, 2, 3, 10, 0, 0},
+    {"Isendrecv", 1, 2, 3, 10, 0, 0},
+    {"Sendrecv_replace", 1, 2, 3, 7, 0, 0},
+    {"Send_init", 1, 2, 3, 5, 6, 0},
+    {"Ssend_init", 1, 2, 3, 5, 6, 0},
+    {"Bsend_init", 1, 2, 3, 5, 6, 0},
+    {"Rsend_init", 1, 2, 3, 5, 6, 0},
+    {"Psend_init", 2, 3, 4, 6, 8, 1},
 };
+
+// An argument of each is a request, or several; NULL ends them.
+static const char *const of_requests[] = {"MPI_Start", "MPI_Startall", "MPI_Request_free", NULL};
 
 // A rank of a communicator, as the world counts it.
 struct place {
@@ -60,8 +71,16 @@ static bool ends_one(const char *name) {
     return !strcmp(name, "MPI_Comm_free") || !strcmp(name, "MPI_Comm_disconnect");
 }
 
-bool comm_looks_at(const char *name) {
-    return counting_messages && (shape_of(name) || ends_one(name));
+enum comm_look comm_looks_at(const char *name) {
+    if (!counting_messages)
+        return COMM_NOT;
+    const struct shape *shape = shape_of(name);
+    if (shape)
+        return shape->request ? COMM_AFTER : COMM_BEFORE;
+    for (size_t i = 0; of_requests[i]; i++)
+        if (!strcmp(name, of_requests[i]))
+            return COMM_BEFORE;
+    return ends_one(name) ? COMM_BEFORE : COMM_NOT;
 }
 
 static bool ready(void) {
@@ -95,19 +114,36 @@ static uint32_t world_rank(uint64_t comm, int32_t rank) {
     return place->world;
 }
 
-static void count_message(const char *name, const uint64_t arguments[6], const uint64_t *stack) {
-    const struct shape *shape = shape_of(name);
-    bool large = !strcmp(name + strlen(name) - 2, "_c");
+static uint64_t argument(int8_t at, const uint64_t arguments[6], const uint64_t *stack) {
+    return at < 6 ? arguments[at] : stack[at - 6];
+}
+
+// False: to nobody.
+static bool message_of(const struct function *function, const struct shape *shape, const uint64_t arguments[6],
+                       const uint64_t *stack, struct message *message) {
+    bool large = shape->parts || !strcmp(function->name + strlen(function->name) - 2, "_c");
     uint64_t count = large ? arguments[shape->count] : (uint32_t)arguments[shape->count];
-    uint64_t comm = shape->comm < 6 ? arguments[shape->comm] : stack[shape->comm - 6];
+    uint64_t parts = shape->parts ? (uint32_t)arguments[shape->parts] : 1;
     int32_t to = arguments[shape->to];
     int size = 0;
     // MPI_PROC_NULL is a negative number everywhere.
     if (to < 0 || !ready() || mpi()->type_size(arguments[shape->type], &size))
-        return;
-    struct sent *place = &sent[world_rank(comm, to)];
-    place->messages++;
-    place->bytes += count * size;
+        return false;
+    *message = (struct message){world_rank(argument(shape->comm, arguments, stack), to), parts * count * size};
+    return true;
+}
+
+static void count_message(struct message message) {
+    sent[message.to].messages++;
+    sent[message.to].bytes += message.bytes;
+}
+
+static void count_started(uint64_t requests, int32_t count) {
+    for (int32_t i = 0; i < count; i++) {
+        const struct message *message = request_message(mpi_request(requests, i));
+        if (message)
+            count_message(*message);
+    }
 }
 
 __attribute__((used)) void comm_entering(const struct function *function, const uint64_t arguments[6],
@@ -115,11 +151,37 @@ __attribute__((used)) void comm_entering(const struct function *function, const 
     if (mpi_asked())
         return;
     struct mpi_call before = mpi_begin();
+    const char *name = function->name;
+    const struct shape *shape = shape_of(name);
+    struct message message;
     lock_take(&comm_lock);
-    if (ends_one(function->name))
+    if (shape) {
+        if (message_of(function, shape, arguments, stack, &message))
+            count_message(message);
+    } else if (ends_one(name)) {
         memset(places, 0, sizeof places);
-    else
-        count_message(function->name, arguments, stack);
+    } else if (ready()) {
+        if (!strcmp(name, "MPI_Start"))
+            count_started(arguments[0], 1);
+        else if (!strcmp(name, "MPI_Startall"))
+            count_started(arguments[1], arguments[0]);
+        else
+            request_forget(mpi_request(arguments[0], 0));
+    }
+    lock_release(&comm_lock);
+    mpi_done(before);
+}
+
+__attribute__((used)) void comm_prepared(const struct function *function, const uint64_t arguments[6],
+                                         const uint64_t *stack, int error) {
+    if (error || mpi_asked())
+        return;
+    struct mpi_call before = mpi_begin();
+    const struct shape *shape = shape_of(function->name);
+    struct message message;
+    lock_take(&comm_lock);
+    if (message_of(function, shape, arguments, stack, &message))
+        request_keep(mpi_request(argument(shape->request, arguments, stack), 0), message);
     lock_release(&comm_lock);
     mpi_done(before);
 }

@@ -9,12 +9,18 @@
 // Whether messages are counted.
 extern bool counting_messages;
 
-// Whether calls of this name are to be looked at: those that send, and those after which a communicator's handle may
-// mean another. C's only, for those of Fortran come down to them.
-bool comm_looks_at(const char *name);
+enum comm_look { COMM_NOT, COMM_BEFORE, COMM_AFTER };
+
+// Whether calls of this name are to be looked at: those that send or start to, those that prepare it (when they have
+// made a request), and those after which the handle of a communicator or a request may mean another. C's only, for
+// those of Fortran come down to them.
+enum comm_look comm_looks_at(const char *name);
 
 // Of the assembler, before such a call: its six arguments in registers, and those on the stack.
 void comm_entering(const struct function *function, const uint64_t arguments[6], const uint64_t *stack);
+
+// Of the assembler, after a call that prepares a message: these, and what it has returned.
+void comm_prepared(const struct function *function, const uint64_t arguments[6], const uint64_t *stack, int error);
 
 // Logs what has been sent.
 void comm_log(void);

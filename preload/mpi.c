@@ -4,6 +4,8 @@
 
 #include "objects.h"
 
+enum { MPICH_WORLD = 0x44000000 };
+
 static struct mpi found;
 
 static const struct {
@@ -52,11 +54,18 @@ const struct mpi *mpi(void) {
     if (!world) {
         // MPI 5.0, A.1; MPICH's mpi.h.
         bool standard = strstr(objects[object_of((uint64_t)found.send)].path, "libmpi_abi");
-        world = standard ? 0x101 : 0x44000000;
+        world = standard ? 0x101 : MPICH_WORLD;
         found.byte = standard ? 0x247 : 0x4c00010d;
     }
     found.world = world;
     return &found;
+}
+
+uint64_t mpi_request(uint64_t requests, int32_t at) {
+    if (!requests)
+        return 0;
+    // Numbers in MPICH, pointers elsewhere.
+    return found.world == MPICH_WORLD ? ((uint32_t *)requests)[at] : ((uint64_t *)requests)[at];
 }
 
 struct mpi_call mpi_begin(void) {

@@ -22,6 +22,9 @@ struct mpi {
 // NULL: there is none that we know.
 const struct mpi *mpi(void);
 
+// A request, by the address of an array of them in the program's own code. Of an MPI that we know.
+uint64_t mpi_request(uint64_t requests, int32_t at);
+
 // What is asked of MPI between these two is not the program's call.
 struct mpi_call {
     uint64_t inside, frame;
