@@ -8,18 +8,24 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# For srun --bursar, where Slurm's headers are (libslurm-dev).
+SPANK := $(if $(wildcard /usr/include/slurm/spank.h),$(TARGET)/release/spank_bursar.so)
 
 # Alternatives are written a,b: the first that the distribution has.
 BUILD_PACKAGES = gcc libc6-dev make pkg-config clang libbpf-dev libelf-dev zlib1g-dev
 TEST_PACKAGES = clang-format time tmux sqlite3 python3 chromium,chromium-browser chromium-driver,chromium-chromedriver \
-	openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge redis-server xz-utils \
+	openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge libslurm-dev redis-server xz-utils \
 	qemu-system-x86 busybox-static cpio kmod e2fsprogs systemd dbus libpam-systemd
 
 .PHONY: build deps deps-test test test-vm lint demo bench man completions install clean
 
-build: deps ## The release binary
+build: deps $(SPANK) ## The release binary, and the SPANK plugin where Slurm's headers are
 	$(CARGO) build --release -p bursar
 	@echo "$(TARGET)/release/bursar"
+
+$(TARGET)/release/spank_bursar.so: slurm/spank_bursar.c
+	mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -DBURSAR='"$(PREFIX)/bin/bursar"' $< -o $@
 
 deps:
 	@scripts/install-packages $(BUILD_PACKAGES)
@@ -60,10 +66,13 @@ completions: build
 
 install: man completions
 	install -D -m 755 $(TARGET)/release/bursar $(DESTDIR)$(PREFIX)/bin/bursar
+	$(if $(SPANK),install -D -m 755 $(SPANK) $(DESTDIR)$(PREFIX)/lib/bursar/spank_bursar.so)
 	install -D -m 644 preload/bursar.h $(DESTDIR)$(PREFIX)/include/bursar.h
 	install -D -m 644 $(TARGET)/man/bursar.1 $(DESTDIR)$(PREFIX)/share/man/man1/bursar.1
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|/usr/local/bin|$(PREFIX)/bin|' packaging/systemd/bursar-pool@.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/bursar-pool@.service
+	sed 's|/usr/local/bin|$(PREFIX)/bin|' packaging/systemd/bursar-serve.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/bursar-serve.service
+	install -D -m 644 packaging/grafana/bursar.json $(DESTDIR)$(PREFIX)/share/bursar/grafana/bursar.json
 	install -D -m 644 $(TARGET)/completions/bursar.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/bursar
 	install -D -m 644 $(TARGET)/completions/_bursar $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_bursar
 	install -D -m 644 $(TARGET)/completions/bursar.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/bursar.fish

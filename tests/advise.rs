@@ -107,7 +107,7 @@ fn wrong_arguments_are_bursars_own_failure_and_say_what_is_right() {
         (&["chekc", "x"], "check"),
         (&["costs", "--agian"], "--again"),
         (&["convert", "x.csv", "--program", "/bin/sh", "--ghz", "2200"], "write 2.2"),
-        (&["explain"], "FILE"),
+        (&["explain"], "RECORD"),
     ] {
         let Said { status, err, .. } = advise(arguments);
         assert_eq!(status, 125, "{err}");
@@ -178,7 +178,7 @@ fn decisions_are_listed_each_with_its_numbers() {
     let profile = file(&folder, "profile", PROFILE);
     let Said { status, err, .. } = advise(&["explain", text(&profile)]);
     assert_eq!((status, err.lines().count()), (125, 1));
-    assert!(err.contains("is not what bursar advise run --stats writes"), "{err}");
+    assert!(err.contains("is not what bursar advise run --record or --stats writes"), "{err}");
 }
 
 #[test]

@@ -102,6 +102,50 @@ fn a_range_of_the_profile_is_advised_and_explained() {
 }
 
 #[test]
+fn what_was_decided_is_kept_in_a_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = fills(folder.path(), &[]);
+    let profile = profile(folder.path(), "program fills -\nmmap 26 0 0..end huge=0 touched=2%\n");
+    let record = folder.path().join("kept.bursar");
+    let record = record.to_str().unwrap();
+    let output = run(&["-q", "--record", record, "--profile", &profile], &[&program]);
+    assert!(output.status.success(), "{}", said(&output));
+    let say = |words: &[&str]| {
+        let output = bursar().args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let explained = say(&["advise", "explain", record]);
+    let line = explained.lines().nth(1).unwrap();
+    assert!(line.contains("mmap 26 0 0 B+") && line.ends_with("by the profile"), "{explained}");
+    assert_eq!(say(&["report", record]), explained);
+    let exported: Value = serde_json::from_str(&say(&["export", "--format", "json", record])).unwrap();
+    assert_eq!(exported["advice"][0]["explained"][0]["action"], "base");
+    assert_eq!((&exported["runs"][0]["exit"]["status"], &exported["complete"]), (&0.into(), &true.into()));
+}
+
+#[test]
+fn a_record_without_decisions_and_one_that_cannot_be_kept_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (record, page) = (folder.path().join("run.bursar"), folder.path().join("page.html"));
+    let (record, page) = (record.to_str().unwrap(), page.to_str().unwrap());
+    let said_of = |words: &[&str]| {
+        let output = bursar().args(words).output().unwrap();
+        (output.status.code(), said(&output))
+    };
+    assert_eq!(said_of(&["run", "-q", "--record", record, "--", "true"]).0, Some(0));
+    let (status, told) = said_of(&["advise", "explain", record]);
+    assert!(status == Some(125) && told.contains("of something else than bursar advise"), "{told}");
+    let (status, told) = said_of(&["advise", "run", "--record", "/nowhere/a.bursar", "--", "touch", page]);
+    assert!(status == Some(125) && told.contains("/nowhere/a.bursar"), "{told}");
+    assert!(!std::path::Path::new(page).exists(), "the command ran");
+    std::fs::remove_file(record).unwrap();
+    assert_eq!(said_of(&["advise", "run", "-q", "--record", record, "--", "true"]).0, Some(0));
+    let (status, told) = said_of(&["report", record, "--html", page]);
+    assert!(status == Some(125) && told.contains("there is no page"), "{told}");
+}
+
+#[test]
 fn a_profile_of_another_build_is_ignored_and_told() {
     let folder = tempfile::tempdir().unwrap();
     let program = fills(folder.path(), &[]);

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use model::{
-    Answer, Attribution, BudgetReport, CommMatrix, CurveFigures, CurvePoint, DemandPoint, FaultCauses, FaultFigures,
-    FaultShare, FileDemand, ForeignFile, FunctionUse, Holding, InitGrowth, LibraryGrowth, LibraryUse, Method,
-    MethodRow, OrderFaults, OtherProcess, Outcome, PagesRound, PhaseReplay, PhaseUse, RankHolding, RankInit, RankUse,
-    ReplayedArm, ReplayedRecord, RunAccount, SizeUnit, SlowFaults, TenantCurve, TraceCurve, TracerCost, Trial,
-    WatchInterval, WindowCurve, WorkingSet,
+    Attribution, BudgetReport, CommMatrix, CurveFigures, CurvePoint, DemandPoint, FaultCauses, FaultFigures,
+    FaultShare, FileDemand, ForeignFile, FunctionUse, Holding, InitGrowth, JobMemory, JobsMemory, LibraryGrowth,
+    LibraryUse, MemoryPer, Method, MethodRow, NodeNeed, NodeRun, OrderFaults, OtherProcess, Outcome, PagesRound,
+    PhaseReplay, PhaseUse, RankHolding, RankInit, RankUse, ReplayedArm, ReplayedRecord, RunAccount, SizeUnit,
+    SlowFaults, TenantCurve, TraceCurve, TracerCost, Trial, WatchInterval, WindowCurve, WorkingSet,
 };
 use provision::control::LeaseStatus;
 use provision::manage::{NodeStatus, Parts, PoolStatus};
@@ -54,23 +54,6 @@ fn demand() -> FileDemand {
 
 fn report() -> BudgetReport {
     BudgetReport {
-        answer: Answer {
-            budget_bytes: None,
-            smallest_passing_bytes: None,
-            largest_failing_bytes: None,
-            margin_bytes: 0,
-            confident: false,
-            reason: String::new(),
-        },
-        slowdown_target: 0.05,
-        reference_seconds: None,
-        reference_stddev_seconds: None,
-        run_times_used: None,
-        compare_run_times: None,
-        floor_bytes: None,
-        placement: String::new(),
-        swap: String::new(),
-        cache_state: String::new(),
         methods: vec![MethodRow {
             name: Method::Bursar,
             memory_bytes: None,
@@ -103,9 +86,10 @@ fn report() -> BudgetReport {
             breakdown: Default::default(),
             exit_status: None,
             why: String::new(),
+            nodes: vec![NodeRun::default()],
         }],
-        file_demand: None,
-        notes: Vec::new(),
+        nodes: vec![NodeNeed::default()],
+        ..BudgetReport::default()
     }
 }
 
@@ -161,6 +145,31 @@ fn fault_figures() -> FaultFigures {
     }
 }
 
+fn jobs_memory() -> JobsMemory {
+    let job = JobMemory {
+        name: String::new(),
+        per: MemoryPer::Node,
+        runs: 1,
+        cut_short: 0,
+        out_of_memory: 0,
+        min_bytes: 1,
+        median_bytes: 1,
+        percentile_bytes: 1,
+        max_bytes: 1,
+        is_lower_bound: false,
+        cache_bytes: None,
+        asked_bytes: None,
+        mem_bytes: 1,
+        mem_with_cache_bytes: None,
+        reserved_gib_hours: 0.0,
+        saved_gib_hours: 0.0,
+        killed: 0,
+        maybe_killed: 0,
+        next_needs_more: 0.5,
+    };
+    JobsMemory { percentile: 0.95, gatherer: None, jobs: vec![job], notes: Vec::new() }
+}
+
 fn pool_status() -> PoolStatus {
     let lease = LeaseStatus { pid: 1, uid: 0, command: String::new(), bytes: 1, nodes: Vec::new(), lingering: false };
     PoolStatus {
@@ -195,6 +204,7 @@ fn every_field_of_the_json_is_in_the_contract() {
     let replayed = ReplayedRecord { arms: vec![ReplayedArm::default()], ..ReplayedRecord::default() };
     names(&serde_json::to_value(PhaseReplay::of(vec![replayed])).unwrap(), &mut fields);
     names(&serde_json::to_value(fault_figures()).unwrap(), &mut fields);
+    names(&serde_json::to_value(jobs_memory()).unwrap(), &mut fields);
     names(&serde_json::to_value(TracerCost::default()).unwrap(), &mut fields);
     assert!(fields.len() > 100, "{fields:?}");
     let contract = read("docs/json.md");
@@ -220,9 +230,12 @@ fn every_option_is_in_the_book() {
     for action in [
         "run",
         "budget",
+        "balance",
         "attribute",
         "faults",
         "watch",
+        "serve",
+        "merge",
         "report",
         "export",
         "curve trace",

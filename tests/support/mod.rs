@@ -1,6 +1,8 @@
 //! What the end-to-end tests share.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod zram;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -61,6 +63,10 @@ impl Programs {
 
     pub fn faults(&self) -> &str {
         self.path("faults")
+    }
+
+    pub fn heaps(&self) -> &str {
+        self.path("heaps")
     }
 
     pub fn footprint(&self) -> &str {

@@ -27,17 +27,56 @@ pub fn unreclaimable_over_time(run: &Observation) -> Vec<(u64, u64)> {
 }
 
 fn unreclaimable(at: &Moment) -> Option<u64> {
-    let heap = at.get(names::HEAP)?;
-    let shared = at.get(names::SHARED).unwrap_or(0);
-    let kernel = at.kernel_held().unwrap_or(0).saturating_sub(at.get(names::SLAB_RECLAIMABLE).unwrap_or(0));
-    let swapped = at.get(names::SWAP).unwrap_or(0).saturating_sub(at.get(names::SWAP_CACHE).unwrap_or(0));
-    Some(heap + shared + kernel + swapped + locked_file(at, heap + shared).unwrap_or(0))
+    let held = Held {
+        heap: at.get(names::HEAP)?,
+        shared: at.get(names::SHARED),
+        kernel: at.kernel_held(),
+        slab_reclaimable: at.get(names::SLAB_RECLAIMABLE),
+        swap: at.get(names::SWAP),
+        swap_cache: at.get(names::SWAP_CACHE),
+        anon_lists: at.get(names::ACTIVE_ANON).zip(at.get(names::INACTIVE_ANON)).map(|(a, b)| a + b),
+        unevictable: at.get(names::UNEVICTABLE),
+        file: at.get(names::FILE),
+    };
+    Some(held.unreclaimable())
 }
 
-/// File pages on the unevictable list. That list also holds locked anonymous pages, which are those missing from the
-/// anonymous lists.
-fn locked_file(at: &Moment, anon: u64) -> Option<u64> {
-    let on_lists = at.get(names::ACTIVE_ANON)? + at.get(names::INACTIVE_ANON)?;
-    let locked_anon = anon.saturating_sub(on_lists);
-    Some(at.get(names::UNEVICTABLE)?.saturating_sub(locked_anon).min(at.get(names::FILE)?))
+/// What is held at a moment, in bytes; what is not known is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Anonymous memory.
+    pub heap: u64,
+    /// tmpfs and shared memory.
+    pub shared: Option<u64>,
+    /// Kernel memory.
+    pub kernel: Option<u64>,
+    /// Kernel objects that can be reclaimed.
+    pub slab_reclaimable: Option<u64>,
+    /// Swap in use.
+    pub swap: Option<u64>,
+    /// Pages both in memory and in swap.
+    pub swap_cache: Option<u64>,
+    /// The active and the inactive list of anonymous and shared memory.
+    pub anon_lists: Option<u64>,
+    /// The unevictable list.
+    pub unevictable: Option<u64>,
+    /// Page cache.
+    pub file: Option<u64>,
+}
+
+impl Held {
+    /// What reclaim could not take of it.
+    pub fn unreclaimable(&self) -> u64 {
+        let shared = self.shared.unwrap_or(0);
+        let kernel = self.kernel.unwrap_or(0).saturating_sub(self.slab_reclaimable.unwrap_or(0));
+        let swapped = self.swap.unwrap_or(0).saturating_sub(self.swap_cache.unwrap_or(0));
+        self.heap + shared + kernel + swapped + self.locked_file(self.heap + shared).unwrap_or(0)
+    }
+
+    /// File pages on the unevictable list. That list also holds locked anonymous pages, which are those missing from the
+    /// anonymous lists.
+    fn locked_file(&self, anon: u64) -> Option<u64> {
+        let locked_anon = anon.saturating_sub(self.anon_lists?);
+        Some(self.unevictable?.saturating_sub(locked_anon).min(self.file?))
+    }
 }

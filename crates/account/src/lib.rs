@@ -8,14 +8,16 @@ mod floor;
 mod methods;
 mod moment;
 mod peaks;
+mod together;
 mod totals;
 mod waiting;
 
 use model::{Header, Observation, RunAccount, Target};
 
-pub use floor::unreclaimable_over_time;
+pub use floor::{Held, unreclaimable_over_time};
 pub use methods::method_memory;
 pub use model::{performance, performance_per_gb};
+pub use together::together;
 
 /// The account of one run.
 pub fn account(run: &Observation, header: &Header) -> RunAccount {

@@ -68,11 +68,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_to_be_cold_gets_no_huge_pages_however_dense() {
-        let dense = |saved_ns| Range { touched_pages: Some(512), saved_ns, ..Range::of_bytes(HUGE_BYTES) };
-        assert_eq!(action(&dense(Some(50_000.0)), &plenty()), Action::Leave);
-        assert_eq!(action(&dense(Some(100_000.0)), &plenty()), Action::HugeAtTouch);
-        assert_eq!(action(&dense(None), &plenty()), Action::HugeAtTouch);
+    fn what_is_cold_and_filled_gets_huge_pages_for_its_faults_and_what_is_cold_and_sparse_none() {
+        let cold = |touched| Range { touched_pages: Some(touched), saved_ns: Some(0.0), ..Range::of_bytes(HUGE_BYTES) };
+        assert_eq!(
+            [512, 500, 256, 1].map(|touched| action(&cold(touched), &plenty())),
+            [Action::HugeAtTouch, Action::HugeAtTouch, Action::Leave, Action::Leave]
+        );
+        // And what is sparse and hot gets them for its walks.
+        let hot = Range { saved_ns: Some(8e6), ..cold(1) };
+        assert_eq!(action(&hot, &plenty()), Action::HugeAtTouch);
     }
 
     #[test]

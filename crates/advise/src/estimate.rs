@@ -247,11 +247,9 @@ impl Subject<'_> {
         self.pages.fresh - self.pages.touched.unwrap_or(0.0)
     }
 
-    /// Faults that huge pages save. Where their walks are known these alone must pay, as CBMM has it: free huge pages are
-    /// everybody's, and what is known to be cold gets none for the sake of its faults.
+    /// Faults that huge pages save.
     fn faults_ns(&self) -> f64 {
-        let are_walks_known = self.range.saved_ns.is_some() || self.range.misses_per_second.is_some();
-        if are_walks_known { 0.0 } else { self.pages.touched.unwrap_or(0.0) * self.costs.base_fault_ns }
+        self.pages.touched.unwrap_or(0.0) * self.costs.base_fault_ns
     }
 
     fn walks_ns(&self, huge: f64) -> f64 {
@@ -395,7 +393,7 @@ mod tests {
     fn walks_are_those_of_the_misses_each_by_whether_it_waits_for_the_one_before() {
         let range = Range {
             misses_per_second: Some(1e6),
-            walks: Walks { dependent: 0.25, near: 0.0 },
+            walks: Walks { far_dependent: 0.25, ..Walks::default() },
             present_pages: 1024,
             ..Range::of_bytes(2 * HUGE_BYTES)
         };
@@ -405,12 +403,12 @@ mod tests {
     }
 
     #[test]
-    fn where_walks_are_known_faults_are_not_what_a_huge_page_is_for() {
+    fn a_huge_page_saves_the_faults_of_what_is_touched_whatever_its_walks_are_worth() {
         let faults = |saved_ns| {
             let range = Range { touched_pages: Some(512), saved_ns, ..Range::of_bytes(HUGE_BYTES) };
             part(&estimate(Action::HugeAtTouch, &range, &plenty(), &costs()), "faults")
         };
-        assert_eq!((faults(None), faults(Some(0.0)), faults(Some(1e6))), (512.0 * 1_340.0, 0.0, 0.0));
+        assert_eq!([None, Some(0.0), Some(1e6)].map(faults), [512.0 * 1_340.0; 3]);
     }
 
     #[test]

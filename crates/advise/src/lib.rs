@@ -20,7 +20,6 @@
 pub mod cbmm;
 mod decide;
 mod estimate;
-mod explained;
 pub mod maps;
 mod observed;
 mod plan;
@@ -32,12 +31,11 @@ mod wrong;
 
 pub use decide::{Decision, decide};
 pub use estimate::{Action, Estimate, estimate};
-pub use explained::Explained;
 pub use model::Costs;
 pub use observed::{Observed, Sight};
 pub use plan::{Plan, PlannedProgram, Rule, RuleAction};
 pub use profile::{Mapping, Object, Profile, ProfiledRange, Program, Section};
 pub use range::{HUGE_BYTES, PAGE_BYTES, PAGES_PER_HUGE, Range};
 pub use state::State;
-pub use walks::{Walks, dependent_share};
+pub use walks::Walks;
 pub use wrong::{Malformed, Wrong};

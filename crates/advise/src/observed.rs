@@ -1,6 +1,6 @@
 //! What a run has shown of its regions, and the profile that it makes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::profile::{Mapping, Profile, ProfiledRange, Program};
 use crate::range::{HUGE_BYTES, PAGES_PER_HUGE};
@@ -10,7 +10,7 @@ const ALIKE: f64 = 2.0;
 /// And in the share of pages touched by less than this.
 const ALIKE_TOUCHED: f64 = 0.25;
 /// Where a program makes more mappings of a class, they are taken together.
-const MOST_ORDINALS: u64 = 8;
+const MOST_ORDINALS: usize = 8;
 /// After so many looks, what is told of a region is half sure.
 const HALF_SURE: f64 = 3.0;
 
@@ -88,8 +88,14 @@ impl Observed {
         let mut programs: BTreeMap<(&str, Option<&str>), Sums> = BTreeMap::new();
         for process in self.processes.values() {
             let program = programs.entry((&process.name, process.build_id.as_deref())).or_default();
+            let many = process.classes_of_many();
             for (mapping, regions) in &process.regions {
-                let mapping = if process.has_many(mapping) { any_ordinal(mapping) } else { mapping.clone() };
+                let mapping = match mapping {
+                    Mapping::Mmap { class, .. } if many.contains(class) => {
+                        Mapping::Mmap { class: *class, ordinal: None }
+                    }
+                    mapping => mapping.clone(),
+                };
                 let sums = program.entry(mapping).or_default();
                 regions.iter().for_each(|(number, region)| sums.entry(*number).or_default().add(region));
             }
@@ -105,10 +111,15 @@ impl Observed {
 }
 
 impl Process {
-    fn has_many(&self, mapping: &Mapping) -> bool {
-        let Mapping::Mmap { class, .. } = mapping else { return false };
-        let is_of_class = |other: &&Mapping| matches!(other, Mapping::Mmap { class: of, .. } if of == class);
-        self.regions.keys().filter(is_of_class).count() as u64 > MOST_ORDINALS
+    /// Size classes of which it has made more mappings than are told one by one.
+    fn classes_of_many(&self) -> BTreeSet<Option<u32>> {
+        let mut made: BTreeMap<Option<u32>, usize> = BTreeMap::new();
+        for mapping in self.regions.keys() {
+            if let Mapping::Mmap { class, .. } = mapping {
+                *made.entry(*class).or_default() += 1;
+            }
+        }
+        made.into_iter().filter(|(_, count)| *count > MOST_ORDINALS).map(|(class, _)| class).collect()
     }
 }
 
@@ -155,13 +166,6 @@ fn percent(share: f64) -> f64 {
 fn number(offset: i64) -> u64 {
     let half = HUGE_BYTES as i64 / 2;
     (offset.saturating_add(half).max(0) as u64) / HUGE_BYTES
-}
-
-fn any_ordinal(mapping: &Mapping) -> Mapping {
-    match mapping {
-        Mapping::Mmap { class, .. } => Mapping::Mmap { class: *class, ordinal: None },
-        other => other.clone(),
-    }
 }
 
 /// Neighbours that are alike are one range. What lies between was never there.

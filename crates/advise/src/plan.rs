@@ -108,9 +108,7 @@ impl Plan {
             populate_huge_ns: costs.populate_huge_ns,
         }
     }
-}
 
-impl Plan {
     /// A plan by which nothing is changed, and the runtime tells each anonymous mapping that rules could hold for.
     pub fn observing(costs: &Costs) -> Plan {
         let classes = Mapping::class(LEAST_TOLD_BYTES)..Mapping::class(NOWHERE);
@@ -271,7 +269,7 @@ mod tests {
         let lines = "mmap 27 0 0..192M huge=2100000 touched=100%\nheap - - 0..end touched=12%\nbss libfoo.so:77ab - 16M..24M huge=90000\n";
         let text = plan(lines, &State { idle_cores: 0.0, ..plenty() }).to_string();
         let expected = "plan 1\nahead 0\ndense 474\nleast 4194304\ncosts 1340 91000\nprogram 5f3e\n\
-            rule mmap 27 0 0 201326592 huge 89000 2100000\n\
+            rule mmap 27 0 0 201326592 huge 89000 2786080\n\
             rule heap - - 0 end base 6540607 81740\n\
             rule bss libfoo.so:77ab - 16777216 25165824 leave 7413219 90000\n";
         assert_eq!(text, expected);

@@ -73,7 +73,7 @@ fn range() -> impl Strategy<Value = Range> {
             zero_pages: zero,
             touched_pages: touched,
             misses_per_second: misses,
-            walks: Walks { dependent, near: 1.0 - dependent },
+            walks: Walks { near: 1.0 - dependent, near_dependent: dependent, far_dependent: dependent },
             saved_ns: saved,
             eager_ns_per_mib: eager,
             shared_pages: shared,

@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(watch(&settings, &seen, None, &looked_at_before), None, "what it has done since is not known");
         let unread = Progress { refaults: Some(20), ..far };
         assert_eq!(watch(&settings, &seen, None, &unread), None, "memory has not been in its way");
-        let swaps = Settings { swap_allowed: true, ..settings.clone() };
+        let swaps = Settings { has_slower_memory: true, ..settings.clone() };
         assert_eq!(watch(&swaps, &seen, None, &unread), Some(Outcome::TooSlow), "or it does not show");
         let pipeline = Progress { stall_seconds: Some(30.0), ..at(45.0, 21.0) };
         assert_eq!(watch(&settings, &seen, None, &pipeline), None, "one waits, another computes");

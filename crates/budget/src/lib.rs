@@ -11,6 +11,8 @@
 //! methods(&settings, &seen, &answer)   the comparison
 //! ```
 //!
+//! [`jobs`] is another way to an answer: from what a cluster's accounting tells of past jobs.
+//!
 //! The search: a reference without a limit, two where no curve foretells the knee; then a trial at the predicted knee and one
 //! beside it, one of which should pass and one fail. If so, that is all; if not, the trials bracket the knee from both sides.
 //! References are added where run time alone must tell and the spread of the runs there are is too wide or not known, and
@@ -18,8 +20,11 @@
 
 mod answer;
 mod drift;
+mod estimate;
+pub mod jobs;
 mod judge;
 mod methods;
+mod nodes;
 mod noise;
 mod plan;
 mod predict;
@@ -27,8 +32,10 @@ mod search;
 mod seen;
 mod settings;
 
+pub use estimate::estimate;
 pub use judge::{Measured, Progress, judge, ratio_at_least, watch};
 pub use methods::{method_notes, methods};
+pub use nodes::nodes;
 pub use noise::stddev_seconds;
 pub use plan::{Step, next};
 pub use predict::predict;

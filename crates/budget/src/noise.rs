@@ -147,6 +147,7 @@ mod tests {
             breakdown: model::Breakdown::default(),
             exit_status: Some(0),
             why: String::new(),
+            nodes: Vec::new(),
         };
         seen.trials = vec![trial(300 * MIB, 0.5)];
         assert!(!can_tell(&settings, &seen), "what it lost to memory is no noise");

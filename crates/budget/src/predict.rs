@@ -40,7 +40,7 @@ pub fn predict(settings: &Settings, seen: &Seen, limit_bytes: u64) -> Option<f64
 /// held back, and swap.
 pub fn may_cost_unseen(settings: &Settings, seen: &Seen) -> bool {
     let dirty = seen.references.iter().filter_map(|r| r.dirty_bytes).max().unwrap_or(0);
-    settings.swap_allowed || settings.dirty_share.is_some() && dirty >= TELLING_BYTES
+    settings.has_slower_memory || settings.dirty_share.is_some() && dirty >= TELLING_BYTES
 }
 
 /// The least limit at which the job's writers are not held back (the kernel's Documentation/admin-guide/sysctl/vm.rst,
@@ -69,7 +69,7 @@ pub fn is_no_limit(settings: &Settings, seen: &Seen, limit_bytes: u64) -> bool {
 /// The limit below which the job is killed for sure; nothing is known where it may swap.
 pub fn too_little(settings: &Settings, seen: &Seen) -> Option<u64> {
     let held = seen.references.iter().filter_map(|r| r.held_bytes.or(r.floor_bytes)).max();
-    held.filter(|_| !settings.swap_allowed).map(|held| (held as f64 * FLOOR_SLACK) as u64)
+    held.filter(|_| !settings.has_slower_memory).map(|held| (held as f64 * FLOOR_SLACK) as u64)
 }
 
 /// The smallest limit predicted to keep within the slow-down. Where nothing tells what a refault costs, any is too much;
@@ -188,6 +188,7 @@ mod tests {
             breakdown: Breakdown::default(),
             exit_status: Some(0),
             why: String::new(),
+            nodes: Vec::new(),
         }
     }
 
@@ -208,7 +209,7 @@ mod tests {
     fn below_the_floor_and_without_a_curve_nothing_is_predicted() {
         let (settings, mut seen) = (Settings::default(), looping());
         assert_eq!(predict(&settings, &seen, 90 * MIB), None);
-        let swaps = Settings { swap_allowed: true, ..settings.clone() };
+        let swaps = Settings { has_slower_memory: true, ..settings.clone() };
         assert!(predict(&swaps, &seen, 90 * MIB).is_some());
         seen.demand = None;
         assert_eq!(predict(&settings, &seen, 200 * MIB), None);

@@ -232,6 +232,9 @@ pub fn severity(outcome: &Outcome) -> u8 {
 /// The most that memory can have cost a run, in seconds: what it stalled, of which some may be hidden, or what reading again takes
 /// the processor at the most. `None` if that is not known: how long the storage takes shows as stall only.
 fn most_lost_to_memory(settings: &Settings, trial: &Trial) -> Option<f64> {
+    if settings.has_slower_memory {
+        return None;
+    }
     let reading = trial.refaults.map(|refaults| (refaults * settings.page_bytes) as f64 * MOST_CPU_PRICE);
     match trial.stall_seconds {
         Some(stall) => Some(reading.unwrap_or(0.0).max(stall / SEEN_STALL)),
@@ -295,7 +298,7 @@ fn choose(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) 
     let inside = |limit: &u64| bracket.fail.is_none_or(|fail| *limit > fail) && bracket.pass.is_none_or(|p| *limit < p);
     let (limit, why) = guided(settings, seen, tried, bracket)
         .filter(|(limit, _)| inside(limit))
-        .or_else(|| groping(seen, tried, bracket))?;
+        .or_else(|| groping(settings, seen, tried, bracket))?;
     if inside(&limit) {
         return Some((limit, why));
     }
@@ -340,11 +343,13 @@ fn guided(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) 
 }
 
 /// Between the edges: near the one that a curve foretold, in case it was only a little off; else halfway.
-fn groping(seen: &Seen, tried: &[Tried], bracket: &Bracket) -> Option<(u64, String)> {
+fn groping(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) -> Option<(u64, String)> {
     let passes = tried.iter().filter(|t| t.passed).count();
     let fails = tried.len() - passes;
     // The steps grow, up to fourfold; without a curve to be nearly right, the first miss says nothing about how far it is.
-    let stride = |times: usize| CLOSE.powi([1, 3, 12][times.clamp(1, 3) - 1]);
+    // Where there is slower memory, nothing has foretold either edge.
+    let ahead = usize::from(settings.has_slower_memory);
+    let stride = |times: usize| CLOSE.powi([1, 3, 12][(times + ahead).clamp(1, 3) - 1]);
     let down = |pass: u64| below(pass).min(round_up((pass as f64 / stride(passes)) as u64));
     let up = |fail: u64| above(fail).max(round_down((fail as f64 * stride(fails)) as u64));
     let middle = |fail: u64, pass: u64| round_up((fail as f64 * pass as f64).sqrt() as u64);

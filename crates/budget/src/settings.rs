@@ -15,8 +15,9 @@ pub struct Settings {
     pub full: bool,
     /// End any run after so many seconds.
     pub timeout_seconds: Option<f64>,
-    /// The job may swap under its limit, so nothing is known to be too little before it is tried.
-    pub swap_allowed: bool,
+    /// What has no room under its limit is kept in slower memory (swap, another node): nothing is known to be too little before it is
+    /// tried, and what it costs shows in the run time alone.
+    pub has_slower_memory: bool,
     /// The share of what a job's cgroup could hold that may be dirty before its writers are held back; `None` where they are
     /// held back by the machine's memory instead, whatever the limit (cgroup v1 has no writeback of its own).
     pub dirty_share: Option<f64>,
@@ -33,7 +34,7 @@ impl Default for Settings {
             compare: true,
             full: false,
             timeout_seconds: None,
-            swap_allowed: false,
+            has_slower_memory: false,
             dirty_share: None,
             page_bytes: 4096,
         }

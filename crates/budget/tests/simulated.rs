@@ -148,6 +148,7 @@ impl Program {
             breakdown: self.breakdown(),
             exit_status: Some(0),
             why: String::new(),
+            nodes: Vec::new(),
         }
     }
 
@@ -302,7 +303,7 @@ fn noise_is_told_and_the_answer_still_near() {
     let (answer, seen) = Program { noise: 0.4, ..Program::cliff(400) }.drive(&search_only());
     assert!(is_within_15_percent(&answer, 405 * MIB), "{answer:?} {:?}", tried(&seen));
     let mut wild = Program { noise: 0.4, swaps: true, ..Program::cliff(400) };
-    let (answer, _) = wild.drive(&Settings { swap_allowed: true, ..search_only() });
+    let (answer, _) = wild.drive(&Settings { has_slower_memory: true, ..search_only() });
     assert!(!answer.confident && answer.reason.contains("it would take about"), "{}", answer.reason);
 }
 
@@ -393,7 +394,7 @@ fn libraries_that_stay_mapped_are_needed_though_no_curve_shows_it() {
 
 #[test]
 fn with_swap_the_floor_rules_nothing_out() {
-    let settings = Settings { swap_allowed: true, ..search_only() };
+    let settings = Settings { has_slower_memory: true, ..search_only() };
     let mut program = Program { swaps: true, ..Program::new(1000, 1010, |l| if l >= 600 * MIB { 1.0 } else { 5.0 }) };
     let (answer, seen) = program.drive(&settings);
     assert!(is_within_15_percent(&answer, 600 * MIB), "{answer:?} by {:?}", tried(&seen));

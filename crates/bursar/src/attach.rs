@@ -1,6 +1,6 @@
 //! `bursar run --attach`: the account of something that runs already. Nothing is written to it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -18,13 +18,32 @@ use crate::run::{finish_run, json};
 use crate::status::Status;
 
 /// Longest time until Ctrl-C is noticed.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_millis(50);
 
 pub fn attach(options: &Run, wanted: &str) -> anyhow::Result<Status> {
     let (target, scope) = resolve(wanted, options.tree, options.cgroup)?;
+    if !options.results.quiet {
+        eprintln!("watching {wanted}; Ctrl-C ends and prints the account");
+    }
+    let is_over = |watched| options.timeout.is_some_and(|limit| watched >= limit);
+    let (record, path) = follow(target, scope, options.results.record.as_deref(), options.interval, &is_over)?;
+    let accounts: Vec<_> = record.accounts.values().cloned().collect();
+    let json = json(&accounts).context("nothing was seen")?;
+    deliver(&options.results, &record, path.as_deref(), &json)?;
+    Ok(Status::of(0))
+}
+
+/// Watches until the target has ended, Ctrl-C, or it is over; what was seen, and where it is kept.
+pub fn follow(
+    target: Target,
+    scope: Scope,
+    record: Option<&Path>,
+    interval: Option<Duration>,
+    is_over: &dyn Fn(Duration) -> bool,
+) -> anyhow::Result<(Record, Option<PathBuf>)> {
     let bench = Bench::set_up()?;
     let header = bench.header(RecordKind::Attach, &[], "as the target's own");
-    let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
+    let (mut sink, no_record) = Sink::create(record, &header)?;
     let (started, origin) = (Instant::now(), procfs::monotonic_ns());
     let started_unix_ns = unix_ns();
     let cache_state = "as found".to_string();
@@ -40,12 +59,8 @@ pub fn attach(options: &Run, wanted: &str) -> anyhow::Result<Status> {
     })?;
     let mut notes = vec![peaks_from_before(&target)];
     notes.extend(no_record);
-    let mut sampler =
-        Sampler::new(scope.clone(), Options { interval: options.interval, io_wait: bench.io_wait }, started);
+    let mut sampler = Sampler::new(scope.clone(), Options { interval, io_wait: bench.io_wait }, started);
     let tracker = bench.track(&pids(&scope), origin, &mut notes);
-    if !options.results.quiet {
-        eprintln!("watching {wanted}; Ctrl-C ends and prints the account");
-    }
     let mut exit = Exit::StillRunning;
     loop {
         record_row(sampler.sample(), run, &mut append)?;
@@ -54,10 +69,11 @@ pub fn attach(options: &Run, wanted: &str) -> anyhow::Result<Status> {
             break;
         }
         let due = Instant::now() + sampler.interval();
-        while Instant::now() < due && !bench.signals.interrupted() {
+        let is_over = || bench.signals.interrupted() || is_over(started.elapsed());
+        while Instant::now() < due && !is_over() {
             std::thread::sleep(PATIENCE.min(due.saturating_duration_since(Instant::now())));
         }
-        if bench.signals.interrupted() || options.timeout.is_some_and(|limit| started.elapsed() >= limit) {
+        if is_over() {
             break;
         }
     }
@@ -80,11 +96,7 @@ pub fn attach(options: &Run, wanted: &str) -> anyhow::Result<Status> {
     }
     let mut record = Record::new(header);
     finish_run(&mut sink, &mut record, observation, Vec::new())?;
-    let accounts: Vec<_> = record.accounts.values().cloned().collect();
-    let path = sink.seal();
-    let json = json(&accounts).context("nothing was seen")?;
-    deliver(&options.results, &record, path.as_deref(), &json)?;
-    Ok(Status::of(0))
+    Ok((record, sink.seal()))
 }
 
 fn resolve(wanted: &str, tree: bool, cgroup: bool) -> anyhow::Result<(Target, Scope)> {

@@ -57,8 +57,8 @@ struct Scaling<'a> {
 }
 
 pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
-    if let Some(folder) = &options.from {
-        return report_left(options, folder);
+    if !options.from.is_empty() {
+        return report_left(options);
     }
     if options.by == By::Touch && options.by_library {
         bail!("--by-library tells whose call obtained memory, and goes with --by owner");
@@ -97,6 +97,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
             environment: launch.environment,
             inherit: true,
             limit_bytes: None,
+            fast_tier: None,
             cache_state: if run == 0 { "as found" } else { "as the run before left it" }.into(),
             timeout: options.timeout,
             interval: None,
@@ -104,14 +105,15 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
         };
         let observed = observe(&bench, &plan, &mut |entry| sink.append(entry), &mut |_| false)?;
         let mut observation = observed.observation;
+        let mut absent = None;
         status = ended(&observation);
         if let Some(rank) = &rank {
             folder.tell_end(rank);
             if !is_first {
                 return Ok(status);
             }
-            let absent = folder.wait_for_others(rank, &bench.signals);
-            observation.notes.extend(absent);
+            absent = folder.wait_for_others(rank, &bench.signals);
+            observation.notes.extend(absent.clone());
         }
         if let Some(error) = observed.not_started {
             eprintln!("bursar: {error}");
@@ -126,7 +128,8 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
         observation.notes.extend(unseen);
         observation.notes.extend(strangers(&observation.processes, &found));
         let is_kept = keep(options, &mut sink, &mut record, observation, &found)?;
-        if is_kept && found.troubles.is_empty() {
+        // With the logs of the others a report of all can be made.
+        if is_kept && found.troubles.is_empty() && absent.is_none() {
             folder.remove()
         } else {
             folder.tell_where()
@@ -140,14 +143,16 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
 }
 
 /// The logs that a run has left which could not tell of them itself.
-fn report_left(options: &Attribute, folder: &Path) -> anyhow::Result<Status> {
-    let found = Folder::left(folder)?.read();
+fn report_left(options: &Attribute) -> anyhow::Result<Status> {
+    let folders = options.from.iter().map(|path| Folder::left(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let found = logs::of_one_job(&folders)?;
     for sentence in &found.troubles {
         eprintln!("bursar: {sentence}");
     }
     let first = found.logs.iter().min_by_key(|log| log.started.unix_ns);
-    let first =
-        &first.with_context(|| format!("{}: there is no log in it that can be read", folder.display()))?.started;
+    let first = &first
+        .with_context(|| format!("{}: there is no log in it that can be read", folders[0].path().display()))?
+        .started;
     let words: Vec<OsString> = first.arguments.iter().map(Into::into).collect();
     let mut header = header(RecordKind::Attribute, &words);
     (header.host, header.started_unix_ns) = (first.host.clone(), first.unix_ns);

@@ -13,6 +13,8 @@ use model::{Header, RecordKind};
 use sample::IoWait;
 use track::{Loading, Tracker};
 
+use crate::balance::put_back;
+
 /// Set up once, before the first run; everything it changed is put back when it is dropped.
 pub struct Bench {
     /// Who gets our signals, and whether we were asked to stop.
@@ -39,7 +41,7 @@ impl Bench {
     pub fn set_up() -> anyhow::Result<Bench> {
         // The longest part of the preparations; the others go on beside it.
         let loading = RefCell::new(Loading::start(Rung::Filemap).ok());
-        for repaired in journal::repair() {
+        for repaired in journal::repair(put_back) {
             eprintln!("bursar: left by a killed run: {repaired}");
         }
         let journal = Journal::open()?;

@@ -1,28 +1,33 @@
 //! `bursar budget`: drives the planner. Everything the planner is told comes from observations and their accounts, so that a
 //! search can go on from its record.
 
-use std::ffi::OsString;
-use std::io::IsTerminal;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+mod figures;
+mod resume;
 
-use anyhow::{Context, bail};
+use std::io::IsTerminal;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail, ensure};
 use budget::{Measured, MethodMemory, Progress, Reference, Seen, Settings, Step};
 use model::{
-    Answer, BudgetReport, Bytes, Exit, Method, Observation, Outcome, RecordKind, RunAccount, RunRole, Trial, names,
+    Answer, BudgetReport, Bytes, Exit, Method, NodeRun, Observation, Origin, Outcome, RecordKind, RunAccount, RunRole,
+    Trial, names,
 };
 use record::{Entry, Record};
 
 use crate::bench::Bench;
 use crate::cache::{Cache, Start, foreign_note};
 use crate::cli::budget::Budget;
+use crate::nodes::{self, Nodes, Order};
 use crate::observe::{self, Observed, Plan, observe};
 use crate::progress::Display;
 use crate::results::{Sink, deliver};
 use crate::run::finish_run;
 use crate::slurm::Allocation;
 use crate::status::Status;
+use crate::tier::FastTier;
+use figures::{cpu_of, pace, peak_of_sum, progress_of, stall_of};
+use resume::{restored, saved};
 
 const SIGINT: i32 = 2;
 
@@ -41,7 +46,18 @@ pub fn budget(options: Budget) -> anyhow::Result<Status> {
             bench.place.missing().join("; ")
         );
     }
-    let mut search = Search::begin(&options, bench, slurm, old)?;
+    if let Some(tier) = options.fast_tier {
+        tier.check()?;
+        ensure!(
+            slurm.is_none(),
+            "Slurm does not limit fast memory: --fast-tier needs limits of one's own, as root has them"
+        );
+    }
+    let nodes = match &slurm {
+        Some(slurm) => slurm.has_room_for(&options.command).map(|()| None)?,
+        None => Nodes::of(&options.command)?,
+    };
+    let mut search = Search::begin(&options, bench, slurm, nodes, old)?;
     let outcome = search.run();
     search.end(outcome)
 }
@@ -52,6 +68,7 @@ struct Search<'a> {
     settings: Settings,
     bench: Bench,
     slurm: Option<Allocation>,
+    nodes: Option<Nodes>,
     cache: Cache,
     sink: Sink,
     record: Record,
@@ -59,6 +76,16 @@ struct Search<'a> {
     /// Figures of the methods, from the reference that showed the most.
     display: Display,
     scout_seconds: f64,
+}
+
+/// A run that was made.
+struct Made {
+    /// Of all nodes together.
+    observation: Observation,
+    /// Of a job over several nodes: each one's part, this one's first.
+    parts: Vec<Observation>,
+    /// The end of its standard error.
+    errors: String,
 }
 
 /// Why a search came to its end.
@@ -76,14 +103,18 @@ impl<'a> Search<'a> {
         options: &'a Budget,
         bench: Bench,
         slurm: Option<Allocation>,
+        nodes: Option<Nodes>,
         old: Option<Record>,
     ) -> anyhow::Result<Search<'a>> {
-        let start = match (options.drop_caches, options.as_found) {
+        // A node's page cache gives way to the job: what is left free is its limit only where there is none.
+        let is_dropped = options.drop_caches || matches!(options.fast_tier, Some(FastTier::Node(_)));
+        let start = match (is_dropped, options.as_found) {
             (true, _) => Start::Dropped,
             (_, true) => Start::AsFound,
             _ => Start::Evicted,
         };
-        let mut header = bench.header(RecordKind::Budget, &options.command, "no swap (MemorySwapMax=0)");
+        let swap = options.fast_tier.map_or("no swap (MemorySwapMax=0)".into(), FastTier::describe);
+        let mut header = bench.header(RecordKind::Budget, &options.command, &swap);
         if let Some(slurm) = &slurm {
             header.placement = slurm.describe();
         }
@@ -99,7 +130,7 @@ impl<'a> Search<'a> {
             compare: !options.no_compare,
             full: options.full,
             timeout_seconds: options.timeout.map(|t| t.as_secs_f64()),
-            swap_allowed: false,
+            has_slower_memory: options.fast_tier.is_some(),
             dirty_share: bench.place.dirty_share(),
             page_bytes: header.page_bytes,
         };
@@ -112,6 +143,7 @@ impl<'a> Search<'a> {
             settings,
             bench,
             slurm,
+            nodes,
             cache,
             sink,
             seen: Seen::default(),
@@ -125,17 +157,21 @@ impl<'a> Search<'a> {
 
     /// What an earlier session of the same record saw.
     fn remember(&mut self) {
-        let record = &self.record;
-        let seen_runs: Vec<_> =
-            record.runs.iter().map(|run| (run.clone(), account::account(run, &record.header))).collect();
         let is_trial = |trial: &&Trial| trial.limit_bytes.is_some() || trial.method.is_some();
-        self.seen.trials.extend(record.trials.iter().filter(is_trial).cloned());
-        for (run, account) in seen_runs {
-            let complete = matches!(run.exit, Exit::Status(0));
-            if run.role == RunRole::Reference && complete {
-                self.learn_reference(&run, &account);
-            } else if run.role == RunRole::Plain {
-                self.scout_seconds += run.wall_seconds;
+        self.seen.trials.extend(self.record.trials.iter().filter(is_trial).cloned());
+        let mut made: Vec<Made> = Vec::new();
+        for run in self.record.runs.iter().cloned() {
+            match made.last_mut().filter(|_| run.role == RunRole::Part) {
+                Some(whole) => whole.parts.push(run),
+                None => made.push(Made { observation: run, parts: Vec::new(), errors: String::new() }),
+            }
+        }
+        for run in made {
+            let complete = matches!(run.observation.exit, Exit::Status(0));
+            if run.observation.role == RunRole::Reference && complete {
+                self.learn_reference(&run);
+            } else if run.observation.role == RunRole::Plain {
+                self.scout_seconds += run.observation.wall_seconds;
             }
         }
     }
@@ -163,43 +199,44 @@ impl<'a> Search<'a> {
     fn reference(&mut self, compared: bool, why: String) -> anyhow::Result<Option<Ended>> {
         let label = format!("reference {}", self.seen.references.len() + 1);
         let role = if compared { RunRole::Method } else { RunRole::Reference };
-        let observed = self.observe(role, None, &label, &mut |_| false)?;
+        let mut made = self.observe(role, None, &label, &mut |_| false)?;
         if self.bench.signals.interrupted() {
             return Ok(Some(Ended::Interrupted));
         }
-        let mut observation = observed.observation;
-        match observation.exit {
+        match made.observation.exit {
             Exit::Status(0) => {}
             Exit::Signal(signal) => {
-                return Ok(Some(Ended::Fails { status: Status::Signal(signal), errors: observed.errors }));
+                return Ok(Some(Ended::Fails { status: Status::Signal(signal), errors: made.errors }));
             }
             _ => {
-                let status = Status::of(observation.exit_status().unwrap_or(1));
-                return Ok(Some(Ended::Fails { status, errors: observed.errors }));
+                let status = Status::of(made.observation.exit_status().unwrap_or(1));
+                return Ok(Some(Ended::Fails { status, errors: made.errors }));
             }
         }
-        let helped = observation.file_demand.as_ref().is_some_and(|demand| self.cache.learn(demand));
+        let mut helped = false;
+        for demand in made.nodes().iter().filter_map(|node| node.file_demand.as_ref()) {
+            helped |= self.cache.learn(demand);
+        }
         if helped && self.seen.references.is_empty() {
-            observation.role = RunRole::Plain;
-            observation.notes.push(
+            made.observation.role = RunRole::Plain;
+            made.observation.notes.push(
                 "Files it reads were in the page cache before and charged elsewhere; they are evicted from now on, and \
                  this run is not compared with the others."
                     .into(),
             );
-            self.scout_seconds += observation.wall_seconds;
-            finish_run(&mut self.sink, &mut self.record, observation, Vec::new())?;
-            return Ok(None);
+            self.scout_seconds += made.observation.wall_seconds;
+            return self.finish(made).map(|()| None);
         }
-        let account = account::account(&observation, &self.record.header);
         if !compared {
-            self.learn_reference(&observation, &account);
+            self.learn_reference(&made);
         }
         let method = compared.then_some(Method::Unlimited);
-        let trial = self.measured(&observation, &account, method, None, Outcome::Ok, why);
+        let account = account::account(&made.observation, &self.record.header);
+        let trial = self.measured(&made, &account, method, None, Outcome::Ok, why);
         if compared {
             self.seen.trials.push(trial.clone());
         }
-        finish_run(&mut self.sink, &mut self.record, observation, Vec::new())?;
+        self.finish(made)?;
         self.keep(trial)?;
         Ok(None)
     }
@@ -216,31 +253,16 @@ impl<'a> Search<'a> {
         let (settings, seen) = (self.settings.clone(), self.seen.clone());
         let mut stopped = None;
         let label = format!("trial at {}", Bytes(limit));
-        let mut watch = |progress: observe::Progress| {
-            let elapsed_seconds = progress.elapsed.as_secs_f64();
-            let sampled_seconds = progress.sampled.as_secs_f64();
-            let waited = progress.io_delay_seconds.zip(progress.cpu_seconds);
-            let stall_seconds = waited.map(|(delay, cpu)| stall(delay, cpu, sampled_seconds));
-            stopped = budget::watch(
-                &settings,
-                &seen,
-                method,
-                &Progress {
-                    elapsed_seconds,
-                    stall_seconds,
-                    pace: progress.cpu_seconds.map(|cpu| (cpu, sampled_seconds)),
-                    refaults: progress.refaults,
-                },
-            );
+        let mut watch = |nodes: &[observe::Progress]| {
+            stopped = budget::watch(&settings, &seen, method, &progress_of(nodes));
             stopped.is_some()
         };
-        let observed = self.observe(role, Some(limit), &label, &mut watch)?;
+        let made = self.observe(role, Some(limit), &label, &mut watch)?;
         if self.bench.signals.interrupted() {
             return Ok(Some(Ended::Interrupted));
         }
-        let observation = observed.observation;
-        let account = account::account(&observation, &self.record.header);
-        let stopped = match observation.exit {
+        let account = account::account(&made.observation, &self.record.header);
+        let stopped = match made.observation.exit {
             Exit::TimedOut => Some(Outcome::Timeout),
             Exit::StoppedEarly => stopped,
             _ => None,
@@ -250,35 +272,37 @@ impl<'a> Search<'a> {
             &self.seen,
             &Measured {
                 method,
-                wall_seconds: observation.wall_seconds,
+                wall_seconds: made.observation.wall_seconds,
                 stopped,
                 exit_status: account.exit_status,
                 oom_kills: account.oom_kills.unwrap_or(0),
             },
         );
-        let trial = self.measured(&observation, &account, method, predicted, outcome, why);
-        finish_run(&mut self.sink, &mut self.record, observation, Vec::new())?;
+        let trial = self.measured(&made, &account, method, predicted, outcome, why);
+        self.finish(made)?;
         self.seen.trials.push(trial.clone());
         self.keep(trial)?;
         Ok(None)
     }
 
-    /// Runs the command once from the stated state of the cache.
+    /// Runs the command once from the stated state of the cache. `watch` sees how it goes on each node.
     fn observe(
         &mut self,
         role: RunRole,
         limit_bytes: Option<u64>,
         label: &str,
-        watch: &mut dyn FnMut(observe::Progress) -> bool,
-    ) -> anyhow::Result<Observed> {
+        watch: &mut dyn FnMut(&[observe::Progress]) -> bool,
+    ) -> anyhow::Result<Made> {
         self.prepare()?;
+        let nodes = self.nodes.as_ref();
         let plan = Plan {
             run: self.record.runs.len() as u32,
             role,
             command: &self.options.command,
-            environment: Vec::new(),
+            environment: nodes.map(Nodes::environment).unwrap_or_default(),
             inherit: false,
             limit_bytes,
+            fast_tier: self.options.fast_tier,
             cache_state: self.cache.describe(),
             timeout: self.options.timeout,
             interval: self.options.interval,
@@ -286,10 +310,17 @@ impl<'a> Search<'a> {
         };
         let expected = self.seen.reference().map(|spread| spread.median);
         self.display.begin(label, expected);
+        if let Some(nodes) = nodes {
+            let (fast_tier, interval, cache) = (plan.fast_tier, plan.interval, self.cache.clone());
+            nodes.begin(Order { role, limit_bytes, fast_tier, cache, interval });
+        }
         let display = &self.display;
         let mut watch = |progress: observe::Progress| {
-            display.show(&progress);
-            watch(progress)
+            let mut all = vec![progress];
+            all.extend(nodes.into_iter().flat_map(|nodes| nodes.progress(progress.elapsed)));
+            let charge_bytes = all.iter().filter_map(|node| node.charge_bytes).max();
+            display.show(&observe::Progress { charge_bytes, ..progress });
+            watch(&all) || nodes.is_some_and(Nodes::is_in_trouble)
         };
         let sink = &mut self.sink;
         let mut append = |entry| sink.append(entry);
@@ -298,11 +329,50 @@ impl<'a> Search<'a> {
             None => observe(&self.bench, &plan, &mut append, &mut watch),
         };
         self.display.end();
-        let observed = observed?;
-        match observed.not_started {
-            Some(error) => Err(error.into()),
-            None => Ok(observed),
+        let Observed { observation, errors, not_started } = observed?;
+        if let Some(error) = not_started {
+            return Err(error.into());
         }
+        let others = match nodes.map(|nodes| nodes.end(&errors)) {
+            None => Vec::new(),
+            // It was ended in the middle of what it did.
+            Some(Err(_)) if self.bench.signals.interrupted() => Vec::new(),
+            Some(others) => others?,
+        };
+        Ok(self.made(observation, others, errors))
+    }
+
+    /// A run with the parts of all its nodes, if there are others.
+    fn made(&self, observation: Observation, others: Vec<Observation>, errors: String) -> Made {
+        if others.is_empty() {
+            return Made { observation, parts: Vec::new(), errors };
+        }
+        let header = &self.record.header;
+        let origin = Origin { host: header.host.clone(), boot_id: header.boot_id.clone(), rank: None };
+        let (run, role) = (observation.run, observation.role);
+        let here = Observation { role: RunRole::Part, origin: Some(origin), ..observation.clone() };
+        let parts: Vec<Observation> = (run + 1..)
+            .zip(std::iter::once(here).chain(others))
+            .map(|(run, part)| Observation { run, limit_bytes: observation.limit_bytes, ..part })
+            .collect();
+        let whole = nodes::together(&parts).unwrap_or_else(|| observation.clone());
+        Made { observation: Observation { run, role, ..whole }, parts, errors }
+    }
+
+    /// Records the end of a run with its account, and what each node showed of it.
+    fn finish(&mut self, made: Made) -> anyhow::Result<()> {
+        if made.parts.is_empty() {
+            return finish_run(&mut self.sink, &mut self.record, made.observation, Vec::new());
+        }
+        // What was recorded while it went on is this node's part.
+        for run in std::iter::once(made.observation).chain(made.parts) {
+            let account = account::account(&run, &self.record.header);
+            Entry::of_run(&run).into_iter().try_for_each(|entry| self.sink.append(entry))?;
+            self.sink.append(Entry::Account { run: run.run, account: Box::new(account.clone()) })?;
+            self.record.accounts.insert(run.run, account);
+            self.record.runs.push(run);
+        }
+        Ok(())
     }
 
     fn prepare(&self) -> anyhow::Result<()> {
@@ -316,51 +386,72 @@ impl<'a> Search<'a> {
         self.cache.prepare()
     }
 
-    fn learn_reference(&mut self, observation: &Observation, account: &RunAccount) {
-        let peak = |name| observation.job_series(name).and_then(|series| series.peak()).map(|bytes| bytes as u64);
+    /// One limit holds on every node, so what counts is the node that needs most of each.
+    fn learn_reference(&mut self, made: &Made) {
+        let (whole, header) = (&made.observation, &self.record.header);
+        let nodes: Vec<(&Observation, RunAccount)> =
+            made.nodes().iter().map(|node| (node, account::account(node, header))).collect();
+        let most = |of: &dyn Fn(&Observation, &RunAccount) -> Option<u64>| {
+            nodes.iter().filter_map(|(node, account)| of(node, account)).max()
+        };
+        let peak = |name: &'static str| {
+            move |node: &Observation, _: &RunAccount| {
+                node.job_series(name).and_then(|series| series.peak()).map(|bytes| bytes as u64)
+            }
+        };
+        let mapped = peak(names::FILE_MAPPED);
+        let in_use = |node: &Observation, account: &RunAccount| {
+            mapped(node, account).zip(peak(names::ACTIVE_FILE)(node, account)).map(|(a, b)| a.min(b))
+        };
+        let account = account::account(whole, header);
         let reference = Reference {
-            run: observation.run,
-            wall_seconds: observation.wall_seconds,
-            stall_seconds: stall_of(observation),
-            peak_charge_bytes: account.peak_charge_bytes,
-            floor_bytes: account.floor_bytes,
-            file_mapped_bytes: peak(names::FILE_MAPPED),
-            mapped_in_use_bytes: peak(names::FILE_MAPPED).zip(peak(names::ACTIVE_FILE)).map(|(a, b)| a.min(b)),
-            held_bytes: peak_of_sum(observation, [names::HEAP, names::SHARED]),
-            dirty_bytes: peak_of_sum(observation, [names::FILE_DIRTY, names::FILE_WRITEBACK]),
+            run: whole.run,
+            wall_seconds: whole.wall_seconds,
+            stall_seconds: made.stall_seconds(),
+            peak_charge_bytes: most(&|_, account| account.peak_charge_bytes),
+            floor_bytes: most(&|_, account| account.floor_bytes),
+            file_mapped_bytes: most(&mapped),
+            mapped_in_use_bytes: most(&in_use),
+            held_bytes: most(&|node, _| peak_of_sum(node, [names::HEAP, names::SHARED])),
+            dirty_bytes: most(&|node, _| peak_of_sum(node, [names::FILE_DIRTY, names::FILE_WRITEBACK])),
             refaults: account.flow.refaults_file,
-            io_wait_share: account.io_wait_share,
-            breakdown: account.peak_breakdown,
-            pace: pace(observation),
+            io_wait_share: share_of_most(&nodes),
+            breakdown: largest(&nodes).map(|account| account.peak_breakdown).unwrap_or_default(),
+            pace: pace(whole),
         };
-        self.seen.learn(&self.settings, reference);
-        // The curve with the most refaults is the one that was helped least by what others had cached.
-        let more = |demand: &&model::FileDemand| {
-            self.seen.demand.as_ref().is_none_or(|known| known.distinct_bytes < demand.distinct_bytes)
-        };
-        if let Some(demand) = observation.file_demand.as_ref().filter(more) {
-            self.seen.demand = Some(demand.clone());
-        }
-        for method in [Method::AppMaxRss, Method::AppMaxRssLargest, Method::SysMaxRss, Method::Unlimited] {
-            let Some((memory_bytes, breakdown)) = account::method_memory(account, method) else { continue };
-            match self.seen.methods.iter_mut().find(|known| known.method == method) {
-                Some(known) if known.memory_bytes >= memory_bytes => {}
-                Some(known) => *known = MethodMemory { method, memory_bytes, breakdown },
-                None => self.seen.methods.push(MethodMemory { method, memory_bytes, breakdown }),
+        for (node, account) in &nodes {
+            // The curve with the most refaults is the one that was helped least by what others had cached.
+            let more = |demand: &&model::FileDemand| {
+                self.seen.demand.as_ref().is_none_or(|known| known.distinct_bytes < demand.distinct_bytes)
+            };
+            if let Some(demand) = node.file_demand.as_ref().filter(more) {
+                self.seen.demand = Some(demand.clone());
+            }
+            for method in [Method::AppMaxRss, Method::AppMaxRssLargest, Method::SysMaxRss, Method::Unlimited] {
+                let Some((memory_bytes, breakdown)) = account::method_memory(account, method) else { continue };
+                match self.seen.methods.iter_mut().find(|known| known.method == method) {
+                    Some(known) if known.memory_bytes >= memory_bytes => {}
+                    Some(known) => *known = MethodMemory { method, memory_bytes, breakdown },
+                    None => self.seen.methods.push(MethodMemory { method, memory_bytes, breakdown }),
+                }
             }
         }
+        self.seen.learn(&self.settings, reference);
     }
 
     fn measured(
         &self,
-        observation: &Observation,
+        made: &Made,
         account: &RunAccount,
         method: Option<Method>,
         predicted_ratio: Option<f64>,
         outcome: Outcome,
         why: String,
     ) -> Trial {
-        let stall_seconds = stall_of(observation);
+        let observation = &made.observation;
+        let nodes: Vec<(&Observation, RunAccount)> =
+            made.nodes().iter().map(|node| (node, account::account(node, &self.record.header))).collect();
+        let stall_seconds = made.stall_seconds();
         let cpu_seconds = cpu_of(observation);
         let refaults = account.flow.refaults_file;
         let pace = pace(observation);
@@ -387,12 +478,13 @@ impl<'a> Search<'a> {
             stall_seconds: stall_seconds.zip(usual).map(|(stall, usual)| (stall - usual.median).max(0.0)),
             runtime_ratio,
             predicted_ratio,
-            io_wait_share: account.io_wait_share,
+            io_wait_share: share_of_most(&nodes),
             refaults: refaults.map(|refaults| refaults.saturating_sub(usual_refaults)),
-            peak_charge_bytes: account.peak_charge_bytes,
-            breakdown: account.peak_breakdown,
+            peak_charge_bytes: largest(&nodes).and_then(|account| account.peak_charge_bytes),
+            breakdown: largest(&nodes).map(|account| account.peak_breakdown).unwrap_or_default(),
             exit_status: account.exit_status,
             why,
+            nodes: nodes.iter().filter_map(|(node, account)| node_run(node, account)).collect(),
         }
     }
 
@@ -452,14 +544,7 @@ impl<'a> Search<'a> {
             Step::Done(answer) if !self.seen.references.is_empty() => {
                 Answer { confident: false, reason: format!("{reason} {}", answer.reason), ..answer }
             }
-            _ => Answer {
-                budget_bytes: None,
-                smallest_passing_bytes: None,
-                largest_failing_bytes: None,
-                margin_bytes: 0,
-                confident: false,
-                reason,
-            },
+            _ => Answer { reason, ..Answer::default() },
         }
     }
 
@@ -482,7 +567,9 @@ impl<'a> Search<'a> {
              shows what the program does under that limit."
                 .into(),
         );
+        let trials: Vec<Trial> = self.record.trials.iter().map(judged).collect();
         BudgetReport {
+            nodes: budget::nodes(&trials, &answer),
             answer,
             slowdown_target: self.settings.slowdown,
             reference_seconds: reference.map(|spread| spread.median),
@@ -492,91 +579,48 @@ impl<'a> Search<'a> {
             floor_bytes: self.seen.floor_bytes(),
             placement: self.record.header.placement.clone(),
             swap: self.record.header.swap.clone(),
+            fast_tier: self.options.fast_tier.map(|tier| tier.to_string()),
             cache_state: self.cache.describe(),
             methods,
-            trials: self.record.trials.iter().map(judged).collect(),
+            trials,
             file_demand: self.seen.demand.clone(),
             notes,
         }
     }
 }
 
-/// Seconds the job waited for storage, comparable with wall time: the delay of all its tasks, divided by how many of them
-/// ran or waited for storage at a time.
-fn stall(delay: f64, cpu: f64, wall: f64) -> f64 {
-    delay / ((delay + cpu) / wall).max(1.0)
-}
-
-fn stall_of(observation: &Observation) -> Option<f64> {
-    let exit_records = observation.processes.iter().filter_map(|p| p.io_delay_seconds).reduce(|a, b| a + b);
-    let delay = or_sampled(observation, exit_records, names::IO_DELAY)?;
-    Some(stall(delay, cpu_of(observation)?, observation.wall_seconds))
-}
-
-fn cpu_of(observation: &Observation) -> Option<f64> {
-    let waited_for = observation.rusage.map(|r| r.user_seconds + r.system_seconds);
-    or_sampled(observation, waited_for, names::CPU)
-}
-
-/// Of a run that was stopped, what was killed left no record, and nobody waited for it: the samples know.
-fn or_sampled(observation: &Observation, at_exit: Option<f64>, name: &str) -> Option<f64> {
-    let sampled = observation.job_series(name).and_then(|series| series.last());
-    at_exit.into_iter().chain(sampled).reduce(f64::max)
-}
-
-/// CPU seconds used, and when.
-fn pace(observation: &Observation) -> Vec<(f64, f64)> {
-    let points = observation.job_series(names::CPU).map_or(&[][..], |cpu| &cpu.points);
-    points.iter().map(|(t_ns, cpu)| (*cpu, *t_ns as f64 / 1e9)).collect()
-}
-
-/// The most that two series came to together.
-fn peak_of_sum(observation: &Observation, [one, other]: [&str; 2]) -> Option<u64> {
-    let (one, other) = (observation.job_series(one)?, observation.job_series(other)?);
-    let sums = one.points.iter().filter_map(|(t_ns, value)| Some(value + other.at(*t_ns)?));
-    sums.reduce(f64::max).map(|bytes| bytes as u64)
-}
-
-/// The options that a resumed search needs, as the record's header keeps them.
-fn saved(options: &Budget) -> std::collections::BTreeMap<String, String> {
-    let mut saved = std::collections::BTreeMap::new();
-    let mut put = |name: &str, value: Option<String>| value.map(|value| saved.insert(name.to_string(), value));
-    let flag = |set: bool| set.then(|| "yes".to_string());
-    put("slowdown", Some(options.slowdown.to_string()));
-    put("runs", options.runs.map(|runs| runs.to_string()));
-    put("max_trials", Some(options.max_trials.to_string()));
-    put("timeout_seconds", options.timeout.map(|t| t.as_secs_f64().to_string()));
-    put("prepare", options.prepare.clone());
-    put("no_compare", flag(options.no_compare));
-    put("full", flag(options.full));
-    put("drop_caches", flag(options.drop_caches));
-    put("as_found", flag(options.as_found));
-    saved
-}
-
-/// The command and the options of the record that is to be resumed.
-fn restored(options: Budget, record: &Record) -> anyhow::Result<Budget> {
-    let header = &record.header;
-    if header.kind != RecordKind::Budget || header.command.is_empty() {
-        bail!("this record is not of a budget; only `bursar budget` can go on with its own");
+impl Made {
+    /// What each node showed: its part, or, on one machine, all there is.
+    fn nodes(&self) -> &[Observation] {
+        if self.parts.is_empty() { std::slice::from_ref(&self.observation) } else { &self.parts }
     }
-    let directory = std::env::current_dir().unwrap_or_default();
-    if directory != Path::new(&header.directory) {
-        bail!("this budget was begun in {}; go there to resume it", header.directory);
+
+    /// Of the node that waited longest.
+    fn stall_seconds(&self) -> Option<f64> {
+        self.nodes().iter().filter_map(stall_of).reduce(f64::max)
     }
-    let get = |name: &str| header.options.get(name);
-    let number = |name: &str| get(name).and_then(|value| value.parse::<f64>().ok());
-    Ok(Budget {
-        slowdown: number("slowdown").unwrap_or(options.slowdown),
-        runs: number("runs").map(|runs| runs as u32),
-        max_trials: number("max_trials").map_or(options.max_trials, |trials| trials as u32),
-        timeout: number("timeout_seconds").map(Duration::from_secs_f64),
-        prepare: get("prepare").cloned(),
-        no_compare: get("no_compare").is_some(),
-        full: get("full").is_some(),
-        drop_caches: get("drop_caches").is_some(),
-        as_found: get("as_found").is_some(),
-        command: header.command.iter().map(OsString::from).collect(),
-        ..options
+}
+
+/// The account of the node that had most.
+fn largest<'a>(nodes: &'a [(&Observation, RunAccount)]) -> Option<&'a RunAccount> {
+    nodes.iter().map(|(_, account)| account).max_by_key(|account| account.peak_charge_bytes)
+}
+
+/// Of the node that waited most.
+fn share_of_most(nodes: &[(&Observation, RunAccount)]) -> Option<f64> {
+    nodes.iter().filter_map(|(_, account)| account.io_wait_share).reduce(f64::max)
+}
+
+/// A part of a run as its trial tells it.
+fn node_run(part: &Observation, account: &RunAccount) -> Option<NodeRun> {
+    Some(NodeRun {
+        host: part.origin.as_ref()?.host.clone(),
+        wall_seconds: part.wall_seconds,
+        peak_charge_bytes: account.peak_charge_bytes,
+        breakdown: account.peak_breakdown,
+        floor_bytes: account.floor_bytes,
+        oom_kills: account.oom_kills,
+        refaults: account.flow.refaults_file,
+        io_wait_share: account.io_wait_share,
     })
 }

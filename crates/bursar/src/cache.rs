@@ -11,12 +11,13 @@ use std::path::PathBuf;
 use anyhow::Context;
 use linux::cache;
 use model::{Bytes, FileDemand};
+use serde::{Deserialize, Serialize};
 
 /// Below this, what others have cached decides nothing.
 const NEGLIGIBLE: u64 = 1 << 20;
 
 /// How each run finds the page cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Start {
     /// The command's files are evicted, others left.
     Evicted,
@@ -27,6 +28,7 @@ pub enum Start {
 }
 
 /// Keeps the state the same for every run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cache {
     start: Start,
     files: BTreeSet<PathBuf>,

@@ -12,6 +12,7 @@ use model::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, TraceCurve, WindowC
 
 use crate::cli;
 use crate::cli::curve::Engine;
+use crate::input::{is_dash, name};
 use crate::results::{style, write_json};
 use crate::status::Status;
 
@@ -49,7 +50,7 @@ fn write_csv(path: &Path, curve: &TraceCurve) -> io::Result<()> {
 
 /// Reads the trace to its end; the curves in figures, and as lines to draw.
 fn curves<I: OfRecord + 'static>(options: &cli::curve::Trace) -> anyhow::Result<(TraceCurve, Vec<Drawn>)> {
-    let name = if is_dash(&options.file) { "standard input".to_string() } else { options.file.display().to_string() };
+    let name = name(&options.file);
     let format = format(options)?;
     let page_bytes = page_bytes(options, &format)?;
     let settings = settings(options);
@@ -193,8 +194,4 @@ fn input(path: &Path) -> anyhow::Result<Box<dyn Read>> {
     }
     let file = File::open(path).with_context(|| format!("{} could not be opened", path.display()))?;
     Ok(Box::new(file))
-}
-
-fn is_dash(path: &Path) -> bool {
-    path == Path::new("-")
 }

@@ -2,11 +2,12 @@
 
 use linux::{journal, probe};
 
+use crate::balance::put_back;
 use crate::cli::doctor::Doctor;
 use crate::status::Status;
 
 pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
-    let repaired = options.repair.then(journal::repair);
+    let repaired = options.repair.then(|| journal::repair(put_back));
     let findings = probe::all();
     if options.json {
         let value = serde_json::json!({ "findings": findings, "repaired": repaired });

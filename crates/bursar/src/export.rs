@@ -1,4 +1,4 @@
-//! `bursar export`: a record in other formats.
+//! `bursar export`: records in other formats.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -10,7 +10,7 @@ use crate::cli::report::Export;
 use crate::status::Status;
 
 pub fn export(options: &Export) -> anyhow::Result<Status> {
-    let record = Record::open(&options.record)?;
+    let records = options.records.iter().map(|path| Record::open(path)).collect::<Result<Vec<_>, _>>()?;
     let mut out: Box<dyn Write + Send> = match &options.output {
         Some(path) => {
             let file = File::create(path).with_context(|| format!("{} could not be made", path.display()))?;
@@ -18,7 +18,7 @@ pub fn export(options: &Export) -> anyhow::Result<Status> {
         }
         None => Box::new(BufWriter::new(std::io::stdout())),
     };
-    ::export::export(&record, options.format, &mut out)?;
+    ::export::export(&records, options.format, &mut out)?;
     out.flush().context("the export could not be written to its end")?;
     Ok(Status::of(0))
 }

@@ -5,6 +5,7 @@
 mod advise;
 mod attach;
 mod attribute;
+mod balance;
 mod bench;
 mod budget;
 mod cache;
@@ -13,9 +14,13 @@ mod curve;
 mod doctor;
 mod export;
 mod faults;
+mod input;
 mod inside;
 mod launch;
+mod merge;
+mod nodes;
 mod observe;
+mod phases;
 mod pool;
 mod progress;
 mod provision;
@@ -24,8 +29,10 @@ mod replay;
 mod report;
 mod results;
 mod run;
+mod serve;
 mod slurm;
 mod status;
+mod tier;
 mod unseen;
 mod watch;
 
@@ -34,13 +41,14 @@ use clap::{CommandFactory, Parser};
 use cli::advise::Advise;
 use cli::curve::Curve;
 use cli::pool::Pool;
+use cli::slurm::Slurm;
 use cli::{Action, Cli};
 use status::{OWN_FAILURE, Status};
 
 fn main() {
     let status = match Cli::try_parse() {
         Ok(cli) => act(cli.action).unwrap_or_else(|error| {
-            eprintln!("bursar: {error:#}");
+            eprintln!("bursar: {}", sentence(&error));
             Status::of(error.downcast_ref::<job::Error>().map_or(OWN_FAILURE, job::Error::exit_status))
         }),
         Err(error) => {
@@ -52,9 +60,16 @@ fn main() {
     status.end()
 }
 
+/// With its causes, each told once: some errors name theirs.
+fn sentence(error: &anyhow::Error) -> String {
+    let causes = error.chain().skip(1).map(ToString::to_string);
+    causes.fold(error.to_string(), |said, cause| if said.contains(&cause) { said } else { format!("{said}: {cause}") })
+}
+
 fn only_prints(action: &Action) -> bool {
     match action {
         Action::Report(_) | Action::Export(_) | Action::Curve(_) | Action::Doctor(_) => true,
+        Action::Slurm(Slurm::Recommend(_)) => true,
         Action::Man | Action::Completions { .. } => true,
         Action::Advise(action) => !matches!(action, Advise::Run(_) | Advise::Attach(_)),
         Action::Pool(action) => matches!(action, Pool::Status { .. }),
@@ -74,15 +89,20 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Budget(options) if options.provisioned => provision::budget(&options),
         Action::Budget(options) => budget::budget(options),
         Action::Watch(options) => watch::watch(&options),
+        Action::Balance(options) => balance::balance(&options),
         Action::Attribute(options) => attribute::attribute(&options),
         Action::Faults(options) => faults::faults(&options),
+        Action::Serve(options) => serve::serve(&options),
         Action::Provision(options) => provision::provision(&options),
         Action::Pool(options) => pool::pool(&options),
         Action::Advise(action) => advise::advise(&action),
         Action::Report(options) => report::report(&options),
+        Action::Merge(options) => merge::merge(&options),
         Action::Export(options) => export::export(&options),
         Action::Curve(Curve::Trace(options)) => curve::trace(&options),
         Action::Curve(Curve::Replay(options)) => replay::replay(&options),
+        Action::Slurm(action) => slurm::slurm(&action),
+        Action::Node(options) => nodes::node(&options),
         Action::Doctor(options) => doctor::doctor(&options),
         Action::Man => {
             // One page after the other, for the options are in those of the subcommands.

@@ -9,14 +9,17 @@ use std::time::{Duration, Instant};
 use job::{Command, Ended, Output, Prepared, Running};
 use linux::bpf::Rung;
 use linux::cgroup::Swap;
+use linux::numa::{self, Occupied};
 use linux::place::JobCgroup;
 use linux::procfs;
 use model::{Exit, FileDemand, FileReference, Observation, ProcessRecord, RunRole, Target, names};
 use record::Entry;
 use sample::{ExitRecords, Options, Row, Sampler, Scope};
+use serde::{Deserialize, Serialize};
 use track::Tracked;
 
 use crate::bench::{Bench, unix_ns};
+use crate::tier::FastTier;
 
 /// How long a job that was told to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -36,8 +39,10 @@ pub struct Plan<'a> {
     pub environment: Vec<(String, OsString)>,
     /// Whether the command has our standard streams; else it has none, and the end of its standard error is kept.
     pub inherit: bool,
-    /// The limit, without swap.
+    /// The limit: without swap, or of the fast memory.
     pub limit_bytes: Option<u64>,
+    /// The fast memory, if there is slower.
+    pub fast_tier: Option<FastTier>,
     /// The state of the page cache, in words.
     pub cache_state: String,
     /// End it after this time.
@@ -49,7 +54,7 @@ pub struct Plan<'a> {
 }
 
 /// How a run goes, while it goes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Progress {
     /// Since its start.
     pub elapsed: Duration,
@@ -89,7 +94,8 @@ pub fn observe(
     };
     let command = Command { words: plan.command.to_vec(), environment: plan.environment.clone(), output };
     let group = bench.place.new_cgroup(&bench.journal, &format!("run-{}", plan.run))?;
-    if let Some(limit) = plan.limit_bytes {
+    let fast_node = plan.fast_tier.and_then(FastTier::node);
+    if let Some(limit) = plan.limit_bytes.filter(|_| fast_node.is_none()) {
         let Some(group) = &group else {
             anyhow::bail!(
                 "a limit of {} cannot be enforced here: {}",
@@ -97,9 +103,10 @@ pub fn observe(
                 bench.place.missing().join("; ")
             );
         };
-        group.set_limit(Some(limit), Swap::Forbidden)?;
+        group.set_limit(Some(limit), plan.fast_tier.map_or(Swap::Forbidden, FastTier::swap))?;
     }
 
+    let _preferred = fast_node.map(numa::Preferred::node).transpose()?;
     let prepared = Prepared::new(&command)?;
     let stub = prepared.pid();
     let scope = match &group {
@@ -119,6 +126,8 @@ pub fn observe(
     let tracker_origin = procfs::monotonic_ns();
     let tracker = bench.track(&[stub], tracker_origin, &mut notes);
     let mut exits = if tracker.is_some() { None } else { ExitRecords::start().ok() };
+    // Last: what else begins here takes memory, and gives some of it back.
+    let _occupied = fast_node.zip(plan.limit_bytes).map(|(node, limit)| Occupied::leaving(node, limit)).transpose()?;
     let started_unix_ns = unix_ns();
     sink(Entry::RunBegin {
         run: plan.run,

@@ -1,8 +1,28 @@
 //! Which rank of which job we were started as, if a launcher started us.
 
+use std::collections::BTreeMap;
 use std::env;
 
 use linux::procfs;
+
+/// What a record says of its place in a job, by these options of its header.
+pub const JOB: &str = "job";
+/// Absent without ranks.
+pub const RANK: &str = "rank";
+/// How many there are.
+pub const RANKS: &str = "ranks";
+
+/// Our place in a job, for a record: of a rank, else of what Slurm runs on this node. Empty outside of jobs.
+pub fn place_in_job() -> BTreeMap<String, String> {
+    let slurm = || env::var("SLURM_JOB_ID").ok().filter(|job| !job.is_empty()).map(|job| format!("slurm-{job}"));
+    let place = match Rank::find() {
+        Some(rank) => {
+            vec![(JOB, rank.job), (RANK, rank.number.to_string()), (RANKS, rank.ranks.to_string())]
+        }
+        None => slurm().map(|job| (JOB, job)).into_iter().collect(),
+    };
+    place.into_iter().map(|(key, value)| (key.to_string(), value)).collect()
+}
 
 /// Our place in a job.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,10 +1,11 @@
 //! `bursar report`: a record, looked at again.
 
 use ::report::Watched;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use model::RecordKind;
 use record::Record;
 
+use crate::advise;
 use crate::attribute::{self, notes};
 use crate::cli::report::Report;
 use crate::faults;
@@ -18,6 +19,7 @@ pub fn report(options: &Report) -> anyhow::Result<Status> {
         RecordKind::Watch => return watched(options),
         RecordKind::Attribute => return attributed(options, &record),
         RecordKind::Faults => return faulted(options, &record),
+        RecordKind::Advise => return advised(options, &record),
         RecordKind::Run | RecordKind::Attach | RecordKind::Budget => {}
     }
     let accounts = accounts(&record);
@@ -53,6 +55,12 @@ fn faulted(options: &Report, record: &Record) -> anyhow::Result<Status> {
             .with_context(|| format!("the report could not be written to {}", path.display()))?,
         None => print!("{}", ::report::terminal::faults(&faulted, style())),
     }
+    Ok(Status::of(0))
+}
+
+fn advised(options: &Report, record: &Record) -> anyhow::Result<Status> {
+    ensure!(options.html.is_none(), "{} is of bursar advise, of which there is no page", options.record.display());
+    print!("{}", advise::explain::table(record.advice.iter().flat_map(|advice| &advice.explained)));
     Ok(Status::of(0))
 }
 

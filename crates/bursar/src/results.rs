@@ -94,6 +94,7 @@ fn default_path(header: &Header) -> anyhow::Result<PathBuf> {
         RecordKind::Watch => "watch",
         RecordKind::Attribute => "attribute",
         RecordKind::Faults => "faults",
+        RecordKind::Advise => "advise",
     };
     let command = header.command.first().map(|c| Path::new(c).file_name().unwrap_or_default().to_string_lossy());
     let command: String = command
@@ -106,6 +107,11 @@ fn default_path(header: &Header) -> anyhow::Result<PathBuf> {
     let stamp = humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + std::time::Duration::from_nanos(unix_ns()));
     let stamp = stamp.to_string().replace(['-', ':'], "").replace('T', "-").replace('Z', "");
     let plain = folder.join(format!("{what}-{command}-{stamp}.bursar"));
+    // Several ranks on a node begin at once.
+    let plain = match header.options.get(crate::rank::RANK) {
+        Some(rank) => folder.join(format!("{what}-{command}-{stamp}-rank{rank}.bursar")),
+        None => plain,
+    };
     let pid = std::process::id();
     Ok(if plain.exists() { folder.join(format!("{what}-{command}-{stamp}-{pid}.bursar")) } else { plain })
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::bench::Bench;
 use crate::cli::run::Run;
 use crate::observe::{Plan, observe};
+use crate::rank::place_in_job;
 use crate::results::{Sink, deliver};
 use crate::status::Status;
 
@@ -33,7 +34,8 @@ struct Variability {
 pub fn run(options: Run) -> anyhow::Result<Status> {
     let bench = Bench::set_up()?;
     let swap = if options.limit.is_some() { "no swap (MemorySwapMax=0)" } else { "as the machine allows" };
-    let header = bench.header(RecordKind::Run, &options.command, swap);
+    let mut header = bench.header(RecordKind::Run, &options.command, swap);
+    header.options = place_in_job();
     let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
     let mut record = Record { notes: bench.notes.clone(), ..Record::new(header) };
     let mut status = Status::of(0);
@@ -45,6 +47,7 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
             environment: Vec::new(),
             inherit: true,
             limit_bytes: options.limit.map(|limit| limit.0),
+            fast_tier: None,
             cache_state: if number == 0 { "as found" } else { "as the run before left it" }.into(),
             timeout: options.timeout,
             interval: options.interval,

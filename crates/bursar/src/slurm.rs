@@ -1,120 +1,36 @@
-//! Trials as job steps: inside a Slurm allocation the cgroup is slurmd's, and `srun --exact --mem=` sets the limit.
+//! Slurm: trials as job steps, the account of a step, and what jobs should ask for.
 
-use std::ffi::OsString;
-use std::path::Path;
+mod allocation;
+mod recommend;
+mod step;
+
+use std::io;
 use std::process::Command;
 
-use anyhow::{Context, bail};
-use model::{Bytes, Exit, Observation};
-use record::{Entry, Record};
+use crate::cli::slurm::Slurm;
+use crate::status::Status;
 
-use crate::bench::Bench;
-use crate::observe::{Observed, Plan, Progress, observe};
+pub use allocation::{Allocation, BY_SRUN};
 
-/// An allocation whose steps have their memory constrained.
-#[derive(Debug)]
-pub struct Allocation {
-    job: String,
-}
-
-impl Allocation {
-    /// The allocation we are in; `None` outside of Slurm.
-    ///
-    /// # Errors
-    /// If we are in one whose steps would not be held to their memory.
-    pub fn find() -> anyhow::Result<Option<Allocation>> {
-        let Ok(job) = std::env::var("SLURM_JOB_ID") else { return Ok(None) };
-        let config = Command::new("scontrol").args(["show", "config"]).output().context("scontrol could not be run")?;
-        if !constrains(&String::from_utf8_lossy(&config.stdout)) {
-            bail!(
-                "this is Slurm job {job}, but its steps are not held to their memory: the site would have to set \
-                 TaskPlugin=task/cgroup in slurm.conf and ConstrainRAMSpace=yes in cgroup.conf"
-            );
-        }
-        Ok(Some(Allocation { job }))
-    }
-
-    /// In words, for reports.
-    pub fn describe(&self) -> String {
-        format!("job steps of Slurm job {} (srun --exact --mem)", self.job)
-    }
-
-    /// Runs the plan as a step of its own: `srun` starts bursar inside it, whose record is then read.
-    pub fn observe(
-        &self,
-        bench: &Bench,
-        plan: &Plan<'_>,
-        sink: &mut dyn FnMut(Entry) -> anyhow::Result<()>,
-        watch: &mut dyn FnMut(Progress) -> bool,
-    ) -> anyhow::Result<Observed> {
-        // The step may run on another node: the record must be where both see it.
-        let folder = tempfile::tempdir_in(".").or_else(|_| tempfile::tempdir())?;
-        let path = folder.path().join("step.bursar");
-        let command = self.step(plan, &path)?;
-        let outer = Plan { command: &command, limit_bytes: None, ..plan.clone() };
-        let mut observed = observe(bench, &outer, &mut |_| Ok(()), watch)?;
-        let inner = Record::open(&path).ok().and_then(|record| record.runs.into_iter().next());
-        let Some(inner) = inner else {
-            bail!("the step left no record; srun said: {}", observed.errors.trim());
-        };
-        let killed = observed.errors.contains("oom_kill") || observed.errors.contains("OUT_OF_MEMORY");
-        let exit = match (observed.observation.exit, inner.exit) {
-            (ended @ (Exit::TimedOut | Exit::StoppedEarly), _) => ended,
-            (_, Exit::StillRunning) => Exit::Signal(9),
-            (_, exit) => exit,
-        };
-        let mut kept = inner.kept;
-        kept.oom_kills = kept.oom_kills.max(killed.then_some(1));
-        observed.observation = Observation {
-            run: plan.run,
-            role: plan.role,
-            limit_bytes: plan.limit_bytes,
-            cache_state: plan.cache_state.clone(),
-            exit,
-            kept,
-            ..inner
-        };
-        for entry in Entry::of_run(&observed.observation) {
-            if !matches!(entry, Entry::RunEnd(_)) {
-                sink(entry)?;
-            }
-        }
-        Ok(observed)
-    }
-
-    fn step(&self, plan: &Plan<'_>, record: &Path) -> anyhow::Result<Vec<OsString>> {
-        // 0 gives a step all of the allocation's memory.
-        let memory = plan.limit_bytes.map_or("0".to_string(), |limit| format!("{}M", Bytes(limit).mib_ceil()));
-        let mut words: Vec<OsString> = ["srun", "--exact", "--ntasks=1"].map(Into::into).to_vec();
-        words.push(format!("--mem={memory}").into());
-        words.push(std::env::current_exe().context("our own program file could not be found")?.into());
-        words.extend(["run", "--quiet", "--record"].map(Into::into));
-        words.push(record.into());
-        words.push("--".into());
-        words.extend(plan.command.iter().cloned());
-        Ok(words)
+pub fn slurm(action: &Slurm) -> anyhow::Result<Status> {
+    match action {
+        Slurm::Recommend(options) => recommend::recommend(options),
+        Slurm::Step => Ok(step::step()),
     }
 }
 
-fn constrains(config: &str) -> bool {
-    let has = |key: &str, value: &str| {
-        config
-            .lines()
-            .filter_map(|line| line.split_once('='))
-            .any(|(k, v)| k.trim() == key && v.to_ascii_lowercase().contains(value))
-    };
-    has("TaskPlugin", "task/cgroup") && has("ConstrainRAMSpace", "yes")
-}
+/// The site's configuration.
+struct Config(String);
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Config {
+    fn ask() -> io::Result<Config> {
+        let output = Command::new("scontrol").args(["show", "config"]).output()?;
+        Ok(Config(String::from_utf8_lossy(&output.stdout).into_owned()))
+    }
 
-    #[test]
-    fn a_site_constrains_memory_only_with_both_settings() {
-        let config = "TaskPlugin              = task/affinity,task/cgroup\nConstrainRAMSpace       = yes\n";
-        assert!(constrains(config));
-        assert!(!constrains(&config.replace("yes", "no")));
-        assert!(!constrains("TaskPlugin = task/none\nConstrainRAMSpace = yes\n"));
+    /// The value of a setting, such as `TaskPlugin`.
+    fn value(&self, key: &str) -> Option<&str> {
+        let mut pairs = self.0.lines().filter_map(|line| line.split_once('='));
+        pairs.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim())
     }
 }

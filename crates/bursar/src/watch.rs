@@ -9,15 +9,15 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use curve::intermittent::{self, Intermittent};
 use job::{Command, Forwarding, Output, Prepared, Running};
 use linux::cgroup::Cgroup;
-use model::{Exit, PagesRound, RecordKind};
+use model::{Exit, RecordKind};
 use record::Record;
 use track::pages::{Error, Pages, Scope, Settings};
 
 use crate::bench::header;
 use crate::cli::watch::Watch;
+use crate::phases::Phases;
 use crate::results::Sink;
 use crate::status::Status;
 use told::Told;
@@ -180,7 +180,7 @@ fn tell(
     if let Some(why) = pages.and_then(Pages::without_files) {
         told.note(&format!("without files that are read or written: {why}"))?;
     }
-    let mut phases = Phases { tracking: None, always: options.always };
+    let mut phases = Phases::new(options.always);
     loop {
         let next = wait(running, signals, &mut told, options.interval)?;
         let round = pages.map(|pages| Ok::<_, Error>((pages, pages.round()?))).transpose()?;
@@ -195,29 +195,6 @@ fn tell(
             (Next::Quit, None) => return Ok(None),
             (Next::Quit, Some(running)) => running.signal(SIGINT),
         }
-    }
-}
-
-/// Switches tracking off while the working set stays what it is, and on again when the signals change.
-struct Phases {
-    /// Begins with the first round: it tells how many signals there are.
-    tracking: Option<Intermittent>,
-    always: bool,
-}
-
-impl Phases {
-    fn round(&mut self, pages: &Pages, mut round: PagesRound) -> PagesRound {
-        let signals: Vec<f64> = round.signals.iter().map(|signal| signal.value).collect();
-        let tracking =
-            self.tracking.get_or_insert_with(|| Intermittent::new(intermittent::Settings::default(), signals.len()));
-        if round.tracking && round.wss_bytes.is_none() {
-            // Nothing was seen, and nothing can be said of the phase.
-            return round;
-        }
-        let wss = round.wss_bytes.filter(|_| round.tracking).map(|wss| wss as f64);
-        round.new_phase = tracking.interval(wss, &signals);
-        pages.track(self.always || tracking.is_on());
-        round
     }
 }
 

@@ -16,16 +16,19 @@ pub enum Format {
     Perfetto,
     /// memnesia's text, of what `bursar attribute` found.
     Memnesia,
+    /// A VerticalPodAutoscaler's recommendation, of one record or of several.
+    Vpa,
 }
 
 /// A name that is no format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a format to export to; choose json, csv, parquet, perfetto or memnesia")]
+#[error("'{0}' is not a format to export to; choose json, csv, parquet, perfetto, memnesia or vpa")]
 pub struct ParseFormatError(String);
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 5] = [Format::Json, Format::Csv, Format::Parquet, Format::Perfetto, Format::Memnesia];
+    pub const ALL: [Format; 6] =
+        [Format::Json, Format::Csv, Format::Parquet, Format::Perfetto, Format::Memnesia, Format::Vpa];
 }
 
 impl fmt::Display for Format {
@@ -36,6 +39,7 @@ impl fmt::Display for Format {
             Format::Parquet => "parquet",
             Format::Perfetto => "perfetto",
             Format::Memnesia => "memnesia",
+            Format::Vpa => "vpa",
         })
     }
 }
@@ -62,7 +66,7 @@ mod tests {
         let error = "xml".parse::<Format>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "'xml' is not a format to export to; choose json, csv, parquet, perfetto or memnesia"
+            "'xml' is not a format to export to; choose json, csv, parquet, perfetto, memnesia or vpa"
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use model::{Attribution, BudgetReport, Faults, Header, Observation, PagesRound, RunAccount, Trial};
+use model::{Advice, Attribution, BudgetReport, Faults, Header, Observation, PagesRound, RunAccount, Trial};
 use record::Record;
 use serde::Serialize;
 
@@ -19,6 +19,7 @@ struct Document<'a> {
     pages: &'a [PagesRound],
     attributions: &'a [Attribution],
     faults: &'a [Faults],
+    advice: &'a [Advice],
 }
 
 struct Runs<'a>(&'a Record);
@@ -49,6 +50,7 @@ pub(crate) fn write(record: &Record, out: &mut impl Write) -> io::Result<()> {
         pages: &record.pages,
         attributions: &record.attributions,
         faults: &record.faults,
+        advice: &record.advice,
     };
     serde_json::to_writer(&mut *out, &document)?;
     out.write_all(b"\n")

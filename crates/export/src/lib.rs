@@ -8,6 +8,7 @@ mod parquet;
 mod perfetto;
 mod rows;
 mod trace;
+mod vpa;
 
 use std::io::{self, BufWriter, Write};
 
@@ -28,22 +29,32 @@ pub enum Error {
     /// memnesia's format has room for nothing else.
     #[error("memnesia's format is of records of `bursar attribute`; this record has no attribution")]
     NoAttribution,
+    /// Only one format has room for several records.
+    #[error("{0} holds one record; only vpa is made from several")]
+    Several(Format),
+    /// A recommendation needs a figure.
+    #[error(
+        "a recommendation is made from records of `bursar budget`, `bursar run` or `bursar attribute`; this one says no memory"
+    )]
+    NoNeeds,
 }
 
-/// Writes a record in a format, piece by piece.
+/// Writes a record, or several where the format has room for them, piece by piece.
 ///
 /// # Errors
-/// [`Error::NoAttribution`]; else if `out` cannot be written: what was written until then is no valid file.
-pub fn export(record: &Record, format: Format, out: &mut (dyn Write + Send)) -> Result<(), Error> {
+/// [`Error::NoAttribution`], [`Error::Several`], [`Error::NoNeeds`]; else if `out` cannot be written: what was written until then is no valid file.
+pub fn export(records: &[Record], format: Format, out: &mut (dyn Write + Send)) -> Result<(), Error> {
     let mut out = BufWriter::new(out);
-    match format {
-        Format::Json => json::write(record, &mut out)?,
-        Format::Csv => csv::write(record, &mut out)?,
-        Format::Parquet => parquet::write(record, &mut out)?,
-        Format::Perfetto => perfetto::write(record, &mut out)?,
-        Format::Memnesia => {
+    match (format, records) {
+        (Format::Vpa, records) => vpa::write(records, &mut out)?,
+        (Format::Json, [record]) => json::write(record, &mut out)?,
+        (Format::Csv, [record]) => csv::write(record, &mut out)?,
+        (Format::Parquet, [record]) => parquet::write(record, &mut out)?,
+        (Format::Perfetto, [record]) => perfetto::write(record, &mut out)?,
+        (Format::Memnesia, [record]) => {
             memnesia::write(record, record.attributions.last().ok_or(Error::NoAttribution)?, &mut out)?;
         }
+        _ => return Err(Error::Several(format)),
     }
     Ok(out.flush()?)
 }

@@ -46,11 +46,16 @@ fn title(run: &Observation, trial: Option<&Trial>) -> String {
         RunRole::Reference => "reference",
         RunRole::Trial => "trial",
         RunRole::Method => "method",
+        RunRole::Part => "part",
     };
     let limit = run.limit_bytes.map(|limit| format!(" at {}", Bytes(limit))).unwrap_or_default();
     let outcome = trial.map(|trial| json!(trial.outcome));
     let outcome = outcome.as_ref().and_then(Value::as_str).map(|outcome| format!(": {outcome}")).unwrap_or_default();
-    format!("{} {role}{limit}{outcome}", run.run)
+    let whose = run.origin.as_ref().map(|origin| match origin.rank {
+        Some(rank) => format!(" of rank {rank} on {}", origin.host),
+        None => format!(" on {}", origin.host),
+    });
+    format!("{} {role}{}{limit}{outcome}", run.run, whose.unwrap_or_default())
 }
 
 fn slice_of_run(run: &Observation, trial: Option<&Trial>, since_ns: u64) -> Value {

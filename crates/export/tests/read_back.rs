@@ -60,6 +60,7 @@ fn observation(run: u32) -> Observation {
         file_demand: None,
         sources: BTreeMap::new(),
         notes: vec![],
+        origin: None,
     }
 }
 
@@ -95,6 +96,7 @@ fn record() -> Record {
         breakdown: Breakdown::default(),
         exit_status: None,
         why: "halfway".into(),
+        nodes: Vec::new(),
     };
     let header = Header {
         kind: RecordKind::Budget,
@@ -120,6 +122,7 @@ fn record() -> Record {
         pages: vec![PagesRound { t_ns: 7, ..PagesRound::default() }],
         attributions: vec![attribution()],
         faults: vec![],
+        advice: vec![],
         accounts: BTreeMap::from([(0, RunAccount { peak_charge_bytes: Some(7), ..Default::default() })]),
         notes: vec!["a note".into()],
         complete: true,
@@ -128,7 +131,7 @@ fn record() -> Record {
 
 fn exported(record: &Record, format: Format) -> Vec<u8> {
     let mut out = Vec::new();
-    export(record, format, &mut out).unwrap();
+    export(std::slice::from_ref(record), format, &mut out).unwrap();
     out
 }
 
@@ -272,24 +275,104 @@ fn memnesias_text_has_a_head_and_both_lines_since_init() {
 #[test]
 fn memnesias_text_needs_an_attribution() {
     let record = Record { attributions: vec![], ..record() };
-    let error = export(&record, Format::Memnesia, &mut Vec::new()).unwrap_err();
+    let error = export(&[record], Format::Memnesia, &mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("bursar attribute"), "{error}");
 }
 
 #[test]
-fn a_record_without_runs_is_exported_to_every_format() {
+fn a_record_without_runs_is_exported_to_every_format_but_a_recommendation() {
     let record = Record { runs: vec![], trials: vec![], ..record() };
-    for format in Format::ALL {
+    for format in Format::ALL.into_iter().filter(|format| *format != Format::Vpa) {
         assert!(!exported(&record, format).is_empty());
     }
     assert_eq!(parquet_lines(&exported(&record, Format::Parquet)), (vec![], 0));
+    let error = export(&[record], Format::Vpa, &mut Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("`bursar budget`"), "{error}");
+}
+
+/// A budget's answer, around which the references took `peak` bytes.
+fn with_budget(budget: Option<u64>, passed: Option<u64>, peak: u64) -> Record {
+    let mut record = record();
+    record.runs[0].kept.charge_bytes = Some(peak);
+    record.budget = Some(BudgetReport {
+        answer: Answer { budget_bytes: budget, smallest_passing_bytes: passed, confident: true, ..Answer::default() },
+        slowdown_target: 0.05,
+        ..BudgetReport::default()
+    });
+    record
+}
+
+fn recommended(records: &[Record]) -> Value {
+    let mut out = Vec::new();
+    export(records, Format::Vpa, &mut out).unwrap();
+    serde_json::from_slice(&out).unwrap()
+}
+
+#[test]
+fn a_recommendation_is_a_budgets_answer() {
+    let object = recommended(&[with_budget(Some(289 << 20), Some(286 << 20), 700 << 20)]);
+    assert_eq!(
+        (&object["apiVersion"], &object["kind"]),
+        (&"autoscaling.k8s.io/v1".into(), &"VerticalPodAutoscaler".into())
+    );
+    assert_eq!(object["spec"]["updatePolicy"]["updateMode"], "Off");
+    let containers = object["status"]["recommendation"]["containerRecommendations"].as_array().unwrap();
+    assert_eq!((containers.len(), &containers[0]["containerName"]), (1, &"sort".into()));
+    for (field, memory) in
+        [("target", "289Mi"), ("uncappedTarget", "289Mi"), ("lowerBound", "286Mi"), ("upperBound", "700Mi")]
+    {
+        assert_eq!(containers[0][field]["memory"], memory, "{field}");
+    }
+}
+
+#[test]
+fn without_an_answer_a_recommendation_is_what_a_run_took_up_to_where_nothing_is_read_again() {
+    let mut record = with_budget(None, None, 700 << 20);
+    record.header.command = vec!["/opt/My Tool_2".into()];
+    let only = |record: &Record| {
+        recommended(std::slice::from_ref(record))["status"]["recommendation"]["containerRecommendations"][0].clone()
+    };
+    let all = only(&record);
+    assert_eq!((&all["containerName"], &all["target"]["memory"]), (&"my-tool-2".into(), &"700Mi".into()));
+    assert!(all.get("lowerBound").is_none(), "its floor is not known");
+    let points = vec![
+        DemandPoint { limit_bytes: 9 << 20, refault_bytes: 7 },
+        DemandPoint { limit_bytes: (40 << 20) + 1, refault_bytes: 0 },
+    ];
+    record.runs[0].file_demand = Some(FileDemand { points, ..FileDemand::default() });
+    assert_eq!(
+        (&only(&record)["target"]["memory"], &only(&record)["upperBound"]["memory"]),
+        (&"41Mi".into(), &"700Mi".into())
+    );
+    // References that were lost could be any.
+    record.runs[0].file_demand.as_mut().unwrap().lost_events = 1;
+    assert_eq!(only(&record)["target"]["memory"], "700Mi");
+}
+
+#[test]
+fn several_records_of_a_command_are_one_container_with_the_most_of_each() {
+    let mut other = with_budget(Some(9 << 20), Some(8 << 20), 9 << 20);
+    other.header.command = vec!["proxy".into()];
+    let records = [
+        with_budget(Some(100 << 20), Some(90 << 20), 300 << 20),
+        other,
+        with_budget(Some(120 << 20), Some(80 << 20), 200 << 20),
+    ];
+    let object = recommended(&records);
+    let containers = object["status"]["recommendation"]["containerRecommendations"].as_array().unwrap();
+    let memory = |number: usize, field: &str| containers[number][field]["memory"].as_str().unwrap().to_string();
+    assert_eq!((&containers[0]["containerName"], memory(0, "target")), (&"proxy".into(), "9Mi".into()));
+    assert_eq!([memory(1, "target"), memory(1, "lowerBound"), memory(1, "upperBound")], ["120Mi", "90Mi", "300Mi"]);
+    for format in Format::ALL.into_iter().filter(|format| *format != Format::Vpa) {
+        assert!(matches!(export(&records, format, &mut Vec::new()), Err(Error::Several(_))), "{format}");
+    }
 }
 
 #[test]
 fn a_full_disk_is_told_in_a_sentence() {
     for format in Format::ALL {
         let mut full = File::options().write(true).open("/dev/full").unwrap();
-        let error = export(&record(), format, &mut full).unwrap_err();
+        let error = export(&[record()], format, &mut full).unwrap_err();
         assert!(matches!(error, Error::Write(_) | Error::Parquet(_)));
         assert!(error.to_string().contains("could not be written: "), "{error}");
         assert!(error.to_string().contains("No space left"), "{error}");

@@ -4,12 +4,14 @@
 //! on a v1 hierarchy and a v2 hierarchy is mounted beside it; pressure, `cgroup.kill` and perhaps hugetlb are then taken from
 //! there.
 
+mod allotment;
 mod limit;
 mod members;
 mod memory;
 mod reclaim;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,8 +21,11 @@ use crate::mounts::{self, Membership, Mount};
 use crate::psi::{self, Psi};
 use crate::{Error, file};
 
+pub use allotment::Allotment;
+pub(crate) use allotment::put_back;
 pub(crate) use members::{kill_all, own_processes, remove_tree};
 pub use memory::MemoryState;
+pub use tree::{Found, Tree};
 
 /// Version of the hierarchy that the memory controller is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

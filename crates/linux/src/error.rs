@@ -80,6 +80,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// Another bursar moves this limit.
+    #[error("{0} is moved by another bursar; end that one first")]
+    InUse(PathBuf),
     /// systemd did not do as asked.
     #[error("systemd did not make a scope for the job: {0}")]
     Systemd(String),

@@ -34,6 +34,15 @@ pub fn write(path: &Path, value: &str) -> Result<(), Error> {
         .map_err(|source| Error::Write { path: path.into(), value: value.into(), source })
 }
 
+/// The same, and given up when a signal comes, which `write_all` does not.
+pub fn write_or_give_up(path: &Path, value: &str) -> Result<(), Error> {
+    OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|mut file| file.write(value.as_bytes()).map(|_| ()))
+        .map_err(|source| Error::Write { path: path.into(), value: value.into(), source })
+}
+
 /// Whether we may write it, read-only mounts considered.
 pub fn is_writable(path: &Path) -> bool {
     rustix::fs::accessat(rustix::fs::CWD, path, rustix::fs::Access::WRITE_OK, rustix::fs::AtFlags::EACCESS).is_ok()

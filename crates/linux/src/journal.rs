@@ -4,6 +4,8 @@
 //! owner is named by PID, start time, boot and PID namespace, so that a dead owner is told from a living one with the same PID. A
 //! setting that several bursars have changed is put back by the last of them.
 
+mod change;
+
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -14,8 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use crate::cgroup::{Cgroup, kill_all, remove_tree};
-use crate::{Error, file, place, procfs};
+use crate::{Error, file, procfs};
+use change::Change;
+
+pub use change::Balloon;
 
 /// The journal of this process.
 #[derive(Clone, Debug)]
@@ -32,6 +36,16 @@ pub struct Guard {
     undone: bool,
 }
 
+/// A change that others have to undo: it stays in the journal until they say so.
+#[derive(Debug)]
+pub struct Note {
+    journal: Journal,
+    id: u32,
+}
+
+/// Puts the memory of a virtual machine back; else why not, as a sentence.
+pub type PutBack = fn(&Balloon) -> Result<(), String>;
+
 #[derive(Debug)]
 struct Inner {
     dir: Option<PathBuf>,
@@ -40,19 +54,6 @@ struct Inner {
     next: AtomicU32,
     /// Changes not undone yet.
     open: Mutex<Vec<(u32, Change)>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Change {
-    /// A file below `/proc/sys`.
-    Sysctl { path: PathBuf, before: String, wrote: String },
-    /// A cgroup directory that was made for a job.
-    Cgroup { path: PathBuf },
-    /// A cgroup directory that bursar moved to, beneath the one it was in.
-    Supervisor { path: PathBuf },
-    /// A controller enabled for the children of this cgroup directory.
-    Controller { path: PathBuf, name: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,6 +143,57 @@ impl Journal {
             file::read(&path)?.trim() == value && self.original(&path).is_none()
         };
         if set { Ok(None) } else { self.sysctl(name, value).map(Some) }
+    }
+
+    /// A limit of a cgroup, which may be moved until the guard is dropped.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] if another bursar moves it; [`Error::Read`], [`Error::Write`] if it cannot be.
+    pub(crate) fn limit(&self, path: &Path) -> Result<Guard, Error> {
+        let _lock = self.lock();
+        let change = Change::Limit { path: path.into(), before: file::read(path)?.trim().to_string() };
+        if self.is_moved(&change) {
+            return Err(Error::InUse(path.into()));
+        }
+        let guard = self.record(change.clone())?;
+        // Whether it may be written is known before anything is moved.
+        self.keep_if(guard, change.undo())
+    }
+
+    /// Switches off the killing in a cgroup of version 1 by its `memory.oom_control` until the guard is dropped: who finds no memory there
+    /// waits. `None` if it is off already, or another version's.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if it cannot be.
+    pub(crate) fn killer(&self, path: &Path) -> Result<Option<Guard>, Error> {
+        let _lock = self.lock();
+        if !file::read(path).is_ok_and(|state| state.lines().any(|line| line == "oom_kill_disable 0")) {
+            return Ok(None);
+        }
+        let guard = self.record(Change::Killer { path: path.into() })?;
+        self.keep_if(guard, file::write(path, "1")).map(Some)
+    }
+
+    /// The memory of a virtual machine, which may be moved until it is said to be put back.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] if another bursar moves it; [`Error::Write`].
+    pub fn balloon(&self, before: Balloon) -> Result<Note, Error> {
+        let _lock = self.lock();
+        let socket = before.socket.clone();
+        let change = Change::Balloon(before);
+        if self.is_moved(&change) {
+            return Err(Error::InUse(socket));
+        }
+        let mut guard = self.record(change)?;
+        guard.undone = true;
+        Ok(Note { journal: self.clone(), id: guard.id })
+    }
+
+    /// Whether a living bursar does the same.
+    fn is_moved(&self, change: &Change) -> bool {
+        let moves = |other: &Other| other.is_alive() && other.open.iter().any(|open| open.same_setting(change));
+        self.others().iter().any(moves) || self.open_changes().iter().any(|(_, open)| open.same_setting(change))
     }
 
     /// Makes a cgroup directory that is removed, with all beneath it, when the guard is dropped. Processes must have left it by then.
@@ -263,6 +315,13 @@ impl Guard {
     }
 }
 
+impl Note {
+    /// It was put back.
+    pub fn undone(self) {
+        self.journal.forget(self.id);
+    }
+}
+
 impl Drop for Guard {
     fn drop(&mut self) {
         if !self.undone
@@ -278,68 +337,6 @@ impl Drop for Inner {
         let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some((path, _)) = self.file.as_ref().filter(|_| open.is_empty()) {
             let _ = fs::remove_file(path);
-        }
-    }
-}
-
-impl Change {
-    fn same_setting(&self, other: &Change) -> bool {
-        match (self, other) {
-            (Change::Sysctl { path, .. }, Change::Sysctl { path: same, .. }) => path == same,
-            (Change::Controller { .. }, Change::Controller { .. }) => self == other,
-            _ => false,
-        }
-    }
-
-    /// By the owner itself: processes are where they should be.
-    fn undo(&self) -> Result<(), Error> {
-        match self {
-            Change::Sysctl { path, before, wrote } => {
-                // Whoever has changed it since then meant it.
-                if file::read(path)?.trim() == wrote { file::write(path, before) } else { Ok(()) }
-            }
-            Change::Cgroup { path } => remove_tree(path),
-            Change::Supervisor { path } => {
-                let above = path.parent().unwrap_or(path).join("cgroup.procs");
-                for pid in crate::cgroup::own_processes(path).unwrap_or_default() {
-                    file::write(&above, &pid.to_string())?;
-                }
-                remove_tree(path)
-            }
-            Change::Controller { path, name } => file::write(&path.join("cgroup.subtree_control"), &format!("-{name}")),
-        }
-    }
-
-    /// Whether there is anything to undo: the owner may have died before the change, or after undoing it.
-    fn is_made(&self) -> bool {
-        match self {
-            Change::Sysctl { path, wrote, .. } => file::read(path).is_ok_and(|value| value.trim() == wrote),
-            Change::Cgroup { path } | Change::Supervisor { path } | Change::Controller { path, .. } => path.exists(),
-        }
-    }
-
-    /// After its owner died: what the job left in its cgroup is ended and its cache taken back first.
-    fn undo_for_dead(&self) -> Result<(), Error> {
-        if let Change::Cgroup { path } = self {
-            if !path.components().any(|part| part.as_os_str().to_string_lossy().starts_with(place::PREFIX)) {
-                return Ok(());
-            }
-            kill_all(&[path])?;
-            if let Ok(cgroup) = Cgroup::at(path) {
-                cgroup.reclaim_all()?;
-            }
-        }
-        self.undo()
-    }
-
-    fn sentence(&self) -> String {
-        match self {
-            Change::Sysctl { path, before, .. } => format!("{} was put back to {before}", path.display()),
-            Change::Cgroup { path } => format!("the cgroup {} was emptied and removed", path.display()),
-            Change::Supervisor { path } => format!("the cgroup {} was removed", path.display()),
-            Change::Controller { path, name } => {
-                format!("the controller {name} was switched off again for the children of {}", path.display())
-            }
         }
     }
 }
@@ -374,12 +371,12 @@ impl Other {
 }
 
 /// Undoes what dead bursars of this user left, in the reverse order. Returns what was done and what could not be done, as
-/// sentences; nothing if there was nothing to do.
-pub fn repair() -> Vec<String> {
-    directories().iter().flat_map(|dir| repair_in(dir)).collect()
+/// sentences; nothing if there was nothing to do. What is not the kernel's is put back by `balloon`.
+pub fn repair(balloon: PutBack) -> Vec<String> {
+    directories().iter().flat_map(|dir| repair_in(dir, balloon)).collect()
 }
 
-fn repair_in(dir: &Path) -> Vec<String> {
+fn repair_in(dir: &Path, balloon: PutBack) -> Vec<String> {
     if check(dir).is_err() {
         return Vec::new();
     }
@@ -392,11 +389,15 @@ fn repair_in(dir: &Path) -> Vec<String> {
             if living.iter().flat_map(|other| &other.open).any(|open| open == change || open.same_setting(change)) {
                 continue;
             }
-            match change.undo_for_dead() {
+            let undone = match change {
+                Change::Balloon(before) => balloon(before),
+                _ => change.undo_for_dead().map_err(|error| error.to_string()),
+            };
+            match undone {
                 Ok(()) => told.push(change.sentence()),
-                Err(error) => {
+                Err(why) => {
                     failed = true;
-                    told.push(error.to_string());
+                    told.push(why);
                 }
             }
         }
@@ -536,6 +537,27 @@ mod tests {
         }
     }
 
+    const NO_MACHINE: PutBack = |_| Err("there is no machine".into());
+
+    #[test]
+    fn a_balloon_stays_in_the_journal_until_it_is_said_to_be_put_back() {
+        let bench = Bench::new();
+        // A process that does not end.
+        let start_ticks = procfs::stat(1).unwrap().starttime;
+        let before = Balloon { socket: "/run/machine".into(), pid: 1, start_ticks, bytes: 7 << 20, polling_seconds: 0 };
+        let journal = bench.open();
+        let note = journal.balloon(before.clone()).unwrap();
+        assert!(matches!(bench.open().balloon(before.clone()), Err(Error::InUse(_))));
+        note.undone();
+        drop(journal.balloon(before).unwrap());
+        drop(journal);
+        bench.orphan();
+        assert_eq!(repair_in(&bench.journals(), NO_MACHINE), ["there is no machine"], "it is tried again");
+        let told = repair_in(&bench.journals(), |before| (before.bytes == 7 << 20).then_some(()).ok_or("other".into()));
+        assert_eq!(told, ["the balloon of /run/machine was put back to 7340032 bytes"]);
+        assert_eq!(repair_in(&bench.journals(), NO_MACHINE), Vec::<String>::new());
+    }
+
     #[test]
     fn a_setting_is_put_back_and_the_journal_leaves_no_file() {
         let bench = Bench::new();
@@ -575,15 +597,37 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_is_moved_by_one_bursar_and_put_back_however_often_it_was() {
+        let bench = Bench::new();
+        let journal = bench.open();
+        let guard = journal.limit(&bench.setting).unwrap();
+        assert!(matches!(bench.open().limit(&bench.setting), Err(Error::InUse(_))));
+        fs::write(&bench.setting, "7").unwrap();
+        fs::write(&bench.setting, "8").unwrap();
+        drop(guard);
+        assert_eq!(bench.value(), "0");
+        // One owner is to be orphaned, and no other.
+        drop(journal);
+        std::mem::forget(bench.open().limit(&bench.setting).unwrap());
+        fs::write(&bench.setting, "9").unwrap();
+        bench.orphan();
+        assert_eq!(
+            repair_in(&bench.journals(), NO_MACHINE),
+            [format!("{} was put back to 0", bench.setting.display())]
+        );
+        assert_eq!(bench.value(), "0");
+    }
+
+    #[test]
     fn what_a_dead_owner_left_is_undone_but_not_what_a_living_one_needs() {
         let bench = Bench::new();
         let dead = bench.open();
         std::mem::forget(dead.setting(bench.setting.clone(), "1").unwrap());
-        assert_eq!(repair_in(&bench.journals()), Vec::<String>::new(), "its owner lives");
+        assert_eq!(repair_in(&bench.journals(), NO_MACHINE), Vec::<String>::new(), "its owner lives");
         bench.orphan();
         let living = bench.open();
         let guard = living.setting(bench.setting.clone(), "1").unwrap();
-        assert_eq!(repair_in(&bench.journals()), Vec::<String>::new());
+        assert_eq!(repair_in(&bench.journals(), NO_MACHINE), Vec::<String>::new());
         assert_eq!(bench.value(), "1");
         drop(guard);
         assert_eq!(bench.value(), "0", "the living one knew what it was before the dead one");
@@ -594,9 +638,12 @@ mod tests {
         let bench = Bench::new();
         std::mem::forget(bench.open().setting(bench.setting.clone(), "1").unwrap());
         bench.orphan();
-        assert_eq!(repair_in(&bench.journals()), [format!("{} was put back to 0", bench.setting.display())]);
+        assert_eq!(
+            repair_in(&bench.journals(), NO_MACHINE),
+            [format!("{} was put back to 0", bench.setting.display())]
+        );
         assert_eq!(bench.value(), "0");
-        assert_eq!(repair_in(&bench.journals()), Vec::<String>::new());
+        assert_eq!(repair_in(&bench.journals(), NO_MACHINE), Vec::<String>::new());
     }
 
     #[test]
@@ -608,7 +655,7 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{text}{{\"change\":{{\"id\":9,\"cha")).unwrap();
         fs::write(bench.journals().join("other.journal"), "no json\n").unwrap();
-        assert_eq!(repair_in(&bench.journals()).len(), 1);
+        assert_eq!(repair_in(&bench.journals(), NO_MACHINE).len(), 1);
         assert_eq!(bench.value(), "0");
     }
 
@@ -645,6 +692,6 @@ mod tests {
         fs::create_dir(bench.journals()).unwrap();
         fs::set_permissions(bench.journals(), fs::Permissions::from_mode(0o755)).unwrap();
         assert!(bench.open().warning().unwrap().contains("0700"));
-        assert_eq!(repair_in(&bench.journals()), Vec::<String>::new());
+        assert_eq!(repair_in(&bench.journals(), NO_MACHINE), Vec::<String>::new());
     }
 }

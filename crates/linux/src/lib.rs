@@ -5,6 +5,7 @@
 //! run, or by the next start or `bursar doctor --repair` if bursar was killed.
 #![allow(unsafe_code)]
 
+pub mod addresses;
 pub mod bpf;
 pub mod broken_pipe;
 mod btf;
@@ -26,6 +27,7 @@ pub mod journal;
 mod mounts;
 pub mod numa;
 pub mod pages;
+mod patience;
 pub mod perf;
 pub mod place;
 pub mod pools;

@@ -1,10 +1,30 @@
 //! Nodes of memory, and which of them a thread's memory comes from.
 
+mod occupied;
+
 use std::ffi::{c_int, c_ulong};
 use std::io;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::ptr;
 
 use crate::{Error, file};
+
+pub use occupied::Occupied;
+
+const MPOL_DEFAULT: c_int = 0;
+const MPOL_PREFERRED: c_int = 1;
+const MPOL_BIND: c_int = 2;
+
+/// What this thread, and processes that it starts, allocate comes from a node first until this is dropped.
+#[derive(Debug)]
+pub struct Preferred {
+    /// It is the thread's own.
+    _of_thread: PhantomData<*const ()>,
+}
+
+/// A set of one node, as the kernel takes it.
+struct Mask(Vec<c_ulong>);
 
 /// A node that has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +60,50 @@ pub fn nodes() -> Result<Vec<Node>, Error> {
 /// # Errors
 /// [`Error::System`] if there is no such node, or if the thread's cpuset forbids it.
 pub fn bind_thread(node: u32) -> Result<(), Error> {
-    const MPOL_BIND: c_int = 2;
+    set_policy(MPOL_BIND, node)
+}
+
+impl Preferred {
+    /// From now on.
+    ///
+    /// # Errors
+    /// [`Error::System`] if there is no such node, or if the thread's cpuset forbids it.
+    pub fn node(node: u32) -> Result<Preferred, Error> {
+        set_policy(MPOL_PREFERRED, node)?;
+        Ok(Preferred { _of_thread: PhantomData })
+    }
+}
+
+impl Drop for Preferred {
+    fn drop(&mut self) {
+        // SAFETY: no set is read.
+        unsafe { libc::syscall(libc::SYS_set_mempolicy, MPOL_DEFAULT, ptr::null::<c_ulong>(), 0 as c_ulong) };
+    }
+}
+
+impl Mask {
     const BITS: usize = c_ulong::BITS as usize;
-    let mut mask = vec![0 as c_ulong; node as usize / BITS + 1];
-    mask[node as usize / BITS] |= 1 << (node as usize % BITS);
-    // SAFETY: the mask lives through the call and has as many bits as told; the kernel takes one off (set_mempolicy(2)).
-    let status =
-        unsafe { libc::syscall(libc::SYS_set_mempolicy, MPOL_BIND, mask.as_ptr(), (mask.len() * BITS + 1) as c_ulong) };
+
+    fn of(node: u32) -> Mask {
+        let mut words = vec![0; node as usize / Mask::BITS + 1];
+        words[node as usize / Mask::BITS] |= 1 << (node as usize % Mask::BITS);
+        Mask(words)
+    }
+
+    fn words(&self) -> *const c_ulong {
+        self.0.as_ptr()
+    }
+
+    /// The kernel takes one off (set_mempolicy(2)).
+    fn bits(&self) -> c_ulong {
+        (self.0.len() * Mask::BITS + 1) as c_ulong
+    }
+}
+
+fn set_policy(policy: c_int, node: u32) -> Result<(), Error> {
+    let mask = Mask::of(node);
+    // SAFETY: the mask lives through the call and has as many bits as told.
+    let status = unsafe { libc::syscall(libc::SYS_set_mempolicy, policy, mask.words(), mask.bits()) };
     match io::Error::last_os_error() {
         _ if status == 0 => Ok(()),
         // A kernel without NUMA has one node.

@@ -31,6 +31,8 @@ pub struct Stat {
     pub stime: u64,
     /// User and system time of the children that it has waited for, and of theirs, in ticks.
     pub reaped_time: u64,
+    /// The user time of these.
+    pub reaped_user_time: u64,
     /// Threads.
     pub num_threads: u64,
     /// Start in ticks since boot ([`start_seconds`]).
@@ -102,6 +104,8 @@ pub struct Meminfo {
     pub free: u64,
     /// SwapTotal.
     pub swap_total: u64,
+    /// SwapFree.
+    pub swap_free: u64,
 }
 
 /// Figures of a process: its threads' sums, but for [`Stat::blkio_delay_ticks`].
@@ -171,7 +175,7 @@ pub fn meminfo() -> Result<Meminfo, Error> {
     let path = "/proc/meminfo";
     let info = ::procfs::Meminfo::current()
         .map_err(|error| Error::Read { path: path.into(), source: io::Error::other(error) })?;
-    Ok(Meminfo { total: info.mem_total, free: info.mem_free, swap_total: info.swap_total })
+    Ok(Meminfo { total: info.mem_total, free: info.mem_free, swap_total: info.swap_total, swap_free: info.swap_free })
 }
 
 /// Identity of this boot; start ticks and counters are comparable only within one.
@@ -180,6 +184,14 @@ pub fn meminfo() -> Result<Meminfo, Error> {
 /// [`Error::Read`] without `/proc`.
 pub fn boot_id() -> Result<String, Error> {
     Ok(file::read(Path::new("/proc/sys/kernel/random/boot_id"))?.trim().to_string())
+}
+
+/// A name that nobody can guess: `/proc/sys/kernel/random/uuid`, another one each time.
+///
+/// # Errors
+/// [`Error::Read`] without `/proc`.
+pub fn uuid() -> Result<String, Error> {
+    Ok(file::read(Path::new("/proc/sys/kernel/random/uuid"))?.trim().to_string())
 }
 
 /// The host's name.
@@ -316,6 +328,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
         utime: field(14)?,
         stime: field(15)?,
         reaped_time: field(16)? + field(17)?,
+        reaped_user_time: field(16)?,
         num_threads: field(20)?,
         starttime: field(22)?,
         rss_pages: field(24)?,

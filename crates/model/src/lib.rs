@@ -4,6 +4,7 @@
 //! where they are nanoseconds since the run began (`u64`). A figure that could not be had is `None`, never 0.
 
 mod account;
+mod advice;
 mod attribution;
 mod breakdown;
 mod bytes;
@@ -11,6 +12,7 @@ mod costs;
 mod curve;
 mod demand;
 mod faults;
+mod jobs;
 mod observation;
 mod pages;
 mod performance;
@@ -21,6 +23,7 @@ mod series;
 mod trial;
 
 pub use account::{FaultCounts, FlowCounts, ListSizes, Pressure, RunAccount, Spread};
+pub use advice::{Advice, AdviceFigures, Explained};
 pub use attribution::{
     Attribution, Axis, CommMatrix, FunctionUse, Holding, InitGrowth, KindBytes, LibraryGrowth, LibraryUse, MemoryKind,
     Messages, OtherProcess, PhaseUse, RankHolding, RankId, RankInit, RankUse, Share, line_name, lines,
@@ -34,11 +37,12 @@ pub use faults::{
     FaultCauses, FaultFigures, FaultKind, FaultMoment, FaultShare, Faults, Latencies, LatencyHistogram, OrderFaults,
     SlowFault, SlowFaults, TracerCost,
 };
-pub use observation::{Exit, Header, KeptPeaks, Observation, RecordKind, RunRole, Rusage, Target};
+pub use jobs::{JobEnd, JobMemory, JobsMemory, MemoryPer, PastJob, PastStep};
+pub use observation::{Exit, Header, KeptPeaks, Observation, Origin, RecordKind, RunRole, Rusage, Target};
 pub use pages::{AgeBytes, MappingHeat, MissPoint, Overhead, PagesRound, Signal, WatchInterval};
 pub use performance::{performance, performance_per_gb};
 pub use process::{ProcessKey, ProcessRecord};
 pub use reference::{FileReference, ReferenceKind};
 pub use replay::{PhaseReplay, ReplayArm, ReplayedArm, ReplayedRecord};
 pub use series::{Series, Unit, names};
-pub use trial::{Answer, BudgetReport, Method, MethodRow, Outcome, Trial};
+pub use trial::{Answer, BudgetReport, Method, MethodRow, NodeNeed, NodeRun, Outcome, Trial};

@@ -22,6 +22,8 @@ pub enum RecordKind {
     Attribute,
     /// `bursar faults`: one run, and one beside a load.
     Faults,
+    /// `bursar advise run`, or `attach`.
+    Advise,
 }
 
 /// Where and when a record was made. Written once, first.
@@ -69,6 +71,19 @@ pub enum RunRole {
     Trial,
     /// A run for the comparison, at a limit that one of the methods names; Unlimited names none.
     Method,
+    /// What one rank or one node showed of a run that stands before it in the record (`bursar merge`).
+    Part,
+}
+
+/// Where a part of a run was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Host name.
+    pub host: String,
+    /// `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: String,
+    /// Its number among the job's; `None`: all that ran there.
+    pub rank: Option<u32>,
 }
 
 /// What was observed.
@@ -168,6 +183,9 @@ pub struct Observation {
     pub sources: BTreeMap<String, String>,
     /// What the reader should know, as sentences.
     pub notes: Vec<String>,
+    /// Of a part of a run: where it comes from. Else it is the record's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
 }
 
 impl Observation {
@@ -189,6 +207,7 @@ impl Observation {
             file_demand: None,
             sources: BTreeMap::new(),
             notes: Vec::new(),
+            origin: None,
         }
     }
 

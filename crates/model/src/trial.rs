@@ -74,10 +74,53 @@ pub struct Trial {
     pub exit_status: Option<i32>,
     /// Why this run was made, as a sentence.
     pub why: String,
+    /// Of a job over several nodes: each one's part. The memory figures above are then those of the node that had most.
+    #[serde(default)]
+    pub nodes: Vec<NodeRun>,
+}
+
+/// What one node had of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeRun {
+    /// Its name.
+    pub host: String,
+    /// Seconds that the job ran there.
+    pub wall_seconds: f64,
+    /// Peak charge there.
+    pub peak_charge_bytes: Option<u64>,
+    /// What the peak was made of.
+    pub breakdown: Breakdown,
+    /// What could not be reclaimed there, at its peak.
+    pub floor_bytes: Option<u64>,
+    /// Processes killed there for want of memory.
+    pub oom_kills: Option<u64>,
+    /// File pages read again there.
+    pub refaults: Option<u64>,
+    /// Share of the tasks' life spent waiting for I/O there.
+    pub io_wait_share: Option<f64>,
+}
+
+/// What one node needs of a job over several.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeNeed {
+    /// Its name.
+    pub host: String,
+    /// The largest floor without a limit.
+    pub floor_bytes: Option<u64>,
+    /// The largest peak charge without a limit.
+    pub peak_charge_bytes: Option<u64>,
+    /// Median of how long the job ran there without a limit, in seconds.
+    pub reference_seconds: Option<f64>,
+    /// The largest peak charge under the smallest limit that passed.
+    pub peak_at_passing_bytes: Option<u64>,
+    /// Median of how long the job ran there under it, in seconds.
+    pub seconds_at_passing: Option<f64>,
+    /// Processes killed there for want of memory, in all runs.
+    pub oom_kills: Option<u64>,
 }
 
 /// The search's answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// What to ask for, margin included; null if no limit was found to do.
     pub budget_bytes: Option<u64>,
@@ -125,7 +168,7 @@ pub struct MethodRow {
 }
 
 /// All that `bursar budget` found out. Field names are the stable contract of `--json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BudgetReport {
     /// The answer, flattened: `budget_bytes`, `confident`, `reason` …
     #[serde(flatten)]
@@ -146,12 +189,18 @@ pub struct BudgetReport {
     pub placement: String,
     /// Swap policy the limits were enforced with.
     pub swap: String,
+    /// The fast memory that the budget is of, where there is slower: `ram`, or a NUMA node; `None`: it is of all memory.
+    #[serde(default)]
+    pub fast_tier: Option<String>,
     /// State of the page cache that every trial started from.
     pub cache_state: String,
     /// The comparison.
     pub methods: Vec<MethodRow>,
     /// Every run, in order.
     pub trials: Vec<Trial>,
+    /// Of a job over several nodes: what each needs, of which the limit is one and the same.
+    #[serde(default)]
+    pub nodes: Vec<NodeNeed>,
     /// The file demand curve of the reference.
     pub file_demand: Option<FileDemand>,
     /// What the reader should know.

@@ -1,8 +1,8 @@
 //! What is recorded, entry by entry.
 
 use model::{
-    Attribution, BudgetReport, Faults, Header, Observation, PagesRound, ProcessKey, RunAccount, RunRole, Target, Trial,
-    Unit,
+    Advice, Attribution, BudgetReport, Faults, Header, Observation, PagesRound, ProcessKey, RunAccount, RunRole,
+    Target, Trial, Unit,
 };
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +73,8 @@ pub enum Entry {
     Attribution(Box<Attribution>),
     /// The page faults of a run. A later one of the same run replaces it.
     Faults(Box<Faults>),
+    /// What was advised in a run. A later one of the same run replaces it.
+    Advice(Box<Advice>),
     /// What the reader should know, as a sentence.
     Note(String),
     /// The writer came to its end; written by [`crate::Writer::seal`].
@@ -131,6 +133,7 @@ impl Entry {
             Entry::Pages(_) => "an interval of watching",
             Entry::Attribution(_) => "an attribution",
             Entry::Faults(_) => "page faults",
+            Entry::Advice(_) => "advice",
             Entry::Note(_) => "a note",
             Entry::End => "the end of the record",
         }

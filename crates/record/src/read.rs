@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::Path;
 
 use model::{
-    Attribution, BudgetReport, Faults, Header, Observation, PagesRound, ProcessKey, RunAccount, Series, Trial,
+    Advice, Attribution, BudgetReport, Faults, Header, Observation, PagesRound, ProcessKey, RunAccount, Series, Trial,
 };
 use rusqlite::{Connection, OpenFlags};
 use serde::de::DeserializeOwned;
@@ -36,6 +36,8 @@ pub struct Record {
     pub attributions: Vec<Attribution>,
     /// The page faults of the runs, by their numbers.
     pub faults: Vec<Faults>,
+    /// What was advised in the runs, by their numbers.
+    pub advice: Vec<Advice>,
     /// Accounts by run, where the writer left them. They can always be made again from `runs`.
     pub accounts: BTreeMap<u32, RunAccount>,
     /// What the reader should know, as sentences.
@@ -58,6 +60,7 @@ impl Record {
             pages: Vec::new(),
             attributions: Vec::new(),
             faults: Vec::new(),
+            advice: Vec::new(),
             accounts: BTreeMap::new(),
             notes: Vec::new(),
             complete: true,
@@ -102,6 +105,7 @@ impl Record {
             pages: stored.pages()?,
             attributions: stored.attributions()?,
             faults: stored.faults()?,
+            advice: stored.advice()?,
             accounts: stored.accounts()?,
             notes: stored.notes()?,
             complete: stored.complete()?,
@@ -243,6 +247,12 @@ impl Stored<'_> {
         let mut faults: Vec<Faults> = self.all_if_there("faults")?;
         faults.sort_by_key(|faults| faults.run);
         Ok(faults)
+    }
+
+    pub(crate) fn advice(&self) -> Result<Vec<Advice>> {
+        let mut advice: Vec<Advice> = self.all_if_there("advice")?;
+        advice.sort_by_key(|advice| advice.run);
+        Ok(advice)
     }
 
     pub(crate) fn accounts(&self) -> Result<BTreeMap<u32, RunAccount>> {

@@ -23,7 +23,7 @@ CREATE TABLE session (
 CREATE TABLE run (
     run INTEGER PRIMARY KEY, session INTEGER, role TEXT, target JSON, limit_bytes UNSIGNED INTEGER, cache_state TEXT,
     started_unix_ns UNSIGNED INTEGER, finished BOOLEAN, exit JSON, wall_seconds REAL, rusage JSON, kept JSON,
-    file_demand JSON, sources JSON, notes JSON, more JSON);
+    file_demand JSON, sources JSON, notes JSON, origin JSON, more JSON);
 CREATE TABLE process (
     run INTEGER, boot_id TEXT, pid INTEGER, start_ticks UNSIGNED INTEGER, parent INTEGER, command TEXT,
     started_seconds REAL, lifetime_seconds REAL, max_rss_bytes UNSIGNED INTEGER, user_seconds REAL, system_seconds REAL,
@@ -41,12 +41,13 @@ CREATE TABLE trial (
     run INTEGER, method TEXT, limit_bytes UNSIGNED INTEGER, outcome TEXT, lower_bound BOOLEAN, wall_seconds REAL,
     cpu_seconds REAL, stall_seconds REAL, runtime_ratio REAL, predicted_ratio REAL, io_wait_share REAL,
     refaults UNSIGNED INTEGER, peak_charge_bytes UNSIGNED INTEGER, breakdown JSON, exit_status INTEGER, why TEXT,
-    more JSON);
+    nodes JSON, more JSON);
 CREATE TABLE budget (
     budget_bytes UNSIGNED INTEGER, smallest_passing_bytes UNSIGNED INTEGER, largest_failing_bytes UNSIGNED INTEGER,
     margin_bytes UNSIGNED INTEGER, confident BOOLEAN, reason TEXT, slowdown_target REAL, reference_seconds REAL,
     reference_stddev_seconds REAL, run_times_used REAL, compare_run_times REAL, floor_bytes UNSIGNED INTEGER,
-    placement TEXT, swap TEXT, cache_state TEXT, methods JSON, trials JSON, file_demand JSON, notes JSON, more JSON);
+    placement TEXT, swap TEXT, fast_tier TEXT, cache_state TEXT, methods JSON, trials JSON, nodes JSON, file_demand JSON,
+    notes JSON, more JSON);
 CREATE TABLE pages (
     t_ns UNSIGNED INTEGER, seconds REAL, tracking BOOLEAN, new_phase BOOLEAN, tracked_bytes UNSIGNED INTEGER,
     touched_bytes UNSIGNED INTEGER, file_bytes UNSIGNED INTEGER, file_touched_bytes UNSIGNED INTEGER,
@@ -61,6 +62,9 @@ CREATE TABLE attribution (
 CREATE TABLE faults (
     run INTEGER PRIMARY KEY, beside TEXT, rung TEXT, kinds JSON, overall JSON, unfinished_count UNSIGNED INTEGER,
     untimed_count UNSIGNED INTEGER, tracer JSON, moment_seconds REAL, moments JSON, slowest JSON, notes JSON, more JSON);
+CREATE TABLE advice (
+    run INTEGER PRIMARY KEY, huge_share REAL, promoted UNSIGNED INTEGER, demoted UNSIGNED INTEGER,
+    populated_bytes UNSIGNED INTEGER, decisions UNSIGNED INTEGER, cpu_seconds REAL, explained JSON, more JSON);
 CREATE TABLE account (run INTEGER PRIMARY KEY, json JSON NOT NULL);
 CREATE TABLE note (note TEXT);
 CREATE VIEW figure AS
@@ -69,7 +73,8 @@ CREATE VIEW figure AS
     WHERE tree.type IN ('integer', 'real') AND tree.fullkey NOT LIKE '%[%';
 CREATE VIEW timeline AS
     SELECT series.run AS run, series.name AS name, series.unit AS unit, series.pid AS pid,
-        series.start_ticks AS start_ticks, sample.t_ns / 1e9 AS t_seconds, sample.value AS value, series.rung AS rung
+        series.start_ticks AS start_ticks, sample.t_ns / 1e9 AS t_seconds, sample.value AS value, series.rung AS rung,
+        series.host AS host
     FROM sample JOIN series ON series.id = sample.series;
 CREATE VIEW method AS
     SELECT json_extract(row.value, '$.name') AS name,
@@ -110,6 +115,15 @@ CREATE VIEW fault_kind AS
         CAST(json_extract(row.value, '$.sum_seconds') AS REAL) AS sum_seconds,
         CAST(json_extract(row.value, '$.tracer_cost_us') AS REAL) AS tracer_cost_us
     FROM faults, json_each(faults.kinds) AS row;
+CREATE VIEW decision AS
+    SELECT advice.run AS run, CAST(json_extract(row.value, '$.pid') AS INTEGER) AS pid,
+        CAST(json_extract(row.value, '$.seconds') AS REAL) AS seconds, json_extract(row.value, '$.kind') AS kind,
+        json_extract(row.value, '$.which') AS which, CAST(json_extract(row.value, '$.ordinal') AS INTEGER) AS ordinal,
+        CAST(json_extract(row.value, '$.from') AS INTEGER) AS from_bytes,
+        CAST(json_extract(row.value, '$.bytes') AS INTEGER) AS bytes, json_extract(row.value, '$.action') AS action,
+        json_extract(row.value, '$.why') AS why, CAST(json_extract(row.value, '$.cost_ns') AS REAL) AS cost_ns,
+        CAST(json_extract(row.value, '$.benefit_ns') AS REAL) AS benefit_ns
+    FROM advice, json_each(advice.explained) AS row;
 ";
 
 /// Makes the tables in an empty database.

@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use model::Observation;
+use model::{Observation, Origin};
 use rusqlite::{Connection, OpenFlags, params};
 
 use crate::entry::Entry;
@@ -138,7 +138,7 @@ impl<'a> Filler<'a> {
             }
             Entry::Series { id, run, process, name, unit, rung } => {
                 let series = model::Series { name, process, unit, rung, points: Vec::new() };
-                let row = self.add_series(run, &series)?;
+                let row = self.add_series(run, &series, None)?;
                 self.ids.insert(id, row);
             }
             Entry::Sample { t_ns, values } => {
@@ -173,6 +173,7 @@ impl<'a> Filler<'a> {
                 Table::of(self.database, "attribution")?.insert(self.database, fields(&attribution))?;
             }
             Entry::Faults(faults) => Table::of(self.database, "faults")?.insert(self.database, fields(&faults))?,
+            Entry::Advice(advice) => Table::of(self.database, "advice")?.insert(self.database, fields(&advice))?,
             Entry::Note(note) => drop(self.database.execute("INSERT INTO note (note) VALUES (?)", [note])?),
             Entry::End => self.ended = true,
         }
@@ -210,8 +211,18 @@ impl<'a> Filler<'a> {
         self.ids.clear();
         let of_series = "DELETE FROM sample WHERE series IN (SELECT id FROM series WHERE run = ?)";
         self.database.prepare_cached(of_series)?.execute([run])?;
-        let of_run =
-            ["run", "series", "process", "file_demand", "foreign_file", "account", "trial", "attribution", "faults"];
+        let of_run = [
+            "run",
+            "series",
+            "process",
+            "file_demand",
+            "foreign_file",
+            "account",
+            "trial",
+            "attribution",
+            "faults",
+            "advice",
+        ];
         for table in of_run {
             self.database.prepare_cached(&format!("DELETE FROM {table} WHERE run = ?"))?.execute([run])?;
         }
@@ -221,7 +232,7 @@ impl<'a> Filler<'a> {
     fn add_run(&mut self, mut observation: Observation, finished: bool) -> rusqlite::Result<()> {
         let run = observation.run;
         for series in &observation.series {
-            let row = self.add_series(run, series)?;
+            let row = self.add_series(run, series, observation.origin.as_ref())?;
             for (t_ns, value) in &series.points {
                 self.add_sample(row, *t_ns, *value)?;
             }
@@ -231,7 +242,7 @@ impl<'a> Filler<'a> {
             row.remove("key");
             row.extend(fields(&process.key));
             row.insert("run".into(), run.into());
-            row.insert("boot_id".into(), self.session.as_ref().map(|(_, session)| session.boot_id.clone()).into());
+            row.insert("boot_id".into(), self.whence(observation.origin.as_ref()).map(|(_, boot_id)| boot_id).into());
             self.process.insert(self.database, row)?;
         }
         if let Some(demand) = &mut observation.file_demand {
@@ -259,7 +270,13 @@ impl<'a> Filler<'a> {
         self.run.insert(self.database, row)
     }
 
-    fn add_series(&mut self, run: u32, series: &model::Series) -> rusqlite::Result<i64> {
+    /// Host and boot id of what a run shows.
+    fn whence(&self, origin: Option<&Origin>) -> Option<(String, String)> {
+        let own = || self.session.as_ref().map(|(_, session)| (session.host.clone(), session.boot_id.clone()));
+        origin.map(|origin| (origin.host.clone(), origin.boot_id.clone())).or_else(own)
+    }
+
+    fn add_series(&mut self, run: u32, series: &model::Series, origin: Option<&Origin>) -> rusqlite::Result<i64> {
         self.last_id += 1;
         let mut row = fields(series);
         row.remove("points");
@@ -267,9 +284,9 @@ impl<'a> Filler<'a> {
         row.extend(series.process.iter().flat_map(fields));
         row.insert("id".into(), self.last_id.into());
         row.insert("run".into(), run.into());
-        if let Some((_, session)) = &self.session {
-            row.insert("host".into(), session.host.clone().into());
-            row.insert("boot_id".into(), session.boot_id.clone().into());
+        if let Some((host, boot_id)) = self.whence(origin) {
+            row.insert("host".into(), host.into());
+            row.insert("boot_id".into(), boot_id.into());
         }
         self.series.insert(self.database, row)?;
         Ok(self.last_id)

@@ -66,6 +66,7 @@ fn write_frames(database: &Connection, path: &Path, temporary: &Path) -> Result<
     stored.pages()?.into_iter().try_for_each(|round| put(Entry::Pages(Box::new(round))))?;
     stored.attributions()?.into_iter().try_for_each(|found| put(Entry::Attribution(Box::new(found))))?;
     stored.faults()?.into_iter().try_for_each(|faults| put(Entry::Faults(Box::new(faults))))?;
+    stored.advice()?.into_iter().try_for_each(|advice| put(Entry::Advice(Box::new(advice))))?;
     stored.notes()?.into_iter().try_for_each(|note| put(Entry::Note(note)))?;
     stored.budget()?.map_or(Ok(()), |budget| put(Entry::Budget(Box::new(budget))))?;
     out.into_inner().map_err(|error| io(error.into_error()))?;

@@ -77,9 +77,10 @@ prop_compose! {
         sources in btree_map(text(), text(), 0..4), notes in vec(text(), 0..3),
     ) -> Observation {
         let rusage = rusage.map(|(max_rss_bytes, user_seconds)| Rusage { max_rss_bytes, user_seconds, ..Default::default() });
+        let origin = (started_unix_ns % 2 == 0).then(|| Origin { host: cache_state.clone(), boot_id: "b".into(), rank: Some(7) });
         Observation {
             run: 0, role: RunRole::Method, target, limit_bytes, cache_state, started_unix_ns, exit, wall_seconds, rusage,
-            kept: KeptPeaks { oom_kills: kept, ..Default::default() }, series, processes, file_demand, sources, notes,
+            kept: KeptPeaks { oom_kills: kept, ..Default::default() }, series, processes, file_demand, sources, notes, origin,
         }
     }
 }
@@ -121,6 +122,7 @@ fn every_kind_of_entry_is_read_back_in_either_form() {
     assert_eq!(framed.pages, common::pages());
     assert_eq!(framed.attributions, [common::attribution()]);
     assert_eq!(framed.faults, [common::faults()]);
+    assert_eq!(framed.advice, [common::advice()]);
     assert!(!framed.complete, "it is still being written");
     assert_eq!(writer.seal().unwrap(), path);
     assert_eq!(Record::open(&path).unwrap(), Record { complete: true, ..framed });
@@ -146,6 +148,7 @@ fn a_resumed_budget_goes_on_where_it_ended() {
     assert_eq!(record.pages, common::pages());
     assert_eq!(record.attributions, [common::attribution()]);
     assert_eq!(record.faults, [common::faults()]);
+    assert_eq!(record.advice, [common::advice()]);
     assert!(record.complete);
 }
 
@@ -156,6 +159,7 @@ fn records_of_older_versions_are_read_without_what_they_do_not_have() {
     write(&path, &Entry::of_run(&observation(0))).seal().unwrap();
     let database = rusqlite::Connection::open(&path).unwrap();
     let older = [
+        "DROP VIEW decision; DROP TABLE advice; PRAGMA user_version = 4",
         "DROP VIEW fault_kind; DROP TABLE faults; PRAGMA user_version = 3",
         "DROP VIEW component; DROP VIEW function; DROP TABLE attribution; PRAGMA user_version = 2",
         "DROP TABLE pages; PRAGMA user_version = 1",
@@ -164,7 +168,7 @@ fn records_of_older_versions_are_read_without_what_they_do_not_have() {
         database.execute_batch(version).unwrap();
         let record = Record::open(&path).unwrap();
         assert_eq!((record.runs, record.pages, record.attributions), (vec![observation(0)], vec![], vec![]));
-        assert_eq!(record.faults, []);
+        assert_eq!((record.faults, record.advice), (vec![], vec![]));
     }
 }
 

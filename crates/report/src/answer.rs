@@ -12,8 +12,28 @@ pub fn headline(report: &BudgetReport) -> String {
         report.reference_seconds.map_or_else(|| "unlimited run time".to_string(), seconds)
     );
     match report.answer.budget_bytes {
-        Some(budget) => format!("needs {} MiB to stay {within}", Bytes(budget).mib_ceil()),
+        Some(budget) => {
+            let mib = Bytes(budget).mib_ceil();
+            format!("needs {mib} MiB{}{} to stay {within}", of_tier(report), of_nodes(report))
+        }
         None => format!("no limit was found that keeps it {within}"),
+    }
+}
+
+/// Which memory the budget is of, where there is slower beside it.
+fn of_tier(report: &BudgetReport) -> String {
+    match report.fast_tier.as_deref() {
+        None => String::new(),
+        Some("ram") => " of RAM beside its swap".into(),
+        Some(node) => format!(" of node {node}'s memory"),
+    }
+}
+
+/// A limit is of one node.
+fn of_nodes(report: &BudgetReport) -> String {
+    match report.nodes.len() {
+        0 => String::new(),
+        nodes => format!(" on each of {nodes} nodes"),
     }
 }
 
@@ -25,7 +45,9 @@ pub fn confidence(report: &BudgetReport) -> &'static str {
 /// What to paste where, as (tool, line), each with the swap setting that was measured where the tool has one. Empty
 /// without an answer.
 pub fn paste_lines(report: &BudgetReport) -> Vec<(String, String)> {
-    let Some(budget) = report.answer.budget_bytes else { return Vec::new() };
+    // No scheduler knows of a limit for a node.
+    let is_of_all = report.fast_tier.as_deref().is_none_or(|tier| tier == "ram");
+    let Some(budget) = report.answer.budget_bytes.filter(|_| is_of_all) else { return Vec::new() };
     let mib = Bytes(budget).mib_ceil();
     let (systemd_swap, docker_swap) =
         if swap_allowed(report) { ("infinity", "-1".to_string()) } else { ("0", format!("{mib}m")) };
@@ -56,4 +78,28 @@ pub fn bracket(report: &BudgetReport) -> Option<String> {
 /// Whether the limits left the job its swap.
 fn swap_allowed(report: &BudgetReport) -> bool {
     !["no swap", "MemorySwapMax=0"].iter().any(|forbidden| report.swap.contains(forbidden))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::NodeNeed;
+
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_budget_of_several_nodes_is_of_each() {
+        let nodes = vec![NodeNeed::default(), NodeNeed::default()];
+        let told = headline(&BudgetReport { nodes, ..fixture::budget() });
+        assert!(told.contains(" MiB on each of 2 nodes to stay"), "{told}");
+    }
+
+    #[test]
+    fn a_budget_of_fast_memory_is_told_as_that() {
+        let of = |tier: &str| BudgetReport { fast_tier: Some(tier.into()), ..fixture::budget() };
+        assert!(headline(&of("ram")).contains(" MiB of RAM beside its swap to stay"), "{}", headline(&of("ram")));
+        assert!(headline(&of("1")).contains(" MiB of node 1's memory to stay"), "{}", headline(&of("1")));
+        assert!(!paste_lines(&of("ram")).is_empty());
+        assert_eq!(paste_lines(&of("1")), []);
+    }
 }

@@ -14,6 +14,7 @@ mod figures;
 mod fixture;
 mod format;
 pub mod html;
+mod jobs;
 mod phases;
 mod processes;
 mod tables;
@@ -53,6 +54,12 @@ impl<'a> View<'a> {
         let plain = |role| matches!(role, RunRole::Plain | RunRole::Reference);
         let chosen: Vec<_> = self.runs.iter().copied().filter(|(run, _)| plain(run.role)).collect();
         if chosen.is_empty() { self.runs.clone() } else { chosen }
+    }
+
+    /// What the ranks or nodes of a run showed.
+    fn parts_of(&self, whole: &Observation) -> Vec<(&'a Observation, &'a RunAccount)> {
+        let after = self.runs.iter().copied().skip_while(|(run, _)| run.run <= whole.run);
+        after.take_while(|(run, _)| run.role == RunRole::Part).collect()
     }
 
     /// The run whose figures stand for all equal ones: the one with the highest peak.

@@ -50,6 +50,28 @@ impl Table {
     }
 }
 
+/// What each rank or node showed of a merged run; `None`: it was not merged.
+pub fn parts_table(runs: &[(&Observation, &RunAccount)]) -> Option<Table> {
+    let mut table = Table::new(&["host", "rank", "peak charge", "heap", "RSS tree", "floor", "wall", "exit"]);
+    for (run, account) in runs {
+        let Some(origin) = &run.origin else { continue };
+        let exit = account.exit_status.map_or_else(|| "-".to_string(), |status| status.to_string());
+        let tone = if account.exit_status == Some(0) { Tone::Plain } else { Tone::Bad };
+        let cells = vec![
+            printable(&origin.host),
+            origin.rank.map_or_else(|| "-".to_string(), |rank| rank.to_string()),
+            bytes(account.peak_charge_bytes),
+            bytes(account.peak_breakdown.heap),
+            bytes(account.tree_max_rss_bytes),
+            bytes(account.floor_bytes),
+            seconds(account.wall_seconds),
+            exit,
+        ];
+        table.row(tone, cells);
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
 /// The memory figures of one run.
 pub fn memory_table(account: &RunAccount) -> Table {
     let mut table = Table::new(&["memory", "total", "heap", "file", "shared", "kernel"]);
@@ -130,11 +152,39 @@ pub fn trials_table(trials: &[Trial]) -> Table {
                 percent(trial.io_wait_share),
                 format::count(trial.refaults),
                 bytes(trial.peak_charge_bytes),
-                outcome_name(trial.outcome).to_string(),
+                happened(trial),
             ],
         );
     }
     table
+}
+
+/// How a run ended, and on which of several nodes if one was to blame.
+fn happened(trial: &Trial) -> String {
+    let killed = trial.nodes.iter().filter(|node| node.oom_kills.is_some_and(|kills| kills > 0));
+    let hosts: Vec<String> = killed.map(|node| printable(&node.host)).collect();
+    let outcome = outcome_name(trial.outcome);
+    if hosts.is_empty() { outcome.to_string() } else { format!("{outcome} on {}", hosts.join(", ")) }
+}
+
+/// What each node of a job over several needs of the one limit; `None`: it ran on one machine.
+pub fn nodes_table(report: &BudgetReport) -> Option<Table> {
+    let passing = bytes(report.answer.smallest_passing_bytes);
+    let header = ["node", "floor", "peak, no limit", "time", &format!("peak at {passing}"), "time", "OOM kills"];
+    let mut table = Table::new(&header);
+    for node in &report.nodes {
+        let cells = vec![
+            printable(&node.host),
+            bytes(node.floor_bytes),
+            bytes(node.peak_charge_bytes),
+            opt_seconds(node.reference_seconds),
+            bytes(node.peak_at_passing_bytes),
+            opt_seconds(node.seconds_at_passing),
+            count(node.oom_kills),
+        ];
+        table.row(Tone::Plain, cells);
+    }
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// What each method names, and what that is made of (Figure 1).

@@ -27,6 +27,7 @@ mod coarse;
 mod control;
 mod fine;
 mod heat;
+mod idle;
 mod misses;
 mod order;
 mod page_cache;
@@ -45,6 +46,7 @@ use model::PagesRound;
 
 use coarse::Coarse;
 use fine::Fine;
+pub use idle::Idle;
 use page_cache::PageCache;
 pub(crate) use scope::Members;
 pub use scope::Scope;
@@ -143,6 +145,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 enum Ask {
     Round(Sender<Option<PagesRound>>),
     Track(bool),
+    Idle(Duration, Sender<Vec<Idle>>),
 }
 
 impl Pages {
@@ -186,6 +189,15 @@ impl Pages {
         told.recv().map_err(|_| ended())
     }
 
+    /// Memory that was not accessed for so long before the last look, or never since it is looked at, which then must be as long. None
+    /// where single pages are not seen.
+    pub fn idle(&self, long: Duration) -> Vec<Idle> {
+        let (tell, told) = mpsc::channel();
+        // A thread that has failed is told of by the next round.
+        let _ = self.asks.as_ref().map(|asks| asks.send(Ask::Idle(long, tell)));
+        told.recv().unwrap_or_default()
+    }
+
     /// Switches tracking off or on. While it is off, nothing is looked at but the bits of a few pages, once a round; what is
     /// known of pages is kept, and the time until it is on again is taken for none (IMT, "it uses the same LRU list and
     /// histogram").
@@ -218,6 +230,11 @@ trait Looks {
 
     /// Takes in what was told of itself, before there is no room for more.
     fn take_in(&mut self) {}
+
+    /// Memory that was not accessed for so long, where single pages are seen.
+    fn idle(&self, _long: Duration) -> Vec<Idle> {
+        Vec::new()
+    }
 
     /// Nothing is to be told for a time.
     fn pause(&mut self) {}
@@ -289,6 +306,9 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
                 if !living {
                     break;
                 }
+            }
+            Ok(Ask::Idle(long, reply)) => {
+                let _ = reply.send(looks.idle(long));
             }
             Ok(Ask::Track(on)) => {
                 if on && !is_tracking {

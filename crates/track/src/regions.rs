@@ -65,10 +65,14 @@ pub struct Region {
     pub accessed: f64,
     /// Accesses per second that miss the TLB, estimated; of a huge page, those that are seen by its one bit.
     pub misses_per_second: f64,
+    /// The share of these that there are at least, but for a chance of some in a hundred.
+    pub sure: f64,
     /// Share of these that find the entry of the page table in the core's second cache, estimated.
     pub near: f64,
     /// Processor time that its process uses for each of all its accesses that miss, in ns.
     pub ns_per_miss: f64,
+    /// The same for each that does not find the entry of the page table in the second cache.
+    pub ns_per_far_miss: f64,
     /// Since it was last seen accessed, or first looked at.
     pub idle: Duration,
     /// Rounds that have looked at it.
@@ -177,7 +181,9 @@ impl Regions {
             let loads: Vec<_> = process.known.values().map(|known| known.load()).collect();
             // By its own time.
             let misses = tlb::misses(&loads, self.cache_lines);
-            let ns_per_miss = 1e9 / misses.iter().map(|misses| misses.rate).sum::<f64>();
+            let ns_per = |of: fn(&tlb::Misses) -> f64| 1e9 / misses.iter().map(of).sum::<f64>();
+            let ns_per_miss = ns_per(|misses| misses.rate);
+            let ns_per_far_miss = ns_per(|misses| misses.rate * (1.0 - misses.near));
             let known = process.known.iter().zip(misses).filter(|((_, known), _)| known.clears > 0);
             all.extend(known.map(|((start, known), misses)| Region {
                 pid: process.pid,
@@ -186,8 +192,10 @@ impl Regions {
                 present_pages: known.present_pages(),
                 accessed: known.accessed,
                 misses_per_second: misses.rate * process.processors,
+                sure: known.seen.sure(),
                 near: misses.near,
                 ns_per_miss,
+                ns_per_far_miss,
                 idle: now.saturating_duration_since(known.last_accessed.unwrap_or(known.since)),
                 rounds: known.clears,
             }));
@@ -289,8 +297,11 @@ impl Regions {
 
     fn look(&mut self, batch: &mut Batch, look: usize) {
         let process = &mut self.processes[batch.process];
-        batch.after[look] = process.clock.now().map_or(Duration::ZERO, |now| now.saturating_sub(batch.used));
-        let Ok(Some(states)) = process.look(&mut self.tables, &batch.probes) else {
+        let before = process.clock.now();
+        let states = process.look(&mut self.tables, &batch.probes);
+        let now = before.zip(process.clock.now()).map(|(before, after)| (before + after) / 2);
+        batch.after[look] = now.map_or(Duration::ZERO, |now| now.saturating_sub(batch.used));
+        let Ok(Some(states)) = states else {
             batch.found.iter_mut().for_each(|found| found.is_clear = false);
             return;
         };

@@ -8,18 +8,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use advise::maps::Area;
-use advise::{Costs, Estimate, Explained, HUGE_BYTES, Mapping, State, maps};
+use advise::{Costs, Estimate, HUGE_BYTES, Mapping, State, maps};
 use anyhow::{Context, bail};
 use job::Forwarding;
 use linux::cgroup::Cgroup;
 use linux::pages::{Advised, Refusal};
 use linux::procfs;
+use model::{Advice, AdviceFigures, Exit, Explained, Target};
 use report::seconds;
 use serde::Serialize;
 use track::pages::Scope;
 use track::regions::{Region, Regions};
 
-use super::{NEEDS, costs};
+use super::kept::Kept;
+use super::{costs, needs};
 use crate::cli::advise::Attach;
 use crate::results::write_json;
 use crate::status::Status;
@@ -58,6 +60,20 @@ struct Stats {
     explained: Vec<Explained>,
 }
 
+impl Stats {
+    fn advice(&self) -> Advice {
+        let figures = AdviceFigures {
+            huge_share: self.huge_share,
+            promoted: self.promoted,
+            demoted: self.demoted,
+            populated_bytes: 0,
+            decisions: self.decisions,
+            cpu_seconds: self.cpu_seconds,
+        };
+        Advice { run: 0, figures, explained: self.explained.clone() }
+    }
+}
+
 struct Process {
     start: u64,
     /// `None`: it has just ended.
@@ -83,9 +99,9 @@ struct Agent<'a> {
 }
 
 pub fn attach(options: &Attach) -> anyhow::Result<Status> {
-    let scope = match options.target.parse() {
-        Ok(pid) => Scope::Tree(pid),
-        Err(_) => Scope::Cgroup(Cgroup::at(Path::new(&options.target))?),
+    let (scope, target) = match options.target.parse() {
+        Ok(pid) => (Scope::Tree(pid), Target::Tree(pid)),
+        Err(_) => (Scope::Cgroup(Cgroup::at(Path::new(&options.target))?), Target::Cgroup(options.target.clone())),
     };
     if procfs::kernel_version() < (6, 1) {
         bail!(
@@ -93,13 +109,14 @@ pub fn attach(options: &Attach) -> anyhow::Result<Status> {
             procfs::kernel_release()
         );
     }
-    let needs = format!("advise attach needs {NEEDS}");
+    let needs = || needs("attach");
     let regions = Regions::of(scope, LOOKING).map_err(|error| match error {
         track::regions::Error::Target(error @ (track::pages::Error::NoProcess(_) | track::pages::Error::Empty(_))) => {
             anyhow::Error::new(error)
         }
-        error => anyhow::Error::new(error).context(needs.clone()),
+        error => anyhow::Error::new(error).context(needs()),
     })?;
+    let kept = options.record.as_deref().map(|path| Kept::begin(path, &[], target)).transpose()?;
     let signals = Forwarding::start()?;
     let mut agent = Agent {
         options,
@@ -119,7 +136,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<Status> {
     let (began, cpu) = agent.began;
     let is_over = || signals.interrupted() || options.duration.is_some_and(|longest| began.elapsed() >= longest);
     while !is_over() {
-        let is_there = agent.regions.round(options.interval, is_over).context(needs.clone())?;
+        let is_there = agent.regions.round(options.interval, is_over).context(needs())?;
         if !is_there {
             break;
         }
@@ -127,7 +144,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<Status> {
     }
     agent.stats.cpu_seconds = (own_cpu() - cpu).as_secs_f64();
     agent.stats.wall_seconds = began.elapsed().as_secs_f64();
-    agent.end()
+    agent.end(kept)
 }
 
 impl Agent<'_> {
@@ -284,7 +301,7 @@ impl Agent<'_> {
         self.anonymous_peak = self.anonymous_peak.max(anonymous);
     }
 
-    fn end(mut self) -> anyhow::Result<Status> {
+    fn end(mut self, kept: Option<Kept>) -> anyhow::Result<Status> {
         let left = std::mem::take(&mut self.left);
         let room = MOST_EXPLAINED - self.stats.explained.len();
         for ((pid, region), (seconds, estimate)) in left.into_iter().take(room) {
@@ -297,6 +314,9 @@ impl Agent<'_> {
         stats.disturbed_seconds = self.regions.taken_seconds();
         if !self.options.quiet {
             summary(stats).iter().for_each(|line| eprintln!("bursar: {line}"));
+        }
+        if let Some(kept) = kept {
+            kept.end(Exit::StillRunning, self.stats.wall_seconds, self.stats.advice())?;
         }
         if let Some(path) = &self.options.stats {
             write_json(path, &self.stats)?;

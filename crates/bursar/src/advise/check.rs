@@ -4,7 +4,7 @@ use std::path::Path;
 
 use advise::Profile;
 
-use super::{name, read};
+use crate::input::{name, read};
 use crate::status::{OWN_FAILURE, Status};
 
 pub fn check(path: &Path) -> anyhow::Result<Status> {

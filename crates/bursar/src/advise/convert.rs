@@ -6,8 +6,8 @@ use advise::{Profile, Program, cbmm, maps};
 use anyhow::{Context, ensure};
 
 use super::build_id::build_id;
-use super::{name, read};
 use crate::cli::advise::Convert;
+use crate::input::{name, read};
 use crate::status::Status;
 
 pub fn convert(options: &Convert) -> anyhow::Result<Status> {

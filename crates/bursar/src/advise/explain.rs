@@ -1,13 +1,14 @@
 //! `bursar advise explain`: what was decided in a run, each with its numbers.
 
+use std::fmt::Write;
 use std::path::Path;
 
-use advise::Explained;
-use anyhow::Context;
-use model::Bytes;
+use anyhow::{Context, ensure};
+use model::{Bytes, Explained, RecordKind};
+use record::Record;
 use serde::Deserialize;
 
-use super::{name, read};
+use crate::input::{name, read};
 use crate::status::Status;
 
 /// What is asked of the figures of a run.
@@ -17,19 +18,44 @@ struct Stats {
 }
 
 pub fn explain(path: &Path) -> anyhow::Result<Status> {
-    let stats: Stats = serde_json::from_str(&read(path)?)
-        .with_context(|| format!("{} is not what bursar advise run --stats writes", name(path)))?;
-    if stats.explained.is_empty() {
-        println!("nothing was decided");
-        return Ok(Status::of(0));
+    print!("{}", table(&explained(path)?));
+    Ok(Status::of(0))
+}
+
+fn explained(path: &Path) -> anyhow::Result<Vec<Explained>> {
+    if path != Path::new("-") {
+        match Record::open(path) {
+            Ok(record) => {
+                ensure!(
+                    record.header.kind == RecordKind::Advise,
+                    "{} is a record of something else than bursar advise run or attach; bursar report tells of what",
+                    path.display()
+                );
+                return Ok(record.advice.into_iter().flat_map(|advice| advice.explained).collect());
+            }
+            Err(record::Error::NotARecord(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
-    println!(
-        "{:>10} {:>7}  {:<28} {:>10}  {:<8} {:>10} {:>10}  why",
+    let stats: Stats = serde_json::from_str(&read(path)?)
+        .with_context(|| format!("{} is not what bursar advise run --record or --stats writes", name(path)))?;
+    Ok(stats.explained)
+}
+
+/// A line for each decision.
+pub fn table<'a>(explained: impl IntoIterator<Item = &'a Explained>) -> String {
+    let mut explained = explained.into_iter().peekable();
+    if explained.peek().is_none() {
+        return "nothing was decided\n".into();
+    }
+    let mut lines = format!(
+        "{:>10} {:>7}  {:<28} {:>10}  {:<8} {:>10} {:>10}  why\n",
         "seconds", "process", "range", "size", "action", "cost", "benefit"
     );
-    for told in &stats.explained {
+    for told in explained {
         let ordinal = told.ordinal.map_or("-".to_string(), |ordinal| ordinal.to_string());
-        println!(
+        let _ = writeln!(
+            lines,
             "{:>10.6} {:>7}  {:<28} {:>10}  {:<8} {:>10} {:>10}  {}",
             told.seconds,
             told.pid,
@@ -41,7 +67,7 @@ pub fn explain(path: &Path) -> anyhow::Result<Status> {
             told.why,
         );
     }
-    Ok(Status::of(0))
+    lines
 }
 
 /// An object by a few digits of its build-id.

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight, Walks, dependent_share};
+use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight, Walks};
 use anyhow::{Context, anyhow};
 use model::Bytes;
 use report::seconds;
@@ -20,8 +20,8 @@ use tempfile::NamedTempFile;
 use track::pages::Scope;
 use track::regions::Regions;
 
+use super::costs;
 use super::told::Told;
-use super::{NEEDS, costs};
 use crate::cli;
 use crate::inside::{self, Inside};
 use crate::launch::Launcher;
@@ -52,7 +52,7 @@ struct Seen {
 
 pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
     let begun = Instant::now();
-    linux::pages::available().context(format!("advise profile needs {NEEDS}"))?;
+    linux::pages::available().with_context(needs)?;
     let rank = Rank::find().filter(|_| Launcher::of(&options.command).is_none());
     let path = inside::of_rank(&options.output.clone().unwrap_or_else(|| named(&options.command)), rank.as_ref());
     // Before the run: what it shows must have a place.
@@ -93,6 +93,10 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
     Ok(inside.status())
 }
 
+fn needs() -> String {
+    super::needs("profile")
+}
+
 /// Looks at the command, whose PID comes, until it is over.
 fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool) -> anyhow::Result<Seen> {
     let mut seen = Seen::default();
@@ -104,11 +108,11 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool)
         Err(track::regions::Error::Target(track::pages::Error::NoProcess(_) | track::pages::Error::Empty(_))) => {
             return Ok(seen);
         }
-        Err(error) => return Err(error).context(format!("advise profile needs {NEEDS}")),
+        Err(error) => return Err(error).with_context(needs),
     };
     let mut names = Names::default();
     let (mut turn, mut last) = (0, Instant::now());
-    while !is_over() && regions.round(INTERVAL, is_over).context(format!("advise profile needs {NEEDS}"))? {
+    while !is_over() && regions.round(INTERVAL, is_over).with_context(needs)? {
         let (told, _) = inside::told(folder, "advice.", Told::read);
         names.look(regions.processes(), &told);
         let known = regions.known();
@@ -122,13 +126,13 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool)
             // Others each round; a sample tells too much or too little of what is sparse.
             let is_next = (number + known.len() - turn % known.len()) % known.len() < MOST_COUNTED;
             let counted = if is_next { regions.present(region.pid, region.start) } else { None };
-            let walks = Walks { dependent: dependent_share(region.ns_per_miss, costs), near: region.near };
+            let walks = Walks::spaced(region.near, region.ns_per_miss, region.ns_per_far_miss, costs);
             let sight = Sight {
                 walks_ns: region.misses_per_second * long * walks.each_ns(costs),
                 present_pages: counted.map_or(region.present_pages, |(present, _)| present),
                 is_counted: counted.is_some(),
             };
-            let program = (process.program.as_str(), process.build_id.as_deref());
+            let program = (process.program, process.build_id);
             seen.observed.add(process.number, program, mapping, offset, sight);
         }
         turn += MOST_COUNTED;

@@ -2,16 +2,20 @@
 
 use std::time::Instant;
 
-use advise::{Explained, Plan, Profile};
+use advise::{Plan, Profile};
 use anyhow::Context;
-use model::Bytes;
+use model::{Advice, AdviceFigures, Bytes, Explained, Target};
 use report::seconds;
 use serde::Serialize;
 
+use super::costs;
+use super::kept::Kept;
 use super::told::{LeftAlone, Told};
-use super::{costs, name, read};
 use crate::cli::advise::Run;
+use crate::input::{name, read};
 use crate::inside::{self, Inside};
+use crate::launch::Launcher;
+use crate::rank::Rank;
 use crate::results::write_json;
 use crate::status::{OWN_FAILURE, Status};
 use crate::unseen::{self, Purpose};
@@ -20,7 +24,7 @@ use crate::unseen::{self, Purpose};
 #[derive(Serialize)]
 struct Stats<'a> {
     #[serde(flatten)]
-    figures: Figures,
+    figures: &'a AdviceFigures,
     exit_status: i32,
     wall_seconds: f64,
     before_exec_seconds: f64,
@@ -31,31 +35,17 @@ struct Stats<'a> {
 }
 
 /// Of all processes together: every figure is the sum.
-#[derive(Serialize)]
-struct Figures {
-    /// Of what was anonymous at most, how much was huge at most; `None`: nothing was sampled.
-    huge_share: Option<f64>,
-    promoted: u64,
-    demoted: u64,
-    populated_bytes: u64,
-    decisions: u64,
-    /// Of our own threads.
-    cpu_seconds: f64,
-}
-
-impl Figures {
-    fn of(told: &[Told]) -> Figures {
-        // What a process that goes wrong tells may be any number.
-        let sum = |of: fn(&Told) -> u64| told.iter().map(of).fold(0, u64::saturating_add);
-        let (huge, anonymous) = (sum(|told| told.huge_bytes_peak), sum(|told| told.anonymous_bytes_peak));
-        Figures {
-            huge_share: (anonymous > 0).then(|| huge as f64 / anonymous as f64),
-            promoted: sum(|told| told.promoted),
-            demoted: sum(|told| told.demoted),
-            populated_bytes: sum(|told| told.populated_bytes),
-            decisions: sum(|told| told.decisions),
-            cpu_seconds: told.iter().fold(0.0, |sum, told| sum + told.cpu_seconds),
-        }
+fn figures(told: &[Told]) -> AdviceFigures {
+    // What a process that goes wrong tells may be any number.
+    let sum = |of: fn(&Told) -> u64| told.iter().map(of).fold(0, u64::saturating_add);
+    let (huge, anonymous) = (sum(|told| told.huge_bytes_peak), sum(|told| told.anonymous_bytes_peak));
+    AdviceFigures {
+        huge_share: (anonymous > 0).then(|| huge as f64 / anonymous as f64),
+        promoted: sum(|told| told.promoted),
+        demoted: sum(|told| told.demoted),
+        populated_bytes: sum(|told| told.populated_bytes),
+        decisions: sum(|told| told.decisions),
+        cpu_seconds: told.iter().fold(0.0, |sum, told| sum + told.cpu_seconds),
     }
 }
 
@@ -71,6 +61,9 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
             }
         },
     };
+    let rank = Rank::find().filter(|_| Launcher::of(&options.command).is_none());
+    let keep = |path| Kept::begin(&inside::of_rank(path, rank.as_ref()), &options.command, Target::Command);
+    let kept = options.record.as_deref().map(keep).transpose()?;
     let folder = inside::folder("bursar-advice-")?;
     let plan = Plan::of(&profile, &costs::calibrated(), &costs::state());
     std::fs::write(folder.path().join("plan"), plan.to_string())
@@ -80,21 +73,26 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
     let (told, mut notes) = inside::told(folder.path(), "advice.", Told::read);
     let of_file = || unseen::obstacle(&options.command, inside.launcher, Purpose::Advise).filter(|_| told.is_empty());
     notes.extend(inside.kept_out.clone().or_else(of_file));
-    let (figures, rank, status) = (Figures::of(&told), inside.rank(), inside.status());
+    let (figures, status) = (figures(&told), inside.status());
     if !options.quiet {
         let whose = rank.as_ref().map(|rank| format!("rank {}: ", rank.number)).unwrap_or_default();
         for line in summary(&inside, &figures, &told).into_iter().chain(notes) {
             eprintln!("bursar: {whose}{line}");
         }
     }
+    let explained: Vec<&Explained> = told.iter().flat_map(|told| &told.last).map(|told| &told.explained).collect();
+    if let Some(kept) = kept {
+        let explained = explained.iter().map(|told| (*told).clone()).collect();
+        kept.end(inside.exit, inside.wall_seconds, Advice { run: 0, figures: figures.clone(), explained })?;
+    }
     if let Some(path) = &options.stats {
         let stats = Stats {
-            figures,
+            figures: &figures,
             exit_status: status.code(),
             wall_seconds: inside.wall_seconds,
             before_exec_seconds: inside.before_exec_seconds,
             page_faults: inside.page_faults,
-            explained: told.iter().flat_map(|told| &told.last).map(|decision| &decision.explained).collect(),
+            explained,
             processes: &told,
         };
         write_json(&inside::of_rank(path, rank.as_ref()), &stats)?;
@@ -103,7 +101,7 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
 }
 
 /// One line for people, and more where something was not as it was meant to be.
-fn summary(inside: &Inside, figures: &Figures, told: &[Told]) -> Vec<String> {
+fn summary(inside: &Inside, figures: &AdviceFigures, told: &[Told]) -> Vec<String> {
     let run = match inside.page_faults {
         Some(faults) => format!("{faults} page faults in {}", seconds(inside.wall_seconds)),
         None => format!("ran for {}", seconds(inside.wall_seconds)),

@@ -1,6 +1,6 @@
 //! What the runtime within a process tells about the advice it gave (`struct advice_told` of `preload/advice.h`).
 
-use advise::Explained;
+use model::Explained;
 use serde::Serialize;
 
 const MAGIC: &[u8; 8] = b"BURADVC1";

@@ -1,5 +1,6 @@
 //! The folder that the processes of a run leave their logs in, and its end.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ use crate::results::state_folder;
 
 /// How long the first rank waits for those that end after it.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long for those that have not been seen to begin: they are on a node that does not see the folder.
+const PATIENCE_WITH_STRANGERS: Duration = Duration::from_secs(1);
 /// How often it looks.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -48,6 +51,8 @@ impl Folder {
             Some(rank) => {
                 let path = parent.join(format!("{name}.{}.run", rank.job));
                 fs::create_dir_all(&path).with_context(failed)?;
+                // Without it the first rank does not wait for us.
+                let _ = File::create(path.join(format!("rank-{}.begun", rank.number)));
                 path
             }
             None => tempfile::Builder::new()
@@ -82,14 +87,18 @@ impl Folder {
     pub fn wait_for_others(&self, rank: &Rank, signals: &Forwarding) -> Option<String> {
         let begun = Instant::now();
         loop {
-            let absent = (0..rank.ranks).filter(|n| !self.path.join(format!("rank-{n}.ended")).exists()).count();
-            if absent == 0 {
+            let has = |n: u32, what: &str| self.path.join(format!("rank-{n}.{what}")).exists();
+            let absent: Vec<u32> = (0..rank.ranks).filter(|n| !has(*n, "ended")).collect();
+            if absent.is_empty() {
                 return None;
             }
-            if begun.elapsed() > PATIENCE || signals.interrupted() {
+            let patience = if absent.iter().any(|n| has(*n, "begun")) { PATIENCE } else { PATIENCE_WITH_STRANGERS };
+            if begun.elapsed() > patience || signals.interrupted() {
+                let absent = absent.len();
                 return Some(format!(
                     "{absent} of {} ranks had not ended when the first was told, or leave their logs where it does not see \
-                     them; `bursar attribute -- mpirun …` needs no such folder.",
+                     them; `bursar attribute --from FOLDER…` brings the folders of all nodes together, and \
+                     `bursar attribute -- mpirun …` needs none.",
                     rank.ranks
                 ));
             }
@@ -125,6 +134,49 @@ impl Folder {
             self.path.display()
         );
     }
+}
+
+/// Every log of several folders, which must be of one job: the ranks in each share a world with those before, and no rank is
+/// there twice.
+pub fn of_one_job(folders: &[Folder]) -> anyhow::Result<Found> {
+    let mut all = Found { logs: Vec::new(), troubles: Vec::new() };
+    for folder in folders {
+        let found = folder.read();
+        let name = folder.path.display();
+        let (before, here) = (ranks(&all.logs), ranks(&found.logs));
+        let worlds = |ranks: &Ranks| ranks.keys().map(|(world, _)| world.clone()).collect::<BTreeSet<_>>();
+        if !before.is_empty() && !here.is_empty() && worlds(&before).is_disjoint(&worlds(&here)) {
+            bail!("{name} holds the ranks of another job than the folder before it");
+        }
+        let elsewhere = |(key, host): &(&(String, u32), &String)| before.get(*key).is_some_and(|other| other != *host);
+        if let Some(((_, rank), host)) = here.iter().find(elsewhere) {
+            bail!("{name} holds rank {rank} on {host}, which the folder before it has on another host");
+        }
+        for log in found.logs {
+            match all.logs.iter_mut().find(|known| is_same(known, &log)) {
+                // MPI has brought it to the first rank's node as far as it was at MPI_Finalize.
+                Some(known) if known.ended.is_none() => *known = log,
+                Some(_) => {}
+                None => all.logs.push(log),
+            }
+        }
+        all.troubles.extend(found.troubles);
+    }
+    Ok(all)
+}
+
+/// Whether two logs are of one process.
+fn is_same(a: &ProcessLog, b: &ProcessLog) -> bool {
+    let key = |log: &ProcessLog| (log.started.pid, log.started.start_ticks, log.started.unix_ns);
+    key(a) == key(b) && a.started.host == b.started.host
+}
+
+/// World and rank → host.
+type Ranks = BTreeMap<(String, u32), String>;
+
+fn ranks(logs: &[ProcessLog]) -> Ranks {
+    let key = |log: &ProcessLog| Some(((log.started.world.clone(), log.started.rank?), log.started.host.clone()));
+    logs.iter().filter_map(key).collect()
 }
 
 /// The log of one process, as far as it is whole.

@@ -25,9 +25,9 @@ pub enum Advise {
     },
     /// List what was decided in a run, each with its numbers
     Explain {
-        /// What bursar advise run --stats has written, or - for standard input
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
+        /// What bursar advise run --record has kept; what --stats has written will do, also - for standard input
+        #[arg(value_name = "RECORD")]
+        record: PathBuf,
     },
     /// Print what managing memory costs on this machine; measured once, then remembered
     Costs(Costs),
@@ -50,6 +50,9 @@ pub struct Run {
     /// Write what was done as JSON to FILE (of a rank: FILE.RANK), or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
+    /// Keep a record of what was decided in FILE (of a rank: FILE.RANK), for bursar advise explain and bursar export
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
     /// Print no summary
     #[arg(long, short)]
     pub quiet: bool,
@@ -106,6 +109,9 @@ pub struct Attach {
     /// Write what was done as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
+    /// Keep a record of what was decided in FILE, for bursar advise explain and bursar export
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
     /// Print no summary
     #[arg(long, short)]
     pub quiet: bool,

@@ -48,9 +48,9 @@ pub struct Attribute {
     /// End the command after this time (status 124)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// Report the logs that a run has left in FOLDER, as when bursar was killed, instead of running a command
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["command", "scaling"])]
-    pub from: Option<PathBuf>,
+    /// Report the logs that a run has left in FOLDER, as when bursar was killed, or in those of several nodes, instead of running a command
+    #[arg(long, value_name = "FOLDER", num_args = 1.., conflicts_with_all = ["command", "scaling"])]
+    pub from: Vec<PathBuf>,
     #[command(flatten)]
     pub results: Results,
     /// The command and its arguments

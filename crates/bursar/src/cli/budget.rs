@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Results;
-use super::values::{duration, share};
+use super::values::{duration, fast_tier, share};
+use crate::tier::FastTier;
 
 /// `bursar budget`
 #[derive(Debug, Args)]
@@ -17,6 +18,8 @@ use super::values::{duration, share};
     bursar budget --prepare 'make clean' -- make -j8\n  \
     bursar budget -- sh -c 'sqlite3 big.db < query.sql'\n  \
     bursar budget --resume RECORD             go on after Ctrl-C\n  \
+    bursar budget --fast-tier ram -- ./solver with zram or other swap for the rest\n  \
+    bursar budget -- mpirun -n 64 ./solver    one limit on each of its nodes\n  \
     bursar budget --provisioned -- ./solver   the pool to reserve\n\n\
     The command is run some 6 to 16 times, so it must bear that. It reads\n\
     /dev/null as its standard input, and what it prints is dropped. Limits need\n\
@@ -55,9 +58,13 @@ pub struct Budget {
     /// Time between samples, such as 100ms [default: adapts, so that sampling costs less than 1 % of one core]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub interval: Option<Duration>,
+    /// Find the least fast memory, what has no room in it being slower: `ram`, beside swap (zram, or a fast device), or the number of a
+    /// NUMA node, beside the others (CXL, persistent memory)
+    #[arg(long, value_name = "NODE", value_parser = fast_tier)]
+    pub fast_tier: Option<FastTier>,
     /// Run it once, as it is, and tell the pool that `bursar provision` would take to serve all of it
     #[arg(long, conflicts_with_all = ["slowdown", "runs", "max_trials", "timeout", "no_compare", "full", "prepare",
-        "drop_caches", "as_found", "interval", "resume", "record", "html"])]
+        "drop_caches", "as_found", "interval", "fast_tier", "resume", "record", "html"])]
     pub provisioned: bool,
     /// Go on with a budget that was interrupted, with its command and its options
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["command", "record"])]

@@ -1,10 +1,13 @@
 //! Values of options, as people write them.
 
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use curve::intermittent::Checkpoint;
 use model::Bytes;
 use provision::manage::Placement;
+
+use crate::tier::FastTier;
 
 /// `90`, `90s`, `500ms`, `5m`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
@@ -74,6 +77,10 @@ pub fn placement(text: &str) -> Result<Placement, String> {
     }
 }
 
+pub fn fast_tier(text: &str) -> Result<FastTier, String> {
+    text.parse().map_err(|()| format!("'{text}' is no fast memory; write ram, or the number of a NUMA node, such as 0"))
+}
+
 /// Octal, as for chmod.
 pub fn mode(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
@@ -88,6 +95,12 @@ pub fn page(text: &str) -> Result<u64, String> {
 pub fn ghz(text: &str) -> Result<f64, String> {
     let clock = text.parse().ok().filter(|ghz| (0.1..=100.0).contains(ghz));
     clock.ok_or_else(|| format!("'{text}' is not a clock in GHz; write 2.2"))
+}
+
+/// `127.0.0.1:19676`, `[::1]:19676`, `localhost:19676`.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    found.ok_or_else(|| format!("'{text}' is no address to listen on; write 127.0.0.1:19676"))
 }
 
 #[cfg(test)]
@@ -117,6 +130,20 @@ mod tests {
         assert_eq!((placement("1"), placement("interleave")), (Ok(Placement::Node(1)), Ok(Placement::Interleave)));
         assert!(some_bytes("0").unwrap_err().contains("write 512M") && some_bytes("much").is_err());
         assert!(placement("-1").unwrap_err().contains("interleave") && mode("0999").unwrap_err().contains("0660"));
+    }
+
+    #[test]
+    fn fast_memory_is_ram_or_a_node() {
+        assert_eq!((fast_tier("ram"), fast_tier("1")), (Ok(FastTier::Ram), Ok(FastTier::Node(1))));
+        assert!(fast_tier("zram").unwrap_err().contains("write ram"));
+    }
+
+    #[test]
+    fn an_address_has_a_port() {
+        assert_eq!(address("[::1]:80").unwrap().to_string(), "[::1]:80");
+        for wrong in ["", "127.0.0.1", "19676", "127.0.0.1:99999"] {
+            assert!(address(wrong).unwrap_err().contains("write 127.0.0.1:19676"), "{wrong}");
+        }
     }
 
     #[test]

@@ -42,24 +42,21 @@ pub fn measured() -> Option<[f64; 6]> {
     }
     base.touch(REGIONS * PAGES);
     // In turn, and the least of each: others can only make it longer.
-    let least = |walk: fn(&[u64], bool) -> usize, regions: usize, waits: bool| {
+    let least = |walk: fn(&[u64], bool) -> usize, waits: bool| {
         let timed = |memory: &Region| {
-            let words = &memory.words()[..regions * PAGES * WORDS_PER_PAGE];
             let mut accesses = 0;
-            processor_ns(|| accesses = walk(words, waits)) / accesses as f64
+            processor_ns(|| accesses = walk(memory.words(), waits)) / accesses as f64
         };
         let rounds = (0..ROUNDS).map(|_| (timed(&base), timed(&huge)));
         let (base, huge) =
             rounds.fold((f64::INFINITY, f64::INFINITY), |least, round| (least.0.min(round.0), least.1.min(round.1)));
         [(base - huge).max(0.0), base]
     };
-    let [far, near] = [(far as fn(&[u64], bool) -> usize, REGIONS), (near, NEAR_REGIONS)];
     let of = |waits| {
-        let ([far_saved, access], [near_saved, _]) = (least(far.0, far.1, waits), least(near.0, near.1, waits));
-        [far_saved, near_saved.clamp(far_saved / FINEST, far_saved), access]
+        let ([far, access], [near, _]) = (least(far, waits), least(near, waits));
+        [far, near.clamp(far / FINEST, far), access]
     };
-    let ([a, b, c], [d, e, f]) = (of(true), of(false));
-    Some([a, b, c, d, e, f])
+    [of(true), of(false)].concat().try_into().ok()
 }
 
 /// What can be had without taking it from others, by the machine and by the cgroup.
@@ -69,8 +66,9 @@ fn room() -> u64 {
     cgroup.and_then(|cgroup| cgroup.effective_limit()).map_or(machine, |limit| limit.min(machine))
 }
 
-/// Random places. If each access waits for the one before, where it goes is not known before what was read is there.
+/// Random places of the first regions. If each access waits for the one before, where it goes is not known before what was read is there.
 fn near(words: &[u64], waits: bool) -> usize {
+    let words = &words[..NEAR_REGIONS * PAGES * WORDS_PER_PAGE];
     let (mut random, mut read) = (88_172_645_463_325_252, 0u64);
     for _ in 0..ACCESSES {
         random = next(if waits { random ^ read & 1 } else { random });

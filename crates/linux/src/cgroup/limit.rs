@@ -6,7 +6,7 @@ use super::{Cgroup, Swap, Version};
 use crate::{Error, file};
 
 /// On v1 "unlimited" is the largest number of pages that fits: PAGE_COUNTER_MAX.
-const UNLIMITED_V1: u64 = i64::MAX as u64 / (64 << 10) * (64 << 10);
+pub(super) const UNLIMITED_V1: u64 = i64::MAX as u64 / (64 << 10) * (64 << 10);
 
 impl Cgroup {
     /// Limits memory to so many bytes (rounded down to pages by the kernel), or takes the limit away.
@@ -36,12 +36,33 @@ impl Cgroup {
         }
     }
 
+    /// How much more of it may go to swap: what its own limit leaves, if it has one; the machine may have less.
+    pub fn swap_room(&self) -> Option<u64> {
+        let (limit, used) = match self.version {
+            Version::V1 => ("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"),
+            Version::V2 => ("memory.swap.max", "memory.swap.current"),
+        };
+        let number = |name: &str| file::number(&self.dir.join(name));
+        let limit = number(limit).filter(|limit| *limit < UNLIMITED_V1)?;
+        Some(limit.saturating_sub(number(used).unwrap_or(0)))
+    }
+
     /// The directories of itself and its ancestors that have a limit, as far as they are to be seen, with the limit in bytes.
     pub fn limits(&self) -> Vec<(PathBuf, u64)> {
         let name = self.limit_file().file_name().unwrap_or_default().to_owned();
         let within = self.dir.ancestors().take_while(|dir| dir.join("cgroup.procs").exists());
         let limit = |dir: &Path| file::number(&dir.join(&name)).filter(|limit| *limit < UNLIMITED_V1);
         within.filter_map(|dir| Some((dir.into(), limit(dir)?))).collect()
+    }
+
+    /// The charge from which its processes are slowed down (`memory.high`, v2); `None`: there is none.
+    pub fn throttle_limit(&self) -> Option<u64> {
+        file::number(&self.dir.join("memory.high")).filter(|_| self.version == Version::V2)
+    }
+
+    /// The swap it may use (`memory.swap.max`, v2); `None`: all there is, or not to be told apart from memory (v1).
+    pub fn swap_limit(&self) -> Option<u64> {
+        file::number(&self.dir.join("memory.swap.max")).filter(|_| self.version == Version::V2)
     }
 
     /// `memory.limit_in_bytes` must never exceed `memory.memsw.limit_in_bytes`, so the order depends on the direction.

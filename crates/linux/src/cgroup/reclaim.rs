@@ -34,7 +34,11 @@ impl Cgroup {
         Ok(left)
     }
 
-    fn usage(&self) -> Result<u64, Error> {
+    /// What is charged now.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if it is gone.
+    pub fn usage(&self) -> Result<u64, Error> {
         let path = self.dir.join(match self.version {
             Version::V1 => "memory.usage_in_bytes",
             Version::V2 => "memory.current",

@@ -1,4 +1,4 @@
-//! Huge pages of another process's memory: made, and split, by `process_madvise`.
+//! Advice about another process's memory, by `process_madvise`: huge pages made and split, memory taken back.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -64,6 +64,22 @@ impl Advised {
     /// Why not.
     pub fn split(&self, region: u64) -> Result<(), Refusal> {
         self.advise(region, procfs::page_bytes(), libc::MADV_COLD)
+    }
+
+    /// Takes the memory of these whole pages back: to swap, or to their files (MADV_PAGEOUT). What is mapped more than once is passed over.
+    ///
+    /// # Errors
+    /// Why not; some of it may have been taken back then.
+    pub fn page_out(&self, start: u64, bytes: u64) -> Result<(), Refusal> {
+        self.advise(start, bytes, libc::MADV_PAGEOUT)
+    }
+
+    /// Moves these pages to the kernel's inactive list (MADV_COLD); what is mapped more than once is passed over.
+    ///
+    /// # Errors
+    /// Why not; some of it may have been moved then.
+    pub fn deactivate(&self, start: u64, bytes: u64) -> Result<(), Refusal> {
+        self.advise(start, bytes, libc::MADV_COLD)
     }
 
     /// Pages of a region that hold nothing but zeroes. All of it is read.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::{
-    AgeBytes, Answer, Attribution, Breakdown, BudgetReport, Exit, FaultFigures, FaultKind, Faults, FileDemand,
-    FunctionUse, Header, Holding, InitGrowth, KeptPeaks, Latencies, LatencyHistogram, MappingHeat, MissPoint,
-    Observation, Outcome, PagesRound, RankHolding, RankInit, RankUse, RecordKind, RunAccount, RunRole, Series, Signal,
-    Spread, Target, Trial, Unit,
+    Advice, AdviceFigures, AgeBytes, Answer, Attribution, Breakdown, BudgetReport, Exit, Explained, FaultFigures,
+    FaultKind, Faults, FileDemand, FunctionUse, Header, Holding, InitGrowth, KeptPeaks, Latencies, LatencyHistogram,
+    MappingHeat, MissPoint, NodeNeed, NodeRun, Observation, Outcome, PagesRound, RankHolding, RankInit, RankUse,
+    RecordKind, RunAccount, RunRole, Series, Signal, Spread, Target, Trial, Unit,
 };
 use record::{Entry, Writer};
 
@@ -55,6 +55,7 @@ pub fn observation(run: u32) -> Observation {
         file_demand: None,
         sources: BTreeMap::from([("charge".into(), "memory.peak".into())]),
         notes: vec!["a note".into()],
+        origin: None,
     }
 }
 
@@ -76,6 +77,7 @@ pub fn trial(run: u32) -> Trial {
         breakdown: Breakdown { heap: Some(1), file: Some(2), shared: Some(3), kernel: Some(4), hugetlb: None },
         exit_status: None,
         why: "halfway".into(),
+        nodes: vec![NodeRun { host: "north".into(), oom_kills: Some(1), ..NodeRun::default() }],
     }
 }
 
@@ -97,9 +99,11 @@ pub fn budget() -> BudgetReport {
         floor_bytes: Some(1 << 28),
         placement: "cgroup v2".into(),
         swap: "no swap".into(),
+        fast_tier: None,
         cache_state: "evicted".into(),
         methods: Vec::new(),
         trials: vec![trial(1)],
+        nodes: vec![NodeNeed { host: "north".into(), floor_bytes: Some(5), ..NodeNeed::default() }],
         file_demand: Some(FileDemand { rung: "filemap tracepoints".into(), ..Default::default() }),
         notes: Vec::new(),
     }
@@ -166,6 +170,24 @@ pub fn faults() -> Faults {
     Faults { kinds: BTreeMap::from([(FaultKind::Base, base.clone())]), overall: base, ..Faults::default() }
 }
 
+pub fn advice() -> Advice {
+    let decided = Explained {
+        pid: 7,
+        seconds: 0.5,
+        kind: "mmap".into(),
+        which: "27".into(),
+        ordinal: Some(1),
+        from: 1 << 21,
+        bytes: 1 << 24,
+        action: "huge".into(),
+        why: "by the profile".into(),
+        cost_ns: 89e3,
+        benefit_ns: 2.1e6,
+    };
+    let figures = AdviceFigures { huge_share: Some(0.5), promoted: 8, decisions: 1, ..AdviceFigures::default() };
+    Advice { run: 0, figures, explained: vec![decided] }
+}
+
 /// One entry of every kind, runs aside.
 pub fn others() -> Vec<Entry> {
     let peak_breakdown = Breakdown { heap: Some(7), ..Default::default() };
@@ -177,6 +199,7 @@ pub fn others() -> Vec<Entry> {
         Entry::Budget(Box::new(budget())),
         Entry::Attribution(Box::new(attribution())),
         Entry::Faults(Box::new(faults())),
+        Entry::Advice(Box::new(advice())),
         Entry::Pages(Box::new(pages()[0].clone())),
         Entry::Pages(Box::new(pages()[1].clone())),
     ]

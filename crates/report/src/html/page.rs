@@ -1,6 +1,6 @@
 //! The page: answer first, then the comparison, the curve, the time lines, the processes, the sources.
 
-use model::{BudgetReport, Observation, RunAccount, names};
+use model::{BudgetReport, Observation, RunAccount, RunRole, names};
 
 use super::markup::{Html, escape};
 use super::{methods, plots, timelines};
@@ -131,6 +131,10 @@ pub fn figure_boxes(html: &mut Html, boxes: &[(&str, String)]) {
 }
 
 fn comparison(html: &mut Html, view: &View, report: &BudgetReport) {
+    if let Some(nodes) = tables::nodes_table(report) {
+        html.heading("What each node needs");
+        html.table("nodes", &nodes);
+    }
     if !report.methods.is_empty() {
         html.heading("What the methods name, and what it is made of");
         let rows: Vec<_> =
@@ -180,6 +184,10 @@ fn account(html: &mut Html, view: &View) {
     ));
     html.raw(&methods::memory_bars("plot-account", &memory_rows(account)));
     html.table("memory", &tables::memory_table(account));
+    if let Some(parts) = tables::parts_table(&view.parts_of(run)) {
+        html.element("h3", "", "ranks and nodes, each at its own peak");
+        html.table("parts", &parts);
+    }
     html.table("details", &details(account));
 }
 
@@ -214,8 +222,12 @@ fn details(account: &RunAccount) -> Table {
 }
 
 fn time_lines(html: &mut Html, view: &View) {
+    // A page with those of all nodes in all runs would not open.
+    let parts = view.foremost_run().map(|(run, _)| view.parts_of(run)).unwrap_or_default();
+    let is_shown = |run: &Observation| run.role != RunRole::Part || parts.iter().any(|(part, _)| part.run == run.run);
+    let shown = view.runs.iter().filter(|(run, _)| is_shown(run));
     let drawn: Vec<(&Observation, Vec<(String, String)>)> =
-        view.runs.iter().map(|(run, _)| (*run, lines_of(run))).filter(|(_, lines)| !lines.is_empty()).collect();
+        shown.map(|(run, _)| (*run, lines_of(run))).filter(|(_, lines)| !lines.is_empty()).collect();
     if drawn.is_empty() {
         return;
     }
@@ -227,8 +239,10 @@ fn time_lines(html: &mut Html, view: &View) {
             let selected = if Some(run.run) == foremost { " selected" } else { "" };
             let limit =
                 run.limit_bytes.map_or_else(|| "no limit".to_string(), |limit| format!("limit {}", size(limit)));
+            let host =
+                run.origin.as_ref().map_or(String::new(), |origin| format!(", {}", escape(&printable(&origin.host))));
             html.raw(&format!(
-                "<option value=\"run-{0}\"{selected}>{0}: {limit}, {1}</option>",
+                "<option value=\"run-{0}\"{selected}>{0}: {limit}, {1}{host}</option>",
                 run.run,
                 seconds(run.wall_seconds)
             ));

@@ -48,7 +48,8 @@ pub fn stack(id: &str, run: &Observation) -> String {
         let (x, y) = at_times(series, &times);
         traces.push(line("charge", x, y, UNSPLIT));
     }
-    if let Some(limit) = run.limit_bytes {
+    // The limit of a job over several nodes is each node's.
+    if let Some(limit) = run.limit_bytes.filter(|_| !run.sources.contains_key("parts")) {
         let y = mib(limit as f64);
         traces.push(rule("limit", (0.0, y), (run.wall_seconds, y), LIMIT));
     }

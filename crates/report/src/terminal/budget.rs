@@ -7,7 +7,7 @@ use super::table::Page;
 use crate::answer::{bracket, confidence, headline, paste_lines};
 use crate::figures::warnings;
 use crate::format::{bytes, opt_seconds, printable};
-use crate::tables::{Tone, judgement_table, methods_memory_table, methods_time_table, trials_table};
+use crate::tables::{Tone, judgement_table, methods_memory_table, methods_time_table, nodes_table, trials_table};
 use crate::{View, demand, format};
 
 /// The budget that was found; its first line is the answer. Of a search cut short: its trials and the
@@ -26,6 +26,10 @@ pub fn budget(view: &View, style: Style) -> String {
     page.paragraph(Tone::Plain, &printable(&view.command()));
     page.gap();
     evidence(&mut page, report);
+    if let Some(nodes) = nodes_table(report) {
+        page.heading("what each node needs");
+        page.table(&nodes);
+    }
     if !report.methods.is_empty() {
         page.heading("what the methods name, and what it is made of");
         page.table(&methods_memory_table(report));

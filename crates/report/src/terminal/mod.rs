@@ -3,6 +3,7 @@
 mod attribution;
 mod budget;
 mod faults;
+mod jobs;
 mod phases;
 mod run;
 mod table;
@@ -14,6 +15,7 @@ mod watch;
 pub use attribution::attribution;
 pub use budget::budget;
 pub use faults::faults;
+pub use jobs::jobs;
 pub use phases::phases;
 pub use run::run;
 pub use trace::trace;

@@ -6,7 +6,7 @@ use super::Style;
 use super::table::Page;
 use crate::figures::{demand_caption, detail_lines, headline, scope_of, size, warnings};
 use crate::format::{bytes, count, opt_seconds, or_unknown, percent, printable, ratio, seconds};
-use crate::tables::{Tone, demand_table, memory_table, process_table, variability_table};
+use crate::tables::{Tone, demand_table, memory_table, parts_table, process_table, variability_table};
 use crate::{View, demand};
 
 /// The account of the record's runs; its first line is the answer.
@@ -29,6 +29,10 @@ pub fn run(view: &View, style: Style) -> String {
     times(&mut page, observation, account);
     page.gap();
     memory(&mut page, account);
+    if let Some(parts) = parts_table(&view.runs) {
+        page.heading("ranks and nodes, each at its own peak");
+        page.table(&parts);
+    }
     flow(&mut page, account);
     if let Some(demand) = &account.file_demand {
         file_demand(&mut page, demand, demand::seconds_per_byte(observation));

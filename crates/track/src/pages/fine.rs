@@ -9,6 +9,7 @@ use super::ages::Ages;
 use super::choice::mix;
 use super::control::{Pace, Spent};
 use super::heat::Heat;
+use super::idle::{Idle, idle};
 use super::misses::Misses;
 use super::order::Order;
 use super::page_cache::{PageCache, Seen};
@@ -56,6 +57,8 @@ pub struct Fine {
     beside: bool,
     /// The number of the look that is going on.
     now: u64,
+    /// When it was, since the beginning.
+    looked: Duration,
     stack: Stack,
     order: Order,
     /// Hot pages that are not looked at: above all on the stack.
@@ -125,6 +128,7 @@ impl Fine {
             begin: now,
             beside: false,
             now: BEFORE,
+            looked: Duration::ZERO,
             stack: Stack::default(),
             order: Order::default(),
             resting: 0,
@@ -246,7 +250,8 @@ impl Fine {
     fn find_accessed(&mut self, arm: &mut [Vec<usize>]) -> Vec<Hit> {
         let mut hits = Vec::new();
         let mut gone = Vec::new();
-        let now_ns = self.begin.elapsed().as_nanos() as u64;
+        self.looked = self.begin.elapsed();
+        let now_ns = self.looked.as_nanos() as u64;
         for (number, process) in self.processes.iter_mut().enumerate() {
             match process.look(&mut self.tables) {
                 Ok(Looked::Same) => {}
@@ -605,6 +610,12 @@ impl Looks for Fine {
         let most = self.settings.told_apart(round.one_in as f64 / seconds);
         round.wss_bytes = round.size_at(most).filter(|_| is_seen);
         round
+    }
+
+    fn idle(&self, long: Duration) -> Vec<Idle> {
+        // Without looks nothing becomes older.
+        let Some(since) = self.looked.checked_sub(long) else { return Vec::new() };
+        self.processes.iter().flat_map(|process| idle(process, since.as_nanos() as u64)).collect()
     }
 
     fn few_accessed(&mut self, is_tracking: bool) -> Option<f64> {

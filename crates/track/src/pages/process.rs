@@ -251,6 +251,12 @@ impl Process {
         self.states.get(index).copied().unwrap_or_default()
     }
 
+    /// Whether it is private memory and no file's.
+    pub fn is_heap(&self, sample: &Sample) -> bool {
+        let mapping = self.mappings.get(sample.mapping as usize);
+        mapping.is_some_and(|mapping| !mapping.shared && mapping.name.starts_with('['))
+    }
+
     /// Whether the page can be cleared by itself; else it is blind from now on.
     pub fn examine(&mut self, index: usize) -> bool {
         let sample = &mut self.samples[index];

@@ -35,8 +35,10 @@ impl Members {
                 Scope::Cgroup(cgroup) => Error::Empty(cgroup.dir().into()),
             });
         }
-        match members.living.keys().find(|pid| !intrusive && !is_ours(**pid)) {
-            Some(pid) => Err(Error::NotOurs(*pid)),
+        // What has ended since it was found has no parents any more.
+        let is_foreign = |pid: i32, start: u64| !is_ours(pid) && living(pid) == Some(start);
+        match members.living.iter().find(|(pid, start)| !intrusive && is_foreign(**pid, **start)) {
+            Some((pid, _)) => Err(Error::NotOurs(*pid)),
             None => Ok(members),
         }
     }

@@ -34,13 +34,33 @@ impl Seen {
     /// the chance that a page which is accessed at random moments was not accessed yet.
     ///
     /// Where pages differ, a late look finds those that are accessed often all accessed, and tells too little; an early one tells
-    /// all, but chance rules it. So the most is taken of what each tells at least, [`SURE`] below what it
-    /// found; and of what the last tells, which are most.
+    /// all, but chance rules it. So the look is believed that tells most at least, [`SURE`] below what it found; if none tells more
+    /// than the last, that one, whose pages are most.
     pub fn rate(&self) -> f64 {
-        let deviation = |found: f64| (found * (1.0 - found / self.pages).max(0.0)).sqrt();
-        let at_least = self.accessed.iter().map(|found| (found - SURE * deviation(*found)).max(0.0)).enumerate();
-        let at_least = at_least.map(|(look, found)| self.at(look, found));
-        at_least.fold(self.at(LOOKS - 1, self.accessed[LOOKS - 1]), f64::max)
+        let (rate, _) = self.believed();
+        rate
+    }
+
+    /// The share of [`rate`](Seen::rate) that it is at least: little where it was told by a few pages, which of many regions some
+    /// find accessed by chance.
+    pub fn sure(&self) -> f64 {
+        let (rate, at_least) = self.believed();
+        if rate > 0.0 { at_least / rate } else { 1.0 }
+    }
+
+    /// The rate, and what it is at least.
+    fn believed(&self) -> (f64, f64) {
+        let at_least = |look: usize| {
+            let found = self.accessed[look];
+            let deviation = (found * (1.0 - found / self.pages).max(0.0)).sqrt();
+            self.at(look, (found - SURE * deviation).max(0.0))
+        };
+        let told = |look: usize| self.at(look, self.accessed[look]);
+        let last = (LOOKS - 1, told(LOOKS - 1));
+        let (believed, _) = (0..LOOKS)
+            .map(|look| (look, at_least(look)))
+            .fold(last, |most, look| if look.1 > most.1 { look } else { most });
+        (told(believed), at_least(believed))
     }
 
     /// If so many were accessed by a look.
@@ -73,7 +93,7 @@ mod tests {
     fn rates_over_four_orders_of_magnitude_are_told_by_their_order() {
         for truth in [0.2, 0.5, 1.0, 2.0, 20.0, 100.0, 500.0, 1500.0] {
             let found = seen(truth).rate();
-            assert!((truth * 0.4..truth * 1.5).contains(&found), "{truth}: {found}");
+            assert!((truth * 0.65..truth * 1.3).contains(&found), "{truth}: {found}");
         }
     }
 
@@ -109,6 +129,20 @@ mod tests {
     #[test]
     fn what_is_never_accessed_has_no_rate_and_nor_has_what_was_not_looked_at() {
         assert_eq!((seen(0.0).rate(), Seen::default().rate()), (0.0, 0.0));
+    }
+
+    #[test]
+    fn what_few_pages_tell_is_hardly_sure_and_what_many_tell_is() {
+        let sure = |pages: u32, accessed: u32| {
+            let mut seen = Seen::default();
+            seen.add(
+                pages,
+                [(0, 1), (0, 4), (0, 16), (accessed, 500)].map(|(pages, ms)| (pages, Duration::from_millis(ms))),
+            );
+            seen.sure()
+        };
+        assert!(sure(16, 3) < 0.05 && sure(16, 5) < 0.3, "{} {}", sure(16, 3), sure(16, 5));
+        assert!(sure(2000, 600) > 0.9 && sure(16, 16) > 0.3 && sure(16, 0) == 1.0);
     }
 
     #[test]

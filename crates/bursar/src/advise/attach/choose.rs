@@ -1,6 +1,6 @@
 //! Which regions are to become huge pages, and which none any more.
 
-use advise::{Action, Costs, Estimate, HUGE_BYTES, PAGES_PER_HUGE, Range, State, Walks, dependent_share, estimate};
+use advise::{Action, Costs, Estimate, HUGE_BYTES, PAGES_PER_HUGE, Range, State, Walks, estimate};
 use track::regions::Region;
 
 /// Rounds that must have looked at a region before it is decided about: one may have met a moment.
@@ -30,10 +30,11 @@ pub fn promotions<'a>(regions: impl Iterator<Item = &'a Region>, state: &State, 
     choices
 }
 
-/// What making a region a huge page costs and brings, if so many of its pages are there.
+/// What making a region a huge page costs and brings at least, if so many of its pages are there: of many regions that are looked at
+/// again and again, chance makes some look hot, and what was made huge is not looked at any more.
 pub fn promotion(region: &Region, present_pages: u64, state: &State, costs: &Costs) -> Estimate {
-    let misses_per_second = Some(region.misses_per_second);
-    let walks = Walks { dependent: dependent_share(region.ns_per_miss, costs), near: region.near };
+    let misses_per_second = Some(region.misses_per_second * region.sure);
+    let walks = Walks::spaced(region.near, region.ns_per_miss, region.ns_per_far_miss, costs);
     let range = Range { present_pages, misses_per_second, walks, ..Range::of_bytes(HUGE_BYTES) };
     estimate(Action::Promote, &range, state, costs)
 }
@@ -66,7 +67,9 @@ mod tests {
             present_pages: 512,
             accessed: 1.0,
             misses_per_second,
+            sure: 1.0,
             ns_per_miss: 0.0,
+            ns_per_far_miss: 0.0,
             near: 0.0,
             idle: Duration::ZERO,
             rounds: ROUNDS,
@@ -83,6 +86,12 @@ mod tests {
     fn the_hottest_is_first_and_what_is_cold_is_not_worth_it() {
         let regions = [region(1, 1e4), region(2, 0.0), region(3, 1e5), region(4, 100.0)];
         assert_eq!(worth(&regions, 100), [3, 1]);
+    }
+
+    #[test]
+    fn what_may_be_chance_is_not_worth_it() {
+        let chance = Region { sure: 0.01, ..region(1, 1e4) };
+        assert_eq!(worth(&[chance], 100), [0; 0]);
     }
 
     #[test]

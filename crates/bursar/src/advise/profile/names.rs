@@ -28,8 +28,9 @@ struct Process {
     number: u64,
     start: u64,
     executable: PathBuf,
-    /// Anonymous mappings as the runtime tells them, in the order in which they were made.
-    made: Vec<Area>,
+    build_id: Option<String>,
+    /// Anonymous mappings as the runtime tells them: by where a piece begins, where it ends and what it is a piece of.
+    made: BTreeMap<u64, (u64, Area)>,
     /// Decisions of the runtime that are taken in.
     taken: u64,
     /// All others, as the kernel tells them.
@@ -37,11 +38,11 @@ struct Process {
 }
 
 /// A process, and the program that it runs.
-pub struct Named {
+pub struct Named<'a> {
     /// Which of all that there have been.
     pub number: u64,
-    pub program: String,
-    pub build_id: Option<String>,
+    pub program: &'a str,
+    pub build_id: Option<&'a str>,
 }
 
 impl Names {
@@ -59,10 +60,10 @@ impl Names {
     }
 
     /// A process that was looked at.
-    pub fn process(&self, pid: i32) -> Option<Named> {
+    pub fn process(&self, pid: i32) -> Option<Named<'_>> {
         let process = self.processes.get(&pid)?;
-        let program = process.executable.file_name()?.to_string_lossy().into_owned();
-        Some(Named { number: process.number, program, build_id: self.build_id(&process.executable) })
+        let program = process.executable.file_name()?.to_str()?;
+        Some(Named { number: process.number, program, build_id: process.build_id.as_deref() })
     }
 
     /// What the memory at an address is called, and where in it that is.
@@ -70,8 +71,10 @@ impl Names {
         let process = self.processes.get(&pid)?;
         // A region begins before a mapping whose first page is amid it.
         let middle = region + (1 << 20);
-        let holds = |area: &&Area| (area.begin..area.end).contains(&middle);
-        let area = process.made.iter().rev().find(holds).or_else(|| process.others.iter().find(holds))?;
+        let below = process.made.range(..=middle).next_back();
+        let made = below.filter(|(_, (end, _))| middle < *end).map(|(_, (_, area))| area);
+        let other = || process.others.iter().find(|area| (area.begin..area.end).contains(&middle));
+        let area = made.or_else(other)?;
         Some((&area.mapping, region as i64 - area.begin as i64))
     }
 
@@ -81,7 +84,8 @@ impl Names {
         let parent = parent.filter(|parent| parent.executable == executable);
         let made = parent.map(|parent| parent.made.clone()).unwrap_or_default();
         self.count += 1;
-        Process { number: self.count, start, executable, made, taken: 0, others: Vec::new() }
+        let build_id = self.build_id(&executable);
+        Process { number: self.count, start, executable, build_id, made, taken: 0, others: Vec::new() }
     }
 
     fn name(&mut self, pid: i32, told: &[Told]) {
@@ -89,7 +93,7 @@ impl Names {
         let is_its = |told: &&Told| told.pid == pid as u64 && Path::new(&told.executable) == process.executable;
         if let Some(told) = told.iter().rev().find(is_its) {
             let new = told.decisions.saturating_sub(process.taken).min(told.last.len() as u64) as usize;
-            process.made.extend(told.last[told.last.len() - new..].iter().filter_map(area));
+            told.last[told.last.len() - new..].iter().filter_map(area).for_each(|area| process.make(area));
             process.taken = told.decisions;
         }
         // Of a process that has just ended, names from before are as good.
@@ -108,9 +112,62 @@ impl Names {
     }
 }
 
+impl Process {
+    /// What was there before is not any more, as far as the new mapping goes.
+    fn make(&mut self, new: Area) {
+        let below = self.made.range(..new.end).rev().take_while(|(_, (end, _))| *end > new.begin);
+        let overlapped: Vec<u64> = below.map(|(begin, _)| *begin).collect();
+        for begin in overlapped {
+            let Some((end, old)) = self.made.remove(&begin) else { continue };
+            if end > new.end {
+                self.made.insert(new.end, (end, old.clone()));
+            }
+            if begin < new.begin {
+                self.made.insert(begin, (new.begin, old));
+            }
+        }
+        self.made.insert(new.begin, (new.end, new));
+    }
+}
+
 fn area(decision: &Decision) -> Option<Area> {
     let told = &decision.explained;
     let class = Some(told.which.parse().ok().filter(|_| told.kind == "mmap")?);
-    let begin = decision.address - told.from;
-    Some(Area { begin, end: decision.address + told.bytes, mapping: Mapping::Mmap { class, ordinal: told.ordinal } })
+    let begin = decision.address.checked_sub(told.from)?;
+    Some(Area {
+        begin,
+        end: decision.address.checked_add(told.bytes)?,
+        mapping: Mapping::Mmap { class, ordinal: told.ordinal },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_was_made_in_the_same_place_the_last_is_there() {
+        let mut process = Process {
+            number: 1,
+            start: 0,
+            executable: "/bin/x".into(),
+            build_id: None,
+            made: BTreeMap::new(),
+            taken: 0,
+            others: Vec::new(),
+        };
+        let mapping = |ordinal| Mapping::Mmap { class: Some(22), ordinal: Some(ordinal) };
+        for (ordinal, (begin, end)) in [(0, 10), (10, 20), (30, 40), (20, 30), (15, 35)].into_iter().enumerate() {
+            process.make(Area { begin, end, mapping: mapping(ordinal as u64) });
+        }
+        let pieces = process.made.iter().map(|(begin, (end, area))| (*begin, *end, area.mapping.clone()));
+        let expected = [(0, 10, mapping(0)), (10, 15, mapping(1)), (15, 35, mapping(4)), (35, 40, mapping(2))];
+        assert_eq!(pieces.collect::<Vec<_>>(), expected);
+        let mut names = Names::default();
+        process.make(Area { begin: 8 << 20, end: 16 << 20, mapping: mapping(5) });
+        names.processes.insert(7, process);
+        let of = |region| names.of(7, region).map(|(mapping, offset)| (mapping.clone(), offset));
+        assert_eq!(of(10 << 20), Some((mapping(5), 2 << 20)));
+        assert_eq!((of(16 << 20), names.of(8, 0)), (None, None));
+    }
 }

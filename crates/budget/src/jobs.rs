@@ -1,0 +1,200 @@
+//! What jobs should ask for, from what past jobs of their name needed.
+//!
+//! A run that came to its end tells what it needed. One that was killed for want of memory, failed, was cancelled or timed out tells only a
+//! lower bound. Leaving those out would make the answer too small, taking them for the truth, too. So the share of runs that need at most so much
+//! is estimated as survival times are: by the product-limit estimator (Kaplan and Meier, 1958).
+
+use std::collections::BTreeMap;
+
+use model::{JobEnd, JobMemory, MemoryPer, PastJob, PastStep};
+
+use crate::round_up;
+
+/// What to ask for beyond what was seen: the accounting samples, every 30 s where a site has not said otherwise, and what the kernel
+/// keeps for a job (page tables, sockets, a little cache) is in no figure of it.
+const MARGIN: f64 = 1.1;
+
+/// More than any machine has: what a broken accounting tells stays a number.
+const MOST: u64 = 1 << 60;
+
+const GIB_HOUR: f64 = (1u64 << 30) as f64 * 3600.0;
+
+/// What one run needed of a node or a CPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Need {
+    /// What it had at most.
+    pub bytes: u64,
+    /// It needed all of it, and nobody knows how much more.
+    pub is_bound: bool,
+}
+
+/// A run in the units in which its like asks for memory.
+struct Run {
+    need: Need,
+    end: JobEnd,
+    cache_bytes: Option<u64>,
+    asked_bytes: Option<u64>,
+    /// Nodes or CPUs, times seconds.
+    unit_seconds: f64,
+}
+
+/// What jobs of each name should ask for so that this share of the runs is not killed; those that would save most first.
+/// The second: how many jobs have ended of which nothing was measured.
+pub fn recommend(jobs: &[PastJob], percentile: f64) -> (Vec<JobMemory>, usize) {
+    let mut kinds: BTreeMap<(&str, MemoryPer), Vec<Run>> = BTreeMap::new();
+    let mut unmeasured = 0;
+    for job in jobs {
+        match run(job) {
+            Some(run) => kinds.entry((&job.name, job.per)).or_default().push(run),
+            None => unmeasured += 1,
+        }
+    }
+    let mut found: Vec<JobMemory> =
+        kinds.into_iter().map(|((name, per), runs)| of_kind(name, per, &runs, percentile)).collect();
+    found.sort_by(|a, b| b.saved_gib_hours.total_cmp(&a.saved_gib_hours));
+    (found, unmeasured)
+}
+
+fn of_kind(name: &str, per: MemoryPer, runs: &[Run], percentile: f64) -> JobMemory {
+    let needs: Vec<Need> = runs.iter().map(|run| run.need).collect();
+    let caches: Vec<Need> =
+        runs.iter().filter_map(|run| run.cache_bytes).map(|bytes| Need { bytes, is_bound: false }).collect();
+    let mut asked: Vec<u64> = runs.iter().filter_map(|run| run.asked_bytes).collect();
+    asked.sort_unstable();
+    let wanted = quantile(&needs, percentile);
+    let largest = needs.iter().map(|need| need.bytes).max().unwrap_or(0);
+    let mem_bytes = with_margin(wanted.unwrap_or(largest));
+    let cache_bytes = quantile(&caches, percentile);
+    let killed = runs.iter().filter(|run| run.is_killed(mem_bytes)).count();
+    let cut_short = needs.iter().filter(|need| need.is_bound).count();
+    let maybe = runs.iter().filter(|run| run.need.is_bound && !run.is_killed(mem_bytes)).count();
+    JobMemory {
+        name: name.to_string(),
+        per,
+        runs: runs.len() as u64,
+        cut_short: cut_short as u64,
+        out_of_memory: runs.iter().filter(|run| run.end == JobEnd::OutOfMemory).count() as u64,
+        min_bytes: needs.iter().map(|need| need.bytes).min().unwrap_or(0),
+        median_bytes: quantile(&needs, 0.5).unwrap_or(largest),
+        percentile_bytes: wanted.unwrap_or(largest),
+        max_bytes: largest,
+        is_lower_bound: wanted.is_none(),
+        cache_bytes,
+        asked_bytes: asked.get(asked.len() / 2).copied(),
+        mem_bytes,
+        mem_with_cache_bytes: cache_bytes.map(|cache| with_margin(wanted.unwrap_or(largest).saturating_add(cache))),
+        reserved_gib_hours: runs.iter().map(Run::reserved).sum::<f64>() / GIB_HOUR,
+        saved_gib_hours: runs.iter().map(|run| run.saved(mem_bytes)).sum::<f64>() / GIB_HOUR,
+        killed: killed as u64,
+        maybe_killed: maybe as u64,
+        // Laplace's rule: of n runs and the next, each is as likely to be the largest.
+        next_needs_more: (killed + 1) as f64 / (runs.len() - maybe + 1) as f64,
+    }
+}
+
+/// What to ask for where so much was needed, in whole MiB.
+pub fn with_margin(bytes: u64) -> u64 {
+    round_up(((bytes.min(MOST) as f64 * MARGIN) as u64).max(1))
+}
+
+impl Run {
+    fn is_killed(&self, mem_bytes: u64) -> bool {
+        match self.end {
+            // It was killed at that, and so it would be at no more.
+            JobEnd::OutOfMemory => self.need.bytes >= mem_bytes,
+            JobEnd::Completed | JobEnd::CutShort => self.need.bytes > mem_bytes,
+        }
+    }
+
+    /// Bytes times seconds.
+    fn reserved(&self) -> f64 {
+        self.asked_bytes.map_or(0.0, |asked| asked as f64 * self.unit_seconds)
+    }
+
+    /// Bytes times seconds. A run that is killed is taken to have come to its end first, and to be made again with what it asked for.
+    fn saved(&self, mem_bytes: u64) -> f64 {
+        let mem = mem_bytes as f64 * self.unit_seconds;
+        match self.asked_bytes {
+            None => 0.0,
+            Some(_) if self.is_killed(mem_bytes) => -mem,
+            Some(_) => self.reserved() - mem,
+        }
+    }
+}
+
+/// A job by node or CPU; `None`: nothing was measured of it.
+fn run(job: &PastJob) -> Option<Run> {
+    let (nodes, cpus) = (job.nodes.max(1), job.cpus.max(1));
+    // What a node's processors share is asked for by each.
+    let per_unit = |node_bytes: u64| match job.per {
+        MemoryPer::Node => node_bytes,
+        MemoryPer::Cpu => {
+            (u128::from(node_bytes) * u128::from(nodes)).div_ceil(u128::from(cpus)).min(u128::from(u64::MAX)) as u64
+        }
+    };
+    let asked = job.reserved_bytes.filter(|bytes| *bytes > 0).map(|bytes| bytes / nodes);
+    let measured = most_at_once(&job.steps, node_bytes);
+    // A step may have been allowed less than the job.
+    let refused = job.steps.iter().filter(|step| step.out_of_memory);
+    let refused = refused.filter_map(|step| Some(step.allowed_bytes? / step.nodes.max(1))).max();
+    let bytes = match job.end {
+        JobEnd::OutOfMemory => measured.max(refused.or(asked)),
+        JobEnd::Completed | JobEnd::CutShort => measured,
+    }?;
+    Some(Run {
+        need: Need { bytes: per_unit(bytes), is_bound: job.end != JobEnd::Completed },
+        end: job.end,
+        cache_bytes: most_at_once(&job.steps, |step| Some(step.cache_bytes? / step.nodes.max(1))).map(per_unit),
+        asked_bytes: asked.map(per_unit),
+        unit_seconds: job.elapsed_seconds * if job.per == MemoryPer::Node { nodes } else { cpus } as f64,
+    })
+}
+
+/// What a step had at most on one of its nodes: all tasks at their largest, spread evenly over the nodes; each one's own peak is not
+/// known, nor that of their sum.
+fn node_bytes(step: &PastStep) -> Option<u64> {
+    let largest = step.largest_task_bytes?;
+    let each_largest = largest.saturating_mul(step.tasks.max(1).div_ceil(step.nodes.max(1)));
+    Some(step.tasks_bytes.map_or(each_largest, |sum| sum.clamp(largest, each_largest)))
+}
+
+/// The most that steps had together, as far as they ran side by side; one follows another within the second in which that ended.
+pub fn most_at_once(steps: &[PastStep], bytes: impl Fn(&PastStep) -> Option<u64>) -> Option<u64> {
+    let mut events: Vec<(u64, bool, u64)> = Vec::with_capacity(2 * steps.len());
+    for step in steps {
+        let Some(bytes) = bytes(step) else { continue };
+        let end = step.end_seconds.max(step.start_seconds.saturating_add(1));
+        events.extend([(step.start_seconds, true, bytes), (end, false, bytes)]);
+    }
+    events.sort_unstable();
+    let (mut now, mut most) = (0u64, None);
+    for (_, begins, bytes) in events {
+        now = if begins { now.saturating_add(bytes) } else { now.saturating_sub(bytes) };
+        most = most.max(Some(now));
+    }
+    most
+}
+
+/// The least memory that is enough for this share of the runs, by the product-limit estimator. `None`: the largest runs were cut short before
+/// that can be told.
+pub fn quantile(needs: &[Need], share: f64) -> Option<u64> {
+    enough_for(needs).into_iter().find(|(_, enough)| *enough >= share - 1e-9).map(|(bytes, _)| bytes)
+}
+
+/// The share of the runs that each memory is enough for, by every need that is known.
+pub fn enough_for(needs: &[Need]) -> Vec<(u64, f64)> {
+    let mut sorted = needs.to_vec();
+    // Who was cut short at a need that is known needs more than that.
+    sorted.sort_unstable_by_key(|need| (need.bytes, need.is_bound));
+    let mut more = 1.0;
+    let mut enough: Vec<(u64, f64)> = Vec::new();
+    for (at, need) in sorted.iter().enumerate().filter(|(_, need)| !need.is_bound) {
+        let left = (sorted.len() - at) as f64;
+        more *= (left - 1.0) / left;
+        match enough.last_mut() {
+            Some(last) if last.0 == need.bytes => last.1 = 1.0 - more,
+            _ => enough.push((need.bytes, 1.0 - more)),
+        }
+    }
+    enough
+}

@@ -1,0 +1,192 @@
+//! What jobs should ask for, against other ways to the same figures.
+
+use budget::jobs::{Need, enough_for, most_at_once, quantile, recommend};
+use model::{JobEnd, MemoryPer, PastJob, PastStep};
+use proptest::prelude::*;
+
+const MIB: u64 = 1 << 20;
+
+fn step(start: u64, end: u64, mib: u64) -> PastStep {
+    PastStep {
+        start_seconds: start,
+        end_seconds: end,
+        nodes: 1,
+        tasks: 1,
+        largest_task_bytes: Some(mib * MIB),
+        ..PastStep::default()
+    }
+}
+
+fn job(end: JobEnd, mib: u64) -> PastJob {
+    PastJob {
+        name: "solver".into(),
+        end,
+        elapsed_seconds: 3600.0,
+        nodes: 1,
+        cpus: 4,
+        per: MemoryPer::Node,
+        reserved_bytes: Some(1024 * MIB),
+        steps: vec![PastStep {
+            allowed_bytes: Some(mib * MIB),
+            out_of_memory: end == JobEnd::OutOfMemory,
+            ..step(0, 3600, mib)
+        }],
+    }
+}
+
+fn completed(mib: u64) -> PastJob {
+    job(JobEnd::Completed, mib)
+}
+
+/// The same estimator as Efron told it: each run weighs as much, and one that was cut short leaves its weight to those that needed more.
+fn redistributed(needs: &[Need]) -> Vec<(u64, f64)> {
+    let mut sorted = needs.to_vec();
+    sorted.sort_by_key(|need| (need.bytes, need.is_bound));
+    let mut weights = vec![1.0 / sorted.len() as f64; sorted.len()];
+    for at in 0..sorted.len() {
+        let after = sorted.len() - at - 1;
+        if sorted[at].is_bound && after > 0 {
+            let share = weights[at] / after as f64;
+            weights[at + 1..].iter_mut().for_each(|weight| *weight += share);
+        }
+    }
+    let mut enough: Vec<(u64, f64)> = Vec::new();
+    let mut sum = 0.0;
+    for (need, weight) in sorted.iter().zip(weights).filter(|(need, _)| !need.is_bound) {
+        sum += weight;
+        match enough.last_mut() {
+            Some(last) if last.0 == need.bytes => last.1 = sum,
+            _ => enough.push((need.bytes, sum)),
+        }
+    }
+    enough
+}
+
+fn needs() -> impl Strategy<Value = Vec<Need>> {
+    prop::collection::vec(
+        (1u64..40, prop::bool::weighted(0.3)).prop_map(|(bytes, is_bound)| Need { bytes, is_bound }),
+        1..40,
+    )
+}
+
+proptest! {
+    #[test]
+    fn the_share_that_needs_no_more_is_that_of_redistributed_weights(needs in needs()) {
+        let (ours, theirs) = (enough_for(&needs), redistributed(&needs));
+        prop_assert_eq!(ours.len(), theirs.len());
+        for (a, b) in ours.iter().zip(&theirs) {
+            prop_assert_eq!(a.0, b.0);
+            prop_assert!((a.1 - b.1).abs() < 1e-9, "{:?} {:?}", a, b);
+        }
+    }
+
+    #[test]
+    fn where_every_run_came_to_its_end_it_is_the_nearest_rank(bytes in prop::collection::vec(1u64..1000, 1..60), percent in 1usize..=100) {
+        let needs: Vec<Need> = bytes.iter().map(|bytes| Need { bytes: *bytes, is_bound: false }).collect();
+        let mut sorted = bytes;
+        sorted.sort_unstable();
+        let rank = (percent * sorted.len()).div_ceil(100);
+        prop_assert_eq!(quantile(&needs, percent as f64 / 100.0), Some(sorted[rank - 1]));
+    }
+
+    #[test]
+    fn steps_side_by_side_are_summed_second_by_second(steps in prop::collection::vec((0u64..20, 0u64..8, 1u64..100), 0..12)) {
+        let steps: Vec<PastStep> = steps.iter().map(|(start, length, mib)| step(*start, start + length, *mib)).collect();
+        let at = |second: u64| {
+            let there = steps.iter().filter(|s| s.start_seconds <= second && second < s.end_seconds.max(s.start_seconds + 1));
+            there.map(|s| s.largest_task_bytes.unwrap()).sum::<u64>()
+        };
+        let most = (0..40).map(at).max().filter(|_| !steps.is_empty());
+        prop_assert_eq!(most_at_once(&steps, |step| step.largest_task_bytes), most);
+    }
+
+    #[test]
+    fn nothing_that_an_accounting_may_tell_is_too_much(
+        of in any::<[u64; 10]>(), per_cpu in any::<bool>(), out_of_memory in any::<bool>(), percentile in 0.01f64..=1.0,
+    ) {
+        let step = PastStep {
+            start_seconds: of[0], end_seconds: of[1], nodes: of[2], tasks: of[3], largest_task_bytes: Some(of[4]),
+            tasks_bytes: Some(of[5]), cache_bytes: Some(of[6]), allowed_bytes: Some(of[7]), out_of_memory,
+        };
+        let per = if per_cpu { MemoryPer::Cpu } else { MemoryPer::Node };
+        let end = if out_of_memory { JobEnd::OutOfMemory } else { JobEnd::Completed };
+        let reserved_bytes = Some(of[9]);
+        let job = PastJob { end, nodes: of[2], cpus: of[8], per, reserved_bytes, steps: vec![step.clone(), step], ..completed(1) };
+        let (found, _) = recommend(&[job.clone(), job], percentile);
+        prop_assert!(found[0].mem_bytes > 0 && found[0].saved_gib_hours.is_finite());
+    }
+
+    #[test]
+    fn kills_and_savings_are_what_going_through_the_runs_gives(
+        runs in prop::collection::vec((1u64..1000, 0u8..3), 1..30),
+        percentile in 0.01f64..=1.0,
+    ) {
+        let end = |kind| [JobEnd::Completed, JobEnd::CutShort, JobEnd::OutOfMemory][kind as usize];
+        let jobs: Vec<PastJob> = runs.iter().map(|(mib, kind)| job(end(*kind), *mib)).collect();
+        let found = recommend(&jobs, percentile).0.remove(0);
+        let (mut saved, mut killed, mut maybe) = (0.0, 0, 0);
+        for (mib, kind) in runs {
+            let (need, mem) = (mib * MIB, found.mem_bytes);
+            let dies = if end(kind) == JobEnd::OutOfMemory { need >= mem } else { need > mem };
+            killed += u64::from(dies);
+            maybe += u64::from(!dies && end(kind) != JobEnd::Completed);
+            saved += if dies { -(mem as f64) } else { 1024.0 * MIB as f64 - mem as f64 } / (1u64 << 30) as f64;
+        }
+        prop_assert_eq!((found.killed, found.maybe_killed), (killed, maybe));
+        prop_assert!((found.saved_gib_hours - saved).abs() < 1e-6);
+        prop_assert_eq!(found.mem_bytes % MIB, 0);
+        prop_assert!(found.next_needs_more > 0.0 && found.next_needs_more <= 1.0);
+        prop_assert!(found.min_bytes <= found.median_bytes && found.median_bytes <= found.max_bytes);
+    }
+}
+
+#[test]
+fn a_name_gets_what_its_runs_needed_and_a_margin() {
+    let jobs: Vec<PastJob> = (1..=20).map(|run| completed(80 + run)).collect();
+    let (found, unmeasured) = recommend(&jobs, 0.95);
+    let solver = &found[0];
+    assert_eq!((found.len(), unmeasured, solver.runs, solver.cut_short), (1, 0, 20, 0));
+    assert_eq!((solver.min_bytes, solver.median_bytes, solver.max_bytes), (81 * MIB, 90 * MIB, 100 * MIB));
+    // 19 of 20 need at most 99 MiB.
+    assert_eq!((solver.percentile_bytes, solver.mem_bytes, solver.killed), (99 * MIB, 109 * MIB, 0));
+    assert_eq!(solver.asked_bytes, Some(1024 * MIB));
+    assert!(
+        (solver.reserved_gib_hours - 20.0).abs() < 1e-9
+            && (solver.saved_gib_hours - 20.0 * 915.0 / 1024.0).abs() < 1e-9
+    );
+    assert!((solver.next_needs_more - 1.0 / 21.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_run_that_was_killed_for_memory_needed_more_than_its_limit() {
+    let refused =
+        PastStep { largest_task_bytes: None, allowed_bytes: Some(60 * MIB), out_of_memory: true, ..step(0, 1, 0) };
+    let dead = PastJob { reserved_bytes: Some(60 * MIB), steps: vec![refused], ..job(JobEnd::OutOfMemory, 0) };
+    let alone = &recommend(std::slice::from_ref(&dead), 0.95).0[0];
+    assert!(alone.is_lower_bound && alone.mem_bytes > 60 * MIB && alone.out_of_memory == 1, "{alone:?}");
+    let with_others = &recommend(&[dead, completed(90), completed(100)], 0.95).0[0];
+    assert!(!with_others.is_lower_bound && with_others.percentile_bytes == 100 * MIB, "{with_others:?}");
+    assert_eq!((with_others.killed, with_others.maybe_killed), (0, 1));
+}
+
+#[test]
+fn figures_are_of_a_node_or_of_a_cpu_as_was_asked() {
+    // 8 tasks on 2 nodes of 8 CPUs: 4 on each, at most 100 MiB each, 720 MiB in all.
+    let spread = PastStep { nodes: 2, tasks: 8, tasks_bytes: Some(720 * MIB), ..step(0, 60, 100) };
+    let node = PastJob { nodes: 2, cpus: 16, reserved_bytes: Some(2048 * MIB), steps: vec![spread], ..completed(0) };
+    let cpu = PastJob { per: MemoryPer::Cpu, ..node.clone() };
+    let of = |job: &PastJob| recommend(std::slice::from_ref(job), 0.95).0.remove(0);
+    assert_eq!((of(&node).max_bytes, of(&node).asked_bytes), (400 * MIB, Some(1024 * MIB)));
+    assert_eq!((of(&cpu).max_bytes, of(&cpu).asked_bytes), (50 * MIB, Some(128 * MIB)));
+    assert!((of(&cpu).reserved_gib_hours - of(&node).reserved_gib_hours).abs() < 1e-9);
+    // Jobs of one name that ask in different units cannot be compared.
+    assert_eq!(recommend(&[node, cpu], 0.95).0.len(), 2);
+}
+
+#[test]
+fn a_job_of_which_nothing_was_measured_is_counted_and_left_out() {
+    let blind = PastJob { steps: vec![PastStep::default()], ..completed(0) };
+    let (found, unmeasured) = recommend(&[blind, completed(10)], 0.95);
+    assert_eq!((found[0].runs, unmeasured), (1, 1));
+    assert_eq!(recommend(&[], 0.95), (vec![], 0));
+}

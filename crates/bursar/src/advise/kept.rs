@@ -1,0 +1,33 @@
+//! The record of what was advised in a run.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use model::{Advice, Exit, Observation, RecordKind, RunRole, Target};
+use record::Entry;
+
+use crate::bench::{header, unix_ns};
+use crate::results::Sink;
+
+pub struct Kept {
+    sink: Sink,
+    observation: Observation,
+}
+
+impl Kept {
+    /// Before the run: what it shows must have a place.
+    pub fn begin(path: &Path, command: &[OsString], target: Target) -> anyhow::Result<Kept> {
+        let (mut sink, _) = Sink::create(Some(path), &header(RecordKind::Advise, command))?;
+        let observation = Observation::begun(0, RunRole::Plain, target, "as found".into(), unix_ns());
+        sink.append(Entry::begin(&observation))?;
+        Ok(Kept { sink, observation })
+    }
+
+    pub fn end(mut self, exit: Exit, wall_seconds: f64, advice: Advice) -> anyhow::Result<()> {
+        let observation = Observation { exit, wall_seconds, ..self.observation };
+        self.sink.append(Entry::RunEnd(Box::new(observation)))?;
+        self.sink.append(Entry::Advice(Box::new(advice)))?;
+        self.sink.seal();
+        Ok(())
+    }
+}

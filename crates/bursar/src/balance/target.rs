@@ -1,0 +1,371 @@
+//! A program whose memory is balanced: what it needs, and what holds it.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use balance::{Demand, History, Lived, Move, Seen, not_worthless};
+use linux::cgroup::Cgroup;
+use linux::journal::Journal;
+use linux::procfs;
+use model::{MissPoint, PagesRound};
+use track::pages::{Pages, Scope, Settings};
+
+use super::device::Device;
+use super::hold::{Hold, tree};
+use super::kinds::Spare;
+use super::machine::Machine;
+use super::reclaim::Tracked;
+use super::told::Row;
+use crate::cli::balance::Asked;
+use crate::phases::Phases;
+
+/// One that would wait longer has no time left to be measured in.
+const MOST_STALLED: f64 = 0.95;
+
+/// Who waits for memory more than this share of its time is slow enough to be seen.
+const LEAST_STALLED: f64 = 0.1;
+
+/// One target.
+pub struct Target {
+    pub name: String,
+    asked: Asked,
+    hold: Hold,
+    settings: Settings,
+    /// None while nothing runs in its cgroup.
+    pages: Option<Pages>,
+    /// Whether its kinds of memory are balanced, too: only what is always tracked has its age.
+    kinds: bool,
+    phases: Phases,
+    /// What stands of its memory.
+    standing: Option<PagesRound>,
+    history: History,
+    /// Its curve of late, of all that it is charged for, and what it loses by those of its history; none: not known yet.
+    known: Option<(Vec<MissPoint>, Demand)>,
+    stalled: f64,
+    counters: Counters,
+    /// Of the last interval.
+    pub seen: Option<Looked>,
+}
+
+/// Counted up since the beginning.
+struct Counters {
+    at: Instant,
+    refaults: u64,
+    /// Of these, pages of files, where that is told apart.
+    file_refaults: u64,
+    waited_seconds: Option<f64>,
+    /// User time.
+    work_seconds: f64,
+}
+
+/// What an interval has told.
+pub struct Looked {
+    seconds: f64,
+    /// Pages brought back.
+    pub refaults: f64,
+    file_refaults: u64,
+    /// Time that it waited for memory, where that is counted.
+    pub waited_seconds: Option<f64>,
+    /// Time that it worked, all threads together.
+    work_seconds: f64,
+    /// Whether its memory was tracked.
+    is_tracked: bool,
+}
+
+impl Target {
+    /// Begins to look at it, and takes hold of its limit, if there is a journal.
+    pub fn open(
+        asked: &Asked,
+        total: u64,
+        overhead: f64,
+        kinds: bool,
+        journal: Option<&Journal>,
+    ) -> anyhow::Result<Target> {
+        let hold = match (asked.name.strip_prefix("qmp:"), asked.name.parse()) {
+            (Some(socket), _) => Hold::Machine(Box::new(Machine::open(Path::new(socket), journal)?)),
+            (_, Ok(pid)) => Hold::process(pid, journal)?,
+            (_, Err(_)) => Hold::cgroup(Cgroup::at(Path::new(&asked.name))?, journal)?,
+        };
+        anyhow::ensure!(
+            !matches!(&hold, Hold::Cgroup { cgroup, .. } if cgroup.is_root()),
+            "{} is the whole machine; name cgroups beneath it",
+            asked.name
+        );
+        if let Hold::Machine(machine) = &hold
+            && !machine.is_seen
+        {
+            eprintln!(
+                "bursar: {}: KVM does not tell of accesses, so it only gives what its guest does not use",
+                asked.name
+            );
+        }
+        // Who names a target has asked for it to be disturbed.
+        let settings = Settings { overhead, intrusive: true, ..Settings::default() };
+        let counters = Counters::of(&hold);
+        let history = History::new(total.max(hold.usage()));
+        let mut target = Target {
+            name: asked.name.clone(),
+            asked: asked.clone(),
+            hold,
+            settings,
+            pages: None,
+            kinds,
+            phases: Phases::new(kinds),
+            standing: None,
+            history,
+            known: None,
+            stalled: 0.0,
+            counters,
+            seen: None,
+        };
+        match Pages::start(target.scope(), settings) {
+            Ok(pages) => target.pages = Some(pages),
+            Err(track::pages::Error::Empty(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if let Some(why) = target.pages.as_ref().and_then(Pages::fallback) {
+            eprintln!(
+                "bursar: {}: by mapping, not page by page, so what more memory is worth is told badly: {why}",
+                target.name
+            );
+        }
+        Ok(target)
+    }
+
+    /// Whether what is done to one would be done to the other.
+    pub fn shares_memory_with(&self, other: &Target) -> bool {
+        let dir = |hold: &Hold| match hold {
+            Hold::Cgroup { cgroup, .. } => Some(cgroup.dir().to_path_buf()),
+            Hold::Process { .. } | Hold::Machine(_) => None,
+        };
+        match (dir(&self.hold), dir(&other.hold)) {
+            (Some(one), Some(two)) => one.starts_with(&two) || two.starts_with(&one),
+            _ => self.processes().iter().any(|pid| other.processes().contains(pid)),
+        }
+    }
+
+    /// How it came to its end, if it has ended or was removed.
+    pub fn end(&self) -> Option<String> {
+        self.hold.end()
+    }
+
+    /// What it has done since the last call.
+    pub fn look(&mut self) {
+        let round = self.pages.as_ref().map(Pages::round);
+        match round {
+            Some(Ok(Some(round))) => {
+                let pages = self.pages.as_ref().map(|pages| self.phases.round(pages, round));
+                self.standing = pages.map(|round| round.standing(self.standing.as_ref()));
+            }
+            _ => {
+                // Nothing runs in it now; what comes later has to be known anew.
+                (self.pages, self.standing, self.known) = (None, None, None);
+                self.history.forget();
+                self.phases = Phases::new(self.kinds);
+                self.pages = Pages::start(self.scope(), self.settings).ok();
+            }
+        }
+        if let Hold::Machine(machine) = &mut self.hold
+            && machine.look()
+        {
+            self.phases = Phases::new(self.kinds);
+            self.pages.iter().for_each(|pages| pages.track(true));
+        }
+        let now = Counters::of(&self.hold);
+        let before = std::mem::replace(&mut self.counters, now);
+        let now = &self.counters;
+        self.seen = Some(Looked {
+            seconds: (now.at - before.at).as_secs_f64().max(1e-3),
+            refaults: now.refaults.saturating_sub(before.refaults) as f64,
+            file_refaults: now.file_refaults.saturating_sub(before.file_refaults),
+            waited_seconds: now.waited_seconds.zip(before.waited_seconds).map(|(now, before)| now - before),
+            work_seconds: (now.work_seconds - before.work_seconds).max(0.0),
+            is_tracked: self.standing.as_ref().is_some_and(|round| round.tracking),
+        });
+    }
+
+    /// What it loses with how much, now that it is known how long a miss takes. While it is not tracked, what was known stands, unless all is to be
+    /// known anew.
+    pub fn judge(&mut self, device: &Device, is_anew: bool) {
+        let (Some(looked), Some(round)) = (&self.seen, &self.standing) else {
+            self.stalled = 0.0;
+            return;
+        };
+        let per_second = looked.refaults / looked.seconds;
+        self.stalled = (per_second * device.miss_seconds()).min(MOST_STALLED);
+        if let Hold::Machine(machine) = &self.hold {
+            // What its guest has swapped out is told anew also while it is not tracked.
+            self.known = machine.misses(round).map(|points| {
+                let demand = Demand::of(&points, device.miss_seconds(), self.stalled);
+                (points, demand)
+            });
+            return;
+        }
+        if is_anew {
+            // From the next interval on: in this one it was this and that.
+            self.history.forget();
+            self.known = None;
+            self.pages.iter().for_each(|pages| pages.track(true));
+            return;
+        }
+        if !looked.is_tracked {
+            return;
+        }
+        // What is seen for the first time, but was reclaimed before, comes back later than anything that is known.
+        let comes_back = 2.0 * per_second >= round.first_touches_per_second;
+        let always = if comes_back { round.first_touches_per_second } else { 0.0 };
+        if round.wss_bytes.is_none() && (!comes_back || always == 0.0) {
+            return;
+        }
+        let unseen = self.unseen();
+        let curve = match self.stalled < LEAST_STALLED {
+            true => not_worthless(round, looked.work_seconds / looked.seconds),
+            false => round.misses.clone(),
+        };
+        let points: Vec<MissPoint> = curve
+            .into_iter()
+            .map(|point| MissPoint {
+                bytes: if point.bytes > 0 { point.bytes + unseen } else { 0 },
+                misses_per_second: point.misses_per_second + always,
+            })
+            .collect();
+        self.history.add(&points, &self.lived(looked));
+        let Some(misses) = self.history.misses() else { return };
+        // Of a second of work, in which it waits for nothing.
+        self.known = Some((points, Demand::of(&misses, device.miss_seconds(), 0.0)));
+    }
+
+    /// Whether it needs other than before, so that what is known is to be forgotten.
+    pub fn notices_change(&mut self, device: &Device) -> bool {
+        // A virtual machine's guest tells of its work by what it waits for.
+        let Some(looked) = self.seen.as_ref().filter(|_| !matches!(self.hold, Hold::Machine(_))) else { return false };
+        let lived = self.lived(looked);
+        self.history.notice(&lived, device.miss_seconds())
+    }
+
+    fn lived(&self, looked: &Looked) -> Lived {
+        Lived {
+            seconds: looked.seconds,
+            work_seconds: looked.work_seconds,
+            limit: self.hold.limit().unwrap_or(u64::MAX),
+            refaults: looked.refaults,
+        }
+    }
+
+    /// As the controller has it.
+    pub fn as_seen(&self, swap: u64) -> Seen<'_> {
+        Seen {
+            weight: self.asked.weight,
+            least: self.asked.least,
+            most: self.asked.most.min(self.hold.most()),
+            floor: self.floor(swap),
+            limit: self.hold.limit(),
+            usage: self.hold.usage(),
+            demand: self.known.as_ref().map(|(_, demand)| demand),
+            doubt: self.history.doubt(),
+            stalled: self.stalled,
+        }
+    }
+
+    /// Below it, it would be killed.
+    pub fn floor(&self, swap: u64) -> u64 {
+        self.hold.floor(swap)
+    }
+
+    /// See [`Hold::set`].
+    pub fn set(&mut self, bytes: u64, patience: Duration) -> anyhow::Result<u64> {
+        let tracked = tracked(self.pages.as_ref(), self.standing.as_ref());
+        self.hold.set(bytes, patience, tracked)
+    }
+
+    /// Heap that should give way to files; none unless kinds are balanced.
+    pub fn spare(&self) -> Option<Spare> {
+        let limit = self.hold.limit().filter(|_| self.kinds)?;
+        let tracked = tracked(self.pages.as_ref(), self.standing.as_ref())?;
+        Spare::of(&tracked, limit, self.seen.as_ref()?.file_refaults)
+    }
+
+    /// What is told of it after a move from what it had.
+    pub fn row(&self, to: &Move, now: u64) -> Row {
+        let wss_bytes = self.standing.as_ref().and_then(|round| round.wss_bytes).filter(|wss| *wss > 0);
+        let misses = self.known.as_ref().map(|(points, _)| {
+            let after = points.partition_point(|point| point.bytes <= now);
+            points.get(after.saturating_sub(1)).map_or(0.0, |point| point.misses_per_second)
+        });
+        Row {
+            name: self.name.clone(),
+            limit_bytes: to.to,
+            wss_bytes,
+            misses_per_second: misses,
+            moved_bytes: to.to as i64 - now as i64,
+            why: to.why.clone(),
+        }
+    }
+
+    /// Puts back what there was before bursar.
+    ///
+    /// # Errors
+    /// Why it could not be.
+    pub fn release(self) -> anyhow::Result<()> {
+        self.hold.release()
+    }
+
+    /// Memory that is held and not in the curve: the kernel's, and pages whose accesses cannot be seen.
+    fn unseen(&self) -> u64 {
+        let kernel = match &self.hold {
+            Hold::Cgroup { cgroup, .. } => cgroup.memory().ok().and_then(|memory| memory.kernel),
+            Hold::Process { .. } | Hold::Machine(_) => None,
+        };
+        kernel.unwrap_or(0) + self.standing.as_ref().map_or(0, |round| round.blind_bytes)
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        match &self.hold {
+            Hold::Cgroup { cgroup, .. } => cgroup.processes().unwrap_or_default(),
+            Hold::Process { pid, .. } => tree(*pid),
+            Hold::Machine(machine) => tree(machine.pid()),
+        }
+    }
+
+    fn scope(&self) -> Scope {
+        match &self.hold {
+            Hold::Cgroup { cgroup, .. } => Scope::Cgroup(cgroup.clone()),
+            Hold::Process { pid, .. } => Scope::Tree(*pid),
+            Hold::Machine(machine) => Scope::Tree(machine.pid()),
+        }
+    }
+}
+
+fn tracked<'a>(pages: Option<&'a Pages>, round: Option<&'a PagesRound>) -> Option<Tracked<'a>> {
+    Some(Tracked { pages: pages?, round: round? })
+}
+
+impl Counters {
+    fn of(hold: &Hold) -> Counters {
+        let at = Instant::now();
+        let stats = |pids: Vec<i32>| pids.into_iter().filter_map(|pid| procfs::stat(pid).ok()).collect::<Vec<_>>();
+        let worked = |stats: &[procfs::Stat]| {
+            let ticks: u64 = stats.iter().map(|stat| stat.utime + stat.reaped_user_time).sum();
+            ticks as f64 / procfs::ticks_per_second() as f64
+        };
+        match hold {
+            Hold::Cgroup { cgroup, .. } => {
+                let memory = cgroup.memory().unwrap_or_default();
+                let file_refaults = memory.refault_file.unwrap_or(0);
+                let refaults = memory.refault_anon.unwrap_or(0) + file_refaults;
+                let waited_seconds = cgroup.pressure().and_then(|psi| psi.memory_some_seconds);
+                let work_seconds = worked(&stats(cgroup.processes().unwrap_or_default()));
+                Counters { at, refaults, file_refaults, waited_seconds, work_seconds }
+            }
+            Hold::Process { pid, .. } => {
+                let stats = stats(tree(*pid));
+                let refaults = stats.iter().map(|stat| stat.majflt).sum();
+                Counters { at, refaults, file_refaults: 0, waited_seconds: None, work_seconds: worked(&stats) }
+            }
+            Hold::Machine(machine) => {
+                let (refaults, waited_seconds) = machine.waits();
+                Counters { at, refaults, file_refaults: 0, waited_seconds, work_seconds: 0.0 }
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Where intervals are told: as a table, and as JSON.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{Write, stderr, stdout};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use model::Bytes;
+use serde::Serialize;
+
+use crate::cli::balance::Balance;
+
+/// Columns of the name.
+const NAME: usize = 28;
+
+/// One interval.
+#[derive(Debug, Serialize)]
+pub struct Interval {
+    /// Since the beginning.
+    #[serde(skip)]
+    pub seconds: f64,
+    pub total_bytes: u64,
+    pub targets: Vec<Row>,
+}
+
+/// One target in it.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub name: String,
+    /// From now on.
+    pub limit_bytes: u64,
+    /// None: not known yet.
+    pub wss_bytes: Option<u64>,
+    /// With what it had.
+    pub misses_per_second: Option<f64>,
+    pub moved_bytes: i64,
+    pub why: String,
+}
+
+/// Where.
+pub struct Told {
+    lines: Option<Box<dyn Write>>,
+    json: Option<(PathBuf, Box<dyn Write>)>,
+}
+
+impl Told {
+    /// The table goes to standard error where JSON goes to standard output.
+    pub fn to(options: &Balance) -> anyhow::Result<Told> {
+        let to_output = options.json.as_deref() == Some(Path::new("-"));
+        let json: Option<(PathBuf, Box<dyn Write>)> = match options.json.as_deref() {
+            None => None,
+            Some(_) if to_output => Some(("standard output".into(), Box::new(stdout()))),
+            Some(path) => {
+                let file = File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
+                Some((path.into(), Box::new(file)))
+            }
+        };
+        let lines: Option<Box<dyn Write>> = match to_output {
+            _ if options.quiet => None,
+            true => Some(Box::new(stderr())),
+            false => Some(Box::new(stdout())),
+        };
+        Ok(Told { lines, json })
+    }
+
+    /// An interval.
+    pub fn tell(&mut self, interval: &Interval) -> anyhow::Result<()> {
+        if let Some((path, json)) = &mut self.json {
+            let line = serde_json::to_string(interval)? + "\n";
+            let written = json.write_all(line.as_bytes()).and_then(|()| json.flush());
+            written.with_context(|| format!("{} cannot be written", path.display()))?;
+        }
+        if let Some(lines) = &mut self.lines {
+            lines.write_all(table(interval).as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+fn table(interval: &Interval) -> String {
+    let given: u64 = interval.targets.iter().map(|row| row.limit_bytes).sum();
+    let mut text = format!("{:.0} s: {} of {}\n", interval.seconds, Bytes(given), Bytes(interval.total_bytes));
+    let mut line = |cells: [&str; 6]| {
+        let [name, limit, needs, misses, moved, why] = cells;
+        let _ = writeln!(text, "  {name:<NAME$} {limit:>9} {needs:>9} {misses:>9} {moved:>10}  {why}");
+    };
+    line(["", "limit", "needs", "misses/s", "moved", "why"]);
+    for row in &interval.targets {
+        let unknown = || "?".to_string();
+        let moved = match row.moved_bytes {
+            0 => "-".to_string(),
+            bytes => format!("{}{}", if bytes > 0 { '+' } else { '-' }, Bytes(bytes.unsigned_abs())),
+        };
+        line([
+            &shortened(&row.name),
+            &Bytes(row.limit_bytes).to_string(),
+            &row.wss_bytes.map_or_else(unknown, |bytes| Bytes(bytes).to_string()),
+            &row.misses_per_second.map_or_else(unknown, |misses| format!("{misses:.0}")),
+            &moved,
+            &row.why,
+        ]);
+    }
+    text
+}
+
+/// The end of a path tells more than its beginning.
+fn shortened(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= NAME {
+        name.into()
+    } else {
+        format!("…{}", name.chars().skip(length + 1 - NAME).collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_tells_each_target_in_a_line() {
+        let row = |name: &str, moved_bytes, wss_bytes| Row {
+            name: name.into(),
+            limit_bytes: 512 << 20,
+            wss_bytes,
+            misses_per_second: wss_bytes.map(|_| 7.4),
+            moved_bytes,
+            why: "because".into(),
+        };
+        let long = "/sys/fs/cgroup/machine.slice/some-very-long.scope";
+        let targets = vec![row("4711", -(3 << 20), Some(600 << 20)), row(long, 0, None)];
+        let text = table(&Interval { seconds: 3.0, total_bytes: 1 << 30, targets });
+        assert!(text.starts_with("3 s: 1.00 GiB of 1.00 GiB\n"), "{text}");
+        for part in ["512 MiB", "600 MiB", " 7 ", "-3.00 MiB", "because", "….slice/some-very-long.scope", " ? "] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What a record keeps of a search, so that it can go on.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::bail;
+use model::RecordKind;
+use record::Record;
+
+use crate::cli::budget::Budget;
+
+/// The options that a resumed search needs, as the record's header keeps them.
+pub fn saved(options: &Budget) -> BTreeMap<String, String> {
+    let mut saved = BTreeMap::new();
+    let mut put = |name: &str, value: Option<String>| value.map(|value| saved.insert(name.to_string(), value));
+    let flag = |set: bool| set.then(|| "yes".to_string());
+    put("slowdown", Some(options.slowdown.to_string()));
+    put("runs", options.runs.map(|runs| runs.to_string()));
+    put("max_trials", Some(options.max_trials.to_string()));
+    put("timeout_seconds", options.timeout.map(|t| t.as_secs_f64().to_string()));
+    put("fast_tier", options.fast_tier.map(|tier| tier.to_string()));
+    put("prepare", options.prepare.clone());
+    put("no_compare", flag(options.no_compare));
+    put("full", flag(options.full));
+    put("drop_caches", flag(options.drop_caches));
+    put("as_found", flag(options.as_found));
+    saved
+}
+
+/// The command and the options of the record that is to be resumed.
+pub fn restored(options: Budget, record: &Record) -> anyhow::Result<Budget> {
+    let header = &record.header;
+    if header.kind != RecordKind::Budget || header.command.is_empty() {
+        bail!("this record is not of a budget; only `bursar budget` can go on with its own");
+    }
+    let directory = std::env::current_dir().unwrap_or_default();
+    if directory != Path::new(&header.directory) {
+        bail!("this budget was begun in {}; go there to resume it", header.directory);
+    }
+    let get = |name: &str| header.options.get(name);
+    let number = |name: &str| get(name).and_then(|value| value.parse::<f64>().ok());
+    Ok(Budget {
+        slowdown: number("slowdown").unwrap_or(options.slowdown),
+        runs: number("runs").map(|runs| runs as u32),
+        max_trials: number("max_trials").map_or(options.max_trials, |trials| trials as u32),
+        timeout: number("timeout_seconds").map(Duration::from_secs_f64),
+        fast_tier: get("fast_tier").and_then(|tier| tier.parse().ok()),
+        prepare: get("prepare").cloned(),
+        no_compare: get("no_compare").is_some(),
+        full: get("full").is_some(),
+        drop_caches: get("drop_caches").is_some(),
+        as_found: get("as_found").is_some(),
+        command: header.command.iter().map(OsString::from).collect(),
+        ..options
+    })
+}

@@ -1,0 +1,30 @@
+//! The command line of `bursar serve`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::values::{address, duration};
+
+/// `bursar serve`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar serve\n  \
+    bursar serve 'system.slice/*.service' /sys/fs/cgroup/user.slice\n  \
+    curl http://127.0.0.1:19676/metrics\n\n\
+    Changes nothing, and needs no root. SIGTERM and Ctrl-C end it.")]
+pub struct Serve {
+    /// Cgroups by path or pattern [default: units, pods, containers, jobs and steps, and what has none beneath it]
+    #[arg(value_name = "CGROUP")]
+    pub cgroups: Vec<String>,
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address, default_value = "127.0.0.1:19676")]
+    pub listen: SocketAddr,
+    /// Time from look to look
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
+    pub interval: Duration,
+    /// Watch at most so many cgroups; the others are counted
+    #[arg(long, value_name = "NUMBER", default_value = "1000")]
+    pub max_cgroups: usize,
+}

@@ -1,0 +1,56 @@
+//! The command line of `bursar slurm`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::values::rate;
+
+/// `bursar slurm`
+#[derive(Debug, Subcommand)]
+pub enum Slurm {
+    /// What jobs should ask for, by what past jobs of their name needed
+    Recommend(Recommend),
+    /// What the SPANK plugin runs beside a step: reads a task's PID, and gives the step's account when standard input ends
+    #[command(hide = true)]
+    Step,
+}
+
+/// `bursar slurm recommend`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar slurm recommend                     your own jobs of 30 days\n  \
+    bursar slurm recommend --user ada --days 7\n  \
+    sacct --json -S now-7days >jobs.json; bursar slurm recommend --from jobs.json\n  \
+    bursar slurm recommend --from - <jobs.txt  of sacct -P, see docs/slurm.md\n\n\
+    Nothing is run and nothing is changed: the figures are those of the site's\n\
+    accounting (sacct).")]
+pub struct Recommend {
+    /// Whose jobs [default: your own; root sees all]
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// Begun in so many days
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    pub days: u32,
+    /// The share of the runs that must not be killed
+    #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = rate)]
+    pub percentile: f64,
+    /// What sacct --json or sacct -P has told, instead of running it; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "days")]
+    pub from: Option<PathBuf>,
+    /// Who measured the jobs (JobAcctGatherType) [default: as scontrol says]
+    #[arg(long, value_name = "PLUGIN")]
+    pub gatherer: Option<Gatherer>,
+    /// Write the figures as JSON to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// What the figures of the accounting are.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub enum Gatherer {
+    /// jobacct_gather/linux: RSS of processes, with what they map of files; vmem is address space
+    Linux,
+    /// jobacct_gather/cgroup: heap; vmem is heap, page cache and swap
+    Cgroup,
+}

@@ -1,0 +1,213 @@
+//! Jobs over several nodes: one limit, on each. What the launcher starts on another node runs beneath a `bursar node` there, which limits it,
+//! looks at it and tells of it over a connection of its own. When that ends, so does what it has started.
+
+mod agent;
+mod launcher;
+mod line;
+
+use std::ffi::OsString;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use linux::{addresses, procfs};
+use model::{Observation, Origin, RunRole};
+
+use crate::bench::unix_ns;
+use crate::launch::Launcher;
+use crate::observe::Progress;
+use launcher::Beneath;
+use line::{Hello, Line, Told};
+
+pub use agent::node;
+pub use line::{Meeting, Order};
+
+/// How long a node may take to tell its part once the job has ended: what it cached is taken back meanwhile.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What two of the same version understand.
+const OWN: &str = env!("CARGO_PKG_VERSION");
+
+/// Where the nodes of a job tell of themselves.
+pub struct Nodes {
+    beneath: Beneath,
+    current: Arc<Mutex<Option<Arc<Run>>>>,
+}
+
+/// A run that goes on.
+struct Run {
+    order: Order,
+    state: Mutex<State>,
+    /// Something was told.
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    nodes: Vec<Node>,
+    /// Why it cannot go on, as a sentence.
+    trouble: Option<String>,
+}
+
+/// A node that has come to it.
+struct Node {
+    hello: Hello,
+    stream: TcpStream,
+    came_unix_ns: u64,
+    /// The last, and when it came.
+    progress: Option<(Instant, Progress)>,
+    observation: Option<Observation>,
+}
+
+impl Nodes {
+    /// Begins to listen, where the command is a launcher that may start something on other nodes.
+    pub fn of(command: &[OsString]) -> anyhow::Result<Option<Nodes>> {
+        let Some(launcher) = Launcher::of(command) else { return Ok(None) };
+        let listener = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0"));
+        let listener = listener.context("no port can be had for what the nodes tell")?;
+        let port = listener.local_addr()?.port();
+        let meeting = Meeting { key: procfs::uuid()?, port, addresses: addresses::own() };
+        let beneath = Beneath::bursar(launcher, command, &meeting)?;
+        let current: Arc<Mutex<Option<Arc<Run>>>> = Arc::default();
+        let runs = Arc::clone(&current);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (runs, key) = (Arc::clone(&runs), meeting.key.clone());
+                thread::spawn(move || {
+                    let Ok((line, hello)) = Line::answer(&stream, &key) else { return };
+                    let run = lock(&runs).clone();
+                    if let Some(run) = run {
+                        run.serve(line, hello, stream);
+                    }
+                });
+            }
+        });
+        Ok(Some(Nodes { beneath, current }))
+    }
+
+    /// What the launcher must have in its environment.
+    pub fn environment(&self) -> Vec<(String, OsString)> {
+        self.beneath.environment.clone()
+    }
+
+    /// A run begins: what comes from now on is of it.
+    pub fn begin(&self, order: Order) {
+        *lock(&self.current) = Some(Arc::new(Run { order, state: Mutex::default(), news: Condvar::new() }));
+    }
+
+    /// How it goes on the other nodes, on the clock of the run, which began here so long ago.
+    pub fn progress(&self, elapsed: Duration) -> Vec<Progress> {
+        let Some(run) = lock(&self.current).clone() else { return Vec::new() };
+        let state = lock(&run.state);
+        let told = state.nodes.iter().filter_map(|node| node.progress);
+        told.map(|(came, progress)| {
+            let age = came.elapsed() + progress.elapsed.saturating_sub(progress.sampled);
+            Progress { elapsed, sampled: elapsed.saturating_sub(age), ..progress }
+        })
+        .collect()
+    }
+
+    /// Whether a node cannot do its part.
+    pub fn is_in_trouble(&self) -> bool {
+        lock(&self.current).as_ref().is_some_and(|run| lock(&run.state).trouble.is_some())
+    }
+
+    /// The command has ended here: what the other nodes have seen of it, by their names. `errors`: what it wrote to its standard
+    /// error.
+    pub fn end(&self, errors: &str) -> anyhow::Result<Vec<Observation>> {
+        // Whoever comes now is too late.
+        let Some(run) = lock(&self.current).take() else { return Ok(Vec::new()) };
+        let deadline = Instant::now() + PATIENCE;
+        let mut state = lock(&run.state);
+        for node in &state.nodes {
+            // What still runs there is ended.
+            let _ = node.stream.shutdown(Shutdown::Write);
+        }
+        while state.trouble.is_none() && state.nodes.iter().any(|node| node.observation.is_none()) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let silent = state.nodes.iter().filter(|node| node.observation.is_none());
+                let silent: Vec<&str> = silent.map(|node| node.hello.host.as_str()).collect();
+                state.trouble = Some(format!("{} did not tell what they saw of the run", silent.join(", ")));
+            }
+            state = run.news.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let without = launcher::without_bursar(errors);
+        if !without.is_empty() {
+            bail!("there is no {} on {}: every node must have it", self.beneath.program, without.join(", "));
+        }
+        if let Some(trouble) = state.trouble.take() {
+            bail!(trouble);
+        }
+        let mut nodes = std::mem::take(&mut state.nodes);
+        nodes.sort_by(|a, b| a.hello.host.cmp(&b.hello.host));
+        Ok(nodes.into_iter().filter_map(Node::part).collect())
+    }
+}
+
+impl Run {
+    /// One node, until it has told its part.
+    fn serve(&self, mut line: Line, hello: Hello, stream: TcpStream) {
+        let (host, is_ours) = (hello.host.clone(), hello.version == OWN);
+        let at = {
+            let mut state = lock(&self.state);
+            let node = Node { hello, stream, came_unix_ns: unix_ns(), progress: None, observation: None };
+            state.nodes.push(node);
+            state.nodes.len() - 1
+        };
+        let mut told = if is_ours {
+            line.say(&self.order).ok().and_then(|()| line.hear())
+        } else {
+            Some(Told::Refused(format!("bursar is of another version than {OWN} there")))
+        };
+        loop {
+            let mut state = lock(&self.state);
+            let is_last = !matches!(told, Some(Told::Progress(_)));
+            let node = state.nodes.get_mut(at);
+            match (told, node) {
+                (Some(Told::Progress(progress)), Some(node)) => node.progress = Some((Instant::now(), progress)),
+                (Some(Told::Ended(observation)), Some(node)) => node.observation = Some(*observation),
+                (Some(Told::Refused(why)), _) => state.trouble = Some(format!("{host}: {why}")),
+                (_, Some(_)) => {
+                    state.trouble = Some(format!("{host} is lost: bursar was ended there, or cannot be reached"));
+                }
+                (_, None) => {}
+            }
+            self.news.notify_all();
+            if is_last {
+                return;
+            }
+            drop(state);
+            told = line.hear();
+        }
+    }
+}
+
+impl Node {
+    fn part(self) -> Option<Observation> {
+        let origin = Origin { host: self.hello.host, boot_id: self.hello.boot_id, rank: None };
+        // The clocks of nodes need not agree.
+        let started_unix_ns = self.came_unix_ns;
+        Some(Observation { role: RunRole::Part, started_unix_ns, origin: Some(origin), ..self.observation? })
+    }
+}
+
+/// The parts of a run as one: what they had is added up; how it ended and how long it took is as here.
+pub fn together(parts: &[Observation]) -> Option<Observation> {
+    let here = parts.first()?;
+    let sum = account::together(parts)?;
+    Some(Observation {
+        limit_bytes: here.limit_bytes,
+        started_unix_ns: here.started_unix_ns,
+        exit: here.exit,
+        wall_seconds: here.wall_seconds,
+        notes: vec!["Its time lines are those of its nodes, added up; its limit is each node's.".into()],
+        ..sum
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

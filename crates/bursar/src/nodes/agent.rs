@@ -1,0 +1,82 @@
+//! `bursar node`: what a launcher starts on another node, limited and looked at there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use linux::procfs;
+
+use super::line::{Hello, Line, Order, Told};
+use crate::bench::Bench;
+use crate::cli::node::Node;
+use crate::observe::{Plan, observe};
+use crate::run::ended;
+use crate::status::Status;
+
+/// How often it tells how the run goes.
+const TICK: Duration = Duration::from_millis(200);
+
+pub fn node(options: &Node) -> anyhow::Result<Status> {
+    let hello = Hello {
+        key: options.meeting.key.clone(),
+        version: super::OWN.into(),
+        host: procfs::hostname(),
+        boot_id: procfs::boot_id()?,
+    };
+    let mut line = Line::come(&options.meeting, &hello)
+        .with_context(|| format!("{}: the node of bursar budget cannot be reached from here", hello.host))?;
+    let Some(order) = line.hear::<Order>() else { bail!("{}: bursar budget wants no more of this run", hello.host) };
+    let done = part(options, &order, &mut line);
+    if let Err(error) = &done {
+        // Nobody is there to hear it: then it is told to whoever reads our standard error.
+        let _ = line.say(&Told::Refused(format!("{error:#}")));
+    }
+    done
+}
+
+fn part(options: &Node, order: &Order, line: &mut Line) -> anyhow::Result<Status> {
+    let bench = Bench::set_up()?;
+    if !bench.place.can_limit() {
+        bail!("no limit can be set here: {}", bench.place.missing().join("; "));
+    }
+    if let Some(tier) = order.fast_tier {
+        tier.check()?;
+    }
+    order.cache.prepare()?;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (over, other_end) = (Arc::clone(&is_over), line.another()?);
+    thread::spawn(move || {
+        other_end.wait_for_end();
+        over.store(true, Ordering::Relaxed);
+    });
+    let plan = Plan {
+        run: 0,
+        role: order.role,
+        command: &options.command,
+        environment: Vec::new(),
+        inherit: true,
+        limit_bytes: order.limit_bytes,
+        fast_tier: order.fast_tier,
+        cache_state: order.cache.describe(),
+        timeout: None,
+        interval: order.interval,
+        clean_up: true,
+    };
+    let mut told = Instant::now();
+    let observed = observe(&bench, &plan, &mut |_| Ok(()), &mut |progress| {
+        if told.elapsed() >= TICK {
+            told = Instant::now();
+            // An end of the connection is noticed by whoever reads.
+            let _ = line.say(&Told::Progress(progress));
+        }
+        is_over.load(Ordering::Relaxed)
+    })?;
+    if let Some(error) = observed.not_started {
+        return Err(error.into());
+    }
+    let status = ended(&observed.observation);
+    let _ = line.say(&Told::Ended(Box::new(observed.observation)));
+    Ok(status)
+}

@@ -1,0 +1,34 @@
+//! When memory need not be tracked.
+
+use curve::intermittent::{self, Intermittent};
+use model::PagesRound;
+use track::pages::Pages;
+
+/// Switches tracking off while the working set stays what it is, and on again when the signals change.
+pub struct Phases {
+    /// Begins with the first round: it tells how many signals there are.
+    tracking: Option<Intermittent>,
+    always: bool,
+}
+
+impl Phases {
+    /// `always`: never off.
+    pub fn new(always: bool) -> Phases {
+        Phases { tracking: None, always }
+    }
+
+    /// Takes in a round; tracking is on or off for the next.
+    pub fn round(&mut self, pages: &Pages, mut round: PagesRound) -> PagesRound {
+        let signals: Vec<f64> = round.signals.iter().map(|signal| signal.value).collect();
+        let tracking =
+            self.tracking.get_or_insert_with(|| Intermittent::new(intermittent::Settings::default(), signals.len()));
+        if round.tracking && round.wss_bytes.is_none() {
+            // Nothing was seen, and nothing can be said of the phase.
+            return round;
+        }
+        let wss = round.wss_bytes.filter(|_| round.tracking).map(|wss| wss as f64);
+        round.new_phase = tracking.interval(wss, &signals);
+        pages.track(self.always || tracking.is_on());
+        round
+    }
+}

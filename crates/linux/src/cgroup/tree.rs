@@ -1,0 +1,142 @@
+//! All memory cgroups of the machine, as far as they are to be seen from here. Reads directories only: no process is asked.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::{Cgroup, Version, hugetlb_in, is_memory_v1, version_of};
+use crate::mounts::{self, Mount};
+use crate::{Error, file};
+
+/// The hierarchy that the memory controller is on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    version: Version,
+    point: PathBuf,
+    /// The v2 hierarchy, if that is another.
+    unified: Option<PathBuf>,
+    /// The v1 hierarchy of hugetlb, if that is another.
+    hugetlb: Option<PathBuf>,
+}
+
+/// A cgroup as the walk finds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// From the mount point, without a slash before it.
+    pub path: &'a Path,
+    /// Another number is another cgroup, though it may have the same path.
+    pub inode: u64,
+    /// Whether there is none beneath it.
+    pub is_leaf: bool,
+}
+
+impl Tree {
+    /// The machine's.
+    ///
+    /// # Errors
+    /// [`Error::NotAMemoryCgroup`] if no memory controller is to be seen.
+    pub fn find() -> Result<Tree, Error> {
+        Tree::among(&mounts::own()).ok_or_else(|| Error::NotAMemoryCgroup("/sys/fs/cgroup".into()))
+    }
+
+    fn among(mounts: &[Mount]) -> Option<Tree> {
+        let point =
+            |serves: &dyn Fn(&Mount) -> bool| mounts.iter().rev().find(|m| serves(m)).map(|mount| mount.point.clone());
+        let unified = point(&|mount| mount.kind == "cgroup2");
+        let hugetlb = point(&|mount| mount.kind == "cgroup" && mount.options.iter().any(|option| option == "hugetlb"));
+        match point(&is_memory_v1) {
+            Some(point) => Some(Tree { version: Version::V1, point, unified, hugetlb }),
+            None => {
+                let point = unified.filter(|point| version_of(point) == Some(Version::V2))?;
+                Some(Tree { version: Version::V2, point, unified: None, hugetlb })
+            }
+        }
+    }
+
+    /// Version of the hierarchy.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Where it is mounted.
+    pub fn point(&self) -> &Path {
+        &self.point
+    }
+
+    /// Shows every cgroup beneath the root to `visit`, parents before their children, and goes on beneath those for which that
+    /// says so. What vanishes meanwhile is left out.
+    pub fn walk(&self, visit: &mut dyn FnMut(Found<'_>) -> bool) {
+        let mut waiting = vec![self.point.clone()];
+        while let Some(dir) = waiting.pop() {
+            let mut beneath = file::subdirectories(&dir).unwrap_or_default();
+            beneath.sort_unstable_by(|a, b| b.cmp(a));
+            for child in beneath {
+                let Ok(metadata) = fs::metadata(&child) else { continue };
+                // On v2 the controller ends where it is not enabled for children.
+                if self.version == Version::V2 && !child.join("memory.current").exists() {
+                    continue;
+                }
+                let path = child.strip_prefix(&self.point).unwrap_or(&child);
+                // The kernel's cgroups count their children in links.
+                let is_leaf = metadata.nlink() == 2;
+                if visit(Found { path, inode: metadata.ino(), is_leaf }) && !is_leaf {
+                    waiting.push(child);
+                }
+            }
+        }
+    }
+
+    /// The cgroup of a path that [`Tree::walk`] has shown.
+    pub fn cgroup(&self, path: &Path) -> Cgroup {
+        let dir = self.point.join(path);
+        let beside = |point: &Option<PathBuf>| Some(point.as_deref()?.join(path)).filter(|dir| dir.exists());
+        let unified = beside(&self.unified);
+        let own = beside(&self.hugetlb).or_else(|| hugetlb_in(&dir));
+        let hugetlb = own.or_else(|| hugetlb_in(unified.as_deref()?));
+        Cgroup { version: self.version, dir, unified, hugetlb }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(name: &str) -> Tree {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees").join(name);
+        let mut mounts = mounts::parse(&fs::read(root.join("proc/self/mountinfo")).unwrap());
+        for mount in &mut mounts {
+            mount.point = root.join(mount.point.strip_prefix("/").unwrap());
+        }
+        Tree::among(&mounts).unwrap()
+    }
+
+    fn paths(tree: &Tree, beneath: impl Fn(&Path) -> bool) -> Vec<String> {
+        let mut paths = Vec::new();
+        tree.walk(&mut |found| {
+            paths.push(found.path.display().to_string());
+            beneath(found.path)
+        });
+        paths
+    }
+
+    #[test]
+    fn both_versions_are_walked_and_what_stands_beside_them_is_found() {
+        let hybrid = recorded("linux-6.18-v1/hybrid");
+        assert_eq!(hybrid.version(), Version::V1);
+        assert_eq!(paths(&hybrid, |_| true), ["bursar-record", "bursar-record/inner"]);
+        let inner = hybrid.cgroup(Path::new("bursar-record/inner"));
+        assert!(inner.memory().unwrap().usage.is_some() && inner.pressure().is_some());
+
+        let unified = recorded("debian-6.1-v2/plain");
+        assert_eq!(unified.version(), Version::V2);
+        assert_eq!(paths(&unified, |_| true), ["jobs", "jobs/job"]);
+        assert_eq!(paths(&unified, |_| false), ["jobs"]);
+        assert!(unified.cgroup(Path::new("jobs/job")).pressure().is_some());
+    }
+
+    #[test]
+    fn a_machine_without_a_memory_controller_has_no_tree() {
+        assert_eq!(Tree::among(&mounts::parse(b"31 23 0:28 / /no/such/dir rw - cgroup2 cgroup2 rw")), None);
+        assert_eq!(Tree::among(&[]), None);
+    }
+}

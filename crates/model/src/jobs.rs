@@ -1,0 +1,124 @@
+//! Past jobs of a cluster, and what jobs of their name should ask for.
+
+use serde::{Deserialize, Serialize};
+
+/// How a job ended, as far as its memory tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobEnd {
+    /// It had all that it needed.
+    Completed,
+    /// It needed more than it was given.
+    OutOfMemory,
+    /// It failed, was cancelled or timed out: with more time it might have needed more.
+    CutShort,
+}
+
+/// What a job's memory is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemoryPer {
+    /// `--mem`
+    Node,
+    /// `--mem-per-cpu`
+    Cpu,
+}
+
+/// A step of a past job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PastStep {
+    /// Seconds since 1970.
+    pub start_seconds: u64,
+    /// The same; the next second begins a step that follows.
+    pub end_seconds: u64,
+    /// On how many it ran.
+    pub nodes: u64,
+    /// Its processes as Slurm started them.
+    pub tasks: u64,
+    /// Most memory that one of its tasks had.
+    pub largest_task_bytes: Option<u64>,
+    /// The sum of what its tasks had at most, each at its own time.
+    pub tasks_bytes: Option<u64>,
+    /// Page cache beside it; `None`: not told.
+    pub cache_bytes: Option<u64>,
+    /// What it was allowed, on all its nodes.
+    pub allowed_bytes: Option<u64>,
+    /// It was killed for want of memory.
+    pub out_of_memory: bool,
+}
+
+/// A job that has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PastJob {
+    /// The name it was submitted with.
+    pub name: String,
+    /// Whether it tells what it needed.
+    pub end: JobEnd,
+    /// From its start to its end.
+    pub elapsed_seconds: f64,
+    /// How many it was given.
+    pub nodes: u64,
+    /// Of all its nodes.
+    pub cpus: u64,
+    /// What its memory was asked for.
+    pub per: MemoryPer,
+    /// What was kept for it, on all its nodes.
+    pub reserved_bytes: Option<u64>,
+    /// What was started in it, its script with them.
+    pub steps: Vec<PastStep>,
+}
+
+/// What jobs of one name should ask for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobMemory {
+    /// The jobs' name.
+    pub name: String,
+    /// What the figures are of: a node, or a CPU.
+    pub per: MemoryPer,
+    /// Jobs whose memory is known; each task of an array is one.
+    pub runs: u64,
+    /// Those of them that did not come to their end, and tell only what they needed at least.
+    pub cut_short: u64,
+    /// Those of these that ended for want of memory.
+    pub out_of_memory: u64,
+    /// Least, middle and most memory of a run, page cache aside.
+    pub min_bytes: u64,
+    /// Half of the runs need no more.
+    pub median_bytes: u64,
+    /// The wanted share of the runs needs no more.
+    pub percentile_bytes: u64,
+    /// The most.
+    pub max_bytes: u64,
+    /// What stands for the wanted share is only a lower bound: the largest runs were cut short.
+    pub is_lower_bound: bool,
+    /// Page cache that the wanted share of the runs had at most. `None`: not told.
+    pub cache_bytes: Option<u64>,
+    /// What the runs asked for: the middle one. `None`: not told.
+    pub asked_bytes: Option<u64>,
+    /// What to ask for.
+    pub mem_bytes: u64,
+    /// What to ask for so that the page cache stays. `None`: not told.
+    pub mem_with_cache_bytes: Option<u64>,
+    /// GiB times hours that the runs kept for themselves.
+    pub reserved_gib_hours: f64,
+    /// What asking for `mem_bytes` would have saved of that; the runs that it would have killed are lost. Below 0 it costs.
+    pub saved_gib_hours: f64,
+    /// Runs that it would have killed for sure.
+    pub killed: u64,
+    /// Runs that were cut short below it: nobody knows.
+    pub maybe_killed: u64,
+    /// How likely the next run is to need more, if it is one of the kind.
+    pub next_needs_more: f64,
+}
+
+/// `bursar slurm recommend`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobsMemory {
+    /// The share of the runs that must not be killed.
+    pub percentile: f64,
+    /// Who told what the jobs used: `jobacct_gather/linux`, `jobacct_gather/cgroup`. `None`: not known.
+    pub gatherer: Option<String>,
+    /// By name, those that would save most first.
+    pub jobs: Vec<JobMemory>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,88 @@
+//! What jobs should ask for.
+
+use model::JobsMemory;
+
+use super::Style;
+use super::table::Page;
+use crate::format::printable;
+use crate::jobs;
+use crate::tables::Tone;
+
+/// What jobs should ask for; its first line is what that would have brought.
+pub fn jobs(found: &JobsMemory, style: Style) -> String {
+    let mut page = Page::new(style);
+    page.paragraph(Tone::Strong, &jobs::headline(found));
+    page.gap();
+    page.table(&jobs::table(found));
+    page.gap();
+    for note in &found.notes {
+        page.paragraph(Tone::Plain, &format!("note: {}", printable(note)));
+    }
+    page.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{JobMemory, MemoryPer};
+
+    use super::*;
+
+    fn solver() -> JobMemory {
+        JobMemory {
+            name: "solver".into(),
+            per: MemoryPer::Node,
+            runs: 6,
+            cut_short: 2,
+            out_of_memory: 1,
+            min_bytes: 60 << 20,
+            median_bytes: 95 << 20,
+            percentile_bytes: 116 << 20,
+            max_bytes: 116 << 20,
+            is_lower_bound: false,
+            cache_bytes: None,
+            asked_bytes: Some(400 << 20),
+            mem_bytes: 128 << 20,
+            mem_with_cache_bytes: None,
+            reserved_gib_hours: 20.0,
+            saved_gib_hours: 12.34,
+            killed: 0,
+            maybe_killed: 1,
+            next_needs_more: 1.0 / 6.0,
+        }
+    }
+
+    fn report(jobs: &[JobMemory]) -> String {
+        let found = JobsMemory { percentile: 0.95, gatherer: None, jobs: jobs.to_vec(), notes: vec!["a note".into()] };
+        super::jobs(&found, Style { width: 100, color: false })
+    }
+
+    #[test]
+    fn the_answer_comes_first_then_a_row_for_each_name() {
+        let text = report(&[solver()]);
+        let first = "6 past jobs: asking for --mem would have saved 12.3 of the 20.0 GiB·h that they kept for themselves, and killed 0, and \
+                     perhaps 1 that were cut short";
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert!(words.join(" ").starts_with(first), "{text}");
+        let row = text.lines().find(|line| line.starts_with("solver")).unwrap();
+        for cell in ["6 (2 cut)", " 95M ", " 116M ", " - ", " 400M ", " 128M ", " 12.3 ", "0 to 1", "17 %"] {
+            assert!(row.contains(cell), "{cell}: {row}");
+        }
+        assert!(text.contains("95 % need") && text.contains("note: a note"), "{text}");
+    }
+
+    #[test]
+    fn what_is_a_lower_bound_what_is_per_cpu_and_what_costs_more_says_so() {
+        let larger = JobMemory {
+            name: "a\u{1b}[31m".into(),
+            per: MemoryPer::Cpu,
+            is_lower_bound: true,
+            saved_gib_hours: -2.0,
+            ..solver()
+        };
+        let text = report(&[larger]);
+        assert!(text.contains("(per CPU)") && text.contains("> 116M") && !text.contains('\u{1b}'), "{text}");
+        assert!(text.contains("cost 2.0 GiB·h beyond the 20.0"), "{text}");
+        let unknown = JobMemory { asked_bytes: None, reserved_gib_hours: 0.0, saved_gib_hours: 0.0, ..solver() };
+        assert!(report(&[unknown]).contains("what they asked for is not told"));
+    }
+}

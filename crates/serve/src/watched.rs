@@ -1,0 +1,115 @@
+//! One cgroup, look after look.
+
+use account::Held;
+use linux::cgroup::{Cgroup, MemoryState};
+use linux::psi::Psi;
+
+use crate::identity::Identity;
+
+/// A cgroup that is watched.
+pub struct Watched {
+    cgroup: Cgroup,
+    /// Another number is another cgroup of the same path.
+    pub inode: u64,
+    /// Of all its metrics.
+    pub labels: String,
+    /// What was seen last.
+    pub seen: Seen,
+    /// The most that was seen.
+    pub most: Most,
+}
+
+/// What one look gave.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    pub memory: MemoryState,
+    pub pressure: Option<Psi>,
+    pub limit: Option<u64>,
+    pub throttle_limit: Option<u64>,
+    pub swap_limit: Option<u64>,
+}
+
+/// The largest there were, in bytes; the first three as far as the kernel has not kept them itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Most {
+    pub charge: Option<u64>,
+    pub swap: Option<u64>,
+    pub hugetlb: Option<u64>,
+    pub unreclaimable: Option<u64>,
+    pub budget: Option<u64>,
+}
+
+impl Watched {
+    /// One that has not been looked at yet.
+    pub fn new(cgroup: Cgroup, path: &str, inode: u64) -> Watched {
+        let labels = Identity::of(path).labels(path);
+        Watched { cgroup, inode, labels, seen: Seen::default(), most: Most::default() }
+    }
+
+    /// Looks at it.
+    ///
+    /// # Errors
+    /// [`linux::Error::Read`] if it is gone, or may not be read.
+    pub fn look(&mut self) -> Result<(), linux::Error> {
+        self.seen = Seen {
+            memory: self.cgroup.memory()?,
+            pressure: self.cgroup.pressure(),
+            limit: self.cgroup.limits().into_iter().map(|(_, limit)| limit).min(),
+            throttle_limit: self.cgroup.throttle_limit(),
+            swap_limit: self.cgroup.swap_limit(),
+        };
+        self.most.see(&self.seen.memory);
+        Ok(())
+    }
+}
+
+impl Most {
+    fn see(&mut self, memory: &MemoryState) {
+        let unreclaimable = unreclaimable(memory);
+        let budget = unreclaimable.zip(memory.active_file).map(|(held, file)| budget::estimate(held, file));
+        self.charge = self.charge.max(memory.usage).max(memory.peak);
+        self.swap = self.swap.max(memory.swap).max(memory.swap_peak);
+        self.hugetlb = self.hugetlb.max(memory.hugetlb).max(memory.hugetlb_peak);
+        self.unreclaimable = self.unreclaimable.max(unreclaimable);
+        self.budget = self.budget.max(budget);
+    }
+}
+
+/// What reclaim could not take now.
+pub fn unreclaimable(memory: &MemoryState) -> Option<u64> {
+    let held = Held {
+        heap: memory.anon?,
+        shared: memory.shmem,
+        kernel: memory.kernel,
+        slab_reclaimable: memory.slab_reclaimable,
+        swap: memory.swap,
+        swap_cache: memory.swap_cached,
+        anon_lists: memory.active_anon.zip(memory.inactive_anon).map(|(active, inactive)| active + inactive),
+        unevictable: memory.unevictable,
+        file: memory.file,
+    };
+    Some(held.unreclaimable())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_stays_when_memory_goes() {
+        let memory = |anon: u64, active_file: u64| MemoryState {
+            usage: Some(anon + active_file),
+            anon: Some(anon),
+            active_file: Some(active_file),
+            ..MemoryState::default()
+        };
+        let mut most = Most::default();
+        most.see(&memory(7 << 20, 1 << 20));
+        most.see(&memory(1 << 20, 3 << 20));
+        let expected =
+            Most { charge: Some(8 << 20), unreclaimable: Some(7 << 20), budget: Some(8 << 20), ..Most::default() };
+        assert_eq!(most, expected);
+        most.see(&MemoryState::default());
+        assert_eq!(most, expected, "what could not be read changes nothing");
+    }
+}

@@ -1,0 +1,329 @@
+//! `bursar balance` on real cgroups, with swap of its own.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::zram::Zram;
+use support::{bursar, bursar_as_nobody, is_root, need};
+
+const MIB: u64 = 1 << 20;
+
+/// Changes pages of so many MiB, in any order or round and round.
+const CHANGES: &str = "
+import mmap, random, sys
+kind, size = sys.argv[1], int(sys.argv[2]) << 20
+memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE)
+noise = random.randbytes(4096)
+for at in range(0, size, 4096): memory[at:at + 4096] = noise
+pages = size // 4096
+draw = random.Random(1).random
+while True:
+    for step in range(pages):
+        at = int(draw() * pages) if kind == 'random' else step
+        memory[at * 4096] = step & 255
+";
+
+/// Holds so many MiB, all of which it looks at when it is asked to.
+const HOLDS: &str = "
+import hashlib, random, sys
+held = random.randbytes(int(sys.argv[1]) << 20)
+digest = hashlib.md5(held).digest()
+print('held', flush=True)
+for line in sys.stdin: print('as it was' if hashlib.md5(held).digest() == digest else 'changed', flush=True)
+";
+
+/// A program of Python's in a cgroup.
+fn python_in(dir: &Path, program: &str, arguments: &[&str]) -> Command {
+    let script = format!("echo 0 > {}/cgroup.procs; exec python3 -c \"$0\" \"$@\"", dir.display());
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, program]).args(arguments);
+    command
+}
+
+fn cgroup(name: &str) -> PathBuf {
+    let dir = PathBuf::from(format!("/sys/fs/cgroup/memory/test-balance-{}-{name}", std::process::id()));
+    fs::create_dir(&dir).unwrap();
+    dir
+}
+
+/// A cgroup (version 1) with a program in it; both are gone when dropped.
+struct Job {
+    dir: PathBuf,
+    child: Child,
+}
+
+impl Job {
+    fn start(name: &str, limit: u64, arguments: &[&str]) -> Job {
+        let dir = cgroup(name);
+        fs::write(dir.join("memory.limit_in_bytes"), limit.to_string()).unwrap();
+        let child = python_in(&dir, CHANGES, arguments).spawn().unwrap();
+        Job { dir, child }
+    }
+
+    fn limit(&self) -> u64 {
+        fs::read_to_string(self.dir.join("memory.limit_in_bytes")).unwrap().trim().parse().unwrap()
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir(&self.dir);
+    }
+}
+
+/// Holds 64 MiB in a cgroup with others; ended when dropped.
+struct Holder {
+    child: Child,
+    says: BufReader<ChildStdout>,
+}
+
+impl Holder {
+    fn start(dir: &Path) -> Holder {
+        let mut command = python_in(dir, HOLDS, &["64"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut holder = Holder { says: BufReader::new(child.stdout.take().unwrap()), child };
+        assert_eq!(holder.says(), "held");
+        holder
+    }
+
+    fn says(&mut self) -> String {
+        let mut line = String::new();
+        self.says.read_line(&mut line).unwrap();
+        line.trim().into()
+    }
+
+    /// Whether it still has what it held, all of which it looks at.
+    fn looks(&mut self) -> String {
+        writeln!(self.child.stdin.as_mut().unwrap()).unwrap();
+        self.says()
+    }
+
+    fn resident(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A mount on a cgroup; gone when dropped.
+struct Mounted<'a>(&'a Path);
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
+}
+
+/// The intervals that were written so far.
+fn intervals(json: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(json).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Swap of the test's own, for what must be root's and on cgroup v1; none where that cannot be. One test at a time: a bursar that
+/// starts puts back what any other that was killed has left.
+fn swap() -> Option<(Zram, MutexGuard<'static, ()>)> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let v1 = Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists();
+    if !is_root() || !need("the memory controller of cgroup v1", v1) {
+        return None;
+    }
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    Some((Zram::of(1024)?, alone))
+}
+
+/// The limits of [`two`]: they fit. The kernel kills such a program now and then where it does not, with swap free and without bursar.
+const BEFORE: (u64, u64) = (112 * MIB, 208 * MIB);
+
+/// Two programs of 96 MiB and 192 MiB; none where that cannot be.
+fn two(test: &str) -> Option<(impl Sized, Job, Job)> {
+    let swap = swap()?;
+    let gains = Job::start(&format!("{test}-gains"), BEFORE.0, &["random", "96"]);
+    let streams = Job::start(&format!("{test}-streams"), BEFORE.1, &["stream", "192"]);
+    Some((swap, gains, streams))
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it never was so: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).unwrap();
+}
+
+#[test]
+fn memory_goes_to_whom_it_serves_and_limits_are_put_back_after_any_end() {
+    let Some((_swap, gains, mut streams)) = two("ends") else { return };
+    let targets = [gains.dir.to_str().unwrap(), &format!("cgroup:{},min=20M", streams.dir.display())];
+    let balance_of = |total: &str, options: &[&str]| {
+        let mut command = bursar();
+        command.args(["balance", "--total", total, "--interval", "300ms"]).args(options).args(targets);
+        command
+    };
+    let balance = |options: &[&str]| balance_of("128M", options);
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("intervals.json");
+    let intervals = || intervals(&json);
+
+    let dry = balance(&["--dry-run", "--json", "-", "-q", "--duration", "1s"]).output().unwrap();
+    assert!(dry.status.success() && !dry.stdout.is_empty(), "{dry:?}");
+    assert_eq!((gains.limit(), streams.limit()), BEFORE, "a dry run moves nothing");
+
+    let path = json.to_str().unwrap().to_string();
+    let mut live = balance(&["-q", "--json", &path]).spawn().unwrap();
+    wait_until("the one that gains has more", || {
+        gains.limit() > 85 * MIB && streams.limit() < 45 * MIB && gains.limit() + streams.limit() <= 128 * MIB
+    });
+    assert!(streams.limit() >= 20 * MIB, "its minimum");
+    let given = |interval: &Value| -> u64 {
+        let all = interval["targets"].as_array().unwrap();
+        all.iter().map(|one| one["limit_bytes"].as_u64().unwrap()).sum()
+    };
+    // They had more, and what is given back is given bit by bit; an interval is told at its end.
+    let within = || intervals().into_iter().skip_while(|interval| given(interval) > 128 * MIB);
+    wait_until("an interval within the total is told", || within().next().is_some());
+    signal(&live, rustix::process::Signal::TERM);
+    assert!(live.wait().unwrap().success());
+    assert_eq!((gains.limit(), streams.limit()), BEFORE, "after SIGTERM");
+    for interval in within() {
+        assert!(given(&interval) <= 128 * MIB, "{interval}");
+        assert_eq!(interval["total_bytes"], 128 * MIB);
+        let all = interval["targets"].as_array().unwrap();
+        assert_eq!(all.len(), 2);
+        for one in all {
+            let keys: Vec<&str> = one.as_object().unwrap().keys().map(String::as_str).collect();
+            let mut expected = ["name", "limit_bytes", "wss_bytes", "misses_per_second", "moved_bytes", "why"];
+            expected.sort_unstable();
+            assert!(expected.iter().all(|key| keys.contains(key)) && keys.len() == 6, "{keys:?}");
+            assert!(!one["why"].as_str().unwrap().is_empty());
+        }
+    }
+
+    // They have more than this, so something is moved at once.
+    let mut killed = balance_of("100M", &["-q"]).spawn().unwrap();
+    let is_moved = || (gains.limit(), streams.limit()) != BEFORE;
+    wait_until("a limit is moved", is_moved);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert!(is_moved(), "nobody has put it back yet");
+    let repaired = bursar().args(["doctor", "--repair"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&repaired.stdout).contains("was put back to"), "{repaired:?}");
+    assert_eq!((gains.limit(), streams.limit()), BEFORE, "after SIGKILL and repair");
+
+    // One goes, the other is gone on with.
+    fs::remove_file(&json).unwrap();
+    let mut live = balance(&["-q", "--json", &path]).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("an interval", || !intervals().is_empty());
+    streams.child.kill().unwrap();
+    streams.child.wait().unwrap();
+    wait_until("its cgroup can be removed", || fs::remove_dir(&streams.dir).is_ok());
+    wait_until("one is left", || intervals().last().is_some_and(|last| last["targets"].as_array().unwrap().len() == 1));
+    signal(&live, rustix::process::Signal::INT);
+    let told = std::io::read_to_string(live.stderr.take().unwrap()).unwrap();
+    assert!(live.wait().unwrap().success() && told.contains("has ended"), "{told}");
+    assert_eq!(gains.limit(), BEFORE.0, "after Ctrl-C");
+}
+
+#[test]
+fn a_process_among_others_is_paged_out_to_its_share_and_then_left_alone() {
+    let Some(_swap) = swap() else { return };
+    let dir = cgroup("shared");
+    let (mut one, mut other) = (Holder::start(&dir), Holder::start(&dir));
+    let before = other.resident();
+    let mut live = bursar()
+        .args(["balance", "--total", "40M", "--interval", "300ms", "-q", &one.child.id().to_string()])
+        .spawn()
+        .unwrap();
+    // What the kernel tells of resident memory differs by up to 64 pages a processor.
+    wait_until("it has its share", || one.resident() <= 41 * MIB);
+    assert!(other.resident() >= before - MIB, "{} of {before}", other.resident());
+    signal(&live, rustix::process::Signal::TERM);
+    assert!(live.wait().unwrap().success());
+    assert_eq!((one.looks(), other.looks()), ("as it was".into(), "as it was".into()));
+    assert!(one.resident() >= 64 * MIB, "what it takes it may keep: {}", one.resident());
+    drop((one, other));
+    fs::remove_dir(dir).unwrap();
+}
+
+#[test]
+fn what_goes_wrong_is_told_and_limits_are_put_back() {
+    let Some((_swap, gains, streams)) = two("wrong") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("intervals.json");
+    let balance = |command: &mut Command, options: &[&str]| {
+        // They have more than this, so something is moved at once.
+        command.args(["balance", "--total", "100M", "--interval", "300ms", "-q"]).args(options);
+        command.args([&gains.dir, &streams.dir]).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let one_sentence = |child: Child| {
+        let output = child.wait_with_output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(125) && told.lines().count() == 1, "{told}");
+        told
+    };
+    let limits = || (gains.limit(), streams.limit());
+
+    let told = one_sentence(balance(&mut bursar_as_nobody(folder.path()), &[]));
+    assert!(told.contains("needs root") && told.matches("Permission denied").count() == 1, "{told}");
+    let told = one_sentence(balance(&mut bursar(), &["--json", "/dev/full"]));
+    assert!(told.contains("/dev/full cannot be written"), "{told}");
+    assert_eq!(limits(), BEFORE, "after a disk that is full");
+
+    // Mounted anew, one of them cannot be written.
+    let mount =
+        |arguments: &[&str]| Command::new("mount").args(arguments).arg(&streams.dir).output().unwrap().status.success();
+    let mut live = balance(&mut bursar(), &["--json", json.to_str().unwrap()]);
+    wait_until("a limit is moved", || limits() != BEFORE);
+    assert!(mount(&["--bind", streams.dir.to_str().unwrap()]));
+    let mounted = Mounted(&streams.dir);
+    wait_until("nobody writes to it", || mount(&["-o", "remount,bind,ro"]));
+    let refused = |at: usize| {
+        let last = intervals(&json).pop();
+        last.is_some_and(|last| last["targets"][at]["why"].as_str().unwrap().contains("could not be moved"))
+    };
+    wait_until("that is told", || refused(1));
+    assert!(!refused(0), "the other goes on");
+    live.kill().unwrap();
+    live.wait().unwrap();
+    drop(mounted);
+    assert_ne!(limits(), BEFORE, "nobody has put them back yet");
+    let next = balance(&mut bursar(), &["--dry-run", "--duration", "10ms"]).wait_with_output().unwrap();
+    let told = String::from_utf8(next.stderr).unwrap();
+    assert!(next.status.success() && told.contains("left by a killed run: "), "{told}");
+    assert_eq!(limits(), BEFORE, "after SIGKILL and the next start");
+}
+
+#[test]
+fn what_cannot_be_balanced_is_told() {
+    let own = std::process::id().to_string();
+    for (arguments, told) in [
+        (&["--total", "64M", "/sys/fs/cgroup/no-such-group"][..], "no-such-group"),
+        (&["--total", "64M", "4194304"], "has ended"),
+        (&["--total", "64M", "7,limit=3"], "none of min=SIZE"),
+        (&["--total", "64M", "--dry-run", &own, &own], "in common"),
+    ] {
+        let output = bursar().arg("balance").args(arguments).output().unwrap();
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(125) && complaint.contains(told), "{complaint}");
+    }
+}

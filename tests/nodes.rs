@@ -1,0 +1,437 @@
+//! Jobs over several nodes: hosts that share a file system only where they are told to, in network namespaces, and a real MPI
+//! between them.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use support::{Programs, bursar, can_limit, is_root, json_of, need};
+
+const MIB: u64 = 1 << 20;
+const SIZE: u64 = 64 * MIB;
+
+/// Two hosts, `north` and `south`: network, host name and run directory are each one's own. They go with this.
+struct Hosts {
+    folder: tempfile::TempDir,
+    /// Their names as namespaces.
+    spaces: [String; 2],
+}
+
+const NAMES: [&str; 2] = ["north", "south"];
+const ADDRESSES: [&str; 2] = ["10.213.7.1", "10.213.7.2"];
+
+fn ip(words: &str) -> bool {
+    Command::new("ip").args(words.split(' ')).output().is_ok_and(|output| output.status.success())
+}
+
+impl Hosts {
+    /// None where they cannot be made.
+    fn make(name: &str) -> Option<Hosts> {
+        if !is_root() || !need("Open MPI", Command::new("mpirun.openmpi").arg("--version").output().is_ok()) {
+            return None;
+        }
+        let spaces = NAMES.map(|host| format!("bursar-{}-{name}-{host}", std::process::id()));
+        let hosts = Hosts { folder: tempfile::tempdir().unwrap(), spaces };
+        let [north, south] = &hosts.spaces;
+        let made = ip(&format!("netns add {north}"))
+            && ip(&format!("netns add {south}"))
+            && ip(&format!("link add eth0 netns {north} type veth peer name eth0 netns {south}"))
+            && hosts.spaces.iter().zip(ADDRESSES).all(|(space, address)| {
+                ip(&format!("-n {space} link set lo up"))
+                    && ip(&format!("-n {space} addr add {address}/24 dev eth0"))
+                    && ip(&format!("-n {space} link set eth0 up"))
+            });
+        if !need("network namespaces (ip netns)", made) {
+            return None;
+        }
+        for name in NAMES.into_iter().chain(["run"]) {
+            std::fs::create_dir(hosts.path(name)).unwrap();
+        }
+        // By nsenter, which leaves the cgroups to be seen, where `ip netns exec` mounts another /sys.
+        let folder = hosts.folder.path().display();
+        hosts.script(
+            "enter",
+            &format!(
+                "space=$1 host=$2; shift 2\nexec nsenter --net=/run/netns/$space unshare --uts --mount sh -c '\n\
+             hostname \"$0\" && mount --bind \"{folder}/$0\" {folder}/run && exec \"$@\"' \"$host\" \"$@\"\n"
+            ),
+        );
+        // What mpirun takes for ssh. As on another machine, what it starts is in no cgroup and no session of ours.
+        let agent = |name: &str, before: &str| {
+            let roots = "/sys/fs/cgroup /sys/fs/cgroup/memory /sys/fs/cgroup/unified";
+            let leave =
+                format!("for root in {roots}; do [ -e $root/cgroup.procs ] && echo 0 >$root/cgroup.procs; done 2>&-");
+            let enter = format!("exec setsid -w {folder}/enter {south} south sh -c \"{before}$*\"");
+            hosts.script(name, &format!("shift\n{leave}\n{enter}\n"));
+        };
+        agent("agent", "");
+        // A host that does not have what we are run from.
+        let program = bursar().get_program().to_owned();
+        let place = Path::new(&program).parent().unwrap().display();
+        agent("agent-without-bursar", &format!("mount --bind {folder}/south {place}; "));
+        // One whose cgroups may only be read.
+        let v1 = Path::new("/sys/fs/cgroup/memory");
+        let cgroups = if v1.exists() { v1 } else { Path::new("/sys/fs/cgroup") }.display();
+        let read_only = format!("mount --bind {cgroups} {cgroups} && mount -o remount,bind,ro {cgroups}; ");
+        agent("agent-without-limits", &read_only);
+        Some(hosts)
+    }
+
+    fn script(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), format!("#!/bin/sh\n{text}")).unwrap();
+        std::fs::set_permissions(self.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Where each host has a directory of its own.
+    fn run(&self) -> String {
+        self.path("run").display().to_string()
+    }
+
+    /// On the first host.
+    fn on_north(&self) -> Command {
+        let mut command = Command::new(self.path("enter"));
+        command.args([self.spaces[0].as_str(), NAMES[0]]);
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command
+    }
+
+    /// `mpirun` over both, so many ranks on each.
+    fn mpirun(&self, each: usize) -> Vec<String> {
+        self.mpirun_by("agent", each)
+    }
+
+    /// The same by another that is taken for ssh.
+    fn mpirun_by(&self, agent: &str, each: usize) -> Vec<String> {
+        let hosts = ADDRESSES.map(|address| format!("{address}:{each}")).join(",");
+        let agent = self.path(agent).display().to_string();
+        let words = ["mpirun.openmpi", "--mca", "plm_rsh_agent", &agent, "--mca", "btl", "tcp,self", "--oversubscribe"];
+        words.into_iter().chain(["-x", "XDG_STATE_HOME", "-H", &hosts]).map(String::from).collect()
+    }
+
+    /// The files with that end in the run directory of a host.
+    fn found(&self, host: &str, end: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for folder in [self.path(host), self.path(host).join("bursar")] {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            found.extend(entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == end)));
+        }
+        found.sort();
+        found
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for space in &self.spaces {
+            ip(&format!("netns del {space}"));
+        }
+    }
+}
+
+/// Two ranks, one of which sends to the other, each holding what it was told to.
+fn job() -> [String; 3] {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let program = BUILT.get_or_init(|| {
+        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nodes-{}", std::process::id()));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/attribute");
+        let program = out.join("mpi.openmpi");
+        let mut make = Command::new("make");
+        make.arg("-sC").arg(source).arg(format!("OUT={}", out.display())).arg(&program);
+        assert!(make.status().is_ok_and(|status| status.success()), "the tests' programs are built by make and cc");
+        program
+    });
+    [program.display().to_string(), "receive".into(), SIZE.to_string()]
+}
+
+/// The same with as much again held beside it for a while, so that it is seen at once on both hosts.
+fn job_that_lasts() -> Vec<String> {
+    let held = "import time; held = bytearray(64 << 20); time.sleep(1.5)";
+    let both = format!("python3 -c '{held}' & \"$@\" && wait");
+    ["sh", "-c", &both, "sh"].map(String::from).into_iter().chain(job()).collect()
+}
+
+fn success(output: &Output) {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn refused(arguments: &[&Path], told: &str) {
+    let output = bursar().arg("merge").args(arguments).output().unwrap();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(125) && complaint.contains(told), "{complaint}");
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+}
+
+fn bytes(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+#[test]
+fn the_records_of_the_ranks_on_two_hosts_become_one() {
+    let Some(hosts) = Hosts::make("merge") else { return };
+    let run = |job: &[String]| {
+        let mut command = hosts.on_north();
+        command.env("XDG_STATE_HOME", hosts.run()).args(hosts.mpirun(1)).args(["-n", "2"]);
+        command.arg(bursar().get_program()).args(["run", "-q", "--interval", "50ms", "--"]).args(job);
+        success(&command.output().unwrap());
+    };
+    run(&job_that_lasts());
+    let (north, south) = (hosts.found("north", "bursar"), hosts.found("south", "bursar"));
+    let ([north], [south]) = (&north[..], &south[..]) else { panic!("{north:?} {south:?}") };
+    let (merged, page) = (hosts.path("job.bursar"), hosts.path("page.html"));
+    let mut command = bursar();
+    command.args(["merge", "-q", "--json", "-", "--record"]).arg(&merged).arg("--html").arg(&page);
+    let (status, json) = json_of(command.args([south, north]));
+    assert_eq!((status, &json["exit_status"]), (0, &0.into()), "{json:#}");
+    let parts = json["parts"].as_array().unwrap();
+    let whose: Vec<_> = parts.iter().map(|part| (part["host"].as_str().unwrap(), part["rank"].as_u64())).collect();
+    assert_eq!(whose, [("north", Some(0)), ("south", Some(1))]);
+    let of_parts: u64 = parts.iter().map(|part| bytes(&part["tree_max_rss_bytes"])).sum();
+    let together = bytes(&json["tree_max_rss_bytes"]);
+    assert!(together > 2 * SIZE && together <= of_parts + MIB, "{together} of {of_parts}");
+    assert!(bytes(&json["floor_bytes"]) > 2 * SIZE, "{json:#}");
+
+    // Each one's time lines are there with its host, and the report tells them apart.
+    let database = rusqlite::Connection::open(&merged).unwrap();
+    let sql =
+        "SELECT DISTINCT host, json_extract(origin, '$.rank') FROM timeline JOIN run USING (run) WHERE role = 'part'";
+    let mut statement = database.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let lines: BTreeSet<(String, u32)> = rows.map(Result::unwrap).collect();
+    assert_eq!(lines, [("north".to_string(), 0), ("south".to_string(), 1)].into());
+    let report = bursar().arg("report").arg(&merged).output().unwrap();
+    let text = String::from_utf8(report.stdout).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with("north ") || line.starts_with("south ")).count();
+    assert!(rows == 2 && text.contains("ranks and nodes"), "{text}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("south"));
+
+    let alone = bursar().args(["merge", "--record"]).arg(hosts.path("alone.bursar")).arg(north).output().unwrap();
+    let told = String::from_utf8(alone.stderr).unwrap();
+    assert!(alone.status.success() && told.contains("1 of 2 ranks"), "{told}");
+    refused(&[north, north], "both of rank 0");
+    refused(&[north, &merged], "holds 3 runs");
+    run(&job());
+    let again = hosts.found("south", "bursar").into_iter().find(|path| path != south).unwrap();
+    refused(&[north, &again], "is of job pmix-");
+    let lone = hosts.path("lone.bursar");
+    let mut command = bursar();
+    command.env_remove("SLURM_JOB_ID").args(["run", "-q", "--record"]).arg(&lone).args(["--", "true"]);
+    success(&command.output().unwrap());
+    refused(&[north, &lone], "of which job");
+}
+
+#[test]
+fn the_logs_of_ranks_on_two_hosts_make_one_attribution() {
+    let Some(hosts) = Hosts::make("logs") else { return };
+    let record = hosts.path("run").join("job.bursar");
+    let check = |json: &Value| {
+        let ranks = json["per_rank"].as_array().unwrap();
+        let whose: Vec<_> = ranks.iter().map(|rank| (rank["host"].as_str().unwrap(), rank["rank"].as_u64())).collect();
+        assert_eq!(whose, [("north", Some(0)), ("south", Some(1))], "{json:#}");
+        for rank in ranks {
+            let heap = bytes(&rank["components"]["application"]["heap"]);
+            assert!((SIZE - MIB..SIZE + 2 * MIB).contains(&heap), "{json:#}");
+        }
+    };
+    // Around mpirun, the library itself brings the logs together, though the hosts' run directories differ.
+    let mut command = hosts.on_north();
+    command.arg(bursar().get_program()).args(["attribute", "-q", "--json", "-", "--interval", "20ms"]);
+    command.arg("--record").arg(&record).arg("--").args(hosts.mpirun(1)).args(["-n", "2"]).args(job());
+    let output = command.env("XDG_STATE_HOME", hosts.run()).output().unwrap();
+    success(&output);
+    let text = String::from_utf8(output.stdout).unwrap();
+    check(&serde_json::from_str(&text[text.find("{\n").unwrap()..]).unwrap());
+
+    // Under mpirun, each host has a folder.
+    let mut command = hosts.on_north();
+    command.env("XDG_STATE_HOME", hosts.run()).args(hosts.mpirun(1)).args(["-n", "2"]);
+    command.arg(bursar().get_program()).args(["attribute", "-q", "--interval", "20ms", "--record"]);
+    let output = command.arg(hosts.path("run").join("other.bursar")).arg("--").args(job()).output().unwrap();
+    success(&output);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--from"), "{output:?}");
+    let folders = [hosts.found("north", "run"), hosts.found("south", "run")].concat();
+    assert_eq!(folders.len(), 2, "{folders:?}");
+    let (status, json) = json_of(bursar().args(["attribute", "-q", "--json", "-", "--from"]).args(&folders));
+    assert_eq!((status, &json["ranks"]), (0, &2.into()), "{json:#}");
+    check(&json);
+
+    // As MPI brings it to the first host, too.
+    let elsewhere = hosts.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    for log in std::fs::read_dir(&folders[1]).unwrap() {
+        let log = log.unwrap();
+        let text = std::fs::read(log.path()).unwrap();
+        std::fs::write(elsewhere.join(log.file_name()), text).unwrap();
+    }
+    let (_, twice) =
+        json_of(bursar().args(["attribute", "-q", "--json", "-", "--from"]).args([&folders[1], &elsewhere]));
+    assert!(bytes(&twice["total_peak_bytes"]) < SIZE + SIZE / 2, "a log that is there twice counts once: {twice:#}");
+}
+
+/// Ranks that hold 32 and 96 MiB in three processes each, of which the largest has 40.
+fn unequal_job() -> Vec<String> {
+    let beside = "hold() { exec $0 private $((8 + 32 * OMPI_COMM_WORLD_RANK))M --hold 20000; }
+                  hold & hold & \"$@\"; status=$?
+                  kill $(jobs -p); wait; exit $status";
+    let [program, case, _] = job();
+    let programs = Programs::build();
+    let footprint = programs.footprint();
+    ["bash", "-c", beside, footprint]
+        .map(String::from)
+        .into_iter()
+        .chain([program, case, (16 * MIB).to_string()])
+        .collect()
+}
+
+/// `bursar budget` on the first host, of a search as short as can be.
+fn budget(hosts: &Hosts) -> Command {
+    let mut command = hosts.on_north();
+    command.env("XDG_STATE_HOME", hosts.run()).arg(bursar().get_program());
+    command.args(["budget", "-q", "--as-found", "--runs", "1", "--slowdown", "300%"]);
+    command
+}
+
+/// The cgroups of runs that a process began.
+fn cgroups_of(pid: u32) -> usize {
+    let named = format!("bursar-{pid}-");
+    let output = Command::new("find").args(["/sys/fs/cgroup", "-type", "d", "-name"]).arg(format!("{named}*")).output();
+    String::from_utf8(output.unwrap().stdout).unwrap().lines().count()
+}
+
+/// The PIDs of what runs with such a word among its first two.
+fn running(word: &str, beneath: &str) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
+    pids.filter(|pid| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        text.split('\0').take(2).any(|first| first == word) && text.contains(beneath)
+    })
+    .collect()
+}
+
+fn wait_until(what: &str, is: impl Fn() -> bool) {
+    for _ in 0..400 {
+        if is() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("{what}");
+}
+
+#[test]
+fn a_budget_over_two_hosts_is_of_the_one_that_needs_most() {
+    if !can_limit() {
+        return;
+    }
+    let Some(hosts) = Hosts::make("budget") else { return };
+    let (record, page) = (hosts.path("job.bursar"), hosts.path("page.html"));
+    let mut command = budget(&hosts);
+    command.args(["--json", "-", "--record"]).arg(&record).arg("--html").arg(&page).arg("--");
+    let (status, json) = json_of(command.args(hosts.mpirun(1)).args(["-n", "2"]).args(unequal_job()));
+    assert_eq!(status, 0, "{json:#}");
+
+    // What the second rank holds, and what Python, MPI and its daemon are.
+    let held = 96 * MIB;
+    let budget = bytes(&json["budget_bytes"]);
+    assert!((held..held + 48 * MIB).contains(&budget), "{json:#}");
+    let nodes = json["nodes"].as_array().unwrap();
+    let [north, south] = &nodes[..] else { panic!("{json:#}") };
+    assert_eq!((&north["host"], &south["host"]), (&"north".into(), &"south".into()));
+    let floors = [north, south].map(|node| bytes(&node["floor_bytes"]));
+    assert!((held..held + 40 * MIB).contains(&floors[1]) && floors[0] + 24 * MIB < floors[1], "{nodes:#?}");
+    assert_eq!(bytes(&json["floor_bytes"]), floors[1]);
+    assert!(nodes.iter().all(|node| node["reference_seconds"].as_f64().is_some_and(|seconds| seconds > 0.0)));
+
+    // No node had more than the limit, and where it was too little, one is to blame.
+    let trials = json["trials"].as_array().unwrap();
+    for trial in trials.iter().filter(|trial| !trial["limit_bytes"].is_null()) {
+        for node in trial["nodes"].as_array().unwrap() {
+            assert!(bytes(&node["peak_charge_bytes"]) <= bytes(&trial["limit_bytes"]) + MIB, "{trial:#}");
+        }
+    }
+    let killed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "oom").collect();
+    assert!(!killed.is_empty(), "what the largest process had is too little: {json:#}");
+    for trial in killed {
+        for node in trial["nodes"].as_array().unwrap().iter().filter(|node| bytes(&node["oom_kills"]) > 0) {
+            let floor = floors[usize::from(node["host"] == "south")];
+            assert!(floor > bytes(&trial["limit_bytes"]), "{trial:#}");
+        }
+    }
+
+    // All of it is in the record, and in what is made of it.
+    let database = rusqlite::Connection::open(&record).unwrap();
+    let sql = "SELECT DISTINCT json_extract(origin, '$.host') FROM run JOIN figure USING (run)
+               WHERE role = 'part' AND name = 'peak_charge_bytes' AND value > 0 ORDER BY 1";
+    let mut statement = database.prepare(sql).unwrap();
+    let parts: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(parts, NAMES);
+    let report = bursar().arg("report").arg(&record).output().unwrap();
+    let text = String::from_utf8(report.stdout).unwrap();
+    assert!(text.contains("on each of 2 nodes") && text.contains("OOM kill on "), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("south ")), "{text}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("What each node needs"));
+}
+
+#[test]
+fn a_host_without_bursar_or_without_limits_is_told_before_anything_runs() {
+    if !can_limit() {
+        return;
+    }
+    let Some(hosts) = Hosts::make("without") else { return };
+    let ran = hosts.path("ran");
+    for (agent, why) in
+        [("agent-without-bursar", "bursar on south"), ("agent-without-limits", "south: no limit can be set")]
+    {
+        let mut command = budget(&hosts);
+        command.arg("--").args(hosts.mpirun_by(agent, 1)).args(["-n", "2", "touch"]).arg(&ran);
+        let output = command.output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), told.lines().count()), (Some(125), 1), "{told}");
+        assert!(told.contains(why) && !ran.exists(), "{told}");
+    }
+}
+
+#[test]
+fn a_killed_budget_leaves_nothing_on_the_other_host_and_a_host_whose_bursar_is_killed_ends_it() {
+    if !can_limit() {
+        return;
+    }
+    let Some(hosts) = Hosts::make("killed") else { return };
+    let long = format!("60.{}", std::process::id());
+    let agent = hosts.path("agent").display().to_string();
+    let node = || running("node", &agent).into_iter().next();
+    let at_work = || running("sleep", &long).len();
+    let begin = || {
+        let mut command = budget(&hosts);
+        command.arg("--").args(hosts.mpirun(1)).args(["-n", "2", "sleep", &long]).stderr(std::process::Stdio::piped());
+        let running_one = command.spawn().unwrap();
+        wait_until("the other host takes part", || node().is_some_and(|pid| cgroups_of(pid) > 0 && at_work() == 2));
+        running_one
+    };
+
+    let mut search = begin();
+    let there = node().unwrap();
+    search.kill().unwrap();
+    search.wait().unwrap();
+    wait_until("it ends what it started", || node().is_none() && cgroups_of(there) == 0);
+
+    let mut search = begin();
+    let there = node().unwrap();
+    let pid = rustix::process::Pid::from_raw(there as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let mut told = String::new();
+    std::io::Read::read_to_string(&mut search.stderr.take().unwrap(), &mut told).unwrap();
+    assert_eq!(search.wait().unwrap().code(), Some(125), "{told}");
+    assert!(told.contains("south is lost"), "{told}");
+    bursar().args(["doctor", "--repair"]).output().unwrap();
+    wait_until("what a killed one has left is put back", || cgroups_of(there) == 0 && at_work() == 0);
+}

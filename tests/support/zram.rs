@@ -1,0 +1,43 @@
+//! Swap in compressed memory, for as long as a test has it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::need;
+
+const CONTROL: &str = "/sys/class/zram-control";
+
+/// A device of our own that the machine swaps to, until it is dropped.
+pub struct Zram {
+    number: String,
+}
+
+impl Zram {
+    /// `None` where there is none, and tests may be skipped.
+    pub fn of(mib: u64) -> Option<Zram> {
+        let zram = Zram::add(mib);
+        if need("zram", zram.is_some()) { zram } else { None }
+    }
+
+    fn add(mib: u64) -> Option<Zram> {
+        let number = fs::read_to_string(format!("{CONTROL}/hot_add")).ok()?.trim().to_string();
+        let zram = Zram { number };
+        fs::write(format!("/sys/block/zram{}/disksize", zram.number), format!("{mib}M")).ok()?;
+        let is_done =
+            |command: &str| Command::new(command).arg(zram.device()).output().is_ok_and(|done| done.status.success());
+        (is_done("mkswap") && is_done("swapon")).then_some(zram)
+    }
+
+    fn device(&self) -> PathBuf {
+        format!("/dev/zram{}", self.number).into()
+    }
+}
+
+impl Drop for Zram {
+    fn drop(&mut self) {
+        let _ = Command::new("swapoff").arg(self.device()).output();
+        let _ = fs::write(format!("/sys/block/zram{}/reset", self.number), "1");
+        let _ = fs::write(format!("{CONTROL}/hot_remove"), &self.number);
+    }
+}
