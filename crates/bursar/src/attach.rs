@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use linux::bpf::Rung;
 use linux::cgroup::Cgroup;
 use linux::procfs;
 use model::{Exit, Observation, RecordKind, RunRole, Target};
@@ -41,7 +42,7 @@ pub fn follow(
     interval: Option<Duration>,
     is_over: &dyn Fn(Duration) -> bool,
 ) -> anyhow::Result<(Record, Option<PathBuf>)> {
-    let bench = Bench::set_up()?;
+    let bench = Bench::set_up(Rung::Filemap)?;
     let header = bench.header(RecordKind::Attach, &[], "as the target's own");
     let (mut sink, no_record) = Sink::create(record, &header)?;
     let (started, origin) = (Instant::now(), procfs::monotonic_ns());

@@ -10,6 +10,7 @@ use ::attribute::{Options, ProcessLog};
 use ::report::Attributed;
 use anyhow::{Context, bail};
 use job::preload;
+use linux::bpf::Rung;
 use model::{Attribution, Axis, Observation, ProcessRecord, RecordKind, RunRole, Target};
 use record::{Entry, Record};
 use serde::Serialize;
@@ -70,7 +71,8 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
     if !options.scaling.is_empty() && rank.is_some() {
         bail!("--scaling starts the launcher itself: bursar attribute --scaling 1,2,4 -- mpirun -n {{}} ./app");
     }
-    let bench = Bench::set_up()?;
+    // What is referenced in files is no part of its report.
+    let bench = Bench::set_up(Rung::Processes)?;
     let mut header = bench.header(RecordKind::Attribute, &options.command, "as the machine allows");
     header.options = saved(options);
     let is_first = rank.as_ref().is_none_or(|rank| rank.number == 0);

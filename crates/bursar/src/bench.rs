@@ -30,6 +30,8 @@ pub struct Bench {
     pub io_wait: IoWait,
     /// What the reader should know.
     pub notes: Vec<String>,
+    /// The best that its runs are tracked by.
+    pub tracking: Rung,
     /// The first run's tracker.
     loading: RefCell<Option<Loading>>,
     is_root: bool,
@@ -38,9 +40,11 @@ pub struct Bench {
 
 impl Bench {
     /// Undoes what killed runs have left, finds a place and switches delay accounting on where that is allowed.
-    pub fn set_up() -> anyhow::Result<Bench> {
+    ///
+    /// `tracking`: no more than is needed, since the better it is the longer it takes before a run begins.
+    pub fn set_up(tracking: Rung) -> anyhow::Result<Bench> {
         // The longest part of the preparations; the others go on beside it.
-        let loading = RefCell::new(Loading::start(Rung::Filemap).ok());
+        let loading = RefCell::new(Loading::start(tracking).ok());
         for repaired in journal::repair(put_back) {
             eprintln!("bursar: left by a killed run: {repaired}");
         }
@@ -64,13 +68,24 @@ impl Bench {
         };
         let (signals, place) = (Forwarding::start()?, Place::find());
         let own_cgroup = own_cgroup(&place);
-        Ok(Bench { signals, place, own_cgroup, journal, io_wait, notes, loading, is_root, _delay_accounting: guard })
+        Ok(Bench {
+            signals,
+            place,
+            own_cgroup,
+            journal,
+            io_wait,
+            notes,
+            tracking,
+            loading,
+            is_root,
+            _delay_accounting: guard,
+        })
     }
 
     /// Starts following processes and their references; `None`, with a note, where that is refused.
     pub fn track(&self, pids: &[i32], origin_ns: u64, notes: &mut Vec<String>) -> Option<Tracker> {
         let refused = |error: track::Error| notes.extend(self.is_root.then(|| error.to_string()));
-        let loading = self.loading.take().map_or_else(|| Loading::start(Rung::Filemap), Ok);
+        let loading = self.loading.take().map_or_else(|| Loading::start(self.tracking), Ok);
         loading.and_then(|loading| loading.follow(pids, origin_ns)).map_err(refused).ok()
     }
 

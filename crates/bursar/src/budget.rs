@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
 use budget::{Measured, MethodMemory, Progress, Reference, Seen, Settings, Step};
+use linux::bpf::Rung;
 use model::{
     Answer, BudgetReport, Bytes, Exit, Method, NodeRun, Observation, Origin, Outcome, RecordKind, RunAccount, RunRole,
     Trial, names,
@@ -37,7 +38,7 @@ pub fn budget(options: Budget) -> anyhow::Result<Status> {
         Some(record) => restored(options, record)?,
         None => options,
     };
-    let bench = Bench::set_up()?;
+    let bench = Bench::set_up(Rung::Filemap)?;
     let slurm = if bench.place.can_limit() { None } else { Allocation::find()? };
     if slurm.is_none() && !bench.place.can_limit() {
         bail!(

@@ -191,7 +191,9 @@ pub fn observe(
         notes,
         ..begun(plan, started_unix_ns)
     };
-    if let Some(tracked) = tracked {
+    if let Some(tracked) = tracked
+        && bench.tracking != Rung::Processes
+    {
         add_file_demand(&mut observation, &tracked, lead_ns);
     }
     Ok(Observed { observation, errors: errors.map(end_of).unwrap_or_default(), not_started: None })

@@ -1,6 +1,7 @@
 //! `bursar run`: the account of one command.
 
 use anyhow::Context;
+use linux::bpf::Rung;
 use model::{Exit, Observation, RecordKind, RunAccount, RunRole, Series, Spread};
 use record::{Entry, Record};
 use serde::Serialize;
@@ -32,7 +33,7 @@ struct Variability {
 }
 
 pub fn run(options: Run) -> anyhow::Result<Status> {
-    let bench = Bench::set_up()?;
+    let bench = Bench::set_up(Rung::Filemap)?;
     let swap = if options.limit.is_some() { "no swap (MemorySwapMax=0)" } else { "as the machine allows" };
     let mut header = bench.header(RecordKind::Run, &options.command, swap);
     header.options = place_in_job();

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use linux::bpf::Rung;
 use linux::procfs;
 
 use super::line::{Hello, Line, Order, Told};
@@ -37,7 +38,7 @@ pub fn node(options: &Node) -> anyhow::Result<Status> {
 }
 
 fn part(options: &Node, order: &Order, line: &mut Line) -> anyhow::Result<Status> {
-    let bench = Bench::set_up()?;
+    let bench = Bench::set_up(Rung::Filemap)?;
     if !bench.place.can_limit() {
         bail!("no limit can be set here: {}", bench.place.missing().join("; "));
     }
