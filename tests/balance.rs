@@ -245,6 +245,32 @@ fn memory_goes_to_whom_it_serves_and_limits_are_put_back_after_any_end() {
 }
 
 #[test]
+fn who_waits_where_nobody_is_killed_goes_on_as_soon_as_there_is_memory() {
+    let Some(_swap) = swap() else { return };
+    let dir = cgroup("waits");
+    let set = |name: &str, value: &str| fs::write(dir.join(name), value).unwrap();
+    set("memory.limit_in_bytes", "32M");
+    set("memory.oom_control", "1");
+    // Nothing is swapped out by this cgroup.
+    set("memory.swappiness", "0");
+    let child = python_in(&dir, CHANGES, &["random", "64"]).spawn().unwrap();
+    let job = Job { dir: dir.clone(), child };
+    let waits = || fs::read_to_string(dir.join("memory.oom_control")).unwrap().contains("under_oom 1");
+    wait_until("it waits", waits);
+    set("memory.swappiness", "60");
+
+    let mut balance = bursar().args(["balance", "-q", "--total", "32M"]).arg(&dir).spawn().unwrap();
+    wait_until("it has all that it changes, half of it in swap", || {
+        let status = fs::read_to_string(format!("/proc/{}/status", job.child.id())).unwrap();
+        let swapped = status.lines().find_map(|line| line.strip_prefix("VmSwap:")?.trim().strip_suffix(" kB")).unwrap();
+        swapped.parse::<u64>().unwrap() << 10 >= 32 * MIB
+    });
+    signal(&balance, rustix::process::Signal::TERM);
+    assert!(balance.wait().unwrap().success());
+    assert_eq!(job.limit(), 32 * MIB);
+}
+
+#[test]
 fn a_process_among_others_is_paged_out_to_its_share_and_then_left_alone() {
     let Some(_swap) = swap() else { return };
     let dir = cgroup("shared");

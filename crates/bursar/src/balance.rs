@@ -86,6 +86,7 @@ fn follow(options: &Balance, targets: &mut Vec<Target>, signals: &Forwarding) ->
             if signals.interrupted() {
                 return Ok(());
             }
+            targets.iter_mut().for_each(Target::wake);
             std::thread::sleep(PATIENCE.min(due.saturating_duration_since(Instant::now())));
         }
         look(targets, &mut device);

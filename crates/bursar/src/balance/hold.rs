@@ -103,6 +103,14 @@ impl Hold {
         stays + MARGIN
     }
 
+    /// See [`Allotment::wake`].
+    pub fn wake(&mut self) {
+        if let Hold::Cgroup { allotment: Some(allotment), .. } = self {
+            // What cannot be written is told when its limit is set.
+            let _ = allotment.wake();
+        }
+    }
+
     /// Puts back what was there before.
     ///
     /// # Errors

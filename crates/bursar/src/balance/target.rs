@@ -272,6 +272,11 @@ impl Target {
         self.hold.floor(swap)
     }
 
+    /// See [`Hold::wake`].
+    pub fn wake(&mut self) {
+        self.hold.wake();
+    }
+
     /// See [`Hold::set`].
     pub fn set(&mut self, bytes: u64, patience: Duration) -> anyhow::Result<u64> {
         let tracked = tracked(self.pages.as_ref(), self.standing.as_ref());

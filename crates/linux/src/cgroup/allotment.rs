@@ -34,7 +34,7 @@ pub struct Allotment {
     now: Option<u64>,
     step: u64,
     /// Switched off on v1, where it strikes while a limit is lowered, swap free or not: reclaim finds nothing for some hundred microseconds
-    /// (Linux 6.18). Who finds no memory waits instead, until [`Allotment::set`] or the end.
+    /// (Linux 6.18). Who finds no memory waits instead, until [`Allotment::wake`] or the end.
     killer: Option<Guard>,
     guard: Guard,
 }
@@ -105,15 +105,27 @@ impl Allotment {
         self.killer.map_or(Ok(()), Guard::restore)
     }
 
-    /// Lets those try again that have found no memory and wait: they are woken when the killer is switched on, and would take longer to find none
-    /// again than it stays on.
-    fn wake(&self) -> Result<(), Error> {
+    /// Lets those try again that have found no memory and wait, which is only where the killer is off on v1. They wait on though there is something
+    /// to reclaim by then, or swap: so this is to be called many times in a second.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if it is refused.
+    pub fn wake(&mut self) -> Result<(), Error> {
         let path = self.cgroup.dir.join(KILLER);
-        if self.killer.is_some() && file::read(&path).is_ok_and(|state| state.contains("under_oom 1")) {
-            file::write(&path, "0")?;
-            file::write(&path, "1")?;
+        if self.cgroup.version != Version::V1 || !file::read(&path).is_ok_and(|state| state.contains("under_oom 1")) {
+            return Ok(());
         }
-        Ok(())
+        if self.killer.is_some() {
+            // They would take longer to find none again than it stays on.
+            file::write(&path, "0")?;
+            return file::write(&path, "1");
+        }
+        // Who has switched it off wants nobody killed. A limit that grows wakes them, too, and then becomes what it was, as far as that follows.
+        let Some(now) = self.now else { return Ok(()) };
+        file::write_or_give_up(&self.path, &(now + LARGEST_STEP).to_string())?;
+        self.now = Some(now + LARGEST_STEP);
+        let set = |now| self.now = Some(now);
+        lower(&self.cgroup, &self.path, now, Instant::now() + STEP_PATIENCE, &mut self.step, set).map(drop)
     }
 }
 
