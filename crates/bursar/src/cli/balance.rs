@@ -27,7 +27,7 @@ pub struct Balance {
     #[arg(value_name = "TARGET", required = true, value_parser = asked)]
     pub targets: Vec<Asked>,
     /// Time from decision to decision
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "3s")]
     pub interval: Duration,
     /// End after this time
     #[arg(long, value_name = "TIME", value_parser = duration)]

@@ -120,12 +120,14 @@ impl Allotment {
             file::write(&path, "0")?;
             return file::write(&path, "1");
         }
-        // Who has switched it off wants nobody killed. A limit that grows wakes them, too, and then becomes what it was, as far as that follows.
+        // Who has switched it off wants nobody killed. A limit that grows wakes them, too.
         let Some(now) = self.now else { return Ok(()) };
-        file::write_or_give_up(&self.path, &(now + LARGEST_STEP).to_string())?;
-        self.now = Some(now + LARGEST_STEP);
-        let set = |now| self.now = Some(now);
-        lower(&self.cgroup, &self.path, now, Instant::now() + STEP_PATIENCE, &mut self.step, set).map(drop)
+        let more = now + LARGEST_STEP;
+        file::write_or_give_up(&self.path, &more.to_string())?;
+        let is_as_before = within(STEP_PATIENCE, || file::write_or_give_up(&self.path, &now.to_string())).is_ok();
+        // If nothing is given back so soon, it is with the next limit that is set.
+        self.now = Some(if is_as_before { now } else { more });
+        Ok(())
     }
 }
 
