@@ -10,6 +10,7 @@ use crate::{Error, procfs};
 const FRAME: u64 = (1 << 55) - 1;
 const EXCLUSIVE: u64 = 1 << 56;
 const PRESENT: u64 = 1 << 63;
+const LRU: u64 = 1 << 5;
 const COMPOUND_HEAD: u64 = 1 << 15;
 const COMPOUND_TAIL: u64 = 1 << 16;
 const HUGETLB: u64 = 1 << 17;
@@ -32,6 +33,9 @@ pub struct Frame {
     pub exclusive: bool,
     /// Whether it is of a pool of huge pages, whose Accessed bits nothing clears.
     pub pool: bool,
+    /// Whether it is on none of the kernel's LRU lists, as the last pages that a processor has faulted in: it keeps up to 31 to
+    /// itself until there are more. `MADV_COLD` passes them over in silence.
+    pub unlisted: bool,
     /// The addresses of the folio that it is part of, if that is mapped as a whole.
     pub folio: Range<u64>,
 }
@@ -56,10 +60,12 @@ impl Frames {
         let entry = number(&self.pagemap, address / page)?;
         (entry & PRESENT != 0).then(|| {
             let number = entry & FRAME;
-            let flags = self.flags(number).unwrap_or(0);
+            let flags = self.flags(number);
+            let unlisted = flags.is_some_and(|flags| flags & (LRU | COMPOUND_TAIL) == 0);
+            let flags = flags.unwrap_or(0);
             let (before, after) = self.neighbours(number, flags).unwrap_or((0, 1));
             let folio = address.saturating_sub(before * page)..address + after * page;
-            Frame { number, exclusive: entry & EXCLUSIVE != 0, pool: flags & HUGETLB != 0, folio }
+            Frame { number, exclusive: entry & EXCLUSIVE != 0, pool: flags & HUGETLB != 0, unlisted, folio }
         })
     }
 
@@ -91,4 +97,47 @@ fn number(file: &File, index: u64) -> Option<u64> {
     let mut bytes = [0u8; 8];
     file.read_exact_at(&mut bytes, 8 * index).ok()?;
     Some(u64::from_ne_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+    use rustix::thread::{CpuSet, sched_setaffinity};
+
+    use super::*;
+
+    const PAGES: usize = 4;
+
+    /// Pages that were just touched; then advised about on the processor that touched them, which lists what it kept to itself.
+    fn touched_and_advised(frames: &Frames) -> [Vec<bool>; 2] {
+        let bytes = PAGES * procfs::page_bytes() as usize;
+        let (readable, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: a mapping of its own, unmapped below.
+        unsafe {
+            let memory = mmap_anonymous(std::ptr::null_mut(), bytes, readable, private).unwrap();
+            let pages = (0..PAGES).map(|page| memory.byte_add(page * procfs::page_bytes() as usize));
+            pages.clone().for_each(|page| page.cast::<u8>().write_volatile(1));
+            let unlisted = || pages.clone().map(|page| frames.at(page as u64).unwrap().unlisted).collect();
+            let touched = unlisted();
+            madvise(memory, bytes, Advice::LinuxCold).unwrap();
+            let advised = unlisted();
+            munmap(memory, bytes).unwrap();
+            [touched, advised]
+        }
+    }
+
+    #[test]
+    fn a_processor_keeps_the_last_pages_that_it_has_faulted_in_off_the_lists() {
+        let mut first = CpuSet::new();
+        first.set(0);
+        let frames = Frames::of(std::process::id() as i32).unwrap();
+        if frames.flags(1).is_none() || sched_setaffinity(None, &first).is_err() {
+            eprintln!("skipped: needs /proc/kpageflags and processor 0");
+            return;
+        }
+        // Whoever faults in others there meanwhile, or looks for pages to reclaim, has all of them listed.
+        let seen = (0..1000).map(|_| touched_and_advised(&frames));
+        let kept = |[touched, advised]: &[Vec<bool>; 2]| touched.contains(&true) && !advised.contains(&true);
+        assert!(seen.into_iter().any(|seen| kept(&seen)));
+    }
 }

@@ -202,9 +202,9 @@ impl Process {
         }
     }
 
-    /// Whether the kernel clears the bit of a page: not if it is mapped more than once, or the page of zeroes.
+    /// Whether the kernel clears the bit of a page: not if it is mapped more than once, or the page of zeroes, or was just faulted in.
     pub fn is_clearable(&self, probe: &Probe) -> bool {
-        self.frames.at(probe.address).is_some_and(|frame| frame.exclusive && !frame.pool)
+        self.frames.at(probe.address).is_some_and(|frame| frame.exclusive && !frame.pool && !frame.unlisted)
     }
 
     /// Pages of a region that are there, and whether it is a huge page; `None`: the process is gone, or is another program.
