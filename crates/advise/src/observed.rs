@@ -5,8 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::profile::{Mapping, Profile, ProfiledRange, Program};
 use crate::range::{HUGE_BYTES, PAGES_PER_HUGE};
 
-/// Regions are alike that differ by less than this factor; a range of them is one line.
+/// Regions are alike that differ by less than this factor; a range of them is one line,
 const ALIKE: f64 = 2.0;
+/// unless its parts differ by this factor at least,
+const PARTED: f64 = 1.25;
+/// and by so many standard errors: each place where one could end is tried.
+const PARTED_ERRORS: f64 = 5.0;
+/// Regions of such a part: of fewer chance is not told.
+const LEAST_PART: usize = 4;
+/// So much, in ns, as pays for no huge page is nothing: what hardly saves anything does not differ.
+const NONE: f64 = 20_000.0;
 /// And in the share of pages touched by less than this.
 const ALIKE_TOUCHED: f64 = 0.25;
 /// Where a program makes more mappings of a class, they are taken together.
@@ -170,31 +178,79 @@ fn number(offset: i64) -> u64 {
 
 /// Neighbours that are alike are one range. What lies between was never there.
 fn ranges(mapping: &Mapping, sums: &BTreeMap<u64, Sum>) -> Vec<ProfiledRange> {
-    let mut found: Vec<(u64, u64, Sum)> = Vec::new();
+    let mut regions: Vec<(u64, Sum)> = Vec::with_capacity(sums.len());
+    let mut runs: Vec<(usize, Sum)> = Vec::new();
     for (number, sum) in sums {
-        match found.last_mut() {
-            Some((_, end, last)) if *end == *number && are_alike(last, sum) => {
-                last.join(sum);
-                *end += 1;
-            }
-            _ => found.push((*number, number + 1, *sum)),
+        let follows = regions.last().is_some_and(|(before, _)| before + 1 == *number);
+        match runs.last_mut() {
+            Some((_, last)) if follows && are_alike(last, sum) => last.join(sum),
+            _ => runs.push((regions.len(), *sum)),
         }
+        regions.push((*number, *sum));
     }
-    let range = |(from, to, sum): (u64, u64, Sum)| ProfiledRange {
-        huge_ns: Some(sum.mean(sum.walks_ns).round() as u64),
-        touched: Some(percent(sum.touched())),
-        sure: percent(sum.sure()),
-        ..ProfiledRange::of(mapping.clone(), from * HUGE_BYTES, Some(to * HUGE_BYTES))
+    let ends = runs.iter().skip(1).map(|(from, _)| *from).chain([regions.len()]);
+    let parts = runs.iter().zip(ends).flat_map(|((from, _), end)| parted(&regions[*from..end]));
+    let range = |part: &[(u64, Sum)]| {
+        let mut sum = Sum::default();
+        part.iter().for_each(|(_, region)| sum.join(region));
+        let (from, to) = (part[0].0, part[0].0 + part.len() as u64);
+        ProfiledRange {
+            huge_ns: Some(sum.mean(sum.walks_ns).round() as u64),
+            touched: Some(percent(sum.touched())),
+            sure: percent(sum.sure()),
+            ..ProfiledRange::of(mapping.clone(), from * HUGE_BYTES, Some(to * HUGE_BYTES))
+        }
     };
-    found.into_iter().map(range).collect()
+    parts.map(range).collect()
 }
 
-/// Differences between what saves hardly anything do not matter: so little, in ns, as pays for no huge page is nothing.
 fn are_alike(one: &Sum, other: &Sum) -> bool {
-    const NONE: f64 = 20_000.0;
-    let (one_ns, other_ns) = (one.mean(one.walks_ns) + NONE, other.mean(other.walks_ns) + NONE);
-    let factor = one_ns.max(other_ns) / one_ns.min(other_ns);
-    factor < ALIKE && (one.touched() - other.touched()).abs() < ALIKE_TOUCHED
+    factor(one.mean(one.walks_ns), other.mean(other.walks_ns)) < ALIKE
+        && (one.touched() - other.touched()).abs() < ALIKE_TOUCHED
+}
+
+/// Of what two of them save.
+fn factor(one_ns: f64, other_ns: f64) -> f64 {
+    (one_ns.max(other_ns) + NONE) / (one_ns.min(other_ns) + NONE)
+}
+
+/// The parts of neighbours, in each of which none differs from the others but by chance: what changes slowly from one to the next comes
+/// far in the end (binary segmentation; Scott and Knott, 1974). O(regions log regions), mostly.
+fn parted(regions: &[(u64, Sum)]) -> Vec<&[(u64, Sum)]> {
+    let mut parts = Vec::new();
+    let mut left = vec![regions];
+    while let Some(part) = left.pop() {
+        match border(part) {
+            Some(border) => {
+                let (before, behind) = part.split_at(border);
+                left.extend([behind, before]);
+            }
+            None => parts.push(part),
+        }
+    }
+    parts
+}
+
+/// Where what is before differs most surely from what is behind, if it does.
+fn border(regions: &[(u64, Sum)]) -> Option<usize> {
+    let each: Vec<f64> = regions.iter().map(|(_, sum)| sum.mean(sum.walks_ns)).collect();
+    let (count, all) = (each.len() as f64, each.iter().sum::<f64>());
+    let squares: f64 = each.iter().map(|ns| (ns - all / count).powi(2)).sum();
+    let (mut first, mut found) = (0.0, (0.0, None));
+    for (before, ns) in each.iter().enumerate() {
+        let (one, other) = (before as f64, count - before as f64);
+        if before >= LEAST_PART && each.len() - before >= LEAST_PART {
+            let (one_ns, other_ns) = (first / one, (all - first) / other);
+            // Of the squares that much is between the two.
+            let between = (one_ns - other_ns).powi(2) * one * other / count;
+            let errors = between / ((squares - between).max(0.0) / (count - 2.0)).max(1.0);
+            if factor(one_ns, other_ns) >= PARTED && errors > found.0 {
+                found = (errors, Some(before));
+            }
+        }
+        first += ns;
+    }
+    found.1.filter(|_| found.0 >= PARTED_ERRORS.powi(2))
 }
 
 #[cfg(test)]
@@ -237,6 +293,35 @@ mod tests {
             "mmap 27 0 128M..192M huge=1620 touched=100% sure=90%",
         ];
         assert_eq!(lines(&observed), expected);
+    }
+
+    /// First regions of the ranges that are found where regions save so much, in ms, each by some more or less; and what is told of them.
+    fn found(ms: impl Iterator<Item = f64>) -> Vec<(u64, f64)> {
+        let mut observed = Observed::default();
+        for (number, ms) in (0..).zip(ms) {
+            let chance = 0.7 + 0.6 * ((number * 7919) % 101) as f64 / 100.0;
+            observed.add(1, XZ, &mmap(0), region(number), sight(ms * 1e6 * chance));
+        }
+        let profile = observed.profile(None);
+        let ranges = profile.programs[0].ranges.iter();
+        ranges.map(|range| (range.from / HUGE_BYTES, range.huge_ns.unwrap() as f64 / 1e6)).collect()
+    }
+
+    #[test]
+    fn what_falls_by_little_each_time_comes_to_several_ranges() {
+        let tiers = [2.0, 1.5, 1.1, 0.8];
+        let found = found((0..128).map(|number| tiers[number / 32]));
+        assert_eq!(found.len(), 4, "{found:?}");
+        for (tier, (from, ms)) in found.into_iter().enumerate() {
+            assert!(from.abs_diff(tier as u64 * 32) <= LEAST_PART as u64 + 1, "{tier}: {from}");
+            assert!((0.9..1.1).contains(&(ms / tiers[tier])), "{tier}: {ms}");
+        }
+    }
+
+    #[test]
+    fn what_differs_by_chance_is_one_range() {
+        assert_eq!(found((0..1000).map(|_| 1.0)).len(), 1);
+        assert_eq!(found((0..1000).map(|number| 0.001 + f64::from(number) / 1e6)).len(), 1, "it saves hardly anything");
     }
 
     #[test]
