@@ -19,7 +19,7 @@
 #define MADV_COLLAPSE 25
 #endif
 
-enum { REGION = 2 << 20, PARTS = 8, TENTH = 10, TURNS = 40, PAGE = 4096 };
+enum { REGION = 2 << 20, PARTS = 8, TENTH = 10, TURNS = 40, PAGE = 4096, CACHE = 32 << 20 };
 
 static uint64_t state = 88172645463325252u;
 
@@ -93,16 +93,24 @@ static int by_doubles(const void *one, const void *other) {
     return (a > b) - (a < b);
 }
 
+// To make huge pages moves their memory through the caches, where what is accessed rarely would stay for the whole
+// turn: all that is there is pushed out, and what is accessed often comes back.
+static void warm(uint64_t some) {
+    static char others[2 * CACHE];
+    for (size_t at = 0; at < sizeof others; at += 64)
+        ((volatile char *)others)[at]++;
+    walk(some / 2);
+}
+
 // The middle of what was saved by turns that followed each other.
 static double saved(uint64_t group, uint64_t groups, uint64_t accesses) {
     double all[TURNS];
     const uint64_t some = accesses / 100;
     for (int turn = 0; turn < TURNS; turn++) {
-        // To make them moves memory through the caches.
-        walk(some / 4);
+        warm(some);
         double base = walk(some);
         make(group, groups, 1);
-        walk(some / 4);
+        warm(some);
         all[turn] = base - walk(some);
         make(group, groups, 0);
     }

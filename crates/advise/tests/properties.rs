@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 fn costs() -> impl Strategy<Value = Costs> {
     // Each up to ten times cheaper or dearer than where they were measured.
-    prop::collection::vec(0.1..10.0, 18).prop_map(|times| {
+    prop::collection::vec(0.1..10.0, 20).prop_map(|times| {
         let Costs {
             base_fault_ns,
             huge_fault_ns,
@@ -24,6 +24,8 @@ fn costs() -> impl Strategy<Value = Costs> {
             walk_independent_ns,
             walk_near_dependent_ns,
             walk_near_independent_ns,
+            walk_memory_dependent_ns,
+            walk_memory_independent_ns,
             access_dependent_ns,
             access_independent_ns,
             pool_page_ns,
@@ -49,6 +51,8 @@ fn costs() -> impl Strategy<Value = Costs> {
             access_independent_ns: access_independent_ns * times[15],
             walk_near_dependent_ns: walk_near_dependent_ns * times[16],
             walk_near_independent_ns: walk_near_independent_ns * times[17],
+            walk_memory_dependent_ns: walk_memory_dependent_ns * times[18],
+            walk_memory_independent_ns: walk_memory_independent_ns * times[19],
         }
     })
 }
@@ -73,7 +77,7 @@ fn range() -> impl Strategy<Value = Range> {
             zero_pages: zero,
             touched_pages: touched,
             misses_per_second: misses,
-            walks: Walks { near: 1.0 - dependent, near_dependent: dependent, far_dependent: dependent },
+            walks: Walks { near: 1.0 - dependent, memory: dependent / 2.0, dependent, memory_dependent: dependent },
             saved_ns: saved,
             eager_ns_per_mib: eager,
             shared_pages: shared,

@@ -105,9 +105,11 @@ impl Measuring {
             [
                 ("walk_dependent_ns", |costs| &mut costs.walk_dependent_ns),
                 ("walk_near_dependent_ns", |costs| &mut costs.walk_near_dependent_ns),
+                ("walk_memory_dependent_ns", |costs| &mut costs.walk_memory_dependent_ns),
                 ("access_dependent_ns", |costs| &mut costs.access_dependent_ns),
                 ("walk_independent_ns", |costs| &mut costs.walk_independent_ns),
                 ("walk_near_independent_ns", |costs| &mut costs.walk_near_independent_ns),
+                ("walk_memory_independent_ns", |costs| &mut costs.walk_memory_independent_ns),
                 ("access_independent_ns", |costs| &mut costs.access_independent_ns),
             ],
             NO_WALKS,
@@ -360,7 +362,7 @@ mod tests {
     fn where_there_is_no_time_all_is_assumed_and_said_to_be() {
         let Calibration { costs, assumed, complete } = measure(Duration::ZERO);
         assert_eq!((costs, complete), (Costs::reference(), false));
-        assert_eq!(assumed.len(), 18);
+        assert_eq!(assumed.len(), 20);
         assert!(assumed.iter().all(|(_, why)| why.contains("too busy")), "{assumed:?}");
     }
 

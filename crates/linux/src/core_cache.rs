@@ -9,8 +9,18 @@ const USUAL_BYTES: u64 = 1 << 20;
 
 /// Bytes of the second cache of the first core: the last that most cores have to themselves.
 pub fn second_bytes() -> u64 {
-    let told = file::read_if_there(Path::new("/sys/devices/system/cpu/cpu0/cache/index2/size"));
-    told.and_then(|text| bytes(text.trim())).unwrap_or(USUAL_BYTES)
+    of(2).unwrap_or(USUAL_BYTES)
+}
+
+/// Bytes of the last cache before memory, which cores share.
+pub fn last_bytes() -> u64 {
+    (3..=4).rev().find_map(of).unwrap_or_else(second_bytes)
+}
+
+/// After the caches of the first level, one for data and one for code, the number of each is its level.
+fn of(level: u32) -> Option<u64> {
+    let told = file::read_if_there(Path::new(&format!("/sys/devices/system/cpu/cpu0/cache/index{level}/size")));
+    told.and_then(|text| bytes(text.trim()))
 }
 
 /// `1024K`.
@@ -27,6 +37,6 @@ mod tests {
     #[test]
     fn sizes_are_read_as_the_kernel_writes_them() {
         assert_eq!(["1024K", "2M", "512", "x", ""].map(bytes), [Some(1 << 20), Some(2 << 20), Some(512), None, None]);
-        assert!(second_bytes() > 0);
+        assert!(second_bytes() > 0 && last_bytes() >= second_bytes());
     }
 }

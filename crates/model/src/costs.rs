@@ -24,7 +24,7 @@ pub struct Costs {
     /// Copying a page that is shared since a fork, at the write to it.
     pub cow_ns: f64,
     /// What a huge page saves of an access at a random place that waits for the one before, where the entry of the page table is in
-    /// no cache of the core's.
+    /// the last cache.
     pub walk_dependent_ns: f64,
     /// What it saves of one that does not.
     pub walk_independent_ns: f64,
@@ -32,6 +32,10 @@ pub struct Costs {
     pub walk_near_dependent_ns: f64,
     /// And of one that does not wait.
     pub walk_near_independent_ns: f64,
+    /// What it saves of one that waits, where the entry is in no cache.
+    pub walk_memory_dependent_ns: f64,
+    /// And of one that does not wait.
+    pub walk_memory_independent_ns: f64,
     /// An access at a random place of much memory in pages of 4 KiB, if it waits for the one before.
     pub access_dependent_ns: f64,
     /// And if it does not.
@@ -58,12 +62,14 @@ impl Costs {
             split_ns: 300_000.0,
             populate_huge_ns: 91_000.0,
             cow_ns: 2_000.0,
-            walk_dependent_ns: 178.0,
-            walk_independent_ns: 22.0,
-            walk_near_dependent_ns: 8.0,
-            walk_near_independent_ns: 4.0,
-            access_dependent_ns: 442.0,
-            access_independent_ns: 46.0,
+            walk_dependent_ns: 120.0,
+            walk_independent_ns: 2.0,
+            walk_near_dependent_ns: 12.0,
+            walk_near_independent_ns: 0.4,
+            walk_memory_dependent_ns: 200.0,
+            walk_memory_independent_ns: 20.0,
+            access_dependent_ns: 390.0,
+            access_independent_ns: 8.0,
             pool_page_ns: 13_000.0,
             page_out_ns: 4_400.0,
             page_in_ns: 4_700.0,

@@ -35,6 +35,8 @@ const FIRST_BUDGET: usize = 4 * BATCH;
 const FLUSH_SECONDS: f64 = 2e-6;
 const TOUCH_SECONDS: f64 = 0.4e-6;
 const LINE_BYTES: u64 = 64;
+/// Of the last cache, which others use, too.
+const LAST_SHARE: f64 = 0.25;
 /// A wait is ended within so long.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -69,10 +71,12 @@ pub struct Region {
     pub sure: f64,
     /// Share of these that find the entry of the page table in the core's second cache, estimated.
     pub near: f64,
+    /// Share of these that find it in no cache, estimated.
+    pub memory: f64,
     /// Processor time that its process uses for each of all its accesses that miss, in ns.
     pub ns_per_miss: f64,
-    /// The same for each that does not find the entry of the page table in the second cache.
-    pub ns_per_far_miss: f64,
+    /// The same for each that finds the entry of the page table in no cache.
+    pub ns_per_memory_miss: f64,
     /// Since it was last seen accessed, or first looked at.
     pub idle: Duration,
     /// Rounds that have looked at it.
@@ -93,7 +97,9 @@ pub struct Regions {
     /// What clearing has cost the processes in all, in seconds.
     taken: f64,
     /// That the second cache of a core has room for.
-    cache_lines: f64,
+    second_lines: f64,
+    /// That the last cache has for a program.
+    last_lines: f64,
 }
 
 /// Pages of one process that are cleared together.
@@ -104,8 +110,9 @@ struct Batch {
     found: Vec<Found>,
     cleared: Instant,
     /// What the process had used of processors then: what it does not run, it does not access.
-    used: Duration,
-    after: [Duration; LOOKS],
+    used: Option<Duration>,
+    /// Looks, by time since.
+    looked: [Duration; LOOKS],
 }
 
 impl Regions {
@@ -118,9 +125,11 @@ impl Regions {
         let members = Members::of(scope, true)?;
         let tables = Tables::open()?;
         let (processes, budget) = (Vec::new(), FIRST_BUDGET);
-        let cache_lines = (core_cache::second_bytes() / LINE_BYTES) as f64;
+        let second_lines = (core_cache::second_bytes() / LINE_BYTES) as f64;
+        let last_lines = LAST_SHARE * (core_cache::last_bytes() / LINE_BYTES) as f64;
         let (turn, round, taken) = (0, 0, 0.0);
-        let mut regions = Regions { tables, members, overhead, processes, budget, turn, round, taken, cache_lines };
+        let mut regions =
+            Regions { tables, members, overhead, processes, budget, turn, round, taken, second_lines, last_lines };
         if let (Some(denied), true) = (regions.refresh(), regions.processes.is_empty()) {
             return Err(denied.into());
         }
@@ -180,10 +189,10 @@ impl Regions {
         for process in &self.processes {
             let loads: Vec<_> = process.known.values().map(|known| known.load()).collect();
             // By its own time.
-            let misses = tlb::misses(&loads, self.cache_lines);
+            let misses = tlb::misses(&loads, self.second_lines, self.last_lines);
             let ns_per = |of: fn(&tlb::Misses) -> f64| 1e9 / misses.iter().map(of).sum::<f64>();
             let ns_per_miss = ns_per(|misses| misses.rate);
-            let ns_per_far_miss = ns_per(|misses| misses.rate * (1.0 - misses.near));
+            let ns_per_memory_miss = ns_per(|misses| misses.rate * misses.memory);
             let known = process.known.iter().zip(misses).filter(|((_, known), _)| known.clears > 0);
             all.extend(known.map(|((start, known), misses)| Region {
                 pid: process.pid,
@@ -194,8 +203,9 @@ impl Regions {
                 misses_per_second: misses.rate * process.processors,
                 sure: known.seen.sure(),
                 near: misses.near,
+                memory: misses.memory,
                 ns_per_miss,
-                ns_per_far_miss,
+                ns_per_memory_miss,
                 idle: now.saturating_duration_since(known.last_accessed.unwrap_or(known.since)),
                 rounds: known.clears,
             }));
@@ -272,8 +282,8 @@ impl Regions {
                     probes,
                     found: Vec::new(),
                     cleared: Instant::now(),
-                    used: Duration::ZERO,
-                    after: [Duration::ZERO; LOOKS],
+                    used: None,
+                    looked: [Duration::ZERO; LOOKS],
                 }),
             }
         }
@@ -283,24 +293,22 @@ impl Regions {
     fn clear(&mut self, batch: &mut Batch) -> Result<(), Error> {
         let began = Instant::now();
         let process = &mut self.processes[batch.process];
-        let used = process.clock.now();
         let cleared = match process.clear(&batch.probes) {
             Ok(cleared) => cleared,
             Err(linux::Error::Gone(_)) => vec![false; batch.probes.len()],
             Err(source) => return Err(pages::Error::Denied { pid: batch.pid, source }.into()),
         };
         batch.cleared = began + began.elapsed() / 2;
-        batch.used = used.zip(process.clock.now()).map_or(Duration::ZERO, |(before, after)| (before + after) / 2);
+        batch.used = process.clock.now();
         batch.found = cleared.into_iter().map(|is_clear| Found { is_clear, ..Found::default() }).collect();
         Ok(())
     }
 
     fn look(&mut self, batch: &mut Batch, look: usize) {
         let process = &mut self.processes[batch.process];
-        let before = process.clock.now();
+        let before = batch.cleared.elapsed();
         let states = process.look(&mut self.tables, &batch.probes);
-        let now = before.zip(process.clock.now()).map(|(before, after)| (before + after) / 2);
-        batch.after[look] = now.map_or(Duration::ZERO, |now| now.saturating_sub(batch.used));
+        batch.looked[look] = (before + batch.cleared.elapsed()) / 2;
         let Ok(Some(states)) = states else {
             batch.found.iter_mut().for_each(|found| found.is_clear = false);
             return;
@@ -318,16 +326,26 @@ impl Regions {
         }
     }
 
+    /// What the process has used of processors between the clear and each look. Its clock is told by the kernel's ticks, of which none
+    /// or one lies before the first looks; so these have the share of what it used until the last.
+    fn used(&self, batch: &Batch) -> [Duration; LOOKS] {
+        let used = self.processes[batch.process].clock.now().zip(batch.used);
+        let used = used.map_or(Duration::ZERO, |(now, then)| now.saturating_sub(then));
+        let share = used.div_duration_f64(batch.looked[LOOKS - 1].max(Duration::from_nanos(1)));
+        batch.looked.map(|looked| looked.mul_f64(share))
+    }
+
     /// Returns how many regions it was.
     fn learn(&mut self, batch: &Batch) -> usize {
         let now = Instant::now();
+        let after = self.used(batch);
         let mut from = 0;
         let groups = batch.probes.chunk_by(|one, other| one.region == other.region);
         groups
             .map(|group| {
                 let found = &batch.found[from..from + group.len()];
                 from += group.len();
-                self.processes[batch.process].learn(group[0].region, found, batch.after, now);
+                self.processes[batch.process].learn(group[0].region, found, after, now);
             })
             .count()
     }

@@ -121,7 +121,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<Status> {
     let mut agent = Agent {
         options,
         regions,
-        costs: costs::calibrated(),
+        costs: costs::calibrated(costs::ON_THE_WAY),
         history: History::of(Duration::from_secs_f64(State::HORIZON_SECONDS)),
         processes: BTreeMap::new(),
         stats: Stats { dry_run: options.dry_run, ..Stats::default() },

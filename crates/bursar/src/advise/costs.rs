@@ -14,7 +14,7 @@ use crate::results::write_json;
 use crate::status::Status;
 
 /// What each is, by its name in [`Costs`].
-const NAMES: [(&str, &str); 18] = [
+const NAMES: [(&str, &str); 20] = [
     ("base_fault_ns", "a fault that gives 4 KiB"),
     ("huge_fault_ns", "a fault that gives a huge page"),
     ("zero_ns", "zeroing a huge page"),
@@ -24,10 +24,15 @@ const NAMES: [(&str, &str); 18] = [
     ("split_ns", "splitting a huge page"),
     ("populate_huge_ns", "populating a huge page ahead"),
     ("cow_ns", "copying 4 KiB on write"),
-    ("walk_dependent_ns", "saved by a huge page, per access that waits for the one before"),
-    ("walk_independent_ns", "saved per access that does not"),
+    (
+        "walk_dependent_ns",
+        "saved by a huge page where the page table is in the last cache, per access that waits for the one before",
+    ),
+    ("walk_independent_ns", "saved there per access that does not"),
     ("walk_near_dependent_ns", "saved where the page table is in the core's cache, per access that waits"),
     ("walk_near_independent_ns", "saved there per access that does not"),
+    ("walk_memory_dependent_ns", "saved where it is in no cache, per access that waits"),
+    ("walk_memory_independent_ns", "saved there per access that does not"),
     ("access_dependent_ns", "an access in pages of 4 KiB that waits for the one before"),
     ("access_independent_ns", "an access that does not"),
     ("pool_page_ns", "a fault on a huge page zeroed before"),
@@ -47,8 +52,8 @@ struct Calibrated {
 }
 
 /// Who asks for the costs waits for them; a program that is to start does not.
-const ASKED: Duration = Duration::from_secs(10);
-const ON_THE_WAY: Duration = Duration::from_millis(400);
+pub const ASKED: Duration = Duration::from_secs(10);
+pub const ON_THE_WAY: Duration = Duration::from_millis(400);
 
 pub fn print(options: &cli::advise::Costs) -> anyhow::Result<Status> {
     let known = if options.again { None } else { remembered() };
@@ -66,9 +71,9 @@ pub fn print(options: &cli::advise::Costs) -> anyhow::Result<Status> {
     Ok(Status::of(0))
 }
 
-/// The costs of this machine: as measured since it was started, else measured now, as far as it can be in half a second.
-pub fn calibrated() -> Costs {
-    remembered().unwrap_or_else(|| measured(ON_THE_WAY)).costs
+/// The costs of this machine: as measured since it was started, else measured now, as far as it can be in so long.
+pub fn calibrated(longest: Duration) -> Costs {
+    remembered().unwrap_or_else(|| measured(longest)).costs
 }
 
 /// This machine at this moment.

@@ -57,7 +57,8 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
     let path = inside::of_rank(&options.output.clone().unwrap_or_else(|| named(&options.command)), rank.as_ref());
     // Before the run: what it shows must have a place.
     let output = Output::create(&path)?;
-    let costs = costs::calibrated();
+    // What it finds is by what walks cost here.
+    let costs = costs::calibrated(costs::ASKED);
     let folder = inside::folder("bursar-profile-")?;
     std::fs::write(folder.path().join("plan"), Plan::observing(&costs).to_string())
         .with_context(|| format!("the plan could not be written to {}", folder.path().display()))?;
@@ -126,7 +127,7 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool)
             // Others each round; a sample tells too much or too little of what is sparse.
             let is_next = (number + known.len() - turn % known.len()) % known.len() < MOST_COUNTED;
             let counted = if is_next { regions.present(region.pid, region.start) } else { None };
-            let walks = Walks::spaced(region.near, region.ns_per_miss, region.ns_per_far_miss, costs);
+            let walks = Walks::spaced(region.near, region.memory, region.ns_per_miss, region.ns_per_memory_miss, costs);
             let sight = Sight {
                 walks_ns: region.misses_per_second * long * walks.each_ns(costs),
                 present_pages: counted.map_or(region.present_pages, |(present, _)| present),

@@ -65,7 +65,7 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
     let keep = |path| Kept::begin(&inside::of_rank(path, rank.as_ref()), &options.command, Target::Command);
     let kept = options.record.as_deref().map(keep).transpose()?;
     let folder = inside::folder("bursar-advice-")?;
-    let plan = Plan::of(&profile, &costs::calibrated(), &costs::state());
+    let plan = Plan::of(&profile, &costs::calibrated(costs::ON_THE_WAY), &costs::state());
     std::fs::write(folder.path().join("plan"), plan.to_string())
         .with_context(|| format!("the plan could not be written to {}", folder.path().display()))?;
     let variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];

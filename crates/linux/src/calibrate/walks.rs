@@ -5,10 +5,10 @@ use std::hint::black_box;
 use super::processor_ns;
 use super::region::{PAGES, Region, next};
 use crate::cgroup::Cgroup;
-use crate::numa;
+use crate::{core_cache, numa};
 
 /// Much more than any TLB covers with pages of 4 KiB; and so much that its page tables have no room in the second cache beside
-/// the data. It is there twice, some 300 ms long.
+/// the data. It is there twice, some 400 ms long.
 const REGIONS: usize = 256;
 /// Also more than any TLB covers, with page tables that stay in the second cache.
 const NEAR_REGIONS: usize = 32;
@@ -24,12 +24,12 @@ const WORDS_PER_PAGE: usize = 512;
 const FINEST: f64 = 16.0;
 
 const ACCESSES: usize = 30_000;
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 
-/// Of an access that waits for the one before: what a huge page saves, in ns, where the entry of the page table is in no cache of the
-/// core's, and where it is; and what the access takes without. Then the same of one that does not wait. `None` if there is not the
-/// memory, or no huge page.
-pub fn measured() -> Option<[f64; 6]> {
+/// Of an access that waits for the one before: what a huge page saves, in ns, where the entry of the page table is in the last cache,
+/// where it is in the second one, and where it is in none; and what the access takes without. Then the same of one that does not wait.
+/// `None` if there is not the memory, or no huge page.
+pub fn measured() -> Option<[f64; 8]> {
     if room() < LEAST_BYTES {
         return None;
     }
@@ -42,8 +42,11 @@ pub fn measured() -> Option<[f64; 6]> {
     }
     base.touch(REGIONS * PAGES);
     // In turn, and the least of each: others can only make it longer.
-    let least = |walk: fn(&[u64], bool) -> usize, waits: bool| {
+    let least = |walk: fn(&[u64], bool) -> usize, waits: bool, is_cached: bool| {
         let timed = |memory: &Region| {
+            if !is_cached {
+                push_out(huge.words());
+            }
             let mut accesses = 0;
             processor_ns(|| accesses = walk(memory.words(), waits)) / accesses as f64
         };
@@ -53,8 +56,9 @@ pub fn measured() -> Option<[f64; 6]> {
         [(base - huge).max(0.0), base]
     };
     let of = |waits| {
-        let ([far, access], [near, _]) = (least(far, waits), least(near, waits));
-        [far, near.clamp(far / FINEST, far), access]
+        let ([last, access], [near, _]) = (least(far, waits, true), least(near, waits, true));
+        let [memory, _] = least(behind, waits, false);
+        [last, near.clamp(last / FINEST, last), memory.max(last), access]
     };
     [of(true), of(false)].concat().try_into().ok()
 }
@@ -92,4 +96,15 @@ fn far(words: &[u64], waits: bool) -> usize {
     }
     black_box(read);
     lines
+}
+
+/// The same in the half that [`push_out`] does not read.
+fn behind(words: &[u64], waits: bool) -> usize {
+    far(&words[words.len() / 2..], waits)
+}
+
+/// Reads, of the first half, twice what the last cache has room for: then nothing else is in it.
+fn push_out(words: &[u64]) {
+    let many = (2 * core_cache::last_bytes() as usize / size_of::<u64>()).min(words.len() / 2);
+    black_box(words[..many].iter().step_by(WORDS_PER_LINE).fold(0u64, |sum, word| sum.wrapping_add(*word)));
 }

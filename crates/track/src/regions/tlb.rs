@@ -4,8 +4,9 @@
 //! the t with sum of (1 - e^(-rate t)) over all pages = C. A page misses when it was not accessed for as long, which has the chance
 //! e^(-rate t) (Che, Tung and Wang, 2002).
 //!
-//! The same tells which misses find the entry of the page table in the core's second cache, beside the lines of data that the program brings
-//! there: these cost a tenth of the others. What is accessed most is hardly worth huge pages if its page tables stay in the cache.
+//! The same tells which misses find the entry of the page table in the core's second cache or in the last one, beside the lines of data that
+//! the program brings there: the first cost a tenth of the second, and these no more than those that find it in memory. What is accessed most is
+//! hardly worth huge pages if its page tables stay in a cache.
 
 /// Entries of a second-level TLB for pages of 4 KiB: 1536 and 2048 are usual.
 const ENTRIES: f64 = 1536.0;
@@ -32,10 +33,12 @@ pub struct Misses {
     pub rate: f64,
     /// Share of them that find the entry of the page table in the second cache.
     pub near: f64,
+    /// Share of them that find it in no cache.
+    pub memory: f64,
 }
 
-/// Of each, the accesses that miss; none where all have room. The second cache has room for so many lines.
-pub fn misses(loads: &[Load], cache_lines: f64) -> Vec<Misses> {
+/// Of each, the accesses that miss; none where all have room. The second cache has room for so many lines, and the last one.
+pub fn misses(loads: &[Load], second_lines: f64, last_lines: f64) -> Vec<Misses> {
     let Some(kept) = kept(ENTRIES, |time| loads.iter().map(|load| load.entries * held(load.rate, time)).sum()) else {
         return vec![Misses::default(); loads.len()];
     };
@@ -44,8 +47,13 @@ pub fn misses(loads: &[Load], cache_lines: f64) -> Vec<Misses> {
     let data: f64 = rates.iter().sum();
     let lines = || loads.iter().zip(&rates).map(|(load, rate)| (lines(load), rate / lines(load).max(1.0)));
     let in_cache = |time: f64| lines().map(|(lines, rate)| lines * held(rate, time)).sum::<f64>() + data * time;
-    let kept = kept_in(cache_lines, in_cache);
-    rates.iter().zip(lines()).map(|(rate, (_, of_line))| Misses { rate: *rate, near: held(of_line, kept) }).collect()
+    let [second, last] = [second_lines, last_lines.max(second_lines)].map(|lines| kept_in(lines, in_cache));
+    let of = |(rate, (_, of_line)): (&f64, (f64, f64))| Misses {
+        rate: *rate,
+        near: held(of_line, second),
+        memory: 1.0 - held(of_line, last),
+    };
+    rates.iter().zip(lines()).map(of).collect()
 }
 
 /// Lines of the cache that the entries of the page table are in.
@@ -77,10 +85,11 @@ fn kept_in(entries: f64, accessed: impl Fn(f64) -> f64) -> f64 {
 mod tests {
     use super::*;
 
-    const CACHE_LINES: f64 = 16_384.0;
+    const SECOND_LINES: f64 = 16_384.0;
+    const LAST_LINES: f64 = 262_144.0;
 
     fn rates(loads: &[Load]) -> Vec<f64> {
-        misses(loads, CACHE_LINES).into_iter().map(|misses| misses.rate).collect()
+        misses(loads, SECOND_LINES, LAST_LINES).into_iter().map(|misses| misses.rate).collect()
     }
 
     fn load(entries: f64, rate: f64) -> Load {
@@ -121,7 +130,7 @@ mod tests {
     #[test]
     fn page_tables_stay_in_the_cache_as_far_as_they_have_room_beside_the_data() {
         // Random accesses to so many MiB of pages; measured here, huge pages save 6, 24, 45 and 80 % of what they save of 4 GiB.
-        let near = |mib: f64| misses(&[load(mib * 256.0, 1e7 / (mib * 256.0))], CACHE_LINES)[0].near;
+        let near = |mib: f64| misses(&[load(mib * 256.0, 1e7 / (mib * 256.0))], SECOND_LINES, LAST_LINES)[0].near;
         let far = [128.0, 256.0, 512.0, 1024.0].map(|mib| 1.0 - near(mib));
         let expected = [0.05, 0.29, 0.57, 0.77];
         for (far, expected) in far.into_iter().zip(expected) {
@@ -132,7 +141,8 @@ mod tests {
     #[test]
     fn where_most_accesses_go_to_a_tenth_the_rest_is_far() {
         let hot = load(26_112.0, 18e6 / 26_112.0);
-        let found = misses(&[hot, load(236_032.0, 2e6 / 236_032.0)], CACHE_LINES);
+        let found = misses(&[hot, load(236_032.0, 2e6 / 236_032.0)], SECOND_LINES, LAST_LINES);
         assert!(found[0].near > 0.9 && found[1].near < 0.1, "{found:?}");
+        assert!(found[0].memory < 0.001 && (0.3..0.5).contains(&found[1].memory), "{found:?}");
     }
 }
