@@ -71,7 +71,7 @@ mod tests {
             ns_per_miss: 0.0,
             ns_per_memory_miss: 0.0,
             near: 0.0,
-            memory: 0.0,
+            memory: 1.0,
             idle: Duration::ZERO,
             rounds: ROUNDS,
         }
