@@ -21,11 +21,15 @@ static uint64_t now(void) {
     return time.tv_sec * 1000000000UL + time.tv_nsec;
 }
 
-static void touch(char *page, uint64_t number) {
+static void touch_only(char *page, uint64_t number) {
     uint64_t before = now();
     *(volatile char *)page = 1;
     uint64_t ns = now() - before;
     took[number] = ns > clock_cost ? ns - clock_cost : 0;
+}
+
+static void touch(char *page, uint64_t number) {
+    touch_only(page, number);
     for (int i = 0; i < PAGE / 8; i++)
         ((volatile uint64_t *)page)[i] = number * 8 + i + 1;
 }
@@ -33,6 +37,20 @@ static void touch(char *page, uint64_t number) {
 static void forward(void) {
     for (uint64_t i = 0; i < pages; i++)
         touch(memory + i * PAGE, i);
+}
+
+// What is written has to be computed, each word from the one before: some 3 GB/s.
+static void computed(void) {
+    uint64_t word = 88172645463325252u;
+    for (uint64_t i = 0; i < pages; i++) {
+        touch_only(memory + i * PAGE, i);
+        for (int j = 0; j < PAGE / 8; j++) {
+            word ^= word << 13;
+            word ^= word >> 7;
+            word ^= word << 17;
+            ((volatile uint64_t *)(memory + i * PAGE))[j] = word;
+        }
+    }
 }
 
 static void backward(void) {
@@ -115,9 +133,10 @@ int main(int count, char **words) {
         const char *name;
         void (*run)(void);
         int maps;
-    } patterns[] = {{"forward", forward, 1},     {"backward", backward, 1},       {"threads", threads, 1},
-                    {"scattered", scattered, 1}, {"sparse", sparse, 1},           {"zeroes", zeroes, 1},
-                    {"heap", heap, 0},           {"sparse-heap", sparse_heap, 0}, {"chunks", chunks, 0}};
+    } patterns[] = {{"forward", forward, 1}, {"backward", backward, 1},   {"computed", computed, 1},
+                    {"threads", threads, 1}, {"scattered", scattered, 1}, {"sparse", sparse, 1},
+                    {"zeroes", zeroes, 1},   {"heap", heap, 0},           {"sparse-heap", sparse_heap, 0},
+                    {"chunks", chunks, 0}};
     pages = count > 2 ? strtoul(words[2], NULL, 10) << 8 : 0;
     took =
         mmap(NULL, pages * sizeof *took + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

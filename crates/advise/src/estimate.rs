@@ -393,13 +393,13 @@ mod tests {
     fn walks_are_those_of_the_misses_each_by_whether_it_waits_for_the_one_before() {
         let range = Range {
             misses_per_second: Some(1e6),
-            walks: Walks { dependent: 0.25, ..Walks::default() },
+            walks: Walks { ns_per_miss: 97.5, near: 0.25, ..Walks::default() },
             present_pages: 1024,
             ..Range::of_bytes(2 * HUGE_BYTES)
         };
         let state = State { horizon_seconds: 2.0, ..plenty() };
         let walks = part(&estimate(Action::Promote, &range, &state, &costs()), "page walks");
-        assert_eq!(walks, 2.0 * 1e6 * (0.25 * 120.0 + 0.75 * 2.0));
+        assert_eq!(walks, 2.0 * 1e6 * (0.25 * 12.0 + 0.75 * 120.0));
     }
 
     #[test]

@@ -15,29 +15,35 @@ pub struct Walks {
     pub near: f64,
     /// Share of them that find it in no cache. What is left finds it in the last cache.
     pub memory: f64,
-    /// Share of those that find it in a cache that wait for the access before.
-    pub dependent: f64,
-    /// Share of the others that do.
-    pub memory_dependent: f64,
+    /// Processor time that the program uses for each of all its misses, in ns: where they follow each other faster than accesses can that
+    /// wait for each other, the processor makes several at a time.
+    pub ns_per_miss: f64,
+    /// The same for each that goes to memory: it is waited for though there are others beside it, which are over long before.
+    pub ns_per_memory_miss: f64,
 }
 
 impl Walks {
-    /// By how much processor time the program uses for each of all its misses, and for each that goes to memory: where they follow each
-    /// other faster than such accesses can, the processor makes several at a time. One that goes to memory is waited for though there
-    /// are others beside it, which are over long before.
-    pub fn spaced(near: f64, memory: f64, ns_per_miss: f64, ns_per_memory_miss: f64, costs: &Costs) -> Walks {
-        let [dependent, memory_dependent] = [ns_per_miss, ns_per_memory_miss].map(|ns| dependent_share(ns, costs));
-        Walks { near, memory, dependent, memory_dependent }
-    }
-
     /// What a huge page saves of one of them, in ns.
     pub fn each_ns(&self, costs: &Costs) -> f64 {
-        let by = |share: f64, of: f64, else_of: f64| share.clamp(0.0, 1.0) * (of - else_of) + else_of;
-        let near = by(self.dependent, costs.walk_near_dependent_ns, costs.walk_near_independent_ns);
-        let last = by(self.dependent, costs.walk_dependent_ns, costs.walk_independent_ns);
-        let memory = by(self.memory_dependent, costs.walk_memory_dependent_ns, costs.walk_memory_independent_ns);
-        by(self.memory, memory, by(self.near / (1.0 - self.memory).max(f64::EPSILON), near, last))
+        let seen = |ns: f64, dependent: f64, independent: f64| {
+            mixed(dependent_share(ns, costs), dependent, shown_ns(independent, ns))
+        };
+        let near = seen(self.ns_per_miss, costs.walk_near_dependent_ns, costs.walk_near_independent_ns);
+        let last = seen(self.ns_per_miss, costs.walk_dependent_ns, costs.walk_independent_ns);
+        let memory = seen(self.ns_per_memory_miss, costs.walk_memory_dependent_ns, costs.walk_memory_independent_ns);
+        mixed(self.memory, memory, mixed(self.near / (1.0 - self.memory).max(f64::EPSILON), near, last))
     }
+}
+
+/// So much of one, and of the other what is left.
+fn mixed(share: f64, one: f64, other: f64) -> f64 {
+    share.clamp(0.0, 1.0) * (one - other) + other
+}
+
+/// What is seen of a walk that no access waits for: its cost was measured where they follow each other at once, and where there is more
+/// time between them most of them are over before anybody could notice.
+fn shown_ns(walk_ns: f64, ns_per_miss: f64) -> f64 {
+    walk_ns * (walk_ns / ns_per_miss.max(f64::EPSILON)).clamp(0.0, 1.0)
 }
 
 /// Share of misses that wait for the one before, 0 to 1.
@@ -60,20 +66,27 @@ mod tests {
         assert_eq!(dependent_share(1000.0, &strange), 0.0);
     }
 
+    fn each(near: f64, memory: f64, ns_per_miss: f64, ns_per_memory_miss: f64) -> f64 {
+        Walks { near, memory, ns_per_miss, ns_per_memory_miss }.each_ns(&Costs::reference()).round()
+    }
+
     #[test]
     fn a_miss_is_worth_what_each_kind_is_by_its_share() {
-        let each = |near, memory, dependent, memory_dependent| {
-            Walks { near, memory, dependent, memory_dependent }.each_ns(&Costs::reference()).round()
-        };
-        assert_eq!([-1.0, 0.0, 0.5, 1.0, 2.0].map(|share| each(0.0, 0.0, share, 0.0)), [2.0, 2.0, 61.0, 120.0, 120.0]);
-        assert_eq!([0.5, 1.0].map(|share| each(share, 0.0, 1.0, 0.0)), [66.0, 12.0]);
-        assert_eq!([0.5, 1.0].map(|share| each(0.0, share, 0.0, 1.0)), [101.0, 200.0]);
-        assert_eq!(each(0.5, 0.25, 1.0, 0.0), 41.0, "half of 12, a quarter of 120 and of 20");
+        // Of the reference an access that waits takes 390 ns: none waits at 48.75 ns for each miss, and all at 97.5.
+        assert_eq!([0.0, 73.125, 97.5, 1e9].map(|ns| each(0.0, 0.0, ns, 0.0)), [2.0, 60.0, 120.0, 120.0]);
+        assert_eq!([0.5, 1.0].map(|share| each(share, 0.0, 97.5, 0.0)), [66.0, 12.0]);
+        assert_eq!([0.5, 1.0].map(|share| each(0.0, share, 0.0, 97.5)), [101.0, 200.0]);
+        assert_eq!(each(0.5, 0.25, 97.5, 0.0), 41.0, "half of 12, a quarter of 120 and of 20");
+    }
+
+    #[test]
+    fn a_walk_that_no_access_waits_for_shows_the_less_the_more_time_there_is() {
+        assert_eq!([0.0, 1.0, 2.0, 4.0, 20.0].map(|ns| shown_ns(2.0, ns)), [2.0, 2.0, 2.0, 1.0, 0.2]);
+        assert_eq!([shown_ns(0.0, 0.0), shown_ns(0.0, 9.0), shown_ns(2.0, f64::INFINITY)], [0.0; 3]);
     }
 
     #[test]
     fn one_that_goes_to_memory_among_others_is_waited_for() {
-        let walks = Walks::spaced(0.8, 0.1, 46.0, 460.0, &Costs::reference());
-        assert_eq!(walks, Walks { near: 0.8, memory: 0.1, dependent: 0.0, memory_dependent: 1.0 });
+        assert_eq!(each(0.8, 0.1, 46.0, 460.0), 20.0, "a tenth of 200, and of the others next to nothing");
     }
 }

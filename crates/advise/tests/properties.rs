@@ -69,19 +69,22 @@ fn range() -> impl Strategy<Value = Range> {
     let pages = || 0..20_000u64;
     let sizes = (0..64u64 << 20, pages(), 0..40u64, pages(), option::of(pages()), pages());
     let rates = (option::of(0.0..1e9), -1.0..2.0, option::of(0.0..1e9), option::of(0.0..1e6));
-    (sizes, rates).prop_map(|((bytes, present, huge, zero, touched, shared), (misses, dependent, saved, eager))| {
-        Range {
-            bytes,
-            present_pages: present,
-            huge_pages: huge,
-            zero_pages: zero,
-            touched_pages: touched,
-            misses_per_second: misses,
-            walks: Walks { near: 1.0 - dependent, memory: dependent / 2.0, dependent, memory_dependent: dependent },
-            saved_ns: saved,
-            eager_ns_per_mib: eager,
-            shared_pages: shared,
-        }
+    (sizes, rates).prop_map(|((bytes, present, huge, zero, touched, shared), (misses, waits, saved, eager))| Range {
+        bytes,
+        present_pages: present,
+        huge_pages: huge,
+        zero_pages: zero,
+        touched_pages: touched,
+        misses_per_second: misses,
+        walks: Walks {
+            near: 1.0 - waits,
+            memory: waits / 2.0,
+            ns_per_miss: 100.0 * waits,
+            ns_per_memory_miss: 1e6 * waits,
+        },
+        saved_ns: saved,
+        eager_ns_per_mib: eager,
+        shared_pages: shared,
     })
 }
 

@@ -18,7 +18,7 @@ use model::Bytes;
 use report::seconds;
 use tempfile::NamedTempFile;
 use track::pages::Scope;
-use track::regions::Regions;
+use track::regions::{Region, Regions};
 
 use super::costs;
 use super::told::Told;
@@ -127,7 +127,8 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool)
             // Others each round; a sample tells too much or too little of what is sparse.
             let is_next = (number + known.len() - turn % known.len()) % known.len() < MOST_COUNTED;
             let counted = if is_next { regions.present(region.pid, region.start) } else { None };
-            let walks = Walks::spaced(region.near, region.memory, region.ns_per_miss, region.ns_per_memory_miss, costs);
+            let Region { near, memory, ns_per_miss, ns_per_memory_miss, .. } = *region;
+            let walks = Walks { near, memory, ns_per_miss, ns_per_memory_miss };
             let sight = Sight {
                 walks_ns: region.misses_per_second * long * walks.each_ns(costs),
                 present_pages: counted.map_or(region.present_pages, |(present, _)| present),

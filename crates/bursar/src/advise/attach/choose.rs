@@ -34,7 +34,8 @@ pub fn promotions<'a>(regions: impl Iterator<Item = &'a Region>, state: &State, 
 /// again and again, chance makes some look hot, and what was made huge is not looked at any more.
 pub fn promotion(region: &Region, present_pages: u64, state: &State, costs: &Costs) -> Estimate {
     let misses_per_second = Some(region.misses_per_second * region.sure);
-    let walks = Walks::spaced(region.near, region.memory, region.ns_per_miss, region.ns_per_memory_miss, costs);
+    let Region { near, memory, ns_per_miss, ns_per_memory_miss, .. } = *region;
+    let walks = Walks { near, memory, ns_per_miss, ns_per_memory_miss };
     let range = Range { present_pages, misses_per_second, walks, ..Range::of_bytes(HUGE_BYTES) };
     estimate(Action::Promote, &range, state, costs)
 }
