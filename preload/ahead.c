@@ -443,23 +443,26 @@ static void begin_watch(int place, const struct area *area, struct watch *watch)
     }
 }
 
-// True: it is to be looked at again before long.
-static bool look(int place) {
+enum looked { DONE, NOTHING_NEW, HELPED };
+
+static enum looked look(int place) {
     struct watch *watch = &watches[place];
     struct area area = areas[place];
     if (area.life % 2 == 0 || __atomic_load_n(&areas[place].life, __ATOMIC_ACQUIRE) != area.life)
-        return false;
+        return DONE;
+    enum looked looked = NOTHING_NEW;
     bool is_new = watch->life != area.life;
     if (is_new)
         begin_watch(place, &area, watch);
     if (watch->settled)
-        return false;
+        return DONE;
     for (uint32_t i = 0; i < watch->frontier_count;) {
         enum went went = follow(place, &area, watch, &watch->frontiers[i]);
         if (went != WAITS) {
             now = now_ns();
             period = now - progress_at;
             progress_at = now;
+            looked = HELPED;
         }
         if (went == ENDED) {
             watch->frontiers[i] = watch->frontiers[--watch->frontier_count];
@@ -470,7 +473,7 @@ static bool look(int place) {
     }
     if (now >= watch->scan_at)
         scan(place, &area, watch);
-    return true;
+    return looked;
 }
 
 static void sample_paced(void) {
@@ -484,9 +487,10 @@ static void sample_paced(void) {
     next = now + (pace > soon ? pace : soon);
 }
 
+// Half of the time until the program should have come to where the next window begins.
 static uint64_t rest(void) {
     const uint64_t soon = alone ? 5 * SOON : SOON, since = now - progress_at;
-    uint64_t rest = since < soon ? period / 2 : since / 8;
+    const uint64_t rest = since < period ? (period - since) / 2 : since / 8;
     return rest < soon ? soon : least(rest, LATE);
 }
 
@@ -501,16 +505,21 @@ static void help(void) {
     for (;;) {
         uint32_t seen = __atomic_load_n(&news, __ATOMIC_SEQ_CST);
         now = now_ns();
-        bool again = false;
-        for (uint32_t i = 0; i < __atomic_load_n(&areas_used, __ATOMIC_SEQ_CST); i++)
-            again |= look(i);
+        enum looked most = DONE;
+        for (uint32_t i = 0; i < __atomic_load_n(&areas_used, __ATOMIC_SEQ_CST); i++) {
+            enum looked looked = look(i);
+            most = looked > most ? looked : most;
+        }
         sample_paced();
         advice_told->helper_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        // While it populated the program went on, maybe to where the next window begins.
+        if (most == HELPED)
+            continue;
         uint64_t ns = rest();
         struct timespec wait = {ns / 1000000000, ns % 1000000000};
         __atomic_store_n(&asleep, 1, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&news, __ATOMIC_SEQ_CST) == seen)
-            sys(SYS_futex, &news, FUTEX_WAIT_PRIVATE, seen, again ? &wait : NULL);
+            sys(SYS_futex, &news, FUTEX_WAIT_PRIVATE, seen, most == NOTHING_NEW ? &wait : NULL);
         __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);
     }
 }
