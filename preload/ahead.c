@@ -381,7 +381,7 @@ static void scan(int place, const struct area *area, struct watch *watch) {
         return;
     }
     uint64_t last[2] = {PAGES + 1, PAGES + 1}, total = 0, empty = 0, looked = 0;
-    const uint64_t first = up(area->begin, REGION), end = down(area->end);
+    const uint64_t first = up(area->begin, REGION), end = down(area->end), followed = watch->frontier_count;
     uint64_t began = now_ns();
     for (uint64_t at = first; at < end && looked < SCANNED; at += AT_ONCE) {
         uint64_t bytes = least(AT_ONCE, end - at);
@@ -403,12 +403,14 @@ static void scan(int place, const struct area *area, struct watch *watch) {
         }
     }
     now = now_ns();
-    bool moved = total != watch->present;
+    bool is_first = !watch->scanned_after, moved = total != watch->present;
     watch->present = total;
-    // At most a hundredth of a processor. Where something is followed, it is looked for others less often.
-    uint64_t times = watch->frontier_count ? 128 : 256;
+    // At most a hundredth of a processor, and three while the program is somewhere where it is not followed: where
+    // there is one thread others may just have begun.
+    bool is_near = watch->frontier_count ? watch->frontier_count > followed : moved || is_first;
+    uint64_t times = is_near ? 32 : 128;
     uint64_t pace = (now - began) * times, soon = watch->frontier_count ? 25 * SOON : SOON;
-    watch->scanned_after = moved || !watch->scanned_after ? soon : least(2 * watch->scanned_after, LATE);
+    watch->scanned_after = moved || is_first ? soon : least(2 * watch->scanned_after, LATE);
     watch->scan_at = now + (pace > watch->scanned_after ? pace : watch->scanned_after);
     if (!empty && !watch->frontier_count && looked && area->kind != ADVICE_HEAP)
         watch->settled = true;
