@@ -30,7 +30,7 @@ use told::{Interval, Row, Told};
 /// Longest time until Ctrl-C is noticed.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// What looking may cost, as a share of one processor, all targets together.
-const OVERHEAD: f64 = 0.02;
+const OVERHEAD: f64 = 0.01;
 
 pub fn balance(options: &Balance) -> anyhow::Result<Status> {
     for repaired in journal::repair(put_back) {
