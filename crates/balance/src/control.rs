@@ -66,13 +66,19 @@ pub fn decide(total: u64, seen: &[Seen<'_>]) -> Vec<Move> {
             .map(|(one, size)| one.demand.map_or(0.0, |demand| one.weight * demand.lost_with(*size)))
             .sum()
     };
-    let gain = (lost(&now) - lost(&plan)) / seen.iter().map(|one| one.weight).sum::<f64>().max(f64::MIN_POSITIVE);
+    let weights = seen.iter().map(|one| one.weight).sum::<f64>().max(f64::MIN_POSITIVE);
     let doubt = seen.iter().map(|one| one.doubt).fold(0.0, f64::max);
     let stands = now.iter().sum::<u64>() <= total && seen.iter().all(Seen::is_within);
     let fits = plan.iter().zip(&now).map(|(plan, now)| plan.saturating_sub(*now)).sum::<u64>() <= spare;
-    if stands && gain < WORTH_A_MOVE + doubt && (spare < total / SPARE || !fits) {
-        return seen.iter().zip(&now).map(|(one, now)| Move { to: *now, why: one.stays() }).collect();
-    }
+    let kept = if stands { Some(now.clone()) } else { mended(total, unit, seen, &now) };
+    let is_better = |kept: &Vec<u64>| (lost(kept) - lost(&plan)) / weights >= WORTH_A_MOVE + doubt;
+    let plan = match kept.filter(|kept| !is_better(kept) && (spare < total / SPARE || !fits)) {
+        Some(_) if stands => {
+            return seen.iter().zip(&now).map(|(one, now)| Move { to: *now, why: one.stays() }).collect();
+        }
+        Some(mended) => mended,
+        None => plan,
+    };
     let is_pressed = |(one, plan): (&Seen<'_>, &u64)| one.stalled >= PRESSED && *plan > one.now();
     let at_once = !stands || seen.iter().zip(&plan).any(is_pressed);
     let steps =
@@ -80,6 +86,30 @@ pub fn decide(total: u64, seen: &[Seen<'_>]) -> Vec<Move> {
     let moves = steps(2 * unit);
     // What is not worth a step of its own is missing where others take all that is left.
     if moves.iter().map(|one| one.to).sum::<u64>() > total { steps(0) } else { moves }
+}
+
+/// What there is, with as little of it changed as must be: each within its bounds, and all within the total; who loses least gives what is
+/// missing. `None`: that is more than chance makes, or nobody can give it. A limit is above what was decided for a moment where
+/// who waited was woken by it, and below a floor that has risen.
+fn mended(total: u64, unit: u64, seen: &[Seen<'_>], now: &[u64]) -> Option<Vec<u64>> {
+    let mut sizes: Vec<u64> =
+        seen.iter().zip(now).map(|(one, now)| (*now).clamp(one.at_least(), one.at_most())).collect();
+    let mut missing = sizes.iter().sum::<u64>().saturating_sub(total);
+    if missing > total / SPARE || seen.iter().any(|one| one.limit.is_none()) {
+        return None;
+    }
+    while missing > 0 {
+        let part = missing.min(unit);
+        let lost = |at: usize| {
+            let of = |demand: &Demand| demand.lost_with(sizes[at] - part) - demand.lost_with(sizes[at]);
+            seen[at].demand.map_or(f64::INFINITY, |demand| seen[at].weight * of(demand))
+        };
+        let can = (0..seen.len()).filter(|at| sizes[*at] >= seen[*at].at_least().saturating_add(part));
+        let at = can.min_by(|one, other| lost(*one).total_cmp(&lost(*other)))?;
+        sizes[at] -= part;
+        missing -= part;
+    }
+    Some(sizes)
 }
 
 /// What those get whose demand is not known: what they have, with what is free if they wait for memory. If not all of it is

@@ -193,6 +193,19 @@ fn a_floor_that_rises_is_followed_at_once_and_wins_over_the_total_and_the_maximu
 }
 
 #[test]
+fn a_limit_that_is_above_what_was_decided_for_a_moment_does_not_turn_all_around() {
+    // By chance the one that starves seems to gain a little more than the others have.
+    let limits = [48, 48, 48, 17].map(|mib| mib * MIB);
+    let noise = [1.0, 1.0, 0.97, 1.03];
+    let demands = [0, 1, 2, 3].map(|at| Program::Random(48).seen(limits[at], noise[at]).0);
+    let seen = [0, 1, 2, 3].map(|at| quiet(Some(limits[at]), limits[at], Some(&demands[at])));
+    let total = 160 * MIB;
+    let moves = decide(total, &seen);
+    assert!(moves.iter().map(|one| one.to).sum::<u64>() <= total, "{moves:?}");
+    assert!(moves.iter().zip(limits).all(|(one, limit)| one.to.abs_diff(limit) <= MIB), "{moves:?}");
+}
+
+#[test]
 fn who_stays_for_little_does_not_have_what_others_are_given() {
     let unknown = |floor, limit, most| Seen { floor, most, stalled: 0.5, ..quiet(limit, 0, None) };
     let all = [
