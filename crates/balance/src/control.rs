@@ -70,15 +70,9 @@ pub fn decide(total: u64, seen: &[Seen<'_>]) -> Vec<Move> {
     let doubt = seen.iter().map(|one| one.doubt).fold(0.0, f64::max);
     let stands = now.iter().sum::<u64>() <= total && seen.iter().all(Seen::is_within);
     let fits = plan.iter().zip(&now).map(|(plan, now)| plan.saturating_sub(*now)).sum::<u64>() <= spare;
-    let kept = if stands { Some(now.clone()) } else { mended(total, unit, seen, &now) };
-    let is_better = |kept: &Vec<u64>| (lost(kept) - lost(&plan)) / weights >= WORTH_A_MOVE + doubt;
-    let plan = match kept.filter(|kept| !is_better(kept) && (spare < total / SPARE || !fits)) {
-        Some(_) if stands => {
-            return seen.iter().zip(&now).map(|(one, now)| Move { to: *now, why: one.stays() }).collect();
-        }
-        Some(mended) => mended,
-        None => plan,
-    };
+    let is_no_better = |kept: &Vec<u64>| (lost(kept) - lost(&plan)) / weights < WORTH_A_MOVE + doubt;
+    let kept = mended(total, unit, seen, &now).filter(|kept| is_no_better(kept) && (spare < total / SPARE || !fits));
+    let plan = kept.unwrap_or(plan);
     let is_pressed = |(one, plan): (&Seen<'_>, &u64)| one.stalled >= PRESSED && *plan > one.now();
     let at_once = !stands || seen.iter().zip(&plan).any(is_pressed);
     let steps =
