@@ -11,12 +11,21 @@ mod profile;
 mod run;
 mod told;
 
+use ::advise::Walks;
+use track::regions::Region;
+
 use crate::cli::advise::Advise;
 use crate::status::Status;
 
 /// What looking at another process's memory takes, as a sentence.
 fn needs(subcommand: &str) -> String {
     format!("advise {subcommand} needs root, or CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_BPF and CAP_PERFMON")
+}
+
+/// What is known of the page walks of a region.
+fn walks(region: &Region) -> Walks {
+    let Region { near, memory, ns_per_miss, ns_per_memory_miss, .. } = *region;
+    Walks { near, memory, ns_per_miss, ns_per_memory_miss }
 }
 
 pub fn advise(action: &Advise) -> anyhow::Result<Status> {

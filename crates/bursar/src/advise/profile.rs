@@ -12,16 +12,17 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight, Walks};
+use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight};
 use anyhow::{Context, anyhow};
 use model::Bytes;
 use report::seconds;
 use tempfile::NamedTempFile;
 use track::pages::Scope;
-use track::regions::{Region, Regions};
+use track::regions::Regions;
 
 use super::costs;
 use super::told::Told;
+use super::walks;
 use crate::cli;
 use crate::inside::{self, Inside};
 use crate::launch::Launcher;
@@ -127,10 +128,8 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool)
             // Others each round; a sample tells too much or too little of what is sparse.
             let is_next = (number + known.len() - turn % known.len()) % known.len() < MOST_COUNTED;
             let counted = if is_next { regions.present(region.pid, region.start) } else { None };
-            let Region { near, memory, ns_per_miss, ns_per_memory_miss, .. } = *region;
-            let walks = Walks { near, memory, ns_per_miss, ns_per_memory_miss };
             let sight = Sight {
-                walks_ns: region.misses_per_second * long * walks.each_ns(costs),
+                walks_ns: region.misses_per_second * long * walks(region).each_ns(costs),
                 present_pages: counted.map_or(region.present_pages, |(present, _)| present),
                 is_counted: counted.is_some(),
             };

@@ -1,7 +1,9 @@
 //! Which regions are to become huge pages, and which none any more.
 
-use advise::{Action, Costs, Estimate, HUGE_BYTES, PAGES_PER_HUGE, Range, State, Walks, estimate};
+use advise::{Action, Costs, Estimate, HUGE_BYTES, PAGES_PER_HUGE, Range, State, estimate};
 use track::regions::Region;
+
+use crate::advise::walks;
 
 /// Rounds that must have looked at a region before it is decided about: one may have met a moment.
 pub const ROUNDS: u32 = 3;
@@ -34,9 +36,7 @@ pub fn promotions<'a>(regions: impl Iterator<Item = &'a Region>, state: &State, 
 /// again and again, chance makes some look hot, and what was made huge is not looked at any more.
 pub fn promotion(region: &Region, present_pages: u64, state: &State, costs: &Costs) -> Estimate {
     let misses_per_second = Some(region.misses_per_second * region.sure);
-    let Region { near, memory, ns_per_miss, ns_per_memory_miss, .. } = *region;
-    let walks = Walks { near, memory, ns_per_miss, ns_per_memory_miss };
-    let range = Range { present_pages, misses_per_second, walks, ..Range::of_bytes(HUGE_BYTES) };
+    let range = Range { present_pages, misses_per_second, walks: walks(region), ..Range::of_bytes(HUGE_BYTES) };
     estimate(Action::Promote, &range, state, costs)
 }
 
