@@ -3,7 +3,7 @@
 mod names;
 
 use std::ffi::OsString;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::{Write, stdout};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -150,9 +150,10 @@ fn named(command: &[OsString]) -> PathBuf {
     name.into()
 }
 
-/// Where the profile goes: whole, or not at all.
+/// Where the profile goes: whole, or not at all; what is no file (a pipe, `/dev/null`) stays what it is.
 enum Output<'a> {
     Standard,
+    Stream(File, &'a Path),
     File(NamedTempFile, &'a Path),
 }
 
@@ -161,15 +162,22 @@ impl Output<'_> {
         if path == Path::new("-") {
             return Ok(Output::Standard);
         }
+        let wrong = || format!("{} cannot be written", path.display());
+        if path.metadata().is_ok_and(|there| !there.is_file()) {
+            return Ok(Output::Stream(File::options().write(true).open(path).with_context(wrong)?, path));
+        }
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
         let everybody = Permissions::from_mode(0o666);
         let file = tempfile::Builder::new().permissions(everybody).tempfile_in(folder);
-        Ok(Output::File(file.with_context(|| format!("{} cannot be written", path.display()))?, path))
+        Ok(Output::File(file.with_context(wrong)?, path))
     }
 
     fn write(self, profile: &Profile) -> anyhow::Result<()> {
         match self {
             Output::Standard => write!(stdout(), "{profile}").context("the profile could not be printed"),
+            Output::Stream(mut file, path) => {
+                write!(file, "{profile}").with_context(|| format!("{} could not be written", path.display()))
+            }
             Output::File(mut file, path) => {
                 let written = write!(file, "{profile}").and_then(|()| Ok(file.persist(path)?));
                 written.map(drop).with_context(|| format!("{} could not be written", path.display()))
@@ -206,4 +214,25 @@ fn summary(profile: &Profile, seen: &Seen, inside: &Inside, output: &Path) -> Ve
         lines.push(format!("{path} is for: bursar advise run --profile {path} -- COMMAND"));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::fs::FileTypeExt;
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_stays_a_pipe() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let mut pipe = File::options().read(true).write(true).open(&path).unwrap();
+        Output::create(&path).unwrap().write(&Profile::default()).unwrap();
+        assert!(path.metadata().unwrap().file_type().is_fifo());
+        let mut told = [0; 16];
+        pipe.read_exact(&mut told).unwrap();
+        assert_eq!(&told, b"bursar profile 1");
+    }
 }
