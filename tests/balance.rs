@@ -245,6 +245,38 @@ fn memory_goes_to_whom_it_serves_and_limits_are_put_back_after_any_end() {
 }
 
 #[test]
+fn where_nothing_runs_memory_is_for_the_others_and_what_begins_there_has_its_share() {
+    let Some(_swap) = swap() else { return };
+    let gains = Job::start("empty-gains", 112 * MIB, &["random", "96"]);
+    let dir = cgroup("empty");
+    let before = 64 * MIB;
+    fs::write(dir.join("memory.limit_in_bytes"), before.to_string()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("intervals.json");
+    let mut live = bursar()
+        .args(["balance", "--total", "128M", "--interval", "300ms", "-q", "--json", json.to_str().unwrap()])
+        .args([&gains.dir, &dir])
+        .spawn()
+        .unwrap();
+    let of_the_second = |word: &str, share: u64| {
+        intervals(&json).iter().any(|interval| {
+            let second = &interval["targets"][1];
+            second["why"].as_str().unwrap().contains(word) && second["limit_bytes"].as_u64().unwrap() >= share
+        })
+    };
+    wait_until("the one that runs has all that it needs", || {
+        of_the_second("nothing runs in it", 0) && gains.limit() > 96 * MIB
+    });
+
+    let begun = Job { child: python_in(&dir, CHANGES, &["stream", "192"]).spawn().unwrap(), dir };
+    wait_until("what has begun has its share", || of_the_second("has begun in it", 40 * MIB));
+    wait_until("who gains has it again", || gains.limit() > 85 * MIB && begun.limit() < 45 * MIB);
+    signal(&live, rustix::process::Signal::TERM);
+    assert!(live.wait().unwrap().success());
+    assert_eq!((gains.limit(), begun.limit()), (112 * MIB, before));
+}
+
+#[test]
 fn who_waits_where_nobody_is_killed_goes_on_as_soon_as_there_is_memory() {
     let Some(_swap) = swap() else { return };
     let dir = cgroup("waits");

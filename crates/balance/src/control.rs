@@ -13,10 +13,30 @@ const WORTH_A_MOVE: f64 = 0.02;
 const SPARE: u64 = 16;
 /// Who waits for memory this share of the time is under pressure, and is not let wait longer.
 const PRESSED: f64 = 0.1;
+/// Who uses this share of what it may have is about to need more.
+const FILLED: f64 = 0.75;
+
+/// Whether one that uses so much of its limit is about to need more.
+pub fn fills(usage: u64, limit: u64) -> bool {
+    usage as f64 >= FILLED * limit as f64
+}
+
+/// How long something has run in a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing does: what it has is for the others.
+    Empty,
+    /// Where nothing ran something has begun, and has not been known yet.
+    Begun,
+    /// All the time, or it has been known.
+    Running,
+}
 
 /// One program, as it is now.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
+    /// Whether anything runs in it.
+    pub stage: Stage,
     /// How much what it loses counts.
     pub weight: f64,
     /// What it is to have at least.
@@ -71,10 +91,12 @@ pub fn decide(total: u64, seen: &[Seen<'_>]) -> Vec<Move> {
     let stands = now.iter().sum::<u64>() <= total && seen.iter().all(Seen::is_within);
     let fits = plan.iter().zip(&now).map(|(plan, now)| plan.saturating_sub(*now)).sum::<u64>() <= spare;
     let is_no_better = |kept: &Vec<u64>| (lost(kept) - lost(&plan)) / weights < WORTH_A_MOVE + doubt;
-    let kept = mended(total, unit, seen, &now).filter(|kept| is_no_better(kept) && (spare < total / SPARE || !fits));
+    let begins = seen.iter().zip(&plan).any(|(one, plan)| one.begins() && *plan > one.now());
+    let kept = mended(total, unit, seen, &now)
+        .filter(|kept| is_no_better(kept) && (spare < total / SPARE || !fits) && !begins);
     let plan = kept.unwrap_or(plan);
     let is_pressed = |(one, plan): (&Seen<'_>, &u64)| one.stalled >= PRESSED && *plan > one.now();
-    let at_once = !stands || seen.iter().zip(&plan).any(is_pressed);
+    let at_once = !stands || begins || seen.iter().zip(&plan).any(is_pressed);
     let steps =
         |least| -> Vec<Move> { seen.iter().zip(&plan).map(|(one, plan)| one.step(*plan, least, at_once)).collect() };
     let moves = steps(2 * unit);
@@ -96,7 +118,10 @@ fn mended(total: u64, unit: u64, seen: &[Seen<'_>], now: &[u64]) -> Option<Vec<u
         let part = missing.min(unit);
         let lost = |at: usize| {
             let of = |demand: &Demand| demand.lost_with(sizes[at] - part) - demand.lost_with(sizes[at]);
-            seen[at].demand.map_or(f64::INFINITY, |demand| seen[at].weight * of(demand))
+            match seen[at].stage {
+                Stage::Empty => 0.0,
+                _ => seen[at].demand.map_or(f64::INFINITY, |demand| seen[at].weight * of(demand)),
+            }
         };
         let can = (0..seen.len()).filter(|at| sizes[*at] >= seen[*at].at_least().saturating_add(part));
         let at = can.min_by(|one, other| lost(*one).total_cmp(&lost(*other)))?;
@@ -106,12 +131,15 @@ fn mended(total: u64, unit: u64, seen: &[Seen<'_>], now: &[u64]) -> Option<Vec<u
     Some(sizes)
 }
 
-/// What those get whose demand is not known: what they have, with what is free if they wait for memory. If not all of it is
-/// there, they share what is.
+/// What those get whose demand is not known: what they have, with what is free if they wait for memory; who begins, at least its share by
+/// weight; where nothing runs, nothing. If not all of it is there, they share what is.
 fn pins(total: u64, seen: &[Seen<'_>], spare: u64) -> Vec<Option<u64>> {
-    let wanted = |one: &Seen<'_>| match one.stalled >= PRESSED {
-        true => one.now().saturating_add(spare),
-        false => one.now(),
+    let weights: f64 = seen.iter().filter(|one| one.stage != Stage::Empty).map(|one| one.weight).sum();
+    let wanted = |one: &Seen<'_>| match one.stage {
+        Stage::Empty => 0,
+        _ if one.begins() => one.now().saturating_add(spare).max((total as f64 * one.weight / weights) as u64),
+        _ if one.stalled >= PRESSED => one.now().saturating_add(spare),
+        _ => one.now(),
     };
     let unknown = || seen.iter().filter(|one| one.demand.is_none());
     let above = |one: &Seen<'_>| wanted(one).clamp(one.at_least(), one.at_most()) - one.at_least();
@@ -126,6 +154,12 @@ impl Seen<'_> {
     /// What it may have now; without a limit that is what it has.
     fn now(&self) -> u64 {
         self.limit.unwrap_or(self.usage)
+    }
+
+    /// Whether something has begun in it that needs more than was left there, nobody knows how much.
+    fn begins(&self) -> bool {
+        let is_short = self.stalled >= PRESSED || fills(self.usage, self.now());
+        self.stage == Stage::Begun && self.demand.is_none() && is_short
     }
 
     fn want(&self) -> Option<Want<'_>> {
@@ -152,6 +186,7 @@ impl Seen<'_> {
 
     fn stays(&self) -> String {
         match self.demand {
+            None if self.stage == Stage::Empty => "stays: nothing runs in it, and nobody gains from what it has".into(),
             None => "stays: what it needs is not known yet".into(),
             Some(_) if self.stalled >= PRESSED => {
                 format!(
@@ -174,6 +209,7 @@ impl Seen<'_> {
         let part = if at_once { "" } else { ", half of the way now" };
         let slower = |size| self.demand.map_or(1.0, |demand| demand.slow_down_with(size));
         let why = match to > now {
+            true if self.begins() => "grows to its share: what has begun in it is not known yet".into(),
             true if self.floor > now => "grows: what cannot be reclaimed of it has grown".into(),
             true if self.demand.is_none() => "grows: it waits for memory, and some is free".into(),
             true if slower(now) - slower(to) < 0.005 => {
@@ -188,6 +224,7 @@ impl Seen<'_> {
                 format!("grows: it is slowed {without:.2}x{waits}, would be {with:.2}x with {}{part}", Bytes(plan))
             }
             false if to > plan && to == self.at_least() => "shrinks to the least that it may have".into(),
+            false if self.stage == Stage::Empty => format!("shrinks: nothing runs in it{part}"),
             false if self.demand.is_none() => "shrinks: all have more than the total".into(),
             false if now > self.at_most() => format!("shrinks to its maximum{part}"),
             false => {

@@ -29,7 +29,7 @@ mod history;
 mod kinds;
 
 pub use blind::not_worthless;
-pub use control::{Move, Seen, decide};
+pub use control::{Move, Seen, Stage, decide, fills};
 pub use demand::Demand;
 pub use divide::{Want, divide};
 pub use history::{History, Lived};

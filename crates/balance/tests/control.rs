@@ -1,6 +1,6 @@
 //! The controller on programs that are simulated from data: LRU, a swap device of 20 us, noise in what is seen.
 
-use balance::{Demand, Seen, decide};
+use balance::{Demand, Seen, Stage, decide};
 use model::MissPoint;
 use proptest::prelude::*;
 
@@ -76,6 +76,7 @@ impl Machine {
             .iter()
             .zip(&self.limits)
             .map(|((demand, stalled), limit)| Seen {
+                stage: Stage::Running,
                 weight: 1.0,
                 least: 0,
                 most: u64::MAX,
@@ -153,7 +154,8 @@ fn what_is_reached_is_as_good_as_the_best_of_all_divisions_of_two() {
 }
 
 fn quiet(limit: Option<u64>, usage: u64, demand: Option<&Demand>) -> Seen<'_> {
-    Seen { weight: 1.0, least: 0, most: u64::MAX, floor: FLOOR, limit, usage, demand, doubt: 0.0, stalled: 0.0 }
+    let stage = Stage::Running;
+    Seen { stage, weight: 1.0, least: 0, most: u64::MAX, floor: FLOOR, limit, usage, demand, doubt: 0.0, stalled: 0.0 }
 }
 
 #[test]
@@ -217,12 +219,35 @@ fn who_stays_for_little_does_not_have_what_others_are_given() {
     assert!(moves.iter().map(|one| one.to).sum::<u64>() <= 2147 * MIB, "{moves:?}");
 }
 
+#[test]
+fn where_nothing_runs_memory_is_for_the_others_and_what_begins_there_has_its_share() {
+    let total = 800 * MIB;
+    let (gains, _) = Program::Random(700).seen(300 * MIB, 1.0);
+    let other = Seen { stalled: 0.5, ..quiet(Some(300 * MIB), 300 * MIB, Some(&gains)) };
+    let empty = Seen { stage: Stage::Empty, ..quiet(Some(500 * MIB), 10 * MIB, None) };
+    let moves = decide(total, &[other, empty]);
+    assert!(moves[0].to >= 690 * MIB && moves[1].to <= 110 * MIB, "{moves:?}");
+    assert!(moves[1].why.contains("nothing runs in it"), "{moves:?}");
+
+    let (enough, _) = Program::Random(200).seen(300 * MIB, 1.0);
+    let moves = decide(total, &[Seen { stalled: 0.0, demand: Some(&enough), ..other }, empty]);
+    assert_eq!(moves[1].to, 500 * MIB, "nobody gains from it: {moves:?}");
+
+    let has = Seen { stalled: 0.0, ..quiet(Some(700 * MIB), 700 * MIB, Some(&gains)) };
+    let begun = |usage| Seen { stage: Stage::Begun, ..quiet(Some(100 * MIB), usage, None) };
+    let moves = decide(total, &[has, begun(99 * MIB)]);
+    assert!((390 * MIB..=400 * MIB).contains(&moves[1].to) && moves[1].why.contains("its share"), "{moves:?}");
+    assert!(moves.iter().map(|one| one.to).sum::<u64>() <= total, "{moves:?}");
+    let moves = decide(total, &[has, begun(2 * MIB)]);
+    assert_eq!((moves[0].to, moves[1].to), (700 * MIB, 100 * MIB), "it has enough: {moves:?}");
+}
+
 proptest! {
     #[test]
     fn no_limit_is_below_its_floor_and_no_sum_above_the_total(
         total in 1u64..4000,
         all in prop::collection::vec(
-            (0u64..900, prop::option::of(0u64..3000), 0u64..3000, 0u64..900, 0u64..3000, any::<bool>(), 0.0..1.0f64),
+            (0u64..900, prop::option::of(0u64..3000), 0u64..3000, 0u64..900, 0u64..3000, any::<bool>(), 0.0..1.0f64, 0usize..3),
             1..6,
         ),
     ) {
@@ -230,7 +255,8 @@ proptest! {
         let seen: Vec<Seen<'_>> = all
             .iter()
             .zip(&demands)
-            .map(|((floor, limit, usage, least, most, known, stalled), demand)| Seen {
+            .map(|((floor, limit, usage, least, most, known, stalled, stage), demand)| Seen {
+                stage: [Stage::Empty, Stage::Begun, Stage::Running][*stage],
                 weight: 1.0,
                 least: least * MIB,
                 most: most * MIB,

@@ -82,7 +82,7 @@ fn follow(options: &Balance, targets: &mut Vec<Target>, signals: &Forwarding) ->
     let mut due = begin;
     while options.duration.is_none_or(|duration| begin.elapsed() < duration) {
         due = (due + options.interval).max(Instant::now());
-        while Instant::now() < due {
+        while Instant::now() < due && !targets.iter().any(Target::begins) {
             if signals.interrupted() {
                 return Ok(());
             }

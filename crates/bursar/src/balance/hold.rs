@@ -71,6 +71,11 @@ impl Hold {
         is_gone.then(|| "has ended; its memory is for the others".into())
     }
 
+    /// Whether nothing runs in it, though something may.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Hold::Cgroup { cgroup, .. } if cgroup.is_empty())
+    }
+
     /// Most that it can have.
     pub fn most(&self) -> u64 {
         match self {

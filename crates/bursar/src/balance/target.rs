@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use balance::{Demand, History, Lived, Move, Seen, not_worthless};
+use balance::{Demand, History, Lived, Move, Seen, Stage, fills, not_worthless};
 use linux::cgroup::Cgroup;
 use linux::journal::Journal;
 use linux::procfs;
@@ -30,6 +30,7 @@ pub struct Target {
     pub name: String,
     asked: Asked,
     hold: Hold,
+    stage: Stage,
     settings: Settings,
     /// None while nothing runs in its cgroup.
     pages: Option<Pages>,
@@ -106,6 +107,7 @@ impl Target {
         let mut target = Target {
             name: asked.name.clone(),
             asked: asked.clone(),
+            stage: if hold.is_empty() { Stage::Empty } else { Stage::Running },
             hold,
             settings,
             pages: None,
@@ -149,11 +151,22 @@ impl Target {
         self.hold.end()
     }
 
+    /// Whether something has begun where nothing ran when it was last looked at, and fills what was left there.
+    pub fn begins(&self) -> bool {
+        let fills = || self.hold.limit().is_some_and(|limit| fills(self.hold.usage(), limit));
+        self.stage == Stage::Empty && !self.hold.is_empty() && fills()
+    }
+
     /// What it has done since the last call.
     pub fn look(&mut self) {
+        self.stage = match self.stage {
+            _ if self.hold.is_empty() => Stage::Empty,
+            Stage::Empty => Stage::Begun,
+            stage => stage,
+        };
         let round = self.pages.as_ref().map(Pages::round);
         match round {
-            Some(Ok(Some(round))) => {
+            Some(Ok(Some(round))) if self.stage != Stage::Empty => {
                 let pages = self.pages.as_ref().map(|pages| self.phases.round(pages, round));
                 self.standing = pages.map(|round| round.standing(self.standing.as_ref()));
             }
@@ -233,6 +246,7 @@ impl Target {
         let Some(misses) = self.history.misses() else { return };
         // Of a second of work, in which it waits for nothing.
         self.known = Some((points, Demand::of(&misses, device.miss_seconds(), 0.0)));
+        self.stage = Stage::Running;
     }
 
     /// Whether it needs other than before, so that what is known is to be forgotten.
@@ -255,6 +269,7 @@ impl Target {
     /// As the controller has it.
     pub fn as_seen(&self, swap: u64) -> Seen<'_> {
         Seen {
+            stage: self.stage,
             weight: self.asked.weight,
             least: self.asked.least,
             most: self.asked.most.min(self.hold.most()),

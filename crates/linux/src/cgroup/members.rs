@@ -42,6 +42,11 @@ impl Cgroup {
         processes_in(&self.dir)
     }
 
+    /// Whether nothing runs in it or beneath it, of other PID namespaces neither.
+    pub fn is_empty(&self) -> bool {
+        is_empty(&self.dir) && descendants(&self.dir).iter().all(|dir| is_empty(dir))
+    }
+
     /// Kills all its processes with SIGKILL and waits until they are gone.
     ///
     /// # Errors
