@@ -22,6 +22,9 @@
 
 #define MPI 1
 
+// struct counters: behind the calls, of FUNCTIONS.
+#define TICKS (65536 * 8)
+
 // Of the frame, by rbp: above it the caller's r10, rax and return address.
 #define SAVED_R10 8
 #define SAVED_RAX 16
@@ -34,6 +37,7 @@
 #define OUTER_CHANGED -40
 #define OUTER_GOT -48
 #define OUTER_GAVE -56
+#define BEGAN -64
 
 // MPI's functions have up to 22 arguments, 6 of them in registers; of others it is not known.
 #define WORDS 32
@@ -74,6 +78,7 @@
     .endm
 
     .text
+    .hidden calls_timed
 
 // r11: the struct function. The call is inside a component from now on. What is already inside that component goes on as
 // if nothing were there, unless it is what a longjmp or an exception left behind: then the stack is above its frame.
@@ -137,6 +142,9 @@ calls_enter:
     jne .Lprepare
 .Lcount:
     incq (%r10,%rax,8)
+    cmpb $0, calls_timed(%rip)
+    jne .Lbegin_time
+.Ltimed:
     leaq ARGUMENTS + WORDS * 8 - 1(%rbp), %rax
     xorq %rbp, %rax
     testq $-4096, %rax
@@ -175,6 +183,9 @@ calls_enter:
     cmpq %rsi, %fs:FAULTS_SEEN(%r10)
     jne .Lleft
 .Lrestore:
+    cmpb $0, calls_timed(%rip)
+    jne .Lend_time
+.Lrestore_inside:
     movq OUTER_INSIDE(%rbp), %rcx
     movq OUTER_FRAME(%rbp), %rsi
     movq %rcx, %fs:INSIDE(%r10)
@@ -224,6 +235,30 @@ calls_enter:
     movq %fs:CALLS(%r10), %r10
     movl NUMBER(%r11), %eax
     jmp .Lcount
+
+.Lbegin_time:
+    movq %rdx, %r10
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+    movq %rax, BEGAN(%rbp)
+    movq %r10, %rdx
+    jmp .Ltimed
+
+.Lend_time:
+    movq %rax, %rcx
+    movq %rdx, %rsi
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+    subq BEGAN(%rbp), %rax
+    movq THIS(%rbp), %r11
+    movl NUMBER(%r11), %r8d
+    movq %fs:CALLS(%r10), %r9
+    addq %rax, TICKS(%r9,%r8,8)
+    movq %rcx, %rax
+    movq %rsi, %rdx
+    jmp .Lrestore_inside
 
 // What would be copied ends on another page, which the stack may not have: it may be a small one of the program's own.
 .Lnext_page:

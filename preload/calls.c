@@ -18,11 +18,19 @@
 
 enum { FEW = 32, ROUNDS = 3, ADDRESSES_BEGIN = 1 << 16 };
 
-// How often one thread has entered each function. When it has ended, another goes on where it left off.
+// How often one thread has entered each function, and how long it was in it. When it has ended, another goes on where
+// it left off. The assembler knows how far one is from the other.
 struct counters {
     struct counters *next;
     uint32_t tid;
-    uint64_t calls[FUNCTIONS];
+    uint64_t calls[FUNCTIONS], ticks[FUNCTIONS];
+};
+
+_Static_assert(offsetof(struct counters, ticks) - offsetof(struct counters, calls) == 65536 * 8, "calls.S");
+
+// The processor's clock beside the kernel's.
+struct clocks {
+    uint64_t ticks, ns;
 };
 
 // Of functions that have to do with more than the call: `mpi` and the end of the name aside, in any case.
@@ -44,7 +52,9 @@ __thread struct thread self;
 struct function functions[FUNCTIONS];
 uint32_t function_count = 1;
 struct lock calls_lock;
+bool calls_timed;
 
+static struct clocks began;
 static struct counters first;
 static struct counters *all = &first;
 static void (*next_debug_state)(void);
@@ -251,7 +261,16 @@ static void on_debug_state(void) {
     next_debug_state();
 }
 
+static struct clocks clocks_now(void) {
+#if defined(__x86_64__)
+    return (struct clocks){__builtin_ia32_rdtsc(), now_ns()};
+#else
+    return (struct clocks){0}; // nothing is patched there
+#endif
+}
+
 void calls_begin(void) {
+    began = clocks_now();
     objects_scan(found);
     void *entry = (void *)_r_debug.r_brk;
     patch_begin();
@@ -268,20 +287,40 @@ void calls_begin(void) {
 }
 
 // Sums are read while threads count, so they may be a call behind.
-static uint64_t calls_of(uint32_t function) {
-    uint64_t sum = 0;
-    for (const struct counters *each = __atomic_load_n(&all, __ATOMIC_ACQUIRE); each; each = each->next)
-        sum += __atomic_load_n(&each->calls[function], __ATOMIC_RELAXED);
-    return sum;
+static void sum_up(struct function *function) {
+    uint32_t number = function->number;
+    function->calls = function->ticks = 0;
+    for (const struct counters *each = __atomic_load_n(&all, __ATOMIC_ACQUIRE); each; each = each->next) {
+        function->calls += __atomic_load_n(&each->calls[number], __ATOMIC_RELAXED);
+        function->ticks += calls_timed ? __atomic_load_n(&each->ticks[number], __ATOMIC_RELAXED) : 0;
+    }
+}
+
+// How long each was entered, by what the processor's clock has made of the time since the beginning.
+static void log_durations(uint32_t functions_before, uint32_t changed) {
+    struct clocks now = clocks_now();
+    uint64_t ticks = now.ticks - began.ticks, ns = now.ns - began.ns;
+    log_begin('D');
+    log_time();
+    log_number(changed);
+    for (struct function *function = functions + 1; function < functions + functions_before; function++) {
+        if (!function->news)
+            continue;
+        log_number(function->number);
+        log_number(ticks ? (unsigned __int128)function->ticks * ns / ticks : 0);
+    }
+    log_end();
 }
 
 void calls_log(void) {
     lock_take(&calls_lock);
     uint32_t count = function_count, changed = 0;
     for (struct function *function = functions + 1; function < functions + count; function++) {
-        function->calls = function->name ? calls_of(function->number) : 0;
-        uint64_t sum = function->name ? function->calls + function->got + function->gave : 0;
-        function->news = sum - function->told;
+        function->news = 0;
+        if (!function->name)
+            continue;
+        sum_up(function);
+        function->news = function->calls + function->ticks + function->got + function->gave - function->told;
         changed += function->news != 0;
         if (!function->news || function->told)
             continue;
@@ -305,6 +344,8 @@ void calls_log(void) {
             log_number(function->gave);
         }
         log_end();
+        if (calls_timed)
+            log_durations(count, changed);
     }
     lock_release(&calls_lock);
 }
@@ -313,7 +354,7 @@ void calls_forget(void) {
     for (struct counters *each = all; each; each = each->next)
         for (uint32_t i = 1; i < function_count; i++)
             if (each->calls[i])
-                each->calls[i] = 0;
+                each->calls[i] = each->ticks[i] = 0;
     for (uint32_t i = 1; i < function_count; i++)
         functions[i].got = functions[i].gave = functions[i].told = 0;
     objects_forget();

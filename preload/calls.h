@@ -15,7 +15,8 @@ struct function {
     uint32_t number;    // 20: its index
     uint64_t got, gave; // bytes, in all calls
     uint64_t calls;     // as last summed
-    uint64_t told;      // of the three, the sum that was logged
+    uint64_t ticks;     // of the processor's clock, between entering and leaving; as last summed
+    uint64_t told;      // of the four, the sum that was logged
     uint64_t news;      // what the sum has grown by since
     uint32_t object;
     void *thunk; // of what is called back: what the library is given instead
@@ -31,6 +32,8 @@ enum {
 
 extern struct function functions[FUNCTIONS]; // 1 up; 0 is nobody
 extern uint32_t function_count;              // with nobody
+
+extern bool calls_timed; // whether ticks are counted
 
 // Finds what is loaded, and whatever will be.
 void calls_begin(void);

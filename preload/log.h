@@ -28,6 +28,8 @@
 //   'F' function  n id, n component, s name
 //   'C' calls     time, n count, then count times: n function, n calls, n bytes got, n bytes given back, all since the log
 //                 began
+//   'D' durations time, n count, then count times: n function, n nanoseconds between entering and leaving it, since the log
+//                 began; only with BURSAR_TIMES
 //   'X' exchanged time, n count, then count times: n rank in the world + 1 (0: another world's), n messages, n bytes, all
 //                 sent since the log began; only with BURSAR_COMM
 //   'M' mark      time, s name: a phase begins

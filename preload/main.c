@@ -247,6 +247,7 @@ static bool attribute_begin(void) {
         return false;
     }
     counting_messages = number_of("BURSAR_COMM", 0);
+    calls_timed = number_of("BURSAR_TIMES", 0);
     calls_begin();
     smaps("/proc/self/maps", known_from_the_start);
     heap_begin();

@@ -258,6 +258,23 @@ fn calls_are_counted_once_by_whatever_way_and_thread_they_come() {
 }
 
 #[test]
+fn the_time_that_functions_take_is_told_if_that_is_asked_for() {
+    let resting = |options: &[&str]| {
+        let options = [options, &["--component", "greedy=libgreedy.so*"]].concat();
+        let (status, json, _) = attribute(&options, [program("plain"), "resting".into(), "50".into()]);
+        let function = json["functions"].as_array().unwrap().iter().find(|one| one["name"] == "greedy_rest").cloned();
+        assert_eq!(status, 0);
+        function.unwrap()
+    };
+    let timed = resting(&["--times"]);
+    let seconds = timed["seconds"].as_f64().unwrap();
+    assert_eq!(timed["calls"], 4);
+    // By the processor's clock, which is compared with the kernel's.
+    assert!((0.199..60.0).contains(&seconds), "{timed}");
+    assert!(resting(&[])["seconds"].is_null());
+}
+
+#[test]
 fn fortran_is_told_by_mpif_h_and_by_the_module() {
     for name in mpis() {
         for language in ["mpif", "f08"] {

@@ -28,6 +28,8 @@ pub struct ProcessLog {
     pub functions: BTreeMap<u64, Function>,
     /// By function: the last that was told.
     pub calls: BTreeMap<u64, Calls>,
+    /// By function: nanoseconds between entering and leaving it, as last told; empty: not measured.
+    pub durations: BTreeMap<u64, u64>,
     /// Point-to-point messages by the rank they went to: the last that was told. `None` is a rank of another world.
     pub sent: BTreeMap<Option<u32>, Messages>,
     /// Phases, in order of time.
@@ -338,6 +340,12 @@ fn entry(log: &mut ProcessLog, payload: &[u8]) -> Option<()> {
                 let calls =
                     Calls { calls: fields.number()?, got_bytes: fields.number()?, gave_bytes: fields.number()? };
                 log.calls.insert(function, calls);
+            }
+        }
+        b'D' => {
+            let (_time, count) = (fields.number()?, fields.number()?);
+            for _ in 0..count {
+                log.durations.insert(fields.number()?, fields.number()?);
             }
         }
         b'X' => {

@@ -249,6 +249,9 @@ fn functions(processes: &[&Process], lines: &Lines) -> Vec<FunctionUse> {
             sum.calls = sum.calls.saturating_add(calls.calls);
             sum.grew_bytes = sum.grew_bytes.saturating_add(calls.got_bytes);
             sum.shrank_bytes = sum.shrank_bytes.saturating_add(calls.gave_bytes);
+            if let Some(ns) = log.durations.get(id) {
+                *sum.seconds.get_or_insert_default() += *ns as f64 / 1e9;
+            }
         }
     }
     let mut functions: Vec<FunctionUse> = by_name.into_values().filter(|function| function.calls > 0).collect();

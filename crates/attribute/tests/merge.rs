@@ -180,6 +180,7 @@ fn what_init_brought_is_told_by_component_and_library() {
             .heap(4, "initialized", &[(LLVM, llvm + 1), (MPI, 8), (APPLICATION, 4)])
             .heap(5, "timer", &[(APPLICATION, 100)])
             .calls(6, &[(1, 3, 0, 0), (2, 1, 40 * MIB, MIB)])
+            .durations(6, &[(2, 250_000_000)])
             .end(6, "exit")
     };
     let found = of(&[log(0, 40), log(1, 42)]).attribution;
@@ -203,6 +204,7 @@ fn what_init_brought_is_told_by_component_and_library() {
         (2, 80 * MIB, 2 * MIB)
     );
     assert_eq!((found.functions[1].name.as_str(), found.functions[1].calls), ("MPI_Initialized", 6));
+    assert_eq!((found.functions[0].seconds, found.functions[1].seconds), (Some(0.5), None));
 }
 
 #[test]

@@ -200,6 +200,7 @@ fn variables(options: &Attribute, folder: &Path) -> Vec<(String, OsString)> {
     ];
     variables.extend(switch("BURSAR_TOUCH", options.by == By::Touch));
     variables.extend(switch("BURSAR_COMM", options.comm_matrix));
+    variables.extend(switch("BURSAR_TIMES", options.times));
     variables
 }
 

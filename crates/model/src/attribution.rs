@@ -191,6 +191,8 @@ pub struct FunctionUse {
     pub grew_bytes: u64,
     /// Given back within.
     pub shrank_bytes: u64,
+    /// Time between entering and leaving it, all threads together; `None`: not measured.
+    pub seconds: Option<f64>,
 }
 
 /// What a component held through one library at the component's peak, all ranks together.

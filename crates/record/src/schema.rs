@@ -103,7 +103,8 @@ CREATE VIEW function AS
         json_extract(row.value, '$.component') AS component,
         CAST(json_extract(row.value, '$.calls') AS INTEGER) AS calls,
         CAST(json_extract(row.value, '$.grew_bytes') AS INTEGER) AS grew_bytes,
-        CAST(json_extract(row.value, '$.shrank_bytes') AS INTEGER) AS shrank_bytes
+        CAST(json_extract(row.value, '$.shrank_bytes') AS INTEGER) AS shrank_bytes,
+        CAST(json_extract(row.value, '$.seconds') AS REAL) AS seconds
     FROM attribution, json_each(attribution.functions) AS row;
 CREATE VIEW fault_kind AS
     SELECT faults.run AS run, row.key AS kind, CAST(json_extract(row.value, '$.count') AS INTEGER) AS count,

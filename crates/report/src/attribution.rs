@@ -5,7 +5,7 @@ use model::{
 };
 
 use crate::figures::size;
-use crate::format::{count, percent, printable, seconds, shell_word};
+use crate::format::{count, percent, printable, seconds, shell_word, short};
 use crate::tables::{Table, Tone};
 
 /// Functions and libraries that are listed.
@@ -172,6 +172,27 @@ pub fn functions_table(attribution: &Attribution) -> Table {
                 count(Some(function.calls)),
                 size(function.grew_bytes),
                 size(function.shrank_bytes),
+                printable(&function.component),
+            ],
+        );
+    }
+    table
+}
+
+/// The functions that took most time; none if that was not measured.
+pub fn times_table(attribution: &Attribution) -> Table {
+    let mut table = Table::new(&["function", "time", "calls", "each", "component"]).with_words_last();
+    let timed = attribution.functions.iter().filter_map(|function| Some((function, function.seconds?)));
+    let mut timed: Vec<(&FunctionUse, f64)> = timed.filter(|(_, taken)| *taken > 0.0).collect();
+    timed.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    for (function, taken) in timed.into_iter().take(MOST_FUNCTIONS) {
+        table.row(
+            Tone::Plain,
+            vec![
+                printable(&function.name),
+                seconds(taken),
+                count(Some(function.calls)),
+                short(Some(taken * 1e6 / function.calls.max(1) as f64)),
                 printable(&function.component),
             ],
         );

@@ -2,7 +2,7 @@
 
 use model::{FaultFigures, FaultShare, Faults, Header, Latencies, SlowFault, SlowFaults};
 
-use crate::format::{UNKNOWN, count, or_unknown, percent, seconds, shell_word};
+use crate::format::{UNKNOWN, count, percent, seconds, shell_word, short};
 use crate::tables::{Table, Tone};
 
 /// Of the slowest faults, those that are listed.
@@ -45,17 +45,6 @@ pub fn headline(faults: &Faults) -> String {
         ),
         None => format!("{of} page faults, whose latency cannot be seen here"),
     }
-}
-
-/// A latency in units a person reads at a glance.
-pub fn short(us: Option<f64>) -> String {
-    or_unknown(us, |us| match us {
-        us if us < 0.9995 => format!("{:.0} ns", us * 1e3),
-        us if us < 9.995 => format!("{us:.2} µs"),
-        us if us < 99.95 => format!("{us:.1} µs"),
-        us if us < 999.5 => format!("{us:.0} µs"),
-        us => seconds(us / 1e6),
-    })
 }
 
 /// The distribution of every kind.

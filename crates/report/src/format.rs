@@ -44,6 +44,17 @@ pub fn opt_seconds(value: Option<f64>) -> String {
     or_unknown(value, seconds)
 }
 
+/// Microseconds in units a person reads at a glance.
+pub fn short(us: Option<f64>) -> String {
+    or_unknown(us, |us| match us {
+        us if us < 0.9995 => format!("{:.0} ns", us * 1e3),
+        us if us < 9.995 => format!("{us:.2} µs"),
+        us if us < 99.95 => format!("{us:.1} µs"),
+        us if us < 999.5 => format!("{us:.0} µs"),
+        us => seconds(us / 1e6),
+    })
+}
+
 /// A share as a percentage.
 pub fn percent(value: Option<f64>) -> String {
     or_unknown(value.filter(|v| v.is_finite()), |share| match share * 100.0 {

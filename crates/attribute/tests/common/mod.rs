@@ -144,6 +144,13 @@ impl Log {
         self
     }
 
+    /// Function, nanoseconds.
+    pub fn durations(mut self, ms: u64, durations: &[(u64, u64)]) -> Log {
+        let entry = Entry::new('D').n(ms * 1000).n(durations.len() as u64);
+        self.put(durations.iter().fold(entry, |entry, (id, ns)| entry.n(*id).n(*ns)));
+        self
+    }
+
     /// To which rank, messages, bytes.
     pub fn sent(mut self, ms: u64, sent: &[(Option<u64>, u64, u64)]) -> Log {
         let entry = Entry::new('X').n(ms * 1000).n(sent.len() as u64);

@@ -36,6 +36,9 @@ pub struct Attribute {
     /// Count the messages and bytes that each rank sends to each other
     #[arg(long)]
     pub comm_matrix: bool,
+    /// Measure how long each function takes, too
+    #[arg(long)]
+    pub times: bool,
     /// Time between looks at a process's memory, at the fastest
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100ms")]
     pub interval: Duration,

@@ -13,7 +13,7 @@ use super::plots::{
 };
 use crate::attribution::{
     Attributed, beside, components_table, functions_table, headline, init_sentence, libraries_table, peaks_table,
-    phases_table, rank_name, ranks_table, scaling_table,
+    phases_table, rank_name, ranks_table, scaling_table, times_table,
 };
 use crate::comm::{comm_table, sent_sentence};
 use crate::figures::size;
@@ -89,6 +89,7 @@ fn body(html: &mut Html, attributed: &Attributed, shown: &Attribution) {
     for (heading, id, table) in [
         ("Phases", "phases", phases_table(shown)),
         ("Functions that obtained most", "functions", functions_table(shown)),
+        ("Functions that took most time", "times", times_table(shown)),
         ("Libraries, at their component's peak", "libraries", libraries_table(shown)),
     ] {
         if !table.rows.is_empty() {

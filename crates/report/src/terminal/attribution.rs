@@ -4,7 +4,7 @@ use super::Style;
 use super::table::Page;
 use crate::attribution::{
     Attributed, beside, components_table, functions_table, has_ranks, headline, init_sentence, libraries_table,
-    peaks_table, phases_table, ranks_table, scaling_table,
+    peaks_table, phases_table, ranks_table, scaling_table, times_table,
 };
 use crate::comm::{comm_table, sent_sentence};
 use crate::format::printable;
@@ -34,7 +34,7 @@ pub fn attribution(attributed: &Attributed, style: Style) -> String {
         page.gap();
         page.table(&if has_ranks(shown) { peaks_table(shown) } else { ranks_table(shown, MOST_PROCESSES) });
     }
-    for table in [phases_table(shown), functions_table(shown)] {
+    for table in [phases_table(shown), functions_table(shown), times_table(shown)] {
         if !table.rows.is_empty() {
             page.gap();
             page.table(&table);
@@ -101,6 +101,19 @@ mod tests {
                 && report(&[unexplained], false).contains("unattributed is 10 % of the peak:")
         );
         assert!(!text.contains("library ") && report(&[fixture::attribution(4)], true).contains("library "));
+    }
+
+    #[test]
+    fn what_took_most_time_comes_first_if_it_was_measured() {
+        let mut timed = fixture::attribution(4);
+        for (function, seconds) in timed.functions.iter_mut().zip([0.3, 2.5]) {
+            (function.calls, function.seconds) = (100, Some(seconds));
+        }
+        let text = report(&[timed], false);
+        let at = text.lines().position(|line| line.starts_with("function") && line.contains("each")).unwrap();
+        let listed: Vec<&str> = text.lines().skip(at + 1).take_while(|line| !line.is_empty()).collect();
+        assert!(listed.len() == 2 && listed[0].contains("2.50 s") && listed[1].contains("3.00 ms"), "{text}");
+        assert!(!report(&[fixture::attribution(4)], false).contains("each"));
     }
 
     #[test]

@@ -1,4 +1,5 @@
 // A library beside the application's own memory.
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "greedy.h"
@@ -14,4 +15,17 @@ void make_greedy(size_t bytes) {
     truth("greedy", "heap", bytes / 2);
     truth("greedy", "mapped", bytes / 4);
     hold();
+}
+
+static void *rest(void *milliseconds) {
+    for (int i = 0; i < 2; i++)
+        greedy_rest(*(size_t *)milliseconds);
+    return NULL;
+}
+
+void make_resting(size_t milliseconds) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, rest, &milliseconds);
+    rest(&milliseconds);
+    pthread_join(thread, NULL);
 }

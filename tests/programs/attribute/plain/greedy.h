@@ -7,3 +7,5 @@
 void greedy_take(size_t bytes, int on_a_thread);
 // What is made for the caller is the library's too: its call obtained it.
 void *greedy_make(size_t bytes);
+// Sleeps.
+void greedy_rest(size_t milliseconds);

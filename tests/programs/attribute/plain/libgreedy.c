@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "greedy.h"
 
@@ -24,4 +25,8 @@ void greedy_take(size_t bytes, int on_a_thread) {
 
 void *greedy_make(size_t bytes) {
     return malloc(bytes);
+}
+
+void greedy_rest(size_t milliseconds) {
+    nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);
 }

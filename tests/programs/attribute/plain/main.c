@@ -11,6 +11,7 @@ static const struct known cases[] = {
     {"stacks", make_stacks},
     {"hugetlb", make_hugetlb},
     {"greedy", make_greedy},
+    {"resting", make_resting},
     {"child", make_child},
     {"exec", make_exec},
     {"abort", make_abort},
