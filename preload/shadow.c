@@ -31,7 +31,8 @@ static void fill(uint8_t *at, uint64_t count, uint8_t value) {
 void mark_within(struct region *region, uint64_t begin, uint64_t end, uint8_t owner) {
     end = up(end, GRANULE);
     uint64_t first_page = up(begin, PAGE), last_page = end & -PAGE;
-    fill(region->marked + begin / BLOCK, (end - 1) / BLOCK - begin / BLOCK + 1, 1);
+    if (owner) // what is given back was obtained
+        fill(region->marked + begin / BLOCK, (end - 1) / BLOCK - begin / BLOCK + 1, 1);
     if (first_page > last_page) {
         mark_part(region->granule + begin / GRANULE, (end - begin) / GRANULE, owner);
         return;
