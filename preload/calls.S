@@ -245,6 +245,7 @@ calls_enter:
     movq %r10, %rdx
     jmp .Ltimed
 
+// A processor whose clock is behind that of where the call began tells nothing.
 .Lend_time:
     movq %rax, %rcx
     movq %rdx, %rsi
@@ -252,10 +253,12 @@ calls_enter:
     shlq $32, %rdx
     orq %rdx, %rax
     subq BEGAN(%rbp), %rax
+    jb .Lother_clock
     movq THIS(%rbp), %r11
     movl NUMBER(%r11), %r8d
     movq %fs:CALLS(%r10), %r9
     addq %rax, TICKS(%r9,%r8,8)
+.Lother_clock:
     movq %rcx, %rax
     movq %rsi, %rdx
     jmp .Lrestore_inside

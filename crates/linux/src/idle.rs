@@ -15,9 +15,11 @@ const BETWEEN: Duration = Duration::from_millis(1);
 pub fn processors() -> f64 {
     let all = thread::available_parallelism().map_or(1, usize::from) as f64;
     let mut looks = [0.0; LOOKS];
-    for look in &mut looks {
+    for (number, look) in looks.iter_mut().enumerate() {
+        if number > 0 {
+            thread::sleep(BETWEEN);
+        }
         *look = (all - running().unwrap_or(all)).max(0.0);
-        thread::sleep(BETWEEN);
     }
     looks.sort_by(f64::total_cmp);
     looks[LOOKS / 2]
