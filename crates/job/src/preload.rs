@@ -30,6 +30,13 @@ pub fn unpack() -> Result<PathBuf, Error> {
     Err(Error::Preload(refused))
 }
 
+/// The library's file name, by which it is known in processes.
+pub fn name() -> String {
+    let mut hasher = DefaultHasher::new();
+    IMAGE.hash(&mut hasher);
+    format!("libbursar-{:016x}.so", hasher.finish())
+}
+
 /// A folder of this user's own, for what can be made again.
 ///
 /// # Errors
@@ -63,9 +70,7 @@ fn unpack_into(folder: &Path) -> io::Result<PathBuf> {
     if rustix::fs::statvfs(folder)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
         return Err(io::Error::other(format!("{} is on a file system with noexec", folder.display())));
     }
-    let mut hasher = DefaultHasher::new();
-    IMAGE.hash(&mut hasher);
-    let path = folder.join(format!("libbursar-{:016x}.so", hasher.finish()));
+    let path = folder.join(name());
     if !is_ours(&path) {
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(IMAGE)?;

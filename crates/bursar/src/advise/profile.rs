@@ -112,7 +112,7 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool)
         }
         Err(error) => return Err(error).with_context(needs),
     };
-    let mut names = Names::default();
+    let mut names = Names::new();
     let (mut turn, mut last) = (0, Instant::now());
     while !is_over() && regions.round(INTERVAL, is_over).with_context(needs)? {
         let (told, _) = inside::told(folder, "advice.", Told::read);

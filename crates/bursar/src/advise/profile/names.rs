@@ -12,8 +12,9 @@ use super::super::build_id::build_id;
 use super::super::told::{Decision, Told};
 
 /// What processes are, and what their memory is called.
-#[derive(Default)]
 pub struct Names {
+    /// The name of bursar's library, whose memory is no part of the program.
+    own: String,
     /// By number of the process, since it runs what it runs.
     processes: BTreeMap<i32, Process>,
     /// That there have been so far.
@@ -46,6 +47,11 @@ pub struct Named<'a> {
 }
 
 impl Names {
+    /// Of processes that have bursar's library.
+    pub fn new() -> Names {
+        Names { own: job::preload::name(), processes: BTreeMap::new(), count: 0, build_ids: RefCell::default() }
+    }
+
     /// Looks what processes there are, number and start time, and what their memory is called now.
     pub fn look(&mut self, processes: impl Iterator<Item = (i32, u64)>, told: &[Told]) {
         for (pid, start) in processes {
@@ -101,9 +107,18 @@ impl Names {
             && let Ok(areas) =
                 maps::read(&text, &process.executable.to_string_lossy(), |path| self.build_id(Path::new(path)))
         {
-            process.others = areas.into_iter().filter(|area| !matches!(area.mapping, Mapping::Mmap { .. })).collect();
+            process.others = areas.into_iter().filter(|area| self.is_known(&area.mapping)).collect();
         }
         self.processes.insert(pid, process);
+    }
+
+    /// Of anonymous mappings the runtime tells.
+    fn is_known(&self, mapping: &Mapping) -> bool {
+        match mapping {
+            Mapping::Mmap { .. } => false,
+            Mapping::Object { object: Some(object), .. } => object.name != self.own,
+            _ => true,
+        }
     }
 
     fn build_id(&self, path: &Path) -> Option<String> {
@@ -163,7 +178,7 @@ mod tests {
         let pieces = process.made.iter().map(|(begin, (end, area))| (*begin, *end, area.mapping.clone()));
         let expected = [(0, 10, mapping(0)), (10, 15, mapping(1)), (15, 35, mapping(4)), (35, 40, mapping(2))];
         assert_eq!(pieces.collect::<Vec<_>>(), expected);
-        let mut names = Names::default();
+        let mut names = Names::new();
         process.make(Area { begin: 8 << 20, end: 16 << 20, mapping: mapping(5) });
         names.processes.insert(7, process);
         let of = |region| names.of(7, region).map(|(mapping, offset)| (mapping.clone(), offset));
