@@ -10,8 +10,7 @@
 
 use std::io::{self, Read};
 
-/// The version of both forms of the record, framed and sealed. 2: with the intervals of `bursar watch`. 3: with what
-/// `bursar attribute` found.
+/// The version of both forms of the record, framed and sealed. `docs/record.md` tells what each has.
 pub const VERSION: u32 = 6;
 
 /// The first byte keeps the file from passing as text, the last one tells of a transfer that changed line ends.
