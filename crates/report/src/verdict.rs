@@ -104,18 +104,23 @@ fn verdict(row: &MethodRow, allowed: f64, excess: Option<f64>) -> String {
         (Some(Outcome::Oom), _) => "too little: killed".to_string(),
         (Some(Outcome::Failed), _) => "too little: fails".to_string(),
         (Some(Outcome::Timeout), _) => "too little: time-out".to_string(),
-        (Some(Outcome::TooSlow), ratio) if ratio.is_none_or(|r| r > allowed || row.lower_bound) => {
-            format!("too little: {} time", crate::format::ratio(ratio, row.lower_bound))
-        }
-        (_, Some(ratio)) if ratio > allowed => {
-            format!("too little: {} time", crate::format::ratio(Some(ratio), row.lower_bound))
-        }
+        (Some(Outcome::TooSlow), ratio) if ratio.is_none_or(|r| r > allowed || row.lower_bound) => slow(row, excess),
+        (_, Some(ratio)) if ratio > allowed => slow(row, excess),
         _ if row.name == Method::Bursar => "enough".to_string(),
         _ => match excess {
             Some(excess) if excess > 1.15 => format!("too much: {excess:.1}x the answer"),
             Some(_) => "enough".to_string(),
             None => "enough, least not known".to_string(),
         },
+    }
+}
+
+/// More memory slows nothing down: where less was enough, something else did, as on a busy machine.
+fn slow(row: &MethodRow, excess: Option<f64>) -> String {
+    let time = crate::format::ratio(row.runtime_ratio, row.lower_bound);
+    match excess {
+        Some(excess) if excess > 1.0 && row.name != Method::Bursar => format!("{time} time by chance: less was enough"),
+        _ => format!("too little: {time} time"),
     }
 }
 
@@ -139,5 +144,21 @@ mod tests {
         assert_eq!((killed.performance, killed.efficiency), (None, None));
         assert_eq!(of(Method::Bursar).verdict, "enough");
         assert_eq!(of(Method::Bursar).variability, Some(Level::Low));
+    }
+
+    #[test]
+    fn what_has_more_than_was_enough_has_not_too_little() {
+        let report = fixture::budget();
+        let enough = report.answer.budget_bytes.unwrap();
+        let of = |name, memory, lower_bound| {
+            let row = report.methods.iter().find(|row| row.name == name).unwrap().clone();
+            let outcome = Some(Outcome::TooSlow);
+            let runtime_ratio = Some(1.5);
+            judge(&MethodRow { memory_bytes: Some(memory), outcome, runtime_ratio, lower_bound, ..row }, &report).verdict
+        };
+        assert_eq!(of(Method::SysMaxRss, enough + 4096, false), "1.50x time by chance: less was enough");
+        assert_eq!(of(Method::SysMaxRss, enough + 4096, true), "> 1.50x time by chance: less was enough");
+        assert_eq!(of(Method::SysMaxRss, enough - 4096, false), "too little: 1.50x time");
+        assert_eq!(of(Method::Bursar, enough, false), "too little: 1.50x time");
     }
 }
