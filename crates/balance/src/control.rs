@@ -9,6 +9,8 @@ const UNITS: u64 = 512;
 /// All are left alone unless the weighted mean of what they lose can be made less by this: 2 % of the geometric mean of their speeds. What is
 /// seen of a steady program varies about as much.
 const WORTH_A_MOVE: f64 = 0.02;
+/// Where as much has gone round of late as there is in all, what is foretold is in doubt by this.
+const UNREST: f64 = 0.25;
 /// Memory that nobody has is given away from this part of the total on.
 const SPARE: u64 = 16;
 /// Who waits for memory this share of the time is under pressure, and is not let wait longer.
@@ -53,6 +55,8 @@ pub struct Seen<'a> {
     pub demand: Option<&'a Demand>,
     /// By how much that may be wrong.
     pub doubt: f64,
+    /// Of what it has, so much has gone round of late; see [`crate::Unrest`].
+    pub unrest: f64,
     /// Share of its time that it waited for memory.
     pub stalled: f64,
 }
@@ -87,18 +91,21 @@ pub fn decide(total: u64, seen: &[Seen<'_>]) -> Vec<Move> {
             .sum()
     };
     let weights = seen.iter().map(|one| one.weight).sum::<f64>().max(f64::MIN_POSITIVE);
-    let doubt = seen.iter().map(|one| one.doubt).fold(0.0, f64::max);
+    let unrest = seen.iter().map(|one| one.unrest).sum::<f64>() / total.max(1) as f64;
+    let doubt = seen.iter().map(|one| one.doubt).fold(0.0, f64::max) + UNREST * unrest.min(1.0);
+    let worth = WORTH_A_MOVE + doubt;
     let stands = now.iter().sum::<u64>() <= total && seen.iter().all(Seen::is_within);
     let fits = plan.iter().zip(&now).map(|(plan, now)| plan.saturating_sub(*now)).sum::<u64>() <= spare;
-    let is_no_better = |kept: &Vec<u64>| (lost(kept) - lost(&plan)) / weights < WORTH_A_MOVE + doubt;
+    let is_no_better = |kept: &Vec<u64>| (lost(kept) - lost(&plan)) / weights < worth;
     let begins = seen.iter().zip(&plan).any(|(one, plan)| one.begins() && *plan > one.now());
     let kept = mended(total, unit, seen, &now)
         .filter(|kept| is_no_better(kept) && (spare < total / SPARE || !fits) && !begins);
     let plan = kept.unwrap_or(plan);
     let is_pressed = |(one, plan): (&Seen<'_>, &u64)| one.stalled >= PRESSED && *plan > one.now();
     let at_once = !stands || begins || seen.iter().zip(&plan).any(is_pressed);
-    let steps =
-        |least| -> Vec<Move> { seen.iter().zip(&plan).map(|(one, plan)| one.step(*plan, least, at_once)).collect() };
+    let steps = |least| -> Vec<Move> {
+        seen.iter().zip(&plan).map(|(one, plan)| one.step(*plan, least, at_once, worth)).collect()
+    };
     let moves = steps(2 * unit);
     // What is not worth a step of its own is missing where others take all that is left.
     if moves.iter().map(|one| one.to).sum::<u64>() > total { steps(0) } else { moves }
@@ -184,7 +191,8 @@ impl Seen<'_> {
         Move { to: self.at_least(), why: format!("gets {what} and no more: the total is less than the least of all") }
     }
 
-    fn stays(&self) -> String {
+    /// Where others are not better by so much, as a logarithm.
+    fn stays(&self, worth: f64) -> String {
         match self.demand {
             None if self.stage == Stage::Empty => "stays: nothing runs in it, and nobody gains from what it has".into(),
             None => "stays: what it needs is not known yet".into(),
@@ -194,17 +202,17 @@ impl Seen<'_> {
                     self.stalled * 100.0
                 )
             }
-            Some(_) => "stays: no other division is known to be better by 2 %".into(),
+            Some(_) => format!("stays: no other division is known to be better by {:.0} %", worth.exp_m1() * 100.0),
         }
     }
 
     /// Towards the plan: all of the way or half of it; not for less than `least`.
-    fn step(&self, plan: u64, least: u64, at_once: bool) -> Move {
+    fn step(&self, plan: u64, least: u64, at_once: bool, worth: f64) -> Move {
         let now = self.now();
         let to = if at_once || self.limit.is_none() { plan } else { now.midpoint(plan) };
         let to = to.clamp(self.at_least(), self.at_most());
         if (to == now || to.abs_diff(now) < least) && self.is_within() {
-            return Move { to: now, why: self.stays() };
+            return Move { to: now, why: self.stays(worth) };
         }
         let part = if at_once { "" } else { ", half of the way now" };
         let slower = |size| self.demand.map_or(1.0, |demand| demand.slow_down_with(size));

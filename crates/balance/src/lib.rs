@@ -6,6 +6,7 @@
 //! - [`divide`] gives each its share so that the weighted sum of what all lose is least.
 //! - [`decide`] leads from the limits there are to those: gradually, or at once where a program waits for memory; in a steady state, not
 //!   at all.
+//! - [`Unrest`] is what has gone round: the more of it, the more a move must be worth.
 //! - [`Active`] says of one program what is idle while other memory of it, of another kind, is read again and again.
 //!
 //! ```
@@ -27,6 +28,7 @@ mod demand;
 mod divide;
 mod history;
 mod kinds;
+mod unrest;
 
 pub use blind::not_worthless;
 pub use control::{Move, Seen, Stage, decide, fills};
@@ -34,3 +36,4 @@ pub use demand::Demand;
 pub use divide::{Want, divide};
 pub use history::{History, Lived};
 pub use kinds::Active;
+pub use unrest::Unrest;

@@ -1,6 +1,6 @@
 //! The controller on programs that are simulated from data: LRU, a swap device of 20 us, noise in what is seen.
 
-use balance::{Demand, Seen, Stage, decide};
+use balance::{Demand, Seen, Stage, Unrest, decide};
 use model::MissPoint;
 use proptest::prelude::*;
 
@@ -55,12 +55,14 @@ impl Program {
 struct Machine {
     total: u64,
     limits: Vec<Option<u64>>,
+    unrest: Vec<Unrest>,
 }
 
 impl Machine {
     fn new(total_mib: u64, programs: usize) -> Machine {
         let total = total_mib * MIB;
-        Machine { total, limits: vec![Some(total / programs as u64); programs] }
+        let limits = vec![Some(total / programs as u64); programs];
+        Machine { total, limits, unrest: vec![Unrest::default(); programs] }
     }
 
     /// One interval; how many limits were moved.
@@ -75,7 +77,8 @@ impl Machine {
         let seen: Vec<Seen<'_>> = demands
             .iter()
             .zip(&self.limits)
-            .map(|((demand, stalled), limit)| Seen {
+            .zip(&self.unrest)
+            .map(|(((demand, stalled), limit), unrest)| Seen {
                 stage: Stage::Running,
                 weight: 1.0,
                 least: 0,
@@ -85,6 +88,7 @@ impl Machine {
                 usage: limit.unwrap_or(0),
                 demand: Some(demand),
                 doubt: 0.0,
+                unrest: unrest.bytes(),
                 stalled: *stalled,
             })
             .collect();
@@ -93,6 +97,7 @@ impl Machine {
         assert!(moves.iter().all(|one| one.to >= FLOOR && !one.why.is_empty()), "{moves:?}");
         let moved = moves.iter().zip(&limits).filter(|(one, limit)| one.to != **limit).count();
         self.limits = moves.iter().map(|one| Some(one.to)).collect();
+        self.unrest.iter_mut().zip(&limits).zip(&moves).for_each(|((unrest, from), to)| unrest.add(*from, to.to));
         moved
     }
 
@@ -133,6 +138,20 @@ fn nothing_moves_in_a_steady_state() {
 }
 
 #[test]
+fn memory_does_not_go_round_among_programs_that_seem_to_need_more_while_they_starve() {
+    let programs = [Program::Random(640); 4];
+    let mut machine = Machine::new(3 * 640 + 160, 4);
+    let mut intervals = 0;
+    for _ in 0..100 {
+        let sees = |limit: &Option<u64>| if *limit >= Some(600 * MIB) { 0.5 } else { 1.0 };
+        let seen: Vec<f64> = machine.limits.iter().map(sees).collect();
+        intervals += usize::from(machine.interval(&programs, &seen) > 0);
+    }
+    assert!(intervals <= 20, "{intervals} of 100");
+    assert!(machine.speeds(&programs) > 0.6, "three have what they need: {:?}", machine.limits);
+}
+
+#[test]
 fn what_is_reached_is_as_good_as_the_best_of_all_divisions_of_two() {
     for (one, other) in [
         (Program::Random(640), Program::Stream(960)),
@@ -146,7 +165,10 @@ fn what_is_reached_is_as_good_as_the_best_of_all_divisions_of_two() {
             machine.interval(&programs, &[1.0, 1.0]);
         });
         let best = (16..=784)
-            .map(|mib| Machine { total: 0, limits: vec![Some(mib * MIB), Some((800 - mib) * MIB)] }.speeds(&programs))
+            .map(|mib| {
+                let limits = vec![Some(mib * MIB), Some((800 - mib) * MIB)];
+                Machine { limits, ..Machine::new(800, 2) }.speeds(&programs)
+            })
             .fold(0.0, f64::max);
         let reached = machine.speeds(&programs);
         assert!(reached >= 0.97 * best, "{reached} of {best}: {:?}", machine.limits);
@@ -155,7 +177,19 @@ fn what_is_reached_is_as_good_as_the_best_of_all_divisions_of_two() {
 
 fn quiet(limit: Option<u64>, usage: u64, demand: Option<&Demand>) -> Seen<'_> {
     let stage = Stage::Running;
-    Seen { stage, weight: 1.0, least: 0, most: u64::MAX, floor: FLOOR, limit, usage, demand, doubt: 0.0, stalled: 0.0 }
+    Seen {
+        stage,
+        weight: 1.0,
+        least: 0,
+        most: u64::MAX,
+        floor: FLOOR,
+        limit,
+        usage,
+        demand,
+        doubt: 0.0,
+        unrest: 0.0,
+        stalled: 0.0,
+    }
 }
 
 #[test]
@@ -265,6 +299,7 @@ proptest! {
                 usage: usage * MIB,
                 demand: known.then_some(demand),
                 doubt: 0.0,
+                unrest: *usage as f64,
                 stalled: *stalled,
             })
             .collect();

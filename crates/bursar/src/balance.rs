@@ -125,7 +125,7 @@ fn step(options: &Balance, targets: &mut [Target], signals: &Forwarding) -> Vec<
         carry_out(options, targets, &now, &mut moves, swap, signals);
     }
     balance_kinds(options, targets, &mut moves);
-    targets.iter().zip(&moves).zip(now).map(|((target, to), now)| target.row(to, now)).collect()
+    targets.iter_mut().zip(&moves).zip(now).map(|((target, to), now)| target.row(to, now)).collect()
 }
 
 /// What becomes less first, so that there is what becomes more.

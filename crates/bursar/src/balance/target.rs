@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use balance::{Demand, History, Lived, Move, Seen, Stage, fills, not_worthless};
+use balance::{Demand, History, Lived, Move, Seen, Stage, Unrest, fills, not_worthless};
 use linux::cgroup::Cgroup;
 use linux::journal::Journal;
 use linux::procfs;
@@ -43,6 +43,7 @@ pub struct Target {
     /// Its curve of late, of all that it is charged for, and what it loses by those of its history; none: not known yet.
     known: Option<(Vec<MissPoint>, Demand)>,
     stalled: f64,
+    unrest: Unrest,
     counters: Counters,
     /// Of the last interval.
     pub seen: Option<Looked>,
@@ -117,6 +118,7 @@ impl Target {
             history,
             known: None,
             stalled: 0.0,
+            unrest: Unrest::default(),
             counters,
             seen: None,
         };
@@ -218,6 +220,8 @@ impl Target {
             // From the next interval on: in this one it was this and that.
             self.history.forget();
             self.known = None;
+            // What went round before tells nothing of what is foretold from now on.
+            self.unrest = Unrest::default();
             self.pages.iter().for_each(|pages| pages.track(true));
             return;
         }
@@ -278,6 +282,7 @@ impl Target {
             usage: self.hold.usage(),
             demand: self.known.as_ref().map(|(_, demand)| demand),
             doubt: self.history.doubt(),
+            unrest: self.unrest.bytes(),
             stalled: self.stalled,
         }
     }
@@ -305,8 +310,9 @@ impl Target {
         Spare::of(&tracked, limit, self.seen.as_ref()?.file_refaults)
     }
 
-    /// What is told of it after a move from what it had.
-    pub fn row(&self, to: &Move, now: u64) -> Row {
+    /// What is told of it after a move from what it had, which is taken in.
+    pub fn row(&mut self, to: &Move, now: u64) -> Row {
+        self.unrest.add(now, to.to);
         let wss_bytes = self.standing.as_ref().and_then(|round| round.wss_bytes).filter(|wss| *wss > 0);
         let misses = self.known.as_ref().map(|(points, _)| {
             let after = points.partition_point(|point| point.bytes <= now);
