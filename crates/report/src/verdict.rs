@@ -154,7 +154,8 @@ mod tests {
             let row = report.methods.iter().find(|row| row.name == name).unwrap().clone();
             let outcome = Some(Outcome::TooSlow);
             let runtime_ratio = Some(1.5);
-            judge(&MethodRow { memory_bytes: Some(memory), outcome, runtime_ratio, lower_bound, ..row }, &report).verdict
+            judge(&MethodRow { memory_bytes: Some(memory), outcome, runtime_ratio, lower_bound, ..row }, &report)
+                .verdict
         };
         assert_eq!(of(Method::SysMaxRss, enough + 4096, false), "1.50x time by chance: less was enough");
         assert_eq!(of(Method::SysMaxRss, enough + 4096, true), "> 1.50x time by chance: less was enough");
