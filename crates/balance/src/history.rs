@@ -38,8 +38,8 @@ struct BroughtBack {
     limit: u64,
     /// Intervals with this limit.
     intervals: u32,
-    /// In the last of them.
-    per_work_second: f64,
+    /// In a second of work, in the last of them and in the one before; infinite while it settled.
+    of_late: [f64; 2],
 }
 
 /// What an interval has told.
@@ -69,9 +69,12 @@ impl History {
         let same = |before: &BroughtBack| before.limit.abs_diff(lived.limit) as f64 <= SAME * before.limit as f64;
         let before = self.brought_back.filter(same);
         let intervals = before.map_or(0, |before| before.intervals) + 1;
-        self.brought_back = Some(BroughtBack { limit: lived.limit, intervals, per_work_second: now });
+        let [last, last_but_one] = before.map_or([f64::INFINITY; 2], |before| before.of_late);
+        let settled = if intervals > SETTLING { now } else { f64::INFINITY };
+        self.brought_back = Some(BroughtBack { limit: lived.limit, intervals, of_late: [settled, last] });
         let lost = |per_work_second: f64| (per_work_second * miss_seconds).ln_1p();
-        before.is_some_and(|before| before.intervals > SETTLING && lost(now) - lost(before.per_work_second) > RISEN)
+        // Of a change amid an interval, that interval shows a part.
+        lost(now) - lost(last.min(last_but_one)) > RISEN
     }
 
     /// Takes in an interval's curve, in misses per second of time. O(1024).
@@ -165,6 +168,17 @@ mod tests {
         }
         assert!(!changes(0.5, 50, 19_800.0), "twice as many, as it may be");
         assert!(changes(0.1, 50, 19_800.0), "for less work");
+    }
+
+    #[test]
+    fn a_change_amid_an_interval_is_noticed_in_the_next() {
+        let mut history = History::new(1 << 20);
+        let mut changes = |refaults| history.notice(&lived(0.5, 100, refaults), MISS_SECONDS);
+        for refaults in [10.0, 10.0, 10.0, 10.0] {
+            assert!(!changes(refaults));
+        }
+        assert!(!changes(5000.0), "twice as slow, as it may be");
+        assert!(changes(17_400.0), "and twice again");
     }
 
     #[test]
