@@ -258,19 +258,22 @@ fn where_nothing_runs_memory_is_for_the_others_and_what_begins_there_has_its_sha
         .args([&gains.dir, &dir])
         .spawn()
         .unwrap();
-    let of_the_second = |word: &str, moved: std::ops::Range<i64>| {
-        intervals(&json).iter().any(|interval| {
-            let second = &interval["targets"][1];
-            second["why"].as_str().unwrap().contains(word) && moved.contains(&second["moved_bytes"].as_i64().unwrap())
-        })
+    // From the first interval in which this was said of it: all limits that it had.
+    let limits_since = |word: &str| -> Vec<u64> {
+        let seen = intervals(&json);
+        let second = seen.iter().map(|interval| &interval["targets"][1]);
+        let since = second.skip_while(|second| !second["why"].as_str().unwrap().contains(word));
+        since.map(|second| second["limit_bytes"].as_u64().unwrap()).collect()
     };
     wait_until("the one that runs has all that it needs", || {
-        of_the_second("nothing runs in it", i64::MIN..1) && gains.limit() > 96 * MIB
+        !limits_since("nothing runs in it").is_empty() && gains.limit() > 96 * MIB
     });
 
     let begun = Job { child: python_in(&dir, CHANGES, &["stream", "192"]).spawn().unwrap(), dir };
-    // As much of its share as the other could give at once.
-    wait_until("what has begun is given more", || of_the_second("has begun in it", 1..i64::MAX));
+    // At once, or in parts where the other could not give as much.
+    wait_until("what has begun has its share", || {
+        limits_since("has begun in it").iter().any(|limit| *limit >= 40 * MIB)
+    });
     wait_until("who gains has it again", || gains.limit() > 85 * MIB && begun.limit() < 45 * MIB);
     signal(&live, rustix::process::Signal::TERM);
     assert!(live.wait().unwrap().success());

@@ -28,9 +28,9 @@ pub fn fills(usage: u64, limit: u64) -> bool {
 pub enum Stage {
     /// Nothing does: what it has is for the others.
     Empty,
-    /// Where nothing ran something has begun, and has not been known yet.
+    /// Where nothing ran something has begun, and has not had its share yet.
     Begun,
-    /// All the time, or it has been known.
+    /// All the time, or it has had that.
     Running,
 }
 
@@ -164,7 +164,7 @@ impl Seen<'_> {
     }
 
     /// Whether something has begun in it that needs more than was left there, nobody knows how much.
-    fn begins(&self) -> bool {
+    pub fn begins(&self) -> bool {
         let is_short = self.stalled >= PRESSED || fills(self.usage, self.now());
         self.stage == Stage::Begun && self.demand.is_none() && is_short
     }

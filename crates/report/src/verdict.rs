@@ -95,32 +95,36 @@ pub fn judge(row: &MethodRow, report: &BudgetReport) -> Judgement {
         s if s <= 0.05 => Level::Medium,
         _ => Level::High,
     });
-    Judgement { performance, efficiency, variability, verdict: verdict(row, allowed, excess) }
+    let was_enough = |answer: &MethodRow| {
+        answer.name == Method::Bursar
+            && answer.outcome == Some(Outcome::Ok)
+            && answer.runtime_ratio.is_some_and(|ratio| ratio <= allowed && !answer.lower_bound)
+    };
+    let less_was_enough = row.name != Method::Bursar
+        && excess.is_some_and(|excess| excess > 1.0)
+        && report.methods.iter().any(was_enough);
+    Judgement { performance, efficiency, variability, verdict: verdict(row, allowed, excess, less_was_enough) }
 }
 
-fn verdict(row: &MethodRow, allowed: f64, excess: Option<f64>) -> String {
+fn verdict(row: &MethodRow, allowed: f64, excess: Option<f64>, less_was_enough: bool) -> String {
+    // More memory slows nothing down: where less was enough, something else did, as on a busy machine.
+    let slow = || match (crate::format::ratio(row.runtime_ratio, row.lower_bound), less_was_enough) {
+        (time, true) => format!("{time} time by chance: less was enough"),
+        (time, false) => format!("too little: {time} time"),
+    };
     match (row.outcome, row.runtime_ratio) {
         (None, _) => "not tried".to_string(),
         (Some(Outcome::Oom), _) => "too little: killed".to_string(),
         (Some(Outcome::Failed), _) => "too little: fails".to_string(),
         (Some(Outcome::Timeout), _) => "too little: time-out".to_string(),
-        (Some(Outcome::TooSlow), ratio) if ratio.is_none_or(|r| r > allowed || row.lower_bound) => slow(row, excess),
-        (_, Some(ratio)) if ratio > allowed => slow(row, excess),
+        (Some(Outcome::TooSlow), ratio) if ratio.is_none_or(|r| r > allowed || row.lower_bound) => slow(),
+        (_, Some(ratio)) if ratio > allowed => slow(),
         _ if row.name == Method::Bursar => "enough".to_string(),
         _ => match excess {
             Some(excess) if excess > 1.15 => format!("too much: {excess:.1}x the answer"),
             Some(_) => "enough".to_string(),
             None => "enough, least not known".to_string(),
         },
-    }
-}
-
-/// More memory slows nothing down: where less was enough, something else did, as on a busy machine.
-fn slow(row: &MethodRow, excess: Option<f64>) -> String {
-    let time = crate::format::ratio(row.runtime_ratio, row.lower_bound);
-    match excess {
-        Some(excess) if excess > 1.0 && row.name != Method::Bursar => format!("{time} time by chance: less was enough"),
-        _ => format!("too little: {time} time"),
     }
 }
 
@@ -161,5 +165,13 @@ mod tests {
         assert_eq!(of(Method::SysMaxRss, enough + 4096, true), "> 1.50x time by chance: less was enough");
         assert_eq!(of(Method::SysMaxRss, enough - 4096, false), "too little: 1.50x time");
         assert_eq!(of(Method::Bursar, enough, false), "too little: 1.50x time");
+
+        // Nothing says that less was enough where the answer was too slow itself.
+        let mut unproved = fixture::budget();
+        let answer = unproved.methods.iter_mut().find(|row| row.name == Method::Bursar).unwrap();
+        answer.runtime_ratio = Some(1.5);
+        let row = unproved.methods.iter().find(|row| row.name == Method::Unlimited).unwrap().clone();
+        let slow = MethodRow { outcome: Some(Outcome::TooSlow), runtime_ratio: Some(1.5), ..row };
+        assert_eq!(judge(&slow, &unproved).verdict, "too little: 1.50x time");
     }
 }

@@ -225,7 +225,8 @@ impl Target {
             self.pages.iter().for_each(|pages| pages.track(true));
             return;
         }
-        if !looked.is_tracked {
+        // What it does until it needs more than was left there tells nothing of what it will need.
+        if !looked.is_tracked || self.stage == Stage::Begun {
             return;
         }
         // What is seen for the first time, but was reclaimed before, comes back later than anything that is known.
@@ -250,6 +251,10 @@ impl Target {
         let Some(misses) = self.history.misses() else { return };
         // Of a second of work, in which it waits for nothing.
         self.known = Some((points, Demand::of(&misses, device.miss_seconds(), 0.0)));
+    }
+
+    /// What has begun in it has been given its share.
+    pub fn has_begun(&mut self) {
         self.stage = Stage::Running;
     }
 
