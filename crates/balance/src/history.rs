@@ -2,6 +2,8 @@
 
 use model::MissPoint;
 
+use crate::Guess;
+
 /// What an interval counts for after the next.
 const KEPT: f64 = 0.9;
 /// Sizes that are told apart.
@@ -14,6 +16,8 @@ const RISEN: f64 = 1.0;
 const SAME: f64 = 0.02;
 /// After a limit has moved, what is brought back changes for so many intervals.
 const SETTLING: u32 = 2;
+/// Where it misses at least so many times as much as was seen, it does something else now.
+const OUTDATED: f64 = 2.0;
 /// What one interval tells of what is lost may be wrong by this much.
 const DOUBT: f64 = 0.06;
 
@@ -22,15 +26,27 @@ const DOUBT: f64 = 0.06;
 /// A program that waits for memory makes few references, and in an interval of a second only some of those that come back after many: each
 /// interval's curve is uncertain. So misses and work are added up, each of its own, and related to each other: misses in a second of work do
 /// not depend on the pace, as long as the program does the same.
+///
+/// A program that has what it needs accesses most of it between any two looks, and how often cannot be seen. While it starved that was seen,
+/// and what was seen stands as long as it is not less than must be so.
 #[derive(Clone, Debug)]
 pub struct History {
     unit: u64,
-    misses: Vec<f64>,
-    work_seconds: f64,
+    /// By size.
+    sums: Vec<Sum>,
     /// Intervals, each by what it counts for.
     intervals: f64,
     /// What was brought back of late.
     brought_back: Option<BroughtBack>,
+}
+
+/// Of one size.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    misses: f64,
+    work_seconds: f64,
+    /// Whether that was seen; else it is a guess.
+    is_seen: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,10 +72,10 @@ pub struct Lived {
 }
 
 impl History {
-    /// Of sizes up to this. Memory: 8 KiB.
+    /// Of sizes up to this. Memory: 24 KiB.
     pub fn new(most: u64) -> History {
         let unit = (most / SIZES as u64).max(1);
-        History { unit, misses: vec![0.0; SIZES + 1], work_seconds: 0.0, intervals: 0.0, brought_back: None }
+        History { unit, sums: vec![Sum::default(); SIZES + 1], intervals: 0.0, brought_back: None }
     }
 
     /// Takes in what an interval brought back: whether that is so much more than before with the same limit that it is to be known anew. A miss
@@ -78,23 +94,26 @@ impl History {
     }
 
     /// Takes in an interval's curve, in misses per second of time. O(1024).
-    pub fn add(&mut self, misses: &[MissPoint], lived: &Lived) {
+    pub fn add(&mut self, misses: &[MissPoint], guess: Guess, lived: &Lived) {
         let mut points = misses.iter().peekable();
         let mut per_second = 0.0;
-        for (at, sum) in (0..).zip(&mut self.misses) {
-            while let Some(point) = points.next_if(|point| point.bytes <= at * self.unit) {
+        for (at, sum) in (0..).zip(&mut self.sums) {
+            let bytes = at * self.unit;
+            while let Some(point) = points.next_if(|point| point.bytes <= bytes) {
                 per_second = point.misses_per_second.max(0.0);
             }
-            *sum = KEPT * *sum + per_second * lived.seconds;
+            match bytes >= guess.below {
+                true => sum.see(per_second, lived),
+                false => sum.guess(per_second, guess.misses_per_second, lived),
+            }
         }
-        self.work_seconds = KEPT * self.work_seconds + lived.work();
         self.intervals = KEPT * self.intervals + 1.0;
     }
 
     /// It begins anew.
     pub fn forget(&mut self) {
-        self.misses.fill(0.0);
-        (self.work_seconds, self.intervals, self.brought_back) = (0.0, 0.0, None);
+        self.sums.fill(Sum::default());
+        (self.intervals, self.brought_back) = (0.0, None);
     }
 
     /// What is lost may be more or less by this; see [`crate::Demand::lost_with`]. 0 where nothing was taken in.
@@ -104,9 +123,47 @@ impl History {
 
     /// Misses in a second of work; none: nothing is known.
     pub fn misses(&self) -> Option<Vec<MissPoint>> {
-        let point =
-            |(at, sum): (u64, &f64)| MissPoint { bytes: at * self.unit, misses_per_second: sum / self.work_seconds };
-        (self.work_seconds > 0.0).then(|| (0..).zip(&self.misses).map(point).collect())
+        let point = |(at, sum): (u64, &Sum)| MissPoint { bytes: at * self.unit, misses_per_second: sum.per_work() };
+        let mut points: Vec<MissPoint> = (0..).zip(&self.sums).map(point).collect();
+        // What is guessed is not less than what was seen of larger sizes.
+        let mut larger = 0.0f64;
+        for (point, sum) in points.iter_mut().zip(&self.sums).rev() {
+            if !sum.is_seen {
+                point.misses_per_second = point.misses_per_second.max(larger);
+            }
+            larger = larger.max(point.misses_per_second);
+        }
+        (self.intervals > 0.0).then_some(points)
+    }
+}
+
+impl Sum {
+    /// Takes in misses that were seen.
+    fn see(&mut self, per_second: f64, lived: &Lived) {
+        if !self.is_seen {
+            *self = Sum { is_seen: true, ..Sum::default() };
+        }
+        self.add(per_second, lived);
+    }
+
+    /// Takes in the least that may be so, and what is taken for it where nothing was seen or what was is less.
+    fn guess(&mut self, least: f64, guess: f64, lived: &Lived) {
+        if self.is_seen {
+            if least * lived.seconds <= OUTDATED * self.per_work() * lived.work() {
+                return;
+            }
+            *self = Sum::default();
+        }
+        self.add(guess.max(least), lived);
+    }
+
+    fn add(&mut self, per_second: f64, lived: &Lived) {
+        self.misses = KEPT * self.misses + per_second * lived.seconds;
+        self.work_seconds = KEPT * self.work_seconds + lived.work();
+    }
+
+    fn per_work(&self) -> f64 {
+        self.misses / self.work_seconds.max(f64::MIN_POSITIVE)
     }
 }
 
@@ -139,7 +196,7 @@ mod tests {
     fn the_same_program_at_another_pace_has_the_same_curve() {
         let mut history = History::new(1 << 20);
         for work in [1.0, 0.1, 0.02, 0.5] {
-            history.add(&curve(5000.0 * work, 600_000), &lived(work, 0, 0.0));
+            history.add(&curve(5000.0 * work, 600_000), Guess::default(), &lived(work, 0, 0.0));
         }
         assert!((at(&history, 0) - 5000.0).abs() < 1e-6 && (at(&history, 599_000) - 5000.0).abs() < 1e-6);
         assert_eq!(at(&history, 601_000), 0.0);
@@ -150,9 +207,44 @@ mod tests {
         let mut history = History::new(1 << 20);
         // Of a loop, whose references come back after several intervals, each sees some, and one none.
         for per_second in [0.0, 3000.0, 0.0, 9000.0, 0.0, 3000.0, 2000.0, 3000.0] {
-            history.add(&curve(per_second, 600_000), &lived(0.5, 0, 0.0));
+            history.add(&curve(per_second, 600_000), Guess::default(), &lived(0.5, 0, 0.0));
         }
         assert!((3000.0..6000.0).contains(&at(&history, 300_000)), "{}", at(&history, 300_000));
+    }
+
+    #[test]
+    fn what_was_seen_of_one_that_starved_stands_while_it_has_what_it_needs() {
+        let mut history = History::new(1 << 20);
+        for _ in 0..2 {
+            history.add(&curve(1000.0, 600_000), Guess { below: 30_000, misses_per_second: 0.0 }, &lived(0.05, 0, 0.0));
+        }
+        // It accesses all between two looks: ten times as often as can be seen.
+        let has_all = Guess { below: 590_000, misses_per_second: 5000.0 };
+        (0..20).for_each(|_| history.add(&curve(2000.0, 600_000), has_all, &lived(1.0, 0, 0.0)));
+        assert!((at(&history, 300_000) - 20_000.0).abs() < 1e-6, "{}", at(&history, 300_000));
+        assert!((at(&history, 10_000) - 20_000.0).abs() < 1e-6, "with less not less: {}", at(&history, 10_000));
+
+        // It needs a third of it now, and that as much as before.
+        let needs_less = Guess { below: 190_000, misses_per_second: 5000.0 };
+        (0..5).for_each(|_| history.add(&curve(2000.0, 200_000), needs_less, &lived(1.0, 0, 0.0)));
+        assert!(at(&history, 300_000) < 500.0, "{}", at(&history, 300_000));
+        assert!((at(&history, 100_000) - 20_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_was_seen_of_one_that_did_something_else_does_not() {
+        let mut history = History::new(1 << 20);
+        (0..20).for_each(|_| {
+            history.add(
+                &curve(100.0, 600_000),
+                Guess { below: 50_000, misses_per_second: 5000.0 },
+                &lived(1.0, 0, 0.0),
+            );
+        });
+        assert!((at(&history, 300_000) - 100.0).abs() < 1e-6);
+        let busy = Guess { below: 590_000, misses_per_second: 5000.0 };
+        history.add(&curve(2000.0, 600_000), busy, &lived(1.0, 0, 0.0));
+        assert!((at(&history, 300_000) - 5000.0).abs() < 1e-6, "{}", at(&history, 300_000));
     }
 
     #[test]
@@ -187,7 +279,7 @@ mod tests {
         assert_eq!(history.doubt(), 0.0);
         let mut doubt = f64::INFINITY;
         for _ in 0..20 {
-            history.add(&curve(1.0, 1), &lived(1.0, 0, 0.0));
+            history.add(&curve(1.0, 1), Guess::default(), &lived(1.0, 0, 0.0));
             assert!(history.doubt() < doubt);
             doubt = history.doubt();
         }
@@ -198,7 +290,7 @@ mod tests {
     fn nothing_is_known_at_first_and_of_who_sleeps_little() {
         let mut history = History::new(0);
         assert!(history.misses().is_none());
-        history.add(&[], &lived(0.0, 0, 0.0));
+        history.add(&[], Guess::default(), &lived(0.0, 0, 0.0));
         assert_eq!(at(&history, 7), 0.0);
         history.forget();
         assert!(history.misses().is_none());

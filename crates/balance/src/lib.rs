@@ -2,7 +2,7 @@
 //!
 //! - [`Demand`] says how much a program is slowed down with each size of memory, from its curve of misses.
 //! - [`History`] adds up what a program's intervals have told: one alone is uncertain.
-//! - [`not_worthless`] fills in what a curve does not say of a program that does not wait.
+//! - [`Guess`] is what is taken for the part of a curve that was not seen.
 //! - [`divide`] gives each its share so that the weighted sum of what all lose is least.
 //! - [`decide`] leads from the limits there are to those: gradually, or at once where a program waits for memory; in a steady state, not
 //!   at all.
@@ -30,7 +30,7 @@ mod history;
 mod kinds;
 mod unrest;
 
-pub use blind::not_worthless;
+pub use blind::Guess;
 pub use control::{Move, Seen, Stage, decide, fills};
 pub use demand::Demand;
 pub use divide::{Want, divide};

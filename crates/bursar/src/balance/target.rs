@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use balance::{Demand, History, Lived, Move, Seen, Stage, Unrest, fills, not_worthless};
+use balance::{Demand, Guess, History, Lived, Move, Seen, Stage, Unrest, fills};
 use linux::cgroup::Cgroup;
 use linux::journal::Journal;
 use linux::procfs;
@@ -236,18 +236,18 @@ impl Target {
             return;
         }
         let unseen = self.unseen();
-        let curve = match self.stalled < LEAST_STALLED {
-            true => not_worthless(round, looked.work_seconds / looked.seconds),
-            false => round.misses.clone(),
-        };
-        let points: Vec<MissPoint> = curve
-            .into_iter()
-            .map(|point| MissPoint {
-                bytes: if point.bytes > 0 { point.bytes + unseen } else { 0 },
-                misses_per_second: point.misses_per_second + always,
-            })
+        let mut guess = Guess { below: round.blind_below, misses_per_second: 0.0 };
+        if self.stalled < LEAST_STALLED {
+            guess = Guess::of(round, looked.work_seconds / looked.seconds);
+        }
+        let shifted = |bytes| if bytes > 0 { bytes + unseen } else { 0 };
+        let points: Vec<MissPoint> = round
+            .misses
+            .iter()
+            .map(|point| MissPoint { bytes: shifted(point.bytes), misses_per_second: point.misses_per_second + always })
             .collect();
-        self.history.add(&points, &self.lived(looked));
+        let guess = Guess { below: shifted(guess.below), misses_per_second: guess.misses_per_second + always };
+        self.history.add(&points, guess, &self.lived(looked));
         let Some(misses) = self.history.misses() else { return };
         // Of a second of work, in which it waits for nothing.
         self.known = Some((points, Demand::of(&misses, device.miss_seconds(), 0.0)));
