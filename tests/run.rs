@@ -2,9 +2,10 @@
 
 mod support;
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::{Programs, bursar, can_limit, json_of, tolerance};
@@ -163,6 +164,32 @@ fn every_line_of_a_known_footprint_is_within_one_percent_or_one_mebibyte() {
             );
         }
     }
+}
+
+#[test]
+fn a_known_footprint_brings_its_file_back_when_the_machine_takes_it() {
+    let programs = Programs::build();
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().join("file");
+    let length = 24 << 20;
+    std::fs::write(&file, vec![7; length]).unwrap();
+    let mut child = Command::new(programs.footprint())
+        .args(["readfile", "24M", "--hold", "60000", "--path"])
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut told).unwrap();
+    assert!(told.contains('='), "{told}");
+    linux::cache::evict(&file).unwrap();
+    let begun = Instant::now();
+    while linux::cache::cached_bytes(&file) != Some(length as u64) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", linux::cache::cached_bytes(&file));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
@@ -327,7 +354,7 @@ fn what_a_killed_bursar_leaves_is_undone_by_repair() {
     let runs = |pid: &i32| linux::procfs::stat(*pid).is_ok_and(|stat| stat.comm == "sleep");
     while !linux::procfs::descendants(running.id() as i32).iter().any(runs) {
         assert!(running.try_wait().unwrap().is_none(), "it ended before its command began");
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
     assert!(left().contains(&name));
     running.kill().unwrap();

@@ -17,20 +17,35 @@ static int input(const struct options *options) {
     return fd;
 }
 
+static void read_mapped(const volatile char *memory, size_t bytes) {
+    for (size_t at = 0; at < bytes; at += PAGE)
+        (void)memory[at];
+}
+
+// One call reads no more than the device's own window.
+static void read_ahead(int fd, size_t bytes) {
+    const size_t window = 128UL << 10;
+    for (size_t at = 0; at < bytes; at += window)
+        if (readahead(fd, (off_t)at, window))
+            fail("readahead");
+}
+
 // A little heap at the end, so that the peak of the charge is after the last page was mapped and written back. The
-// pages are kept in the cache: a machine may take those that nobody has used for a while before all of them have been
-// counted.
-static void hold_file(const struct options *options, int fd, size_t mapped) {
+// pages are brought back again and again: a machine may take those that nobody has used for a while before all of them
+// have been counted.
+static void hold_file(const struct options *options, int fd, const volatile char *mapped) {
     const size_t last = 4UL << 20;
     touch(map_anonymous(last, MAP_PRIVATE), last);
     truth_breakdown(last, options->bytes, 0, 0);
-    truth("app_max_rss_bytes", mapped + last);
-    truth("tree_max_pss_bytes", mapped + last);
+    truth("app_max_rss_bytes", (mapped ? options->bytes : 0) + last);
+    truth("tree_max_pss_bytes", (mapped ? options->bytes : 0) + last);
     truth("sys_max_rss_bytes", options->bytes + last);
     struct options slice = *options;
     for (unsigned held = 0; held < options->hold_ms; held += slice.hold_ms) {
-        if (readahead(fd, 0, options->bytes))
-            fail("readahead");
+        if (mapped)
+            read_mapped(mapped, options->bytes);
+        else
+            read_ahead(fd, options->bytes);
         slice.hold_ms = options->hold_ms - held < 50 ? options->hold_ms - held : 50;
         hold(&slice);
     }
@@ -41,10 +56,9 @@ void make_mapfile(const struct options *options) {
     volatile char *memory = mmap(NULL, options->bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)
         fail("mmap");
-    for (size_t at = 0; at < options->bytes; at += PAGE)
-        (void)memory[at];
+    read_mapped(memory, options->bytes);
     truth("peak_detail.file_mapped", options->bytes);
-    hold_file(options, fd, options->bytes);
+    hold_file(options, fd, memory);
 }
 
 void make_readfile(const struct options *options) {
@@ -58,7 +72,7 @@ void make_readfile(const struct options *options) {
             fail("read");
         at += (size_t)n;
     }
-    hold_file(options, fd, 0);
+    hold_file(options, fd, NULL);
 }
 
 void make_writefile(const struct options *options) {
@@ -69,5 +83,5 @@ void make_writefile(const struct options *options) {
             fail("fsync");
         truth("peak_detail.file_dirty", 0);
     }
-    hold_file(options, fd, 0);
+    hold_file(options, fd, NULL);
 }
