@@ -11,7 +11,7 @@ mod child;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use child::{Child, fork};
+use child::{Child, LOADING, fork};
 use model::PagesRound;
 use track::pages::{Error, Pages, Rung, Scope, Settings};
 
@@ -76,7 +76,11 @@ fn filled() -> *mut u8 {
 
 fn pages(rung: Rung, child: &mut Child) -> Option<Pages> {
     let settings = Settings { best: rung, overhead: 0.2, ..Settings::default() };
-    match Pages::start(Scope::Tree(child.pid), settings) {
+    let started = {
+        let _none_forks = LOADING.lock();
+        Pages::start(Scope::Tree(child.pid), settings)
+    };
+    match started {
         Ok(pages) if rung == Rung::Smaps || pages.fallback().is_none() => Some(pages),
         Ok(pages) => skip(child, pages.fallback().unwrap_or_default()),
         Err(error) => skip(child, &error.to_string()),

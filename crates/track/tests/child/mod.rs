@@ -2,6 +2,11 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::sync::Mutex;
+
+/// Held while programs are loaded into the kernel: meanwhile all of its types are mapped (11 MiB), which a child that is
+/// forked by another test would have, too.
+pub static LOADING: Mutex<()> = Mutex::new(());
 
 /// A child process, and, once it was waited for, what `wait4` said of it.
 pub struct Child {
@@ -15,8 +20,10 @@ pub fn fork(work: impl FnOnce()) -> Child {
     let mut go = [0; 2];
     // SAFETY: `go` has room for two descriptors.
     assert_eq!(unsafe { libc::pipe2(go.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
+    let none_loads = LOADING.lock();
     // SAFETY: the child does what a test asks for; glibc keeps its allocator usable in the child of a process with threads.
     let pid = unsafe { libc::fork() };
+    drop(none_loads);
     assert!(pid >= 0);
     if pid == 0 {
         let mut byte = 0u8;
