@@ -8,7 +8,7 @@ use linux::bpf::Rung;
 use linux::cgroup::Cgroup;
 use linux::journal::{self, Guard, Journal};
 use linux::place::Place;
-use linux::{delayacct, procfs};
+use linux::{damon, delayacct, procfs};
 use model::{Header, RecordKind};
 use sample::IoWait;
 use track::{Loading, Tracker};
@@ -58,6 +58,12 @@ impl Bench {
                     .into(),
             );
         }
+        notes.extend(damon::pages_out().map(|file| {
+            format!(
+                "The kernel pages out here what is idle ({}): samples lack what it took of the job, and some is read again.",
+                file.display()
+            )
+        }));
         let guard = delayacct::enable(&journal).unwrap_or_else(|error| {
             notes.extend(is_root.then(|| error.to_string()));
             None

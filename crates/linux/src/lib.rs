@@ -15,6 +15,7 @@ pub mod calibrate;
 pub mod cgroup;
 pub mod core_cache;
 pub mod cpu_clock;
+pub mod damon;
 pub mod dax;
 pub mod delayacct;
 mod error;
