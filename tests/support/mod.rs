@@ -1,12 +1,14 @@
 //! What the end-to-end tests share.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+mod need;
 pub mod zram;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+pub use need::need;
 use serde_json::Value;
 
 /// bursar itself, keeping its records in a folder of the tests.
@@ -110,15 +112,6 @@ pub fn huge_pages_alone() -> std::fs::File {
 /// Whether we are root.
 pub fn is_root() -> bool {
     need("root", rustix::process::geteuid().is_root())
-}
-
-/// Says what is missing where that may be skipped, and fails where not.
-pub fn need(what: &str, there: bool) -> bool {
-    if !there {
-        assert!(std::env::var_os("BURSAR_NO_SKIP").is_none(), "this test needs {what}, and may not be skipped");
-        eprintln!("skipped: needs {what}");
-    }
-    there
 }
 
 /// bursar for a user without any rights: a copy in a folder that everybody may enter.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::need;
+use super::need::need;
 
 const CONTROL: &str = "/sys/class/zram-control";
 

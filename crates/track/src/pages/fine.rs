@@ -276,6 +276,9 @@ impl Fine {
                     self.stale = true;
                     continue;
                 }
+                // Of what came back from swap the kernel may have cleared the bit since, in search of what to take next.
+                let was_away = std::mem::replace(&mut sample.away, state.is_away());
+                let accessed = state.is_mapped() && (state.is_accessed() || was_away);
                 let there = state.is_mapped() || (state.is_away() && sample.place != Place::Absent);
                 match sample.place {
                     Place::Absent if there => {
@@ -294,7 +297,7 @@ impl Fine {
                         self.stack.remove(seen, sample.pages);
                         (sample.place, sample.streak, sample.swept) = (Place::Absent, 0, None);
                     }
-                    Place::Armed { seen } if state.is_mapped() && state.is_accessed() => {
+                    Place::Armed { seen } if accessed => {
                         (sample.touched, sample.seen_ns) = (true, Some(now_ns));
                         hits.push(Hit { mapped: Some((number, index)), pages: sample.pages, seen });
                     }
@@ -317,7 +320,7 @@ impl Fine {
                     }
                     Place::Waking { seen } => {
                         self.resting -= sample.pages.min(self.resting);
-                        if state.is_mapped() && state.is_accessed() {
+                        if accessed {
                             (sample.touched, sample.seen_ns) = (true, Some(now_ns));
                             self.round.accessed += sample.pages;
                             self.stack.add(self.now, sample.pages);

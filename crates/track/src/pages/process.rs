@@ -51,6 +51,8 @@ pub struct Sample {
     pub seen_ns: Option<u64>,
     /// Accessed in this round.
     pub touched: bool,
+    /// Was swapped out at the last look.
+    pub away: bool,
     /// Why its bit is cleared with all others of the process only, by a sweep; `None`: it is cleared by itself.
     pub swept: Option<Blind>,
 }
@@ -147,6 +149,7 @@ impl Process {
                         streak: 0,
                         seen_ns: None,
                         touched: false,
+                        away: false,
                         swept: None,
                     });
                 }
