@@ -89,9 +89,11 @@ static __always_inline struct task *current_task(void) {
 
 /*
  * Of a read() that had to wait for a page the pages before it may not have been told (filemap_get_pages returns them
- * without its tracepoint): where the call began says which.
+ * without its tracepoint): where the call began says which. A page that comes just before the task would have slept has
+ * left no trace of the wait: where it costs nothing, it is asked each time.
  */
-static __always_inline u64 begin_of_read(struct task_struct *self, struct address_space *mapping, u64 index) {
+static __always_inline u64 begin_of_read(struct task_struct *self, struct address_space *mapping, u64 index,
+                                         bool waited) {
 #if defined(__TARGET_ARCH_x86)
     struct pt_regs *regs = (void *)bpf_task_pt_regs(self);
     s64 position = -1;
@@ -106,6 +108,8 @@ static __always_inline u64 begin_of_read(struct task_struct *self, struct addres
             break;
     case NR_READ:
     case NR_READV: {
+        if (!waited)
+            return index;
         struct file *file = file_of(self, regs->di);
         if (file && BPF_CORE_READ(file, f_mapping) == mapping)
             position = BPF_CORE_READ(file, f_pos);
@@ -169,8 +173,7 @@ static __always_inline void refer(struct task *task, const struct facts *facts, 
             calls = self->ioac.syscr + self->ioac.syscw;
         if (read->calls == calls && read->last == last && read->first < first && same_file(&read->file, key))
             return;
-        if (waited)
-            first = begin_of_read(self, mapping, first);
+        first = begin_of_read(self, mapping, first, waited);
         read->file = *key;
         read->first = first;
         read->last = last;
