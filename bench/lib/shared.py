@@ -6,6 +6,8 @@ import struct
 import subprocess
 import time
 
+from . import programs
+
 MIB = 1 << 20
 MEMORY = pathlib.Path("/sys/fs/cgroup/memory")
 
@@ -39,6 +41,13 @@ def wake(cgroup):
                 limit.write_text(str(to))
             except OSError:
                 pass
+
+
+def built(folder):
+    """The program that they are, in `folder`."""
+    binary = folder / "shared"
+    subprocess.run(["cc", "-O2", "-std=gnu11", "-D_GNU_SOURCE", "-o", binary, programs.BENCH / "programs" / "shared.c"], check=True)
+    return binary
 
 
 class Program:
