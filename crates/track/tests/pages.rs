@@ -8,54 +8,16 @@
 #[allow(dead_code, reason = "shared with other tests")]
 mod child;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use child::{Child, LOADING, fork};
+use child::{Child, LOADING, PATIENCE, Shared, fork, map};
 use model::PagesRound;
 use track::pages::{Error, Pages, Rung, Scope, Settings};
 
 const PAGE: usize = 4096;
 const MIB: u64 = 1 << 20;
 const ALL: usize = 16384;
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Words that parent and child share: `word(0)` is what the child says, `word(1)` what it is told.
-#[derive(Clone, Copy)]
-struct Shared(*const AtomicU64);
-
-impl Shared {
-    fn new() -> Shared {
-        // SAFETY: a new mapping, never unmapped.
-        Shared(unsafe { map(PAGE, libc::MAP_SHARED) }.cast())
-    }
-
-    fn word(self, index: usize) -> &'static AtomicU64 {
-        // SAFETY: within the page, zeroed by the kernel, never unmapped.
-        unsafe { &*self.0.add(index) }
-    }
-
-    fn wait_for(self, index: usize, value: u64) {
-        let begin = Instant::now();
-        while self.word(index).load(Ordering::SeqCst) < value {
-            assert!(begin.elapsed() < PATIENCE, "the child does not get on");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-/// New anonymous memory.
-///
-/// # Safety
-/// None is needed but that of using what it returns.
-unsafe fn map(bytes: usize, kind: i32) -> *mut u8 {
-    // SAFETY: a new mapping at a place of the kernel's choice.
-    let at = unsafe {
-        libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, kind | libc::MAP_ANONYMOUS, -1, 0)
-    };
-    assert_ne!(at, libc::MAP_FAILED);
-    at.cast()
-}
 
 fn touch(memory: *mut u8, pages: std::ops::Range<usize>) {
     for page in pages {

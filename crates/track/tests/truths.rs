@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)]
 
+#[allow(dead_code, reason = "shared with other tests")]
 mod child;
 
 use std::collections::HashMap;

@@ -51,7 +51,7 @@ pub struct Sample {
     pub seen_ns: Option<u64>,
     /// Accessed in this round.
     pub touched: bool,
-    /// Was swapped out at the last look.
+    /// Was swapped out, or being moved, at the last look.
     pub away: bool,
     /// Why its bit is cleared with all others of the process only, by a sweep; `None`: it is cleared by itself.
     pub swept: Option<Blind>,

@@ -1,8 +1,13 @@
-//! Children that wait until they are told to begin.
+//! Children that wait until they are told to begin, and memory that they share with their parent.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const PAGE: usize = 4096;
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Held while programs are loaded into the kernel: meanwhile all of its types are mapped (11 MiB), which a child that is
 /// forked by another test would have, too.
@@ -65,6 +70,43 @@ impl Drop for Child {
             unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
         }
     }
+}
+
+/// Words that parent and child share: `word(0)` is what the child says, `word(1)` what it is told.
+#[derive(Clone, Copy)]
+pub struct Shared(*const AtomicU64);
+
+impl Shared {
+    pub fn new() -> Shared {
+        // SAFETY: a new mapping, never unmapped.
+        Shared(unsafe { map(PAGE, libc::MAP_SHARED) }.cast())
+    }
+
+    pub fn word(self, index: usize) -> &'static AtomicU64 {
+        // SAFETY: within the page, zeroed by the kernel, never unmapped.
+        unsafe { &*self.0.add(index) }
+    }
+
+    pub fn wait_for(self, index: usize, value: u64) {
+        let begin = Instant::now();
+        while self.word(index).load(Ordering::SeqCst) < value {
+            assert!(begin.elapsed() < PATIENCE, "the child does not get on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// New anonymous memory.
+///
+/// # Safety
+/// None is needed but that of using what it returns.
+pub unsafe fn map(bytes: usize, kind: i32) -> *mut u8 {
+    // SAFETY: a new mapping at a place of the kernel's choice.
+    let at = unsafe {
+        libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, kind | libc::MAP_ANONYMOUS, -1, 0)
+    };
+    assert_ne!(at, libc::MAP_FAILED);
+    at.cast()
 }
 
 pub fn exit(status: i32) -> ! {
