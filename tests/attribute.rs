@@ -16,6 +16,9 @@ const MPIS: [&str; 2] = ["openmpi", "mpich"];
 /// What one run gave: status, JSON, and what the command printed.
 type Run = (i32, Value, String);
 
+/// Runs of a job that may end in several ways, until one with us ends as one without.
+const RUNS: usize = 5;
+
 fn programs() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| support::make("programs/attribute"))
@@ -294,10 +297,15 @@ fn a_job_that_ends_badly_is_told_and_ends_as_it_would_without_us() {
     for name in mpis() {
         for case in ["exit-in-callback", "abort", "killed", "no-finalize"] {
             let words = mpi_command(name, 2, case, SIZE);
-            let alone = as_root(Command::new(&words[0]).args(&words[1..])).output().unwrap();
-            let (status, json, _) = check(case, SIZE, &|bytes| mpi(name, 2, case, bytes));
-            assert_eq!(status, alone.status.code().unwrap_or(-1), "{name} {case}");
-            assert_eq!(json["ranks"], 2, "{name} {case}: {json:#}");
+            // MPICH's mpirun tells of the rank that exits first, or of one that it has ended itself: that is settled anew by each run.
+            let mut ends = Vec::new();
+            while ends.last().is_none_or(|(with, without)| with != without) {
+                assert!(ends.len() < RUNS, "{name} {case}: statuses with us and without are {ends:?}");
+                let alone = as_root(Command::new(&words[0]).args(&words[1..])).output().unwrap();
+                let (status, json, _) = check(case, SIZE, &|bytes| mpi(name, 2, case, bytes));
+                assert_eq!(json["ranks"], 2, "{name} {case}: {json:#}");
+                ends.push((status, alone.status.code().unwrap_or(-1)));
+            }
         }
     }
 }

@@ -240,6 +240,14 @@ CASE(core) {
 CASE(waits) {
     write_texts();
     char byte;
-    check(write(1, "ready\n", 6) == 6 && read(0, &byte, 1) == 0);
+    check(write(1, "ready\n", 6) == 6);
+    // A debugger that calls a function stops it in the middle of read, and then goes on with it; some kernels (6.18.44)
+    // tell the program what they tell themselves instead, that it is to be called again.
+    const int call_again = 512;
+    ssize_t got;
+    do
+        got = read(0, &byte, 1);
+    while (got < 0 && errno == call_again);
+    check(got == 0);
     use(64 * MIB);
 }
