@@ -10,8 +10,11 @@ const KEPT: f64 = 0.9;
 const SIZES: usize = 1024;
 /// A program that did less work than this share of an interval was asleep, and nothing is to be divided by it.
 const LEAST_WORK: f64 = 0.01;
-/// Who is slowed down by so much more than before, as a logarithm, has other needs.
+/// Who is slowed down by so much more than before, as a logarithm, has other needs; and by so many standard deviations of what chance makes of it.
 const RISEN: f64 = 1.0;
+const DEVIATIONS: f64 = 2.0;
+/// Work is counted by the kernel's ticks that fall into it, and told in these.
+const TICK_SECONDS: f64 = 0.01;
 /// Limits nearer than this share of them are the same.
 const SAME: f64 = 0.02;
 /// After a limit has moved, what is brought back changes for so many intervals.
@@ -90,7 +93,7 @@ impl History {
         self.brought_back = Some(BroughtBack { limit: lived.limit, intervals, of_late: [settled, last] });
         let lost = |per_work_second: f64| (per_work_second * miss_seconds).ln_1p();
         // Of a change amid an interval, that interval shows a part.
-        lost(now) - lost(last.min(last_but_one)) > RISEN
+        lost(now) - lost(last.min(last_but_one)) > RISEN + DEVIATIONS * lived.chance()
     }
 
     /// Takes in an interval's curve, in misses per second of time. O(1024).
@@ -170,6 +173,11 @@ impl Sum {
 impl Lived {
     fn work(&self) -> f64 {
         self.work_seconds.max(LEAST_WORK * self.seconds).max(f64::MIN_POSITIVE)
+    }
+
+    /// By how much the logarithms of two such works differ by chance, as a standard deviation.
+    fn chance(&self) -> f64 {
+        (2.0 * TICK_SECONDS / self.work().max(TICK_SECONDS)).sqrt()
     }
 }
 
@@ -260,6 +268,21 @@ mod tests {
         }
         assert!(!changes(0.5, 50, 19_800.0), "twice as many, as it may be");
         assert!(changes(0.1, 50, 19_800.0), "for less work");
+    }
+
+    #[test]
+    fn few_ticks_of_work_by_chance_are_no_change() {
+        let mut history = History::new(1 << 20);
+        let mut changes = |ticks: f64, refaults: f64| {
+            let lived = Lived { seconds: 3.0, work_seconds: ticks * TICK_SECONDS, limit: 100, refaults };
+            history.notice(&lived, MISS_SECONDS)
+        };
+        // It works for 7 % of 3 s.
+        for ticks in [21.0, 26.0, 17.0, 25.0, 7.0, 30.0] {
+            assert!(!changes(ticks, 100_000.0), "{ticks}");
+        }
+        assert!(!changes(280.0, 100.0) && !changes(290.0, 100.0));
+        assert!(changes(7.0, 100_000.0));
     }
 
     #[test]
