@@ -15,10 +15,12 @@ const RISEN: f64 = 1.0;
 const DEVIATIONS: f64 = 2.0;
 /// Work is counted by the kernel's ticks that fall into it, and told in these.
 const TICK_SECONDS: f64 = 0.01;
-/// Limits nearer than this share of them are the same.
-const SAME: f64 = 0.02;
-/// After a limit has moved, what is brought back changes for so many intervals.
+/// A limit that has become less by more than this part of it makes what was brought back before no measure.
+const MUCH: u64 = 16;
+/// What is brought back with it changes for so many intervals.
 const SETTLING: u32 = 2;
+/// Of memory that was given, each is brought back once.
+const PAGE_BYTES: u64 = 4096;
 /// Where it misses at least so many times as much as was seen, it does something else now.
 const OUTDATED: f64 = 2.0;
 /// What one interval tells of what is lost may be wrong by this much.
@@ -55,8 +57,10 @@ struct Sum {
 #[derive(Clone, Copy, Debug)]
 struct BroughtBack {
     limit: u64,
-    /// Intervals with this limit.
+    /// Intervals since it became much less.
     intervals: u32,
+    /// Pages that may be brought back because it has moved since.
+    moved: f64,
     /// In a second of work, in the last of them and in the one before; infinite while it settled.
     of_late: [f64; 2],
 }
@@ -81,16 +85,19 @@ impl History {
         History { unit, sums: vec![Sum::default(); SIZES + 1], intervals: 0.0, brought_back: None }
     }
 
-    /// Takes in what an interval brought back: whether that is so much more than before with the same limit that it is to be known anew. A miss
-    /// takes it so long.
+    /// Takes in what an interval brought back: whether that is so much more than before, though the limit is not much less, that it is to be known
+    /// anew. A miss takes it so long.
     pub fn notice(&mut self, lived: &Lived, miss_seconds: f64) -> bool {
-        let now = lived.refaults / lived.work();
-        let same = |before: &BroughtBack| before.limit.abs_diff(lived.limit) as f64 <= SAME * before.limit as f64;
-        let before = self.brought_back.filter(same);
+        let is_measure = |before: &BroughtBack| before.limit.saturating_sub(lived.limit) <= before.limit / MUCH;
+        let before = self.brought_back.filter(is_measure);
+        let moved =
+            before.map_or(0.0, |before| before.moved + (before.limit.abs_diff(lived.limit) / PAGE_BYTES) as f64);
+        let now = (lived.refaults - moved).max(0.0) / lived.work();
+        let moved = (moved - lived.refaults).max(0.0);
         let intervals = before.map_or(0, |before| before.intervals) + 1;
         let [last, last_but_one] = before.map_or([f64::INFINITY; 2], |before| before.of_late);
         let settled = if intervals > SETTLING { now } else { f64::INFINITY };
-        self.brought_back = Some(BroughtBack { limit: lived.limit, intervals, of_late: [settled, last] });
+        self.brought_back = Some(BroughtBack { limit: lived.limit, intervals, moved, of_late: [settled, last] });
         let lost = |per_work_second: f64| (per_work_second * miss_seconds).ln_1p();
         // Of a change amid an interval, that interval shows a part.
         lost(now) - lost(last.min(last_but_one)) > RISEN + DEVIATIONS * lived.chance()
@@ -283,6 +290,21 @@ mod tests {
         }
         assert!(!changes(280.0, 100.0) && !changes(290.0, 100.0));
         assert!(changes(7.0, 100_000.0));
+    }
+
+    #[test]
+    fn a_change_right_after_a_move_is_noticed_and_the_move_is_none() {
+        let mib = |mib: u64| mib << 20;
+        let changes = |limits: [u64; 2], refaults: [f64; 2]| {
+            let mut history = History::new(mib(1024));
+            let mut changes = |work, limit, refaults| history.notice(&lived(work, limit, refaults), MISS_SECONDS);
+            (0..4).for_each(|_| assert!(!changes(0.9, limits[0], refaults[0])));
+            changes(0.1, limits[1], refaults[1])
+        };
+        assert!(changes([mib(173), mib(167)], [0.0, 90_000.0]), "it has hardly less");
+        assert!(!changes([mib(173), mib(100)], [0.0, 90_000.0]), "it has less");
+        assert!(!changes([mib(27), mib(173)], [500.0, 37_000.0]), "it has been given as much");
+        assert!(changes([mib(27), mib(173)], [500.0, 90_000.0]), "it has been given less than that");
     }
 
     #[test]
