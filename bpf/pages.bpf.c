@@ -5,11 +5,15 @@
  *
  * An iterator finds the task once; the walks are programs that a system call runs, which costs a tenth of an iterator.
  * A task that has ended is told by its start: what is in its place, if anything is, has another.
+ *
+ * Of a page that comes back from swap, and goes again before the next look, the tables say nothing: the exception
+ * tracepoints tell of it, by its address.
  */
 #include "kernel.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
 
 #include "pages.h"
 
@@ -19,6 +23,9 @@
 #define LEAF (1ull << 7)
 #define PROTNONE (1ull << 8)
 #define ADDRESS 0x000ffffffffff000ull
+
+/* Of a page fault's error code. */
+#define FAULT_PRESENT 1
 
 #define REGION (1ull << 21)
 #define GIB (1ull << 30)
@@ -221,6 +228,69 @@ int find_base(void *ctx) {
     if (begin(&walk))
         bpf_loop(MOST_BASES, try_base, &walk, 0);
     return 0;
+}
+
+/* By the number of the thread group. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, MOST_FOLLOWED);
+    __type(key, u32);
+    __type(value, u8);
+} followed SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, RETURNED_BYTES);
+} returned SEC(".maps");
+
+static __always_inline u64 mix(u64 number) {
+    u64 z = number + 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+/* Whether the page stands for its 2^level neighbours: as track::pages::choice chooses, from the lowest bit up. */
+static __always_inline bool is_chosen(u64 page, u64 level) {
+    for (u64 below = 0; below < level && below < 64; below++)
+        if ((mix(page >> (below + 1) ^ below << 58) ^ page >> below) & 1)
+            return 0;
+    return 1;
+}
+
+/* Every fault of the machine comes here: most are dismissed by a bit or two of their address. */
+static __always_inline int faulted(u64 address, u64 error) {
+    if (error & FAULT_PRESENT || !is_chosen(address >> 12, window.level))
+        return 0;
+    u32 tgid = bpf_get_current_pid_tgid() >> 32;
+    if (!bpf_map_lookup_elem(&followed, &tgid))
+        return 0;
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+    struct walk walk = {.root = (u64)((struct mm_struct___tables *)task->mm)->pgd, .gib = -1};
+    u64 region = region_entry(&walk, address);
+    u64 page = region & LEAF ? 0 : entry(table(region), address, 12);
+    /* What was never there is touched for the first time. */
+    if (state_of(page, 0) != STATE_AWAY)
+        return 0;
+    struct returned *event = bpf_ringbuf_reserve(&returned, sizeof(*event), 0);
+    if (!event) {
+        __sync_fetch_and_add(&window.lost, 1);
+        return 0;
+    }
+    *event = (struct returned){.address = address >> 12 << 12, .tgid = tgid};
+    bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+    return 0;
+}
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(user_faults, unsigned long address, struct pt_regs *regs, unsigned long error) {
+    return faulted(address, error);
+}
+
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(kernel_faults, unsigned long address, struct pt_regs *regs, unsigned long error) {
+    return faulted(address, error);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

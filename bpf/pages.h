@@ -12,6 +12,17 @@
 #define STATE_HUGE 4 /* one entry for 2 MiB */
 #define STATE_AWAY 8 /* swapped out or being moved */
 
+/* Processes whose pages are told when they come back from swap, and room for what is not taken in yet. */
+#define MOST_FOLLOWED 65536
+#define RETURNED_BYTES (256 << 10)
+
+/* A page that is to come back. */
+struct returned {
+    u64 address;
+    u32 tgid;
+    u32 pad;
+};
+
 struct window {
     /* Of the machine, once found. */
     u64 base;   /* where the kernel maps all memory */
@@ -27,6 +38,9 @@ struct window {
     u64 frame;    /* in: the frame of the page at `cursor`, by which the base is found */
     u64 space;    /* out: names the address space; 0: the task is gone, or has none */
     u64 accessed; /* out: pages counted */
+    /* Of what comes back. */
+    u64 level; /* told is one page of 2^level */
+    u64 lost;  /* out: pages that found no room */
     u64 addresses[MOST_ADDRESSES];
     u8 states[MOST_ADDRESSES];
     /* The program's own: a table that is read as a whole. */

@@ -11,6 +11,7 @@ mod frames;
 mod mappings;
 mod nearness;
 mod referenced;
+mod returns;
 mod tables;
 
 pub use advice::{Advised, Refusal};
@@ -19,4 +20,5 @@ pub use frames::{Frame, Frames};
 pub use mappings::{Mapping, mappings};
 pub use nearness::run_beside;
 pub use referenced::{Referenced, clear_referenced, referenced};
+pub use returns::{Return, Returns};
 pub use tables::{Error, MOST_ADDRESSES, REGION_BYTES, Region, State, Tables, Target, available};

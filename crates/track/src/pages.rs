@@ -32,6 +32,7 @@ mod misses;
 mod order;
 mod page_cache;
 mod process;
+mod returned;
 mod scope;
 mod signals;
 mod stack;

@@ -1,4 +1,5 @@
-//! Mapped memory that goes to swap and comes back. Apart from other tests, whose memory the machine might swap out, too.
+//! Mapped memory that goes to swap and comes back. Apart from other tests, whose memory the machine might swap out, too; one test after
+//! the other, as they run children that are busy.
 
 #![allow(unsafe_code)]
 
@@ -9,6 +10,7 @@ mod need;
 #[path = "../../../tests/support/zram.rs"]
 mod zram;
 
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -19,16 +21,23 @@ use zram::Zram;
 
 const PAGE: usize = 4096;
 const ALL: usize = 64 << 20;
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Whether it can be seen what goes to swap, and swap for it.
+fn swap() -> Option<Zram> {
+    // SAFETY: asks for a number.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    if !need("root", is_root) || !need("page tables that BPF can read", linux::pages::available().is_ok()) {
+        return None;
+    }
+    Zram::of(256)
+}
 
 /// Of a program that has too little memory the kernel clears the Accessed bits itself, in search of what to take next.
 #[test]
 fn what_came_back_from_swap_was_accessed_though_its_bit_is_cleared() {
-    // SAFETY: asks for a number.
-    let is_root = unsafe { libc::geteuid() } == 0;
-    if !need("root", is_root) || !need("page tables that BPF can read", linux::pages::available().is_ok()) {
-        return;
-    }
-    let Some(_zram) = Zram::of(256) else { return };
+    let _one_at_a_time = ALONE.lock();
+    let Some(_zram) = swap() else { return };
     let shared = Shared::new();
     let step = shared.word(0);
     let mut child = fork(|| {
@@ -75,4 +84,40 @@ fn what_came_back_from_swap_was_accessed_though_its_bit_is_cleared() {
     std::thread::sleep(Duration::from_secs(1));
     all += touched();
     assert!(is_near(all), "{all} of 32 MiB");
+}
+
+/// Round and round, and each page goes back to swap at once: hardly one is there when it is looked at.
+#[test]
+fn what_comes_back_and_goes_between_two_looks_is_told() {
+    let _one_at_a_time = ALONE.lock();
+    let Some(_zram) = swap() else { return };
+    let shared = Shared::new();
+    let done = shared.word(0);
+    let mut child = fork(|| {
+        // SAFETY: used within its length.
+        let memory = unsafe { map(ALL, libc::MAP_PRIVATE) };
+        // SAFETY: our own mapping.
+        unsafe { libc::madvise(memory.cast(), ALL, libc::MADV_NOHUGEPAGE) };
+        for at in (0..ALL).step_by(PAGE).cycle() {
+            // SAFETY: within the mapping.
+            unsafe { memory.add(at).write_volatile(1) };
+            // SAFETY: as above.
+            unsafe { libc::madvise(memory.add(at).cast(), PAGE, libc::MADV_PAGEOUT) };
+            done.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    child.go();
+    shared.wait_for(0, 2 * (ALL / PAGE) as u64);
+    let pages = Pages::start(Scope::Tree(child.pid), Settings { overhead: 0.2, ..Settings::default() }).unwrap();
+    let round = || (pages.round().unwrap().unwrap(), done.load(Ordering::SeqCst), Instant::now());
+    // Major faults are found, and a pace.
+    std::thread::sleep(Duration::from_secs(3));
+    let (_, before, begun) = round();
+    std::thread::sleep(Duration::from_secs(2));
+    let (told, after, ended) = round();
+    let made = (after - before) as f64 / (ended - begun).as_secs_f64();
+    let share = |bytes: usize| told.misses_at(bytes as u64) / made;
+    assert!((0.9..1.1).contains(&share(ALL / 2)), "{} of them with a half: {told:?}", share(ALL / 2));
+    assert!((0.9..1.1).contains(&share(ALL * 15 / 16)), "{} of them with nearly all: {told:?}", share(ALL * 15 / 16));
+    assert!(share(ALL * 17 / 16) < 0.01, "{} of them with all and more: {told:?}", share(ALL * 17 / 16));
 }

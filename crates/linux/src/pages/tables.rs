@@ -4,11 +4,11 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
-use libbpf_rs::{AsRawLibbpf, Iter, Link, MapCore, Object, ProgramInput, ProgramMut};
+use libbpf_rs::{AsRawLibbpf, Iter, Link, MapCore, MapHandle, Object, ProgramInput, ProgramMut};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::Frames;
-use crate::btf::{self, Opened, Types};
+use crate::btf::{self, Types};
 use crate::{file, procfs};
 
 /// `MOST_ADDRESSES` of `bpf/pages.h`.
@@ -17,6 +17,9 @@ pub const MOST_ADDRESSES: usize = 32768;
 pub const REGION_BYTES: u64 = 2 << 20;
 /// End of the addresses of programs, with page tables of four levels and of five.
 const SPACE_END: [(u32, u64); 2] = [(4, 1 << 47), (5, 1 << 56)];
+
+/// The programs that tell of what comes back from swap, and their tracepoints.
+const FAULTS: [(&str, &str); 2] = [("user_faults", "page_fault_user"), ("kernel_faults", "page_fault_kernel")];
 
 /// Why page tables cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +93,8 @@ struct Window {
     frame: u64,
     space: u64,
     accessed: u64,
+    level: u64,
+    lost: u64,
     addresses: [u64; MOST_ADDRESSES],
     states: [u8; MOST_ADDRESSES],
     table: [u64; 512],
@@ -149,7 +154,13 @@ impl Tables {
             return Err(Error::OldKernel(procfs::kernel_release()));
         }
         let kernel = Types::of_kernel().map_err(|_| Error::NoBtf)?;
-        let object = btf::open(bytes, &kernel).and_then(Opened::load).map_err(Error::Refused)?;
+        let mut opened = btf::open(bytes, &kernel).map_err(Error::Refused)?;
+        let there = kernel.tracepoints(&FAULTS.map(|(_, tracepoint)| tracepoint));
+        for mut program in opened.object().progs_mut() {
+            let at = FAULTS.iter().position(|(name, _)| program.name() == *name);
+            program.set_autoload(at.is_none_or(|at| there[at]));
+        }
+        let object = opened.load().map_err(Error::Refused)?;
         let window = map_window(&object)?;
         let mut tables = Tables { object, window, end: 0 };
         tables.end = tables.find_base()?;
@@ -247,6 +258,29 @@ impl Tables {
         Ok(self.window_mut().accessed)
     }
 
+    /// Of each 2^level neighbours one page is told when it comes back from swap, see [`super::Returns`]: the one that has, for each of the
+    /// `level` lowest bits of its number n, bit i the same as SplitMix64's finalizer of (n >> (i + 1)) ^ (i << 58) has bit 0.
+    pub fn tell_one_of(&mut self, level: u32) {
+        self.window_mut().level = level.into();
+    }
+
+    /// Pages that came back and found no room so far.
+    pub fn lost(&self) -> u64 {
+        // SAFETY: mapped as long as self; a word that the programs count up meanwhile.
+        unsafe { (&raw const (*self.window.as_ptr()).lost).read_volatile() }
+    }
+
+    /// One of the programs' maps.
+    pub(super) fn map(&self, name: &str) -> Result<MapHandle, Error> {
+        let map = self.object.maps().find(|map| map.name() == name).expect("the programs' map of that name");
+        MapHandle::try_from(&map).map_err(Error::Refused)
+    }
+
+    /// Attaches the programs that tell of what comes back from swap.
+    pub(super) fn attach_to_faults(&self) -> Result<Vec<Link>, Error> {
+        FAULTS.iter().map(|(name, _)| program(&self.object, name).attach().map_err(Error::Refused)).collect()
+    }
+
     /// Walks to a page of our own whose frame is known. Returns the end of the addresses of programs.
     fn find_base(&mut self) -> Result<u64, Error> {
         let memory = end_of_memory().ok_or(Error::NotFound("/proc/iomem does not tell where memory ends"))?;
@@ -277,7 +311,7 @@ impl Tables {
     }
 
     fn window_mut(&mut self) -> &mut Window {
-        // SAFETY: mapped as long as self; only the program writes it besides, and it runs within `run` only.
+        // SAFETY: mapped as long as self; only the programs write it besides: within `run`, and of what comes back a word that is read alone.
         unsafe { self.window.as_mut() }
     }
 }

@@ -8,6 +8,8 @@ const LEAST_BLIND: f64 = 0.015;
 const MOST_BLIND: f64 = 0.035;
 const FEWEST_UNITS: usize = 512;
 const MOST_UNITS: usize = 16_384;
+/// Of what comes back from swap, so few tell enough: each is told of each time.
+const FEWEST_RETURNED: usize = 128;
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(500);
 /// Halving or doubling a cost must not overthrow the decision.
@@ -29,6 +31,8 @@ pub struct Spent {
     pub looking: f64,
     /// Clearing bits, and what that costs the program.
     pub clearing: f64,
+    /// Being told of what comes back, which follows from the level alone; part of both.
+    pub returned: f64,
     /// Share of the pages, those left out that are hot, that one look found accessed.
     pub touched: f64,
     /// Pages and huge pages looked at.
@@ -44,10 +48,9 @@ impl Pace {
         let thinner = Pace { level: self.level + 1, ..self };
         let denser = Pace { level: self.level.saturating_sub(1), ..self };
         if share > allowed {
-            return match spent.units >= 2 * FEWEST_UNITS && spent.touched > LEAST_BLIND {
-                true => thinner,
-                false => slower,
-            };
+            let is_looked_at_much = spent.units >= 2 * FEWEST_UNITS && spent.touched > LEAST_BLIND;
+            let is_told_much = spent.units >= 2 * FEWEST_RETURNED && spent.returned * 2.0 > allowed;
+            return if is_looked_at_much || is_told_much { thinner } else { slower };
         }
         if spent.touched > MOST_BLIND && faster != self {
             // A sample that is large enough gives way to more looks.
@@ -74,7 +77,7 @@ mod tests {
     const PACE: Pace = Pace { interval: Duration::from_millis(10), level: 6 };
 
     fn spent(looking: f64, clearing: f64, touched: f64, units: usize) -> Spent {
-        Spent { looking, clearing, touched, units }
+        Spent { looking, clearing, returned: 0.0, touched, units }
     }
 
     #[test]
@@ -82,6 +85,13 @@ mod tests {
         assert_eq!(PACE.after(spent(0.01, 0.03, 0.02, 4096), 0.02).level, 7);
         assert!(PACE.after(spent(0.03, 0.0, 0.001, 4096), 0.02).interval > PACE.interval);
         assert!(PACE.after(spent(0.03, 0.03, 0.02, 512), 0.02).interval > PACE.interval);
+    }
+
+    #[test]
+    fn where_much_comes_back_slower_looks_are_no_help() {
+        let returned = |units| Spent { returned: 0.02, ..spent(0.015, 0.015, 0.0, units) };
+        assert_eq!(PACE.after(returned(512), 0.02).level, 7);
+        assert!(PACE.after(returned(128), 0.02).interval > PACE.interval);
     }
 
     #[test]

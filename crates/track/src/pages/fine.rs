@@ -14,6 +14,7 @@ use super::misses::Misses;
 use super::order::Order;
 use super::page_cache::{PageCache, Seen};
 use super::process::{Blind, Looked, Place, Process};
+use super::returned::Returned;
 use super::scope::Members;
 use super::signals::few;
 use super::stack::Stack;
@@ -51,12 +52,19 @@ pub struct Fine {
     processes: Vec<Process>,
     /// What is read and written of files, where that is seen.
     cache: Option<PageCache>,
+    returned: Returned,
+    /// Of what has come back, so many pages found no room.
+    lost: u64,
     pace: Pace,
     begin: Instant,
     /// Whether this thread takes its time from the program's own processor.
     beside: bool,
-    /// The number of the look that is going on.
+    /// Tells apart what looks have seen, and what has come back between them.
     now: u64,
+    /// What that was at the last look.
+    before: u64,
+    /// The number of the look that is going on.
+    looks: u64,
     /// When it was, since the beginning.
     looked: Duration,
     stack: Stack,
@@ -85,6 +93,8 @@ struct Window {
     target: f64,
     looks: u64,
     touched: u64,
+    /// What it took to be told of what comes back: bursar and the program.
+    returned: f64,
 }
 
 /// Since the last round was told.
@@ -124,10 +134,14 @@ impl Fine {
             settings,
             processes: Vec::new(),
             cache,
+            returned: Returned::default(),
+            lost: 0,
             pace: Pace { interval: FIRST_INTERVAL, level: 0 },
             begin: now,
             beside: false,
             now: BEFORE,
+            before: BEFORE,
+            looks: 0,
             looked: Duration::ZERO,
             stack: Stack::default(),
             order: Order::default(),
@@ -208,6 +222,8 @@ impl Fine {
             }
         }
         self.processes.retain(|process| !gone.contains(&process.pid));
+        let pids = self.processes.iter().map(|process| process.pid).collect();
+        self.returned.listen(&mut self.tables, &pids, level);
         let samples = || self.processes.iter().flat_map(|process| &process.samples);
         self.resting = samples().filter(|sample| sample.place.rests()).map(|sample| sample.pages).sum();
         self.restack();
@@ -228,7 +244,7 @@ impl Fine {
 
     /// What was read and written of files since the last look.
     fn find_referenced(&mut self, hits: &mut Vec<Hit>) {
-        self.take_in();
+        self.take_in_files();
         let Some(cache) = &mut self.cache else { return };
         let now = Seen { look: self.now, ns: self.begin.elapsed().as_nanos() as u64 };
         let pages = cache.weight();
@@ -244,6 +260,56 @@ impl Fine {
                 }
             }
         }
+    }
+
+    fn take_in_files(&mut self) {
+        let Some(cache) = &mut self.cache else { return };
+        let began = own_cpu();
+        self.round.target += cache.take_in();
+        let own = own_cpu() - began;
+        // It is not the pace that makes this cost.
+        self.window.cpu += own;
+        self.round.own += own.as_secs_f64();
+    }
+
+    /// Counts what has come back from swap, and puts it on top of the stack, page by page.
+    fn take_in_returned(&mut self) {
+        let told = self.returned.take();
+        if told.is_empty() {
+            return;
+        }
+        let began = own_cpu();
+        let (telling, dismissing) = self.returned.cost(told.len());
+        let now_ns = self.begin.elapsed().as_nanos() as u64;
+        for page in told {
+            let process = self.processes.iter_mut().find(|process| process.pid == page.pid);
+            let Some(sample) = process.and_then(|process| process.sample_at(page.address)) else { continue };
+            let before = match sample.place {
+                Place::Armed { seen } => Some(seen),
+                // It was away since before it was looked at.
+                Place::Absent => None,
+                // Nothing is known of when it was accessed.
+                _ => continue,
+            };
+            self.now += 1;
+            (sample.place, sample.streak, sample.returned) = (Place::Armed { seen: self.now }, 0, true);
+            (sample.touched, sample.seen_ns) = (true, Some(now_ns));
+            match before {
+                Some(seen) => {
+                    let (newer, same) = self.stack.above(seen);
+                    let others = same.saturating_sub(sample.pages) as f64 * self.order.kept();
+                    let needs = self.resting + newer + others.round() as u64 + sample.pages;
+                    self.round.misses.add(needs, sample.pages as f64);
+                    self.stack.remove(seen, sample.pages);
+                }
+                None => self.round.first_touches += sample.pages,
+            }
+            self.stack.add(self.now, sample.pages);
+        }
+        self.window.target += telling;
+        self.window.returned += telling + (own_cpu() - began).as_secs_f64();
+        // It is not the pace that makes the cost of what is not told.
+        self.round.target += telling + dismissing;
     }
 
     /// Reads all bits. What went away leaves the stack; what came joins it.
@@ -278,6 +344,7 @@ impl Fine {
                 }
                 // Of what came back from swap the kernel may have cleared the bit since, in search of what to take next.
                 let was_away = std::mem::replace(&mut sample.away, state.is_away());
+                let returned = std::mem::take(&mut sample.returned);
                 let accessed = state.is_mapped() && (state.is_accessed() || was_away);
                 let there = state.is_mapped() || (state.is_away() && sample.place != Place::Absent);
                 match sample.place {
@@ -297,6 +364,11 @@ impl Fine {
                         self.stack.remove(seen, sample.pages);
                         (sample.place, sample.streak, sample.swept) = (Place::Absent, 0, None);
                     }
+                    // By its return, which was told. It is among what is accessed between two looks nevertheless.
+                    Place::Armed { .. } if accessed && returned => {
+                        self.round.accessed += sample.pages;
+                        arm[number].push(index);
+                    }
                     Place::Armed { seen } if accessed => {
                         (sample.touched, sample.seen_ns) = (true, Some(now_ns));
                         hits.push(Hit { mapped: Some((number, index)), pages: sample.pages, seen });
@@ -313,7 +385,7 @@ impl Fine {
                     Place::Resting { seen, until } => {
                         (sample.touched, sample.seen_ns) = (true, Some(now_ns));
                         self.round.accessed += sample.pages;
-                        if self.now >= until {
+                        if self.looks >= until {
                             sample.place = Place::Waking { seen };
                             arm[number].push(index);
                         }
@@ -382,7 +454,7 @@ impl Fine {
             let arm = &mut arm[process];
             let process = &mut self.processes[process];
             let sample = &mut process.samples[index];
-            sample.streak = if self.now - hit.seen <= 1 { sample.streak.saturating_add(1) } else { 0 };
+            sample.streak = if hit.seen >= self.before { sample.streak.saturating_add(1) } else { 0 };
             self.stack.remove(hit.seen, hit.pages);
             if sample.swept.is_some() {
                 sample.place = Place::Spent { seen: self.now };
@@ -397,7 +469,7 @@ impl Fine {
             let sample = &mut process.samples[index];
             if hot {
                 let rest = (sample.streak + 1 - HOT).min(longest_rest);
-                sample.place = Place::Resting { seen: self.now, until: self.now + u64::from(rest) };
+                sample.place = Place::Resting { seen: self.now, until: self.looks + u64::from(rest) };
                 self.stack.add(self.now, RESERVED);
                 self.resting += hit.pages;
             } else {
@@ -500,6 +572,7 @@ impl Fine {
         let spent = Spent {
             looking: (window.own - window.clearing) / seconds,
             clearing: (window.clearing + window.target) / seconds,
+            returned: window.returned / seconds,
             touched: window.touched as f64 / window.looks.max(1) as f64 / mapped.max(1) as f64,
             units: self.processes.iter().map(|process| process.samples.len()).sum(),
         };
@@ -513,6 +586,13 @@ impl Fine {
         }
         self.sweep();
         self.window = Window::new(self.window.cpu);
+    }
+
+    /// Events that found no room since the last call.
+    fn lost_events(&mut self) -> u64 {
+        let lost = self.tables.lost();
+        let returned = lost - std::mem::replace(&mut self.lost, lost);
+        returned + self.cache.as_mut().map_or(0, PageCache::lost)
     }
 
     fn heat(&mut self) -> Vec<MappingHeat> {
@@ -552,7 +632,9 @@ impl Fine {
 
 impl Looks for Fine {
     fn look(&mut self, members: &mut Members) -> Option<Duration> {
+        self.take_in_returned();
         self.now += 1;
+        self.looks += 1;
         if self.stale || self.refreshed.elapsed() >= REFRESH {
             self.refresh(members);
         }
@@ -568,6 +650,7 @@ impl Looks for Fine {
             self.restack();
         }
         self.clear(&mut arm);
+        self.before = self.now;
         self.window.looks += 1;
         self.round.looks += 1;
         if self.window.began.elapsed() >= CONTROL.max(self.pace.interval * 4) {
@@ -591,7 +674,7 @@ impl Looks for Fine {
             touched_bytes: heat.iter().map(|heat| heat.touched).sum(),
             file_bytes: self.cache.as_ref().map(|cache| cache.pages() * page),
             file_touched_bytes: self.cache.as_ref().map(|_| sums.files * page),
-            lost_events: self.cache.as_mut().map_or(0, PageCache::lost),
+            lost_events: self.lost_events(),
             wss_bytes: None,
             misses: sums.misses.curve(seconds, page),
             first_touches_per_second: sums.first_touches as f64 / seconds,
@@ -647,17 +730,13 @@ impl Looks for Fine {
     }
 
     fn take_in(&mut self) {
-        let Some(cache) = &mut self.cache else { return };
-        let began = own_cpu();
-        self.round.target += cache.take_in();
-        let own = own_cpu() - began;
-        // It is not the pace that makes this cost.
-        self.window.cpu += own;
-        self.round.own += own.as_secs_f64();
+        self.take_in_returned();
+        self.take_in_files();
     }
 
     fn pause(&mut self) {
         self.cache.iter_mut().for_each(PageCache::pause);
+        self.returned.pause();
     }
 
     fn resume(&mut self, members: &mut Members) {
@@ -691,6 +770,7 @@ impl Window {
             target: 0.0,
             looks: 0,
             touched: 0,
+            returned: 0.0,
         }
     }
 }

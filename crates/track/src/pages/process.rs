@@ -53,6 +53,8 @@ pub struct Sample {
     pub touched: bool,
     /// Was swapped out, or being moved, at the last look.
     pub away: bool,
+    /// Was told to have come back since the last look.
+    pub returned: bool,
     /// Why its bit is cleared with all others of the process only, by a sweep; `None`: it is cleared by itself.
     pub swept: Option<Blind>,
 }
@@ -64,7 +66,7 @@ pub enum Place {
     Absent,
     /// Its bit was cleared when this look had seen it accessed.
     Armed { seen: u64 },
-    /// Hot: seen accessed by a look, and taken for accessed until another.
+    /// Hot: seen accessed by a look, and taken for accessed until another, by its number.
     Resting { seen: u64, until: u64 },
     /// Its rest is over: whether it is still hot is told by the next look.
     Waking { seen: u64 },
@@ -150,6 +152,7 @@ impl Process {
                         seen_ns: None,
                         touched: false,
                         away: false,
+                        returned: false,
                         swept: None,
                     });
                 }
@@ -247,6 +250,11 @@ impl Process {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// What is known of the page that begins there, if it is looked at.
+    pub fn sample_at(&mut self, address: u64) -> Option<&mut Sample> {
+        self.addresses.binary_search(&address).ok().and_then(|index| self.samples.get_mut(index))
     }
 
     /// What the last look found.
