@@ -84,11 +84,16 @@ impl Cgroup {
     /// # Errors
     /// [`crate::Error::Read`] if it is gone.
     pub fn memory(&self) -> Result<MemoryState, crate::Error> {
-        let stat = file::read(&self.dir.join("memory.stat"))?;
         let number = |name: &str| file::number(&self.dir.join(name));
+        // Before its lines: when it has grown to its largest all of them have, too, and nothing is taken for the kernel's that is not.
+        let usage = number(match self.version {
+            Version::V1 => "memory.usage_in_bytes",
+            Version::V2 => "memory.current",
+        });
+        let stat = file::read(&self.dir.join("memory.stat"))?;
         let mut state = match self.version {
             Version::V1 => MemoryState {
-                usage: number("memory.usage_in_bytes"),
+                usage,
                 peak: number("memory.max_usage_in_bytes"),
                 kernel: number("memory.kmem.usage_in_bytes"),
                 sock: number("memory.kmem.tcp.usage_in_bytes"),
@@ -101,7 +106,7 @@ impl Cgroup {
                 let event =
                     |name: &str| file::pairs(events.as_deref()?).find(|(key, _)| *key == name).map(|(_, count)| count);
                 MemoryState {
-                    usage: number("memory.current"),
+                    usage,
                     peak: number("memory.peak"),
                     swap: number("memory.swap.current"),
                     swap_peak: number("memory.swap.peak"),
