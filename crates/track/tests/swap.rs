@@ -117,6 +117,7 @@ fn what_comes_back_and_goes_between_two_looks_is_told() {
     let (told, after, ended) = round();
     let made = (after - before) as f64 / (ended - begun).as_secs_f64();
     let share = |bytes: usize| told.misses_at(bytes as u64) / made;
+    assert!(told.rung.contains("and faults on what was swapped out"), "{}", told.rung);
     assert!((0.9..1.1).contains(&share(ALL / 2)), "{} of them with a half: {told:?}", share(ALL / 2));
     assert!((0.9..1.1).contains(&share(ALL * 15 / 16)), "{} of them with nearly all: {told:?}", share(ALL * 15 / 16));
     assert!(share(ALL * 17 / 16) < 0.01, "{} of them with all and more: {told:?}", share(ALL * 17 / 16));

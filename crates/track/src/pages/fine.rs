@@ -588,6 +588,12 @@ impl Fine {
         self.window = Window::new(self.window.cpu);
     }
 
+    fn rung(&self) -> String {
+        let faults = if self.returned.is_listening() { ", and faults on what was swapped out" } else { "" };
+        let files = self.cache.as_ref().map(|cache| format!("; {} for reads and writes", cache.rung()));
+        format!("Accessed bits in page tables{faults}{}", files.unwrap_or_default())
+    }
+
     /// Events that found no room since the last call.
     fn lost_events(&mut self) -> u64 {
         let lost = self.tables.lost();
@@ -685,10 +691,7 @@ impl Looks for Fine {
             overhead: Overhead { own: sums.own / seconds, target: sums.target / seconds },
             one_in: 1 << self.pace.level,
             interval: self.pace.interval.as_secs_f64(),
-            rung: match &self.cache {
-                Some(cache) => format!("Accessed bits in page tables; {} for reads and writes", cache.rung()),
-                None => "Accessed bits in page tables".into(),
-            },
+            rung: self.rung(),
             ..PagesRound::default()
         };
         // No look was due, or there was nothing to look at any more.

@@ -55,6 +55,11 @@ impl Returned {
         self.faults = None;
     }
 
+    /// Whether it listens.
+    pub fn is_listening(&self) -> bool {
+        self.faults.is_some()
+    }
+
     /// What has come back since the last call, in its order.
     pub fn take(&self) -> Vec<Return> {
         self.faults.as_ref().map(Returns::take).unwrap_or_default()

@@ -27,6 +27,11 @@ is_moved() { [ "$(high)" != "$before" ]; }
 balance() { exec bursar balance --total 42M --interval 500ms "$@" $root/gains $root/streams; }
 before=$(high)
 
+begins() { read -r gains <$root/gains/cgroup.procs && grep -qx wants /proc/$gains/comm; }
+eventually begins
+timeout 8 bursar watch -q --intrusive --always --json /tmp/watched "$gains"
+holds "what comes back from swap is told by its faults" grep -q 'page tables, and faults on what was swapped out' /tmp/watched
+
 setpriv --reuid=65534 --regid=65534 --clear-groups bursar balance --total 42M $root/gains $root/streams 2>/tmp/told
 holds "who may not move limits is a failure of bursar's" test $? -eq 125
 holds "and is told in one sentence" grep -qx 'bursar: cannot write .*: Permission denied (os error 13); this needs root or a delegated cgroup, see `bursar doctor`' /tmp/told
