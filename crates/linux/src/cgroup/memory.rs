@@ -86,10 +86,7 @@ impl Cgroup {
     pub fn memory(&self) -> Result<MemoryState, crate::Error> {
         let number = |name: &str| file::number(&self.dir.join(name));
         // Before its lines: when it has grown to its largest all of them have, too, and nothing is taken for the kernel's that is not.
-        let usage = number(match self.version {
-            Version::V1 => "memory.usage_in_bytes",
-            Version::V2 => "memory.current",
-        });
+        let usage = self.usage().ok();
         let stat = file::read(&self.dir.join("memory.stat"))?;
         let mut state = match self.version {
             Version::V1 => MemoryState {
