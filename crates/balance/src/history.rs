@@ -19,7 +19,7 @@ const TICK_SECONDS: f64 = 0.01;
 const MUCH: u64 = 16;
 /// What is brought back with it changes for so many intervals.
 const SETTLING: u32 = 2;
-/// Of memory that was given, each is brought back once.
+/// Of what a limit has moved by, each page may be brought back once.
 const PAGE_BYTES: u64 = 4096;
 /// Where it misses at least so many times as much as was seen, it does something else now.
 const OUTDATED: f64 = 2.0;

@@ -29,7 +29,7 @@ impl Returns {
     /// Begins to listen; to no process yet. Told are the pages that [`Tables::tell_one_of`] says.
     ///
     /// # Errors
-    /// [`Error::Refused`].
+    /// [`Error::Refused`], [`Error::Bpf`].
     pub fn listen(tables: &Tables) -> Result<Returns, Error> {
         let told = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&told);

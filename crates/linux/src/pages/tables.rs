@@ -9,7 +9,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::Frames;
 use crate::btf::{self, Types};
-use crate::{file, procfs};
+use crate::{bpf, file, procfs};
 
 /// `MOST_ADDRESSES` of `bpf/pages.h`.
 pub const MOST_ADDRESSES: usize = 32768;
@@ -47,6 +47,9 @@ pub enum Error {
         "page tables were not found in this kernel's memory ({0}); it needs root, and does not work with encrypted memory"
     )]
     NotFound(&'static str),
+    /// What the programs tell cannot be read.
+    #[error(transparent)]
+    Bpf(#[from] bpf::Error),
     /// A look failed.
     #[error("page tables could not be read: {0}")]
     Look(std::io::Error),
@@ -272,8 +275,7 @@ impl Tables {
 
     /// One of the programs' maps.
     pub(super) fn map(&self, name: &str) -> Result<MapHandle, Error> {
-        let map = self.object.maps().find(|map| map.name() == name).expect("the programs' map of that name");
-        MapHandle::try_from(&map).map_err(Error::Refused)
+        Ok(bpf::map(&self.object, name)?)
     }
 
     /// Attaches the programs that tell of what comes back from swap.

@@ -14,7 +14,7 @@ use super::misses::Misses;
 use super::order::Order;
 use super::page_cache::{PageCache, Seen};
 use super::process::{Blind, Looked, Place, Process};
-use super::returned::Returned;
+use super::returned::{self, Returned};
 use super::scope::Members;
 use super::signals::few;
 use super::stack::Stack;
@@ -53,8 +53,6 @@ pub struct Fine {
     /// What is read and written of files, where that is seen.
     cache: Option<PageCache>,
     returned: Returned,
-    /// Of what has come back, so many pages found no room.
-    lost: u64,
     pace: Pace,
     begin: Instant,
     /// Whether this thread takes its time from the program's own processor.
@@ -135,7 +133,6 @@ impl Fine {
             processes: Vec::new(),
             cache,
             returned: Returned::default(),
-            lost: 0,
             pace: Pace { interval: FIRST_INTERVAL, level: 0 },
             begin: now,
             beside: false,
@@ -279,16 +276,16 @@ impl Fine {
             return;
         }
         let began = own_cpu();
-        let (telling, dismissing) = self.returned.cost(told.len());
+        let (telling, dismissing) = returned::cost(told.len(), self.pace.level);
         let now_ns = self.begin.elapsed().as_nanos() as u64;
         for page in told {
             let process = self.processes.iter_mut().find(|process| process.pid == page.pid);
             let Some(sample) = process.and_then(|process| process.sample_at(page.address)) else { continue };
             let before = match sample.place {
-                Place::Armed { seen } => Some(seen),
+                Place::Armed { seen } if sample.swept.is_none() => Some(seen),
                 // It was away since before it was looked at.
                 Place::Absent => None,
-                // Nothing is known of when it was accessed.
+                // Nothing is known of when it was accessed, or its bit is not its own.
                 _ => continue,
             };
             self.now += 1;
@@ -594,13 +591,6 @@ impl Fine {
         format!("Accessed bits in page tables{faults}{}", files.unwrap_or_default())
     }
 
-    /// Events that found no room since the last call.
-    fn lost_events(&mut self) -> u64 {
-        let lost = self.tables.lost();
-        let returned = lost - std::mem::replace(&mut self.lost, lost);
-        returned + self.cache.as_mut().map_or(0, PageCache::lost)
-    }
-
     fn heat(&mut self) -> Vec<MappingHeat> {
         let page = page_bytes();
         let mut all = Vec::new();
@@ -680,7 +670,7 @@ impl Looks for Fine {
             touched_bytes: heat.iter().map(|heat| heat.touched).sum(),
             file_bytes: self.cache.as_ref().map(|cache| cache.pages() * page),
             file_touched_bytes: self.cache.as_ref().map(|_| sums.files * page),
-            lost_events: self.lost_events(),
+            lost_events: self.returned.lost(&self.tables) + self.cache.as_mut().map_or(0, PageCache::lost),
             wss_bytes: None,
             misses: sums.misses.curve(seconds, page),
             first_touches_per_second: sums.first_touches as f64 / seconds,

@@ -21,17 +21,19 @@ const DISMISSED_SECONDS: f64 = 50e-9;
 pub struct Returned {
     faults: Option<Returns>,
     is_refused: bool,
-    level: u32,
-    /// Of all processes together, and when there were more.
-    major_faults: u64,
+    /// Of all processes together; `None`: not known yet.
+    major_faults: Option<u64>,
+    /// When there were more of them.
     last: Option<Instant>,
+    /// Pages that found no room so far.
+    lost: u64,
 }
 
 impl Returned {
     /// Listens to these processes, to one page of 2^level, if they have had major faults of late.
     pub fn listen(&mut self, tables: &mut Tables, pids: &BTreeSet<i32>, level: u32) {
         let major_faults = pids.iter().filter_map(|pid| procfs::stat(*pid).ok()).map(|stat| stat.majflt).sum();
-        if std::mem::replace(&mut self.major_faults, major_faults) < major_faults {
+        if self.major_faults.replace(major_faults).is_some_and(|before| before < major_faults) {
             self.last = Some(Instant::now());
         }
         let faults = self.faults.take();
@@ -39,7 +41,6 @@ impl Returned {
             return;
         }
         tables.tell_one_of(level);
-        self.level = level;
         let faults = faults.map_or_else(|| Returns::listen(tables), Ok);
         match faults.and_then(|faults| faults.follow(pids).map(|()| faults)) {
             Ok(faults) => self.faults = Some(faults),
@@ -65,9 +66,15 @@ impl Returned {
         self.faults.as_ref().map(Returns::take).unwrap_or_default()
     }
 
-    /// What it took the program that so many were told, and that their neighbours were not, in seconds.
-    pub fn cost(&self, told: usize) -> (f64, f64) {
-        let neighbours = told as f64 * (1u64 << self.level) as f64;
-        (told as f64 * TOLD_SECONDS, neighbours * DISMISSED_SECONDS)
+    /// Pages that found no room since the last call.
+    pub fn lost(&mut self, tables: &Tables) -> u64 {
+        let lost = tables.lost();
+        lost - std::mem::replace(&mut self.lost, lost)
     }
+}
+
+/// What it took the program that so many were told, one page of 2^level, and that their neighbours were not, in seconds.
+pub fn cost(told: usize, level: u32) -> (f64, f64) {
+    let neighbours = told as f64 * (1u64 << level) as f64;
+    (told as f64 * TOLD_SECONDS, neighbours * DISMISSED_SECONDS)
 }
