@@ -75,6 +75,12 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The notes on the record, and those of the answer that are not among them.
+    fn all_notes(&self) -> Vec<String> {
+        let answer = self.budget.iter().flat_map(|report| &report.notes).filter(|note| !self.notes.contains(note));
+        self.notes.iter().chain(answer).cloned().collect()
+    }
+
     /// The command line as one would type it.
     fn command(&self) -> String {
         self.header.command.iter().map(|word| format::shell_word(word)).collect::<Vec<_>>().join(" ")

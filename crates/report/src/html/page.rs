@@ -312,10 +312,7 @@ fn sources(html: &mut Html, view: &View) {
     );
     let mut from = Table::new(&["figure", "from"]).with_words_last();
     let mut notes = Table::new(&["note"]);
-    notes.rows.extend(view.notes.iter().map(|note| (Tone::Plain, vec![note.clone()])));
-    if let Some(report) = view.budget {
-        notes.rows.extend(report.notes.iter().map(|note| (Tone::Plain, vec![note.clone()])));
-    }
+    notes.rows.extend(view.all_notes().into_iter().map(|note| (Tone::Plain, vec![note])));
     if let Some((_, account)) = view.foremost_run() {
         for (figure, rung) in &account.sources {
             from.row(Tone::Plain, vec![figure.clone(), rung.clone()]);

@@ -41,8 +41,7 @@ pub fn budget(view: &View, style: Style) -> String {
     trials(&mut page, view.all_trials());
     file_demand(&mut page, view, report);
     paste(&mut page, report);
-    let all: Vec<String> = view.notes.iter().chain(&report.notes).cloned().collect();
-    notes(&mut page, &all);
+    notes(&mut page, &view.all_notes());
     page.finish()
 }
 

@@ -114,6 +114,17 @@ fn the_first_line_of_a_budget_is_the_answer_with_its_confidence() {
 }
 
 #[test]
+fn a_note_of_the_record_that_the_answer_has_too_is_told_once() {
+    let mut parts = Parts::of_a_budget();
+    let note = "a note of both";
+    parts.budget.as_mut().unwrap().notes = vec![note.into(), "of the answer alone".into()];
+    let both = [note.to_string()];
+    let text = budget(&View { notes: &both, ..parts.view() }, WIDE);
+    assert_eq!(text.matches(note).count(), 1, "{text}");
+    assert!(text.contains("of the answer alone"), "{text}");
+}
+
+#[test]
 fn the_methods_are_compared_measured_beside_predicted_and_bounds_are_marked() {
     let text = budget(&Parts::of_a_budget().view(), WIDE);
     assert_eq!(
