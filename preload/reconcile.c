@@ -25,6 +25,8 @@ struct view {
     struct total now[OWNERS][KINDS], told[OWNERS][KINDS];
 };
 
+enum { LOOKS = 8 };
+
 struct lock reconcile_lock;
 static struct view by_owner = {.entry = 'T'}, by_touch = {.entry = 'U'};
 static const struct range *ranges;
@@ -40,6 +42,15 @@ static void add_to(struct view *view, const struct mapping *mapping, uint8_t own
 static void add(const struct mapping *mapping, uint8_t owner, enum kind kind, uint64_t rss) {
     if (owner != UNATTRIBUTED || is_mapped(mapping->begin))
         add_to(&by_owner, mapping, owner, kind, rss);
+}
+
+// What seems to be nobody's may have been mapped since its ranges were read, or mapped, touched and unmapped: to be
+// looked at again with others, unless nothing has changed or it always does.
+static bool look_again(uint32_t looks) {
+    if (looks == LOOKS || vm_ranges_hold())
+        return false;
+    ranges = vm_ranges(&range_count);
+    return true;
 }
 
 static bool holds(uint32_t at, uint64_t address) {
@@ -114,22 +125,29 @@ static void add_parts(struct view *view, const struct mapping *mapping, const st
     add_to(view, mapping, UNATTRIBUTED, MAPPED, resident - divided);
 }
 
-static void anonymous(const struct mapping *mapping, bool brk) {
-    static struct parts parts;
-    bool blocks = brk || ever_marked(mapping->begin, mapping->end);
-    struct range first = piece_at(mapping->begin, mapping->end);
-    if (!blocks && first.end == mapping->end && first.use != USE_ALLOCATOR) {
-        add(mapping, first.owner, first.use == USE_STACK ? STACK : MAPPED, mapping->rss);
-        return;
-    }
-    memset(&parts, 0, sizeof parts);
+static void divide(const struct mapping *mapping, bool brk, struct parts *parts) {
+    memset(parts, 0, sizeof *parts);
     for (uint64_t at = mapping->begin; at < mapping->end;) {
         struct range piece = piece_at(at, mapping->end);
         if (brk)
             piece.use = USE_ALLOCATOR;
-        pagemap_present(at, piece.end, divide_page, &(struct dividing){&parts, piece});
+        pagemap_present(at, piece.end, divide_page, &(struct dividing){parts, piece});
         at = piece.end;
     }
+}
+
+static void anonymous(const struct mapping *mapping, bool brk) {
+    static struct parts parts;
+    bool blocks = brk || ever_marked(mapping->begin, mapping->end);
+    struct range first = piece_at(mapping->begin, mapping->end);
+    if (!blocks && first.end == mapping->end && first.owner != UNATTRIBUTED && first.use != USE_ALLOCATOR) {
+        add_to(&by_owner, mapping, first.owner, first.use == USE_STACK ? STACK : MAPPED, mapping->rss);
+        return;
+    }
+    uint32_t looks = 0;
+    do
+        divide(mapping, brk, &parts);
+    while (parts.bytes[MAPPED][UNATTRIBUTED] && look_again(++looks));
     add_parts(&by_owner, mapping, &parts);
 }
 

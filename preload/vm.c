@@ -41,6 +41,8 @@ struct list {
 static struct change changes[CHANGES];
 static uint64_t turns, applied;
 static struct list known, copy;
+static uint64_t copied; // turns that had been taken
+static bool copied_all; // and said
 struct lock vm_lock;
 
 uint32_t range_beyond(const struct range *ranges, uint32_t count, uint64_t address) {
@@ -127,12 +129,17 @@ const struct range *vm_ranges(uint32_t *count) {
     copy.count = copy.ranges ? known.count : 0;
     memcpy(copy.ranges, known.ranges, copy.count * sizeof *copy.ranges);
     // To unmap much takes the kernel long, and what others have said meanwhile is true already.
-    uint64_t end = copy.count ? __atomic_load_n(&turns, __ATOMIC_ACQUIRE) : 0;
-    for (uint64_t turn = applied; turn < end; turn++)
-        change_list(&copy, turn);
+    copied = copy.count ? __atomic_load_n(&turns, __ATOMIC_ACQUIRE) : 0;
+    copied_all = true;
+    for (uint64_t turn = applied; turn < copied; turn++)
+        copied_all &= change_list(&copy, turn);
     lock_release(&vm_lock);
     *count = copy.count;
     return copy.ranges;
+}
+
+bool vm_ranges_hold(void) {
+    return copied_all && copied == __atomic_load_n(&turns, __ATOMIC_ACQUIRE);
 }
 
 static uint64_t take_turn(void) {

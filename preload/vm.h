@@ -29,6 +29,9 @@ void vm_known(uint64_t begin, uint64_t end, uint8_t owner, enum use use);
 // The ranges as they are, sorted by address; of one thread at a time, and good until called again.
 const struct range *vm_ranges(uint32_t *count);
 
+// Whether they are still so: nobody has changed any since, or was about to.
+bool vm_ranges_hold(void);
+
 // The first of sorted ranges that ends behind an address: if any holds it, it is this one. By halving.
 uint32_t range_beyond(const struct range *ranges, uint32_t count, uint64_t address);
 
