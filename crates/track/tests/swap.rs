@@ -10,6 +10,8 @@ mod need;
 #[path = "../../../tests/support/zram.rs"]
 mod zram;
 
+use std::fs;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -121,4 +123,45 @@ fn what_comes_back_and_goes_between_two_looks_is_told() {
     assert!((0.9..1.1).contains(&share(ALL / 2)), "{} of them with a half: {told:?}", share(ALL / 2));
     assert!((0.9..1.1).contains(&share(ALL * 15 / 16)), "{} of them with nearly all: {told:?}", share(ALL * 15 / 16));
     assert!(share(ALL * 17 / 16) < 0.01, "{} of them with all and more: {told:?}", share(ALL * 17 / 16));
+}
+
+/// The kernel takes what is looked at before all else that is idle, for of nothing else the Accessed bits are cleared.
+#[test]
+fn idle_heap_is_told_though_all_that_was_looked_at_is_swapped_out() {
+    let _one_at_a_time = ALONE.lock();
+    let parent = Path::new("/sys/fs/cgroup/memory");
+    let v1 = parent.join("memory.swappiness").exists();
+    let Some(_zram) = swap().filter(|_| need("the memory controller of cgroup v1", v1)) else { return };
+    let dir = parent.join(format!("test-idle-{}", std::process::id()));
+    fs::create_dir(&dir).unwrap();
+    let shared = Shared::new();
+    let step = shared.word(0);
+    let mut child = fork(|| {
+        fs::write(dir.join("cgroup.procs"), "0").unwrap();
+        // SAFETY: used within its length.
+        let memory = unsafe { map(ALL, libc::MAP_PRIVATE) };
+        // SAFETY: our own mapping.
+        unsafe { libc::madvise(memory.cast(), ALL, libc::MADV_NOHUGEPAGE) };
+        // SAFETY: within the mapping.
+        (0..ALL).step_by(PAGE).for_each(|at| unsafe { memory.add(at).write_volatile(1) });
+        step.store(1, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_secs(60));
+    });
+    child.go();
+    shared.wait_for(0, 1);
+    let pages = Pages::start(Scope::Tree(child.pid), Settings { overhead: 0.2, ..Settings::default() }).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    fs::write(dir.join("memory.limit_in_bytes"), (ALL * 3 / 4).to_string()).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let idle = pages.idle(Duration::from_secs(1));
+    let heap = || idle.iter().filter(|run| run.is_heap);
+    let (resident, all) =
+        (heap().map(|run| run.resident).sum::<u64>(), heap().map(|run| run.end - run.start).sum::<u64>());
+    let status = linux::procfs::status(child.pid).unwrap();
+    drop((pages, child));
+    fs::remove_dir(&dir).unwrap();
+    let held = status.rss_anon.unwrap();
+    assert!((ALL as u64 / 2..ALL as u64 * 7 / 8).contains(&held), "{held}");
+    assert!(resident <= held && held - resident < 6 << 20, "{resident} of {held}: {idle:?}");
+    assert!(all.abs_diff(ALL as u64) < 2 << 20, "{all}: {idle:?}");
 }
