@@ -8,11 +8,12 @@ use track::pages::Pages;
 pub struct Phases {
     /// Begins with the first round: it tells how many signals there are.
     tracking: Option<Intermittent>,
-    always: bool,
+    /// Never off, as long as this is so.
+    pub always: bool,
 }
 
 impl Phases {
-    /// `always`: never off.
+    /// None yet.
     pub fn new(always: bool) -> Phases {
         Phases { tracking: None, always }
     }

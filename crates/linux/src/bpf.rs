@@ -204,7 +204,10 @@ pub struct Follower {
 
 /// The programs, loaded and attached. They see nothing until a process is followed, and stop when this is dropped.
 pub struct Programs {
+    /// None while they are detached.
     links: Vec<Link>,
+    /// Those that serve.
+    serving: Vec<&'static str>,
     object: Object,
     rung: Rung,
     waker: Arc<OwnedFd>,
@@ -301,10 +304,14 @@ impl Programs {
             if rung < best || needs_missing {
                 continue;
             }
-            match load(bytes, &kernel, rung, &there) {
-                Ok((object, links)) => {
+            let programs = PROGRAMS.iter().zip(&there);
+            let serving = programs.filter(|(program, there)| **there && program.rungs.contains(&rung));
+            let serving: Vec<_> = serving.map(|(program, _)| program.name).collect();
+            let loaded = load(bytes, &kernel, rung, &serving);
+            match loaded.and_then(|mut object| Ok((attach(&mut object, &serving)?, object))) {
+                Ok((links, object)) => {
                     let waker = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| Error::Wait(errno.into()))?);
-                    return Ok(Programs { links, object, rung, waker });
+                    return Ok(Programs { links, serving, object, rung, waker });
                 }
                 Err(error) => {
                     tracing::debug!("rung {rung:?}: {error}");
@@ -383,6 +390,27 @@ impl Observer<'_> {
         Ok(sums)
     }
 
+    /// Detaches the programs, so that they cost nobody anything, and forgets all processes. What they have not told yet is lost.
+    pub fn pause(&mut self) -> Result<(), Error> {
+        self.programs.links.clear();
+        for name in ["processes", "tasks"] {
+            let map = map(&self.programs.object, name)?;
+            for key in map.keys() {
+                let _ = map.delete(&key);
+            }
+        }
+        Ok(())
+    }
+
+    /// Attaches the programs again, if they are not; processes are to be followed anew. Takes some milliseconds.
+    pub fn resume(&mut self) -> Result<(), Error> {
+        let Programs { links, serving, object, .. } = &mut self.programs;
+        if links.is_empty() {
+            *links = attach(object, serving).map_err(Error::Refused)?;
+        }
+        Ok(())
+    }
+
     /// Stops the programs and passes on the events that are left.
     pub fn finish(mut self) -> Result<Remains, Error> {
         self.programs.links.clear();
@@ -454,14 +482,6 @@ impl Follower {
             .update(&pid.to_ne_bytes(), &fresh, MapFlags::NO_EXIST)
             .or_else(|error| if error.kind() == libbpf_rs::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })
             .map_err(|source| Error::Follow { pid, source })
-    }
-
-    /// From now on no process belongs to the job.
-    pub fn leave_all(&self) {
-        for key in self.processes.keys() {
-            // One that has just exited may be gone.
-            let _ = self.processes.delete(&key);
-        }
     }
 
     /// The processes of the job that live.
@@ -610,15 +630,10 @@ fn in_module(tracepoint: &str) -> bool {
     std::path::Path::new("/sys/kernel/btf").join(module).exists()
 }
 
-fn load(bytes: &[u8], kernel: &Types, rung: Rung, there: &[bool]) -> Result<(Object, Vec<Link>), libbpf_rs::Error> {
+fn load(bytes: &[u8], kernel: &Types, rung: Rung, serving: &[&str]) -> Result<Object, libbpf_rs::Error> {
     let mut opened = btf::open(bytes, kernel)?;
     let open = opened.object();
-    let wanted = |name: &str| {
-        PROGRAMS
-            .iter()
-            .zip(there)
-            .any(|(program, there)| program.name == name && *there && program.rungs.contains(&rung))
-    };
+    let wanted = |name: &str| serving.contains(&name);
     for mut program in open.progs_mut() {
         let wanted = program.name().to_str().is_some_and(wanted);
         program.set_autoload(wanted);
@@ -637,13 +652,13 @@ fn load(bytes: &[u8], kernel: &Types, rung: Rung, there: &[bool]) -> Result<(Obj
             }
         }
     }
-    let object = opened.load()?;
-    let links = object
-        .progs_mut()
-        .filter(|program| program.name().to_str().is_some_and(wanted))
-        .map(|program| program.attach())
-        .collect::<Result<_, _>>()?;
-    Ok((object, links))
+    opened.load()
+}
+
+fn attach(object: &mut Object, serving: &[&str]) -> Result<Vec<Link>, libbpf_rs::Error> {
+    let programs = object.progs_mut();
+    let serving = programs.filter(|program| program.name().to_str().is_some_and(|name| serving.contains(&name)));
+    serving.map(|program| program.attach()).collect()
 }
 
 pub(crate) fn map(object: &Object, name: &str) -> Result<MapHandle, Error> {

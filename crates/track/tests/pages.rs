@@ -213,6 +213,9 @@ fn what_is_read_of_a_file_is_needed_with_what_is_mapped() {
     assert_eq!(round.lost_events, 0);
     let ages: u64 = round.ages.iter().map(|age| age.bytes).sum();
     assert!(ages > 80 * MIB, "{:?}", round.ages);
+    pages.track(false);
+    pages.track(true);
+    until(&pages, "all of the file after a pause", |round| is_near(round.file_touched_bytes.unwrap(), 32 * MIB));
     end(&mut child);
 }
 

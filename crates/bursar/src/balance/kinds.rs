@@ -23,12 +23,17 @@ pub struct Spare {
     idle: Vec<Idle>,
 }
 
+/// Whether a program lacks files, as so many of their pages were brought back.
+pub fn lacks_files(limit: u64, files_back: u64) -> bool {
+    files_back * procfs::page_bytes() >= (limit / LACKING).max(1)
+}
+
 impl Spare {
     /// What of a program's heap LRU of all kinds would not hold, if pages of files were brought back meanwhile. Those that are seen
     /// for the first time although they were brought back are active, too.
     pub fn of(tracked: &Tracked<'_>, limit: u64, files_back: u64) -> Option<Spare> {
         let (page, round) = (procfs::page_bytes(), tracked.round);
-        if files_back * page < limit / LACKING {
+        if !lacks_files(limit, files_back) {
             return None;
         }
         let active = Active::within(limit, &round.ages)?;

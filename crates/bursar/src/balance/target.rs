@@ -12,7 +12,7 @@ use track::pages::{Pages, Scope, Settings};
 
 use super::device::Device;
 use super::hold::{Hold, tree};
-use super::kinds::Spare;
+use super::kinds::{Spare, lacks_files};
 use super::machine::Machine;
 use super::reclaim::Tracked;
 use super::told::Row;
@@ -34,7 +34,7 @@ pub struct Target {
     settings: Settings,
     /// None while nothing runs in its cgroup.
     pages: Option<Pages>,
-    /// Whether its kinds of memory are balanced, too: only what is always tracked has its age.
+    /// Whether its kinds of memory are balanced, too: while it lacks files it is tracked, for only what is tracked has its age.
     kinds: bool,
     phases: Phases,
     /// What stands of its memory.
@@ -113,7 +113,7 @@ impl Target {
             settings,
             pages: None,
             kinds,
-            phases: Phases::new(kinds),
+            phases: Phases::new(false),
             standing: None,
             history,
             known: None,
@@ -166,6 +166,11 @@ impl Target {
             Stage::Empty => Stage::Begun,
             stage => stage,
         };
+        let now = Counters::of(&self.hold);
+        let before = std::mem::replace(&mut self.counters, now);
+        let now = &self.counters;
+        let file_refaults = now.file_refaults.saturating_sub(before.file_refaults);
+        self.phases.always = self.kinds && self.hold.limit().is_some_and(|limit| lacks_files(limit, file_refaults));
         let round = self.pages.as_ref().map(Pages::round);
         match round {
             Some(Ok(Some(round))) if self.stage != Stage::Empty => {
@@ -176,23 +181,20 @@ impl Target {
                 // Nothing runs in it now; what comes later has to be known anew.
                 (self.pages, self.standing, self.known) = (None, None, None);
                 self.history.forget();
-                self.phases = Phases::new(self.kinds);
+                self.phases = Phases::new(false);
                 self.pages = Pages::start(self.scope(), self.settings).ok();
             }
         }
         if let Hold::Machine(machine) = &mut self.hold
             && machine.look()
         {
-            self.phases = Phases::new(self.kinds);
+            self.phases = Phases::new(false);
             self.pages.iter().for_each(|pages| pages.track(true));
         }
-        let now = Counters::of(&self.hold);
-        let before = std::mem::replace(&mut self.counters, now);
-        let now = &self.counters;
         self.seen = Some(Looked {
             seconds: (now.at - before.at).as_secs_f64().max(1e-3),
             refaults: now.refaults.saturating_sub(before.refaults) as f64,
-            file_refaults: now.file_refaults.saturating_sub(before.file_refaults),
+            file_refaults,
             waited_seconds: now.waited_seconds.zip(before.waited_seconds).map(|(now, before)| now - before),
             work_seconds: (now.work_seconds - before.work_seconds).max(0.0),
             is_tracked: self.standing.as_ref().is_some_and(|round| round.tracking),

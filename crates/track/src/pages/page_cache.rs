@@ -93,6 +93,9 @@ impl PageCache {
 
     /// Listens to these processes, and to what they fork.
     pub fn follow(&mut self, living: impl Iterator<Item = i32>) {
+        if let Err(error) = self.observer.resume() {
+            tracing::warn!("{error}");
+        }
         let living: BTreeSet<i32> = living.collect();
         for pid in living.difference(&self.followed) {
             // One that cannot be is not seen to read; the others are.
@@ -114,9 +117,11 @@ impl PageCache {
         self.told.borrow_mut().pages.drain().map(|page| self.places.insert(page, now)).collect()
     }
 
-    /// Listens to no process any more, until some are [followed](PageCache::follow) anew.
+    /// Listens to nobody, and costs nobody anything, until processes are [followed](PageCache::follow) anew.
     pub fn pause(&mut self) {
-        self.follower.leave_all();
+        if let Err(error) = self.observer.pause() {
+            tracing::warn!("{error}");
+        }
         self.followed.clear();
     }
 
@@ -198,5 +203,37 @@ mod tests {
         told.take(read(8, 0, 1 << 16, ReferenceKind::Fault));
         assert_eq!(told.pages.len(), 1 << 11);
         assert_eq!(told.events, 2);
+    }
+
+    #[test]
+    fn while_it_pauses_nothing_is_told_and_afterwards_all_is() {
+        use std::os::unix::fs::FileExt;
+        let mut cache = match PageCache::listen() {
+            Ok(cache) if cache.rung() == Rung::Filemap => cache,
+            other => {
+                let is_here = std::env::var_os("BURSAR_NO_SKIP").is_none();
+                assert!(is_here, "{:?}", other.map(|cache| cache.rung()));
+                return eprintln!("skipped: reads cannot be seen");
+            }
+        };
+        let files = [(); 2].map(|()| tempfile::tempfile_in("/var/tmp").unwrap());
+        files.iter().for_each(|file| file.write_all_at(&[1; 64 << 12], 0).unwrap());
+        let read = |cache: &mut PageCache| {
+            for page in 0..64 {
+                files.iter().for_each(|file| file.read_exact_at(&mut [0; 1 << 12], page << 12).unwrap());
+            }
+            cache.take_in();
+            let told = std::mem::take(&mut *cache.told.borrow_mut());
+            (told.pages.len(), told.events)
+        };
+        let own = || [std::process::id() as i32].into_iter();
+        cache.follow(own());
+        let (pages, _) = read(&mut cache);
+        assert!(pages > 100, "{pages} of 128");
+        cache.pause();
+        assert_eq!(read(&mut cache), (0, 0));
+        cache.follow(own());
+        let (pages, _) = read(&mut cache);
+        assert!(pages > 100, "{pages} of 128");
     }
 }
