@@ -8,12 +8,12 @@ use track::pages::Pages;
 pub struct Phases {
     /// Begins with the first round: it tells how many signals there are.
     tracking: Option<Intermittent>,
-    /// Never off, as long as this is so.
+    /// Never off.
     pub always: bool,
 }
 
 impl Phases {
-    /// None yet.
+    /// Of a program of which nothing is known.
     pub fn new(always: bool) -> Phases {
         Phases { tracking: None, always }
     }

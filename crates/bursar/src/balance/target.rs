@@ -166,11 +166,6 @@ impl Target {
             Stage::Empty => Stage::Begun,
             stage => stage,
         };
-        let now = Counters::of(&self.hold);
-        let before = std::mem::replace(&mut self.counters, now);
-        let now = &self.counters;
-        let file_refaults = now.file_refaults.saturating_sub(before.file_refaults);
-        self.phases.always = self.kinds && self.hold.limit().is_some_and(|limit| lacks_files(limit, file_refaults));
         let round = self.pages.as_ref().map(Pages::round);
         match round {
             Some(Ok(Some(round))) if self.stage != Stage::Empty => {
@@ -191,6 +186,15 @@ impl Target {
             self.phases = Phases::new(false);
             self.pages.iter().for_each(|pages| pages.track(true));
         }
+        let now = Counters::of(&self.hold);
+        let before = std::mem::replace(&mut self.counters, now);
+        let now = &self.counters;
+        let file_refaults = now.file_refaults.saturating_sub(before.file_refaults);
+        let lacks_files = self.kinds && self.hold.limit().is_some_and(|limit| lacks_files(limit, file_refaults));
+        if lacks_files && !self.phases.always {
+            self.pages.iter().for_each(|pages| pages.track(true));
+        }
+        self.phases.always = lacks_files;
         self.seen = Some(Looked {
             seconds: (now.at - before.at).as_secs_f64().max(1e-3),
             refaults: now.refaults.saturating_sub(before.refaults) as f64,
