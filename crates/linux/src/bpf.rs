@@ -402,7 +402,8 @@ impl Observer<'_> {
         Ok(())
     }
 
-    /// Attaches the programs again, if they are not; processes are to be followed anew. Takes some milliseconds.
+    /// Attaches the programs again, if they are not; processes are to be followed anew. Takes 6 to 17 ms, of which 1.5 on
+    /// the processor.
     pub fn resume(&mut self) -> Result<(), Error> {
         let Programs { links, serving, object, .. } = &mut self.programs;
         if links.is_empty() {
