@@ -226,3 +226,36 @@ fn a_record_that_was_not_tracked_all_the_time_cannot_be_judged() {
     let complaint = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(125) && complaint.contains("--always"), "{complaint}");
 }
+
+/// Begins bursar on a terminal, closes that after two seconds, and tells its status and CPU time.
+const CLOSES: &str = "
+import os, pty, resource, sys, threading, time
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+end = time.monotonic() + 2
+os.set_blocking(terminal, False)
+while time.monotonic() < end:
+    try: os.read(terminal, 65536)
+    except BlockingIOError: time.sleep(0.01)
+os.close(terminal)
+_, status = os.waitpid(pid, 0)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime)
+";
+
+#[test]
+fn a_command_that_outlives_its_terminal_is_watched_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("intervals.json");
+    let mut command = Command::new("python3");
+    command.args(["-c", CLOSES, env!("CARGO_BIN_EXE_bursar"), "watch", "--interval", "500ms", "--json"]);
+    command.arg(&json).args(["--", "sh", "-c", "trap '' HUP; sleep 5; exit 3"]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let (status, cpu) = said.trim().split_once(' ').unwrap_or_else(|| panic!("{said} {:?}", output.stderr));
+    assert_eq!(status, "3");
+    let told = std::fs::read_to_string(&json).unwrap().lines().count();
+    assert!(told >= 8, "{told} of about 10 intervals");
+    assert!(cpu.parse::<f64>().unwrap() < 2.0, "reading from a closed terminal takes {cpu} s of 5");
+}

@@ -69,6 +69,7 @@ impl Told {
             writeln!(json, "{}", serde_json::to_string(&WatchInterval::of(&round, self.peak))?)?;
             json.flush()?;
         }
+        self.leave_closed();
         if let Some(view) = &mut self.view {
             view.show(&round, line)?;
         }
@@ -78,7 +79,13 @@ impl Told {
 
     /// Waits for keys in the view, if there is one, at most so long.
     pub fn wait(&mut self, patience: Duration) -> std::io::Result<Option<Key>> {
+        self.leave_closed();
         self.view.as_mut().map_or(Ok(None), |view| view.wait(patience))
+    }
+
+    /// A command that outlives its terminal goes on, and what is written is written on.
+    fn leave_closed(&mut self) {
+        self.view.take_if(|view| view.is_over());
     }
 
     fn append(&mut self, entry: impl FnOnce() -> Entry) -> anyhow::Result<()> {

@@ -1,6 +1,7 @@
 //! The live view: the answer, the curve, the working set over time, where memory is hot, and how old its pages are.
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use model::{Bytes, MappingHeat, PagesRound};
@@ -11,6 +12,8 @@ use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Axis, Bar, BarChart, Block, Chart, Dataset, GraphType, Paragraph, Wrap};
 use ratatui::{DefaultTerminal, Frame};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::stdio;
 
 /// Columns of a mapping's name and size.
 const NAME: usize = 30;
@@ -96,9 +99,17 @@ impl View {
         self.shown.is_paused
     }
 
+    /// Whether its terminal was closed.
+    pub fn is_over(&self) -> bool {
+        hangs_up(stdio::stdout(), Duration::ZERO)
+    }
+
     /// Waits for keys, at most so long.
     pub fn wait(&mut self, patience: Duration) -> std::io::Result<Option<Key>> {
-        if !event::poll(patience)? {
+        // Of a terminal that is closed while it waits itself, crossterm reads the end for ever.
+        let is_told =
+            event::poll(Duration::ZERO)? || (!hangs_up(stdio::stdout(), patience) && event::poll(Duration::ZERO)?);
+        if !is_told {
             return Ok(None);
         }
         match event::read()? {
@@ -125,9 +136,31 @@ impl View {
     }
 }
 
+/// Whether a terminal is closed, or until it has something to tell, at most so long.
+fn hangs_up(terminal: BorrowedFd<'_>, patience: Duration) -> bool {
+    let mut asked = [PollFd::new(&terminal, PollFlags::IN)];
+    let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+    // A signal ends the wait, too.
+    let _ = poll(&mut asked, Some(&timeout));
+    asked[0].revents().contains(PollFlags::HUP)
+}
+
+/// Nobody reads what is said to a closed terminal, and who says it anyway would fail.
+fn leave_terminal() -> std::io::Result<()> {
+    let nowhere = std::fs::File::options().write(true).open("/dev/null")?;
+    stdio::dup2_stdout(&nowhere)?;
+    if hangs_up(stdio::stderr(), Duration::ZERO) {
+        stdio::dup2_stderr(&nowhere)?;
+    }
+    Ok(())
+}
+
 impl Drop for View {
     fn drop(&mut self) {
-        ratatui::restore();
+        if self.is_over() {
+            let _ = leave_terminal();
+        }
+        let _ = ratatui::try_restore();
     }
 }
 
