@@ -245,9 +245,13 @@ print(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime)
 ";
 
 #[test]
-fn a_command_that_outlives_its_terminal_is_watched_to_its_end() {
+fn a_closed_terminal_ends_the_command_and_one_that_outlives_it_is_watched_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("intervals.json");
+    let mut command = Command::new("python3");
+    let ended =
+        command.args(["-c", CLOSES, env!("CARGO_BIN_EXE_bursar"), "watch", "--", "sleep", "30"]).output().unwrap();
+    assert!(ended.stdout.starts_with(b"-1 "), "by the hang-up: {ended:?}");
     let mut command = Command::new("python3");
     command.args(["-c", CLOSES, env!("CARGO_BIN_EXE_bursar"), "watch", "--interval", "500ms", "--json"]);
     command.arg(&json).args(["--", "sh", "-c", "trap '' HUP; sleep 5; exit 3"]);

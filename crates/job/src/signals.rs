@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getsid, kill_process, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::iterator::{Handle, SignalsInfo};
@@ -45,7 +45,10 @@ impl Forwarding {
                 if matches!(origin.signal, SIGINT | SIGTERM | SIGHUP | SIGQUIT) {
                     noted.store(true, Ordering::SeqCst);
                 }
-                if let (Cause::Sent(_), Some(signal)) = (origin.cause, Signal::from_named_raw(origin.signal)) {
+                // A closed terminal tells only the session's leader, which the command would be without us.
+                let is_ours_alone = origin.signal == SIGHUP && getsid(None).ok() == Some(getpid());
+                if matches!(origin.cause, Cause::Sent(_)) || is_ours_alone {
+                    let Some(signal) = Signal::from_named_raw(origin.signal) else { continue };
                     let mut target = lock(&to);
                     match target.pid {
                         Some(pid) => send(pid, signal),
