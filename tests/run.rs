@@ -119,6 +119,45 @@ fn what_only_prints_ends_without_a_word_when_nobody_reads_on() {
 }
 
 #[test]
+fn what_cannot_be_told_changes_neither_the_status_nor_the_results() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let nobody_reads = || std::io::pipe().unwrap().1;
+    let folder = tempfile::tempdir().unwrap();
+    let result = folder.path().join("result");
+    for (subcommand, option) in [
+        ("run", "--json"),
+        ("watch", "--json"),
+        ("attribute", "--json"),
+        ("faults", "--json"),
+        ("provision", "--stats"),
+        ("advise run", "--stats"),
+        ("advise profile", "-o"),
+    ] {
+        for (where_to, stderr) in [("a full disk", Stdio::from(full())), ("a closed pipe", nobody_reads().into())] {
+            let mut command = bursar();
+            command.args(subcommand.split(' ')).arg(option).arg(&result).args(["--", "sh", "-c", "sleep 0.3; exit 3"]);
+            let status = command.stdout(Stdio::null()).stderr(stderr).status().unwrap();
+            assert_eq!(status.code(), Some(3), "{subcommand} to {where_to}");
+            let written = std::fs::read_to_string(&result).unwrap_or_else(|error| panic!("{subcommand}: {error}"));
+            assert!(subcommand == "watch" || !written.is_empty(), "{subcommand} to {where_to}");
+            std::fs::remove_file(&result).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_was_asked_for_and_cannot_be_printed_is_told() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for words in ["doctor", "doctor --json", "man", "completions bash", "pool status", "watch --json - -- sleep 0.2"] {
+        let output = bursar().args(words.split(' ')).stdout(full.try_clone().unwrap()).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{words}: {told}");
+        assert!(told.contains("bursar: standard output cannot be written"), "{words}: {told}");
+        assert!(told.contains("No space left on device"), "{words}: {told}");
+    }
+}
+
+#[test]
 fn every_line_of_a_known_footprint_is_within_one_percent_or_one_mebibyte() {
     if !can_limit() {
         return;

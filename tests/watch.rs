@@ -254,7 +254,7 @@ fn a_closed_terminal_ends_the_command_and_one_that_outlives_it_is_watched_to_its
     assert!(ended.stdout.starts_with(b"-1 "), "by the hang-up: {ended:?}");
     let mut command = Command::new("python3");
     command.args(["-c", CLOSES, env!("CARGO_BIN_EXE_bursar"), "watch", "--interval", "500ms", "--json"]);
-    command.arg(&json).args(["--", "sh", "-c", "trap '' HUP; sleep 5; exit 3"]);
+    command.arg(&json).args(["--", "sh", "-c", "trap '' HUP; echo said; sleep 5; exit 3"]);
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let (status, cpu) = said.trim().split_once(' ').unwrap_or_else(|| panic!("{said} {:?}", output.stderr));

@@ -16,6 +16,7 @@ use crate::cli::run::Run;
 use crate::observe::{add_file_demand, record_row};
 use crate::results::{Sink, deliver};
 use crate::run::{finish_run, json};
+use crate::say::tell;
 use crate::status::Status;
 
 /// Longest time until Ctrl-C is noticed.
@@ -24,7 +25,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub fn attach(options: &Run, wanted: &str) -> anyhow::Result<Status> {
     let (target, scope) = resolve(wanted, options.tree, options.cgroup)?;
     if !options.results.quiet {
-        eprintln!("watching {wanted}; Ctrl-C ends and prints the account");
+        tell!("watching {wanted}; Ctrl-C ends and prints the account");
     }
     let is_over = |watched| options.timeout.is_some_and(|limit| watched >= limit);
     let (record, path) = follow(target, scope, options.results.record.as_deref(), options.interval, &is_over)?;

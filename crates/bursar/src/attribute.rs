@@ -22,6 +22,7 @@ use crate::observe::{Plan, observe};
 use crate::rank::Rank;
 use crate::results::{Sink, style, write_json};
 use crate::run::{ended, finish_run};
+use crate::say::{self, tell};
 use crate::status::Status;
 use crate::unseen::{self, Purpose};
 
@@ -118,14 +119,14 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
             observation.notes.extend(absent.clone());
         }
         if let Some(error) = observed.not_started {
-            eprintln!("bursar: {error}");
+            tell!("bursar: {error}");
             folder.remove();
             return Ok(Status::of(error.exit_status()));
         }
         let found = folder.read();
         let unseen = sanitizer.or_else(|| found.logs.is_empty().then(|| unseen::why(command, launcher)));
         for sentence in found.troubles.iter().chain(&unseen) {
-            eprintln!("bursar: {sentence}");
+            tell!("bursar: {sentence}");
         }
         observation.notes.extend(unseen);
         observation.notes.extend(strangers(&observation.processes, &found));
@@ -149,7 +150,7 @@ fn report_left(options: &Attribute) -> anyhow::Result<Status> {
     let folders = options.from.iter().map(|path| Folder::left(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let found = logs::of_one_job(&folders)?;
     for sentence in &found.troubles {
-        eprintln!("bursar: {sentence}");
+        tell!("bursar: {sentence}");
     }
     let first = found.logs.iter().min_by_key(|log| log.started.unix_ns);
     let first = &first
@@ -274,9 +275,9 @@ fn deliver(options: &Attribute, record: &Record, sink: Sink) -> anyhow::Result<(
     let notes = notes(record);
     let attributed = attributed(record, &notes);
     if !results.quiet {
-        eprint!("{}", ::report::terminal::attribution(&attributed, style()));
+        say::beside(format_args!("{}", ::report::terminal::attribution(&attributed, style())));
         if let Some(path) = path {
-            eprintln!("record: {}", path.display());
+            tell!("record: {}", path.display());
         }
     }
     if let Some(path) = &results.json {

@@ -21,6 +21,7 @@ use model::Bytes;
 use report::seconds;
 
 use crate::cli::balance::Balance;
+use crate::say::tell;
 use crate::status::Status;
 use device::Device;
 pub use machine::put_back;
@@ -34,12 +35,12 @@ const OVERHEAD: f64 = 0.01;
 
 pub fn balance(options: &Balance) -> anyhow::Result<Status> {
     for repaired in journal::repair(put_back) {
-        eprintln!("bursar: left by a killed run: {repaired}");
+        tell!("bursar: left by a killed run: {repaired}");
     }
     let signals = Forwarding::start()?;
     let journal = Journal::open()?;
     if let Some(warning) = journal.warning() {
-        eprintln!("bursar: {warning}");
+        tell!("bursar: {warning}");
     }
     let machine = procfs::meminfo()?;
     ensure!(
@@ -69,9 +70,7 @@ pub fn balance(options: &Balance) -> anyhow::Result<Status> {
 fn release(target: Target) {
     let name = target.name.clone();
     if let Err(error) = target.release() {
-        eprintln!(
-            "bursar: the limit of {name} is not what it was before: {error:#}; `bursar doctor --repair` tries again"
-        );
+        tell!("bursar: the limit of {name} is not what it was before: {error:#}; `bursar doctor --repair` tries again");
     }
 }
 
@@ -91,7 +90,7 @@ fn follow(options: &Balance, targets: &mut Vec<Target>, signals: &Forwarding) ->
         }
         look(targets, &mut device);
         for gone in targets.extract_if(.., |target| target.end().is_some()) {
-            eprintln!("bursar: {} {}", gone.name, gone.end().unwrap_or_default());
+            tell!("bursar: {} {}", gone.name, gone.end().unwrap_or_default());
             release(gone);
         }
         if targets.is_empty() {

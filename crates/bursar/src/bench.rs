@@ -14,6 +14,7 @@ use sample::IoWait;
 use track::{Loading, Tracker};
 
 use crate::balance::put_back;
+use crate::say::tell;
 
 /// Set up once, before the first run; everything it changed is put back when it is dropped.
 pub struct Bench {
@@ -46,7 +47,7 @@ impl Bench {
         // The longest part of the preparations; the others go on beside it.
         let loading = RefCell::new(Loading::start(tracking).ok());
         for repaired in journal::repair(put_back) {
-            eprintln!("bursar: left by a killed run: {repaired}");
+            tell!("bursar: left by a killed run: {repaired}");
         }
         let journal = Journal::open()?;
         let mut notes: Vec<String> = journal.warning().map(Into::into).into_iter().collect();

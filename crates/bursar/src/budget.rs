@@ -24,6 +24,7 @@ use crate::observe::{self, Observed, Plan, observe};
 use crate::progress::Display;
 use crate::results::{Sink, deliver};
 use crate::run::finish_run;
+use crate::say::{self, tell};
 use crate::slurm::Allocation;
 use crate::status::Status;
 use crate::tier::FastTier;
@@ -508,8 +509,8 @@ impl<'a> Search<'a> {
         let (answer, status) = match ended {
             Ended::Fails { status, errors } => {
                 self.sink.seal();
-                eprint!("{errors}");
-                eprintln!(
+                say::beside(format_args!("{errors}"));
+                tell!(
                     "bursar: the command fails without any limit (status {}), so there is nothing to find out about one",
                     status.code()
                 );
@@ -527,7 +528,7 @@ impl<'a> Search<'a> {
         if let (Status::Signal(_), Some(path)) = (status, &path)
             && !self.options.results.quiet
         {
-            eprintln!("interrupted; go on with: bursar budget --resume {}", path.display());
+            tell!("interrupted; go on with: bursar budget --resume {}", path.display());
         }
         Ok(status)
     }

@@ -4,6 +4,7 @@ use linux::{journal, probe};
 
 use crate::balance::put_back;
 use crate::cli::doctor::Doctor;
+use crate::say::show;
 use crate::status::Status;
 
 pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
@@ -11,22 +12,22 @@ pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
     let findings = probe::all();
     if options.json {
         let value = serde_json::json!({ "findings": findings, "repaired": repaired });
-        println!("{}", serde_json::to_string_pretty(&value)?);
+        show!("{}", serde_json::to_string_pretty(&value)?)?;
         return Ok(Status::of(0));
     }
     if let Some(repaired) = repaired {
-        println!("{}", if repaired.is_empty() { "nothing to repair".into() } else { repaired.join("\n") });
-        println!();
+        show!("{}", if repaired.is_empty() { "nothing to repair".into() } else { repaired.join("\n") })?;
+        show!()?;
     }
     let mut ladder = "";
     for finding in &findings {
         if finding.ladder != ladder {
             ladder = &finding.ladder;
-            println!("{ladder}");
+            show!("{ladder}")?;
         }
-        println!("  {} {}: {}", if finding.there { "yes" } else { "no " }, finding.rung, finding.why);
+        show!("  {} {}: {}", if finding.there { "yes" } else { "no " }, finding.rung, finding.why)?;
         if let Some(enable) = finding.enable.as_ref().filter(|_| !finding.there) {
-            println!("      enable it: {enable}");
+            show!("      enable it: {enable}")?;
         }
     }
     Ok(Status::of(0))

@@ -19,6 +19,7 @@ use crate::bench::{header, unix_ns};
 use crate::cli;
 use crate::results::{Sink, style, write_json};
 use crate::run::ended;
+use crate::say::{self, tell};
 use crate::status::Status;
 
 /// How often what was seen is taken in: the programs keep 8 s, counters are read as finely as they are shown.
@@ -182,9 +183,9 @@ fn deliver(options: &cli::faults::Faults, record: &Record, sink: Sink) -> anyhow
     let path = sink.seal();
     let faulted = faulted(record);
     if !results.quiet {
-        eprint!("{}", ::report::terminal::faults(&faulted, style()));
+        say::beside(format_args!("{}", ::report::terminal::faults(&faulted, style())));
         if let Some(path) = path {
-            eprintln!("record: {}", path.display());
+            tell!("record: {}", path.display());
         }
     }
     if let Some(path) = &results.json {

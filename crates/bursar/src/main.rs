@@ -29,6 +29,7 @@ mod replay;
 mod report;
 mod results;
 mod run;
+mod say;
 mod serve;
 mod slurm;
 mod status;
@@ -36,6 +37,7 @@ mod tier;
 mod unseen;
 mod watch;
 
+use anyhow::Context;
 use clap::{CommandFactory, Parser};
 
 use cli::advise::Advise;
@@ -43,12 +45,13 @@ use cli::curve::Curve;
 use cli::pool::Pool;
 use cli::slurm::Slurm;
 use cli::{Action, Cli};
+use say::tell;
 use status::{OWN_FAILURE, Status};
 
 fn main() {
     let status = match Cli::try_parse() {
         Ok(cli) => act(cli.action).unwrap_or_else(|error| {
-            eprintln!("bursar: {}", sentence(&error));
+            tell!("bursar: {}", sentence(&error));
             Status::of(error.downcast_ref::<job::Error>().map_or(OWN_FAILURE, job::Error::exit_status))
         }),
         Err(error) => {
@@ -71,7 +74,7 @@ fn only_prints(action: &Action) -> bool {
         Action::Report(_) | Action::Export(_) | Action::Curve(_) | Action::Doctor(_) => true,
         Action::Slurm(Slurm::Recommend(_)) => true,
         Action::Man | Action::Completions { .. } => true,
-        Action::Advise(action) => !matches!(action, Advise::Run(_) | Advise::Attach(_)),
+        Action::Advise(action) => !matches!(action, Advise::Run(_) | Advise::Attach(_) | Advise::Profile(_)),
         Action::Pool(action) => matches!(action, Pool::Status { .. }),
         _ => false,
     }
@@ -108,11 +111,13 @@ fn act(action: Action) -> anyhow::Result<Status> {
             // One page after the other, for the options are in those of the subcommands.
             let mut command = Cli::command().disable_help_subcommand(true);
             command.build();
-            man(&command)?;
+            man(&command).context("standard output cannot be written")?;
             Ok(Status::of(0))
         }
         Action::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "bursar", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "bursar", &mut script);
+            say::result(format_args!("{}", String::from_utf8_lossy(&script)))?;
             Ok(Status::of(0))
         }
     }

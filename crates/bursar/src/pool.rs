@@ -8,17 +8,18 @@ use report::seconds;
 
 use crate::cli;
 use crate::cli::pool::{Pool, PoolChange, PoolCreate};
+use crate::say::{show, tell};
 use crate::status::Status;
 
 pub fn pool(options: &Pool) -> anyhow::Result<Status> {
     match options {
         Pool::Create(options) => create(options)?,
-        Pool::Serve { name } => broker::serve(&Directory::of(name)?, &|told| eprintln!("bursar: {told}"))?,
+        Pool::Serve { name } => broker::serve(&Directory::of(name)?, &|told| tell!("bursar: {told}"))?,
         Pool::Status { name, json } => status(name.as_deref(), *json)?,
         Pool::Grow(options) => {
             let directory = Directory::of(&options.name)?;
             let grown = manage::grow(&directory, options.size.0)?;
-            println!("{}", there(&directory, options.size, &grown)?);
+            show!("{}", there(&directory, options.size, &grown)?)?;
         }
         Pool::Shrink(options) => shrink(options)?,
         Pool::Destroy { name, force } => destroy(name, *force)?,
@@ -26,7 +27,7 @@ pub fn pool(options: &Pool) -> anyhow::Result<Status> {
     Ok(Status::of(0))
 }
 
-fn create(options: &PoolCreate) -> Result<(), Error> {
+fn create(options: &PoolCreate) -> anyhow::Result<()> {
     let directory = Directory::of(&options.name)?;
     let plan = Plan {
         bytes: options.size.0,
@@ -41,7 +42,7 @@ fn create(options: &PoolCreate) -> Result<(), Error> {
         per_user_bytes: options.per_user.map(|bytes| bytes.0),
     };
     let grown = manage::create(&directory, &plan)?;
-    println!("{}", there(&directory, options.size, &grown)?);
+    show!("{}", there(&directory, options.size, &grown)?)?;
     Ok(())
 }
 
@@ -69,21 +70,21 @@ fn on_node(node: &NodeStatus) -> String {
     format!("{} {where_it_is}", Bytes(node.parts.bytes))
 }
 
-fn shrink(options: &PoolChange) -> Result<(), Error> {
+fn shrink(options: &PoolChange) -> anyhow::Result<()> {
     let directory = Directory::of(&options.name)?;
     let given_back = Bytes(manage::shrink(&directory, options.size.0)?);
     let left = Bytes(manage::status(&directory)?.whole.bytes);
     let short =
         if given_back < options.size { format!(" of {}: no more was free", options.size) } else { String::new() };
-    println!("pool {}: {given_back}{short} given back, {left} left", options.name);
+    show!("pool {}: {given_back}{short} given back, {left} left", options.name)?;
     Ok(())
 }
 
-fn destroy(name: &str, force: bool) -> Result<(), Error> {
+fn destroy(name: &str, force: bool) -> anyhow::Result<()> {
     let held = manage::destroy(&Directory::of(name)?, force)?;
-    println!("pool {name}: removed, and its memory given back");
+    show!("pool {name}: removed, and its memory given back")?;
     for holder in held {
-        println!("  but what process {} ({}) has of it, until it ends", holder.pid, holder.command);
+        show!("  but what process {} ({}) has of it, until it ends", holder.pid, holder.command)?;
     }
     Ok(())
 }
@@ -96,37 +97,38 @@ fn status(name: Option<&str>, json: bool) -> anyhow::Result<()> {
     let pools: Result<Vec<PoolStatus>, Error> = directories.iter().map(manage::status).collect();
     let pools = pools?;
     if json {
-        println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "pools": pools }))?);
+        show!("{}", serde_json::to_string_pretty(&serde_json::json!({ "pools": pools }))?)?;
     } else if pools.is_empty() {
-        println!("no pools; `bursar pool create SIZE` makes one");
+        show!("no pools; `bursar pool create SIZE` makes one")?;
     }
     for pool in pools.iter().filter(|_| !json) {
-        print(pool);
+        print(pool)?;
     }
     Ok(())
 }
 
-fn print(pool: &PoolStatus) {
+fn print(pool: &PoolStatus) -> anyhow::Result<()> {
     let broker = match (pool.alive, pool.broker_pid) {
         (Some(true), Some(pid)) => format!("broker {pid}"),
         (None, _) => "this user may not ask its broker".into(),
         _ => format!("no broker: start it with `bursar pool serve {}`", pool.name),
     };
     let cap = pool.per_user_bytes.map(|bytes| format!(", at most {} for one user", Bytes(bytes))).unwrap_or_default();
-    println!(
+    show!(
         "pool {}: {} in pages of {}, lent in segments of {}{cap}; {broker}",
         pool.name,
         Bytes(pool.whole.bytes),
         Bytes(pool.page_bytes),
         Bytes(pool.segment_bytes)
-    );
+    )?;
     for node in &pool.nodes {
         let name = node.node.map_or("all nodes".into(), |node| format!("node {node}"));
-        println!("  {name:<10} {}", parts(&node.parts));
+        show!("  {name:<10} {}", parts(&node.parts))?;
     }
     for lease in pool.leases.iter().flatten() {
-        println!("  {}", sentence(lease));
+        show!("  {}", sentence(lease))?;
     }
+    Ok(())
 }
 
 fn parts(parts: &Parts) -> String {

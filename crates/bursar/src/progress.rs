@@ -6,6 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use model::{Bytes, Outcome, Trial};
 
 use crate::observe::Progress;
+use crate::say::tell;
 
 /// A line that lives while a run lasts, on a terminal; nothing elsewhere.
 pub struct Display {
@@ -65,6 +66,6 @@ impl Display {
             Outcome::Timeout => "timed out",
             Outcome::Failed => "failed",
         };
-        eprintln!("  {}: {:.1} s{ratio}, {outcome}", self.label, trial.wall_seconds);
+        tell!("  {}: {:.1} s{ratio}, {outcome}", self.label, trial.wall_seconds);
     }
 }

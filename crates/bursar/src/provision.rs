@@ -17,6 +17,7 @@ use crate::cli::budget::Budget;
 use crate::cli::provision::{OnExhaustion, Provision};
 use crate::inside::{self, Inside};
 use crate::results::write_json;
+use crate::say::tell;
 use crate::status::Status;
 use crate::unseen::{self, Purpose};
 
@@ -73,7 +74,7 @@ pub fn provision(options: &Provision) -> anyhow::Result<Status> {
         let lines = summary(&ran, &figures, pool);
         let whose = rank.as_ref().map(|rank| format!("rank {}: ", rank.number)).unwrap_or_default();
         for line in lines {
-            eprintln!("bursar: {whose}{line}");
+            tell!("bursar: {whose}{line}");
         }
     }
     if let Some(path) = &options.stats {
@@ -105,14 +106,14 @@ pub fn budget(options: &Budget) -> anyhow::Result<Status> {
     let demand_bytes_peak = Figures::sum(&ran.told).demand_bytes_peak;
     if !options.results.quiet {
         for note in &ran.notes {
-            eprintln!("bursar: {note}");
+            tell!("bursar: {note}");
         }
         if status.code() != 0 {
-            eprintln!("bursar: the command ended with status {}: the pool may be too small.", status.code());
+            tell!("bursar: the command ended with status {}: the pool may be too small.", status.code());
         }
         match pool_bytes {
-            0 => eprintln!("It asked for nothing that a pool serves."),
-            bytes => eprintln!(
+            0 => tell!("It asked for nothing that a pool serves."),
+            bytes => tell!(
                 "A pool of {} serves all of it: for each process the most it asked for, in whole segments; of processes \
                  that ran together the sum, as if all had their most at the same time.\n\n    bursar pool create {}M\n",
                 Bytes(bytes),

@@ -10,6 +10,7 @@ use crate::attribute::{self, notes};
 use crate::cli::report::Report;
 use crate::faults;
 use crate::results::{accounts, style, view, write_html};
+use crate::say;
 use crate::status::Status;
 use crate::watch::recorded;
 
@@ -31,7 +32,7 @@ pub fn report(options: &Report) -> anyhow::Result<Status> {
                 RecordKind::Budget => ::report::terminal::budget(&view, style()),
                 _ => ::report::terminal::run(&view, style()),
             };
-            print!("{text}");
+            say::result(format_args!("{text}"))?;
         }
     }
     Ok(Status::of(0))
@@ -43,7 +44,7 @@ fn attributed(options: &Report, record: &Record) -> anyhow::Result<Status> {
     match &options.html {
         Some(path) => std::fs::write(path, ::report::html::attribution(&attributed))
             .with_context(|| format!("the report could not be written to {}", path.display()))?,
-        None => print!("{}", ::report::terminal::attribution(&attributed, style())),
+        None => say::result(format_args!("{}", ::report::terminal::attribution(&attributed, style())))?,
     }
     Ok(Status::of(0))
 }
@@ -53,14 +54,14 @@ fn faulted(options: &Report, record: &Record) -> anyhow::Result<Status> {
     match &options.html {
         Some(path) => std::fs::write(path, ::report::html::faults(&faulted))
             .with_context(|| format!("the report could not be written to {}", path.display()))?,
-        None => print!("{}", ::report::terminal::faults(&faulted, style())),
+        None => say::result(format_args!("{}", ::report::terminal::faults(&faulted, style())))?,
     }
     Ok(Status::of(0))
 }
 
 fn advised(options: &Report, record: &Record) -> anyhow::Result<Status> {
     ensure!(options.html.is_none(), "{} is of bursar advise, of which there is no page", options.record.display());
-    print!("{}", advise::explain::table(record.advice.iter().flat_map(|advice| &advice.explained)));
+    say::result(format_args!("{}", advise::explain::table(record.advice.iter().flat_map(|advice| &advice.explained))))?;
     Ok(Status::of(0))
 }
 
@@ -70,7 +71,7 @@ fn watched(options: &Report) -> anyhow::Result<Status> {
     match &options.html {
         Some(path) => std::fs::write(path, ::report::html::watch(&watched))
             .with_context(|| format!("the report could not be written to {}", path.display()))?,
-        None => print!("{}", ::report::terminal::watch(&watched, style())),
+        None => say::result(format_args!("{}", ::report::terminal::watch(&watched, style())))?,
     }
     Ok(Status::of(0))
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::bench::unix_ns;
 use crate::cli::Results;
+use crate::say::{self, tell};
 
 /// The record being written, if there is a place for it.
 pub struct Sink {
@@ -55,7 +56,7 @@ impl Sink {
         if let Some(writer) = &mut self.writer
             && let Err(error) = writer.append(&entry)
         {
-            eprintln!("bursar: the record ends here: {error}");
+            tell!("bursar: the record ends here: {error}");
             self.writer = None;
         }
         Ok(())
@@ -68,7 +69,7 @@ impl Sink {
         match writer.seal() {
             Ok(sealed) => Some(sealed),
             Err(error) => {
-                eprintln!("bursar: {error}");
+                tell!("bursar: {error}");
                 Some(path)
             }
         }
@@ -167,9 +168,9 @@ pub fn deliver(results: &Results, record: &Record, path: Option<&Path>, json: &i
             RecordKind::Budget => report::terminal::budget(&view, style()),
             _ => report::terminal::run(&view, style()),
         };
-        eprint!("{text}");
+        say::beside(format_args!("{text}"));
         if let Some(path) = path {
-            eprintln!("record: {}", path.display());
+            tell!("record: {}", path.display());
         }
     }
     if let Some(path) = &results.json {

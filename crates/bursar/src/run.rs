@@ -11,6 +11,7 @@ use crate::cli::run::Run;
 use crate::observe::{Plan, observe};
 use crate::rank::place_in_job;
 use crate::results::{Sink, deliver};
+use crate::say::tell;
 use crate::status::Status;
 
 /// What `--json` prints: the account of the run of median length, and with `-n` all of them and their spread.
@@ -56,7 +57,7 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
         };
         let mut observed = observe(&bench, &plan, &mut |entry| sink.append(entry), &mut |_| false)?;
         if let Some(error) = observed.not_started {
-            eprintln!("bursar: {error}");
+            tell!("bursar: {error}");
             return Ok(Status::of(error.exit_status()));
         }
         observed.observation.notes.extend(no_record.clone());

@@ -49,8 +49,8 @@ pub fn watch(options: &Watch) -> anyhow::Result<Status> {
         None => follow(options, Target::Started(start(options, kept.as_ref(), &signals)?), told, &signals),
     };
     if let Some(kept) = &mut kept {
-        kept.rewind()?;
-        std::io::copy(kept, &mut stdout())?;
+        // Onto a terminal that may be closed by now; the command's status counts.
+        let _ = kept.rewind().and_then(|()| std::io::copy(kept, &mut stdout()));
     }
     Ok(match ended? {
         Some(Exit::Status(status)) => Status::of(status),

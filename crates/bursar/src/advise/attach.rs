@@ -24,6 +24,7 @@ use super::kept::Kept;
 use super::{costs, needs};
 use crate::cli::advise::Attach;
 use crate::results::write_json;
+use crate::say::tell;
 use crate::status::Status;
 use choose::Choice;
 use history::History;
@@ -131,7 +132,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<Status> {
         began: (Instant::now(), own_cpu()),
     };
     if !options.quiet {
-        eprintln!("advising {}; Ctrl-C ends", options.target);
+        tell!("advising {}; Ctrl-C ends", options.target);
     }
     let (began, cpu) = agent.began;
     let is_over = || signals.interrupted() || options.duration.is_some_and(|longest| began.elapsed() >= longest);
@@ -313,7 +314,7 @@ impl Agent<'_> {
         stats.agent_share = stats.cpu_seconds / stats.wall_seconds.max(1e-9);
         stats.disturbed_seconds = self.regions.taken_seconds();
         if !self.options.quiet {
-            summary(stats).iter().for_each(|line| eprintln!("bursar: {line}"));
+            summary(stats).iter().for_each(|line| tell!("bursar: {line}"));
         }
         if let Some(kept) = kept {
             kept.end(Exit::StillRunning, self.stats.wall_seconds, self.stats.advice())?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use advise::Profile;
 
 use crate::input::{name, read};
+use crate::say::{show, tell};
 use crate::status::{OWN_FAILURE, Status};
 
 pub fn check(path: &Path) -> anyhow::Result<Status> {
@@ -12,11 +13,11 @@ pub fn check(path: &Path) -> anyhow::Result<Status> {
     match Profile::parse(&read(path)?) {
         Ok(profile) => {
             let ranges: usize = profile.programs.iter().map(|program| program.ranges.len()).sum();
-            println!("{name}: valid; {} of {}", counted(ranges, "range"), counted(profile.programs.len(), "program"));
+            show!("{name}: valid; {} of {}", counted(ranges, "range"), counted(profile.programs.len(), "program"))?;
             Ok(Status::of(0))
         }
         Err(malformed) => {
-            malformed.0.iter().for_each(|wrong| eprintln!("bursar: {name}: {wrong}"));
+            malformed.0.iter().for_each(|wrong| tell!("bursar: {name}: {wrong}"));
             Ok(Status::of(OWN_FAILURE))
         }
     }

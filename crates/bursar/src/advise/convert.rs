@@ -8,6 +8,7 @@ use anyhow::{Context, ensure};
 use super::build_id::build_id;
 use crate::cli::advise::Convert;
 use crate::input::{name, read};
+use crate::say::{self, tell};
 use crate::status::Status;
 
 pub fn convert(options: &Convert) -> anyhow::Result<Status> {
@@ -23,7 +24,7 @@ pub fn convert(options: &Convert) -> anyhow::Result<Status> {
     };
     let (ranges, untold) = cbmm::convert(&rules, &areas, options.ghz);
     let csv = name(&options.csv);
-    wrong.iter().chain(&untold).for_each(|wrong| eprintln!("bursar: {csv}: {wrong}"));
+    wrong.iter().chain(&untold).for_each(|wrong| tell!("bursar: {csv}: {wrong}"));
     ensure!(!ranges.is_empty(), "{csv}: no rule of it can be told in a profile");
     let program = Program {
         name: options.program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -31,6 +32,6 @@ pub fn convert(options: &Convert) -> anyhow::Result<Status> {
         command: None,
         ranges,
     };
-    print!("{}", Profile { programs: vec![program] });
+    say::result(format_args!("{}", Profile { programs: vec![program] }))?;
     Ok(Status::of(0))
 }

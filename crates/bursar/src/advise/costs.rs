@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli;
 use crate::results::write_json;
+use crate::say::{show, tell};
 use crate::status::Status;
 
 /// What each is, by its name in [`Costs`].
@@ -66,7 +67,7 @@ pub fn print(options: &cli::advise::Costs) -> anyhow::Result<Status> {
     for (name, what) in NAMES {
         let assumed = calibrated.assumed.iter().find(|(assumed, _)| assumed == name);
         let why = assumed.map(|(_, why)| format!("  (assumed: {why})")).unwrap_or_default();
-        println!("{:>11} ns  {what}{why}", format!("{:.0}", costs[name].as_f64().unwrap_or_default()));
+        show!("{:>11} ns  {what}{why}", format!("{:.0}", costs[name].as_f64().unwrap_or_default()))?;
     }
     Ok(Status::of(0))
 }
@@ -92,7 +93,7 @@ fn measured(longest: Duration) -> Calibrated {
     let boot_id = procfs::boot_id().unwrap_or_default();
     let calibrated = Calibrated { boot_id, kernel: procfs::kernel_release(), costs, assumed };
     if complete && let Err(error) = remember(&calibrated) {
-        eprintln!("bursar: the costs of this machine are not remembered: {error:#}");
+        tell!("bursar: the costs of this machine are not remembered: {error:#}");
     }
     calibrated
 }

@@ -9,6 +9,7 @@ use record::Record;
 use serde::Deserialize;
 
 use crate::input::{name, read};
+use crate::say;
 use crate::status::Status;
 
 /// What is asked of the figures of a run.
@@ -18,7 +19,7 @@ struct Stats {
 }
 
 pub fn explain(path: &Path) -> anyhow::Result<Status> {
-    print!("{}", table(&explained(path)?));
+    say::result(format_args!("{}", table(&explained(path)?)))?;
     Ok(Status::of(0))
 }
 

@@ -27,6 +27,7 @@ use crate::cli;
 use crate::inside::{self, Inside};
 use crate::launch::Launcher;
 use crate::rank::Rank;
+use crate::say::tell;
 use crate::status::Status;
 use crate::unseen::{self, Purpose};
 use names::Names;
@@ -89,7 +90,7 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
             || unseen::obstacle(&options.command, inside.launcher, Purpose::Advise).filter(|_| told.is_empty());
         notes.extend(inside.kept_out.clone().or_else(of_file));
         for line in summary(&profile, &seen, &inside, &path).into_iter().chain(notes) {
-            eprintln!("bursar: {line}");
+            tell!("bursar: {line}");
         }
     }
     Ok(inside.status())

@@ -17,6 +17,7 @@ use crate::inside::{self, Inside};
 use crate::launch::Launcher;
 use crate::rank::Rank;
 use crate::results::write_json;
+use crate::say::tell;
 use crate::status::{OWN_FAILURE, Status};
 use crate::unseen::{self, Purpose};
 
@@ -56,7 +57,7 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
         Some(path) => match Profile::parse(&read(path)?) {
             Ok(profile) => profile,
             Err(malformed) => {
-                malformed.0.iter().for_each(|wrong| eprintln!("bursar: {}: {wrong}", name(path)));
+                malformed.0.iter().for_each(|wrong| tell!("bursar: {}: {wrong}", name(path)));
                 return Ok(Status::of(OWN_FAILURE));
             }
         },
@@ -77,7 +78,7 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
     if !options.quiet {
         let whose = rank.as_ref().map(|rank| format!("rank {}: ", rank.number)).unwrap_or_default();
         for line in summary(&inside, &figures, &told).into_iter().chain(notes) {
-            eprintln!("bursar: {whose}{line}");
+            tell!("bursar: {whose}{line}");
         }
     }
     let explained: Vec<&Explained> = told.iter().flat_map(|told| &told.last).map(|told| &told.explained).collect();

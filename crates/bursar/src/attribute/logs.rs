@@ -13,6 +13,7 @@ use record::{Frames, HEADER_BYTES};
 
 use crate::rank::Rank;
 use crate::results::state_folder;
+use crate::say::tell;
 
 /// How long the first rank waits for those that end after it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -129,7 +130,7 @@ impl Folder {
 
     /// It stays.
     pub fn tell_where(self) {
-        eprintln!(
+        tell!(
             "bursar: the logs are kept in {}; `bursar attribute --from` that folder reports them again.",
             self.path.display()
         );

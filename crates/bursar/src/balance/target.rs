@@ -18,6 +18,7 @@ use super::reclaim::Tracked;
 use super::told::Row;
 use crate::cli::balance::Asked;
 use crate::phases::Phases;
+use crate::say::tell;
 
 /// One that would wait longer has no time left to be measured in.
 const MOST_STALLED: f64 = 0.95;
@@ -96,7 +97,7 @@ impl Target {
         if let Hold::Machine(machine) = &hold
             && !machine.is_seen
         {
-            eprintln!(
+            tell!(
                 "bursar: {}: KVM does not tell of accesses, so it only gives what its guest does not use",
                 asked.name
             );
@@ -128,7 +129,7 @@ impl Target {
             Err(error) => return Err(error.into()),
         }
         if let Some(why) = target.pages.as_ref().and_then(Pages::fallback) {
-            eprintln!(
+            tell!(
                 "bursar: {}: by mapping, not page by page, so what more memory is worth is told badly: {why}",
                 target.name
             );

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -10,6 +10,7 @@ use model::Bytes;
 use serde::Serialize;
 
 use crate::cli::balance::Balance;
+use crate::say;
 
 /// Columns of the name.
 const NAME: usize = 28;
@@ -58,7 +59,7 @@ impl Told {
         };
         let lines: Option<Box<dyn Write>> = match to_output {
             _ if options.quiet => None,
-            true => Some(Box::new(stderr())),
+            true => Some(Box::new(say::Beside)),
             false => Some(Box::new(stdout())),
         };
         Ok(Told { lines, json })

@@ -14,6 +14,7 @@ use crate::bench::unix_ns;
 use crate::cli::slurm::{Gatherer, Recommend};
 use crate::input::{is_dash, name, read};
 use crate::results::{style, write_json};
+use crate::say;
 use crate::status::Status;
 use accounting::{Accounting, Wanted};
 
@@ -28,7 +29,7 @@ pub fn recommend(options: &Recommend) -> anyhow::Result<Status> {
     };
     let found = advice(&accounting, options.percentile, wanted.gatherer)?;
     if !options.json.as_deref().is_some_and(is_dash) {
-        print!("{}", report::terminal::jobs(&found, style()));
+        say::result(format_args!("{}", report::terminal::jobs(&found, style())))?;
     }
     if let Some(path) = &options.json {
         write_json(path, &found)?;

@@ -1,8 +1,8 @@
 //! Where intervals are told: in a view, as lines, as JSON, and in a record.
 
 use std::fs::File;
-use std::io::{Write, stderr, stdout};
-use std::path::Path;
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -12,12 +12,13 @@ use record::Entry;
 use super::view::{Key, View};
 use crate::cli::watch::Watch;
 use crate::results::Sink;
+use crate::say;
 
 /// Where it is told, and what was told before.
 pub struct Told {
     pub view: Option<View>,
     lines: Option<Box<dyn Write>>,
-    json: Option<Box<dyn Write>>,
+    json: Option<(PathBuf, Box<dyn Write>)>,
     pub sink: Option<Sink>,
     /// The last round, and what stands of those before it.
     last: Option<PagesRound>,
@@ -28,21 +29,21 @@ impl Told {
     /// The view has the terminal to itself. Lines go to standard error where something else goes to standard output.
     pub fn to(options: &Watch, has_view: bool) -> anyhow::Result<Told> {
         let mut is_taken = options.target.is_none() && options.replay.is_none();
-        let json: Option<Box<dyn Write>> = match options.json.as_deref() {
+        let json: Option<(PathBuf, Box<dyn Write>)> = match options.json.as_deref() {
             None => None,
             Some(path) if path == Path::new("-") => {
                 is_taken = true;
-                Some(Box::new(stdout()))
+                Some(("standard output".into(), Box::new(stdout())))
             }
             Some(path) => {
                 let file = File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
-                Some(Box::new(file))
+                Some((path.into(), Box::new(file)))
             }
         };
         let lines: Option<Box<dyn Write>> = match is_taken {
             _ if options.quiet || has_view => None,
             false => Some(Box::new(stdout())),
-            true => Some(Box::new(stderr())),
+            true => Some(Box::new(say::Beside)),
         };
         let view = if has_view { Some(View::open()?) } else { None };
         Ok(Told { view, lines, json, sink: None, last: None, peak: None })
@@ -65,9 +66,10 @@ impl Told {
         if let Some(lines) = &mut self.lines {
             writeln!(lines, "{line}")?;
         }
-        if let Some(json) = &mut self.json {
-            writeln!(json, "{}", serde_json::to_string(&WatchInterval::of(&round, self.peak))?)?;
-            json.flush()?;
+        if let Some((path, json)) = &mut self.json {
+            let line = serde_json::to_string(&WatchInterval::of(&round, self.peak))? + "\n";
+            let written = json.write_all(line.as_bytes()).and_then(|()| json.flush());
+            written.with_context(|| format!("{} cannot be written", path.display()))?;
         }
         self.leave_closed();
         if let Some(view) = &mut self.view {
