@@ -9,6 +9,7 @@ mod limit;
 mod members;
 mod memory;
 mod reclaim;
+mod slurm;
 #[cfg(test)]
 mod tests;
 mod tree;

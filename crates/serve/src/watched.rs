@@ -51,12 +51,14 @@ impl Watched {
     /// # Errors
     /// [`linux::Error::Read`] if it is gone, or may not be read.
     pub fn look(&mut self) -> Result<(), linux::Error> {
+        let tasks = self.cgroup.slurm_tasks();
+        let limited = tasks.as_ref().unwrap_or(&self.cgroup);
         self.seen = Seen {
             memory: self.cgroup.memory()?,
             pressure: self.cgroup.pressure(),
-            limit: self.cgroup.limits().into_iter().map(|(_, limit)| limit).min(),
-            throttle_limit: self.cgroup.throttle_limit(),
-            swap_limit: self.cgroup.swap_limit(),
+            limit: limited.limits().into_iter().map(|(_, limit)| limit).min(),
+            throttle_limit: limited.throttle_limit(),
+            swap_limit: limited.swap_limit(),
         };
         self.most.see(&self.seen.memory);
         Ok(())

@@ -53,12 +53,13 @@ fn watch(pid: &str) -> anyhow::Result<Vec<String>> {
     Ok(lines(account, limit, path.as_deref()))
 }
 
-/// The cgroup of the whole step, where Slurm made one: its tasks have cgroups of their own beneath it.
+/// The cgroup that Slurm holds the step to, where it made one: each task has one of its own beneath it.
 fn step_cgroup(pid: i32) -> anyhow::Result<Option<Cgroup>> {
     let Some(own) = Cgroup::of(pid)? else { return Ok(None) };
     let is_step = |dir: &&Path| dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with("step_"));
     let dir: Option<PathBuf> = own.dir().ancestors().find(is_step).map(Into::into);
-    Ok(dir.map(|dir| Cgroup::at(&dir)).transpose()?)
+    let step = dir.map(|dir| Cgroup::at(&dir)).transpose()?;
+    Ok(step.map(|step| step.slurm_tasks().unwrap_or(step)))
 }
 
 fn lines(account: &RunAccount, limit: Option<u64>, record: Option<&Path>) -> Vec<String> {
