@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -54,12 +54,7 @@ impl Served {
 
     /// Head and body of the answer to these bytes.
     fn told(&self, request: &[u8]) -> (String, String) {
-        let mut stream = self.connect();
-        stream.write_all(request).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
-        (head.to_string(), body.to_string())
+        told(self.connect(), request)
     }
 
     fn scrape(&self, accept: &str) -> (String, String) {
@@ -99,6 +94,15 @@ impl Drop for Served {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Head and body of the answer to these bytes.
+fn told(mut stream: TcpStream, request: &[u8]) -> (String, String) {
+    stream.write_all(request).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
+    (head.to_string(), body.to_string())
 }
 
 /// A page of metrics, every line of which has been held against the grammar.
@@ -388,10 +392,26 @@ fn a_user_without_any_rights_is_told_the_same() {
     drop(held);
 }
 
+fn dashboard() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/grafana/bursar.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// What its panels ask.
+fn queries() -> Vec<String> {
+    let dashboard = dashboard();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    targets.map(|target| target["expr"].as_str().unwrap().to_string()).collect()
+}
+
+fn which(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
 #[test]
 fn the_dashboard_imports_and_asks_for_nothing_that_is_not_there() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/grafana/bursar.json");
-    let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let dashboard = dashboard();
     assert!(dashboard["title"].is_string() && dashboard["uid"].is_string() && dashboard.get("id").is_none());
     assert!(dashboard["schemaVersion"].as_u64() >= Some(36));
     let variables = dashboard["templating"]["list"].as_array().unwrap();
@@ -423,6 +443,115 @@ fn the_dashboard_imports_and_asks_for_nothing_that_is_not_there() {
     let book = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/serve.md")).unwrap();
     let missing: Vec<_> = exported.keys().filter(|name| !book.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "docs/serve.md does not name {missing:?}");
+}
+
+/// Prometheus with a store of its own, which asks one agent each second; until it is dropped.
+struct Prometheus {
+    child: Child,
+    address: String,
+    _store: tempfile::TempDir,
+}
+
+impl Prometheus {
+    fn start(asked: &str) -> Prometheus {
+        let store = tempfile::tempdir().unwrap();
+        let config = store.path().join("prometheus.yml");
+        let jobs = format!("[{{job_name: bursar, static_configs: [{{targets: ['{asked}']}}]}}]");
+        std::fs::write(&config, format!("global: {{scrape_interval: 1s}}\nscrape_configs: {jobs}\n")).unwrap();
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let child = Command::new("prometheus")
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!("--storage.tsdb.path={}", store.path().join("data").display()))
+            .arg(format!("--web.listen-address={address}"))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Prometheus { child, address, _store: store }
+    }
+
+    /// How many series answer a query; an error of its own as text.
+    fn series(&self, query: &str) -> Result<usize, String> {
+        let stream = TcpStream::connect(&self.address).map_err(|error| error.to_string())?;
+        let escaped: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let (_, body) = told(stream, format!("GET /api/v1/query?query={escaped} HTTP/1.0\r\n\r\n").as_bytes());
+        let answer: Value = serde_json::from_str(&body).map_err(|_| body.clone())?;
+        answer["data"]["result"].as_array().map(Vec::len).ok_or(body)
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn prometheus_keeps_the_metrics_and_answers_every_query_of_the_dashboard() {
+    if !need("prometheus (package prometheus)", which("prometheus")) {
+        return;
+    }
+    let Some(cgroups) = Cgroups::make("prometheus") else { return };
+    let _held = Holder::start(&cgroups.add("job_7/step_0"));
+    let served = Served::start(&[]);
+    let mut checker = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    checker.stdin.take().unwrap().write_all(served.scrape("text/plain").1.as_bytes()).unwrap();
+    let found = checker.wait_with_output().unwrap();
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+
+    let prometheus = Prometheus::start(&served.address);
+    let begin = Instant::now();
+    while prometheus.series("rate(bursar_looks_total[15s])") != Ok(1) {
+        assert!(begin.elapsed() < PATIENCE, "{:?}", prometheus.series("up"));
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let exported = Exposition::of(&served.scrape("text/plain").1, false);
+    let mut answered = 0;
+    for query in queries() {
+        let plain = query.replace("$__rate_interval", "15s").replace("$__range", "1m");
+        let plain = ["$instance", "$kind", "$cgroup"].iter().fold(plain, |text, name| text.replace(name, ".+"));
+        let words = plain.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let mut named = words.filter(|word| word.starts_with("bursar_") || word.starts_with("process_"));
+        // What this kernel does not tell is absent there, too.
+        let is_there = named.all(|name| exported.get(name, &[]).is_some());
+        let series = prometheus.series(&plain).unwrap_or_else(|error| panic!("{plain}: {error}"));
+        assert_eq!(series > 0, is_there, "{plain}");
+        answered += usize::from(is_there);
+    }
+    assert!(answered > 15, "{answered}");
+}
+
+#[test]
+fn the_rule_of_the_book_gives_pods_their_names() {
+    if !need("promtool (package prometheus)", which("promtool")) {
+        return;
+    }
+    let book = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/serve.md")).unwrap();
+    let rule = book.split("    - record:").nth(1).unwrap().split("\n\n").next().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("rule.yml"), format!("groups:\n- name: book\n  rules:\n    - record:{rule}\n"))
+        .unwrap();
+    // As the adapter asks, by the query of the book.
+    let test = "rule_files: [rule.yml]
+tests:
+- interval: 1m
+  input_series:
+  - {series: 'bursar_cgroup_working_set_bytes{cgroup=\"/kubepods/burstable/pod8c2e-11\",kind=\"pod\",pod_uid=\"8c2e-11\"}', values: '100 100'}
+  - {series: 'bursar_cgroup_working_set_bytes{cgroup=\"/kubepods/burstable/pod8c2e-11/a\",kind=\"container\",pod_uid=\"8c2e-11\"}', values: '70 70'}
+  - {series: 'kube_pod_info{uid=\"8c2e-11\",namespace=\"web\",pod=\"db-0\",node=\"n1\"}', values: '1 1'}
+  promql_expr_test:
+  - expr: 'max(pod:bursar_working_set_bytes{namespace=\"web\",pod=~\"db-0|db-1\"}) by (pod)'
+    eval_time: 1m
+    exp_samples: [{labels: '{pod=\"db-0\"}', value: 100}]
+";
+    std::fs::write(folder.path().join("test.yml"), test).unwrap();
+    let tested = Command::new("promtool").args(["test", "rules"]).arg(folder.path().join("test.yml")).output().unwrap();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&[tested.stdout, tested.stderr].concat()));
 }
 
 #[test]
