@@ -321,6 +321,41 @@ fn a_process_that_runs_already_is_watched_without_touching_it() {
 }
 
 #[test]
+fn what_a_process_used_before_it_was_attached_to_does_not_count() {
+    let script = "import time\nwhile time.process_time() < 1: bytearray(1 << 20)\nprint(flush=True)\ntime.sleep(60)";
+    let mut busy = Command::new("python3").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(busy.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let mut command = bursar();
+    command.args(["run", "-q", "--json", "-", "--timeout", "500ms", "--attach"]).arg(busy.id().to_string());
+    let (_, json) = json_of(&mut command);
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let used = json["user_seconds"].as_f64().unwrap() + json["system_seconds"].as_f64().unwrap();
+    assert!(used < 0.1, "{json}");
+}
+
+#[test]
+fn what_may_not_be_read_of_a_process_is_not_known_and_never_0() {
+    if !support::is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+    let mut command = support::bursar_as_nobody(folder.path());
+    command.args(["run", "-q", "--json", "-", "--timeout", "1s", "--attach"]).arg(other.id().to_string());
+    let (_, json) = json_of(&mut command);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert!(json["tree_max_rss_bytes"].as_u64() > Some(0), "{json}");
+    for figure in ["tree_max_pss_bytes", "floor_bytes"] {
+        assert!(json[figure].is_null(), "{figure}: {json}");
+    }
+    let heap = &json["peak_breakdown"]["heap"];
+    assert!(heap.is_null(), "{heap}");
+    assert!(json["sources"]["PSS"].as_str().unwrap().contains("smaps_rollup: Permission denied"), "{json}");
+}
+
+#[test]
 fn attaching_to_a_process_that_is_not_there_says_so() {
     let output = bursar().args(["run", "--attach", "2147480000"]).output().unwrap();
     assert_eq!(output.status.code(), Some(125));

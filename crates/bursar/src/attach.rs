@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use linux::bpf::Rung;
 use linux::cgroup::Cgroup;
-use linux::procfs;
-use model::{Exit, Observation, RecordKind, RunRole, Target};
+use linux::procfs::{self, Stat};
+use model::{Exit, Observation, ProcessRecord, RecordKind, RunRole, Target};
 use record::{Entry, Record};
 use sample::{Options, Sampler, Scope};
 
@@ -61,6 +61,7 @@ pub fn follow(
     })?;
     let mut notes = vec![peaks_from_before(&target)];
     notes.extend(no_record);
+    let before: Vec<Stat> = pids(&scope).into_iter().filter_map(|pid| procfs::stat(pid).ok()).collect();
     let mut sampler = Sampler::new(scope.clone(), Options { interval, io_wait: bench.io_wait }, started);
     let tracker = bench.track(&pids(&scope), origin, &mut notes);
     let mut exit = Exit::StillRunning;
@@ -80,7 +81,13 @@ pub fn follow(
         }
     }
     let tracked = tracker.and_then(|tracker| tracker.finish().map_err(|error| notes.push(error.to_string())).ok());
-    let sampled = sampler.finish();
+    let mut sampled = sampler.finish();
+    for process in &mut sampled.processes {
+        let is_it = |stat: &&Stat| (stat.pid, stat.starttime) == (process.key.pid, process.key.start_ticks);
+        if let Some(before) = before.iter().find(is_it) {
+            take_off(process, before);
+        }
+    }
     if exit != Exit::StillRunning {
         notes.push("The target ended while it was watched; its exit status belongs to its parent.".into());
     }
@@ -99,6 +106,15 @@ pub fn follow(
     let mut record = Record::new(header);
     finish_run(&mut sink, &mut record, observation, Vec::new())?;
     Ok((record, sink.seal()))
+}
+
+/// The kernel counts from a process's start on.
+fn take_off(process: &mut ProcessRecord, before: &Stat) {
+    let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
+    process.user_seconds = process.user_seconds.map(|all| (all - seconds(before.utime)).max(0.0));
+    process.system_seconds = process.system_seconds.map(|all| (all - seconds(before.stime)).max(0.0));
+    process.minor_faults = process.minor_faults.map(|all| all.saturating_sub(before.minflt));
+    process.major_faults = process.major_faults.map(|all| all.saturating_sub(before.majflt));
 }
 
 fn resolve(wanted: &str, tree: bool, cgroup: bool) -> anyhow::Result<(Target, Scope)> {

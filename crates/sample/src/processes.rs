@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use linux::procfs;
+use linux::{Error, procfs};
 use model::{ProcessKey, ProcessRecord};
 
 use crate::pace::Pace;
@@ -72,6 +72,8 @@ pub struct Processes {
     before: Vec<Level>,
     rolled_up: Vec<Level>,
     unsettled: u32,
+    /// Why proportional sets are not known.
+    pub unread: Option<String>,
     cpu_seconds: f64,
     /// One process is looked at, and its children are none of the job's.
     is_alone: bool,
@@ -84,6 +86,14 @@ fn level(key: ProcessKey, rss: u64, minor_faults: u64) -> Level {
 fn level_now(key: ProcessKey) -> Option<Level> {
     let stat = procfs::stat(key.pid).ok().filter(|stat| stat.starttime == key.start_ticks)?;
     Some(level(key, stat.rss_pages * procfs::page_bytes(), stat.minflt))
+}
+
+/// `None` if it has ended meanwhile.
+fn rollup(pid: i32) -> Option<Result<procfs::SmapsRollup, Error>> {
+    match procfs::smaps_rollup(pid) {
+        Err(Error::Gone(_)) => None,
+        read => Some(read),
+    }
 }
 
 /// Whether processes have come or gone, or more than one part in `parts` of their memory has changed.
@@ -194,7 +204,7 @@ impl Processes {
             return;
         }
         let begin = Instant::now();
-        let sets: Vec<_> = now.iter().filter_map(|level| procfs::smaps_rollup(level.key.pid).ok()).collect();
+        let sets: Result<Vec<_>, _> = now.iter().filter_map(|level| rollup(level.key.pid)).collect();
         pace.locked(begin.elapsed());
         let after: Vec<Level> = now.iter().filter_map(|level| level_now(level.key)).collect();
         if is_patient && has_moved(&now, &after, STILL) {
@@ -203,6 +213,11 @@ impl Processes {
         }
         self.unsettled = 0;
         self.rolled_up = now;
+        let sets = match sets {
+            Ok(sets) => sets,
+            // What some of them have is not what all have.
+            Err(error) => return self.unread = Some(error.to_string()),
+        };
         let sum = |of: fn(&procfs::SmapsRollup) -> Option<u64>| sets.iter().map(of).sum::<Option<u64>>();
         sums.pss = sum(|r| r.pss);
         sums.pss_anon = sum(|r| r.pss_anon);

@@ -177,6 +177,9 @@ impl Sampler {
                 source("heap, shared", "smaps_rollup of the process tree (PSS)");
             }
         }
+        if let Some(why) = &self.processes.unread {
+            source("PSS", &format!("none while there was one that may not be read: {why}"));
+        }
         let io_wait = match self.io_wait {
             IoWait::DelayAccounting => "delay accounting",
             IoWait::SampledState => "sampled D state",
