@@ -55,6 +55,17 @@ fn run_at(path: &Path) -> String {
 }
 
 #[test]
+fn a_machine_without_a_folder_for_temporary_files_is_told_what_lacks() {
+    if !can_limit() {
+        return;
+    }
+    let output = bursar().args(["budget", "--", "true"]).env("TMPDIR", "/proc").output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(125), "{told}");
+    assert!(told.contains("in /proc; set TMPDIR to a folder that can be written"), "{told}");
+}
+
+#[test]
 fn the_answer_is_where_the_file_fits_and_every_method_has_its_row() {
     if !can_limit() {
         return;

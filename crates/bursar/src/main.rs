@@ -16,6 +16,7 @@ mod export;
 mod faults;
 mod input;
 mod inside;
+mod kept;
 mod launch;
 mod merge;
 mod nodes;

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use track::Tracked;
 
 use crate::bench::{Bench, unix_ns};
+use crate::kept;
 use crate::tier::FastTier;
 
 /// How long a job that was told to end may take before it is killed.
@@ -87,7 +88,7 @@ pub fn observe(
     sink: &mut dyn FnMut(Entry) -> anyhow::Result<()>,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> anyhow::Result<Observed> {
-    let errors = if plan.inherit { None } else { Some(tempfile::tempfile()?) };
+    let errors = if plan.inherit { None } else { Some(kept::file()?) };
     let output = match &errors {
         Some(file) => Output::Quiet { errors: file.try_clone()? },
         None => Output::Inherited,

@@ -17,6 +17,7 @@ use track::pages::{Error, Pages, Scope, Settings};
 
 use crate::bench::header;
 use crate::cli::watch::Watch;
+use crate::kept;
 use crate::phases::Phases;
 use crate::results::Sink;
 use crate::status::Status;
@@ -41,7 +42,7 @@ pub fn watch(options: &Watch) -> anyhow::Result<Status> {
     }
     let sink = options.record.as_deref().map(|path| sink(path, options)).transpose()?;
     // What the command prints would spoil the picture.
-    let mut kept = if has_view && options.target.is_none() { Some(tempfile::tempfile()?) } else { None };
+    let mut kept = if has_view && options.target.is_none() { Some(kept::file()?) } else { None };
     let mut told = Told::to(options, has_view)?;
     told.sink = sink;
     let ended = match &options.target {

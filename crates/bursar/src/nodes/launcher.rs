@@ -36,7 +36,8 @@ impl Beneath {
         leaves_to_us(command)?;
         let (environment, folder) = match launcher {
             Launcher::Hydra => {
-                let folder = tempfile::tempdir()?;
+                let folder = tempfile::tempdir()
+                    .context("no folder for a launcher can be made; set TMPDIR to one that can be written")?;
                 let script = folder.path().join("launcher");
                 // ssh's words become a line for the other shell; a word is enough for all of ours.
                 let words = if in_slurm { words } else { format!("\"{words}\"") };

@@ -71,7 +71,9 @@ impl Allocation {
         watch: &mut dyn FnMut(Progress) -> bool,
     ) -> anyhow::Result<Observed> {
         // The step may run on another node: the record must be where both see it.
-        let folder = tempfile::tempdir_in(".").or_else(|_| tempfile::tempdir())?;
+        let folder = tempfile::tempdir_in(".")
+            .or_else(|_| tempfile::tempdir())
+            .context("no folder for the records of steps can be made here; go to one that can be written")?;
         let path = folder.path().join("step.bursar");
         let command = self.step(plan, &path)?;
         let outer = Plan { command: &command, limit_bytes: None, ..plan.clone() };
