@@ -286,6 +286,20 @@ fn a_child_killed_for_want_of_memory_is_counted_while_the_command_exits_0() {
 }
 
 #[test]
+fn a_limit_too_small_to_begin_in_kills_as_one_that_is_too_small_later() {
+    if !can_limit() {
+        return;
+    }
+    for limit in ["0", "4K"] {
+        let output = bursar().args(["run", "-q", "--limit", limit, "--", "true"]).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(137), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(told.contains("true: killed by signal 9 before it began"), "{told}");
+    }
+}
+
+#[test]
 fn a_program_that_detaches_closes_its_descriptors_or_outlives_its_parent_is_survived() {
     let programs = Programs::build();
     for how in ["daemonize", "close", "outlive", "relay"] {

@@ -19,6 +19,14 @@ pub enum Error {
         /// What `execve` said.
         source: io::Error,
     },
+    /// What was to become the command was killed before that: 128 + signal.
+    #[error("{command}: killed by signal {signal} before it began; is its limit too small for any program?")]
+    Killed {
+        /// As it was given.
+        command: String,
+        /// What killed it.
+        signal: i32,
+    },
     /// The stub could not be put anywhere from which it may be executed.
     #[error(
         "could not start the helper process that starts the command: {0}; is /proc mounted, or TMPDIR on a file system without noexec?"
@@ -40,11 +48,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// 126 or 127 as a shell, 125 for bursar's own failures.
+    /// As a shell where it is the command's, 125 for bursar's own failures.
     pub fn exit_status(&self) -> i32 {
         match self {
             Error::NotFound { .. } => 127,
             Error::NotExecutable { .. } => 126,
+            Error::Killed { signal, .. } => 128 + signal,
             Error::Stub(_) | Error::Preload(_) | Error::System { .. } => 125,
         }
     }

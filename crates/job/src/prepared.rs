@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::time::Instant;
 
@@ -92,14 +93,18 @@ impl Prepared {
     /// Lets the stub become the command.
     ///
     /// # Errors
-    /// [`Error::NotFound`] and [`Error::NotExecutable`] as a shell would tell them apart.
+    /// [`Error::NotFound`] and [`Error::NotExecutable`] as a shell would tell them apart. [`Error::Killed`] under a limit in which
+    /// not even the stub has room.
     pub fn go(mut self) -> Result<Running, Error> {
         let started = Instant::now();
         self.go.write_all(b"g").map_err(Error::system("tell the helper process to start the command"))?;
         let pid = self.read_word().map_err(Error::system("learn the command's PID"))?.filter(|pid| *pid != 0);
-        self.stub.wait().map_err(Error::system("wait for the helper process"))?;
+        let ended = self.stub.wait().map_err(Error::system("wait for the helper process"))?;
         let failed = self.read_word().map_err(Error::system("learn whether the command started"))?;
         let Some(pid) = pid else {
+            if let Some(signal) = ended.signal() {
+                return Err(Error::Killed { command: self.name, signal });
+            }
             let source = failed.map_or(io::ErrorKind::UnexpectedEof.into(), io::Error::from_raw_os_error);
             return Err(Error::System { doing: "fork the command", source });
         };
