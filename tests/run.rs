@@ -370,6 +370,23 @@ fn what_may_not_be_read_of_a_process_is_not_known_and_never_0() {
 }
 
 #[test]
+fn a_thread_of_the_kernel_is_no_target() {
+    // Not within a PID namespace.
+    if !support::is_root() || std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name != "kthreadd\n") {
+        return;
+    }
+    for words in ["run --attach 2", "watch 2", "balance --total 1G 2", "advise attach 2"] {
+        let output = bursar().args(words.split(' ')).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(125), "{words}: {told}");
+        assert!(
+            told.ends_with("bursar: process 2 is a thread of the kernel, which has no memory of its own\n"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
 fn attaching_to_a_process_that_is_not_there_says_so() {
     let output = bursar().args(["run", "--attach", "2147480000"]).output().unwrap();
     assert_eq!(output.status.code(), Some(125));

@@ -122,8 +122,10 @@ fn resolve(wanted: &str, tree: bool, cgroup: bool) -> anyhow::Result<(Target, Sc
         let group = Cgroup::at(Path::new(wanted))?;
         return Ok((Target::Cgroup(wanted.into()), Scope::Cgroup(group)));
     };
-    if procfs::stat(pid).is_err() {
-        bail!("there is no process {pid} that we may look at; see `ps -e`, or name a cgroup by its path");
+    match procfs::stat(pid) {
+        Err(_) => bail!("there is no process {pid} that we may look at; see `ps -e`, or name a cgroup by its path"),
+        Ok(stat) if stat.is_kernel => bail!("process {pid} is a thread of the kernel, which has no memory of its own"),
+        Ok(_) => {}
     }
     if cgroup {
         let group = Cgroup::of(pid)?.context("the process is in no cgroup with a memory controller; use --tree")?;

@@ -20,8 +20,9 @@ impl Write for Beside {
     }
 }
 
+/// In one piece: others may write there, too.
 pub fn beside(what: Arguments) {
-    let _ = Beside.write_fmt(what);
+    let _ = Beside.write_all(what.to_string().as_bytes());
 }
 
 /// What was asked for. Fails where it cannot be had.

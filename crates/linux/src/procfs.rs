@@ -21,6 +21,8 @@ pub struct Stat {
     pub state: char,
     /// Parent.
     pub ppid: i32,
+    /// Whether it is a thread of the kernel, which has no memory of its own.
+    pub is_kernel: bool,
     /// Faults without I/O.
     pub minflt: u64,
     /// Faults with I/O.
@@ -311,6 +313,9 @@ fn descendants_by(pid: i32, all: bool) -> Vec<i32> {
     found
 }
 
+/// `include/linux/sched.h`; the flags are field 9 of proc_pid_stat(5).
+const PF_KTHREAD: u64 = 0x0020_0000;
+
 fn parse_stat(text: &str) -> Option<Stat> {
     // A command name may hold anything, also `) R 1`: the last parenthesis ends it.
     let (head, tail) = text.rsplit_once(") ")?;
@@ -323,6 +328,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
         comm: comm.to_string(),
         state: fields.first()?.chars().next()?,
         ppid: fields.get(1)?.parse().ok()?,
+        is_kernel: field(9)? & PF_KTHREAD != 0,
         minflt: field(10)?,
         majflt: field(12)?,
         utime: field(14)?,

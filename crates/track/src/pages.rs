@@ -100,6 +100,9 @@ pub enum Error {
     #[error("there is no process {0}: it has ended, or never was; `pgrep -a NAME` finds one by name")]
     NoProcess(i32),
     /// Nothing to look at.
+    #[error("process {0} is a thread of the kernel, which has no memory of its own")]
+    Kernel(i32),
+    /// Nothing to look at.
     #[error("there is no process in the cgroup {0}")]
     Empty(std::path::PathBuf),
     /// It would disturb somebody.
@@ -122,6 +125,13 @@ pub enum Error {
     /// The thread that looked is gone.
     #[error("looking at pages has ended: {0}")]
     Ended(String),
+}
+
+impl Error {
+    /// Whether there is nothing to look at, for anybody.
+    pub fn is_of_target(&self) -> bool {
+        matches!(self, Error::NoProcess(_) | Error::Kernel(_) | Error::Empty(_))
+    }
 }
 
 /// Looks at the mapped memory of processes until dropped.

@@ -112,9 +112,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<Status> {
     }
     let needs = || needs("attach");
     let regions = Regions::of(scope, LOOKING).map_err(|error| match error {
-        track::regions::Error::Target(error @ (track::pages::Error::NoProcess(_) | track::pages::Error::Empty(_))) => {
-            anyhow::Error::new(error)
-        }
+        track::regions::Error::Target(error) if error.is_of_target() => anyhow::Error::new(error),
         error => anyhow::Error::new(error).context(needs()),
     })?;
     let kept = options.record.as_deref().map(|path| Kept::begin(path, &[], target)).transpose()?;

@@ -25,12 +25,13 @@ pub struct Members {
 
 impl Members {
     /// # Errors
-    /// [`Error::NoProcess`], [`Error::Empty`], [`Error::NotOurs`].
+    /// [`Error::NoProcess`], [`Error::Kernel`], [`Error::Empty`], [`Error::NotOurs`].
     pub fn of(scope: Scope, intrusive: bool) -> Result<Members, Error> {
         let mut members = Members { scope, living: BTreeMap::new() };
         members.refresh();
         if members.living.is_empty() {
             return Err(match &members.scope {
+                Scope::Tree(pid) if procfs::stat(*pid).is_ok_and(|stat| stat.is_kernel) => Error::Kernel(*pid),
                 Scope::Tree(pid) => Error::NoProcess(*pid),
                 Scope::Cgroup(cgroup) => Error::Empty(cgroup.dir().into()),
             });
@@ -74,7 +75,7 @@ impl Members {
 
 /// Start time of a process that has memory yet.
 fn living(pid: i32) -> Option<u64> {
-    procfs::stat(pid).ok().filter(|stat| !matches!(stat.state, 'Z' | 'X')).map(|stat| stat.starttime)
+    procfs::stat(pid).ok().filter(|stat| !stat.is_kernel && !matches!(stat.state, 'Z' | 'X')).map(|stat| stat.starttime)
 }
 
 /// Whether this process, or one that it started, has started that one.
