@@ -53,12 +53,13 @@ impl Watched {
     pub fn look(&mut self) -> Result<(), linux::Error> {
         let tasks = self.cgroup.slurm_tasks();
         let limited = tasks.as_ref().unwrap_or(&self.cgroup);
+        let least = |of: fn(&Cgroup) -> Option<u64>| [of(&self.cgroup), of(limited)].into_iter().flatten().min();
         self.seen = Seen {
             memory: self.cgroup.memory()?,
             pressure: self.cgroup.pressure(),
             limit: limited.limits().into_iter().map(|(_, limit)| limit).min(),
-            throttle_limit: limited.throttle_limit(),
-            swap_limit: limited.swap_limit(),
+            throttle_limit: least(Cgroup::throttle_limit),
+            swap_limit: least(Cgroup::swap_limit),
         };
         self.most.see(&self.seen.memory);
         Ok(())
