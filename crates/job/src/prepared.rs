@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Signal;
 
 use crate::stub::Stub;
 use crate::{Error, Running};
@@ -97,16 +98,21 @@ impl Prepared {
     /// not even the stub has room.
     pub fn go(mut self) -> Result<Running, Error> {
         let started = Instant::now();
-        self.go.write_all(b"g").map_err(Error::system("tell the helper process to start the command"))?;
+        let told = self.go.write_all(b"g");
         let pid = self.read_word().map_err(Error::system("learn the command's PID"))?.filter(|pid| *pid != 0);
         let ended = self.stub.wait().map_err(Error::system("wait for the helper process"))?;
         let failed = self.read_word().map_err(Error::system("learn whether the command started"))?;
         let Some(pid) = pid else {
-            if let Some(signal) = ended.signal() {
-                return Err(Error::Killed { command: self.name, signal });
-            }
-            let source = failed.map_or(io::ErrorKind::UnexpectedEof.into(), io::Error::from_raw_os_error);
-            return Err(Error::System { doing: "fork the command", source });
+            // A fork that says nothing was killed as well, and nothing but SIGKILL can do that to it so early.
+            let killed = ended.signal().or((ended.success() && told.is_ok()).then_some(Signal::KILL.as_raw()));
+            return Err(match (failed.map(io::Error::from_raw_os_error), killed) {
+                (Some(source), _) => Error::System { doing: "fork the command", source },
+                (None, Some(signal)) => Error::Killed { command: self.name, signal },
+                (None, None) => Error::System {
+                    doing: "start the command",
+                    source: told.err().unwrap_or(io::ErrorKind::UnexpectedEof.into()),
+                },
+            });
         };
         match failed.map(io::Error::from_raw_os_error) {
             None => Running::new(pid, started),
