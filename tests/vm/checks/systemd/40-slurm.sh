@@ -7,4 +7,5 @@ echo "optional /disk/bin/spank_bursar.so bursar=$place/bursar" >$place/plugstack
 chown nobody $place
 as_nobody=(setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=$place BURSAR=/disk/bin/bursar)
 SLURM_LOGS=/out SLURM_PLUGSTACK=$place/plugstack.conf /disk/slurm/with-slurm cgroup \
-    "${as_nobody[@]}" salloc --quiet --ntasks=1 --mem=800 /disk/slurm/checks $place 4
+    "${as_nobody[@]}" salloc --quiet --ntasks=1 --mem=800 /disk/slurm/checks $place 4 ||
+    echo "not ok Slurm ran the checks: status $?"
