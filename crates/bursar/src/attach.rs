@@ -61,9 +61,10 @@ pub fn follow(
     })?;
     let mut notes = vec![peaks_from_before(&target)];
     notes.extend(no_record);
-    let before: Vec<Stat> = pids(&scope).into_iter().filter_map(|pid| procfs::stat(pid).ok()).collect();
+    let found = pids(&scope);
+    let before: Vec<Stat> = found.iter().filter_map(|pid| procfs::stat(*pid).ok()).collect();
     let mut sampler = Sampler::new(scope.clone(), Options { interval, io_wait: bench.io_wait }, started);
-    let tracker = bench.track(&pids(&scope), origin, &mut notes);
+    let tracker = bench.track(&found, origin, &mut notes);
     let mut exit = Exit::StillRunning;
     loop {
         record_row(sampler.sample(), run, &mut append)?;
@@ -110,9 +111,8 @@ pub fn follow(
 
 /// The kernel counts from a process's start on.
 fn take_off(process: &mut ProcessRecord, before: &Stat) {
-    let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
-    process.user_seconds = process.user_seconds.map(|all| (all - seconds(before.utime)).max(0.0));
-    process.system_seconds = process.system_seconds.map(|all| (all - seconds(before.stime)).max(0.0));
+    process.user_seconds = process.user_seconds.map(|all| (all - procfs::seconds_of(before.utime)).max(0.0));
+    process.system_seconds = process.system_seconds.map(|all| (all - procfs::seconds_of(before.stime)).max(0.0));
     process.minor_faults = process.minor_faults.map(|all| all.saturating_sub(before.minflt));
     process.major_faults = process.major_faults.map(|all| all.saturating_sub(before.majflt));
 }
@@ -124,7 +124,7 @@ fn resolve(wanted: &str, tree: bool, cgroup: bool) -> anyhow::Result<(Target, Sc
     };
     match procfs::stat(pid) {
         Err(_) => bail!("there is no process {pid} that we may look at; see `ps -e`, or name a cgroup by its path"),
-        Ok(stat) if stat.is_kernel => bail!("process {pid} is a thread of the kernel, which has no memory of its own"),
+        Ok(stat) if stat.is_kernel => return Err(track::pages::Error::Kernel(pid).into()),
         Ok(_) => {}
     }
     if cgroup {

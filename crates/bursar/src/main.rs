@@ -16,6 +16,7 @@ mod export;
 mod faults;
 mod input;
 mod inside;
+mod json_lines;
 mod kept;
 mod launch;
 mod merge;
@@ -38,7 +39,6 @@ mod tier;
 mod unseen;
 mod watch;
 
-use anyhow::Context;
 use clap::{CommandFactory, Parser};
 
 use cli::advise::Advise;
@@ -112,7 +112,9 @@ fn act(action: Action) -> anyhow::Result<Status> {
             // One page after the other, for the options are in those of the subcommands.
             let mut command = Cli::command().disable_help_subcommand(true);
             command.build();
-            man(&command).context("standard output cannot be written")?;
+            let mut pages = Vec::new();
+            man(&command, &mut pages)?;
+            say::result(format_args!("{}", String::from_utf8_lossy(&pages)))?;
             Ok(Status::of(0))
         }
         Action::Completions { shell } => {
@@ -124,7 +126,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
     }
 }
 
-fn man(command: &clap::Command) -> std::io::Result<()> {
-    clap_mangen::Man::new(command.clone()).render(&mut std::io::stdout())?;
-    command.get_subcommands().filter(|page| !page.is_hide_set()).try_for_each(man)
+fn man(command: &clap::Command, pages: &mut Vec<u8>) -> std::io::Result<()> {
+    clap_mangen::Man::new(command.clone()).render(pages)?;
+    command.get_subcommands().filter(|page| !page.is_hide_set()).try_for_each(|page| man(page, pages))
 }

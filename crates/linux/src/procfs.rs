@@ -218,6 +218,11 @@ pub fn ticks_per_second() -> u64 {
     rustix::param::clock_ticks_per_second()
 }
 
+/// Ticks as seconds.
+pub fn seconds_of(ticks: u64) -> f64 {
+    ticks as f64 / ticks_per_second() as f64
+}
+
 /// Page size in bytes.
 pub fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
@@ -226,7 +231,7 @@ pub fn page_bytes() -> u64 {
 /// When a process started, in seconds of CLOCK_MONOTONIC. Start ticks count from boot with the time spent suspended, which that
 /// clock leaves out; so the result is exact only for processes started since the last suspend.
 pub fn start_seconds(start_ticks: u64) -> f64 {
-    start_ticks as f64 / ticks_per_second() as f64 - (seconds(ClockId::Boottime) - seconds(ClockId::Monotonic))
+    seconds_of(start_ticks) - (seconds(ClockId::Boottime) - seconds(ClockId::Monotonic))
 }
 
 /// The start ticks of a process that started at this time, in seconds of CLOCK_MONOTONIC: the reverse of [`start_seconds`].

@@ -108,11 +108,7 @@ fn has_moved(before: &[Level], now: &[Level], parts: u64) -> bool {
 /// it is no delay.
 fn io_delay(stat: &procfs::Stat) -> f64 {
     let life = procfs::monotonic_ns() as f64 / 1e9 - procfs::start_seconds(stat.starttime);
-    Some(seconds(stat.blkio_delay_ticks.unwrap_or(0))).filter(|delay| *delay <= life + 0.02).unwrap_or(0.0)
-}
-
-fn seconds(ticks: u64) -> f64 {
-    ticks as f64 / procfs::ticks_per_second() as f64
+    Some(procfs::seconds_of(stat.blkio_delay_ticks.unwrap_or(0))).filter(|delay| *delay <= life + 0.02).unwrap_or(0.0)
 }
 
 impl Processes {
@@ -142,7 +138,7 @@ impl Processes {
         let Ok(stat) = procfs::stat(pid) else { return };
         // With that of children that have ended: most of a build's processes live between two samples.
         let reaped_time = if self.is_alone { 0 } else { stat.reaped_time };
-        sums.cpu_seconds += seconds(stat.utime + stat.stime + reaped_time);
+        sums.cpu_seconds += procfs::seconds_of(stat.utime + stat.stime + reaped_time);
         if stat.state == 'Z' {
             return;
         }
@@ -165,8 +161,8 @@ impl Processes {
         seen.rss = rss;
         seen.record.command.clone_from(&stat.comm);
         seen.record.max_rss_bytes = status.vm_hwm.or(Some(rss)).max(seen.record.max_rss_bytes);
-        seen.record.user_seconds = Some(seconds(stat.utime));
-        seen.record.system_seconds = Some(seconds(stat.stime));
+        seen.record.user_seconds = Some(procfs::seconds_of(stat.utime));
+        seen.record.system_seconds = Some(procfs::seconds_of(stat.stime));
         seen.record.minor_faults = Some(stat.minflt);
         seen.record.major_faults = Some(stat.majflt);
         seen.status = status;
@@ -275,7 +271,7 @@ mod tests {
         let reaped = loop {
             let stat = procfs::stat(pid).unwrap();
             if stat.comm == "sleep" || Instant::now() > deadline {
-                break seconds(stat.reaped_time);
+                break procfs::seconds_of(stat.reaped_time);
             }
             std::thread::sleep(Duration::from_millis(20));
         };

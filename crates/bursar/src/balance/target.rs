@@ -383,8 +383,7 @@ impl Counters {
         let at = Instant::now();
         let stats = |pids: Vec<i32>| pids.into_iter().filter_map(|pid| procfs::stat(pid).ok()).collect::<Vec<_>>();
         let worked = |stats: &[procfs::Stat]| {
-            let ticks: u64 = stats.iter().map(|stat| stat.utime + stat.reaped_user_time).sum();
-            ticks as f64 / procfs::ticks_per_second() as f64
+            procfs::seconds_of(stats.iter().map(|stat| stat.utime + stat.reaped_user_time).sum())
         };
         match hold {
             Hold::Cgroup { cgroup, .. } => {

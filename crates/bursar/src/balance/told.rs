@@ -1,15 +1,14 @@
 //! Where intervals are told: as a table, and as JSON.
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use model::Bytes;
 use serde::Serialize;
 
 use crate::cli::balance::Balance;
+use crate::input::is_dash;
+use crate::json_lines::JsonLines;
 use crate::say;
 
 /// Columns of the name.
@@ -42,22 +41,14 @@ pub struct Row {
 /// Where.
 pub struct Told {
     lines: Option<Box<dyn Write>>,
-    json: Option<(PathBuf, Box<dyn Write>)>,
+    json: Option<JsonLines>,
 }
 
 impl Told {
     /// The table goes to standard error where JSON goes to standard output.
     pub fn to(options: &Balance) -> anyhow::Result<Told> {
-        let to_output = options.json.as_deref() == Some(Path::new("-"));
-        let json: Option<(PathBuf, Box<dyn Write>)> = match options.json.as_deref() {
-            None => None,
-            Some(_) if to_output => Some(("standard output".into(), Box::new(stdout()))),
-            Some(path) => {
-                let file = File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
-                Some((path.into(), Box::new(file)))
-            }
-        };
-        let lines: Option<Box<dyn Write>> = match to_output {
+        let json = options.json.as_deref().map(JsonLines::to).transpose()?;
+        let lines: Option<Box<dyn Write>> = match options.json.as_deref().is_some_and(is_dash) {
             _ if options.quiet => None,
             true => Some(Box::new(say::Beside)),
             false => Some(Box::new(stdout())),
@@ -67,10 +58,8 @@ impl Told {
 
     /// An interval.
     pub fn tell(&mut self, interval: &Interval) -> anyhow::Result<()> {
-        if let Some((path, json)) = &mut self.json {
-            let line = serde_json::to_string(interval)? + "\n";
-            let written = json.write_all(line.as_bytes()).and_then(|()| json.flush());
-            written.with_context(|| format!("{} cannot be written", path.display()))?;
+        if let Some(json) = &mut self.json {
+            json.write(interval)?;
         }
         if let Some(lines) = &mut self.lines {
             lines.write_all(table(interval).as_bytes())?;

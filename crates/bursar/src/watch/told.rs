@@ -1,16 +1,15 @@
 //! Where intervals are told: in a view, as lines, as JSON, and in a record.
 
-use std::fs::File;
 use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
 use model::{Bytes, PagesRound, WatchInterval};
 use record::Entry;
 
 use super::view::{Key, View};
 use crate::cli::watch::Watch;
+use crate::input::is_dash;
+use crate::json_lines::JsonLines;
 use crate::results::Sink;
 use crate::say;
 
@@ -18,7 +17,7 @@ use crate::say;
 pub struct Told {
     pub view: Option<View>,
     lines: Option<Box<dyn Write>>,
-    json: Option<(PathBuf, Box<dyn Write>)>,
+    json: Option<JsonLines>,
     pub sink: Option<Sink>,
     /// The last round, and what stands of those before it.
     last: Option<PagesRound>,
@@ -28,18 +27,9 @@ pub struct Told {
 impl Told {
     /// The view has the terminal to itself. Lines go to standard error where something else goes to standard output.
     pub fn to(options: &Watch, has_view: bool) -> anyhow::Result<Told> {
-        let mut is_taken = options.target.is_none() && options.replay.is_none();
-        let json: Option<(PathBuf, Box<dyn Write>)> = match options.json.as_deref() {
-            None => None,
-            Some(path) if path == Path::new("-") => {
-                is_taken = true;
-                Some(("standard output".into(), Box::new(stdout())))
-            }
-            Some(path) => {
-                let file = File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
-                Some((path.into(), Box::new(file)))
-            }
-        };
+        let has_command = options.target.is_none() && options.replay.is_none();
+        let is_taken = has_command || options.json.as_deref().is_some_and(is_dash);
+        let json = options.json.as_deref().map(JsonLines::to).transpose()?;
         let lines: Option<Box<dyn Write>> = match is_taken {
             _ if options.quiet || has_view => None,
             false => Some(Box::new(stdout())),
@@ -66,10 +56,8 @@ impl Told {
         if let Some(lines) = &mut self.lines {
             writeln!(lines, "{line}")?;
         }
-        if let Some((path, json)) = &mut self.json {
-            let line = serde_json::to_string(&WatchInterval::of(&round, self.peak))? + "\n";
-            let written = json.write_all(line.as_bytes()).and_then(|()| json.flush());
-            written.with_context(|| format!("{} cannot be written", path.display()))?;
+        if let Some(json) = &mut self.json {
+            json.write(&WatchInterval::of(&round, self.peak))?;
         }
         self.leave_closed();
         if let Some(view) = &mut self.view {

@@ -1,0 +1,34 @@
+//! JSON as it comes about: an object a line.
+
+use std::fs::File;
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::Serialize;
+
+use crate::input::is_dash;
+
+/// Where they go.
+pub struct JsonLines {
+    name: PathBuf,
+    out: Box<dyn Write>,
+}
+
+impl JsonLines {
+    /// To a file, or to standard output for `-`.
+    pub fn to(path: &Path) -> anyhow::Result<JsonLines> {
+        if is_dash(path) {
+            return Ok(JsonLines { name: "standard output".into(), out: Box::new(stdout()) });
+        }
+        let file = File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
+        Ok(JsonLines { name: path.into(), out: Box::new(file) })
+    }
+
+    /// One more, whole.
+    pub fn write(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
+        let line = serde_json::to_string(value)? + "\n";
+        let written = self.out.write_all(line.as_bytes()).and_then(|()| self.out.flush());
+        written.with_context(|| format!("{} cannot be written", self.name.display()))
+    }
+}
