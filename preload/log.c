@@ -1,5 +1,6 @@
 #include "log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -29,20 +30,20 @@ static uint32_t crc32(const char *data, size_t bytes) {
     return ~crc;
 }
 
-static bool open_file(int flags) {
-    int low = sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0644);
-    if (low < 0)
-        return false;
+static long open_file(int flags) {
+    long low = sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0644);
+    if (sys_failed(low))
+        return low;
     // Out of the way of programs that count on the lowest numbers.
-    int high = sys(SYS_fcntl, low, F_DUPFD_CLOEXEC, 900);
-    if (high >= 0)
+    long high = sys(SYS_fcntl, low, F_DUPFD_CLOEXEC, 900);
+    if (!sys_failed(high))
         sys(SYS_close, low);
-    file = high >= 0 ? high : low;
+    file = sys_failed(high) ? low : high;
     struct stat found;
     sys(SYS_fstat, file, &found);
     device = found.st_dev;
     inode = found.st_ino;
-    return true;
+    return 0;
 }
 
 // Programs close what they have not opened, and the number may be somebody else's by now.
@@ -73,8 +74,11 @@ bool log_open(const char *directory, const char *name) {
     // A process that has called exec has had a log before.
     for (uint32_t life = 0; life < 1000; life++) {
         text_format(path, sizeof path, life ? "%s/%s.%u.log" : "%s/%s.log", directory, name, life);
-        if (!open_file(O_CREAT | O_EXCL))
+        long opened = open_file(O_CREAT | O_EXCL);
+        if (opened == -EEXIST)
             continue;
+        if (sys_failed(opened))
+            return false;
         char head[12] = "\x89"
                         "BURLOG\n";
         head[8] = VERSION;
@@ -128,7 +132,7 @@ static void write_entry(void) {
     memcpy(entry, &length, 4);
     memcpy(entry + 4, &crc, 4);
     // What is written in part, on a full disk, is a frame that is cut: readers stop there.
-    if ((still_ours() || open_file(0)) && sys(SYS_write, file, entry, entry_bytes) == (long)entry_bytes)
+    if ((still_ours() || !open_file(0)) && sys(SYS_write, file, entry, entry_bytes) == (long)entry_bytes)
         written += entry_bytes;
     else
         full = true;

@@ -435,6 +435,8 @@ fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
     assert!(sanitized.contains("sanitizer") && !sanitized.contains("does not come first"), "{sanitized}");
     let without = |seconds: f64| format!("(unset LD_PRELOAD; exec sleep {seconds}); true");
     told(&["sh", "-c", &without(1.5)], "sleep (");
+    let large = format!("(unset LD_PRELOAD; exec {} blocks {SIZE}); true", program("plain"));
+    told(&["sh", "-c", &large], "plain (");
     let short = said(&["sh", "-c", &without(0.2)]);
     assert!(short.contains("held ") && !short.contains("ran without"), "{short}");
     for name in mpis() {
@@ -444,6 +446,18 @@ fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
     let output = command.args(["attribute", "--", "no-such-command-anywhere"]).output().unwrap();
     assert_eq!(output.status.code(), Some(127));
     assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1);
+}
+
+#[test]
+fn what_goes_on_as_another_user_is_told() {
+    if !is_root() {
+        return;
+    }
+    let (status, json, _) =
+        attribute(&[], ["runuser", "-u", "nobody", "--", &program("plain"), "blocks", &SIZE.to_string()]);
+    assert_eq!(status, 0);
+    let peak = json["components"]["application"]["peak_bytes"].as_u64().unwrap();
+    assert!(peak > SIZE, "{json:#}");
 }
 
 #[test]
@@ -461,6 +475,8 @@ fn logs_that_a_killed_bursar_has_left_can_be_reported() {
     let record = folder.path().join("job.bursar");
     let mut command = bursar();
     command.args(["attribute", "-q", "--interval", "20ms", "--record"]).arg(&record).args(["--", "sleep", "63"]);
+    // Root's are there, and only a link is beside the record.
+    command.env("TMPDIR", folder.path());
     let mut running = command.spawn().unwrap();
     let logs = || -> Vec<PathBuf> {
         let folders = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());

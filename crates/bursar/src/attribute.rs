@@ -42,6 +42,10 @@ const MPI: [&str; 8] = [
 
 /// Without a log, what ran for less is some child that ended before it had one.
 const WORTH_TELLING_SECONDS: f64 = 1.0;
+/// Nor one that became another program, unless it held as much.
+const WORTH_TELLING_BYTES: u64 = 8 << 20;
+/// And as large a part of what the largest held.
+const WORTH_TELLING_SHARE: u64 = 50;
 
 /// What `--json` prints of one run.
 #[derive(Serialize)]
@@ -87,7 +91,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
     for (run, command) in (0u32..).zip(&commands) {
         // Only the first of several ranks has a record.
         let own = sink.path().filter(|_| rank.is_none());
-        let folder = Folder::create(options.results.record.as_deref().or(own), rank.as_ref())?;
+        let folder = Folder::create(options.results.record.as_deref().or(own), rank.as_ref(), launcher)?;
         let sanitizer = unseen::sanitizer(command, launcher, Purpose::Attribute);
         let launch = match sanitizer {
             Some(_) => Launch { words: command.clone(), environment: Vec::new() },
@@ -222,13 +226,22 @@ fn strangers(processes: &[ProcessRecord], found: &Found) -> Option<String> {
         let ran = process.lifetime_seconds.or(process.user_seconds.zip(process.system_seconds).map(|(u, s)| u + s));
         ran.is_some_and(|seconds| seconds > WORTH_TELLING_SECONDS)
     };
+    let is_another = |process: &ProcessRecord| {
+        let parent = processes.iter().find(|parent| Some(parent.key.pid) == process.parent);
+        parent.is_some_and(|parent| parent.command != process.command)
+    };
+    let largest = processes.iter().filter_map(|process| process.max_rss_bytes).max().unwrap_or_default();
+    let held_much = |process: &ProcessRecord| {
+        let much = WORTH_TELLING_BYTES.max(largest / WORTH_TELLING_SHARE);
+        process.max_rss_bytes.is_some_and(|bytes| bytes >= much)
+    };
     let is_stranger = |process: &&ProcessRecord| {
         let is_its = |log: &&ProcessLog| {
             log.started.pid == process.key.pid && log.started.start_ticks.abs_diff(process.key.start_ticks) <= 2
         };
         match found.logs.iter().filter(is_its).max_by_key(|log| log.started.unix_ns) {
             Some(last) => last.totals.last().is_some_and(|totals| totals.reason == "exec"),
-            None => ran_long(process) || is_rank(process),
+            None => ran_long(process) || is_rank(process) || (is_another(process) && held_much(process)),
         }
     };
     let strangers: Vec<&ProcessRecord> =
@@ -239,8 +252,8 @@ fn strangers(processes: &[ProcessRecord], found: &Found) -> Option<String> {
         count => format!(" and {} more", count - 1),
     };
     Some(format!(
-        "{} ({}){more} ran without the library, and is in no figure: it is statically linked, setuid, or was given another \
-         environment.",
+        "{} ({}){more} ran without the library, and is in no figure: it is statically linked, setuid, was given another \
+         environment, or may not read the library.",
         first.command, first.key.pid
     ))
 }

@@ -2,22 +2,24 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use job::{Command, Forwarding, Output, Prepared, preload};
 use linux::perf::Counter;
 use model::Exit;
-use tempfile::TempDir;
 
 use crate::launch::{Launch, Launcher, launch};
 use crate::rank::Rank;
+use crate::spool;
 use crate::status::{OWN_FAILURE, Status};
 use crate::unseen::{self, Purpose};
 
 /// How often it is looked which processes there are, where that matters.
 const TICK: Duration = Duration::from_millis(20);
+/// No process tells as much; what is larger is read in part, and does not parse.
+const LARGEST: u64 = 64 << 20;
 
 /// A command that ran with the library in it, or without.
 pub struct Inside {
@@ -29,14 +31,6 @@ pub struct Inside {
     pub page_faults: Option<u64>,
     /// Why it ran without, as a sentence.
     pub kept_out: Option<String>,
-}
-
-/// A folder for what the processes tell; it is gone when it is dropped.
-pub fn folder(prefix: &str) -> anyhow::Result<TempDir> {
-    tempfile::Builder::new()
-        .prefix(prefix)
-        .tempdir()
-        .context("no folder for what the processes tell can be made; set TMPDIR to one of yours")
 }
 
 /// Runs the command to its end, with variables that the library reads. `look` is called from time to time, with its PID.
@@ -104,13 +98,21 @@ pub fn told<T, E: Display>(
     paths.sort();
     let (mut told, mut troubles) = (Vec::new(), Vec::new());
     for path in paths {
-        let parsed = std::fs::read(&path).map_err(|error| error.to_string());
-        match parsed.and_then(|bytes| parse(&bytes).map_err(|error| error.to_string())) {
+        match contents(&path)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| parse(&bytes).map_err(|error| error.to_string()))
+        {
             Ok(one) => told.extend(one),
             Err(error) => troubles.push(format!("{}: {error}", path.display())),
         }
     }
     (told, troubles)
+}
+
+fn contents(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    spool::open(path)?.take(LARGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Each rank has its launcher, and a file of its own.

@@ -34,6 +34,7 @@ mod run;
 mod say;
 mod serve;
 mod slurm;
+mod spool;
 mod status;
 mod tier;
 mod unseen;

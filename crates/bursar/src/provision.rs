@@ -18,6 +18,7 @@ use crate::cli::provision::{OnExhaustion, Provision};
 use crate::inside::{self, Inside};
 use crate::results::write_json;
 use crate::say::tell;
+use crate::spool::Spool;
 use crate::status::Status;
 use crate::unseen::{self, Purpose};
 
@@ -173,7 +174,7 @@ fn run(
     begun: Instant,
     look: Option<&mut dyn FnMut(&Path)>,
 ) -> anyhow::Result<Ran> {
-    let folder = inside::folder("bursar-provision-")?;
+    let folder = Spool::create("bursar-provision-")?;
     variables.push(("BURSAR_PROVISION".into(), folder.path().into()));
     let mut look = look.map(|look| |_| look(folder.path()));
     let look = look.as_mut().map(|look| look as &mut dyn FnMut(i32));

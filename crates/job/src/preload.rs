@@ -15,14 +15,18 @@ use crate::Error;
 
 const IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libbursar.so"));
 
-/// Puts the library into a private folder, if it is not there yet; its path, for `LD_PRELOAD`.
+/// Root's copy: what root starts may go on as any user, who must be able to read it.
+const OF_ROOT: &str = "/var/cache/bursar";
+
+/// Puts the library into a folder that nobody else can write to, if it is not there yet; its path, for `LD_PRELOAD`.
 ///
 /// # Errors
 /// [`Error::Preload`] if there is no folder for it.
 pub fn unpack() -> Result<PathBuf, Error> {
     let mut refused = io::Error::from(io::ErrorKind::NotFound);
-    for folder in folders() {
-        match unpack_into(&folder) {
+    let of_root = geteuid().is_root().then(|| (PathBuf::from(OF_ROOT), 0o755));
+    for (folder, mode) in of_root.into_iter().chain(folders().into_iter().map(|folder| (folder, 0o700))) {
+        match unpack_into(&folder, mode) {
             Ok(path) => return Ok(path),
             Err(error) => refused = error,
         }
@@ -44,7 +48,7 @@ pub fn name() -> String {
 pub fn cache_folder() -> io::Result<PathBuf> {
     let mut refused = io::Error::from(io::ErrorKind::NotFound);
     for folder in folders() {
-        match make_private(&folder) {
+        match make_ours(&folder, 0o700) {
             Ok(()) => return Ok(folder),
             Err(error) => refused = error,
         }
@@ -61,12 +65,12 @@ fn folders() -> Vec<PathBuf> {
 }
 
 /// Under a name that tells its content: versions stand side by side, and one in use is never written to.
-fn unpack_into(folder: &Path) -> io::Result<PathBuf> {
+fn unpack_into(folder: &Path, mode: u32) -> io::Result<PathBuf> {
     // These part the names in LD_PRELOAD.
     if folder.as_os_str().as_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
         return Err(io::Error::other(format!("{} has a space or a colon in its name", folder.display())));
     }
-    make_private(folder)?;
+    make_ours(folder, mode)?;
     if rustix::fs::statvfs(folder)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
         return Err(io::Error::other(format!("{} is on a file system with noexec", folder.display())));
     }
@@ -81,8 +85,13 @@ fn unpack_into(folder: &Path) -> io::Result<PathBuf> {
 }
 
 /// Makes it if it is not there; an error if others may write to it.
-fn make_private(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+fn make_ours(folder: &Path, mode: u32) -> io::Result<()> {
+    let is_new = !folder.exists();
+    DirBuilder::new().recursive(true).mode(mode).create(folder)?;
+    if is_new {
+        // Whatever the umask says.
+        fs::set_permissions(folder, Permissions::from_mode(mode))?;
+    }
     let found = fs::symlink_metadata(folder)?;
     if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
         return Err(io::Error::other(format!("{} is not a folder that is ours alone to write to", folder.display())));
@@ -103,15 +112,15 @@ mod tests {
     fn it_is_unpacked_once_and_again_when_it_was_changed() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("bursar");
-        let path = unpack_into(&folder).unwrap();
+        let path = unpack_into(&folder, 0o700).unwrap();
         assert_eq!(fs::read(&path).unwrap(), IMAGE);
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o755);
         let inode = fs::metadata(&path).unwrap().ino();
-        assert_eq!(unpack_into(&folder).unwrap(), path);
+        assert_eq!(unpack_into(&folder, 0o700).unwrap(), path);
         assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
         fs::write(&path, "cut short").unwrap();
-        assert_eq!(fs::read(unpack_into(&folder).unwrap()).unwrap(), IMAGE);
+        assert_eq!(fs::read(unpack_into(&folder, 0o700).unwrap()).unwrap(), IMAGE);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
     }
 
@@ -121,10 +130,10 @@ mod tests {
         let open = place.path().join("open");
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
-        assert!(unpack_into(&open).unwrap_err().to_string().contains("ours alone"));
+        assert!(unpack_into(&open, 0o700).unwrap_err().to_string().contains("ours alone"));
         std::os::unix::fs::symlink(place.path(), place.path().join("link")).unwrap();
-        assert!(unpack_into(&place.path().join("link")).unwrap_err().to_string().contains("ours alone"));
-        assert!(unpack_into(&place.path().join("a b")).unwrap_err().to_string().contains("a space or a colon"));
+        assert!(unpack_into(&place.path().join("link"), 0o700).unwrap_err().to_string().contains("ours alone"));
+        assert!(unpack_into(&place.path().join("a b"), 0o700).unwrap_err().to_string().contains("a space or a colon"));
     }
 
     #[test]

@@ -28,6 +28,7 @@ use crate::inside::{self, Inside};
 use crate::launch::Launcher;
 use crate::rank::Rank;
 use crate::say::tell;
+use crate::spool::Spool;
 use crate::status::Status;
 use crate::unseen::{self, Purpose};
 use names::Names;
@@ -61,9 +62,8 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
     let output = Output::create(&path)?;
     // What it finds is by what walks cost here.
     let costs = costs::calibrated(costs::ASKED);
-    let folder = inside::folder("bursar-profile-")?;
-    std::fs::write(folder.path().join("plan"), Plan::observing(&costs).to_string())
-        .with_context(|| format!("the plan could not be written to {}", folder.path().display()))?;
+    let folder = Spool::create("bursar-profile-")?;
+    folder.give("plan", &Plan::observing(&costs).to_string())?;
     let variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
     let is_over = AtomicBool::new(false);
     let (begins, pid) = channel();

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use advise::{Plan, Profile};
-use anyhow::Context;
 use model::{Advice, AdviceFigures, Bytes, Explained, Target};
 use report::seconds;
 use serde::Serialize;
@@ -18,6 +17,7 @@ use crate::launch::Launcher;
 use crate::rank::Rank;
 use crate::results::write_json;
 use crate::say::tell;
+use crate::spool::Spool;
 use crate::status::{OWN_FAILURE, Status};
 use crate::unseen::{self, Purpose};
 
@@ -65,10 +65,9 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
     let rank = Rank::find().filter(|_| Launcher::of(&options.command).is_none());
     let keep = |path| Kept::begin(&inside::of_rank(path, rank.as_ref()), &options.command, Target::Command);
     let kept = options.record.as_deref().map(keep).transpose()?;
-    let folder = inside::folder("bursar-advice-")?;
+    let folder = Spool::create("bursar-advice-")?;
     let plan = Plan::of(&profile, &costs::calibrated(costs::ON_THE_WAY), &costs::state());
-    std::fs::write(folder.path().join("plan"), plan.to_string())
-        .with_context(|| format!("the plan could not be written to {}", folder.path().display()))?;
+    folder.give("plan", &plan.to_string())?;
     let variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
     let inside = inside::run(&options.command, Purpose::Advise, variables, begun, None)?;
     let (told, mut notes) = inside::told(folder.path(), "advice.", Told::read);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -11,9 +12,11 @@ use anyhow::{Context, bail};
 use job::Forwarding;
 use record::{Frames, HEADER_BYTES};
 
+use crate::launch::Launcher;
 use crate::rank::Rank;
 use crate::results::state_folder;
 use crate::say::tell;
+use crate::spool::{self, Spool};
 
 /// How long the first rank waits for those that end after it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,6 +29,8 @@ const TICK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
+    /// What is to be removed.
+    parts: Vec<PathBuf>,
 }
 
 /// What is in one.
@@ -38,7 +43,8 @@ pub struct Found {
 
 impl Folder {
     /// Beside the record, so that all nodes see it if they see that: a new one, or the one that all ranks of a job know.
-    pub fn create(record: Option<&Path>, rank: Option<&Rank>) -> anyhow::Result<Folder> {
+    /// What root starts on this node alone has one elsewhere, which whoever it becomes can write to, and a link to it.
+    pub fn create(record: Option<&Path>, rank: Option<&Rank>, launcher: Option<Launcher>) -> anyhow::Result<Folder> {
         let (parent, name) = match record {
             Some(record) => {
                 let parent = record.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -56,14 +62,21 @@ impl Folder {
                 let _ = File::create(path.join(format!("rank-{}.begun", rank.number)));
                 path
             }
-            None => tempfile::Builder::new()
-                .prefix(&format!("{name}."))
-                .suffix(".run")
-                .tempdir_in(&parent)
-                .with_context(failed)?
-                .keep(),
+            None => {
+                let prefix = format!("{name}.");
+                let mut beside = tempfile::Builder::new();
+                beside.prefix(&prefix).suffix(".run");
+                if launcher.is_none() && rustix::process::geteuid().is_root() {
+                    let (whole, path) = Spool::create("bursar-attribute-")?.keep();
+                    // Without it bursar must live to tell where they are.
+                    let link = beside.make_in(&parent, |link| symlink(&path, link)).and_then(|link| Ok(link.keep()?.1));
+                    return Ok(Folder { path, parts: link.into_iter().chain([whole]).collect() });
+                }
+                beside.tempdir_in(&parent).with_context(failed)?.keep()
+            }
         };
-        Ok(Folder { path: path.canonicalize().with_context(failed)? })
+        let path = path.canonicalize().with_context(failed)?;
+        Ok(Folder { parts: vec![path.clone()], path })
     }
 
     /// One that a run has left.
@@ -71,7 +84,7 @@ impl Folder {
         if !path.is_dir() {
             bail!("{} is no folder; name the one that a run has left, RECORD.….run", path.display());
         }
-        Ok(Folder { path: path.into() })
+        Ok(Folder { path: path.into(), parts: vec![path.into()] })
     }
 
     pub fn path(&self) -> &Path {
@@ -124,8 +137,10 @@ impl Folder {
 
     /// It is in the record now.
     pub fn remove(self) {
-        // What cannot be removed is in nobody's way.
-        let _ = fs::remove_dir_all(&self.path);
+        for part in self.parts {
+            // What cannot be removed is in nobody's way.
+            let _ = fs::remove_dir_all(part);
+        }
     }
 
     /// It stays.
@@ -182,7 +197,7 @@ fn ranks(logs: &[ProcessLog]) -> Ranks {
 
 /// The log of one process, as far as it is whole.
 fn read(path: &Path) -> anyhow::Result<ProcessLog> {
-    let mut input = BufReader::new(File::open(path)?);
+    let mut input = BufReader::new(spool::open(path)?);
     let mut header = Vec::new();
     (&mut input).take(HEADER_BYTES).read_to_end(&mut header)?;
     let mut reader = Reader::begin(&header)?;
