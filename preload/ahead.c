@@ -505,6 +505,7 @@ static void help(void) {
         processors += __builtin_popcountl(affinity[i]);
     alone = processors == 1 || !plan.ahead;
     for (;;) {
+        helper_asked();
         uint32_t seen = __atomic_load_n(&news, __ATOMIC_SEQ_CST);
         now = now_ns();
         enum looked most = DONE;
@@ -533,7 +534,7 @@ void ahead_wake(void) {
         if (sys(SYS_getpid) != process.pid ||
             !__atomic_compare_exchange_n(&started, &not_yet, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
             return;
-        helper_start(help);
+        helper_start(help, &news);
         return;
     }
     __atomic_fetch_add(&news, 1, __ATOMIC_SEQ_CST);

@@ -12,6 +12,7 @@
 #include "bursar.h"
 #include "calls.h"
 #include "comm.h"
+#include "credentials.h"
 #include "gather.h"
 #include "heap.h"
 #include "helper.h"
@@ -111,6 +112,7 @@ static void watch(void) {
     for (uint64_t rest = first && soon < interval_ns ? soon : interval_ns; !__atomic_load_n(&over, __ATOMIC_ACQUIRE);
          age += rest) {
         wait_for(rest);
+        helper_asked();
         if (__atomic_load_n(&over, __ATOMIC_ACQUIRE))
             return;
         bool forked = !logging;
@@ -161,7 +163,7 @@ static void in_child(void) {
     calls_forget();
     touch_forget();
     comm_forget();
-    helper_start(watch);
+    helper_start(watch, &over);
 }
 
 static void log_the_end(const char *how) {
@@ -287,6 +289,8 @@ static __attribute__((constructor)) void begin(void) {
         heap_off();
     if (attributing || provisioning || advice)
         vm_patch();
+    if (attributing || advice)
+        credentials_begin();
     if (provisioning) {
         serve_begin();
         told->start_ns = now_ns() - began;
@@ -300,7 +304,7 @@ static __attribute__((constructor)) void begin(void) {
     if (number_of("BURSAR_TOUCH", 0))
         touch_begin();
     pthread_atfork(before_fork, after_fork, in_child);
-    helper_start(watch);
+    helper_start(watch, &over);
 }
 
 static __attribute__((destructor)) void finish(void) {

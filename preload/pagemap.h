@@ -1,4 +1,6 @@
 // /proc/self/pagemap: which pages are there. Documentation/admin-guide/mm/pagemap.rst
+// A process that has given up what it might do may not open its own: then by mincore(2), which for files tells what is
+// cached, mapped or not.
 #pragma once
 
 #include <stdbool.h>

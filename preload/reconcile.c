@@ -189,7 +189,9 @@ static void touch_page(uint64_t page, uint64_t entry, void *context) {
     if (page >= touches->piece.end)
         touches->piece = piece_at(page, mapping->end);
     enum kind kind = MAPPED;
-    if (entry >> PAGE_OF_FILE & 1)
+    // Not all know which of a file's pages are the process's own.
+    bool has_file = mapping->inode || mapping->shared;
+    if (has_file && entry >> PAGE_OF_FILE & 1)
         kind = in_memory(mapping) ? SHARED : PAGE_CACHE;
     else if (touches->piece.use == USE_STACK || !strcmp(mapping->path, "[stack]"))
         kind = STACK;

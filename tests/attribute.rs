@@ -461,6 +461,17 @@ fn what_goes_on_as_another_user_is_told() {
 }
 
 #[test]
+fn a_daemon_that_drops_what_it_may_is_told_and_no_thread_keeps_it() {
+    if is_root() {
+        let (status, ..) = check("dropped", SIZE, &|bytes| plain("dropped", bytes));
+        assert_eq!(status, 0);
+        let mut advised = bursar();
+        advised.args(["advise", "run", "-q", "--", &program("plain"), "dropped", &SIZE.to_string()]);
+        assert!(advised.output().unwrap().status.success());
+    }
+}
+
+#[test]
 fn a_time_out_loses_nothing_that_was_logged() {
     let script = format!("{} blocks {SIZE}; sleep 60", program("plain"));
     let (status, json, _) = attribute(&["--timeout", "3s"], ["sh", "-c", &script]);

@@ -13,6 +13,7 @@ static const struct known cases[] = {
     {"greedy", make_greedy},
     {"resting", make_resting},
     {"child", make_child},
+    {"dropped", make_dropped},
     {"exec", make_exec},
     {"abort", make_abort},
     {"passing-block", make_passing_block},

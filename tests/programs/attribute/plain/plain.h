@@ -14,6 +14,7 @@ void make_stacks(size_t bytes);
 void make_greedy(size_t bytes);
 void make_resting(size_t milliseconds); // four times so long: in two threads, twice each
 void make_child(size_t bytes);
+void make_dropped(size_t bytes);
 void make_exec(size_t bytes);
 void make_abort(size_t bytes);
 void make_passing_block(size_t bytes);
