@@ -505,7 +505,7 @@ static void help(void) {
         processors += __builtin_popcountl(affinity[i]);
     alone = processors == 1 || !plan.ahead;
     for (;;) {
-        helper_asked();
+        helper_leaves();
         uint32_t seen = __atomic_load_n(&news, __ATOMIC_SEQ_CST);
         now = now_ns();
         enum looked most = DONE;

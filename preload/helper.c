@@ -5,7 +5,6 @@
 #include <signal.h>
 
 #include "arena.h"
-#include "lock.h"
 #include "sys.h"
 
 enum { STACK_BYTES = 128 << 10, TLS_BYTES = 8 << 10, HELPERS = 2 };
@@ -13,15 +12,13 @@ enum { STACK_BYTES = 128 << 10, TLS_BYTES = 8 << 10, HELPERS = 2 };
 // Kept through forks: the child's takes the place of the parent's, which is not there.
 static struct helper {
     void (*run)(void);
+    uint32_t *futex;
     char *memory;
     long process;
-    uint32_t thread; // 0, by the kernel, when it has ended
-    uint32_t *futex, turn;
+    uint32_t thread; // 0: it has left
 } helpers[HELPERS];
 
-static struct lock asking;
-static void (*asked)(void);
-static uint32_t turn;
+static uint32_t leaving; // threads of the program that want them to
 
 static long clone_onto(long flags, uint64_t stack, uint64_t tls, uint32_t *thread, void (*run)(void)) {
 #if defined(__x86_64__)
@@ -67,6 +64,9 @@ static long clone_onto(long flags, uint64_t stack, uint64_t tls, uint32_t *threa
 }
 
 bool helper_start(void (*run)(void), uint32_t *futex) {
+    // Where nobody foresaw that a thread is made.
+    if (sandboxed)
+        return false;
     uint32_t number = 0;
     while (number < HELPERS - 1 && helpers[number].run && helpers[number].run != run)
         number++;
@@ -74,16 +74,12 @@ bool helper_start(void (*run)(void), uint32_t *futex) {
     if (!memory && !(memory = arena_pages(STACK_BYTES + TLS_BYTES)))
         return false;
     struct helper *helper = &helpers[number];
-    long process = sys(SYS_getpid);
-    // Who held it is in the parent.
-    if (helper->process != process)
-        asking.state = 0;
-    *helper = (struct helper){run, memory, process, 0, futex, __atomic_load_n(&turn, __ATOMIC_ACQUIRE)};
+    *helper = (struct helper){run, futex, memory, sys(SYS_getpid), 0};
     uint64_t stack = (uint64_t)memory + STACK_BYTES, tls = stack + TLS_BYTES / 2;
     // Where x86-64 keeps the thread's own address.
     *(uint64_t *)tls = tls;
     const long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS |
-                       CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+                       CLONE_PARENT_SETTID;
     // The program's signals are for its own threads.
     uint64_t all = ~0UL, before;
     sys(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
@@ -92,38 +88,33 @@ bool helper_start(void (*run)(void), uint32_t *futex) {
     return !sys_failed(started);
 }
 
-void helper_asked(void) {
-    char here;
-    for (struct helper *helper = helpers; helper < helpers + HELPERS; helper++) {
-        uint32_t now = __atomic_load_n(&turn, __ATOMIC_ACQUIRE);
-        if (!helper->memory || (uint64_t)(&here - helper->memory) >= STACK_BYTES || helper->turn == now)
-            continue;
-        asked();
-        __atomic_store_n(&helper->turn, now, __ATOMIC_RELEASE);
-    }
+void helper_leaves(void) {
+    if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
+        sys(SYS_exit, 0);
 }
 
-static bool waits_for(struct helper *helper, long process) {
-    return helper->process == process && __atomic_load_n(&helper->thread, __ATOMIC_ACQUIRE) &&
-           __atomic_load_n(&helper->turn, __ATOMIC_ACQUIRE) != turn;
+static bool is_there(const struct helper *helper) {
+    return helper->thread && helper->process == sys(SYS_getpid) &&
+           !sys_failed(sys(SYS_tgkill, helper->process, helper->thread, 0));
 }
 
-void helpers_do(void (*work)(void)) {
+void helpers_leave(void) {
     const uint64_t patience = 1000000000, until = now_ns() + patience;
     const struct timespec a_while = {.tv_nsec = 50000};
-    long process = sys(SYS_getpid);
-    bool any = false;
-    for (int i = 0; i < HELPERS; i++)
-        any |= helpers[i].process == process && helpers[i].thread;
-    if (!any)
-        return;
-    lock_take(&asking);
-    asked = work;
-    __atomic_fetch_add(&turn, 1, __ATOMIC_RELEASE);
-    for (int i = 0; i < HELPERS; i++)
-        while (waits_for(&helpers[i], process) && now_ns() < until) {
-            sys(SYS_futex, helpers[i].futex, FUTEX_WAKE_PRIVATE, 1);
+    __atomic_fetch_add(&leaving, 1, __ATOMIC_RELEASE);
+    for (struct helper *helper = helpers; helper < helpers + HELPERS; helper++) {
+        while (is_there(helper) && now_ns() < until) {
+            sys(SYS_futex, helper->futex, FUTEX_WAKE_PRIVATE, 1);
             sys(SYS_nanosleep, &a_while, NULL);
         }
-    lock_release(&asking);
+        if (!is_there(helper))
+            helper->thread = 0;
+    }
+    __atomic_fetch_sub(&leaving, 1, __ATOMIC_RELEASE);
+}
+
+void helpers_come_back(void) {
+    for (struct helper *helper = helpers; helper < helpers + HELPERS; helper++)
+        if (helper->run && !helper->thread && helper->process == sys(SYS_getpid))
+            helper_start(helper->run, helper->futex);
 }

@@ -12,7 +12,7 @@
 #include "bursar.h"
 #include "calls.h"
 #include "comm.h"
-#include "credentials.h"
+#include "confine.h"
 #include "gather.h"
 #include "heap.h"
 #include "helper.h"
@@ -112,7 +112,7 @@ static void watch(void) {
     for (uint64_t rest = first && soon < interval_ns ? soon : interval_ns; !__atomic_load_n(&over, __ATOMIC_ACQUIRE);
          age += rest) {
         wait_for(rest);
-        helper_asked();
+        helper_leaves();
         if (__atomic_load_n(&over, __ATOMIC_ACQUIRE))
             return;
         bool forked = !logging;
@@ -192,6 +192,18 @@ static void end(const char *how) {
         return;
     reconcile(how);
     log_the_end(how);
+}
+
+void tell_of_sandbox(void) {
+    if (process.pid != sys(SYS_getpid) || !logging)
+        return;
+    reconcile("sandbox");
+    calls_log();
+    comm_log();
+    log_note(
+        "%s (%lu) gives up system calls (seccomp), and the library with it: what its memory does from there is not "
+        "told",
+        text_base(process.executable), process.pid);
 }
 
 void on_exit_now(int status) {
@@ -289,8 +301,8 @@ static __attribute__((constructor)) void begin(void) {
         heap_off();
     if (attributing || provisioning || advice)
         vm_patch();
-    if (attributing || advice)
-        credentials_begin();
+    if (attributing || provisioning || advice)
+        confine_begin();
     if (provisioning) {
         serve_begin();
         told->start_ns = now_ns() - began;

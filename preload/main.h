@@ -12,5 +12,8 @@ extern int (*next_execve)(const char *, char *const *, char *const *);
 void on_exit_now(int status);
 int on_execve(const char *path, char *const *arguments, char *const *environment);
 
+// The library will be able to do nothing more.
+void tell_of_sandbox(void);
+
 // MPI comes to its end, and with it the last way to other nodes.
 void on_finalize(void);

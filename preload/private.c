@@ -208,7 +208,7 @@ static uint32_t await(uint32_t *state, int child) {
         siginfo_t ended = {0};
         long gone = sys(SYS_waitid, P_PID, child, &ended, WEXITED | WNOHANG | WNOWAIT, 0);
         // Where SIGCHLD is ignored, nothing is left of it.
-        if (ended.si_pid || sys_failed(gone))
+        if (ended.si_pid || gone == -ECHILD)
             return COPIED;
     }
     return now;

@@ -8,10 +8,12 @@
 #include "objects.h"
 #include "owners.h"
 #include "pagemap.h"
+#include "process.h"
 #include "shadow.h"
 #include "smaps.h"
 #include "space.h"
 #include "sys.h"
+#include "text.h"
 #include "touch.h"
 #include "vm.h"
 
@@ -244,14 +246,27 @@ static void take(const struct mapping *mapping) {
         anonymous(mapping, !strcmp(mapping->path, "[heap]"));
 }
 
+// Once.
+static void tell_blind(void) {
+    static bool told;
+    if (!told)
+        log_note(
+            "%s (%lu) does not see /proc (chroot), and the library with it: what its memory does from there is not "
+            "told",
+            text_base(process.executable), process.pid);
+    told = true;
+}
+
 static bool measure(void) {
     look_ns = now_ns();
     touch_settle_all();
     ranges = vm_ranges(&range_count);
     memset(by_owner.now, 0, sizeof by_owner.now);
     memset(by_touch.now, 0, sizeof by_touch.now);
-    bool good = pagemap_open() && smaps("/proc/self/smaps", take);
-    return pagemap_close() && good;
+    bool opened = pagemap_open(), read = smaps("/proc/self/smaps", take);
+    if (!read)
+        tell_blind();
+    return pagemap_close() && opened && read;
 }
 
 static void tell(struct view *view, const char *reason) {

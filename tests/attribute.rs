@@ -471,6 +471,37 @@ fn a_daemon_that_drops_what_it_may_is_told_and_no_thread_keeps_it() {
     }
 }
 
+/// The kernel gives one to programs of one thread alone.
+#[test]
+fn a_program_that_goes_into_a_user_namespace_finds_no_thread_of_ours_in_its_way() {
+    let unshare = ["unshare", "--user", "--map-root-user"];
+    if !need("user namespaces", Command::new(unshare[0]).args(&unshare[1..]).arg("true").status().unwrap().success()) {
+        return;
+    }
+    for inside in [&["attribute", "-q", "--"][..], &["provision", "-q", "--"], &["advise", "run", "-q", "--"]] {
+        let mut command = bursar();
+        command.args(inside).args(unshare).args([&program("plain"), "blocks", &SIZE.to_string()]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{inside:?}: {output:?}");
+    }
+    let (_, json, _) = attribute(&[], unshare.into_iter().chain([&*program("plain"), "blocks", &SIZE.to_string()]));
+    assert!(json["components"]["application"]["peak_bytes"].as_u64().unwrap() > SIZE, "{json:#}");
+}
+
+#[test]
+fn a_program_that_gives_up_system_calls_lives_and_is_told_until_then() {
+    for case in ["sandboxed", "sandboxed-all"] {
+        let (status, ..) = check(case, SIZE, &|bytes| plain(case, bytes));
+        assert_eq!(status, 0, "{case}");
+        for command in [&["provision", "-q"][..], &["advise", "run", "-q"]] {
+            let mut inside = bursar();
+            inside.args(command).args(["--", &program("plain"), case, &SIZE.to_string()]);
+            let output = inside.output().unwrap();
+            assert!(output.status.success(), "{command:?} {case}: {output:?}");
+        }
+    }
+}
+
 #[test]
 fn a_time_out_loses_nothing_that_was_logged() {
     let script = format!("{} blocks {SIZE}; sleep 60", program("plain"));

@@ -11,6 +11,9 @@
 #include "../objects.h"
 #include "../patch.h"
 
+// Of preload/sys.h; nothing here is in a sandbox.
+bool sandboxed;
+
 static int failures;
 static unsigned long seen;
 static void *moved;

@@ -16,6 +16,8 @@ static const struct known cases[] = {
     {"dropped", make_dropped},
     {"exec", make_exec},
     {"abort", make_abort},
+    {"sandboxed", make_sandboxed},
+    {"sandboxed-all", make_sandboxed_all},
     {"passing-block", make_passing_block},
     {"passing-mappings", make_passing_mappings},
     {"passing-library", make_passing_library},

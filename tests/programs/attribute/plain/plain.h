@@ -17,6 +17,8 @@ void make_child(size_t bytes);
 void make_dropped(size_t bytes);
 void make_exec(size_t bytes);
 void make_abort(size_t bytes);
+void make_sandboxed(size_t bytes);
+void make_sandboxed_all(size_t bytes);
 void make_passing_block(size_t bytes);
 void make_passing_mappings(size_t bytes);
 void make_passing_library(size_t bytes);
