@@ -431,6 +431,9 @@ fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
     };
     told(&[&fixed, "1000"], "is statically linked");
     told(&["env", "-i", &fixed, "1000"], "ran without the library");
+    let limited = format!("ulimit -v 4194304; exec {} attribute -- true 2>&1", env!("CARGO_BIN_EXE_bursar"));
+    let limited = Command::new("sh").args(["-c", &limited]).output().unwrap();
+    assert!(String::from_utf8_lossy(&limited.stdout).contains("limited to 4.00 GiB"), "{limited:?}");
     let sanitized = said(&[&program("sanitized"), "1000"]);
     assert!(sanitized.contains("sanitizer") && !sanitized.contains("does not come first"), "{sanitized}");
     let without = |seconds: f64| format!("(unset LD_PRELOAD; exec sleep {seconds}); true");

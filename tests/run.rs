@@ -305,6 +305,23 @@ fn a_limit_too_small_to_begin_in_kills_as_one_that_is_too_small_later() {
     }
 }
 
+/// `ulimit -f` counts blocks of 512 bytes.
+#[test]
+fn files_that_may_not_grow_end_the_command_as_without_us_and_bursar_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let limited = |blocks: u32, command: &str| {
+        let script = format!("ulimit -f {blocks}; exec {} run -q -- {command}", env!("CARGO_BIN_EXE_bursar"));
+        std::process::Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap()
+    };
+    let output = limited(4096, "dd if=/dev/zero of=large bs=64k count=64");
+    assert_eq!(output.status.signal(), Some(25), "SIGXFSZ: {output:?}");
+    // What starts commands is larger itself.
+    let output = limited(8, "true");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(125), "{told}");
+    assert!(told.lines().count() == 1 && told.contains("File too large"), "{told}");
+}
+
 #[test]
 fn a_program_that_detaches_closes_its_descriptors_or_outlives_its_parent_is_survived() {
     let programs = Programs::build();

@@ -11,8 +11,9 @@ use ::report::Attributed;
 use anyhow::{Context, bail};
 use job::preload;
 use linux::bpf::Rung;
-use model::{Attribution, Axis, Observation, ProcessRecord, RecordKind, RunRole, Target};
+use model::{Attribution, Axis, Bytes, Observation, ProcessRecord, RecordKind, RunRole, Target};
 use record::{Entry, Record};
+use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
 use crate::bench::{Bench, header};
@@ -133,6 +134,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
             tell!("bursar: {sentence}");
         }
         observation.notes.extend(unseen);
+        observation.notes.extend(few_addresses());
         observation.notes.extend(strangers(&observation.processes, &found));
         let is_kept = keep(options, &mut sink, &mut record, observation, &found)?;
         // With the logs of the others a report of all can be made.
@@ -213,6 +215,16 @@ fn variables(options: &Attribute, folder: &Path) -> Vec<(String, OsString)> {
 fn saved(options: &Attribute) -> BTreeMap<String, String> {
     let library = options.by_library.then(|| (::report::BY_LIBRARY.to_string(), "yes".to_string()));
     library.into_iter().collect()
+}
+
+/// What the library itself reserves may be what the program then lacks.
+fn few_addresses() -> Option<String> {
+    let limit = getrlimit(Resource::As).current?;
+    Some(format!(
+        "Addresses are limited to {} (ulimit -v), and the library reserves 65 MiB of them for each GiB that the program's \
+         memory lies in: the program may be refused memory that it has without it.",
+        Bytes(limit)
+    ))
 }
 
 /// Processes of the job that have left no log, or became a program that left none, in a sentence.

@@ -51,6 +51,7 @@ use say::tell;
 use status::{OWN_FAILURE, Status};
 
 fn main() {
+    linux::file_size::limit_is_an_error();
     let status = match Cli::try_parse() {
         Ok(cli) => act(cli.action).unwrap_or_else(|error| {
             tell!("bursar: {}", sentence(&error));

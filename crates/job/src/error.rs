@@ -29,7 +29,7 @@ pub enum Error {
     },
     /// The stub could not be put anywhere from which it may be executed.
     #[error(
-        "could not start the helper process that starts the command: {0}; is /proc mounted, or TMPDIR on a file system without noexec?"
+        "could not start the helper process that starts the command: {0}; is /proc mounted, is TMPDIR on a file system without noexec, and may files be as large (ulimit -f)?"
     )]
     Stub(io::Error),
     /// The library that runs inside the command could not be put anywhere from which it may be loaded.

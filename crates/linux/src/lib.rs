@@ -21,6 +21,7 @@ pub mod delayacct;
 mod error;
 pub mod faults;
 mod file;
+pub mod file_size;
 pub mod holders;
 pub mod hugetlb;
 pub mod idle;

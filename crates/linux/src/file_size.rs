@@ -1,0 +1,20 @@
+//! Files that may not grow further (`ulimit -f`).
+
+use std::ptr;
+
+/// To write beyond the limit is an error from now on (`EFBIG`), as on a full disk, and no longer the end of this process.
+/// What it starts finds the signal as this process found it.
+pub fn limit_is_an_error() {
+    // SAFETY: the actions are whole, and the handler does nothing; a handler does not outlive exec.
+    unsafe {
+        let mut found: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGXFSZ, ptr::null(), &raw mut found);
+        if found.sa_sigaction == libc::SIG_DFL {
+            found.sa_sigaction = nothing as *const () as libc::sighandler_t;
+            found.sa_flags = libc::SA_RESTART;
+            libc::sigaction(libc::SIGXFSZ, &raw const found, ptr::null_mut());
+        }
+    }
+}
+
+extern "C" fn nothing(_: libc::c_int) {}
