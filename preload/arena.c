@@ -60,6 +60,13 @@ void *arena(size_t bytes) {
 void *arena_near(uint64_t address, size_t bytes) {
     const uint64_t step = 1 << 20, reach = (1UL << 31) - (16 << 20);
     bytes = up(bytes, PAGE);
+    // Where the kernel puts it, below what was mapped last, most often is near; where it was not, it is not asked
+    // again.
+    static bool far;
+    uint64_t there = far ? 0 : (uint64_t)map(NULL, bytes, 0);
+    if (there && there + reach > address && there < address + reach)
+        return (void *)there;
+    far = true;
     for (uint64_t away = step; away < reach; away += step) {
         uint64_t at[2] = {(address + away) & -PAGE, (address - away) & -PAGE};
         for (int side = 0; side < 2; side++) {

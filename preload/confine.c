@@ -154,9 +154,9 @@ static const struct detour giving_up[] = {
     DETOUR(setregid), DETOUR(setresuid), DETOUR(setresgid), DETOUR(setgroups), DETOUR(capset),
 };
 
-void confine_begin(void) {
-    detours_begin(confining, sizeof confining / sizeof *confining);
+void confine_detour(void) {
+    detours_patch(confining, sizeof confining / sizeof *confining);
     // Most have nothing to give up.
     if (gave_up())
-        detours_begin(giving_up, sizeof giving_up / sizeof *giving_up);
+        detours_patch(giving_up, sizeof giving_up / sizeof *giving_up);
 }

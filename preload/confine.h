@@ -7,4 +7,5 @@
 // only what any program asks for goes through to the kernel: one that nobody foresaw may be the program's end.
 #pragma once
 
-void confine_begin(void);
+// Between `patch_begin` and `patch_done`.
+void confine_detour(void);

@@ -4,13 +4,11 @@
 #include "objects.h"
 #include "patch.h"
 
-void detours_begin(const struct detour *detours, size_t count) {
-    patch_begin();
+void detours_patch(const struct detour *detours, size_t count) {
     for (size_t i = 0; i < count; i++) {
         void *entry = next_symbol(detours[i].name);
         const char *why = entry ? patch(entry, detours[i].target, detours[i].next) : "libc does not have it";
         if (why)
             log_note("calls of %s are not seen: %s", detours[i].name, why);
     }
-    patch_done();
 }

@@ -8,5 +8,5 @@ struct detour {
     void *target, **next; // `*next`: the function as it was
 };
 
-// For good; where one cannot be, the log says why.
-void detours_begin(const struct detour *detours, size_t count);
+// For good, between `patch_begin` and `patch_done`; where one cannot be, the log says why.
+void detours_patch(const struct detour *detours, size_t count);

@@ -21,6 +21,7 @@
 #include "moved.h"
 #include "objects.h"
 #include "owners.h"
+#include "patch.h"
 #include "process.h"
 #include "reconcile.h"
 #include "serve.h"
@@ -299,10 +300,12 @@ static __attribute__((constructor)) void begin(void) {
         heap_leave();
     else if (!attributing)
         heap_off();
-    if (attributing || provisioning || advice)
-        vm_patch();
-    if (attributing || provisioning || advice)
-        confine_begin();
+    if (attributing || provisioning || advice) {
+        patch_begin();
+        vm_detour();
+        confine_detour();
+        patch_done();
+    }
     if (provisioning) {
         serve_begin();
         told->start_ns = now_ns() - began;

@@ -459,8 +459,7 @@ static bool holds_an_entry(uint64_t begin, uint64_t end) {
     return false;
 }
 
-void vm_patch(void) {
-    patch_begin();
+void vm_detour(void) {
     for (size_t i = 0; i < DETOURS; i++) {
         struct detour *detour = &detours[i];
         if (i >= FOR_PROVISIONING ? !provisioning : i >= FOR_ATTRIBUTION && !attributing)
@@ -475,5 +474,10 @@ void vm_patch(void) {
         if (why)
             log_note("calls of %s are not seen: %s", detour->name, why);
     }
+}
+
+void vm_patch(void) {
+    patch_begin();
+    vm_detour();
     patch_done();
 }

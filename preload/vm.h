@@ -22,6 +22,7 @@ enum use {
 
 // Patches libc's functions; again when somebody else has patched them since (Open MPI and UCX do).
 void vm_patch(void);
+void vm_detour(void);
 
 // What was there before the runtime belongs to the application.
 void vm_known(uint64_t begin, uint64_t end, uint8_t owner, enum use use);
