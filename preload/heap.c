@@ -308,12 +308,14 @@ enum { KIN = sizeof kin / sizeof *kin };
 
 static void find(void) {
     // It calls malloc before it can be asked about a block.
-    if (process_has_sanitizer())
+    bool instrumented = process_is_instrumented();
+    if (instrumented)
         heap_off();
     next.usable = next_symbol("malloc_usable_size");
     for (uint32_t i = KIN; i-- > 0;)
         *kin[i].next = next_symbol(kin[i].name);
-    try_sizes();
+    if (!instrumented)
+        try_sizes();
 }
 
 void heap_leave(void) {

@@ -256,9 +256,10 @@ static bool attribute_begin(void) {
     owners_begin();
     if (!open_log())
         return false;
-    if (process_has_sanitizer()) {
-        log_note("%s is built with a sanitizer, which keeps its own account of memory: it is left alone",
-                 process.executable);
+    if (process_is_instrumented()) {
+        log_note(
+            "%s runs in valgrind or is built with a sanitizer, which keeps its own account of memory: it is left alone",
+            process.executable);
         return false;
     }
     counting_messages = number_of("BURSAR_COMM", 0);
@@ -272,7 +273,7 @@ static bool attribute_begin(void) {
 static bool provision_begin(void) {
     if (!told_begin())
         return false;
-    if (process_has_sanitizer()) {
+    if (process_is_instrumented()) {
         told->left_alone = 1;
         told_open();
         return false;
@@ -283,7 +284,7 @@ static bool provision_begin(void) {
 // The directory of advice; NULL: there is to be none here.
 static const char *advice_wanted(void) {
     const char *directory = advice_told_begin();
-    if (!directory || (!provisioning && !process_has_sanitizer()))
+    if (!directory || (!provisioning && !process_is_instrumented()))
         return directory;
     advice_told->left_alone = provisioning ? ADVICE_PROVISIONED : ADVICE_SANITIZER;
     advice_told_open();

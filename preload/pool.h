@@ -93,7 +93,7 @@ struct provision_told {
     uint64_t forks, fork_ns; // forks that copied, and how long the parent waited
     uint64_t fallbacks;      // calls that the pool would have served, had it had more
     uint64_t failed;         // of these, those that failed for it (BURSAR_POOL_FAIL)
-    uint64_t left_alone;     // 1: built with a sanitizer; 2: libc could not be patched
+    uint64_t left_alone;     // 1: built with a sanitizer, or in valgrind; 2: libc could not be patched
     struct {
         uint64_t calls, bytes;
     } passed[PASSED_REASONS];

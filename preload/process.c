@@ -78,10 +78,12 @@ bool process_is_launcher(void) {
     return false;
 }
 
-bool process_has_sanitizer(void) {
+bool process_is_instrumented(void) {
     static const char *const beginnings[] = {"__asan_init", "__tsan_init", "__msan_init", "__hwasan_init"};
     for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
         if (next_symbol(beginnings[i]))
             return true;
-    return false;
+    // valgrind loads parts of its own into what it runs.
+    const char *preloaded = getenv("LD_PRELOAD");
+    return preloaded && strstr(preloaded, "/vgpreload_");
 }

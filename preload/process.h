@@ -26,5 +26,5 @@ uint64_t number_of(const char *variable, uint64_t otherwise);
 // mpirun and its kind start programs, also on other machines; what they hold is no part of the job.
 bool process_is_launcher(void);
 
-// A sanitizer keeps an account of its own of every byte, and takes ours for the program's.
-bool process_has_sanitizer(void);
+// A sanitizer or valgrind keeps an account of its own of every byte, and takes ours for the program's.
+bool process_is_instrumented(void);

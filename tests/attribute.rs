@@ -474,6 +474,20 @@ fn a_daemon_that_drops_what_it_may_is_told_and_no_thread_keeps_it() {
     }
 }
 
+#[test]
+fn a_program_in_valgrind_is_left_alone_and_valgrind_finds_no_fault_of_ours() {
+    if !need("valgrind", Command::new("valgrind").arg("--version").output().is_ok()) {
+        return;
+    }
+    for inside in [&["attribute"][..], &["provision"], &["advise", "run"]] {
+        let mut command = bursar();
+        command.args(inside).args(["--", "valgrind", "-q", "--error-exitcode=9", &program("plain"), "blocks", "1000"]);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.contains("in valgrind") && !said.contains("=="), "{inside:?}: {said}");
+    }
+}
+
 /// The kernel gives one to programs of one thread alone.
 #[test]
 fn a_program_that_goes_into_a_user_namespace_finds_no_thread_of_ours_in_its_way() {

@@ -273,7 +273,10 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
         ));
     }
     let alone = |why| ran.told.iter().filter(|told| told.left_alone == Some(why)).count();
-    let kinds = [(LeftAlone::Sanitizer, "built with a sanitizer"), (LeftAlone::Libc, "with a libc that is not known")];
+    let kinds = [
+        (LeftAlone::Sanitizer, "built with a sanitizer, or in valgrind"),
+        (LeftAlone::Libc, "with a libc that is not known"),
+    ];
     let alone = kinds.map(|(why, what)| (alone(why), what)).into_iter().filter(|(count, _)| *count > 0);
     lines.extend(alone.map(|(count, what)| format!("not served: {count} process(es) {what}")));
     lines.extend(ran.notes.iter().cloned());

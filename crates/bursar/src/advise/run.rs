@@ -132,7 +132,7 @@ fn summary(inside: &Inside, figures: &AdviceFigures, told: &[Told]) -> Vec<Strin
     }
     let alone = |why| told.iter().filter(|told| told.left_alone == Some(why)).count();
     let kinds = [
-        (LeftAlone::Sanitizer, "built with a sanitizer"),
+        (LeftAlone::Sanitizer, "built with a sanitizer, or in valgrind"),
         (LeftAlone::Libc, "with a libc that is not known"),
         (LeftAlone::Provisioned, "that bursar provision gives memory to"),
         (LeftAlone::Disabled, "that switched huge pages off for itself"),
