@@ -1,7 +1,6 @@
 #include "confine.h"
 
 #include <linux/capability.h>
-#include <linux/kcmp.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 
@@ -14,6 +13,12 @@
 bool sandboxed;
 
 static struct __user_cap_data_struct permitted[_LINUX_CAPABILITY_U32S_3];
+
+// What vfork made confines itself alone, though all that is written here is its parent's; what clone made has no thread
+// of ours.
+static bool is_own(void) {
+    return process.pid == sys(SYS_getpid);
+}
 
 // Whether it has given up what it could have got back until now.
 static bool gave_up(void) {
@@ -33,7 +38,7 @@ static bool gave_up(void) {
     static int (*next_##name)(long, long, long);                                                                       \
     static int on_##name(long a, long b, long c) {                                                                     \
         int failed = next_##name(a, b, c);                                                                             \
-        if (!failed && gave_up()) {                                                                                    \
+        if (!failed && is_own() && gave_up()) {                                                                        \
             helpers_leave();                                                                                           \
             helpers_come_back();                                                                                       \
         }                                                                                                              \
@@ -66,15 +71,9 @@ static int on_setns(int file, int kind) {
     return failed;
 }
 
-// One that vfork made goes into its sandbox alone, though all that is written here is its parent's.
-static bool is_vforked(void) {
-    long pid = sys(SYS_getpid);
-    return pid != process.pid && sys(SYS_kcmp, pid, process.pid, KCMP_VM, 0, 0) == 0;
-}
-
 // Without a filter it is asked what there is.
 static bool enters(bool strict, const void *filter) {
-    return !sandboxed && (strict || filter) && !is_vforked();
+    return !sandboxed && (strict || filter) && is_own();
 }
 
 static void enter(void) {

@@ -101,6 +101,12 @@ static bool is_there(const struct helper *helper) {
 void helpers_leave(void) {
     const uint64_t patience = 1000000000, until = now_ns() + patience;
     const struct timespec a_while = {.tv_nsec = 50000};
+    bool any = false;
+    for (int i = 0; i < HELPERS; i++)
+        any |= is_there(&helpers[i]);
+    // Those of who called vfork are its own.
+    if (!any)
+        return;
     __atomic_fetch_add(&leaving, 1, __ATOMIC_RELEASE);
     for (struct helper *helper = helpers; helper < helpers + HELPERS; helper++) {
         while (is_there(helper) && now_ns() < until) {

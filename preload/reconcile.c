@@ -296,8 +296,12 @@ static void tell(struct view *view, const char *reason) {
     log_end();
 }
 
-// Of whoever has the lock, which is given back.
+// Of whoever has the lock, which is given back. What vfork or clone made has no log of its own.
 static bool look(const char *reason) {
+    if (process.pid != sys(SYS_getpid)) {
+        lock_release(&reconcile_lock);
+        return false;
+    }
     uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (!began_ns)
         began_ns = now_ns();

@@ -88,13 +88,13 @@ fn unpack_into(folder: &Path, mode: u32) -> io::Result<PathBuf> {
 fn make_ours(folder: &Path, mode: u32) -> io::Result<()> {
     let is_new = !folder.exists();
     DirBuilder::new().recursive(true).mode(mode).create(folder)?;
-    if is_new {
-        // Whatever the umask says.
-        fs::set_permissions(folder, Permissions::from_mode(mode))?;
-    }
     let found = fs::symlink_metadata(folder)?;
     if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
         return Err(io::Error::other(format!("{} is not a folder that is ours alone to write to", folder.display())));
+    }
+    if is_new {
+        // Whatever the umask says.
+        fs::set_permissions(folder, Permissions::from_mode(mode))?;
     }
     Ok(())
 }

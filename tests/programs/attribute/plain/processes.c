@@ -80,7 +80,13 @@ void make_dropped(size_t bytes) {
     const gid_t nobody = 65534;
     blocks(bytes / 2);
     check_threads();
-    if (seteuid(nobody) || seteuid(0) || setgroups(1, &nobody) || setgid(nobody) || setuid(nobody))
+    if (seteuid(nobody) || seteuid(0) || setgroups(1, &nobody) || setgid(nobody))
+        fail("setgid");
+    // What vfork made drops for itself alone.
+    if (vfork() == 0)
+        _exit(setuid(nobody) ? 1 : 0);
+    wait(NULL);
+    if (setuid(nobody))
         fail("setuid");
     check_threads();
     blocks(bytes / 4);
