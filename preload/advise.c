@@ -270,7 +270,7 @@ void advise_begin(const char *directory) {
     advice_told->rules_unmatched = plan.count;
     advice_told->rules_of_others = plan.others;
     disable_unadvised();
-    pthread_atfork(NULL, NULL, in_child);
+    at_fork(NULL, NULL, in_child);
     heap_ahead_begin();
     parts_each(advise_part);
     advising = true;

@@ -256,7 +256,7 @@ static void found(uint32_t id, const struct link_map *map) {
 // In place of a function of the loader that does nothing, but is called when objects have come or gone: before their
 // constructors run.
 static void on_debug_state(void) {
-    if (_r_debug.r_state == RT_CONSISTENT)
+    if (loader()->r_state == RT_CONSISTENT)
         objects_scan(found);
     next_debug_state();
 }
@@ -272,7 +272,7 @@ static struct clocks clocks_now(void) {
 void calls_begin(void) {
     began = clocks_now();
     objects_scan(found);
-    void *entry = (void *)_r_debug.r_brk;
+    void *entry = (void *)loader()->r_brk;
     patch_begin();
     const char *why = entry ? patch(entry, on_debug_state, (void **)&next_debug_state) : "the loader does not tell";
     const char *later = patch_done();

@@ -337,7 +337,7 @@ void heap_leave(void) {
 void heap_begin(void) {
     find();
     // The executable's own comes before ours, whoever calls.
-    const struct link_map *executable = _r_debug.r_map;
+    const struct link_map *executable = loader()->r_map;
     const char *why = NULL;
     patch_begin();
     for (uint32_t i = 0; i < KIN && !why; i++) {

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "eager.h"
+#include "objects.h"
 #include "pagemap.h"
 #include "sys.h"
 #include "told.h"
@@ -18,7 +19,7 @@ enum { LARGE_BSS = 4 << 20, STACK_BYTES = 1 << 20 };
 // The anonymous pages of the executable's last segment.
 static void find_bss(uint64_t *begin, uint64_t *end) {
     const ElfW(Phdr) *header = (const ElfW(Phdr) *)getauxval(AT_PHDR);
-    uint64_t base = _r_debug.r_map->l_addr;
+    uint64_t base = loader()->r_map->l_addr;
     *begin = *end = 0;
     for (uint64_t i = 0; header && i < getauxval(AT_PHNUM); i++, header++) {
         if (header->p_type != PT_LOAD || !(header->p_flags & PF_W))

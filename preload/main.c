@@ -293,7 +293,7 @@ static const char *advice_wanted(void) {
 
 static __attribute__((constructor)) void begin(void) {
     uint64_t began = now_ns();
-    bool known = process_find() && !process_is_launcher();
+    bool known = process_has_glibc() && process_find() && !process_is_launcher();
     attributing = known && attribute_begin();
     provisioning = known && provision_begin();
     const char *advice = known ? advice_wanted() : NULL;
@@ -319,7 +319,7 @@ static __attribute__((constructor)) void begin(void) {
         return;
     if (number_of("BURSAR_TOUCH", 0))
         touch_begin();
-    pthread_atfork(before_fork, after_fork, in_child);
+    at_fork(before_fork, after_fork, in_child);
     helper_start(watch, &over);
 }
 

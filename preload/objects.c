@@ -109,7 +109,7 @@ static const char *next_needed(const struct link_map *map, const char *strings, 
 }
 
 static const ElfW(Phdr) * segments_of(const struct link_map *map, uint32_t *count) {
-    if (map == _r_debug.r_map) {
+    if (map == loader()->r_map) {
         *count = getauxval(AT_PHNUM);
         return (const void *)getauxval(AT_PHDR);
     }
@@ -177,8 +177,31 @@ void *object_symbol(const struct link_map *map, const char *name) {
     return NULL;
 }
 
+// musl has none of that name.
+extern struct r_debug _r_debug __attribute__((weak));
+
+const struct r_debug *loader(void) {
+    static const struct r_debug nobody;
+    static const struct r_debug *found;
+    if (&_r_debug)
+        return &_r_debug;
+    // The loader has left it in the program's own table.
+    const ElfW(Phdr) *header = (const void *)getauxval(AT_PHDR), *end = header + getauxval(AT_PHNUM);
+    uint64_t base = 0;
+    for (; !found && header < end; header++) {
+        if (header->p_type == PT_PHDR)
+            base = getauxval(AT_PHDR) - header->p_vaddr;
+        if (header->p_type != PT_DYNAMIC)
+            continue;
+        for (const ElfW(Dyn) *entry = (const void *)(base + header->p_vaddr); entry->d_tag != DT_NULL; entry++)
+            if (entry->d_tag == DT_DEBUG)
+                found = (const void *)entry->d_un.d_ptr;
+    }
+    return found ? found : &nobody;
+}
+
 void *next_symbol(const char *name) {
-    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+    for (const struct link_map *map = loader()->r_map; map; map = map->l_next) {
         void *found = map->l_ld == own_dynamic ? NULL : object_symbol(map, name);
         if (found)
             return found;
@@ -288,7 +311,7 @@ static bool starts(const char *text, const char *with) {
 // By itself; UNDECIDED when it depends on who needs it.
 static uint32_t component_of(struct object *object) {
     const char *base = text_base(object->path);
-    if (object->map == _r_debug.r_map || object->map->l_ld == own_dynamic || starts(base, "libc.so.") ||
+    if (object->map == loader()->r_map || object->map->l_ld == own_dynamic || starts(base, "libc.so.") ||
         starts(base, "libc-2") || starts(base, "ld-") || starts(base, "linux-vdso"))
         return APPLICATION;
     for (uint32_t i = 0; i < glob_count; i++) {
@@ -342,7 +365,7 @@ static void decide(void) {
 }
 
 static bool is_listed(const struct object *object) {
-    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next)
+    for (const struct link_map *map = loader()->r_map; map; map = map->l_next)
         if (map == object->map && map->l_addr == object->base)
             return true;
     return false;
@@ -372,7 +395,7 @@ static uint32_t number_for(const char *path) {
 static uint32_t add(const struct link_map *map) {
     char path[4096];
     text_format(path, sizeof path, "%s", map->l_name);
-    if (map == _r_debug.r_map) {
+    if (map == loader()->r_map) {
         long length = sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof path - 1);
         path[length > 0 ? length : 0] = 0;
     }
@@ -437,7 +460,7 @@ void objects_scan(void (*found)(uint32_t id, const struct link_map *map)) {
             objects[id].gone_component = objects[id].component;
         }
     }
-    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+    for (const struct link_map *map = loader()->r_map; map; map = map->l_next) {
         uint32_t id = is_known(map) ? 0 : add(map);
         if (id)
             news[count++] = id;

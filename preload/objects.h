@@ -39,6 +39,9 @@ bool object_code(uint64_t address, uint64_t *begin, uint64_t *end);
 // A defined function or variable of the dynamic symbols of an object; NULL: none. Versions: the default one.
 void *object_symbol(const struct link_map *map, const char *name);
 
+// What the loader tells of itself, and of what it has loaded.
+const struct r_debug *loader(void);
+
 // The first definition in the order of the loader, leaving out the runtime itself.
 void *next_symbol(const char *name);
 

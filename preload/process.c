@@ -87,3 +87,14 @@ bool process_is_instrumented(void) {
     const char *preloaded = getenv("LD_PRELOAD");
     return preloaded && strstr(preloaded, "/vgpreload_");
 }
+
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *) __attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+bool process_has_glibc(void) {
+    return __register_atfork;
+}
+
+void at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void)) {
+    __register_atfork(before, in_parent, in_child, &__dso_handle);
+}

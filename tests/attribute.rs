@@ -442,6 +442,15 @@ fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
     told(&["sh", "-c", &large], "plain (");
     let short = said(&["sh", "-c", &without(0.2)]);
     assert!(short.contains("held ") && !short.contains("ran without"), "{short}");
+    if need("musl-gcc", Path::new(&program("musl")).exists()) {
+        // It goes on to run a shell.
+        told(&[&program("musl"), &SIZE.to_string()], "musl (");
+        for inside in [&["provision"][..], &["advise", "run"]] {
+            let output = bursar().args(inside).args(["--", &program("musl"), "1000"]).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && said.contains("linked with musl"), "{inside:?}: {said}");
+        }
+    }
     for name in mpis() {
         told(&[&format!("mpirun.{name}"), "-n", "1", &fixed, "1000"], "is statically linked");
     }

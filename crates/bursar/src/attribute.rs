@@ -240,7 +240,7 @@ fn strangers(processes: &[ProcessRecord], found: &Found) -> Option<String> {
     };
     let is_another = |process: &ProcessRecord| {
         let parent = processes.iter().find(|parent| Some(parent.key.pid) == process.parent);
-        parent.is_some_and(|parent| parent.command != process.command)
+        parent.is_none_or(|parent| parent.command != process.command)
     };
     let largest = processes.iter().filter_map(|process| process.max_rss_bytes).max().unwrap_or_default();
     let held_much = |process: &ProcessRecord| {
@@ -264,8 +264,8 @@ fn strangers(processes: &[ProcessRecord], found: &Found) -> Option<String> {
         count => format!(" and {} more", count - 1),
     };
     Some(format!(
-        "{} ({}){more} ran without the library, and is in no figure: it is statically linked, setuid, was given another \
-         environment, or may not read the library.",
+        "{} ({}){more} ran without the library, and is in no figure: it is statically linked or of another libc than glibc, \
+         setuid, was given another environment, or may not read the library.",
         first.command, first.key.pid
     ))
 }

@@ -30,7 +30,7 @@ pub struct Inside {
     /// From user space, in all its processes on this node; `None`: refused, or not below us.
     pub page_faults: Option<u64>,
     /// Why it ran without, as a sentence.
-    pub kept_out: Option<String>,
+    kept_out: Option<String>,
 }
 
 /// Runs the command to its end, with variables that the library reads. `look` is called from time to time, with its PID.
@@ -77,6 +77,13 @@ impl Inside {
             Exit::Signal(signal) => Status::Signal(signal),
             Exit::TimedOut | Exit::StoppedEarly | Exit::StillRunning => Status::Code(OWN_FAILURE),
         }
+    }
+
+    /// Why the command ran without the library, as a sentence; its children may have told what they did with it.
+    pub fn why_without(&self, command: &[OsString], purpose: Purpose, has_told: bool) -> Option<String> {
+        let of_file =
+            || unseen::obstacle(command, self.launcher, purpose).filter(|_| !has_told || self.launcher.is_none());
+        self.kept_out.clone().or_else(of_file)
     }
 
     /// The rank that ran, if its launcher is not below us.

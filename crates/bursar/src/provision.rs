@@ -20,7 +20,7 @@ use crate::results::write_json;
 use crate::say::tell;
 use crate::spool::Spool;
 use crate::status::Status;
-use crate::unseen::{self, Purpose};
+use crate::unseen::Purpose;
 
 /// Pages of a pool, unless others are asked for.
 const PAGE_BYTES: u64 = 2 << 20;
@@ -180,8 +180,7 @@ fn run(
     let look = look.as_mut().map(|look| look as &mut dyn FnMut(i32));
     let inside = inside::run(command, Purpose::Provision, variables, begun, look)?;
     let (told, mut notes) = read(folder.path());
-    let of_file = || unseen::obstacle(command, inside.launcher, Purpose::Provision).filter(|_| told.is_empty());
-    notes.extend(inside.kept_out.clone().or_else(of_file));
+    notes.extend(inside.why_without(command, Purpose::Provision, !told.is_empty()));
     Ok(Ran { inside, told, notes })
 }
 

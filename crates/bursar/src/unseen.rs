@@ -100,14 +100,17 @@ fn of_program(path: &Path, head: &[u8], purpose: Purpose) -> Option<String> {
         FileKind::Elf64 => {
             let header = FileHeader64::<Endianness>::parse(head).ok()?;
             let endian = header.endian().ok()?;
-            let dynamic =
-                header.program_headers(endian, head).ok()?.iter().any(|part| part.p_type(endian) == PT_INTERP);
-            (!dynamic).then(|| {
-                format!(
+            let parts = header.program_headers(endian, head).ok()?;
+            let Some(loader) = parts.iter().find(|part| part.p_type(endian) == PT_INTERP) else {
+                return Some(format!(
                     "{name} is statically linked: no library can be loaded into it, {so}; link it \
                      dynamically, at least with libc."
-                )
-            })
+                ));
+            };
+            let loader = String::from_utf8_lossy(loader.data(endian, head).ok()?);
+            loader
+                .contains("ld-musl")
+                .then(|| format!("{name} is linked with musl, and the library is for glibc, {so}."))
         }
         FileKind::Elf32 => Some(format!("{name} is a program of 32 bits, and the library is not; build it for 64.")),
         _ => None,

@@ -30,7 +30,7 @@ use crate::rank::Rank;
 use crate::say::tell;
 use crate::spool::Spool;
 use crate::status::Status;
-use crate::unseen::{self, Purpose};
+use crate::unseen::Purpose;
 use names::Names;
 
 /// From one round of looking to the next.
@@ -86,9 +86,7 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
     output.write(&profile)?;
     if !options.quiet {
         let (told, mut notes) = inside::told(folder.path(), "advice.", Told::read);
-        let of_file =
-            || unseen::obstacle(&options.command, inside.launcher, Purpose::Advise).filter(|_| told.is_empty());
-        notes.extend(inside.kept_out.clone().or_else(of_file));
+        notes.extend(inside.why_without(&options.command, Purpose::Advise, !told.is_empty()));
         for line in summary(&profile, &seen, &inside, &path).into_iter().chain(notes) {
             tell!("bursar: {line}");
         }

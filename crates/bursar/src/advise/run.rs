@@ -19,7 +19,7 @@ use crate::results::write_json;
 use crate::say::tell;
 use crate::spool::Spool;
 use crate::status::{OWN_FAILURE, Status};
-use crate::unseen::{self, Purpose};
+use crate::unseen::Purpose;
 
 /// What `--stats` writes.
 #[derive(Serialize)]
@@ -71,8 +71,7 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
     let variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
     let inside = inside::run(&options.command, Purpose::Advise, variables, begun, None)?;
     let (told, mut notes) = inside::told(folder.path(), "advice.", Told::read);
-    let of_file = || unseen::obstacle(&options.command, inside.launcher, Purpose::Advise).filter(|_| told.is_empty());
-    notes.extend(inside.kept_out.clone().or_else(of_file));
+    notes.extend(inside.why_without(&options.command, Purpose::Advise, !told.is_empty()));
     let (figures, status) = (figures(&told), inside.status());
     if !options.quiet {
         let whose = rank.as_ref().map(|rank| format!("rank {}: ", rank.number)).unwrap_or_default();
