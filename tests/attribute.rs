@@ -431,6 +431,14 @@ fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
     };
     told(&[&fixed, "1000"], "is statically linked");
     told(&["env", "-i", &fixed, "1000"], "ran without the library");
+    // What starts commands is larger than a file may be.
+    let folder = tempfile::tempdir().unwrap();
+    let none = format!("ulimit -f 8; exec {} attribute --record r -- true", env!("CARGO_BIN_EXE_bursar"));
+    let mut none_starts = Command::new("sh");
+    none_starts.args(["-c", &none]).current_dir(folder.path()).env("TMPDIR", folder.path());
+    assert_eq!(none_starts.output().unwrap().status.code(), Some(125));
+    let left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.filter(|name| name != "r").collect::<Vec<_>>(), [""; 0], "nothing of it is left");
     let limited = format!("ulimit -v 4194304; exec {} attribute -- true 2>&1", env!("CARGO_BIN_EXE_bursar"));
     let limited = Command::new("sh").args(["-c", &limited]).output().unwrap();
     assert!(String::from_utf8_lossy(&limited.stdout).contains("limited to 4.00 GiB"), "{limited:?}");

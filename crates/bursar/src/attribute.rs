@@ -111,7 +111,16 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
             interval: None,
             clean_up: false,
         };
-        let observed = observe(&bench, &plan, &mut |entry| sink.append(entry), &mut |_| false)?;
+        let observed = match observe(&bench, &plan, &mut |entry| sink.append(entry), &mut |_| false) {
+            Ok(observed) => observed,
+            Err(error) => {
+                // The others of a job go on with theirs.
+                if rank.is_none() && folder.read().logs.is_empty() {
+                    folder.remove();
+                }
+                return Err(error);
+            }
+        };
         let mut observation = observed.observation;
         let mut absent = None;
         status = ended(&observation);
