@@ -1,7 +1,6 @@
 #include "advise.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
 

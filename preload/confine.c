@@ -141,14 +141,14 @@ static void *next_syscall;
 #endif
 
 #define DETOUR(name)                                                                                                   \
-    { #name, on_##name, (void **)&next_##name }
-static const struct detour confining[] = {
+    { #name, on_##name, (void **)&next_##name, NULL }
+static struct detour confining[] = {
     DETOUR(unshare),
     DETOUR(setns),
     DETOUR(prctl),
     DETOUR(syscall),
 };
-static const struct detour giving_up[] = {
+static struct detour giving_up[] = {
     DETOUR(setuid),   DETOUR(setgid),    DETOUR(seteuid),   DETOUR(setegid),   DETOUR(setreuid),
     DETOUR(setregid), DETOUR(setresuid), DETOUR(setresgid), DETOUR(setgroups), DETOUR(capset),
 };

@@ -23,7 +23,7 @@ static uint32_t leaving; // threads of the program that want them to
 static long clone_onto(long flags, uint64_t stack, uint64_t tls, uint32_t *thread, void (*run)(void)) {
 #if defined(__x86_64__)
     long result;
-    register long r10 __asm__("r10") = (long)thread;
+    register long r10 __asm__("r10") = 0;
     register long r8 __asm__("r8") = tls;
     register void (*r9)(void) __asm__("r9") = run;
     __asm__ volatile("syscall\n"
@@ -46,7 +46,7 @@ static long clone_onto(long flags, uint64_t stack, uint64_t tls, uint32_t *threa
     register long x1 __asm__("x1") = stack;
     register long x2 __asm__("x2") = (long)thread;
     register long x3 __asm__("x3") = tls;
-    register long x4 __asm__("x4") = (long)thread;
+    register long x4 __asm__("x4") = 0;
     register void (*x5)(void) __asm__("x5") = run;
     __asm__ volatile("svc 0\n"
                      "cbnz x0, 1f\n"

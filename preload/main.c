@@ -1,6 +1,5 @@
 #include "main.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -8,6 +8,7 @@
 
 #include "advise.h"
 #include "arena.h"
+#include "detour.h"
 #include "heap.h"
 #include "image.h"
 #include "lock.h"
@@ -428,12 +429,7 @@ static int on_pthread_create(pthread_t *thread, const pthread_attr_t *attributes
     return error;
 }
 
-static struct detour {
-    const char *name;
-    void *target;
-    void **next;
-    void *entry;
-} detours[] = {
+static struct detour detours[] = {
     {"mmap", on_mmap, (void **)&next_mmap, NULL},
     {"munmap", on_munmap, (void **)&next_munmap, NULL},
     {"mremap", on_mremap, (void **)&next_mremap, NULL},
@@ -450,7 +446,7 @@ static struct detour {
     {"sbrk", on_sbrk, (void **)&next_sbrk, NULL},
     {"_Fork", private_fork, (void **)&next_fork, NULL},
 };
-enum { FOR_ATTRIBUTION = 6, FOR_PROVISIONING = 10, DETOURS = sizeof detours / sizeof *detours };
+enum { FOR_ATTRIBUTION = 6, FOR_PROVISIONING = 10, FORK = 12, DETOURS = sizeof detours / sizeof *detours };
 
 static bool holds_an_entry(uint64_t begin, uint64_t end) {
     for (size_t i = 0; i < DETOURS; i++)
@@ -460,20 +456,15 @@ static bool holds_an_entry(uint64_t begin, uint64_t end) {
 }
 
 void vm_detour(void) {
-    for (size_t i = 0; i < DETOURS; i++) {
-        struct detour *detour = &detours[i];
-        if (i >= FOR_PROVISIONING ? !provisioning : i >= FOR_ATTRIBUTION && !attributing)
-            continue;
-        if (detour->entry && patched(detour->entry))
-            continue;
-        detour->entry = next_symbol(detour->name);
-        // Before glibc 2.34 fork is one function.
-        if (!detour->entry && detour->target == (void *)private_fork)
-            detour->entry = next_symbol("fork");
-        const char *why = detour->entry ? patch(detour->entry, detour->target, detour->next) : "libc does not have it";
-        if (why)
-            log_note("calls of %s are not seen: %s", detour->name, why);
-    }
+    detours_patch(detours, FOR_ATTRIBUTION);
+    if (attributing)
+        detours_patch(detours + FOR_ATTRIBUTION, FOR_PROVISIONING - FOR_ATTRIBUTION);
+    if (!provisioning)
+        return;
+    // Before glibc 2.34 fork is one function.
+    if (!next_symbol("_Fork"))
+        detours[FORK].name = "fork";
+    detours_patch(detours + FOR_PROVISIONING, DETOURS - FOR_PROVISIONING);
 }
 
 void vm_patch(void) {
