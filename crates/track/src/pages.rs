@@ -37,6 +37,7 @@ mod scope;
 mod signals;
 mod stack;
 mod sweep;
+mod window;
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;

@@ -1,16 +1,15 @@
 //! The best rung: single pages, through the page tables.
 
+mod round;
+
 use std::time::{Duration, Instant};
 
 use linux::pages::{Tables, clear_referenced, run_beside};
-use model::{AgeBytes, MappingHeat, Overhead, PagesRound};
+use model::PagesRound;
 
-use super::ages::Ages;
 use super::choice::mix;
-use super::control::{Pace, Spent};
-use super::heat::Heat;
+use super::control::Pace;
 use super::idle::{Idle, idle};
-use super::misses::Misses;
 use super::order::Order;
 use super::page_cache::{PageCache, Seen};
 use super::process::{Blind, Looked, Place, Process};
@@ -19,7 +18,9 @@ use super::scope::Members;
 use super::signals::few;
 use super::stack::Stack;
 use super::sweep;
-use super::{Error, Looks, Settings, own_cpu, page_bytes};
+use super::window::{TLB_ENTRIES, TOUCH_SECONDS, Window};
+use super::{Error, Looks, Settings, own_cpu};
+use round::Sums;
 
 /// What was accessed before the first look was so in an order that nobody knows; it is drawn by chance among so many.
 const BEFORE: u64 = 1024;
@@ -29,12 +30,6 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(10);
 const CONTROL: Duration = Duration::from_millis(200);
 /// Between readings of the mappings.
 const REFRESH: Duration = Duration::from_millis(500);
-/// The processor's own work for one cleared bit: a TLB miss, and setting the bit.
-const TOUCH_SECONDS: f64 = 0.4e-6;
-/// Clearing a bit beside the program empties the processor's TLB of it. What a second-level TLB holds, and a walk of page tables
-/// for an entry of it: in a virtual machine, where it takes longest.
-const TLB_ENTRIES: u64 = 1536;
-const WALK_SECONDS: f64 = 50e-9;
 /// Pages for which a place is kept on the stack while they rest: where they go back if they were not accessed. Without it they would
 /// stand with what was seen before, be it all that an earlier phase accessed last.
 const RESERVED: u64 = 0;
@@ -74,41 +69,6 @@ pub struct Fine {
     window: Window,
     round: Sums,
     round_began: Instant,
-}
-
-/// Since the controller's last decision.
-struct Window {
-    began: Instant,
-    /// CPU time of this thread when it was last asked for.
-    cpu: Duration,
-    /// Clearing that is not in the sums yet.
-    arming: Duration,
-    arms: u64,
-    /// Entries of TLBs that the program has to fill again.
-    refills: u64,
-    own: f64,
-    clearing: f64,
-    target: f64,
-    looks: u64,
-    touched: u64,
-    /// What it took to be told of what comes back: bursar and the program.
-    returned: f64,
-}
-
-/// Since the last round was told.
-#[derive(Default)]
-struct Sums {
-    misses: Misses,
-    first_touches: u64,
-    looks: u64,
-    /// Pages that were found accessed, or are taken for it, by all looks together.
-    accessed: u64,
-    /// Distinct pages of files.
-    files: u64,
-    /// The last look before.
-    after: u64,
-    own: f64,
-    target: f64,
 }
 
 /// A page that was found accessed.
@@ -544,17 +504,7 @@ impl Fine {
 
     /// Adds up what was spent.
     fn add_up(&mut self) {
-        let cpu = own_cpu();
-        let window = &mut self.window;
-        let own = (cpu - window.cpu).as_secs_f64();
-        // Other processors that run the program are interrupted about as long as the call waits for them.
-        let arming = window.arming.as_secs_f64().min(own);
-        let interrupted = if self.beside { 0.0 } else { arming };
-        let target = interrupted + window.arms as f64 * TOUCH_SECONDS + window.refills as f64 * WALK_SECONDS;
-        (window.cpu, window.arming, window.arms, window.refills) = (cpu, Duration::ZERO, 0, 0);
-        window.own += own;
-        window.clearing += arming;
-        window.target += target;
+        let (own, target) = self.window.add_up(self.beside);
         self.round.own += own;
         self.round.target += target;
     }
@@ -562,17 +512,9 @@ impl Fine {
     /// Decides how to go on.
     fn control(&mut self) {
         self.add_up();
-        let window = &self.window;
-        let seconds = window.began.elapsed().as_secs_f64();
         // What is read and written of files is told, not looked for.
         let mapped = self.stack.pages() - self.cache.as_ref().map_or(0, PageCache::pages).min(self.stack.pages());
-        let spent = Spent {
-            looking: (window.own - window.clearing) / seconds,
-            clearing: (window.clearing + window.target) / seconds,
-            returned: window.returned / seconds,
-            touched: window.touched as f64 / window.looks.max(1) as f64 / mapped.max(1) as f64,
-            units: self.processes.iter().map(|process| process.samples.len()).sum(),
-        };
+        let spent = self.window.spent(mapped, self.processes.iter().map(|process| process.samples.len()).sum());
         let before = self.pace;
         let sweeps = if self.processes.iter().any(|process| process.sweep.is_used()) { sweep::SHARE } else { 0.0 };
         self.pace = before.after(spent, self.settings.overhead * (1.0 - sweeps));
@@ -583,46 +525,6 @@ impl Fine {
         }
         self.sweep();
         self.window = Window::new(self.window.cpu);
-    }
-
-    fn rung(&self) -> String {
-        let faults = if self.returned.is_listening() { ", and faults on what was swapped out" } else { "" };
-        let files = self.cache.as_ref().map(|cache| format!("; {} for reads and writes", cache.rung()));
-        format!("Accessed bits in page tables{faults}{}", files.unwrap_or_default())
-    }
-
-    fn heat(&mut self) -> Vec<MappingHeat> {
-        let page = page_bytes();
-        let mut all = Vec::new();
-        for process in &mut self.processes {
-            let mut heats: Vec<_> = process.mappings.iter().map(|mapping| Heat::of(process.pid, mapping)).collect();
-            for sample in &mut process.samples {
-                if let Some(heat) = heats.get_mut(sample.mapping as usize) {
-                    heat.add(sample.address, sample.pages * page, sample.place, sample.touched);
-                }
-                sample.touched = false;
-            }
-            all.extend(heats.into_iter().filter_map(Heat::finish));
-        }
-        all
-    }
-
-    fn ages(&self) -> Vec<AgeBytes> {
-        let now_ns = self.begin.elapsed().as_nanos() as u64;
-        let mut ages = Ages::at(now_ns);
-        for sample in self.processes.iter().flat_map(|process| &process.samples) {
-            let seen_ns = match sample.place {
-                Place::Absent | Place::Blind(_) => continue,
-                Place::Resting { .. } => Some(now_ns),
-                Place::Armed { .. } | Place::Spent { .. } | Place::Waking { .. } => sample.seen_ns,
-            };
-            ages.add(seen_ns, sample.pages * page_bytes());
-        }
-        if let Some(cache) = &self.cache {
-            let bytes = cache.weight() * page_bytes();
-            cache.seen().for_each(|seen| ages.add(Some(seen.ns), bytes));
-        }
-        ages.finish()
     }
 }
 
@@ -656,39 +558,7 @@ impl Looks for Fine {
     }
 
     fn round(&mut self) -> PagesRound {
-        self.add_up();
-        let seconds = self.round_began.elapsed().as_secs_f64();
-        self.round_began = Instant::now();
-        let sums = std::mem::replace(&mut self.round, Sums { after: self.now, ..Sums::default() });
-        let page = page_bytes();
-        let heat = self.heat();
-        let mut round = PagesRound {
-            t_ns: self.begin.elapsed().as_nanos() as u64,
-            seconds,
-            tracking: true,
-            tracked_bytes: heat.iter().map(|heat| heat.resident - heat.blind).sum(),
-            touched_bytes: heat.iter().map(|heat| heat.touched).sum(),
-            file_bytes: self.cache.as_ref().map(|cache| cache.pages() * page),
-            file_touched_bytes: self.cache.as_ref().map(|_| sums.files * page),
-            lost_events: self.returned.lost(&self.tables) + self.cache.as_mut().map_or(0, PageCache::lost),
-            wss_bytes: None,
-            misses: sums.misses.curve(seconds, page),
-            first_touches_per_second: sums.first_touches as f64 / seconds,
-            blind_below: sums.accessed / sums.looks.max(1) * page,
-            blind_bytes: heat.iter().map(|heat| heat.blind).sum(),
-            heat,
-            ages: self.ages(),
-            overhead: Overhead { own: sums.own / seconds, target: sums.target / seconds },
-            one_in: 1 << self.pace.level,
-            interval: self.pace.interval.as_secs_f64(),
-            rung: self.rung(),
-            ..PagesRound::default()
-        };
-        // No look was due, or there was nothing to look at any more.
-        let is_seen = sums.looks > 0 && !round.heat.is_empty();
-        let most = self.settings.told_apart(round.one_in as f64 / seconds);
-        round.wss_bytes = round.size_at(most).filter(|_| is_seen);
-        round
+        self.tell()
     }
 
     fn idle(&self, long: Duration) -> Vec<Idle> {
@@ -747,23 +617,5 @@ impl Looks for Fine {
         self.add_up();
         self.round = Sums { own: self.round.own, target: self.round.target, after: self.now, ..Sums::default() };
         self.window = Window::new(self.window.cpu);
-    }
-}
-
-impl Window {
-    fn new(cpu: Duration) -> Window {
-        Window {
-            began: Instant::now(),
-            cpu,
-            arming: Duration::ZERO,
-            arms: 0,
-            refills: 0,
-            own: 0.0,
-            clearing: 0.0,
-            target: 0.0,
-            looks: 0,
-            touched: 0,
-            returned: 0.0,
-        }
     }
 }
