@@ -119,13 +119,19 @@ fn step(options: &Balance, targets: &mut [Target], signals: &Forwarding) -> Vec<
     let swap = procfs::meminfo().map_or(0, |memory| memory.swap_free) / targets.len() as u64;
     let seen: Vec<Seen<'_>> = targets.iter().map(|target| target.as_seen(swap)).collect();
     let now: Vec<u64> = seen.iter().map(|one| one.limit.unwrap_or(one.usage)).collect();
-    let begun: Vec<usize> = (0..seen.len()).filter(|at| seen[*at].begins()).collect();
     let mut moves = decide(options.total.0, &seen);
+    let begins = (0..seen.len()).filter(|at| seen[*at].begins());
+    let begun: Vec<(usize, u64)> = begins.map(|at| (at, moves[at].to)).collect();
     if !options.dry_run {
         carry_out(options, targets, &now, &mut moves, swap, signals);
     }
     balance_kinds(options, targets, &mut moves);
-    begun.into_iter().for_each(|at| targets[at].has_begun());
+    for (at, share) in begun {
+        // What the others could not give yet comes with the next decision.
+        if !(now[at] + 1..share).contains(&moves[at].to) {
+            targets[at].has_begun();
+        }
+    }
     targets.iter_mut().zip(&moves).zip(now).map(|((target, to), now)| target.row(to, now)).collect()
 }
 
