@@ -381,6 +381,10 @@ fn repair_in(dir: &Path, balloon: PutBack) -> Vec<String> {
         return Vec::new();
     }
     let _lock = lock(dir);
+    // Of those that were killed before they had told who they are.
+    for path in paths(dir).into_iter().filter(|path| fs::metadata(path).is_ok_and(|found| found.len() == 0)) {
+        let _ = fs::remove_file(path);
+    }
     let (living, dead): (Vec<_>, Vec<_>) = read_all(dir).into_iter().partition(Other::is_alive);
     let mut told = Vec::new();
     for other in dead {
@@ -426,6 +430,8 @@ fn create(dir: &Path, owner: &Owner) -> Result<(PathBuf, Mutex<File>), String> {
         }
         _ => check(dir)?,
     }
+    // Whoever has the lock sees no living owner's file without a line.
+    let _lock = lock(dir);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
     let path = dir.join(format!("{}-{}-{number}.journal", owner.pid, owner.start_ticks));
     let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path).and_then(|mut file| {
@@ -463,10 +469,14 @@ fn append(file: &mut File, line: &Line) -> std::io::Result<()> {
 }
 
 fn read_all(dir: &Path) -> Vec<Other> {
+    paths(dir).into_iter().filter_map(read_one).collect()
+}
+
+fn paths(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut paths: Vec<_> = entries.filter(|path| path.extension().is_some_and(|kind| kind == "journal")).collect();
     paths.sort();
-    paths.into_iter().filter_map(read_one).collect()
+    paths
 }
 
 fn read_one(path: PathBuf) -> Option<Other> {
@@ -535,6 +545,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_journal_whose_owner_was_killed_before_its_first_line_is_removed() {
+        let bench = Bench::new();
+        let living = bench.open();
+        let empty = bench.journals().join("7-7-0.journal");
+        fs::write(&empty, "").unwrap();
+        assert_eq!(repair_in(&bench.journals(), NO_MACHINE), Vec::<String>::new());
+        assert!(!empty.exists());
+        assert_eq!(paths(&bench.journals()).len(), 1, "the living one's is there");
+        drop(living);
     }
 
     const NO_MACHINE: PutBack = |_| Err("there is no machine".into());
