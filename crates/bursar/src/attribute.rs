@@ -138,7 +138,8 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
             return Ok(Status::of(error.exit_status()));
         }
         let found = folder.read();
-        let unseen = sanitizer.or_else(|| found.logs.is_empty().then(|| unseen::why(command, launcher)));
+        let why = || unseen::why(command, launcher, bench.signals.interrupted());
+        let unseen = sanitizer.or_else(|| found.logs.is_empty().then(why));
         for sentence in found.troubles.iter().chain(&unseen) {
             tell!("bursar: {sentence}");
         }

@@ -54,8 +54,11 @@ pub fn sanitizer(command: &[OsString], launcher: Option<Launcher>, purpose: Purp
 }
 
 /// Why a library that was to be in a command was not, in one sentence with what to do.
-pub fn why(command: &[OsString], launcher: Option<Launcher>) -> String {
+pub fn why(command: &[OsString], launcher: Option<Launcher>, is_interrupted: bool) -> String {
     obstacle(command, launcher, Purpose::Attribute).unwrap_or_else(|| {
+        if is_interrupted {
+            return "The command was ended before anything of it could tell of its memory.".into();
+        }
         "The library was not loaded into the command: it, or a script that starts it, clears LD_PRELOAD or BURSAR_RUN \
          from the environment, or its node does not see the folder of the logs; put `bursar attribute --` directly \
          before the program."
@@ -139,7 +142,8 @@ mod tests {
     #[test]
     fn a_dynamic_program_has_nothing_against_it() {
         assert_eq!(of_file(&std::env::current_exe().unwrap(), Purpose::Attribute), None);
-        assert!(why(&["true".into()], None).contains("clears LD_PRELOAD"));
+        assert!(why(&["true".into()], None, false).contains("clears LD_PRELOAD"));
+        assert!(why(&["true".into()], None, true).contains("was ended before"));
     }
 
     #[test]
@@ -158,7 +162,7 @@ mod tests {
         fs::write(&script, format!("#! {} -x\n", program.display())).unwrap();
         assert!(of_file(&script, Purpose::Provision).unwrap().contains("statically linked"));
         assert!(
-            why(&["mpirun".into(), "-n".into(), "2".into(), script.into()], Some(Launcher::Hydra))
+            why(&["mpirun".into(), "-n".into(), "2".into(), script.into()], Some(Launcher::Hydra), true)
                 .contains("statically")
         );
     }
