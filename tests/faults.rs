@@ -87,7 +87,12 @@ fn pages_of_hugetlbs_pools_are_a_kind_of_their_own() {
     std::fs::write(PAGES, (before.0 + 8).to_string()).unwrap();
     if need("8 free huge pages", read() >= before.0 + 8) {
         let (status, json) = faults_of(&["hugetlb", "8"]);
-        assert_eq!((status, count(&json, "hugetlb")), (0, 8), "{json:#}");
+        // While a processor is in a system call of somebody's BPF maps, the kernel tells no perf event there: such a fault's end
+        // is not seen, which is told.
+        let unfinished = json["unfinished_count"].as_u64().unwrap();
+        let (seen, other) = (count(&json, "hugetlb"), count(&json, "other"));
+        assert_eq!((status, seen + unfinished), (0, 8), "{seen} seen, {unfinished} unfinished, {other} others: {json:#}");
+        assert!(seen >= 7, "{seen} seen, {unfinished} unfinished: {json:#}");
     }
 }
 
