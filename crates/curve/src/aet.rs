@@ -96,7 +96,7 @@ impl<I: Item> Engine<I> for Aet<I> {
         }
     }
 
-    fn curve(&self) -> MissRatioCurve {
+    fn curve(&mut self) -> MissRatioCurve {
         let times: Vec<(u64, Seen)> = self.reuses.needs().map(|(_, enough, seen)| (enough, seen)).collect();
         // What is reused later than each of them: summed from the end.
         let mut later = self.first;

@@ -12,7 +12,7 @@ pub trait Engine<I: Item> {
     fn reference(&mut self, items: &[I]);
 
     /// The curve of the references since the start, or since the last [`restart`](Engine::restart).
-    fn curve(&self) -> MissRatioCurve;
+    fn curve(&mut self) -> MissRatioCurve;
 
     /// Begins a new curve, with all that is known of the items: after a warm-up, or at the end of a window of time.
     fn restart(&mut self);
@@ -34,7 +34,17 @@ pub enum EngineKind {
     Aet(usize),
 }
 
+/// References are handed over by so many at a time; the exact engine is faster with more.
+const BATCH: usize = 1 << 12;
+const EXACT_BATCH: usize = 1 << 18;
+
 impl EngineKind {
+    /// How many references are best handed over at a time: with more, those that were just read are no longer in the caches, with
+    /// fewer, engines look at too few together.
+    pub fn batch(self) -> usize {
+        if self == EngineKind::Exact { EXACT_BATCH } else { BATCH }
+    }
+
     /// A new engine.
     pub fn build<I: Item + 'static>(self) -> Box<dyn Engine<I>> {
         match self {

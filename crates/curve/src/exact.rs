@@ -41,7 +41,7 @@ impl<I: Item> Engine<I> for Exact<I> {
         });
     }
 
-    fn curve(&self) -> MissRatioCurve {
+    fn curve(&mut self) -> MissRatioCurve {
         let needs = self.counts.needs().map(|(_, enough, references)| (enough, references as f64));
         MissRatioCurve::new(self.references, self.stack.since_mark() as u64, needs, self.first as f64)
     }

@@ -39,6 +39,7 @@ mod profile;
 mod row;
 mod sample;
 mod shards;
+mod sift;
 mod slots;
 mod staircase;
 mod stratified;

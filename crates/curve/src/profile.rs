@@ -5,9 +5,8 @@ use crate::item::{Item, Object};
 use crate::miss_ratio::MissRatioCurve;
 use crate::trace::Record;
 
-/// References are handed to the engine by so many. The exact one is faster with more, but there may be thousands of tenants.
-const BATCH: usize = 1 << 12;
-const EXACT_BATCH: usize = 1 << 18;
+/// To a tenant's engine references are handed by so many, whichever it is: there may be thousands of tenants.
+const TENANTS_BATCH: usize = 1 << 12;
 
 /// How to look at a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,7 +98,7 @@ impl<I: OfRecord + 'static> Profile<I> {
         };
         Profile {
             settings,
-            whole: Batched::new(settings.engine, batch(settings.engine)),
+            whole: Batched::new(settings.engine, settings.engine.batch()),
             tenants: Vec::new(),
             windows,
             seen: 0,
@@ -124,7 +123,7 @@ impl<I: OfRecord + 'static> Profile<I> {
                     self.tenants.resize_with(tenant + 1, || None);
                 }
                 let engine = self.settings.engine;
-                self.tenants[tenant].get_or_insert_with(|| Batched::new(engine, BATCH)).push(item);
+                self.tenants[tenant].get_or_insert_with(|| Batched::new(engine, TENANTS_BATCH)).push(item);
             }
             _ => {}
         }
@@ -139,7 +138,7 @@ impl<I: OfRecord + 'static> Profile<I> {
         }
         let whole = self.whole.curve();
         let of_tenant = |(tenant, engine): (usize, Option<Batched<I>>)| {
-            Some(Part { of: PartOf::Tenant(tenant as u32), curve: engine?.curve() })
+            engine.map(|mut engine| Part { of: PartOf::Tenant(tenant as u32), curve: engine.curve() })
         };
         let tenants = self.tenants.into_iter().enumerate().filter_map(of_tenant);
         let window = self.windows.as_mut().and_then(Windows::close);
@@ -154,10 +153,6 @@ impl<I: OfRecord + 'static> Profile<I> {
             .chain(self.windows.iter_mut().map(|w| &mut w.engine))
             .for_each(Batched::restart);
     }
-}
-
-fn batch(engine: EngineKind) -> usize {
-    if engine == EngineKind::Exact { EXACT_BATCH } else { BATCH }
 }
 
 /// An engine that is fed by many references at a time.
@@ -205,7 +200,7 @@ struct Windows<I: Item> {
 
 impl<I: Item + 'static> Windows<I> {
     fn new(engine: EngineKind, seconds: f64) -> Windows<I> {
-        Windows { engine: Batched::new(engine, batch(engine)), seconds, from: None }
+        Windows { engine: Batched::new(engine, engine.batch()), seconds, from: None }
     }
 
     /// A reference that is told late counts in the window at hand.

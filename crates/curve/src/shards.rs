@@ -23,7 +23,8 @@ const MOST_ITEMS: usize = 1 << 22;
 pub struct Shards<I: Item> {
     sample: Sample,
     stack: Lru<I::Row>,
-    /// So many sampled references are looked at together: few beside the items that there may be.
+    /// Sampled references that wait until so many can be looked at together: few beside the items that there may be.
+    waiting: Vec<I>,
     together: usize,
     /// In references of the whole, not of the sample.
     counts: Histogram<f64>,
@@ -46,21 +47,21 @@ impl<I: Item> Shards<I> {
     fn new(share: f64, most: usize) -> Shards<I> {
         let together = (most / 8).min(MOST - SIFTED);
         let (sample, counts) = (Sample::new(share, most), Histogram::default());
-        Shards { sample, stack: Lru::new(), together, counts, references: 0, first: 0.0 }
+        Shards { sample, stack: Lru::new(), waiting: Vec::new(), together, counts, references: 0, first: 0.0 }
     }
 
-    /// Takes in references to items of the sample.
-    fn look_at(&mut self, items: &mut Vec<I>) {
-        let Shards { sample, stack, counts, first, .. } = self;
+    /// Looks at the references that wait.
+    fn look(&mut self) {
+        let Shards { sample, stack, waiting, counts, first, .. } = self;
         let stands_for = 1.0 / sample.share();
-        stack.touch_all(items, |item, distance| match distance {
+        stack.touch_all(waiting, |item, distance| match distance {
             Some(distance) => {
                 let need = (distance as f64 + item.weight() as f64) * stands_for;
                 counts.add(need.round() as u64, stands_for);
             }
             None => *first += stands_for,
         });
-        items.clear();
+        waiting.clear();
         if sample.is_full(stack.len()) {
             sample.thin_out(stack.keys());
             stack.retain(|key| sample.has(key));
@@ -71,23 +72,24 @@ impl<I: Item> Shards<I> {
 impl<I: Item> Engine<I> for Shards<I> {
     fn reference(&mut self, items: &[I]) {
         self.references += items.len() as u64;
-        let mut sampled = Vec::new();
         for items in items.chunks(SIFTED) {
-            self.sample.sift(items, |at| sampled.push(items[at]));
-            if sampled.len() >= self.together {
-                self.look_at(&mut sampled);
+            let Shards { sample, waiting, .. } = self;
+            sample.sift(items, |at| waiting.push(items[at]));
+            if self.waiting.len() >= self.together {
+                self.look();
             }
         }
-        self.look_at(&mut sampled);
     }
 
-    fn curve(&self) -> MissRatioCurve {
+    fn curve(&mut self) -> MissRatioCurve {
+        self.look();
         let distinct = (self.stack.since_mark() as f64 / self.sample.share()).round() as u64;
         let needs = self.counts.needs().map(|(_, enough, references)| (enough, references));
         MissRatioCurve::new(self.references, distinct, needs, self.first)
     }
 
     fn restart(&mut self) {
+        self.look();
         self.counts = Histogram::default();
         (self.references, self.first) = (0, 0.0);
         self.stack.mark();

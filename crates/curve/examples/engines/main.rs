@@ -44,28 +44,37 @@ fn main() {
 /// Times of the textbook and of every engine.
 struct Race {
     textbook: Option<(Duration, Textbook)>,
-    engines: Vec<(Duration, Box<dyn Engine<u64>>)>,
+    engines: Vec<(Duration, MissRatioCurve)>,
 }
 
 impl Race {
     fn run(references: usize, pages: u64, seed: u64, with_textbook: bool) -> Race {
-        let mut race = Race {
-            textbook: with_textbook.then(|| (Duration::ZERO, Textbook::new(references))),
-            engines: ENGINES.iter().map(|(_, kind)| (Duration::ZERO, kind.build())).collect(),
-        };
+        let mut textbook = with_textbook.then(|| (Duration::ZERO, Textbook::new(references)));
+        let mut engines: Vec<(Duration, EngineKind, Box<dyn Engine<u64>>)> =
+            ENGINES.iter().map(|(_, kind)| (Duration::ZERO, *kind, kind.build())).collect();
+        let mut read = Vec::new();
         let mut zipf = Zipf::new(EXPONENT, pages, seed);
         let mut left = references;
         while left > 0 {
             let piece: Vec<u64> = (0..left.min(PIECE)).map(|_| zipf.page()).collect();
             left -= piece.len();
-            if let Some((time, textbook)) = &mut race.textbook {
+            if let Some((time, textbook)) = &mut textbook {
                 *time += timed(|| textbook.reference(&piece));
             }
-            for (time, engine) in &mut race.engines {
-                *time += timed(|| engine.reference(&piece));
+            for (time, kind, engine) in &mut engines {
+                for batch in piece.chunks(kind.batch()) {
+                    read.clear();
+                    read.extend_from_slice(batch);
+                    *time += timed(|| engine.reference(&read));
+                }
             }
         }
-        race
+        let curve = |(mut time, _, mut engine): (Duration, EngineKind, Box<dyn Engine<u64>>)| {
+            let mut curve = None;
+            time += timed(|| curve = Some(engine.curve()));
+            (time, curve.expect("it was just made"))
+        };
+        Race { textbook, engines: engines.into_iter().map(curve).collect() }
     }
 }
 
@@ -122,7 +131,7 @@ fn table() {
 /// Mean absolute error over all sizes up to the footprint, against the textbook.
 fn error(race: &Race, engine: usize) -> f64 {
     let Some((_, textbook)) = &race.textbook else { return f64::NAN };
-    let curve = race.engines[engine].1.curve();
+    let curve = &race.engines[engine].1;
     let truth = textbook.miss_ratios();
     let off = |(size, ratio): (usize, &f64)| (curve.miss_ratio_at(size as u64) - ratio).abs();
     let step = (truth.len() / SIZES as usize).max(1);
