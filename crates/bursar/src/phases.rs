@@ -1,5 +1,6 @@
 //! When memory need not be tracked.
 
+use curve::Seen;
 use curve::intermittent::{self, Intermittent};
 use model::PagesRound;
 use track::pages::Pages;
@@ -18,17 +19,18 @@ impl Phases {
         Phases { tracking: None, always }
     }
 
-    /// Takes in a round; tracking is on or off for the next.
+    /// Takes in a round, which tells the working set of the last ones together from now on; tracking is on or off for the next.
     pub fn round(&mut self, pages: &Pages, mut round: PagesRound) -> PagesRound {
         let signals: Vec<f64> = round.signals.iter().map(|signal| signal.value).collect();
-        let tracking =
-            self.tracking.get_or_insert_with(|| Intermittent::new(intermittent::Settings::default(), signals.len()));
+        let units = round.signals.iter().map(|signal| signal.unit);
+        let tracking = self.tracking.get_or_insert_with(|| Intermittent::new(intermittent::Settings::default(), units));
         if round.tracking && round.wss_bytes.is_none() {
             // Nothing was seen, and nothing can be said of the phase.
             return round;
         }
-        let wss = round.wss_bytes.filter(|_| round.tracking).map(|wss| wss as f64);
-        round.new_phase = tracking.interval(wss, &signals);
+        let seen = round.tracking.then(|| Seen::from(&round));
+        round.new_phase = tracking.interval(seen, &signals);
+        round.wss_bytes = round.wss_bytes.map(|_| tracking.wss());
         pages.track(self.always || tracking.is_on());
         round
     }

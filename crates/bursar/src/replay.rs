@@ -58,6 +58,7 @@ fn replayed(path: &Path, settings: Settings) -> anyhow::Result<(ReplayedRecord, 
     let rounds: Vec<&PagesRound> = record.pages.iter().filter(|round| round.wss_bytes.is_some()).collect();
     ensure!(!rounds.is_empty(), "'{}' holds no interval whose working set is known", path.display());
     let run: Vec<Interval> = rounds.iter().map(|round| interval(round)).collect();
+    let units: Vec<f64> = rounds[0].signals.iter().map(|signal| signal.unit).collect();
     let cost = |on: &dyn Fn(usize) -> bool| {
         let costs = rounds.iter().enumerate().filter(|(at, _)| on(*at)).map(|(_, round)| round.overhead.share());
         costs.sum::<f64>() / rounds.len() as f64
@@ -72,14 +73,14 @@ fn replayed(path: &Path, settings: Settings) -> anyhow::Result<(ReplayedRecord, 
     let mut figure = Followed::default();
     let fixed = FIXED.map(|share| (share.to_string(), Threshold::Fixed(share)));
     for (name, threshold) in fixed.into_iter().chain([("adaptive".into(), settings.threshold)]) {
-        let Some(replay) = follow(Settings { threshold, ..settings }, &run) else { continue };
+        let Some(replay) = follow(Settings { threshold, ..settings }, &units, &run) else { continue };
         arms.push(ReplayedArm {
             threshold: name,
             up_ratio: replay.up_ratio,
             mean_relative_error: replay.mean_relative_error,
             overhead_share: cost(&|at| replay.on[at]),
         });
-        figure = Followed { on: replay.on, told: replay.told, ..Followed::default() };
+        figure = Followed { wss: replay.wss, on: replay.on, told: replay.told, ..Followed::default() };
     }
     let signals: Vec<String> = rounds[0].signals.iter().map(|signal| signal.name.clone()).collect();
     let name = path.display().to_string();
@@ -87,7 +88,6 @@ fn replayed(path: &Path, settings: Settings) -> anyhow::Result<(ReplayedRecord, 
     let figure = Followed {
         name: name.clone(),
         seconds: rounds.iter().map(|round| round.t_ns as f64 / 1e9).collect(),
-        wss: run.iter().map(|interval| interval.wss).collect(),
         signals: signals.iter().enumerate().map(|(at, signal)| (signal.clone(), values(at))).collect(),
         ..figure
     };
@@ -104,8 +104,5 @@ fn replayed(path: &Path, settings: Settings) -> anyhow::Result<(ReplayedRecord, 
 }
 
 fn interval(round: &PagesRound) -> Interval {
-    Interval {
-        wss: round.wss_bytes.unwrap_or(0) as f64,
-        events: round.signals.iter().map(|signal| signal.value).collect(),
-    }
+    Interval { seen: round.into(), events: round.signals.iter().map(|signal| signal.value).collect() }
 }

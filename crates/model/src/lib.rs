@@ -39,7 +39,9 @@ pub use faults::{
 };
 pub use jobs::{JobEnd, JobMemory, JobsMemory, MemoryPer, PastJob, PastStep};
 pub use observation::{Exit, Header, KeptPeaks, Observation, Origin, RecordKind, RunRole, Rusage, Target};
-pub use pages::{AgeBytes, MappingHeat, MissPoint, Overhead, PagesRound, Signal, WatchInterval};
+pub use pages::{
+    AgeBytes, MappingHeat, MissPoint, Overhead, PagesRound, Signal, TOLERATED_MISSES, WatchInterval, told_apart,
+};
 pub use performance::{performance, performance_per_gb};
 pub use process::{ProcessKey, ProcessRecord};
 pub use reference::{FileReference, ReferenceKind};

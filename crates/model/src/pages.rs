@@ -59,6 +59,19 @@ pub struct Signal {
     pub name: String,
     /// In the interval.
     pub value: f64,
+    /// Less than so much off its mean is chance.
+    #[serde(default)]
+    pub unit: f64,
+}
+
+/// A working set has at most so many misses per second. A page read back from an SSD takes some 100 us: 100 of them are 1 % of
+/// the time.
+pub const TOLERATED_MISSES: f64 = 100.0;
+
+/// The misses per second, as found in a sample of which each page stands for `each` misses per second, that are a standard
+/// deviation above those a working set may have: m with m - sqrt(m * each) = most. Fewer may be chance.
+pub fn told_apart(most: f64, each: f64) -> f64 {
+    (each.sqrt() + (each + 4.0 * most).sqrt()).powi(2) / 4.0
 }
 
 /// A point of a miss-rate curve.
@@ -217,6 +230,16 @@ impl WatchInterval {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_few_pages_of_the_sample_do_not_move_the_working_set() {
+        let of_sample = |each: f64| (told_apart(TOLERATED_MISSES, each) / each).floor();
+        // Of 100 misses per second 50 pages of such a sample tell: some 7 more, or fewer, by chance.
+        assert_eq!(of_sample(2.0), 57.0);
+        assert_eq!(of_sample(32.0), 5.0);
+        assert_eq!(of_sample(512.0), 1.0);
+        assert_eq!(of_sample(1e6), 1.0);
+    }
 
     #[test]
     fn without_tracking_what_was_seen_last_stands() {

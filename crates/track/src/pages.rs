@@ -44,7 +44,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linux::pages::Tables;
-use model::PagesRound;
+use model::{PagesRound, TOLERATED_MISSES};
 
 use coarse::Coarse;
 use fine::Fine;
@@ -70,8 +70,7 @@ pub struct Settings {
     pub overhead: f64,
     /// Whether to look at processes that bursar did not start. Their bits are cleared like all others.
     pub intrusive: bool,
-    /// A working set has at most so many misses per second. A page read back from an SSD takes some 100 us: 100 of them are
-    /// 1 % of the time.
+    /// A working set has at most so many misses per second.
     pub misses_per_second: f64,
     /// Whether pages that are found accessed by every look rest; only to measure what that is worth.
     pub hot_set: bool,
@@ -81,15 +80,13 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { overhead: 0.02, intrusive: false, misses_per_second: 100.0, hot_set: true, best: Rung::Tables }
-    }
-}
-
-impl Settings {
-    /// The misses per second, as found in a sample of which each page stands for so many misses per second, that are a standard
-    /// deviation above those a working set may have: m with m - sqrt(m * each) = most. Fewer may be chance.
-    fn told_apart(&self, each: f64) -> f64 {
-        (each.sqrt() + (each + 4.0 * self.misses_per_second).sqrt()).powi(2) / 4.0
+        Settings {
+            overhead: 0.02,
+            intrusive: false,
+            misses_per_second: TOLERATED_MISSES,
+            hot_set: true,
+            best: Rung::Tables,
+        }
     }
 }
 
@@ -360,19 +357,4 @@ fn page_bytes() -> u64 {
 pub(crate) fn own_cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_few_pages_of_the_sample_do_not_move_the_working_set() {
-        let of_sample = |each: f64| (Settings::default().told_apart(each) / each).floor();
-        // Of 100 misses per second 50 pages of such a sample tell: some 7 more, or fewer, by chance.
-        assert_eq!(of_sample(2.0), 57.0);
-        assert_eq!(of_sample(32.0), 5.0);
-        assert_eq!(of_sample(512.0), 1.0);
-        assert_eq!(of_sample(1e6), 1.0);
-    }
 }

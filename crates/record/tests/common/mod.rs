@@ -129,7 +129,7 @@ pub fn pages() -> [PagesRound; 2] {
             parts: vec![Some(0.1), None],
         }],
         ages: vec![AgeBytes { below: Some(0.125), bytes: 1 }, AgeBytes { below: None, bytes: 2 }],
-        signals: vec![Signal { name: "DTLB misses".into(), value: 17.5 }],
+        signals: vec![Signal { name: "DTLB misses".into(), value: 17.5, unit: 0.25 }],
         rung: "Accessed bits".into(),
         ..PagesRound::default()
     };

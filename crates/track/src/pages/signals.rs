@@ -16,6 +16,11 @@ use super::process::{Place, Process};
 /// Pages whose bits tell of phases.
 const FEW: usize = 64;
 
+/// So many of them off the mean are chance: two standard errors where a twelfth is accessed, which programs of much memory have.
+const FEW_BY_CHANCE: f64 = 4.0 / FEW as f64;
+
+const MEMORY_UNIT: f64 = (1 << 20) as f64;
+
 /// Where the signals come from.
 #[derive(Debug)]
 pub struct Signals {
@@ -50,9 +55,11 @@ impl Signals {
         if !self.hardware.is_empty() {
             return self.hardware.iter_mut().map(Hardware::sample).collect();
         }
-        let accessed = accessed.map(|value| Signal { name: format!("accessed share of {FEW} pages"), value });
+        let accessed =
+            accessed.map(|value| Signal { name: format!("accessed share of {FEW} pages"), value, unit: FEW_BY_CHANCE });
         let bytes = self.resident_and_faulted(members) as f64;
-        accessed.into_iter().chain([Signal { name: "resident and newly faulted bytes".into(), value: bytes }]).collect()
+        let memory = Signal { name: "resident and newly faulted bytes".into(), value: bytes, unit: MEMORY_UNIT };
+        accessed.into_iter().chain([memory]).collect()
     }
 
     fn resident_and_faulted(&mut self, members: &BTreeMap<i32, u64>) -> u64 {
@@ -68,7 +75,7 @@ impl Hardware {
     fn sample(&mut self) -> Signal {
         let now = self.counters.iter_mut().map(Counter::read).sum();
         let before = std::mem::replace(&mut self.before, now);
-        Signal { name: self.event.name().into(), value: now.saturating_sub(before) as f64 }
+        Signal { name: self.event.name().into(), value: now.saturating_sub(before) as f64, unit: 0.0 }
     }
 }
 
@@ -103,7 +110,7 @@ mod tests {
         let memory = vec![1u8; 64 << 20];
         let after = signals.sample(&own, None);
         std::hint::black_box(memory);
-        assert_eq!(before[0], Signal { name: "accessed share of 64 pages".into(), value: 0.5 });
+        assert_eq!((before[0].name.as_str(), before[0].value), ("accessed share of 64 pages", 0.5));
         // Once as resident, once as new; unless huge pages made the faults few.
         assert!(after[0].value - before[1].value > (60 << 20) as f64, "{before:?} {after:?}");
     }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use model::{AgeBytes, MappingHeat, Overhead, PagesRound};
+use model::{AgeBytes, MappingHeat, Overhead, PagesRound, told_apart};
 
 use super::Fine;
 use crate::pages::ages::Ages;
@@ -60,7 +60,7 @@ impl Fine {
         };
         // No look was due, or there was nothing to look at any more.
         let is_seen = sums.looks > 0 && !round.heat.is_empty();
-        let most = self.settings.told_apart(round.one_in as f64 / seconds);
+        let most = told_apart(self.settings.misses_per_second, round.one_in as f64 / seconds);
         round.wss_bytes = round.size_at(most).filter(|_| is_seen);
         round
     }
