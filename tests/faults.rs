@@ -91,7 +91,11 @@ fn pages_of_hugetlbs_pools_are_a_kind_of_their_own() {
         // is not seen, which is told.
         let unfinished = json["unfinished_count"].as_u64().unwrap();
         let (seen, other) = (count(&json, "hugetlb"), count(&json, "other"));
-        assert_eq!((status, seen + unfinished), (0, 8), "{seen} seen, {unfinished} unfinished, {other} others: {json:#}");
+        assert_eq!(
+            (status, seen + unfinished),
+            (0, 8),
+            "{seen} seen, {unfinished} unfinished, {other} others: {json:#}"
+        );
         assert!(seen >= 7, "{seen} seen, {unfinished} unfinished: {json:#}");
     }
 }

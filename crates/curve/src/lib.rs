@@ -7,6 +7,7 @@
 //! - [`ExactLru`] and [`ByteLru`] are the stacks below: for every access, how much was accessed since the last time, which is
 //!   what an LRU cache must hold to have it (Mattson et al., 1970).
 //! - [`intermittent`] says when memory need not be tracked, because its demand stays what it was.
+//! - [`two_lists`] simulates the page cache under one limit as Linux keeps it, where that is not an LRU stack.
 //! - [`file_demand`] turns one run's references to the page cache into the refaults at every memory limit.
 //!
 //! ```
@@ -46,6 +47,7 @@ mod staircase;
 mod stratified;
 mod table;
 pub mod trace;
+pub mod two_lists;
 mod weights;
 
 pub use aet::Aet;

@@ -1,0 +1,22 @@
+//! What the kernel's two lists read again of a program's reads, under limits. `bench/refaults` runs it.
+//!
+//! Arguments: pages read ahead, pages of a folio, pages of all files, then limits in pages. Standard input: the numbers of the pages
+//! that were read, in 32 bits each.
+
+use std::io::Read;
+
+use curve::two_lists::{Reading, TwoLists};
+
+fn main() {
+    let numbers: Vec<u32> = std::env::args().skip(1).map(|word| word.parse().expect("a number of pages")).collect();
+    let [ahead, folio, files, limits @ ..] = &numbers[..] else { panic!("arguments: AHEAD FOLIO FILES LIMIT…") };
+    let mut bytes = Vec::new();
+    std::io::stdin().read_to_end(&mut bytes).expect("the pages that were read");
+    for limit in limits {
+        let mut lists = TwoLists::new(*limit as usize, Reading { ahead: *ahead, folio: *folio });
+        for page in bytes.as_chunks::<4>().0 {
+            lists.access(u32::from_le_bytes(*page), *files);
+        }
+        println!("{}", lists.read_again());
+    }
+}

@@ -1,0 +1,320 @@
+//! The page cache under a limit as Linux keeps it: two lists, an inactive and an active one, instead of one LRU stack.
+//!
+//! After the kernel's `mm/vmscan.c` and `mm/workingset.c`, of pages that are only read. A page comes to the inactive list; read a second
+//! time there, it goes to the active one; the end of the inactive list is reclaimed. A page that comes back before as much has been
+//! reclaimed or activated as the active list is long goes to the active list at once. The active list gives up its end where it is the
+//! longer one, and, in proportion, as long as pages come back so. Pages that are read in order come many together, ahead of their
+//! reading, in folios, which have one place for all their pages; reading on in the same folio is one access.
+//!
+//! What an LRU stack of that size would have lost is kept in part, and what it would have kept is lost where readahead brings what is
+//! not read before it is reclaimed. It has no curve for all sizes: a limit is one simulation.
+
+use crate::two_lists::list::List;
+
+mod list;
+
+/// Reclaim scans lists by parts of them, the first one by 2^this, and gives up pages by so many at a time.
+const PRIORITY: u32 = 12;
+const CLUSTER: usize = 32;
+
+/// How files are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Pages that are read together where a file is read in order (the device's `read_ahead_kb`).
+    pub ahead: u32,
+    /// The most pages of a folio, a power of two: 1 where the file system has no large ones.
+    pub folio: u32,
+}
+
+/// Pages of one file under a limit.
+#[derive(Debug)]
+pub struct TwoLists {
+    limit: usize,
+    reading: Reading,
+    /// By page.
+    pages: Vec<Page>,
+    folios: Vec<Folio>,
+    free: Vec<u32>,
+    inactive: List,
+    active: List,
+    /// Pages reclaimed and activated so far.
+    age: u64,
+    /// Pages that came back to the active list at once: now, and when there was reclaim last.
+    restored: u64,
+    restored_before: u64,
+    read: u64,
+    read_again: u64,
+    last: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Page {
+    #[default]
+    Never,
+    /// In this folio.
+    Here(u32),
+    /// Since this age.
+    Reclaimed(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Folio {
+    first: u32,
+    pages: u32,
+    is_active: bool,
+    was_accessed: bool,
+}
+
+impl TwoLists {
+    /// A limit that leaves room for so many pages of files.
+    pub fn new(limit: usize, reading: Reading) -> TwoLists {
+        TwoLists {
+            limit: limit.max(CLUSTER),
+            reading,
+            pages: Vec::new(),
+            folios: Vec::new(),
+            free: Vec::new(),
+            inactive: List::default(),
+            active: List::default(),
+            age: 0,
+            restored: 0,
+            restored_before: 0,
+            read: 0,
+            read_again: 0,
+            last: None,
+        }
+    }
+
+    /// The program reads a page of a file that has so many. Takes O(1), and of a page that is not there what reclaim takes for it.
+    pub fn access(&mut self, page: u32, of: u32) {
+        if self.pages.len() < of.max(page + 1) as usize {
+            self.pages.resize(of.max(page + 1) as usize, Page::Never);
+        }
+        if self.folio(page).is_none() {
+            self.fetch(page);
+        }
+        let Some(folio) = self.folio(page) else { return };
+        // The kernel marks a folio once while a file is read on in it.
+        let goes_on = self.last.and_then(|last| self.folio(last)) == Some(folio);
+        self.last = Some(page);
+        if goes_on {
+            return;
+        }
+        let Folio { is_active, was_accessed, .. } = self.folios[folio as usize];
+        if was_accessed && !is_active {
+            self.activate(folio);
+        }
+        self.folios[folio as usize].was_accessed = !was_accessed || is_active;
+    }
+
+    /// Pages read from the device.
+    pub fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// Of these, those that had been reclaimed: the kernel's refaults.
+    pub fn read_again(&self) -> u64 {
+        self.read_again
+    }
+
+    fn folio(&self, page: u32) -> Option<u32> {
+        match self.pages[page as usize] {
+            Page::Here(folio) => Some(folio),
+            _ => None,
+        }
+    }
+
+    fn is_absent(&self, pages: std::ops::Range<u32>) -> bool {
+        pages.end as usize <= self.pages.len() && pages.into_iter().all(|page| self.folio(page).is_none())
+    }
+
+    /// Reads a page from the device, and what follows it if the file is read in order.
+    fn fetch(&mut self, page: u32) {
+        let is_in_order = self.last.is_some_and(|last| last + 1 == page);
+        let end = page + if is_in_order { self.reading.ahead.max(1) } else { 1 };
+        let mut at = page;
+        while at < end.min(self.pages.len() as u32) {
+            if self.folio(at).is_some() {
+                at += 1;
+                continue;
+            }
+            let mut pages = 1;
+            while pages < self.reading.folio
+                && at.is_multiple_of(2 * pages)
+                && at + 2 * pages <= end
+                && self.is_absent(at..at + 2 * pages)
+            {
+                pages *= 2;
+            }
+            self.insert(at, pages);
+            at += pages;
+        }
+        // What was read ahead may have taken its place already.
+        if self.folio(page).is_none() {
+            self.insert(page, 1);
+        }
+    }
+
+    fn insert(&mut self, first: u32, pages: u32) {
+        let over = (self.inactive.pages() + self.active.pages() + pages as usize).saturating_sub(self.limit);
+        if over > 0 {
+            self.reclaim(over.max(CLUSTER));
+        }
+        let folio = Folio { first, pages, is_active: false, was_accessed: false };
+        let number = self.free.pop().unwrap_or(self.folios.len() as u32);
+        match self.folios.get_mut(number as usize) {
+            Some(place) => *place = folio,
+            None => self.folios.push(folio),
+        }
+        let mut since = None;
+        for page in &mut self.pages[first as usize..(first + pages) as usize] {
+            if let Page::Reclaimed(age) = *page {
+                self.read_again += 1;
+                since = Some(age);
+            }
+            *page = Page::Here(number);
+        }
+        self.read += u64::from(pages);
+        self.inactive.push(number, pages);
+        if since.is_some_and(|since| self.age - since <= self.active.pages() as u64) {
+            self.restored += u64::from(pages);
+            self.activate(number);
+        }
+    }
+
+    fn activate(&mut self, number: u32) {
+        let folio = &mut self.folios[number as usize];
+        folio.is_active = true;
+        self.inactive.remove(number, folio.pages);
+        self.active.push(number, folio.pages);
+        self.age += u64::from(folio.pages);
+    }
+
+    /// Reclaims so many pages at least.
+    fn reclaim(&mut self, pages: usize) {
+        let is_restoring = self.restored != self.restored_before;
+        let mut got = 0;
+        for priority in (0..=PRIORITY).rev() {
+            let may_deactivate = is_restoring || self.inactive.pages() < self.active.pages();
+            let mut of_inactive = self.inactive.pages() >> priority;
+            let mut of_active = if may_deactivate { self.active.pages() >> priority } else { 0 };
+            while of_inactive + of_active > 0 {
+                of_active -= self.deactivate(of_active.min(CLUSTER)).min(of_active);
+                let reclaimed = self.evict(of_inactive.min(CLUSTER));
+                of_inactive -= reclaimed.min(of_inactive);
+                got += reclaimed;
+                if self.active.pages() == 0 {
+                    of_active = 0;
+                }
+                if self.inactive.pages() == 0 {
+                    of_inactive = 0;
+                }
+            }
+            if got >= pages {
+                break;
+            }
+        }
+        self.restored_before = self.restored;
+    }
+
+    /// Moves so many pages at least from the end of the active list to the inactive one.
+    fn deactivate(&mut self, pages: usize) -> usize {
+        let mut moved = 0;
+        while moved < pages {
+            let Some(number) = self.active.last() else { break };
+            let folio = &mut self.folios[number as usize];
+            folio.is_active = false;
+            self.active.remove(number, folio.pages);
+            self.inactive.push(number, folio.pages);
+            moved += folio.pages as usize;
+        }
+        moved
+    }
+
+    /// Reclaims so many pages at least from the end of the inactive list.
+    fn evict(&mut self, pages: usize) -> usize {
+        let mut reclaimed = 0;
+        while reclaimed < pages {
+            let Some(number) = self.inactive.last() else { break };
+            let Folio { first, pages, .. } = self.folios[number as usize];
+            self.inactive.remove(number, pages);
+            self.free.push(number);
+            self.age += u64::from(pages);
+            self.pages[first as usize..(first + pages) as usize].fill(Page::Reclaimed(self.age));
+            reclaimed += pages as usize;
+        }
+        reclaimed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Reading = Reading { ahead: 1, folio: 1 };
+
+    fn read_again(limit: usize, reading: Reading, file: u32, pages: impl IntoIterator<Item = u32>) -> u64 {
+        let mut lists = TwoLists::new(limit, reading);
+        pages.into_iter().for_each(|page| lists.access(page, file));
+        lists.read_again()
+    }
+
+    fn rounds(file: u32, count: usize) -> impl Iterator<Item = u32> {
+        (0..count).flat_map(move |_| 0..file)
+    }
+
+    #[test]
+    fn what_fits_is_read_once() {
+        assert_eq!(read_again(2000, SMALL, 1900, rounds(1900, 5)), 0);
+    }
+
+    #[test]
+    fn of_a_loop_that_does_not_fit_nothing_is_kept_until_something_is_active() {
+        // Each page is read once before it is reclaimed, so that the active list stays empty, and nothing comes back soon enough.
+        assert_eq!(read_again(1000, SMALL, 2000, rounds(2000, 4)), 3 * 2000);
+    }
+
+    #[test]
+    fn what_is_read_twice_before_it_is_reclaimed_is_kept_through_scans() {
+        let hot = || (0..100).chain(0..100);
+        let scan = (0..10).flat_map(|_| hot().chain(500..3000));
+        let mut lists = TwoLists::new(1000, SMALL);
+        scan.for_each(|page| lists.access(page, 3000));
+        assert_eq!(lists.read(), 100 + 10 * 2500, "the hundred are read once");
+    }
+
+    #[test]
+    fn reading_ahead_brings_pages_together_and_folios_age_as_one() {
+        let reading = Reading { ahead: 64, folio: 16 };
+        let mut lists = TwoLists::new(4000, reading);
+        rounds(2048, 3).for_each(|page| lists.access(page, 2048));
+        assert_eq!((lists.read(), lists.read_again()), (2048, 0));
+        // From page 1 on 64 at a time: 1, 2 to 3, 4 to 7, 8 to 15, three of 16, and one.
+        assert!(lists.folios.len() <= 2048 / 64 * 8 + 1, "{}", lists.folios.len());
+    }
+
+    #[test]
+    fn nothing_is_lost_and_nothing_is_twice() {
+        let mut state = 1u64;
+        let mut below = |end: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % end
+        };
+        for reading in [SMALL, Reading { ahead: 32, folio: 8 }, Reading { ahead: 512, folio: 512 }] {
+            let mut lists = TwoLists::new(700, reading);
+            let mut distinct = std::collections::HashSet::new();
+            for _ in 0..3000 {
+                let first = below(5000) as u32;
+                for page in first..(first + 1 + below(40) as u32).min(5000) {
+                    lists.access(page, 5000);
+                    distinct.insert(page);
+                    assert!(lists.folio(page).is_some());
+                }
+                let here = (0..5000).filter(|page| lists.folio(*page).is_some()).count();
+                assert_eq!(here, lists.active.pages() + lists.inactive.pages());
+                assert!(here <= 700 + reading.folio as usize, "{here}");
+            }
+            assert!(lists.read() - lists.read_again() >= distinct.len() as u64);
+        }
+    }
+}
