@@ -83,10 +83,10 @@ impl<I: Item> Aet<I> {
 impl<I: Item> Engine<I> for Aet<I> {
     fn reference(&mut self, items: &[I]) {
         self.references += items.len() as u64;
-        let mut positions = Vec::new();
+        let mut positions: Vec<u32> = Vec::new();
         for items in items.chunks(SIFTED) {
-            self.sample.sift(items, |at| positions.push(at));
-            for at in positions.drain(..) {
+            positions.extend(self.sample.sift(items));
+            for at in positions.drain(..).map(|at| at as usize) {
                 // The threshold may have been raised meanwhile.
                 if self.sample.has(items[at].key()) {
                     self.sampled(&items[at], self.now + at as u64);

@@ -1,25 +1,24 @@
 //! Which keys stand for all (SHARDS; Waldspurger et al., FAST '15): those whose hash is above a threshold.
 
 use crate::item::Item;
-use crate::sift::{hash, sift};
+pub use crate::sift::SIFTED;
+use crate::sift::{Sift, hash};
 
 /// When there are too many, one in so many goes.
 const LET_GO: usize = 8;
 
-/// Items are sifted by so many: then those found stay in the first cache until they are looked at.
-pub const SIFTED: usize = 1024;
-
 /// A sample of the keys: every reference to a key of it is looked at, no reference to another.
 pub struct Sample {
     /// The smallest hash in the sample. The largest are, because that of key 0, often the hottest, would be in any other sample.
-    threshold: u64,
+    threshold: u32,
     most: usize,
+    sift: Sift,
 }
 
 impl Sample {
     /// Begins with this share of the keys (0 to 1), of which there may be `most`.
     pub fn new(share: f64, most: usize) -> Sample {
-        Sample { threshold: ((1.0 - share) * 2f64.powi(64)) as u64, most: most.max(LET_GO) }
+        Sample { threshold: ((1.0 - share) * 2f64.powi(32)) as u32, most: most.max(LET_GO), sift: Sift::new() }
     }
 
     /// Whether a key is of the sample.
@@ -27,15 +26,15 @@ impl Sample {
         hash(key) >= self.threshold
     }
 
-    /// Tells the positions of the items whose keys are of the sample, rising.
+    /// The positions of the items whose keys are of the sample, rising, of [`SIFTED`] items at most.
     #[inline]
-    pub fn sift<I: Item>(&self, items: &[I], found: impl FnMut(usize)) {
-        sift(items, self.threshold, found);
+    pub fn sift<I: Item>(&mut self, items: &[I]) -> &[u32] {
+        self.sift.sift(items, self.threshold)
     }
 
     /// The share of all keys that are.
     pub fn share(&self) -> f64 {
-        ((u64::MAX - self.threshold) as f64 + 1.0) / 2f64.powi(64)
+        (f64::from(u32::MAX - self.threshold) + 1.0) / 2f64.powi(32)
     }
 
     /// Whether so many keys are too many.
@@ -45,7 +44,7 @@ impl Sample {
 
     /// Raises the threshold, so that an eighth of these keys are of the sample no more.
     pub fn thin_out(&mut self, keys: impl Iterator<Item = u64>) {
-        let mut hashes: Vec<u64> = keys.map(hash).collect();
+        let mut hashes: Vec<u32> = keys.map(hash).collect();
         let kept = self.most - self.most / LET_GO;
         if kept < hashes.len() {
             let last_gone = hashes.len() - kept - 1;
@@ -73,11 +72,10 @@ mod tests {
     #[test]
     fn sifting_finds_what_is_of_the_sample() {
         for share in [0.01, 0.3, 1.0] {
-            let sample = Sample::new(share, 1000);
+            let mut sample = Sample::new(share, 1000);
             for length in [0, 7, 1000] {
                 let keys: Vec<u64> = (0..length).collect();
-                let mut found = Vec::new();
-                sample.sift(&keys, |at| found.push(keys[at]));
+                let found: Vec<u64> = sample.sift(&keys).iter().map(|at| keys[*at as usize]).collect();
                 assert_eq!(found, (0..length).filter(|key| sample.has(*key)).collect::<Vec<_>>());
             }
         }

@@ -74,7 +74,7 @@ impl<I: Item> Engine<I> for Shards<I> {
         self.references += items.len() as u64;
         for items in items.chunks(SIFTED) {
             let Shards { sample, waiting, .. } = self;
-            sample.sift(items, |at| waiting.push(items[at]));
+            waiting.extend(sample.sift(items).iter().map(|at| items[*at as usize]));
             if self.waiting.len() >= self.together {
                 self.look();
             }
