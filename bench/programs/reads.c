@@ -1,6 +1,7 @@
 /*
- * A library to be preloaded: writes the number of each page that is read of a file, in 32 bits, to the file that READS_LOG names. Files
- * stand one after the other in the order in which they are first read; their pages together are the last number of all.
+ * A library to be preloaded: writes the number of each page that is read of a file, in 32 bits, to the file that
+ * READS_LOG names. Files stand one after the other in the order in which they are first read; their pages together are
+ * the last number of all.
  */
 #include <dlfcn.h>
 #include <stdint.h>

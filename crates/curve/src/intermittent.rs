@@ -144,7 +144,8 @@ impl Intermittent {
                     self.checkpoint = (self.checkpoint + step).min(most);
                 }
                 self.is_check = false;
-                // A signal that is compared with a new phase may be wrong again only after some intervals; the working set need not wait.
+                // After an alarm it takes some intervals until a signal can give another. A working set that has not changed does not wait
+                // for that.
                 self.is_on = has_changed || needs_less || !matches!(verdict, Verdict::Stable { .. });
                 self.off_for = 0;
                 matches!(verdict, Verdict::Changed { .. })
