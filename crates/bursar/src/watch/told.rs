@@ -3,7 +3,7 @@
 use std::io::{Write, stdout};
 use std::time::Duration;
 
-use model::{Bytes, PagesRound, WatchInterval};
+use model::{Bytes, PagesRound, TOLERATED_MISSES, WatchInterval};
 use record::Entry;
 
 use super::view::{Key, View};
@@ -97,8 +97,11 @@ fn line(round: &PagesRound, peak: Option<u64>) -> String {
         _ => "what it needs cannot be told yet".into(),
     };
     let less = round.wss_bytes.map(|now| now / 2).filter(|half| *half >= round.blind_below.max(1));
-    let less = less
-        .map_or(String::new(), |half| format!("; {} would cost {:.0} refaults/s", Bytes(half), round.misses_at(half)));
+    // The curve is of this interval alone, which may need less than the last ones together.
+    let less = less.map_or(String::new(), |half| match round.misses_at(half) {
+        misses if misses > TOLERATED_MISSES => format!("; {} would cost {misses:.0} refaults/s", Bytes(half)),
+        _ => format!("; this interval alone needed less than {}", Bytes(half)),
+    });
     let blind = match round.blind_bytes {
         0 => String::new(),
         blind => format!("; {} cannot be seen", Bytes(blind)),
@@ -147,8 +150,14 @@ mod tests {
         let off = PagesRound { tracking: false, new_phase: true, ..round.clone() };
         let off = line(&off, None);
         assert!(off.starts_with("7 s: new phase, ") && off.contains("tracking is off"), "{off}");
-        let blind = PagesRound { blind_below: 40 << 20, blind_bytes: 1 << 20, ..round };
+        let blind = PagesRound { blind_below: 40 << 20, blind_bytes: 1 << 20, ..round.clone() };
         assert!(!line(&blind, None).contains("would cost"), "below that nothing is known");
+        let quiet = PagesRound { misses: vec![MissPoint { bytes: 0, misses_per_second: 9.0 }], ..round };
+        assert!(
+            line(&quiet, None).contains("; this interval alone needed less than 32.0 MiB;"),
+            "{}",
+            line(&quiet, None)
+        );
         assert!(line(&PagesRound::default(), None).contains("cannot be told yet"));
     }
 }
