@@ -27,7 +27,8 @@ pub struct PagesRound {
     pub file_touched_bytes: Option<u64>,
     /// Reads and writes that were seen and lost in this round; with any, what is said of files is a lower bound.
     pub lost_events: u64,
-    /// The least size at which misses are within the tolerance; `None` if they are at no size that can be judged.
+    /// The least size at which misses are within the tolerance: in this round as the tracker tells it, in the last ones together as
+    /// it is told further on. `None` if they are at no size that can be judged.
     pub wss_bytes: Option<u64>,
     /// Misses per second by memory size, sizes rising. References are not counted, so there is no miss ratio.
     pub misses: Vec<MissPoint>,
