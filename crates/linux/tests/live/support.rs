@@ -1,5 +1,7 @@
 //! Jobs and places for the tests.
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use linux::cgroup::Cgroup;
@@ -33,7 +35,11 @@ pub fn spawn_in(cgroup: &Cgroup, program: &str, arguments: &[&str]) -> Child {
     let pid = child.id() as i32;
     let joined = || {
         let ended = linux::procfs::stat(pid).is_ok_and(|stat| stat.state == 'Z');
-        ended || Cgroup::of(pid).is_ok_and(|found| found.is_some_and(|found| found.dir() == cgroup.dir()))
+        // On every hierarchy: a shell that has one more to join fails where a test removes the cgroup meanwhile.
+        let lists = |file: &PathBuf| {
+            fs::read_to_string(file).is_ok_and(|text| text.lines().any(|line| line == pid.to_string()))
+        };
+        ended || cgroup.join_files().iter().all(lists)
     };
     while !joined() {
         std::thread::sleep(std::time::Duration::from_millis(1));
