@@ -11,7 +11,7 @@ use model::{MissPoint, PagesRound, told_apart};
 
 /// So many intervals. With fewer, programs whose loops take longer than an interval swing; with more, it takes longer to see that one
 /// needs less (docs/measured.md).
-const INTERVALS: usize = 6;
+const INTERVALS: usize = 8;
 
 /// What was seen in one interval.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,6 +44,12 @@ impl Recent {
             self.0.pop_front();
         }
         self.0.push_back(seen);
+    }
+
+    /// Before the first interval after some in which memory was not tracked: all that came before says no more than its last. Else a
+    /// working set that changes slowly is told long after, for what is needed in any interval is told of all of them.
+    pub fn keep_last(&mut self) {
+        self.0.drain(..self.0.len().saturating_sub(1));
     }
 
     /// The working set of these intervals together: the least size, in bytes, with at most so many misses per second, or with less than
@@ -120,11 +126,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_no_more_is_let_go_after_six_intervals_and_what_is_needed_now_is_told_now() {
+    fn what_is_needed_no_more_is_let_go_after_eight_intervals_and_what_is_needed_now_is_told_now() {
         let (much, little): (&[_], &[_]) = (&[(900, 5000.0)], &[(10, 5000.0)]);
         assert_eq!(
-            told(&[little, much, little, little, little, little, little, little]),
-            [10, 900, 900, 900, 900, 900, 900, 10]
+            told(&[little, much, little, little, little, little, little, little, little, little]),
+            [10, 900, 900, 900, 900, 900, 900, 900, 900, 10]
         );
     }
 
@@ -148,6 +154,17 @@ mod tests {
         recent.add(seen(&[(900, 5000.0)]));
         recent.add(seen(&[(10, 5000.0)]));
         assert_eq!((recent.working_set(TOLERATED), recent.last_working_set(TOLERATED)), (900, 10));
+    }
+
+    #[test]
+    fn of_what_was_seen_before_a_gap_the_last_is_kept() {
+        let mut recent = Recent::default();
+        recent.keep_last();
+        recent.add(seen(&[(900, 5000.0)]));
+        recent.add(seen(&[(20, 5000.0)]));
+        recent.keep_last();
+        recent.add(seen(&[(10, 5000.0)]));
+        assert_eq!(recent.working_set(TOLERATED), 20);
     }
 
     #[test]
