@@ -31,7 +31,8 @@ const ROOM: u16 = 30;
 
 const HELP: &str = "q, Esc or Ctrl-C  end\n?  this help, on and off\np  pause the picture, and a replay, on and off\n\u{2192}  in a replay, the next \
     interval at once\n\n\
-    The curve: pages per second that would have to be brought back with so much memory. Left of its beginning nothing is known.\n\
+    The curve: pages per second that would have to be brought back in this interval with so much memory; magenta: the working set, which the \
+    last eight tracked intervals tell together. Left of its beginning nothing is known.\n\
     Working set: over time; a red line where a new phase was found; yellow where memory was tracked. While the working set stays \
     what it is, tracking is off: what was seen last is shown.\n\
     Heat: each line a mapping, from its first address to its last; the lighter, the more of it was accessed in this interval.\n\
@@ -203,17 +204,19 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, round: &PagesRound) {
     let points: Vec<(f64, f64)> = known.map(|point| (point.bytes as f64, point.misses_per_second)).collect();
     let stairs: Vec<(f64, f64)> =
         points.windows(2).flat_map(|pair| [pair[0], (pair[1].0, pair[0].1)]).chain(points.last().copied()).collect();
-    let right = points.last().map_or(1.0, |point| point.0).max(round.seen_bytes() as f64).max(1.0);
+    let wss = round.wss_bytes.unwrap_or(1);
+    let right = points.last().map_or(0.0, |point| point.0).max(round.seen_bytes().max(wss) as f64);
     let top = points.iter().map(|point| point.1).fold(1.0, f64::max);
     let sizes = [0.0, 0.5, 1.0].map(|share| Bytes((right * share) as u64).to_string());
     let rates = [0.0, 0.5, 1.0].map(|share| format!("{:.0}", top * share));
-    let sets = vec![
-        Dataset::default().graph_type(GraphType::Line).marker(Marker::Braille).style(Style::new().cyan()).data(&stairs),
-    ];
-    let chart = Chart::new(sets)
+    let told: Vec<_> = round.wss_bytes.iter().flat_map(|wss| [(*wss as f64, 0.0), (*wss as f64, top)]).collect();
+    let lines = [(told.as_slice(), Style::new().magenta()), (stairs.as_slice(), Style::new().cyan())];
+    let set =
+        |(data, style)| Dataset::default().graph_type(GraphType::Line).marker(Marker::Braille).style(style).data(data);
+    let chart = Chart::new(lines.map(set).into())
         .block(Block::bordered().title(match points.len() {
             0 | 1 => " misses per second by memory size: not known, all that is used is accessed between two looks ",
-            _ => " misses per second by memory size ",
+            _ => " misses per second by memory size, in this interval; magenta: working set ",
         }))
         .x_axis(Axis::default().bounds([0.0, right]).labels(sizes))
         .y_axis(Axis::default().bounds([0.0, top]).labels(rates));
@@ -287,9 +290,12 @@ fn draw_ages(frame: &mut Frame<'_>, area: Rect, round: &PagesRound) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use model::{AgeBytes, MissPoint};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+    use ratatui::buffer::Buffer;
 
     use super::*;
 
@@ -317,11 +323,14 @@ mod tests {
         Shown { round, line: "1 s: needs about 64.0 MiB now".into(), history, ..Shown::default() }
     }
 
-    fn text(width: u16, height: u16, shown: &Shown) -> String {
+    fn drawn(width: u16, height: u16, shown: &Shown) -> Buffer {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, shown)).unwrap();
-        let buffer = terminal.backend().buffer().clone();
-        buffer
+        terminal.backend().buffer().clone()
+    }
+
+    fn text(width: u16, height: u16, shown: &Shown) -> String {
+        drawn(width, height, shown)
             .content
             .chunks(width as usize)
             .map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>() + "\n")
@@ -347,6 +356,20 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn the_working_set_stands_in_the_curve_at_its_size_also_where_the_interval_needed_less() {
+        let columns = |wss_bytes| {
+            let shown = Shown { round: PagesRound { wss_bytes, ..shown().round }, ..shown() };
+            let buffer = drawn(120, 30, &shown);
+            let cells = buffer.content.iter().enumerate();
+            let line = cells.filter(|(_, cell)| cell.fg == Color::Magenta && cell.symbol() != " ");
+            line.map(|(at, _)| at % 120).collect::<BTreeSet<_>>()
+        };
+        let (half, double) = (columns(Some(32 << 20)), columns(Some(128 << 20)));
+        assert!(columns(None).is_empty() && half.len() == 1 && double.len() == 1, "{half:?} {double:?}");
+        assert!(half.first() < double.first());
     }
 
     #[test]
