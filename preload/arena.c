@@ -2,6 +2,7 @@
 
 #include "lock.h"
 #include "runtime.h"
+#include "space.h"
 #include "sys.h"
 
 enum { CHUNK = 256 << 10, RANGES = 4096 };
@@ -22,7 +23,7 @@ static void *map(void *at, size_t bytes, int flags) {
         return NULL;
     // A kernel before 4.17 takes an address for a wish.
     uint32_t index = RANGES;
-    if (!at || (void *)pages == at)
+    if (!(flags & MAP_FIXED_NOREPLACE) || (void *)pages == at)
         index = __atomic_fetch_add(&range_count, 1, __ATOMIC_RELAXED);
     if (index >= RANGES) {
         sys(SYS_munmap, pages, bytes);
@@ -36,7 +37,8 @@ static void *map(void *at, size_t bytes, int flags) {
 }
 
 void *arena_pages(size_t bytes) {
-    return map(NULL, up(bytes, PAGE), MAP_NORESERVE);
+    bytes = up(bytes, PAGE);
+    return map((void *)own_place(bytes), bytes, MAP_NORESERVE);
 }
 
 void *arena(size_t bytes) {
@@ -45,7 +47,7 @@ void *arena(size_t bytes) {
         return arena_pages(bytes);
     lock_take(&arena_lock);
     if (bytes > chunk_left) {
-        chunk = map(NULL, CHUNK, 0);
+        chunk = map((void *)own_place(CHUNK), CHUNK, 0);
         chunk_left = chunk ? CHUNK : 0;
     }
     void *memory = chunk_left ? chunk : NULL;

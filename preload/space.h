@@ -3,6 +3,10 @@
 
 #include "runtime.h"
 
+// Where the runtime's own memory is mapped: below the libraries, and far from where the kernel puts what a program
+// maps, so that a hole which a program makes, to map something there next, stays empty. 0: anywhere.
+uint64_t own_place(uint64_t bytes);
+
 // Reserved, at a multiple of something; 0: none.
 uint64_t space(uint64_t bytes, uint64_t multiple);
 

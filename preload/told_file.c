@@ -7,6 +7,7 @@
 
 #include "process.h"
 #include "runtime.h"
+#include "space.h"
 #include "sys.h"
 #include "text.h"
 
@@ -35,7 +36,9 @@ void *told_file(const char *directory, const char *name, uint64_t bytes) {
     bool there = true;
     for (uint64_t at = 0; at < bytes && there; at += PAGE)
         there = sys(SYS_pwrite64, file, zeroes, PAGE, at) == PAGE;
-    long pages = there ? sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0) : -ENOSPC;
+    long pages = -ENOSPC;
+    if (there)
+        pages = sys(SYS_mmap, own_place(bytes), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
     sys(SYS_close, file);
     return sys_failed(pages) ? NULL : (void *)pages;
 }

@@ -12,6 +12,7 @@
 #include "pagemap.h"
 #include "shadow.h"
 #include "smaps.h"
+#include "space.h"
 #include "sys.h"
 
 // A ring of MOST holds what a thread touches within some 50 ms. A user without rights may lock half of that in all
@@ -107,7 +108,7 @@ static void thread_ends(void *given) {
 static bool open_ring(struct ring *ring) {
     for (uint64_t bytes = MOST; bytes >= LEAST; bytes /= 2) {
         int file = open_event(without_kernel, bytes / 2);
-        long pages = sys(SYS_mmap, 0, PAGE + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        long pages = sys(SYS_mmap, own_place(PAGE + bytes), PAGE + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         if (sys_failed(pages)) {
             sys(SYS_close, file);
             continue;
