@@ -33,10 +33,11 @@ fn mpis() -> Vec<&'static str> {
     MPIS.into_iter().filter(|mpi| need(mpi, programs().join(format!("mpi.{mpi}")).exists())).collect()
 }
 
-/// Open MPI runs neither as root nor on fewer processors than ranks unless it is told to.
+/// Open MPI runs neither as root nor on fewer processors than ranks unless it is told to, and binds the first rank of every
+/// job to the same processor.
 fn as_root(command: &mut Command) -> &mut Command {
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    command.env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+    command.env("OMPI_MCA_rmaps_base_oversubscribe", "1").env("OMPI_MCA_hwloc_base_binding_policy", "none")
 }
 
 /// MPI libraries take pages of the machine's pool of huge pages when there are any: the one test that puts some there is

@@ -113,8 +113,10 @@ impl Hosts {
     fn mpirun_by(&self, agent: &str, each: usize) -> Vec<String> {
         let hosts = ADDRESSES.map(|address| format!("{address}:{each}")).join(",");
         let agent = self.path(agent).display().to_string();
-        let words = ["mpirun.openmpi", "--mca", "plm_rsh_agent", &agent, "--mca", "btl", "tcp,self", "--oversubscribe"];
-        words.into_iter().chain(["-x", "XDG_STATE_HOME", "-H", &hosts]).map(String::from).collect()
+        // Both hosts are one machine: each would bind its first rank, which spins as it waits, to the same processor.
+        let places = ["--oversubscribe", "--bind-to", "none"];
+        let words = ["mpirun.openmpi", "--mca", "plm_rsh_agent", &agent, "--mca", "btl", "tcp,self"];
+        words.into_iter().chain(places).chain(["-x", "XDG_STATE_HOME", "-H", &hosts]).map(String::from).collect()
     }
 
     /// The files with that end in the run directory of a host.
