@@ -12,7 +12,7 @@ const LEAST_THRESHOLD: f64 = 0.005;
 const JUST_BELOW: f64 = 0.999;
 
 /// An interval that needs by so much less, or more, than the last ones together may be the first of another phase. Then tracking stays on
-/// until one needs as much again, or until what is told follows.
+/// until one needs as much again, or until what is told follows; and while what is told moves by so much.
 const APART: f64 = 0.1;
 
 /// How far an event may be off before a new phase is predicted (T).
@@ -159,16 +159,18 @@ impl Intermittent {
         }
     }
 
-    /// Tells the working set anew: whether this interval alone needs another.
+    /// Tells the working set anew: whether this interval alone needs another, or the one before was told another.
     fn take_in(&mut self, seen: Seen) -> bool {
         let most = self.settings.misses_per_second;
         if self.off_for > 0 {
             self.recent.keep_last();
         }
         self.recent.add(seen);
-        self.told = self.recent.working_set(most);
+        let before = std::mem::replace(&mut self.told, self.recent.working_set(most));
         let apart = self.told.abs_diff(self.recent.last_working_set(most));
-        apart as f64 > (APART * self.told as f64).max(self.settings.wss_unit)
+        // Of a small program each step is less than the unit.
+        let moved = self.told.abs_diff(before) as f64 > APART * self.told.max(before) as f64;
+        moved || apart as f64 > (APART * self.told as f64).max(self.settings.wss_unit)
     }
 
     /// Feeds the working set's stability back: whether a threshold was wrong, and is now another.
@@ -412,6 +414,20 @@ mod tests {
         let replay = replayed(Threshold::Adaptive(0.05), &run);
         let late = wrong_from(&replay, 100);
         assert!(late <= 22, "{late} intervals late");
+    }
+
+    #[test]
+    fn a_small_working_set_of_which_each_interval_sees_a_part_is_tracked_until_all_is_told() {
+        let parts = [2.4e6, 2.9e6, 3.5e6, 4.2e6];
+        let late: Vec<_> = (0..4)
+            .map(|first| {
+                let needed = |at: usize| if at < 100 { 2e6 } else { parts[(at + first) % 4] };
+                let run: Vec<_> =
+                    (0..200).map(|at| Interval { seen: seen(needed(at)), events: vec![1000.0] }).collect();
+                wrong_from(&replayed(Threshold::Adaptive(0.05), &run), 100)
+            })
+            .collect();
+        assert!(late.iter().all(|late| *late <= 22), "{late:?} intervals late");
     }
 
     #[test]
