@@ -36,9 +36,15 @@ int64_t live[COMPONENTS];
 static bool off;
 static int64_t most[COMPONENTS]; // `live` when all was last looked at and it was the most
 
+enum { HEAD_FLAGS = 7, HEAD_MAPPED = 2 };
+
+static inline uint64_t head_of(void *block) {
+    return ((uint64_t *)block)[-1];
+}
+
 static inline uint64_t size_before(void *block) {
-    const uint64_t flags = 7, mapped = 2, head = ((uint64_t *)block)[-1];
-    return (head & ~flags) - (head & mapped ? 16 : 8);
+    uint64_t head = head_of(block);
+    return (head & ~(uint64_t)HEAD_FLAGS) - (head & HEAD_MAPPED ? 16 : 8);
 }
 
 // glibc keeps a block's size before it; asking it is two calls for each block. Tried before it is believed, but not
@@ -156,27 +162,29 @@ static __attribute__((noinline)) struct given given_back(void *block) {
 
 // The common case of both without a call: the application's own block of less than a page, or with one, when it is
 // more.
-static inline bool noted(void *block, uint64_t bytes, uint32_t component, int64_t sign, uint8_t owner) {
-    uint64_t begin = (uint64_t)block;
+static inline __attribute__((always_inline)) bool noted(void *block, uint32_t component, int64_t sign, uint8_t owner) {
+    uint64_t begin = (uint64_t)block, head = head_of(block), bytes = (head & ~(uint64_t)HEAD_FLAGS) - 8;
     struct region *region = region_of(begin);
     int64_t net = self.net[component] + sign * (int64_t)bytes;
-    if (unlikely(!region || in_region(begin) + bytes > 1UL << REGION_SHIFT || (uint64_t)(net + SOON) > 2 * SOON))
+    if (unlikely(!region || head & HEAD_MAPPED || (uint64_t)(net + SOON) > 2 * SOON))
         return false;
-    self.net[component] = net;
     owner = sign > 0 ? owner : 0;
     if (likely(is_part(begin, bytes)))
         mark_in(region, begin, bytes, owner);
-    else
+    else if (likely(in_region(begin) + bytes <= 1UL << REGION_SHIFT))
         mark_within(region, in_region(begin), in_region(begin) + bytes, owner);
+    else
+        return false;
+    self.net[component] = net;
     return true;
 }
 
-static inline bool obtained_quickly(void *block, void *caller) {
+static inline __attribute__((always_inline)) bool obtained_quickly(void *block, void *caller) {
     uint32_t object = coder((uint64_t)caller);
     uint8_t owner = owner_ids[APPLICATION][object];
     if (unlikely(!sizes_are_before || self.inside || !owner || object == new_object))
         return false;
-    return noted(block, size_before(block), APPLICATION, 1, owner);
+    return noted(block, APPLICATION, 1, owner);
 }
 
 // A block, once it is noted; NULL is none.
@@ -190,7 +198,7 @@ static inline bool given_back_quickly(void *block) {
     uint8_t owner = marked((uint64_t)block);
     if (unlikely(!sizes_are_before || self.inside || !owner))
         return false;
-    return noted(block, size_before(block), owner_component[owner], -1, owner);
+    return noted(block, owner_component[owner], -1, owner);
 }
 
 #define CALLER __builtin_return_address(0)

@@ -28,20 +28,34 @@ static void fill(uint8_t *at, uint64_t count, uint8_t value) {
         fill_few(at, count, value);
 }
 
-void mark_within(struct region *region, uint64_t begin, uint64_t end, uint8_t owner) {
+static inline __attribute__((always_inline)) void within(struct region *region, uint64_t begin, uint64_t end,
+                                                         uint8_t owner) {
     end = up(end, GRANULE);
     uint64_t first_page = up(begin, PAGE), last_page = end & -PAGE;
-    if (owner) // what is given back was obtained
-        fill(region->marked + begin / BLOCK, (end - 1) / BLOCK - begin / BLOCK + 1, 1);
+    if (owner) { // what is given back was obtained
+        uint64_t first = begin / BLOCK, last = (end - 1) / BLOCK;
+        region->marked[first] = region->marked[last] = 1;
+        if (unlikely(last > first + 1))
+            fill(region->marked + first + 1, last - first - 1, 1);
+    }
     if (first_page > last_page) {
         mark_part(region->granule + begin / GRANULE, (end - begin) / GRANULE, owner);
         return;
     }
     if (begin < first_page)
         mark_part(region->granule + begin / GRANULE, (first_page - begin) / GRANULE, owner);
-    fill(region->whole + first_page / PAGE, (last_page - first_page) / PAGE, owner);
+    if (last_page > first_page)
+        fill(region->whole + first_page / PAGE, (last_page - first_page) / PAGE, owner);
     if (last_page < end)
         mark_part(region->granule + last_page / GRANULE, (end - last_page) / GRANULE, owner);
+}
+
+// Of nobody it is less to do.
+void mark_within(struct region *region, uint64_t begin, uint64_t end, uint8_t owner) {
+    if (owner)
+        within(region, begin, end, owner);
+    else
+        within(region, begin, end, 0);
 }
 
 void mark_pages(uint64_t begin, uint64_t bytes, uint8_t owner) {

@@ -62,8 +62,8 @@ static inline void mark_part(uint8_t *at, uint64_t count, uint8_t owner) {
     if (likely(count <= FEW)) {
         fill_few(at, count, owner);
     } else {
-        at[0] = owner ? owner | LONG : 0;
-        at[1] = owner ? count - 1 : 0;
+        const uint8_t both[2] = {owner ? owner | LONG : 0, owner ? count - 1 : 0};
+        __builtin_memcpy(at, both, 2);
     }
 }
 
@@ -74,7 +74,8 @@ static inline bool is_part(uint64_t begin, uint64_t bytes) {
 static inline void mark_in(struct region *region, uint64_t begin, uint64_t bytes, uint8_t owner) {
     uint64_t first = in_region(begin) / GRANULE;
     mark_part(region->granule + first, (bytes + GRANULE - 1) / GRANULE, owner);
-    region->marked[first / (BLOCK / GRANULE)] = 1;
+    if (owner) // what is given back was obtained
+        region->marked[first / (BLOCK / GRANULE)] = 1;
 }
 
 // A block of the heap belongs to an owner from now on; 0: to nobody.
