@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use model::{Bytes, Exit, Observation};
@@ -77,9 +78,19 @@ impl Allocation {
         let path = folder.path().join("step.bursar");
         let command = self.step(plan, &path)?;
         let outer = Plan { command: &command, limit_bytes: None, ..plan.clone() };
-        let mut observed = observe(bench, &outer, &mut |_| Ok(()), watch)?;
+        let mut began = None;
+        let mut watch_step = |srun: Progress| {
+            began = began.or_else(|| path.exists().then_some(srun.elapsed));
+            watch(of_step(srun.elapsed, began))
+        };
+        let mut observed = observe(bench, &outer, &mut |_| Ok(()), &mut watch_step)?;
         let inner = Record::open(&path).ok().and_then(|record| record.runs.into_iter().next());
         let Some(inner) = inner else {
+            // It was ended while Slurm had not yet begun it.
+            if matches!(observed.observation.exit, Exit::TimedOut | Exit::StoppedEarly) {
+                observed.observation.limit_bytes = plan.limit_bytes;
+                return Ok(observed);
+            }
             bail!("the step left no record; srun said: {}", observed.errors.trim());
         };
         let killed = observed.errors.contains("oom_kill") || observed.errors.contains("OUT_OF_MEMORY");
@@ -125,6 +136,20 @@ impl Allocation {
     }
 }
 
+/// How a step goes that began so long after `srun` was started: its time is all that is known of it. `srun`'s own figures are those of a
+/// program that waits, which is always behind the pace of one that computes.
+fn of_step(elapsed: Duration, began: Option<Duration>) -> Progress {
+    let elapsed = began.map_or(Duration::ZERO, |began| elapsed.saturating_sub(began));
+    Progress {
+        elapsed,
+        sampled: elapsed,
+        charge_bytes: None,
+        refaults: None,
+        io_delay_seconds: None,
+        cpu_seconds: None,
+    }
+}
+
 fn constrains(config: &Config) -> bool {
     let has = |key, wanted| config.value(key).is_some_and(|value| value.to_ascii_lowercase().contains(wanted));
     has("TaskPlugin", "task/cgroup") && has("ConstrainRAMSpace", "yes")
@@ -133,6 +158,14 @@ fn constrains(config: &Config) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_is_timed_from_its_own_start_and_no_figure_of_srun_is_taken_for_its() {
+        let seconds = Duration::from_secs;
+        assert_eq!(of_step(seconds(9), None).elapsed, seconds(0));
+        let step = of_step(seconds(9), Some(seconds(2)));
+        assert_eq!((step.elapsed, step.cpu_seconds, step.io_delay_seconds), (seconds(7), None, None));
+    }
 
     #[test]
     fn a_site_constrains_memory_only_with_both_settings() {
