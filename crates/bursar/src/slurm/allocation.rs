@@ -78,10 +78,12 @@ impl Allocation {
         let path = folder.path().join("step.bursar");
         let command = self.step(plan, &path)?;
         let outer = Plan { command: &command, limit_bytes: None, ..plan.clone() };
-        let mut began = None;
+        let (mut began, mut ran) = (None, Duration::ZERO);
         let mut watch_step = |srun: Progress| {
             began = began.or_else(|| path.exists().then_some(srun.elapsed));
-            watch(of_step(srun.elapsed, began))
+            let step = of_step(srun.elapsed, began);
+            ran = step.elapsed;
+            watch(step)
         };
         let mut observed = observe(bench, &outer, &mut |_| Ok(()), &mut watch_step)?;
         let inner = Record::open(&path).ok().and_then(|record| record.runs.into_iter().next());
@@ -99,6 +101,11 @@ impl Allocation {
             (_, Exit::StillRunning) => Exit::Signal(9),
             (_, exit) => exit,
         };
+        // The record of a step that was ended goes as far as its last sample.
+        let wall_seconds = match exit {
+            Exit::TimedOut | Exit::StoppedEarly => inner.wall_seconds.max(ran.as_secs_f64()),
+            _ => inner.wall_seconds,
+        };
         let mut kept = inner.kept;
         kept.oom_kills = kept.oom_kills.max(killed.then_some(1));
         observed.observation = Observation {
@@ -106,6 +113,7 @@ impl Allocation {
             role: plan.role,
             limit_bytes: plan.limit_bytes,
             cache_state: plan.cache_state.clone(),
+            wall_seconds,
             exit,
             kept,
             ..inner
