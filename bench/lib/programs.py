@@ -9,6 +9,9 @@ BENCH = pathlib.Path(__file__).resolve().parent.parent
 DATA = pathlib.Path(os.environ.get("BURSAR_BENCH_DATA", BENCH.parent / "target" / "bench-data"))
 RESULTS = pathlib.Path(os.environ.get("BURSAR_BENCH_RESULTS", BENCH.parent / "target" / "bench-results"))
 
+# ScaLAPACK's test of its LU factorization, of MPICH's package.
+XDLU = "/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests/xdlu"
+
 # Open MPI refuses to run as root without these; `sort` is to compare bytes, whatever the user's language.
 ENVIRONMENT = os.environ | {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
