@@ -111,18 +111,25 @@ pub fn remembered(points: &mut Vec<MissPoint>, short: Short) {
     points.insert(after, beyond);
 }
 
-/// Misses by what its guest has, of frames seen on the host while it has `size` and pages so much; none if that is not to be known now.
-pub fn misses(round: &PagesRound, size: u64, guest: &Guest, paging: Paging) -> Option<Vec<MissPoint>> {
-    if round.misses.is_empty() || guest.fills(paging) {
+/// Misses by what its guest has, of what frames have missed on the host since it has `size` and pages so much; none if that is not to be known now.
+pub fn misses(
+    round: &PagesRound,
+    frames_missed: &[MissPoint],
+    size: u64,
+    guest: &Guest,
+    paging: Paging,
+) -> Option<Vec<MissPoint>> {
+    let none_held = frames_missed.first()?.misses_per_second;
+    if guest.fills(paging) {
         return None;
     }
     // QEMU's own memory is accessed beside that of the guest, which is by far its largest mapping; and some of a guest's memory is never given.
     let frames = round.heat.iter().max_by_key(|mapping| mapping.resident).map_or(0, |mapping| mapping.touched);
     let own = round.heat.iter().map(|mapping| mapping.touched).sum::<u64>() - frames;
     let kept = guest.kept + round.blind_bytes;
-    let seen = round.misses.iter().filter(|point| point.bytes > own);
+    let seen = frames_missed.iter().filter(|point| point.bytes > own);
     let seen = seen.map(|point| MissPoint { bytes: point.bytes - own + kept, ..*point });
-    let first = MissPoint { bytes: 0, misses_per_second: round.misses_at(0) };
+    let first = MissPoint { bytes: 0, misses_per_second: none_held };
     let mut points: Vec<MissPoint> = std::iter::once(first).chain(seen).collect();
     let swapped = guest.swapped();
     if paging.faults == 0.0 || swapped == 0 {
@@ -137,8 +144,10 @@ pub fn misses(round: &PagesRound, size: u64, guest: &Guest, paging: Paging) -> O
     let fewer = (at(below) / at(near).max(1.0) - 1.0) / (near - below) as f64;
     let fewer = fewer.clamp(0.0, 1.0 / swapped as f64);
     points.retain(|point| point.bytes < size);
+    // Where several pages are read for a fault, several more would be.
+    let faults_per_page = (paging.faults / paging.pages).min(1.0);
     for point in &mut points {
-        point.misses_per_second = (point.misses_per_second - reused).max(0.0) + paging.faults;
+        point.misses_per_second = (point.misses_per_second - reused).max(0.0) * faults_per_page + paging.faults;
     }
     points.extend((0..STEPS).map(|step| {
         let more = swapped * step / STEPS;
@@ -150,14 +159,16 @@ pub fn misses(round: &PagesRound, size: u64, guest: &Guest, paging: Paging) -> O
 
 #[cfg(test)]
 mod tests {
+    use balance::{Guess, History, Lived};
+
     use super::*;
 
     const MIB: u64 = 1 << 20;
 
-    /// A guest of 128 MiB that has swapped out 64 MiB, and whose frames come back so often with less.
-    fn with(available: u64, seen: impl Fn(u64) -> f64) -> Option<Vec<MissPoint>> {
+    /// A guest of 128 MiB that has swapped out 64 MiB, waits 50 times a second, and whose frames come back so often with less.
+    fn with(available: u64, pages: f64, seen: impl Fn(u64) -> f64) -> Option<Vec<MissPoint>> {
         let point = |mib: u64| MissPoint { bytes: mib * MIB, misses_per_second: seen(mib) };
-        let round = PagesRound { misses: (1..=16).map(|at| point(at * 8)).collect(), ..PagesRound::default() };
+        let seen: Vec<MissPoint> = (1..=16).map(|at| point(at * 8)).collect();
         let guest = Guest {
             size: 128 * MIB,
             available,
@@ -167,7 +178,7 @@ mod tests {
             swapped_out: 100 * MIB,
             major_faults: 0,
         };
-        misses(&round, 128 * MIB, &guest, Paging { faults: 50.0, pages: 100.0 })
+        misses(&PagesRound::default(), &seen, 128 * MIB, &guest, Paging { faults: 50.0, pages })
     }
 
     fn at(points: &[MissPoint], mib: u64) -> f64 {
@@ -176,12 +187,40 @@ mod tests {
 
     #[test]
     fn who_gains_below_its_size_gains_beyond_and_who_streams_does_not() {
-        let gains = with(0, |mib| 350.0 - 2.0 * mib as f64).unwrap();
+        let gains = with(0, 50.0, |mib| 350.0 - 2.0 * mib as f64).unwrap();
         assert!(at(&gains, 64) > 100.0 && at(&gains, 128) == 50.0 && at(&gains, 192) == 0.0);
         assert!((20.0..30.0).contains(&at(&gains, 160)), "half of what it lacks is half of what it misses");
-        let streams = with(0, |mib| if mib < 128 { 100.0 } else { 0.0 }).unwrap();
+        let streams = with(0, 50.0, |mib| if mib < 128 { 100.0 } else { 0.0 }).unwrap();
         assert!(at(&streams, 8) == 50.0 && at(&streams, 191) == 50.0 && at(&streams, 192) == 0.0);
-        assert!(with(32 * MIB, |_| 100.0).is_none(), "it has room, and is filled again");
+        assert!(with(32 * MIB, 100.0, |_| 100.0).is_none(), "it has room, and is filled again");
+    }
+
+    #[test]
+    fn who_reads_ahead_would_wait_as_rarely_with_less() {
+        let seen = |mib| if mib < 64 { 1000.0 } else { 400.0 };
+        let [one_by_one, ahead] = [50.0, 400.0].map(|pages| at(&with(0, pages, seen).unwrap(), 32));
+        assert_eq!((one_by_one, ahead), (50.0 + 850.0, 50.0 + 600.0 / 8.0));
+    }
+
+    #[test]
+    fn rounds_together_tell_what_each_alone_does_not() {
+        // Of the frames that come back in an interval one in some hundred is seen: these so deep.
+        let gains = [[100, 40, 90, 20], [30, 120, 60, 10], [80, 50, 5, 70], [110, 25, 95, 45], [15, 65, 85, 35]];
+        let streams = [[128, 127, 128, 60], [126, 128, 127, 128], [128, 30, 128, 127], [127, 128, 128, 128], [128; 4]];
+        let half_way = |rounds: [[u64; 4]; 5]| {
+            let mut history = History::new(256 * MIB);
+            let lived = Lived { seconds: 1.0, work_seconds: 1.0, limit: 0, refaults: 0.0 };
+            for deep in rounds {
+                let beyond = |mib: u64| deep.iter().filter(|one| **one > mib).count() as f64 * 100.0;
+                let curve: Vec<MissPoint> =
+                    (0..=128).map(|mib| MissPoint { bytes: mib * MIB, misses_per_second: beyond(mib) }).collect();
+                history.add(&curve, Guess::default(), &lived);
+            }
+            let seen = history.misses().unwrap();
+            let seen = |mib: u64| seen[seen.partition_point(|point| point.bytes <= mib * MIB) - 1].misses_per_second;
+            at(&with(0, 50.0, seen).unwrap(), 160)
+        };
+        assert!(half_way(gains) < 30.0 && half_way(streams) > 40.0, "{} {}", half_way(gains), half_way(streams));
     }
 
     #[test]

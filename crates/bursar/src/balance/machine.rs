@@ -174,6 +174,11 @@ impl Machine {
         (self.faults as u64, self.waited_seconds)
     }
 
+    /// Whether its guest lacks memory.
+    pub fn is_short(&self) -> bool {
+        self.paging.is_some_and(Paging::is_short)
+    }
+
     /// What its guest cannot give. One that has swapped has swap; of another that is not known, so what is in use stays. One that tells nothing
     /// keeps what it has.
     pub fn floor(&self) -> u64 {
@@ -185,9 +190,9 @@ impl Machine {
         floor.min(self.full)
     }
 
-    /// Its curve by what its guest has, if that is to be known now.
-    pub fn misses(&self, round: &PagesRound) -> Option<Vec<MissPoint>> {
-        let mut points = misses(round, self.size, self.guest.as_ref()?, self.paging?)?;
+    /// Its curve by what its guest has, of what frames have missed since it was moved last, if that is to be known now.
+    pub fn misses(&self, round: &PagesRound, frames_missed: &[MissPoint]) -> Option<Vec<MissPoint>> {
+        let mut points = misses(round, frames_missed, self.size, self.guest.as_ref()?, self.paging?)?;
         if let Some((short, _)) = self.short {
             remembered(&mut points, short);
         }

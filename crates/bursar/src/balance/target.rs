@@ -26,6 +26,9 @@ const MOST_STALLED: f64 = 0.95;
 /// Who waits for memory more than this share of its time is slow enough to be seen.
 const LEAST_STALLED: f64 = 0.1;
 
+/// Of a guest that lacks memory more is looked at until its curve is in no more doubt than this.
+const MOST_DOUBT: f64 = 0.01;
+
 /// One target.
 pub struct Target {
     pub name: String,
@@ -186,16 +189,21 @@ impl Target {
         {
             self.phases = Phases::new(false);
             self.pages.iter().for_each(|pages| pages.track(true));
+            self.history.forget();
         }
         let now = Counters::of(&self.hold);
         let before = std::mem::replace(&mut self.counters, now);
         let now = &self.counters;
         let file_refaults = now.file_refaults.saturating_sub(before.file_refaults);
         let lacks_files = self.kinds && self.hold.limit().is_some_and(|limit| lacks_files(limit, file_refaults));
-        if lacks_files && !self.phases.always {
+        // One round sees few of the frames that come back late, and would stand as it is.
+        let is_uncertain =
+            matches!(&self.hold, Hold::Machine(machine) if machine.is_short()) && self.history.doubt() > MOST_DOUBT;
+        let always = lacks_files || is_uncertain;
+        if always && !self.phases.always {
             self.pages.iter().for_each(|pages| pages.track(true));
         }
-        self.phases.always = lacks_files;
+        self.phases.always = always;
         self.seen = Some(Looked {
             seconds: (now.at - before.at).as_secs_f64().max(1e-3),
             refaults: now.refaults.saturating_sub(before.refaults) as f64,
@@ -216,8 +224,13 @@ impl Target {
         let per_second = looked.refaults / looked.seconds;
         self.stalled = (per_second * device.miss_seconds()).min(MOST_STALLED);
         if let Hold::Machine(machine) = &self.hold {
+            if looked.is_tracked && !round.misses.is_empty() {
+                let lived = Lived { work_seconds: looked.seconds, ..self.lived(looked) };
+                self.history.add(&round.misses, Guess::default(), &lived);
+            }
             // What its guest has swapped out is told anew also while it is not tracked.
-            self.known = machine.misses(round).map(|points| {
+            let frames_missed = self.history.misses().unwrap_or_default();
+            self.known = machine.misses(round, &frames_missed).map(|points| {
                 let demand = Demand::of(&points, device.miss_seconds(), self.stalled);
                 (points, demand)
             });
