@@ -8,6 +8,9 @@
  *
  * Of a page that comes back from swap, and goes again before the next look, the tables say nothing: the exception
  * tracepoints tell of it, by its address.
+ *
+ * A guest of KVM goes by page tables of its own: what it accesses DAMON knows (mm/damon/vaddr.c), and tells by a
+ * tracepoint.
  */
 #include "kernel.h"
 
@@ -44,6 +47,14 @@ struct mm_struct___tables {
 
 struct bpf_iter__task {
     struct task_struct *task;
+};
+
+/* As Linux 5.15 to 6.18 have it. */
+struct trace_event_raw_damon_aggregated {
+    unsigned long target_id;
+    unsigned long start;
+    unsigned long end;
+    unsigned int nr_accesses;
 };
 
 #pragma clang attribute pop
@@ -291,6 +302,29 @@ int BPF_PROG(user_faults, unsigned long address, struct pt_regs *regs, unsigned 
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(kernel_faults, unsigned long address, struct pt_regs *regs, unsigned long error) {
     return faulted(address, error);
+}
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, ACCESSED_BYTES);
+} accessed SEC(".maps");
+
+/* What DAMON tells of a range whenever it has looked. */
+SEC("tracepoint/damon/damon_aggregated")
+int guest_accesses(struct trace_event_raw_damon_aggregated *ctx) {
+    u64 target = ctx->target_id;
+    if (!ctx->nr_accesses || (u32)bpf_get_current_pid_tgid() != window.thread)
+        return 0;
+    if (target >= MOST_TARGETS || !(window.targets >> target & 1))
+        return 0;
+    struct accessed *event = bpf_ringbuf_reserve(&accessed, sizeof(*event), 0);
+    if (!event) {
+        __sync_fetch_and_add(&window.lost, 1);
+        return 0;
+    }
+    *event = (struct accessed){.start = ctx->start, .end = ctx->end, .target = target};
+    bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+    return 0;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -23,6 +23,16 @@ struct returned {
     u32 pad;
 };
 
+/* What DAMON has found accessed, and room for what is not taken in yet. */
+#define ACCESSED_BYTES (256 << 10)
+#define MOST_TARGETS 64
+
+struct accessed {
+    u64 start;
+    u64 end;
+    u64 target; /* the number that the process has with DAMON's thread */
+};
+
 struct window {
     /* Of the machine, once found. */
     u64 base;   /* where the kernel maps all memory */
@@ -41,6 +51,10 @@ struct window {
     /* Of what comes back. */
     u64 level; /* told is one page of 2^level */
     u64 lost;  /* out: pages that found no room */
+    /* Of what DAMON tells. */
+    u64 targets; /* told are those of this mask */
+    u32 thread;  /* of DAMON's threads this one is asked; 0: none */
+    u32 pad;
     u64 addresses[MOST_ADDRESSES];
     u8 states[MOST_ADDRESSES];
     /* The program's own: a table that is read as a whole. */

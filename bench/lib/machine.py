@@ -1,4 +1,4 @@
-"""A small virtual machine (QEMU's software emulation, Debian's kernel) that runs one program of shared.c and swaps to its own disk."""
+"""A small virtual machine (QEMU, Debian's kernel) that runs one program of shared.c and swaps to its own disk."""
 
 import ctypes
 import json
@@ -25,9 +25,9 @@ def _start():
 
 
 class Machine:
-    """Of so many MiB; `program` as in random:160:0."""
+    """Of so many MiB; `program` as in random:160:0; by software emulation (tcg) or kvm."""
 
-    def __init__(self, folder, name, mib, program):
+    def __init__(self, folder, name, mib, program, accelerator="tcg"):
         self.console, self.socket, swap = folder / f"{name}.console", folder / f"{name}.qmp", folder / f"{name}.swap"
         for path in (self.console, self.socket):
             path.unlink(missing_ok=True)
@@ -35,7 +35,7 @@ class Machine:
             file.truncate(2 * mib * MIB)
         subprocess.run(["mkswap", "-q", swap], check=True, capture_output=True)
         self.process = subprocess.Popen([
-            "qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", f"{mib}M", "-nodefaults", "-no-user-config",
+            "qemu-system-x86_64", "-accel", accelerator, "-cpu", "max", "-smp", "1", "-m", f"{mib}M", "-nodefaults", "-no-user-config",
             "-display", "none", "-no-reboot", "-serial", f"file:{self.console}", "-kernel", folder / "kernel",
             "-initrd", folder / "initrd.gz", "-append", f"console=ttyS0 quiet panic=-1 mitigations=off program={program}",
             "-drive", f"file={swap},format=raw,if=none,id=swap,cache=unsafe", "-device", "virtio-blk-pci,drive=swap",

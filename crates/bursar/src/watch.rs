@@ -11,15 +11,18 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use job::{Command, Forwarding, Output, Prepared, Running};
 use linux::cgroup::Cgroup;
+use linux::journal;
 use model::{Exit, RecordKind};
 use record::Record;
 use track::pages::{Error, Pages, Scope, Settings};
 
+use crate::balance::put_back;
 use crate::bench::header;
 use crate::cli::watch::Watch;
 use crate::kept;
 use crate::phases::Phases;
 use crate::results::Sink;
+use crate::say::tell;
 use crate::status::Status;
 use told::Told;
 use view::Key;
@@ -39,6 +42,10 @@ pub fn watch(options: &Watch) -> anyhow::Result<Status> {
     if let Some(path) = &options.replay {
         replay(path, Told::to(options, has_view)?)?;
         return Ok(Status::of(0));
+    }
+    // One that was killed may still have DAMON.
+    for repaired in journal::repair(put_back) {
+        tell!("bursar: left by a killed run: {repaired}");
     }
     let sink = options.record.as_deref().map(|path| sink(path, options)).transpose()?;
     // What the command prints would spoil the picture.

@@ -163,6 +163,16 @@ impl Journal {
         Ok(Note { journal: self.clone(), id: guard.id })
     }
 
+    /// Makes a thread of DAMON's, which is to be given this mark, until the guard is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if it cannot be made.
+    pub(crate) fn damon(&self, folder: &Path, mark: u64) -> Result<Guard, Error> {
+        let guard = self.record(Change::Damon { path: folder.into(), mark })?;
+        let made = file::write(&folder.join("nr_kdamonds"), "1");
+        self.keep_if(guard, made)
+    }
+
     /// Whether a living bursar does the same.
     fn is_moved(&self, change: &Change) -> bool {
         let moves = |other: &Other| other.is_alive() && other.open.iter().any(|open| open.same_setting(change));

@@ -5,6 +5,7 @@
 //! [`referenced`] are the way of a user who is not root, for a whole process at once. Clearing changes nothing that a program
 //! can see but a little time, and the kernel's order of reclaim; nothing of it can be or need be undone afterwards.
 
+mod accesses;
 mod advice;
 mod arming;
 mod frames;
@@ -14,6 +15,7 @@ mod referenced;
 mod returns;
 mod tables;
 
+pub use accesses::{Access, Accesses};
 pub use advice::{Advised, Refusal};
 pub use arming::Arming;
 pub use frames::{Frame, Frames};

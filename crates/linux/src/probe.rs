@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::bpf::{self, Rung as Bpf};
 use crate::cgroup::{Cgroup, Version};
 use crate::place::{self, Place, Rung, Step};
-use crate::{delayacct, faults, file, mounts, pages, perf, pools, procfs, psi, taskstats, thp};
+use crate::{damon, delayacct, faults, file, mounts, pages, perf, pools, procfs, psi, taskstats, thp};
 
 /// One rung of one ladder. Within a ladder, the best rung comes first.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -120,6 +120,7 @@ fn page_cache(bpf: &Result<Bpf, bpf::Error>) -> Vec<Finding> {
 fn mapped_memory() -> Vec<Finding> {
     const LADDER: &str = "mapped memory";
     const TABLES: &str = "Accessed bits in page tables";
+    const GUESTS: &str = "of guests of KVM: DAMON";
     const SMAPS: &str = "clear_refs and smaps";
     let tables = match pages::available() {
         Ok(()) => Finding::there(LADDER, TABLES, "the BPF program loads and finds the page tables"),
@@ -136,7 +137,11 @@ fn mapped_memory() -> Vec<Finding> {
         true => Finding::there(LADDER, SMAPS, "of this user's processes, and by root of all; by mapping, not by page"),
         false => Finding::absent(LADDER, SMAPS, "this kernel was built without CONFIG_PROC_PAGE_MONITOR", None),
     };
-    vec![tables, smaps]
+    let guests = match damon::available() {
+        Ok(()) => Finding::there(LADDER, GUESTS, "it looks at chosen pages of processes; beside the page tables above"),
+        Err(error) => Finding::absent(LADDER, GUESTS, error.to_string(), None),
+    };
+    vec![tables, guests, smaps]
 }
 
 fn phases() -> Vec<Finding> {

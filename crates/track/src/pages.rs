@@ -12,6 +12,9 @@
 //! that is found accessed at every look rests, for longer and longer, and is taken for accessed meanwhile (the dynamic hot
 //! set); and [`Settings::overhead`] is kept by measuring what was spent and thinning the sample or slowing the looks.
 //!
+//! A guest of KVM has page tables of its own: its process's pages are looked at, and cleared, by DAMON, where the kernel has that and nobody
+//! else uses it. Else they are counted as blind.
+//!
 //! # What is not seen
 //! Pages that are mapped more than once or locked cannot be cleared one by one: where they are many, all bits of the process are
 //! cleared now and then, by `clear_refs`, and they are seen as often. What is not cleared so either, pools of huge pages, is
@@ -26,6 +29,7 @@ pub(crate) mod choice;
 mod coarse;
 mod control;
 mod fine;
+mod guests;
 mod heat;
 mod idle;
 mod misses;
@@ -145,6 +149,7 @@ pub struct Pages {
 struct Without {
     tables: Option<String>,
     files: Option<String>,
+    guests: Option<String>,
 }
 
 /// How long reads and writes may wait to be taken in: the kernel keeps some 50,000.
@@ -182,6 +187,11 @@ impl Pages {
     /// Why reads and writes of files are not seen; `None` if they are.
     pub fn without_files(&self) -> Option<&str> {
         self.without.files.as_deref()
+    }
+
+    /// Why what a guest of KVM accesses is not seen; `None` if it is, or if there was none at the start.
+    pub fn without_guests(&self) -> Option<&str> {
+        self.without.guests.as_deref()
     }
 
     /// What was seen since the last call, or since the start. `None` when all processes have ended and the last of them was told.
@@ -261,7 +271,10 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
     let fine = tables.and_then(|tables| {
         let cache = page_cache().map_err(|why| without.files = Some(why)).ok();
         match Fine::new(tables, cache, &mut members, settings) {
-            Ok(fine) => Some(fine),
+            Ok(fine) => {
+                without.guests = fine.without_guests().map(str::to_string);
+                Some(fine)
+            }
             Err(error) => {
                 without.tables = Some(error.to_string());
                 None
@@ -271,7 +284,10 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
     let mut looks: Box<dyn Looks> = match fine {
         Some(fine) => Box::new(fine),
         None => match Coarse::new(&mut members, settings) {
-            Ok(coarse) => Box::new(coarse),
+            Ok(coarse) => {
+                without.guests = without.tables.clone();
+                Box::new(coarse)
+            }
             Err(error) => {
                 let _ = tell.send(Err(error));
                 return;

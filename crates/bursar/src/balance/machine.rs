@@ -47,7 +47,9 @@ pub struct Machine {
     pub full: u64,
     /// What its guest has.
     pub size: u64,
-    /// Whether the processor tells of its guest's accesses in the page tables of QEMU.
+    /// Whether its guest's processor is emulated.
+    pub is_emulated: bool,
+    /// Whether its guest's accesses are seen; with KVM, who looks has to say.
     pub is_seen: bool,
     guest: Option<Guest>,
     /// When that was told, by the guest's clock and ours.
@@ -79,7 +81,7 @@ impl Machine {
         })?;
         let memory = qmp.ask("query-memory-size-summary", json!({}))?;
         let full = number(&memory["base-memory"]).unwrap_or(size) + number(&memory["plugged-memory"]).unwrap_or(0);
-        let is_seen = qmp.ask("query-kvm", json!({})).is_ok_and(|kvm| kvm["enabled"] == false);
+        let is_emulated = qmp.ask("query-kvm", json!({})).is_ok_and(|kvm| kvm["enabled"] == false);
         let stat = procfs::stat(qmp.pid).with_context(|| format!("QEMU of {name} is in another PID namespace"))?;
         let device = device(&mut qmp)?;
         let polling = device.as_ref().and_then(|path| number(&get(&mut qmp, path, POLLING).ok()?));
@@ -99,7 +101,8 @@ impl Machine {
             device,
             full,
             size,
-            is_seen,
+            is_emulated,
+            is_seen: is_emulated,
             guest: None,
             told: (0, now),
             paging: None,
@@ -162,7 +165,7 @@ impl Machine {
         self.looked = Instant::now();
         self.waited_seconds = self.qmp.ask("query-blockstats", json!({})).ok().and_then(|disks| {
             let reads = disks.as_array()?.iter().map(|disk| number(&disk["stats"]["rd_total_time_ns"]));
-            let own = if self.is_seen { self.faults * EMULATED_SECONDS } else { 0.0 };
+            let own = if self.is_emulated { self.faults * EMULATED_SECONDS } else { 0.0 };
             reads.sum::<Option<u64>>().map(|ns| ns as f64 / 1e9 + own)
         });
         self.remember(had);

@@ -97,14 +97,6 @@ impl Target {
             "{} is the whole machine; name cgroups beneath it",
             asked.name
         );
-        if let Hold::Machine(machine) = &hold
-            && !machine.is_seen
-        {
-            tell!(
-                "bursar: {}: KVM does not tell of accesses, so it only gives what its guest does not use",
-                asked.name
-            );
-        }
         // Who names a target has asked for it to be disturbed.
         let settings = Settings { overhead, intrusive: true, ..Settings::default() };
         let counters = Counters::of(&hold);
@@ -136,6 +128,17 @@ impl Target {
                 "bursar: {}: by mapping, not page by page, so what more memory is worth is told badly: {why}",
                 target.name
             );
+        }
+        if let (Hold::Machine(machine), Some(pages)) = (&mut target.hold, &target.pages)
+            && !machine.is_emulated
+        {
+            machine.is_seen = pages.without_guests().is_none();
+            if let Some(why) = pages.without_guests() {
+                tell!(
+                    "bursar: {}: what its guest accesses is not seen, so it only gives what it does not use: {why}",
+                    target.name
+                );
+            }
         }
         Ok(target)
     }

@@ -1,5 +1,5 @@
-//! Whether DAMON pages out what is idle: by a scheme (Documentation/admin-guide/mm/damon/usage.rst) or by its module
-//! `damon_reclaim` (Documentation/admin-guide/mm/damon/reclaim.rst).
+//! Whether DAMON pages out what is idle: by a scheme, or by its module `damon_reclaim`
+//! (Documentation/admin-guide/mm/damon/reclaim.rst).
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{Cgroup, kill_all, put_back, remove_tree};
-use crate::{Error, file, place, procfs};
+use crate::{Error, damon, file, place, procfs};
 
 /// The memory of a virtual machine as it was before it was moved. That is not the kernel's: QEMU is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,8 @@ pub(super) enum Change {
     Killer { path: PathBuf },
     /// The memory of a virtual machine that is moved.
     Balloon(Balloon),
+    /// The thread of DAMON's that has this mark, in its folder.
+    Damon { path: PathBuf, mark: u64 },
     /// A cgroup directory that was made for a job.
     Cgroup { path: PathBuf },
     /// A cgroup directory that bursar moved to, beneath the one it was in.
@@ -66,6 +68,7 @@ impl Change {
             Change::Killer { path } if !path.exists() => Ok(()),
             Change::Killer { path } => file::write(path, "0"),
             Change::Balloon(_) => Ok(()),
+            Change::Damon { path, mark } => damon::end(path, *mark),
             Change::Cgroup { path } => remove_tree(path),
             Change::Supervisor { path } => {
                 let above = path.parent().unwrap_or(path).join("cgroup.procs");
@@ -84,6 +87,7 @@ impl Change {
             Change::Sysctl { path, wrote, .. } => file::read(path).is_ok_and(|value| value.trim() == wrote),
             Change::Limit { path, before } => file::read(path).is_ok_and(|value| value.trim() != before),
             Change::Killer { path } => file::read(path).is_ok_and(|state| state.starts_with("oom_kill_disable 1")),
+            Change::Damon { path, mark } => damon::is_marked(path, *mark),
             // With its process a machine is gone.
             Change::Balloon(before) => procfs::stat(before.pid).is_ok_and(|stat| stat.starttime == before.start_ticks),
             Change::Cgroup { path } | Change::Supervisor { path } | Change::Controller { path, .. } => path.exists(),
@@ -113,6 +117,7 @@ impl Change {
             Change::Balloon(before) => {
                 format!("the balloon of {} was put back to {} bytes", before.socket.display(), before.bytes)
             }
+            Change::Damon { path, .. } => format!("the thread of {} was ended", path.display()),
             Change::Cgroup { path } => format!("the cgroup {} was emptied and removed", path.display()),
             Change::Supervisor { path } => format!("the cgroup {} was removed", path.display()),
             Change::Controller { path, name } => {

@@ -20,6 +20,8 @@ const SPACE_END: [(u32, u64); 2] = [(4, 1 << 47), (5, 1 << 56)];
 
 /// The programs that tell of what comes back from swap, and their tracepoints.
 const FAULTS: [(&str, &str); 2] = [("user_faults", "page_fault_user"), ("kernel_faults", "page_fault_kernel")];
+/// The one that tells of guests, and its tracepoint.
+const GUESTS: (&str, &str) = ("guest_accesses", "damon_aggregated");
 
 /// Why page tables cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +100,9 @@ struct Window {
     accessed: u64,
     level: u64,
     lost: u64,
+    targets: u64,
+    thread: u32,
+    pad: u32,
     addresses: [u64; MOST_ADDRESSES],
     states: [u8; MOST_ADDRESSES],
     table: [u64; 512],
@@ -117,6 +122,11 @@ impl State {
     /// One entry, with one Accessed bit, maps 2 MiB.
     pub fn is_huge(self) -> bool {
         self.0 & 4 != 0
+    }
+
+    /// The same page, accessed or not.
+    pub fn with_accessed(self, is_accessed: bool) -> State {
+        State(self.0 & !2 | u8::from(is_accessed) << 1)
     }
 
     /// It is swapped out or being moved.
@@ -158,9 +168,10 @@ impl Tables {
         }
         let kernel = Types::of_kernel().map_err(|_| Error::NoBtf)?;
         let mut opened = btf::open(bytes, &kernel).map_err(Error::Refused)?;
-        let there = kernel.tracepoints(&FAULTS.map(|(_, tracepoint)| tracepoint));
+        let optional = [FAULTS[0], FAULTS[1], GUESTS];
+        let there = kernel.tracepoints(&optional.map(|(_, tracepoint)| tracepoint));
         for mut program in opened.object().progs_mut() {
-            let at = FAULTS.iter().position(|(name, _)| program.name() == *name);
+            let at = optional.iter().position(|(name, _)| program.name() == *name);
             program.set_autoload(at.is_none_or(|at| there[at]));
         }
         let object = opened.load().map_err(Error::Refused)?;
@@ -281,6 +292,17 @@ impl Tables {
     /// Attaches the programs that tell of what comes back from swap.
     pub(super) fn attach_to_faults(&self) -> Result<Vec<Link>, Error> {
         FAULTS.iter().map(|(name, _)| program(&self.object, name).attach().map_err(Error::Refused)).collect()
+    }
+
+    /// Attaches the program that tells of what DAMON has found accessed.
+    pub(super) fn attach_to_damon(&self) -> Result<Link, Error> {
+        program(&self.object, GUESTS.0).attach().map_err(Error::Refused)
+    }
+
+    /// Of what DAMON's threads find, told is what this one finds of the targets of this mask, see [`super::Accesses`].
+    pub fn tell_of(&mut self, thread: i32, targets: u64) {
+        let window = self.window_mut();
+        (window.thread, window.targets) = (thread as u32, targets);
     }
 
     /// Walks to a page of our own whose frame is known. Returns the end of the addresses of programs.

@@ -4,15 +4,17 @@ mod round;
 
 use std::time::{Duration, Instant};
 
+use linux::damon;
 use linux::pages::{Tables, clear_referenced, run_beside};
 use model::PagesRound;
 
 use super::choice::mix;
 use super::control::Pace;
+use super::guests::{Guest, Guests};
 use super::idle::{Idle, idle};
 use super::order::Order;
 use super::page_cache::{PageCache, Seen};
-use super::process::{Blind, Looked, Place, Process};
+use super::process::{Looked, Place, Process};
 use super::returned::{self, Returned};
 use super::scope::Members;
 use super::signals::few;
@@ -48,6 +50,7 @@ pub struct Fine {
     /// What is read and written of files, where that is seen.
     cache: Option<PageCache>,
     returned: Returned,
+    guests: Guests,
     pace: Pace,
     begin: Instant,
     /// Whether this thread takes its time from the program's own processor.
@@ -93,6 +96,7 @@ impl Fine {
             processes: Vec::new(),
             cache,
             returned: Returned::default(),
+            guests: Guests::default(),
             pace: Pace { interval: FIRST_INTERVAL, level: 0 },
             begin: now,
             beside: false,
@@ -172,6 +176,11 @@ impl Fine {
         let (tables, now, level) = (&mut self.tables, self.now, self.pace.level);
         let mut gone = Vec::new();
         for process in &mut self.processes {
+            if process.guest.is_none() && !process.is_unseen && Guests::is_one(&process.mappings) {
+                process.forget();
+                process.guest = self.guests.watch(tables, process.pid);
+                process.is_unseen = process.guest.is_none();
+            }
             let stamp = |address, neighbour: Option<u64>| neighbour.unwrap_or(mix(address) % BEFORE);
             match process.choose(tables, level, now, stamp, fresh) {
                 Ok(pages) => self.round.first_touches += pages,
@@ -179,12 +188,44 @@ impl Fine {
             }
         }
         self.processes.retain(|process| !gone.contains(&process.pid));
+        for process in &mut self.processes {
+            if process.guest.as_ref().is_some_and(Guest::is_settled) {
+                let all: Vec<usize> = (0..process.samples.len()).collect();
+                process.look_at(&all);
+            }
+        }
+        self.follow_guests();
         let pids = self.processes.iter().map(|process| process.pid).collect();
         self.returned.listen(&mut self.tables, &pids, level);
         let samples = || self.processes.iter().flat_map(|process| &process.samples);
         self.resting = samples().filter(|sample| sample.place.rests()).map(|sample| sample.pages).sum();
         self.restack();
         (self.stale, self.refreshed) = (false, Instant::now());
+    }
+
+    /// Why what a guest accesses is not seen.
+    pub fn without_guests(&self) -> Option<&str> {
+        self.guests.why_not()
+    }
+
+    fn has_guests(&self) -> bool {
+        self.processes.iter().any(|process| process.guest.is_some())
+    }
+
+    /// Looking more often than DAMON does shows nothing.
+    fn follow_guests(&mut self) {
+        if self.has_guests() {
+            self.pace.interval = self.pace.interval.max(damon::INTERVAL);
+        }
+    }
+
+    /// What DAMON works is part of what looking costs. It follows from the number of pages alone.
+    fn pay_for_guests(&mut self) {
+        let guests = self.processes.iter_mut().filter_map(|process| process.guest.as_mut());
+        let seconds = guests.map(Guest::cpu).sum::<Duration>().as_secs_f64();
+        self.window.target += seconds;
+        self.window.returned += seconds;
+        self.round.target += seconds;
     }
 
     /// Begins the stack anew with what is known of all pages.
@@ -275,9 +316,10 @@ impl Fine {
         let mut gone = Vec::new();
         self.looked = self.begin.elapsed();
         let now_ns = self.looked.as_nanos() as u64;
+        let told = self.guests.take(&mut self.tables, self.processes.iter().map(|process| process.guest.as_ref()));
         for (number, process) in self.processes.iter_mut().enumerate() {
             match process.look(&mut self.tables) {
-                Ok(Looked::Same) => {}
+                Ok(Looked::Same) => process.see(&told[number]),
                 Ok(Looked::Other) => {
                     process.forget();
                     self.stale = true;
@@ -468,8 +510,7 @@ impl Fine {
         for process in &mut self.processes {
             let (mut swept, mut idle, mut all) = (0, 0, 0);
             for sample in &process.samples {
-                let is_swept =
-                    sample.swept.is_some() || matches!(sample.place, Place::Blind(why) if why != Blind::Pool);
+                let is_swept = sample.swept.is_some() || matches!(sample.place, Place::Blind(why) if why.is_swept());
                 let pages = if sample.place == Place::Absent { 0 } else { sample.pages };
                 all += pages;
                 swept += if is_swept { pages } else { 0 };
@@ -485,7 +526,7 @@ impl Fine {
             }
             for sample in &mut process.samples {
                 match sample.place {
-                    Place::Blind(why) if why != Blind::Pool => sample.swept = Some(why),
+                    Place::Blind(why) if why.is_swept() => sample.swept = Some(why),
                     Place::Spent { seen } => self.stack.remove(seen, sample.pages),
                     _ => continue,
                 }
@@ -519,6 +560,7 @@ impl Fine {
         let sweeps = if self.processes.iter().any(|process| process.sweep.is_used()) { sweep::SHARE } else { 0.0 };
         self.pace = before.after(spent, self.settings.overhead * (1.0 - sweeps));
         tracing::debug!(?before, ?spent, resting = self.resting, "pages");
+        self.follow_guests();
         if self.pace.level != before.level {
             // Denser: what was there before is not new.
             self.choose(false);
@@ -531,6 +573,7 @@ impl Fine {
 impl Looks for Fine {
     fn look(&mut self, members: &mut Members) -> Option<Duration> {
         self.take_in_returned();
+        self.pay_for_guests();
         self.now += 1;
         self.looks += 1;
         if self.stale || self.refreshed.elapsed() >= REFRESH {
@@ -571,9 +614,11 @@ impl Looks for Fine {
         let few = few(&self.processes);
         if !is_tracking {
             self.stay_beside();
+            self.pay_for_guests();
+            let told = self.guests.take(&mut self.tables, self.processes.iter().map(|process| process.guest.as_ref()));
             let mut arm = Vec::new();
-            for (process, indices) in self.processes.iter_mut().zip(&few) {
-                let accessed = process.accessed_of(&mut self.tables, indices);
+            for ((process, indices), told) in self.processes.iter_mut().zip(&few).zip(&told) {
+                let accessed = process.accessed_of(&mut self.tables, indices, told);
                 accessed.iter().for_each(|index| process.samples[*index].touched = true);
                 arm.push(accessed);
             }
@@ -598,6 +643,8 @@ impl Looks for Fine {
     }
 
     fn pause(&mut self) {
+        let few = few(&self.processes);
+        self.processes.iter_mut().zip(&few).for_each(|(process, indices)| process.look_at(indices));
         self.cache.iter_mut().for_each(PageCache::pause);
         self.returned.pause();
     }

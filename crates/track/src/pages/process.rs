@@ -7,6 +7,7 @@ use linux::pages::{Arming, Frames, MOST_ADDRESSES, Mapping, REGION_BYTES, Region
 use linux::procfs;
 
 use super::choice::{chosen, chosen_within};
+use super::guests::{Guest, contains};
 use super::page_bytes;
 use super::sweep::Sweep;
 
@@ -24,6 +25,10 @@ pub struct Process {
     frames: Frames,
     target: Target,
     pub sweep: Sweep,
+    /// If its memory is that of a guest of KVM, who tells of it.
+    pub guest: Option<Guest>,
+    /// Whether there is such a guest and nobody tells of it.
+    pub is_unseen: bool,
     /// Names the address space; 0 before the first look.
     space: u64,
     choices: u32,
@@ -85,6 +90,8 @@ pub enum Blind {
     Refused,
     /// Of a pool of huge pages: nothing clears it.
     Pool,
+    /// Of a guest of KVM, and DAMON does not tell of it.
+    Guest,
 }
 
 impl Process {
@@ -92,7 +99,7 @@ impl Process {
         Ok(Process {
             pid,
             start,
-            mappings: Vec::new(),
+            mappings: mappings(pid)?,
             samples: Vec::new(),
             addresses: Vec::new(),
             states: Vec::new(),
@@ -100,6 +107,8 @@ impl Process {
             frames: Frames::of(pid)?,
             target: target(tables, pid, &[pid])?,
             sweep: Sweep::default(),
+            guest: None,
+            is_unseen: false,
             space: 0,
             choices: 0,
         })
@@ -238,9 +247,21 @@ impl Process {
         }
     }
 
-    /// Which of these pages, given in rising order, were accessed; of a process that cannot be looked at, none. [`Process::state`]
-    /// stays as it is.
-    pub fn accessed_of(&self, tables: &mut Tables, indices: &[usize]) -> Vec<usize> {
+    /// What its guest, if it has one, has accessed since the last look: ranges in rising order.
+    pub fn see(&mut self, accessed: &[Range<u64>]) {
+        if self.guest.is_some() {
+            for (state, address) in self.states.iter_mut().zip(&self.addresses) {
+                *state = state.with_accessed(contains(accessed, *address));
+            }
+        }
+    }
+
+    /// Which of these pages, given in rising order, were accessed; of a process that cannot be looked at, none. Of a guest's told is what
+    /// it has accessed. [`Process::state`] stays as it is.
+    pub fn accessed_of(&self, tables: &mut Tables, indices: &[usize], told: &[Range<u64>]) -> Vec<usize> {
+        if self.guest.is_some() {
+            return indices.iter().copied().filter(|index| contains(told, self.addresses[*index])).collect();
+        }
         let addresses: Vec<u64> = indices.iter().map(|index| self.addresses[*index]).collect();
         let mut states = Vec::new();
         match tables.look(&self.target, &addresses, &mut states) {
@@ -271,13 +292,21 @@ impl Process {
     /// Whether the page can be cleared by itself; else it is blind from now on.
     pub fn examine(&mut self, index: usize) -> bool {
         let sample = &mut self.samples[index];
-        let why = examine(&self.frames, &self.mappings, sample).err();
+        let why = match (&self.guest, self.is_unseen) {
+            (Some(_), _) => None,
+            (None, true) => Some(Blind::Guest),
+            (None, false) => examine(&self.frames, &self.mappings, sample).err(),
+        };
         sample.place = why.map_or(sample.place, Place::Blind);
         why.is_none()
     }
 
     /// Clears the bits of these pages, given in rising order.
     pub fn arm(&mut self, indices: &[usize]) -> Result<(), Error> {
+        // DAMON clears what it looks at.
+        if self.guest.is_some() {
+            return Ok(());
+        }
         let mut ranges: Vec<Range<u64>> = Vec::with_capacity(indices.len());
         let mut of: Vec<usize> = Vec::with_capacity(indices.len());
         for index in indices {
@@ -296,6 +325,13 @@ impl Process {
         self.samples.clear();
         self.addresses.clear();
         self.states.clear();
+        (self.guest, self.is_unseen) = (None, false);
+    }
+
+    /// Of its guest these pages are looked at, of which the indices are given in rising order.
+    pub fn look_at(&mut self, indices: &[usize]) {
+        let pages: Vec<u64> = indices.iter().map(|index| self.addresses[*index]).collect();
+        self.guest.iter_mut().for_each(|guest| guest.look_at(&pages));
     }
 }
 
@@ -308,6 +344,13 @@ pub enum Looked {
     Other,
     /// Nothing this time.
     Lost,
+}
+
+impl Blind {
+    /// Whether a sweep clears it.
+    pub fn is_swept(self) -> bool {
+        matches!(self, Blind::Shared | Blind::Refused)
+    }
 }
 
 impl Place {

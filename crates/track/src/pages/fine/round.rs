@@ -67,8 +67,9 @@ impl Fine {
 
     fn rung(&self) -> String {
         let faults = if self.returned.is_listening() { ", and faults on what was swapped out" } else { "" };
+        let guests = if self.has_guests() { ", and DAMON on guests" } else { "" };
         let files = self.cache.as_ref().map(|cache| format!("; {} for reads and writes", cache.rung()));
-        format!("Accessed bits in page tables{faults}{}", files.unwrap_or_default())
+        format!("Accessed bits in page tables{faults}{guests}{}", files.unwrap_or_default())
     }
 
     fn heat(&mut self) -> Vec<MappingHeat> {
