@@ -23,7 +23,7 @@ use report::seconds;
 use crate::cli::balance::Balance;
 use crate::say::tell;
 use crate::status::Status;
-use device::Device;
+use device::Devices;
 pub use machine::put_back;
 use target::Target;
 use told::{Interval, Row, Told};
@@ -76,7 +76,7 @@ fn release(target: Target) {
 
 fn follow(options: &Balance, targets: &mut Vec<Target>, signals: &Forwarding) -> anyhow::Result<()> {
     let mut told = Told::to(options)?;
-    let mut device = Device::new();
+    let mut devices = Devices::new();
     let begin = Instant::now();
     let mut due = begin;
     while options.duration.is_none_or(|duration| begin.elapsed() < duration) {
@@ -88,7 +88,7 @@ fn follow(options: &Balance, targets: &mut Vec<Target>, signals: &Forwarding) ->
             targets.iter_mut().for_each(Target::wake);
             std::thread::sleep(PATIENCE.min(due.saturating_duration_since(Instant::now())));
         }
-        look(targets, &mut device);
+        look(targets, &mut devices);
         for gone in targets.extract_if(.., |target| target.end().is_some()) {
             tell!("bursar: {} {}", gone.name, gone.end().unwrap_or_default());
             release(gone);
@@ -106,12 +106,13 @@ fn follow(options: &Balance, targets: &mut Vec<Target>, signals: &Forwarding) ->
     Ok(())
 }
 
-fn look(targets: &mut [Target], device: &mut Device) {
+fn look(targets: &mut [Target], devices: &mut Devices) {
     targets.iter_mut().for_each(Target::look);
-    device.learn(targets.iter().filter_map(|target| target.seen.as_ref()));
+    devices.learn(targets);
     // One that needs more than before may have what another needed: what is known of all is too old then.
-    let is_anew = targets.iter_mut().map(|target| target.notices_change(device)).fold(false, |any, one| any | one);
-    targets.iter_mut().for_each(|target| target.judge(device, is_anew));
+    let notices = |target: &mut Target| target.notices_change(devices.of(target));
+    let is_anew = targets.iter_mut().map(notices).fold(false, |any, one| any | one);
+    targets.iter_mut().for_each(|target| target.judge(devices.of(target), is_anew));
 }
 
 /// One decision.

@@ -143,6 +143,11 @@ impl Target {
         Ok(target)
     }
 
+    /// Whether it is a virtual machine, with disks of its own.
+    pub fn is_machine(&self) -> bool {
+        matches!(self.hold, Hold::Machine(_))
+    }
+
     /// Whether what is done to one would be done to the other.
     pub fn shares_memory_with(&self, other: &Target) -> bool {
         let dir = |hold: &Hold| match hold {
