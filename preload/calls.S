@@ -19,6 +19,7 @@
 #define COMPONENT 16
 #define FLAGS 18
 #define NUMBER 20
+#define IN_REGISTERS 22
 
 #define MPI 1
 
@@ -122,7 +123,7 @@ calls_enter:
     movq %rax, %fs:FRAME(%r10)
     movzwl COMPONENT(%r11), %eax
     movq %rax, %fs:INSIDE(%r10)
-    movl NUMBER(%r11), %eax
+    movzwl NUMBER(%r11), %eax
     movq %rax, %fs:FUNCTION(%r10)
     movq $0, %fs:CHANGED(%r10)
     movq $0, %fs:GOT(%r10)
@@ -134,7 +135,7 @@ calls_enter:
     cmpq %rax, %fs:FAULTS_SEEN(%r10)
     jne .Lprepare
 .Lno_faults:
-    movl NUMBER(%r11), %eax
+    movzwl NUMBER(%r11), %eax
     movq %fs:CALLS(%r10), %r10
     testq %r10, %r10
     jz .Lprepare
@@ -145,6 +146,8 @@ calls_enter:
     cmpb $0, calls_timed(%rip)
     jne .Lbegin_time
 .Ltimed:
+    cmpb $0, IN_REGISTERS(%r11)
+    jne .Lcall
     leaq ARGUMENTS + WORDS * 8 - 1(%rbp), %rax
     xorq %rbp, %rax
     testq $-4096, %rax
@@ -233,7 +236,7 @@ calls_enter:
     movq THIS(%rbp), %r11
     movq self@gottpoff(%rip), %r10
     movq %fs:CALLS(%r10), %r10
-    movl NUMBER(%r11), %eax
+    movzwl NUMBER(%r11), %eax
     jmp .Lcount
 
 .Lbegin_time:
@@ -255,7 +258,7 @@ calls_enter:
     subq BEGAN(%rbp), %rax
     jb .Lother_clock
     movq THIS(%rbp), %r11
-    movl NUMBER(%r11), %r8d
+    movzwl NUMBER(%r11), %r8d
     movq %fs:CALLS(%r10), %r9
     addq %rax, TICKS(%r9,%r8,8)
 .Lother_clock:

@@ -95,6 +95,12 @@ static const struct special specials[] = {
 // What compilers and bindings put behind a name.
 static const char *const tails[] = {"", "_c", "_", "__", "_f", "_f08", "_f08_", "_f08ts_", "_c_f08_", "_c_f08ts_"};
 
+// Of those that programs call for want of something to do, or in between, a million times a second: at most six
+// arguments, the error of Fortran included. There is nothing on the stack to be given on.
+static const char *const in_registers[] = {"_test",  "_testany",   "_testall",  "_testsome", "_request_get_status",
+                                           "_wait",  "_waitany",   "_waitall",  "_waitsome", "_iprobe",
+                                           "_probe", "_comm_rank", "_comm_size"};
+
 // In these, nothing is patched: everything depends on them, the runtime too.
 static const char *const untouched[] = {"libc.so.",  "libpthread.", "libdl.",   "libm.so.", "libm-",
                                         "libgcc_s.", "libstdc++.",  "librt.so", "libmvec."};
@@ -152,19 +158,28 @@ static const char *behind_mpi(const char *name) {
     return *rest == '_' || (*rest && strchr(kinds, *rest & ~32) && rest[1] == '_') ? rest : NULL;
 }
 
-static uint16_t flags_of(const char *name) {
-    const char *rest = behind_mpi(name);
-    for (size_t i = 0; i < sizeof specials / sizeof *specials; i++) {
-        const struct special *special = &specials[i];
-        size_t length = strlen(special->name);
-        if (strncasecmp(rest, special->name, length))
-            continue;
-        for (size_t tail = 0; tail < sizeof tails / sizeof *tails; tail++)
-            if (!strcasecmp(rest + length, tails[tail]))
-                return special->flags |
-                       (special->flags == CALL_PCONTROL && strcmp(rest, "_Pcontrol") ? CALL_BY_ADDRESS : 0);
-    }
+// What follows "mpi" is this, and a tail.
+static bool is_function(const char *rest, const char *name) {
+    size_t length = strlen(name);
+    for (size_t tail = 0; !strncasecmp(rest, name, length) && tail < sizeof tails / sizeof *tails; tail++)
+        if (!strcasecmp(rest + length, tails[tail]))
+            return true;
+    return false;
+}
+
+static uint16_t flags_of(const char *rest) {
+    for (const struct special *special = specials; special < specials + sizeof specials / sizeof *specials; special++)
+        if (is_function(rest, special->name))
+            return special->flags |
+                   (special->flags == CALL_PCONTROL && strcmp(rest, "_Pcontrol") ? CALL_BY_ADDRESS : 0);
     return 0;
+}
+
+static bool is_in_registers(const char *rest) {
+    for (size_t i = 0; i < sizeof in_registers / sizeof *in_registers; i++)
+        if (is_function(rest, in_registers[i]))
+            return true;
+    return false;
 }
 
 static const char *copy(const char *text) {
@@ -191,9 +206,12 @@ static struct function *function_for(const char *name, uint32_t object) {
     for (uint32_t i = 1; objects[object].again && i < function_count; i++)
         if (functions[i].object == object && !strcmp(functions[i].name, name))
             return &functions[i];
-    uint32_t component = objects[object].component;
-    return new_function((struct function){
-        .name = copy(name), .component = component, .flags = component == MPI ? flags_of(name) : 0, .object = object});
+    struct function made = {.name = copy(name), .component = objects[object].component, .object = object};
+    if (made.component == MPI) {
+        made.flags = flags_of(behind_mpi(name));
+        made.in_registers = is_in_registers(behind_mpi(name));
+    }
+    return new_function(made);
 }
 
 static void refuse(struct scan *scan, const char *name, const void *entry, const char *why) {
