@@ -58,8 +58,8 @@ impl Device {
         Device { miss_seconds: None, waited: machine(), since: (0.0, 0.0) }
     }
 
-    /// Takes in what each has brought back in an interval, and the time that it waited for it, if that is told. Where cgroups have no pressure of their own the machine's serves, which counts those that wait at once
-    /// once: the figure is then too small, by as much for all.
+    /// Takes in what each has brought back in an interval, and the time that it waited for it, if that is told. Where cgroups have no
+    /// pressure of their own the machine's serves, which counts those that wait at once once: the figure is then too small, by as much for all.
     fn learn(&mut self, seen: impl Iterator<Item = (f64, Option<f64>)>) {
         let machine = machine();
         let before = std::mem::replace(&mut self.waited, machine);

@@ -67,7 +67,11 @@ impl Fine {
 
     fn rung(&self) -> String {
         let faults = if self.returned.is_listening() { ", and faults on what was swapped out" } else { "" };
-        let guests = if self.has_guests() { ", and DAMON on guests" } else { "" };
+        let guests = match self.without_guests() {
+            Some(why) => format!(", but not what a guest of KVM accesses: {why}"),
+            None if self.has_guests() => ", and DAMON on guests".into(),
+            None => String::new(),
+        };
         let files = self.cache.as_ref().map(|cache| format!("; {} for reads and writes", cache.rung()));
         format!("Accessed bits in page tables{faults}{guests}{}", files.unwrap_or_default())
     }
