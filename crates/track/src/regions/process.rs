@@ -80,16 +80,20 @@ pub struct Found {
 impl Process {
     pub fn of(tables: &mut Tables, pid: i32, start: u64) -> Result<Process, Error> {
         let clock = CpuClock::of(pid)?;
+        let target = target(tables, pid)?;
+        // Before anything is opened that holds on to an address space: an exec in between is seen by the next look, and there may be none
+        // for long, as long as there is nothing to look at.
+        let space = tables.look(&target, &[], &mut Vec::new()).ok().flatten().unwrap_or(0);
         Ok(Process {
             pid,
             start,
             clock,
             used: clock.now().ok_or(Error::Gone(pid))?,
             processors: 0.0,
-            target: target(tables, pid)?,
+            target,
             arming: Arming::of(pid, start)?,
             frames: Frames::of(pid)?,
-            space: 0,
+            space,
             known: BTreeMap::new(),
         })
     }
@@ -168,13 +172,10 @@ impl Process {
         let addresses: Vec<u64> = probes.iter().map(|probe| probe.address).collect();
         let mut states = Vec::new();
         match tables.look(&self.target, &addresses, &mut states).unwrap_or_default() {
-            Some(space) if self.space == 0 || space == self.space => {
-                self.space = space;
-                Ok(Some(states))
-            }
-            Some(space) => {
+            Some(space) if space == self.space => Ok(Some(states)),
+            Some(_) => {
                 // All hold on to the address space that they were opened for.
-                *self = Process { space, ..Process::of(tables, self.pid, self.start)? };
+                *self = Process::of(tables, self.pid, self.start)?;
                 Ok(None)
             }
             None => {
