@@ -13,6 +13,7 @@ mod mappings;
 mod nearness;
 mod referenced;
 mod returns;
+mod ring;
 mod tables;
 
 pub use accesses::{Access, Accesses};

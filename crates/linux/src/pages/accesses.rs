@@ -1,11 +1,10 @@
 //! What DAMON has found accessed, told by a BPF program on its tracepoint (`bpf/pages.bpf.c`).
 
-use std::cell::RefCell;
 use std::ops::Range;
-use std::rc::Rc;
 
-use libbpf_rs::{Link, RingBuffer, RingBufferBuilder};
+use libbpf_rs::Link;
 
+use super::ring::Ring;
 use super::tables::{Error, Tables};
 
 /// A range of pages that was accessed between two looks of DAMON's.
@@ -19,8 +18,7 @@ pub struct Access {
 
 /// Listens to DAMON until dropped.
 pub struct Accesses {
-    ring: RingBuffer<'static>,
-    told: Rc<RefCell<Vec<Access>>>,
+    ring: Ring<Access>,
     _link: Link,
 }
 
@@ -30,24 +28,13 @@ impl Accesses {
     /// # Errors
     /// [`Error::Refused`], [`Error::Bpf`].
     pub fn listen(tables: &Tables) -> Result<Accesses, Error> {
-        let told = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&told);
-        let ring = tables.map("accessed")?;
-        let mut builder = RingBufferBuilder::new();
-        let take = move |bytes: &[u8]| {
-            sink.borrow_mut().extend(read(bytes));
-            0
-        };
-        builder.add(&ring, take).map_err(Error::Refused)?;
-        let ring = builder.build().map_err(Error::Refused)?;
-        Ok(Accesses { ring, told, _link: tables.attach_to_damon()? })
+        let ring = Ring::of(&tables.map("accessed")?, read)?;
+        Ok(Accesses { ring, _link: tables.attach_to_damon()? })
     }
 
     /// What was told since the last call.
     pub fn take(&self) -> Vec<Access> {
-        // What cannot be read now can be at the next call.
-        let _ = self.ring.consume();
-        self.told.take()
+        self.ring.take()
     }
 }
 

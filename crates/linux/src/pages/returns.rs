@@ -1,11 +1,10 @@
 //! Pages that come back from swap, told by BPF programs on the exception tracepoints (`bpf/pages.bpf.c`).
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
 
+use super::ring::Ring;
 use super::tables::{Error, Tables};
 
 /// A page that was swapped out, and that its process asks for.
@@ -20,8 +19,7 @@ pub struct Return {
 /// Listens to all faults of the machine, some 50 ns each, and tells of pages that processes bring back from swap, until dropped.
 pub struct Returns {
     followed: MapHandle,
-    ring: RingBuffer<'static>,
-    told: Rc<RefCell<Vec<Return>>>,
+    ring: Ring<Return>,
     _links: Vec<Link>,
 }
 
@@ -31,18 +29,9 @@ impl Returns {
     /// # Errors
     /// [`Error::Refused`], [`Error::Bpf`].
     pub fn listen(tables: &Tables) -> Result<Returns, Error> {
-        let told = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&told);
-        let ring = tables.map("returned")?;
-        let mut builder = RingBufferBuilder::new();
-        let take = move |bytes: &[u8]| {
-            sink.borrow_mut().extend(read(bytes));
-            0
-        };
-        builder.add(&ring, take).map_err(Error::Refused)?;
-        let ring = builder.build().map_err(Error::Refused)?;
+        let ring = Ring::of(&tables.map("returned")?, read)?;
         let links = tables.attach_to_faults()?;
-        Ok(Returns { followed: tables.map("followed")?, ring, told, _links: links })
+        Ok(Returns { followed: tables.map("followed")?, ring, _links: links })
     }
 
     /// From now on tells of these processes and of no others.
@@ -61,9 +50,7 @@ impl Returns {
 
     /// What was told since the last call, in its order.
     pub fn take(&self) -> Vec<Return> {
-        // What cannot be read now can be at the next call.
-        let _ = self.ring.consume();
-        self.told.take()
+        self.ring.take()
     }
 }
 
