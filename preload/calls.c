@@ -97,9 +97,9 @@ static const char *const tails[] = {"", "_c", "_", "__", "_f", "_f08", "_f08_", 
 
 // Of those that programs call for want of something to do, or in between, a million times a second: at most six
 // arguments, the error of Fortran included. There is nothing on the stack to be given on.
-static const char *const in_registers[] = {"_test",  "_testany",   "_testall",  "_testsome", "_request_get_status",
-                                           "_wait",  "_waitany",   "_waitall",  "_waitsome", "_iprobe",
-                                           "_probe", "_comm_rank", "_comm_size"};
+static const char *const polls[] = {"_test",  "_testany",   "_testall",  "_testsome", "_request_get_status",
+                                    "_wait",  "_waitany",   "_waitall",  "_waitsome", "_iprobe",
+                                    "_probe", "_comm_rank", "_comm_size"};
 
 // In these, nothing is patched: everything depends on them, the runtime too.
 static const char *const untouched[] = {"libc.so.",  "libpthread.", "libdl.",   "libm.so.", "libm-",
@@ -115,6 +115,7 @@ static const char *const left_alone[] = {
 static const char *const operators[] = {"_Znw", "_Zna", "_Zdl", "_Zda"}; // new and delete
 
 extern void calls_enter(void);
+extern void calls_poll(void);
 extern void calls_enter_comm(void);
 extern void calls_around_comm(void);
 void calls_entering(struct function *function, uint64_t *arguments, uint64_t outer);
@@ -175,9 +176,9 @@ static uint16_t flags_of(const char *rest) {
     return 0;
 }
 
-static bool is_in_registers(const char *rest) {
-    for (size_t i = 0; i < sizeof in_registers / sizeof *in_registers; i++)
-        if (is_function(rest, in_registers[i]))
+static bool is_poll(const char *rest) {
+    for (size_t i = 0; i < sizeof polls / sizeof *polls; i++)
+        if (is_function(rest, polls[i]))
             return true;
     return false;
 }
@@ -207,10 +208,8 @@ static struct function *function_for(const char *name, uint32_t object) {
         if (functions[i].object == object && !strcmp(functions[i].name, name))
             return &functions[i];
     struct function made = {.name = copy(name), .component = objects[object].component, .object = object};
-    if (made.component == MPI) {
+    if (made.component == MPI)
         made.flags = flags_of(behind_mpi(name));
-        made.in_registers = is_in_registers(behind_mpi(name));
-    }
     return new_function(made);
 }
 
@@ -241,6 +240,8 @@ static void take(const char *name, void *entry, size_t bytes, void *context) {
     void (*const ways[])(void) = {
         [COMM_NOT] = calls_enter, [COMM_BEFORE] = calls_enter_comm, [COMM_AFTER] = calls_around_comm};
     void (*way)(void) = ways[comm_looks_at(name)];
+    if (way == calls_enter && component == MPI && !calls_timed && is_poll(behind_mpi(name)))
+        way = calls_poll;
     const char *why = function ? patch_with(entry, bytes, way, function, &function->moved) : "too many functions";
     if (why)
         refuse(scan, name, entry, why);

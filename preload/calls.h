@@ -13,7 +13,6 @@ struct function {
     uint16_t component; // 16
     uint16_t flags;     // 18
     uint16_t number;    // 20: its index
-    bool in_registers;  // 22: all its arguments are, in every binding
     uint64_t got, gave; // bytes, in all calls
     uint64_t calls;     // as last summed
     uint64_t ticks;     // of the processor's clock, between entering and leaving; as last summed
