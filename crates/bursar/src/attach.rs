@@ -43,7 +43,7 @@ pub fn follow(
     interval: Option<Duration>,
     is_over: &dyn Fn(Duration) -> bool,
 ) -> anyhow::Result<(Record, Option<PathBuf>)> {
-    let bench = Bench::set_up(Rung::Filemap)?;
+    let bench = Bench::set_up(Some(Rung::Filemap))?;
     let header = bench.header(RecordKind::Attach, &[], "as the target's own");
     let (mut sink, no_record) = Sink::create(record, &header)?;
     let (started, origin) = (Instant::now(), procfs::monotonic_ns());

@@ -10,7 +10,6 @@ use ::attribute::{Options, ProcessLog};
 use ::report::Attributed;
 use anyhow::{Context, bail};
 use job::preload;
-use linux::bpf::Rung;
 use model::{Attribution, Axis, Bytes, Observation, ProcessRecord, RecordKind, RunRole, Target};
 use record::{Entry, Record};
 use rustix::process::{Resource, getrlimit};
@@ -78,7 +77,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
         bail!("--scaling starts the launcher itself: bursar attribute --scaling 1,2,4 -- mpirun -n {{}} ./app");
     }
     // What is referenced in files is no part of its report.
-    let bench = Bench::set_up(Rung::Processes)?;
+    let bench = Bench::set_up(None)?;
     let mut header = bench.header(RecordKind::Attribute, &options.command, "as the machine allows");
     header.options = saved(options);
     let is_first = rank.as_ref().is_none_or(|rank| rank.number == 0);

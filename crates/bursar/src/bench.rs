@@ -32,7 +32,7 @@ pub struct Bench {
     /// What the reader should know.
     pub notes: Vec<String>,
     /// The best that its runs are tracked by.
-    pub tracking: Rung,
+    pub tracking: Option<Rung>,
     /// The first run's tracker.
     loading: RefCell<Option<Loading>>,
     is_root: bool,
@@ -43,9 +43,9 @@ impl Bench {
     /// Undoes what killed runs have left, finds a place and switches delay accounting on where that is allowed.
     ///
     /// `tracking`: no more than is needed, since the better it is the longer it takes before a run begins.
-    pub fn set_up(tracking: Rung) -> anyhow::Result<Bench> {
+    pub fn set_up(tracking: Option<Rung>) -> anyhow::Result<Bench> {
         // The longest part of the preparations; the others go on beside it.
-        let loading = RefCell::new(Loading::start(tracking).ok());
+        let loading = RefCell::new(tracking.and_then(|best| Loading::start(best).ok()));
         for repaired in journal::repair(put_back) {
             tell!("bursar: left by a killed run: {repaired}");
         }
@@ -92,7 +92,8 @@ impl Bench {
     /// Starts following processes and their references; `None`, with a note, where that is refused.
     pub fn track(&self, pids: &[i32], origin_ns: u64, notes: &mut Vec<String>) -> Option<Tracker> {
         let refused = |error: track::Error| notes.extend(self.is_root.then(|| error.to_string()));
-        let loading = self.loading.take().map_or_else(|| Loading::start(self.tracking), Ok);
+        let best = self.tracking?;
+        let loading = self.loading.take().map_or_else(|| Loading::start(best), Ok);
         loading.and_then(|loading| loading.follow(pids, origin_ns)).map_err(refused).ok()
     }
 

@@ -39,7 +39,7 @@ pub fn budget(options: Budget) -> anyhow::Result<Status> {
         Some(record) => restored(options, record)?,
         None => options,
     };
-    let bench = Bench::set_up(Rung::Filemap)?;
+    let bench = Bench::set_up(Some(Rung::Filemap))?;
     let slurm = if bench.place.can_limit() { None } else { Allocation::find()? };
     if slurm.is_none() && !bench.place.can_limit() {
         bail!(

@@ -92,8 +92,12 @@ fn follow(
     signals: &Forwarding,
     sink: &mut Sink,
 ) -> anyhow::Result<(Observation, Faults)> {
-    let prepared =
-        Prepared::new(&Command { words: options.command.clone(), environment: Vec::new(), output: Output::Inherited })?;
+    let prepared = Prepared::new(&Command {
+        words: options.command.clone(),
+        environment: Vec::new(),
+        output: Output::Inherited,
+        cgroup: None,
+    })?;
     let mut notes = Vec::new();
     let mut seeing = match tracer.and_then(|tracer| tracer.follow(prepared.pid()).map(|()| tracer)) {
         Ok(tracer) => Seeing::Timed(Box::new(tracer)),

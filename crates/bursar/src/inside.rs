@@ -47,7 +47,7 @@ pub fn run(
         Some(_) => Launch { words: command.to_vec(), environment: Vec::new() },
         None => launch(command, launcher, &preload::unpack()?, variables),
     };
-    let prepared = Prepared::new(&Command { words, environment, output: Output::Inherited })?;
+    let prepared = Prepared::new(&Command { words, environment, output: Output::Inherited, cgroup: None })?;
     let signals = Forwarding::start()?;
     // Slurm's daemons start what `srun` is asked for: it is not below us.
     let is_ours = launcher != Some(Launcher::Srun);

@@ -93,7 +93,6 @@ pub fn observe(
         Some(file) => Output::Quiet { errors: file.try_clone()? },
         None => Output::Inherited,
     };
-    let command = Command { words: plan.command.to_vec(), environment: plan.environment.clone(), output };
     let group = bench.place.new_cgroup(&bench.journal, &format!("run-{}", plan.run))?;
     let fast_node = plan.fast_tier.and_then(FastTier::node);
     if let Some(limit) = plan.limit_bytes.filter(|_| fast_node.is_none()) {
@@ -108,13 +107,12 @@ pub fn observe(
     }
 
     let _preferred = fast_node.map(numa::Preferred::node).transpose()?;
-    let prepared = Prepared::new(&command)?;
+    let cgroup = group.as_ref().map(|group| (**group).clone());
+    let (words, environment) = (plan.command.to_vec(), plan.environment.clone());
+    let prepared = Prepared::new(&Command { words, environment, output, cgroup: cgroup.clone() })?;
     let stub = prepared.pid();
-    let scope = match &group {
-        Some(group) => {
-            group.add(stub)?;
-            Scope::Cgroup((**group).clone())
-        }
+    let scope = match cgroup {
+        Some(cgroup) => Scope::Cgroup(cgroup),
         // Without a cgroup to hold them together, processes that lose their parent come to us.
         None => {
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -192,9 +190,7 @@ pub fn observe(
         notes,
         ..begun(plan, started_unix_ns)
     };
-    if let Some(tracked) = tracked
-        && bench.tracking != Rung::Processes
-    {
+    if let Some(tracked) = tracked {
         add_file_demand(&mut observation, &tracked, lead_ns);
     }
     Ok(Observed { observation, errors: errors.map(end_of).unwrap_or_default(), not_started: None })

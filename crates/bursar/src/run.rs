@@ -34,7 +34,7 @@ struct Variability {
 }
 
 pub fn run(options: Run) -> anyhow::Result<Status> {
-    let bench = Bench::set_up(Rung::Filemap)?;
+    let bench = Bench::set_up(Some(Rung::Filemap))?;
     let swap = if options.limit.is_some() { "no swap (MemorySwapMax=0)" } else { "as the machine allows" };
     let mut header = bench.header(RecordKind::Run, &options.command, swap);
     header.options = place_in_job();

@@ -129,7 +129,9 @@ fn start(options: &Watch, kept: Option<&File>, signals: &Forwarding) -> anyhow::
         Some(kept) => Output::Kept { both: kept.try_clone()? },
         None => Output::Inherited,
     };
-    let running = Prepared::new(&Command { words: options.command.clone(), environment: Vec::new(), output })?.go()?;
+    let running =
+        Prepared::new(&Command { words: options.command.clone(), environment: Vec::new(), output, cgroup: None })?
+            .go()?;
     signals.set_target(running.pid());
     Ok(running)
 }

@@ -5,15 +5,20 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Instant;
 
+use linux::cgroup::Cgroup;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 
 use crate::stub::Stub;
 use crate::{Error, Running};
+
+/// What the stub reports in place of a PID where the command could not come into its cgroup.
+const NO_CGROUP: i32 = -1;
 
 /// What is to be started.
 #[derive(Debug)]
@@ -24,6 +29,8 @@ pub struct Command {
     pub environment: Vec<(String, OsString)>,
     /// Where what it prints goes.
     pub output: Output,
+    /// Where it begins to run; `None`: where we are.
+    pub cgroup: Option<Cgroup>,
 }
 
 /// The command's standard streams.
@@ -65,9 +72,12 @@ impl Prepared {
         for end in [&go_reader, &report_writer] {
             fcntl_setfd(end, FdFlags::empty()).map_err(|e| Error::system("hand a pipe on")(e.into()))?;
         }
+        let into = command.cgroup.as_ref().and_then(Cgroup::v2_directory).unwrap_or(Path::new(""));
+        let tasks = command.cgroup.as_ref().map(Cgroup::v1_tasks).unwrap_or_default();
         let start = |stub: &Stub| {
             let mut start = std::process::Command::new(stub.path());
             start.arg(go_reader.as_raw_fd().to_string()).arg(report_writer.as_raw_fd().to_string());
+            start.arg(into).arg(tasks.len().to_string()).args(&tasks);
             start.args(&command.words).envs(command.environment.iter().map(|(name, value)| (name, value)));
             match &command.output {
                 Output::Inherited => &mut start,
@@ -86,7 +96,7 @@ impl Prepared {
         Ok(Prepared { stub, go: go_writer.into(), report: report_reader.into(), name })
     }
 
-    /// The stub's PID. The command is a fork of it, and so is in its cgroup, session and process group.
+    /// The stub's PID. The command is a fork of it, and so is in its session and process group.
     pub fn pid(&self) -> i32 {
         self.stub.id() as i32
     }
@@ -95,17 +105,20 @@ impl Prepared {
     ///
     /// # Errors
     /// [`Error::NotFound`] and [`Error::NotExecutable`] as a shell would tell them apart. [`Error::Killed`] under a limit in which
-    /// not even the stub has room.
+    /// not even the stub has room. [`Error::System`] where it may not come into its cgroup.
     pub fn go(mut self) -> Result<Running, Error> {
         let started = Instant::now();
         let told = self.go.write_all(b"g");
-        let pid = self.read_word().map_err(Error::system("learn the command's PID"))?.filter(|pid| *pid != 0);
+        let pid = self.read_word().map_err(Error::system("learn the command's PID"))?;
         let ended = self.stub.wait().map_err(Error::system("wait for the helper process"))?;
         let failed = self.read_word().map_err(Error::system("learn whether the command started"))?;
-        let Some(pid) = pid else {
+        let Some(pid) = pid.filter(|pid| *pid > 0) else {
             // A fork that says nothing was killed as well, and nothing but SIGKILL can do that to it so early.
             let killed = ended.signal().or((ended.success() && told.is_ok()).then_some(Signal::KILL.as_raw()));
             return Err(match (failed.map(io::Error::from_raw_os_error), killed) {
+                (Some(source), _) if pid == Some(NO_CGROUP) => {
+                    Error::System { doing: "put the command into its cgroup", source }
+                }
                 (Some(source), _) => Error::System { doing: "fork the command", source },
                 (None, Some(signal)) => Error::Killed { command: self.name, signal },
                 (None, None) => Error::System {

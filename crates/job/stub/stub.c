@@ -5,29 +5,64 @@
 // hundred KiB), and the command is a fork of it; CLONE_PARENT makes that fork a child of bursar, which so gets its
 // status and its rusage from wait4, and no process stands between the two while the command runs.
 //
-// usage: stub GO REPORT COMMAND [ARG ...]
+// usage: stub GO REPORT INTO COUNT TASKS{COUNT} COMMAND [ARG ...]
 //   GO      descriptor: one byte read from it says that the cgroup and the trackers are in place; end of file: give up
-//   REPORT  descriptor: the command's pid is written to it, and then its exec errno if the exec failed
+//   REPORT  descriptor: the command's pid is written to it, and then its exec errno if the exec failed; or why there is
+//           no command: 0 and fork's errno, or -1 and why it could not come into its cgroup
+//   INTO    the directory of its cgroup v2, or nothing
+//   TASKS   the `tasks` files of its cgroups v1
+//
+// Whoever moves another process to a cgroup waits until all processors have scheduled (10 ms on two); who is forked
+// there, or moves itself as a thread, does not.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int give_up(int report, int error) {
-    int sent[2] = {0, error};
+enum { NO_FORK = 0, NO_CGROUP = -1 };
+
+static int give_up(int report, int what, int error) {
+    int sent[2] = {what, error};
     return write(report, sent, sizeof sent) == (ssize_t)sizeof sent ? 0 : 1;
 }
 
+// What is written to a cgroup's file by itself comes there. 0, or -1 and errno.
+static int join(int directory, const char *file) {
+    int opened = openat(directory, file, O_WRONLY | O_CLOEXEC);
+    if (opened < 0) {
+        return -1;
+    }
+    ssize_t written = write(opened, "0", 1);
+    int error = errno;
+    close(opened);
+    errno = error;
+    return written == 1 ? 0 : -1;
+}
+
+// The raw calls: glibc's fork has no CLONE_PARENT. Without CLONE_VM both sides go on with their own copy. The command's
+// signal is the stub's own, SIGCHLD, as with clone().
+static long fork_into(int directory) {
+    struct clone_args into = {.flags = CLONE_PARENT | CLONE_INTO_CGROUP, .cgroup = directory};
+    return syscall(SYS_clone3, &into, sizeof into);
+}
+
+static long fork_here(void) {
+    return syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0L, 0L, 0L, 0L);
+}
+
 int main(int argc, char **argv) {
-    if (argc < 4) {
+    if (argc < 6 || argc < 6 + atoi(argv[4])) {
         return 2;
     }
     int go = atoi(argv[1]);
     int report = atoi(argv[2]);
+    const char *into = argv[3];
+    char **tasks = argv + 5, **command = tasks + atoi(argv[4]);
     fcntl(go, F_SETFD, FD_CLOEXEC);
     fcntl(report, F_SETFD, FD_CLOEXEC);
 
@@ -40,17 +75,35 @@ int main(int argc, char **argv) {
         return 0;
     }
 
-    // The raw call: glibc's fork has no CLONE_PARENT. Without CLONE_VM both sides go on with their own copy.
-    long pid = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0L, 0L, 0L, 0L);
+    for (; tasks < command; tasks++) {
+        if (join(AT_FDCWD, *tasks)) {
+            return give_up(report, NO_CGROUP, errno);
+        }
+    }
+    long pid = -1;
+    if (*into) {
+        int directory = open(into, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (directory < 0) {
+            return give_up(report, NO_CGROUP, errno);
+        }
+        pid = fork_into(directory);
+        // Before Linux 5.7, and where clone3 is not let through, as in some containers.
+        if (pid < 0 && join(directory, "cgroup.procs")) {
+            return give_up(report, NO_CGROUP, errno);
+        }
+    }
     if (pid < 0) {
-        return give_up(report, errno);
+        pid = fork_here();
+    }
+    if (pid < 0) {
+        return give_up(report, NO_FORK, errno);
     }
     if (pid == 0) {
         int self = (int)syscall(SYS_getpid);
         if (write(report, &self, sizeof self) != (ssize_t)sizeof self) {
             _exit(125);
         }
-        execvp(argv[3], argv + 3);
+        execvp(*command, command);
         int error = errno;
         if (write(report, &error, sizeof error) != (ssize_t)sizeof error) {
             _exit(125);

@@ -13,7 +13,8 @@ fn the_command_is_our_child_and_has_no_descriptor_that_it_would_not_have_without
 
     let mut errors = tempfile::tempfile().unwrap();
     let output = Output::Quiet { errors: errors.try_clone().unwrap() };
-    let command = Command { words: ["sh", "-c", SCRIPT].map(Into::into).to_vec(), environment: Vec::new(), output };
+    let command =
+        Command { words: ["sh", "-c", SCRIPT].map(Into::into).to_vec(), environment: Vec::new(), output, cgroup: None };
     let running = Prepared::new(&command).unwrap().go().unwrap();
     running.wait(Duration::from_secs(60)).unwrap().expect("the command ends");
     let mut with = String::new();

@@ -4,12 +4,14 @@ use std::fs::File;
 use std::time::Duration;
 
 use job::{Command, Error, Output, Prepared};
+use linux::journal::Journal;
+use linux::place::Place;
 use model::Exit;
 
 fn quiet(words: &[&str]) -> (Command, File) {
     let errors = tempfile::tempfile().unwrap();
     let output = Output::Quiet { errors: errors.try_clone().unwrap() };
-    (Command { words: words.iter().map(Into::into).collect(), environment: Vec::new(), output }, errors)
+    (Command { words: words.iter().map(Into::into).collect(), environment: Vec::new(), output, cgroup: None }, errors)
 }
 
 fn run(words: &[&str]) -> (job::Ended, f64) {
@@ -49,6 +51,26 @@ fn nothing_runs_before_go_and_nothing_at_all_without_it() {
     drop(prepared);
     linux::wait::wait4(stub, true).unwrap();
     assert!(!witness.exists());
+}
+
+#[test]
+fn a_command_begins_in_its_cgroup_and_nowhere_else() {
+    let journal = Journal::open().unwrap();
+    let Some(group) = Place::find().new_cgroup(&journal, "job").unwrap() else {
+        assert!(std::env::var_os("BURSAR_NO_SKIP").is_none(), "this test needs a cgroup, and may not be skipped");
+        eprintln!("skipped: no cgroup can be made here");
+        return;
+    };
+    let within = |words| Prepared::new(&Command { cgroup: Some((*group).clone()), ..quiet(words).0 }).unwrap();
+    let running = within(&["sleep", "60"]).go().unwrap();
+    assert_eq!(group.processes().unwrap(), [running.pid()]);
+    running.signal(9);
+    running.wait(Duration::from_secs(60)).unwrap().expect("the command ends");
+
+    let prepared = within(&["true"]);
+    group.remove().unwrap();
+    let error = prepared.go().unwrap_err();
+    assert!(error.to_string().starts_with("could not put the command into its cgroup: No such file"), "{error}");
 }
 
 #[test]

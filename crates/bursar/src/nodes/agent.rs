@@ -38,7 +38,7 @@ pub fn node(options: &Node) -> anyhow::Result<Status> {
 }
 
 fn part(options: &Node, order: &Order, line: &mut Line) -> anyhow::Result<Status> {
-    let bench = Bench::set_up(Rung::Filemap)?;
+    let bench = Bench::set_up(Some(Rung::Filemap))?;
     if !bench.place.can_limit() {
         bail!("no limit can be set here: {}", bench.place.missing().join("; "));
     }

@@ -20,8 +20,8 @@ impl Cgroup {
     /// # Errors
     /// [`Error::Write`]; [`Error::Gone`] if it ended.
     pub fn add(&self, pid: i32) -> Result<(), Error> {
-        for path in self.join_files() {
-            file::write(&path, &pid.to_string()).map_err(|error| match error.raw_os_error() {
+        for dir in self.directories() {
+            file::write(&dir.join("cgroup.procs"), &pid.to_string()).map_err(|error| match error.raw_os_error() {
                 Some(libc::ESRCH) => Error::Gone(pid),
                 _ => error,
             })?;
@@ -29,9 +29,14 @@ impl Cgroup {
         Ok(())
     }
 
-    /// The files to which a process can write `0` to come here by itself, before it executes the job's command.
-    pub fn join_files(&self) -> Vec<PathBuf> {
-        self.directories().into_iter().map(|dir| dir.join("cgroup.procs")).collect()
+    /// The files of its directories on v1 hierarchies to which a process of one thread can write `0` to come here by itself.
+    pub fn v1_tasks(&self) -> Vec<PathBuf> {
+        self.directories().into_iter().map(|dir| dir.join("tasks")).filter(|file| file.exists()).collect()
+    }
+
+    /// Its directory on the v2 hierarchy, if it has one there: a process can be forked into it.
+    pub fn v2_directory(&self) -> Option<&Path> {
+        self.directories().into_iter().find(|dir| !dir.join("tasks").exists())
     }
 
     /// Its processes, those of cgroups beneath it included.

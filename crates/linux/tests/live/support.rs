@@ -28,8 +28,10 @@ pub fn skip(why: &str) {
 
 /// Starts a command that puts itself into a cgroup before it executes, and waits until it is there.
 pub fn spawn_in(cgroup: &Cgroup, program: &str, arguments: &[&str]) -> Child {
-    let files = cgroup.join_files().iter().map(|file| format!("echo 0 > {} &&", file.display())).collect::<String>();
-    let script = format!("{files} exec \"$@\"");
+    let mut files = cgroup.v1_tasks();
+    files.extend(cgroup.v2_directory().map(|dir| dir.join("cgroup.procs")));
+    let joins = files.iter().map(|file| format!("echo 0 > {} &&", file.display())).collect::<String>();
+    let script = format!("{joins} exec \"$@\"");
     let child =
         Command::new("sh").args(["-c", &script, "sh", program]).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
     let pid = child.id() as i32;
@@ -39,7 +41,7 @@ pub fn spawn_in(cgroup: &Cgroup, program: &str, arguments: &[&str]) -> Child {
         let lists = |file: &PathBuf| {
             fs::read_to_string(file).is_ok_and(|text| text.lines().any(|line| line == pid.to_string()))
         };
-        ended || cgroup.join_files().iter().all(lists)
+        ended || files.iter().all(lists)
     };
     while !joined() {
         std::thread::sleep(std::time::Duration::from_millis(1));
