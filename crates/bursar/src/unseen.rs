@@ -7,16 +7,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use object::elf::{FileHeader64, PT_INTERP};
-use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, FileKind};
+use object::elf::{FileHeader64, PT_INTERP, SHT_DYNSYM};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::{Endianness, FileKind, ReadCache};
 
 use crate::launch::{Launcher, is_launcher};
 
 /// The head of a program's file, in which all is that matters here.
 const HEAD: u64 = 64 << 10;
-/// The names of the functions that a program calls stand in its first part.
-const NAMES: u64 = 16 << 20;
 
 /// What the library was to do in the command.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,8 +40,7 @@ pub fn sanitizer(command: &[OsString], launcher: Option<Launcher>, purpose: Purp
         if path.file_name().is_some_and(|name| is_launcher(&name.to_string_lossy())) {
             return None;
         }
-        let names = head(&path, NAMES).filter(|names| names.starts_with(b"\x7fELF"))?;
-        names.windows("__asan_init".len()).any(is_init).then(|| {
+        names_it_is_linked_by(&path)?.windows("__asan_init".len()).any(is_init).then(|| {
             format!(
                 "{} is built with a sanitizer, which keeps an account of memory of its own: it ran without the library; \
                  build it without -fsanitize to {to}.",
@@ -118,6 +115,17 @@ fn of_program(path: &Path, head: &[u8], purpose: Purpose) -> Option<String> {
         FileKind::Elf32 => Some(format!("{name} is a program of 32 bits, and the library is not; build it for 64.")),
         _ => None,
     }
+}
+
+/// The names of a program's dynamic symbols, of which nothing else is read.
+fn names_it_is_linked_by(path: &Path) -> Option<Vec<u8>> {
+    let file = ReadCache::new(fs::File::open(path).ok()?);
+    let header = FileHeader64::<Endianness>::parse(&file).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, &file).ok()?;
+    let symbols = sections.iter().find(|section| section.sh_type(endian) == SHT_DYNSYM)?;
+    let names = sections.section(symbols.link(endian)).ok()?;
+    Some(names.data(endian, &file).ok()?.to_vec())
 }
 
 fn head(path: &Path, bytes: u64) -> Option<Vec<u8>> {
