@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "objects.h"
 #include "owners.h"
@@ -52,6 +53,10 @@ static inline uint64_t size_before(void *block) {
 // another.
 static bool sizes_are_before;
 
+// By the object that asks: the owner of what the application obtains there. 0: not seen yet, or it is to be looked at
+// more closely.
+static uint8_t quick_owners[OBJECTS + 1];
+
 static void try_sizes(void) {
     if (next.malloc != next_symbol("__libc_malloc"))
         return;
@@ -80,6 +85,7 @@ static void find_new(void) {
 void heap_off(void) {
     off = true;
     sizes_are_before = false; // nothing is done quickly
+    memset(quick_owners, 0, sizeof quick_owners);
 }
 
 uint32_t allocator_object(void) {
@@ -126,6 +132,8 @@ static __attribute__((noinline)) void obtained(void *block, void *caller, void *
     uint32_t component = inside(thread, (uint64_t)stack), object = coder((uint64_t)caller);
     if (unlikely(object == new_object))
         object = coder(thread->caller);
+    else if (sizes_are_before && component == APPLICATION)
+        quick_owners[object] = owner_of(component, object);
     mark((uint64_t)block, bytes, owner_of(component, object));
     count(thread, component, bytes);
     if (component) {
@@ -160,49 +168,62 @@ static __attribute__((noinline)) struct given given_back(void *block) {
     return given;
 }
 
-// The common case of both without a call: the application's own block of less than a page, or with one, when it is
-// more.
-static inline __attribute__((always_inline)) bool noted(void *block, uint32_t component, int64_t sign, uint8_t owner) {
+// The common case of both: the application's own block, of one region.
+struct noted {
+    struct region *region;
+    uint64_t begin, bytes;
+};
+
+static inline __attribute__((always_inline)) bool note(struct noted *noted, void *block, uint32_t component,
+                                                       int64_t sign) {
     uint64_t begin = (uint64_t)block, head = head_of(block), bytes = (head & ~(uint64_t)HEAD_FLAGS) - 8;
     struct region *region = region_of(begin);
     int64_t net = self.net[component] + sign * (int64_t)bytes;
     if (unlikely(!region || head & HEAD_MAPPED || (uint64_t)(net + SOON) > 2 * SOON))
         return false;
-    owner = sign > 0 ? owner : 0;
-    if (likely(is_part(begin, bytes)))
-        mark_in(region, begin, bytes, owner);
-    else if (likely(in_region(begin) + bytes <= 1UL << REGION_SHIFT))
-        mark_within(region, in_region(begin), in_region(begin) + bytes, owner);
-    else
-        return false;
     self.net[component] = net;
+    *noted = (struct noted){region, begin, bytes};
     return true;
 }
 
-static inline __attribute__((always_inline)) bool obtained_quickly(void *block, void *caller) {
-    uint32_t object = coder((uint64_t)caller);
-    uint8_t owner = owner_ids[APPLICATION][object];
-    if (unlikely(!sizes_are_before || self.inside || !owner || object == new_object))
-        return false;
-    return noted(block, APPLICATION, 1, owner);
+// Of what lies in several pages.
+static inline void mark_noted(void *block, struct region *region, uint64_t bytes, uint8_t owner) {
+    uint64_t begin = in_region((uint64_t)block), end = begin + bytes;
+    if (likely(bytes < PAGE && end <= 1UL << REGION_SHIFT))
+        mark_across(region, begin, bytes, owner);
+    else if (likely(end <= 1UL << REGION_SHIFT))
+        mark_within(region, begin, end, owner);
+    else
+        mark_pages((uint64_t)block, bytes, owner);
 }
 
-// A block, once it is noted; NULL is none.
-static inline __attribute__((always_inline)) void *kept(void *block, void *caller, void *stack) {
-    if (likely(block) && unlikely(!obtained_quickly(block, caller)))
+// What is called here is called last, so that nothing has to be kept on the stack for it: half of what all this costs.
+static __attribute__((noinline)) void *kept_in_pages(void *block, struct region *region, uint64_t bytes,
+                                                     uint8_t owner) {
+    mark_noted(block, region, bytes, owner);
+    return block;
+}
+
+static __attribute__((noinline)) void *kept_slowly(void *block, void *caller, void *stack) {
+    if (block)
         obtained(block, caller, stack);
     return block;
 }
 
-static inline bool given_back_quickly(void *block) {
-    uint8_t owner = marked((uint64_t)block);
-    if (unlikely(!sizes_are_before || self.inside || !owner))
-        return false;
-    return noted(block, owner_component[owner], -1, owner);
+// A block, once it is noted; NULL is none.
+static __attribute__((noinline)) void *kept(void *block, void *caller, void *stack) {
+    uint8_t owner = quick_owners[coder((uint64_t)caller)];
+    struct noted noted;
+    if (unlikely(!block || !owner || self.inside || !note(&noted, block, APPLICATION, 1)))
+        return kept_slowly(block, caller, stack);
+    if (unlikely(!is_part(noted.begin, noted.bytes)))
+        return kept_in_pages(block, noted.region, noted.bytes, owner);
+    mark_in(noted.region, noted.begin, noted.bytes, owner);
+    return block;
 }
 
 #define CALLER __builtin_return_address(0)
-#define STACK __builtin_frame_address(0)
+#define STACK __builtin_dwarf_cfa() // without a frame pointer
 
 static inline void ready(void) {
     if (unlikely(!next.malloc))
@@ -211,7 +232,8 @@ static inline void ready(void) {
 
 static void *on_malloc(size_t bytes) {
     ready();
-    return kept(next.malloc(bytes), CALLER, STACK);
+    void *block = next.malloc(bytes);
+    return kept(block, CALLER, STACK);
 }
 
 static void *on_calloc(size_t count, size_t bytes) {
@@ -219,13 +241,30 @@ static void *on_calloc(size_t count, size_t bytes) {
     return kept(next.calloc(count, bytes), CALLER, STACK);
 }
 
-static void on_free(void *block) {
-    if (!block)
-        return;
-    ready();
-    if (unlikely(!given_back_quickly(block)))
-        given_back(block);
+static __attribute__((noinline)) void free_in_pages(void *block, struct region *region, uint64_t bytes) {
+    mark_noted(block, region, bytes, 0);
     next.free(block);
+}
+
+static __attribute__((noinline)) void free_slowly(void *block) {
+    ready();
+    given_back(block);
+    next.free(block);
+}
+
+static void on_free(void *block) {
+    if (unlikely(!block))
+        return;
+    struct noted noted;
+    uint8_t owner = marked((uint64_t)block);
+    if (unlikely(!owner || !sizes_are_before || self.inside || !note(&noted, block, owner_component[owner], -1))) {
+        free_slowly(block);
+    } else if (unlikely(!is_part(noted.begin, noted.bytes))) {
+        free_in_pages(block, noted.region, noted.bytes);
+    } else {
+        mark_in(noted.region, noted.begin, noted.bytes, 0);
+        next.free(block);
+    }
 }
 
 static void *on_realloc(void *block, size_t bytes) {

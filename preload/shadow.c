@@ -5,6 +5,8 @@
 #include "arena.h"
 #include "sys.h"
 
+enum { FEW = 16 };
+
 struct region *regions[1UL << (ADDRESS_BITS - REGION_SHIFT)];
 
 struct region *region_made(uint64_t address) {
@@ -24,8 +26,9 @@ struct region *region_made(uint64_t address) {
 static void fill(uint8_t *at, uint64_t count, uint8_t value) {
     if (count > FEW)
         memset(at, value, count);
-    else if (count)
-        fill_few(at, count, value);
+    else
+        for (uint64_t i = 0; i < count; i++)
+            *(volatile uint8_t *)(at + i) = value; // or the compiler calls memset
 }
 
 static inline __attribute__((always_inline)) void within(struct region *region, uint64_t begin, uint64_t end,

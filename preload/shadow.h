@@ -1,6 +1,6 @@
 // Whose each 16 bytes are: a byte of owner for every granule of the heap, found by the address alone, without a lock.
-// A block is marked page by page. What it fills whole has one byte; the parts at its ends are a byte of owner for each
-// granule, or, when they are many, the owner with LONG and in the next byte how many more granules follow.
+// A block is marked page by page. What it fills whole has one byte; of the parts at its ends the first granule has the
+// owner, with LONG if there are more, and then in the next byte how many.
 #pragma once
 
 #include "log.h"
@@ -11,7 +11,6 @@ enum {
     ADDRESS_BITS = 47,
     GRANULE = 16,
     BLOCK = 64 << 10, // what is told to hold any marks at all
-    FEW = 16,         // granules that are marked one by one
     LONG = 0x80
 };
 
@@ -40,30 +39,13 @@ static inline uint64_t in_region(uint64_t address) {
 void mark_within(struct region *region, uint64_t begin, uint64_t end, uint8_t owner);
 void mark_pages(uint64_t begin, uint64_t bytes, uint8_t owner);
 
-// So few that the stores overlap instead of being counted. They stay within the block: its neighbours belong to others.
-static inline void fill_few(uint8_t *at, uint64_t count, uint8_t value) {
-    const uint64_t eight = 0x0101010101010101UL * value;
-    const uint32_t four = eight;
-    if (count >= 8) {
-        __builtin_memcpy(at, &eight, 8);
-        __builtin_memcpy(at + count - 8, &eight, 8);
-    } else if (count >= 4) {
-        __builtin_memcpy(at, &four, 4);
-        __builtin_memcpy(at + count - 4, &four, 4);
-    } else {
-        at[0] = value;
-        at[count - 1] = value;
-        at[count >> 1] = value;
-    }
-}
-
 // Granules of one page.
 static inline void mark_part(uint8_t *at, uint64_t count, uint8_t owner) {
-    if (likely(count <= FEW)) {
-        fill_few(at, count, owner);
+    if (likely(count > 1)) {
+        const uint16_t both = owner ? owner | LONG | (count - 1) << 8 : 0;
+        __builtin_memcpy(at, &both, 2); // of a machine that puts the lower byte first
     } else {
-        const uint8_t both[2] = {owner ? owner | LONG : 0, owner ? count - 1 : 0};
-        __builtin_memcpy(at, both, 2);
+        *at = owner;
     }
 }
 
@@ -76,6 +58,16 @@ static inline void mark_in(struct region *region, uint64_t begin, uint64_t bytes
     mark_part(region->granule + first, (bytes + GRANULE - 1) / GRANULE, owner);
     if (owner) // what is given back was obtained
         region->marked[first / (BLOCK / GRANULE)] = 1;
+}
+
+// The same of less than a page that lies in two, of one region.
+static inline void mark_across(struct region *region, uint64_t begin, uint64_t bytes, uint8_t owner) {
+    uint64_t first = in_region(begin) / GRANULE, count = (bytes + GRANULE - 1) / GRANULE;
+    uint64_t border = PAGE / GRANULE - first % (PAGE / GRANULE);
+    mark_part(region->granule + first, border, owner);
+    mark_part(region->granule + first + border, count - border, owner);
+    if (owner)
+        region->marked[first / (BLOCK / GRANULE)] = region->marked[(first + border) / (BLOCK / GRANULE)] = 1;
 }
 
 // A block of the heap belongs to an owner from now on; 0: to nobody.
