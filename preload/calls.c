@@ -52,7 +52,7 @@ __thread struct thread self;
 struct function functions[FUNCTIONS];
 uint32_t function_count = 1;
 struct lock calls_lock;
-bool calls_timed;
+bool calls_timed, calls_short;
 
 static struct clocks began;
 static struct counters first;
@@ -240,7 +240,7 @@ static void take(const char *name, void *entry, size_t bytes, void *context) {
     void (*const ways[])(void) = {
         [COMM_NOT] = calls_enter, [COMM_BEFORE] = calls_enter_comm, [COMM_AFTER] = calls_around_comm};
     void (*way)(void) = ways[comm_looks_at(name)];
-    if (way == calls_enter && component == MPI && !calls_timed && is_poll(behind_mpi(name)))
+    if (way == calls_enter && component == MPI && calls_short && is_poll(behind_mpi(name)))
         way = calls_poll;
     const char *why = function ? patch_with(entry, bytes, way, function, &function->moved) : "too many functions";
     if (why)

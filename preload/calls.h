@@ -34,6 +34,7 @@ extern struct function functions[FUNCTIONS]; // 1 up; 0 is nobody
 extern uint32_t function_count;              // with nobody
 
 extern bool calls_timed; // whether ticks are counted
+extern bool calls_short; // whether calls that wait for nothing may go the short way: by no ticks, by no faults
 
 // Finds what is loaded, and whatever will be.
 void calls_begin(void);
