@@ -29,7 +29,7 @@ pub struct Process {
     pub guest: Option<Guest>,
     /// Whether there is such a guest and nobody tells of it.
     pub is_unseen: bool,
-    /// Names the address space; 0 before the first look.
+    /// Names the address space.
     space: u64,
     choices: u32,
 }
@@ -96,6 +96,9 @@ pub enum Blind {
 
 impl Process {
     pub fn of(tables: &mut Tables, pid: i32, start: u64) -> Result<Process, Error> {
+        let target = target(tables, pid, &[pid])?;
+        // Before anything is opened that holds on to an address space: an exec in between is seen by the first look.
+        let space = tables.look(&target, &[], &mut Vec::new()).ok().flatten().unwrap_or(0);
         Ok(Process {
             pid,
             start,
@@ -105,11 +108,11 @@ impl Process {
             states: Vec::new(),
             arming: Arming::of(pid, start)?,
             frames: Frames::of(pid)?,
-            target: target(tables, pid, &[pid])?,
+            target,
             sweep: Sweep::default(),
             guest: None,
             is_unseen: false,
-            space: 0,
+            space,
             choices: 0,
         })
     }
@@ -225,10 +228,7 @@ impl Process {
             return Ok(Looked::Same);
         }
         match space {
-            Some(space) if self.space == 0 || space == self.space => {
-                self.space = space;
-                Ok(Looked::Same)
-            }
+            Some(space) if space == self.space => Ok(Looked::Same),
             Some(space) => {
                 self.space = space;
                 // Both hold on to the address space that they were opened for.
@@ -417,4 +417,39 @@ fn wanted(mappings: &[Mapping], regions: &[Region], level: u32) -> Vec<(u64, boo
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn what_became_another_program_before_the_first_look_is_looked_at_as_that() {
+        let mut tables = match Tables::open() {
+            Ok(tables) => tables,
+            Err(error) => {
+                assert!(std::env::var_os("BURSAR_NO_SKIP").is_none(), "{error}");
+                eprintln!("skipped: {error}");
+                return;
+            }
+        };
+        let mut child =
+            Command::new("sh").args(["-c", "read go; exec sleep 60"]).stdin(Stdio::piped()).spawn().unwrap();
+        let pid = child.id() as i32;
+        let start = procfs::stat(pid).unwrap().starttime;
+        let mut process = Process::of(&mut tables, pid, start).unwrap();
+        child.stdin.take().unwrap().write_all(b"\n").unwrap();
+        let sleeps = |stat: procfs::Stat| stat.comm == "sleep" && stat.state == 'S';
+        while !sleeps(procfs::stat(pid).unwrap()) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        process.choose(&mut tables, 0, 1, |_, near| near.unwrap_or(0), true).unwrap();
+        let heap = process.samples.iter().position(|sample| process.is_heap(sample)).unwrap();
+        assert!(process.examine(heap));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }
