@@ -31,8 +31,8 @@ pub struct Bench {
     pub io_wait: IoWait,
     /// What the reader should know.
     pub notes: Vec<String>,
-    /// The best that its runs are tracked by.
-    pub tracking: Option<Rung>,
+    /// The best that its runs are tracked by; `None`: processes that end are known from taskstats, and no file's references.
+    tracking: Option<Rung>,
     /// The first run's tracker.
     loading: RefCell<Option<Loading>>,
     is_root: bool,
