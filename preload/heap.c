@@ -80,6 +80,7 @@ static void find_new(void) {
     next.new = next_symbol("_Znwm");
     next.new_array = next_symbol("_Znam");
     new_object = next.new ? object_of((uint64_t)next.new) : 0;
+    quick_owners[new_object] = 0; // it may have asked for itself before: the first exception, what it begins with
 }
 
 void heap_off(void) {

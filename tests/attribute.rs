@@ -235,6 +235,16 @@ fn components_by_library_are_told_again_by_the_report() {
 }
 
 #[test]
+fn what_operator_new_gives_is_whose_code_called_it() {
+    let (_, json, _) = attribute(&["--by-library"], [program("thrower"), SIZE.to_string()]);
+    let libraries = json["libraries"].as_array().unwrap();
+    let heap =
+        |name: &str| libraries.iter().find(|of| of["library"] == name).map_or(0, |of| of["heap"].as_u64().unwrap());
+    assert!(heap("thrower") >= SIZE, "{json:#}");
+    assert!(heap("libstdc++.so.6") < 1 << 20, "{json:#}");
+}
+
+#[test]
 fn what_mpi_obtains_for_windows_and_staging_is_its_own() {
     for name in mpis() {
         all(&["window", "window-shared"], &|case, bytes| mpi(name, 2, case, bytes));
