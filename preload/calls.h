@@ -34,7 +34,7 @@ extern struct function functions[FUNCTIONS]; // 1 up; 0 is nobody
 extern uint32_t function_count;              // with nobody
 
 extern bool calls_timed; // whether ticks are counted
-extern bool calls_short; // whether calls that wait for nothing may go the short way: by no ticks, by no faults
+extern bool calls_short; // whether polls go the short way, on which neither ticks nor faults are told apart
 
 // Finds what is loaded, and whatever will be.
 void calls_begin(void);

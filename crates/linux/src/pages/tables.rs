@@ -229,6 +229,14 @@ impl Tables {
         Ok((window.space != 0).then_some(window.space))
     }
 
+    /// The number that names a target's address space, as [`Tables::look`] tells it; `None` if it has none any more.
+    ///
+    /// # Errors
+    /// [`Error::Look`].
+    pub fn space(&mut self, target: &Target) -> Result<Option<u64>, Error> {
+        self.look(target, &[], &mut Vec::new())
+    }
+
     /// All regions of 2 MiB in which anything is mapped, by address.
     ///
     /// # Errors

@@ -98,7 +98,7 @@ impl Process {
     pub fn of(tables: &mut Tables, pid: i32, start: u64) -> Result<Process, Error> {
         let target = target(tables, pid, &[pid])?;
         // Before anything is opened that holds on to an address space: an exec in between is seen by the first look.
-        let space = tables.look(&target, &[], &mut Vec::new()).ok().flatten().unwrap_or(0);
+        let space = tables.space(&target).ok().flatten().unwrap_or(0);
         Ok(Process {
             pid,
             start,
@@ -241,7 +241,7 @@ impl Process {
                 self.states.resize(self.addresses.len(), State::default());
                 let threads = procfs::tasks(self.pid)?;
                 self.target = target(tables, self.pid, &threads)?;
-                let living = tables.look(&self.target, &self.addresses[..1], &mut Vec::new());
+                let living = tables.space(&self.target);
                 if living.is_ok_and(|space| space.is_some()) { Ok(Looked::Lost) } else { Err(Error::Gone(self.pid)) }
             }
         }

@@ -83,7 +83,7 @@ impl Process {
         let target = target(tables, pid)?;
         // Before anything is opened that holds on to an address space: an exec in between is seen by the next look, and there may be none
         // for long, as long as there is nothing to look at.
-        let space = tables.look(&target, &[], &mut Vec::new()).ok().flatten().unwrap_or(0);
+        let space = tables.space(&target).ok().flatten().unwrap_or(0);
         Ok(Process {
             pid,
             start,
