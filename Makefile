@@ -17,7 +17,7 @@ TEST_PACKAGES = clang-format time tmux sqlite3 python3 valgrind musl-tools chrom
 	openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge libslurm-dev redis-server xz-utils \
 	prometheus qemu-system-x86 busybox-static cpio kmod e2fsprogs systemd dbus libpam-systemd
 
-.PHONY: build deps deps-test test test-vm lint demo bench man completions install clean
+.PHONY: build deps deps-test test test-vm test-kubernetes lint demo bench man completions install clean
 
 build: deps $(SPANK) ## The release binary, and the SPANK plugin where Slurm's headers are
 	$(CARGO) build --release -p bursar
@@ -46,6 +46,11 @@ test-vm: deps-test ## The tests on cgroup v2, systemd, two nodes and device-dax,
 	@# As `make test` builds it: other features would build everything once more.
 	$(CARGO) test --workspace --locked --no-run
 	@tests/vm/run
+
+test-kubernetes: deps ## Whether Kubernetes itself takes the metrics and recommendations; six minutes at first
+	@scripts/install-packages prometheus openssl python3 $(if $(shell command -v go),,golang-go)
+	$(CARGO) test --workspace --locked --no-run
+	@tests/kubernetes/run
 
 demo: build ## A budget of a real program over real input, and its report
 	@scripts/install-packages sqlite3
