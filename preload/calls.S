@@ -18,8 +18,11 @@
 #define COMPONENT 16
 #define FLAGS 18
 #define NUMBER 20
+#define FUNCTION 88
 
 #define MPI 1
+#define POLLS 64
+#define POLL 128 // bytes of code of each
 
 // struct counters: behind the calls, of FUNCTIONS.
 #define TICKS (65536 * 8)
@@ -92,7 +95,7 @@ calls_enter:
     .cfi_def_cfa_offset 24
     movq self@gottpoff(%rip), %r10
     movzwl COMPONENT(%r11), %eax
-    cmpq %rax, %fs:INSIDE(%r10)
+    cmpw %ax, %fs:INSIDE(%r10)
     leaq 16(%rsp), %rax
     jne .Lenter
     cmpq %rax, %fs:FRAME(%r10)
@@ -114,6 +117,7 @@ calls_enter:
     movq %r11, THIS(%rbp)
     cmpq %rax, %fs:FRAME(%r10)
     ja .Lsave_outer
+.Lset_outer:
     movq $0, OUTER_INSIDE(%rbp)
     movq $0, OUTER_FRAME(%rbp)
 .Lset:
@@ -199,8 +203,10 @@ calls_enter:
     ret
     .cfi_restore_state
 
-// Another component called, or a function that was called back.
+// Another component called, or a function that was called back; or a poll has left its frame.
 .Lsave_outer:
+    cmpw $0, %fs:INSIDE(%r10)
+    je .Lset_outer
     keep INSIDE, OUTER_INSIDE
     keep FRAME, OUTER_FRAME
     keep CHANGED, OUTER_CHANGED
@@ -302,50 +308,53 @@ calls_enter:
     .cfi_endproc
     .size calls_enter, . - calls_enter
 
-// The same for a function of MPI without flags, all of whose arguments are in registers, where neither ticks nor faults
-// are told apart: what programs do millions of times a second. So with as few instructions as there can be, of which each
-// store waits behind the program's own. What is not so simple goes the other way. r10 and rax are nothing to it: it is no
-// nested function, and takes no `...`.
-    .globl calls_poll
-    .hidden calls_poll
-    .type calls_poll, @function
-    .p2align 6
-calls_poll:
+// The same for functions of MPI without flags, all of whose arguments are in registers, where neither ticks nor faults are
+// told apart: what programs do millions of times a second. Each has code of its own, so that its number and where it goes
+// on need not be kept: of what programs do meanwhile, as much less overlaps as there are more instructions, and stores.
+// r10 and rax are nothing to it: it is no nested function, and takes no `...`.
+//
+// Who enters where the last poll did is not inside anything, for then the stack would be lower, and has counters. So
+// `frame` is left as it was.
+    .hidden functions
+    .macro poll number
     .cfi_startproc
     movq self@gottpoff(%rip), %r10
-    cmpq $0, %fs:FRAME(%r10)
-    jne calls_enter
-    cmpq $0, %fs:CALLS(%r10)
-    je calls_enter
-    movq %rsp, %fs:FRAME(%r10)
-    movq $MPI, %fs:INSIDE(%r10)
-    movq %fs:CALLS(%r10), %rax
-    movzwl NUMBER(%r11), %r10d
-    incq (%rax,%r10,8)
-    pushq %r11
+    cmpq %rsp, %fs:FRAME(%r10)
+    jne 2f
+1:  movq %fs:CALLS(%r10), %rax
+    movl $MPI | \number << 16, %fs:INSIDE(%r10)
+    incq \number * 8(%rax)
+    subq $8, %rsp
     .cfi_def_cfa_offset 16
-    call *MOVED(%r11)
+    call *functions + \number * FUNCTION + MOVED(%rip)
     movq self@gottpoff(%rip), %r10
-    cmpq $0, %fs:CHANGED(%r10)
-    jne .Lpoll_left
-.Lpolled:
-    movq $0, %fs:INSIDE(%r10)
-    movq $0, %fs:FRAME(%r10)
-    popq %r11
-    .cfi_remember_state
+    movl $0, %fs:INSIDE(%r10)
+    addq $8, %rsp
     .cfi_def_cfa_offset 8
     ret
-    .cfi_restore_state
-
-.Lpoll_left:
-    movq (%rsp), %rdi
-    movq %rax, (%rsp)
-    call calls_left
-    movq (%rsp), %rax
-    movq self@gottpoff(%rip), %r10
-    jmp .Lpolled
+2:  cmpw $0, %fs:INSIDE(%r10)
+    jne 3f
+    cmpq $0, %fs:CALLS(%r10)
+    je 3f
+    movq %rsp, %fs:FRAME(%r10)
+    jmp 1b
+3:  leaq functions + \number * FUNCTION(%rip), %r11
+    jmp calls_enter
     .cfi_endproc
-    .size calls_poll, . - calls_poll
+    .endm
+
+    .globl calls_polls
+    .hidden calls_polls
+    .type calls_polls, @function
+    .p2align 7
+calls_polls:
+    .set number, 0
+    .rept POLLS
+    .org calls_polls + number * POLL
+    poll number
+    .set number, number + 1
+    .endr
+    .size calls_polls, . - calls_polls
 
 // The same for a call that `comm_entering` looks at first.
     .globl calls_enter_comm
@@ -415,10 +424,10 @@ calls_around_comm:
 
 // Nothing is patched there, so nothing comes this way.
     .text
-    .globl calls_enter, calls_poll, calls_enter_comm, calls_around_comm
-    .hidden calls_enter, calls_poll, calls_enter_comm, calls_around_comm
+    .globl calls_enter, calls_polls, calls_enter_comm, calls_around_comm
+    .hidden calls_enter, calls_polls, calls_enter_comm, calls_around_comm
 calls_enter:
-calls_poll:
+calls_polls:
 calls_enter_comm:
 calls_around_comm:
     .long 0

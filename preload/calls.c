@@ -27,6 +27,7 @@ struct counters {
 };
 
 _Static_assert(offsetof(struct counters, ticks) - offsetof(struct counters, calls) == 65536 * 8, "calls.S");
+_Static_assert(sizeof(struct function) == 88 && POLLS == 64, "calls.S");
 
 // The processor's clock beside the kernel's.
 struct clocks {
@@ -50,7 +51,7 @@ struct scan {
 
 __thread struct thread self;
 struct function functions[FUNCTIONS];
-uint32_t function_count = 1;
+uint32_t function_count = POLLS;
 struct lock calls_lock;
 bool calls_timed, calls_short;
 
@@ -115,7 +116,8 @@ static const char *const left_alone[] = {
 static const char *const operators[] = {"_Znw", "_Zna", "_Zdl", "_Zda"}; // new and delete
 
 extern void calls_enter(void);
-extern void calls_poll(void);
+enum { POLL = 128 }; // as in calls.S
+extern char calls_polls[POLLS][POLL];
 extern void calls_enter_comm(void);
 extern void calls_around_comm(void);
 void calls_entering(struct function *function, uint64_t *arguments, uint64_t outer);
@@ -151,8 +153,9 @@ static uint32_t round_of(const char *name) {
 // MPI_Send, mpi_send_, mpi_send_f08_, PMPI_Send, pmpir_send_f08_, MPIX_Send: what follows "mpi"; NULL: another
 // function.
 static const char *behind_mpi(const char *name) {
-    const char *rest = name + is_profiling(name);
-    if (strncmp(rest, "MPI", 3) && strncmp(rest, "mpi", 3))
+    const char *rest = name + is_profiling(name), upper = *rest == 'M' ? 0 : 32;
+    // Of thousands of names: without a call.
+    if (rest[0] != ('M' | upper) || rest[1] != ('P' | upper) || rest[2] != ('I' | upper))
         return NULL;
     rest += 3;
     const char *kinds = is_profiling(name) ? "XOR" : "XO";
@@ -189,28 +192,30 @@ static const char *copy(const char *text) {
     return kept ? memcpy(kept, text, bytes) : "?";
 }
 
-static struct function *new_function(struct function made) {
+static struct function *new_function(struct function made, bool is_poll) {
+    static uint32_t poll_count = 1;
     lock_take(&calls_lock);
-    uint32_t number = function_count;
+    is_poll &= poll_count < POLLS;
+    uint32_t number = is_poll ? poll_count : function_count;
     struct function *function = number < FUNCTIONS ? &functions[number] : NULL;
     if (function) {
         made.number = number;
         *function = made;
-        __atomic_store_n(&function_count, number + 1, __ATOMIC_RELEASE);
+        __atomic_store_n(is_poll ? &poll_count : &function_count, number + 1, __ATOMIC_RELEASE);
     }
     lock_release(&calls_lock);
     return function;
 }
 
 // What comes again with its object is counted on.
-static struct function *function_for(const char *name, uint32_t object) {
+static struct function *function_for(const char *name, uint32_t object, bool is_poll) {
     for (uint32_t i = 1; objects[object].again && i < function_count; i++)
         if (functions[i].object == object && !strcmp(functions[i].name, name))
             return &functions[i];
     struct function made = {.name = copy(name), .component = objects[object].component, .object = object};
     if (made.component == MPI)
         made.flags = flags_of(behind_mpi(name));
-    return new_function(made);
+    return new_function(made, is_poll);
 }
 
 static void refuse(struct scan *scan, const char *name, const void *entry, const char *why) {
@@ -236,13 +241,16 @@ static void take(const char *name, void *entry, size_t bytes, void *context) {
     uint32_t component = objects[scan->object].component;
     if (!is_wanted(name, component) || (component == MPI && round_of(name) != scan->round) || patched(entry))
         return;
-    struct function *function = function_for(name, scan->object);
     void (*const ways[])(void) = {
         [COMM_NOT] = calls_enter, [COMM_BEFORE] = calls_enter_comm, [COMM_AFTER] = calls_around_comm};
     void (*way)(void) = ways[comm_looks_at(name)];
-    if (way == calls_enter && component == MPI && calls_short && is_poll(behind_mpi(name)))
-        way = calls_poll;
-    const char *why = function ? patch_with(entry, bytes, way, function, &function->moved) : "too many functions";
+    bool shortly = way == calls_enter && component == MPI && calls_short && is_poll(behind_mpi(name));
+    struct function *function = function_for(name, scan->object, shortly);
+    const char *why = "too many functions";
+    if (function && function->number < POLLS)
+        why = patch_with(entry, bytes, calls_polls[function->number], NULL, &function->moved);
+    else if (function)
+        why = patch_with(entry, bytes, way, function, &function->moved);
     if (why)
         refuse(scan, name, entry, why);
     else

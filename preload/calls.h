@@ -6,7 +6,7 @@
 #include "runtime.h"
 
 // An entry of a library. A function of the program's that a library calls back is one too, of the application: it has
-// no name, and is not told. The assembler of `calls.S` knows the offsets up to `number`.
+// no name, and is not told. The assembler of `calls.S` knows the offsets up to `number`, and the size.
 struct function {
     const char *name;
     void *moved;        // 8: the entry's own instructions, then the rest of the function
@@ -22,6 +22,9 @@ struct function {
     void *thunk; // of what is called back: what the library is given instead
 };
 
+// The first numbers are those of polls, each of which has its own code in `calls.S`.
+enum { POLLS = 64 };
+
 enum {
     CALL_INIT = 1, // MPI_Init, MPI_Init_thread, MPI_Session_init and theirs of Fortran: `entering` and `left` reconcile
     CALL_FINALIZE = 2,   // MPI_Finalize, MPI_Session_finalize
@@ -35,6 +38,25 @@ extern uint32_t function_count;              // with nobody
 
 extern bool calls_timed; // whether ticks are counted
 extern bool calls_short; // whether polls go the short way, on which neither ticks nor faults are told apart
+
+// Memory that changes hands inside a component's call. The code of polls does not ask for it when the call is over.
+static inline void calls_obtained(struct thread *thread, uint64_t bytes) {
+    if (thread->poll) {
+        __atomic_fetch_add(&functions[thread->poll].got, bytes, __ATOMIC_RELAXED);
+        return;
+    }
+    thread->got += bytes;
+    thread->changed = 1;
+}
+
+static inline void calls_gave(struct thread *thread, uint64_t bytes) {
+    if (thread->poll) {
+        __atomic_fetch_add(&functions[thread->poll].gave, bytes, __ATOMIC_RELAXED);
+        return;
+    }
+    thread->gave += bytes;
+    thread->changed = 1;
+}
 
 // Finds what is loaded, and whatever will be.
 void calls_begin(void);

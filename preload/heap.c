@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
 #include "objects.h"
 #include "owners.h"
 #include "patch.h"
@@ -137,10 +138,8 @@ static __attribute__((noinline)) void obtained(void *block, void *caller, void *
         quick_owners[object] = owner_of(component, object);
     mark((uint64_t)block, bytes, owner_of(component, object));
     count(thread, component, bytes);
-    if (component) {
-        thread->got += bytes;
-        thread->changed = 1;
-    }
+    if (component)
+        calls_obtained(thread, bytes);
 }
 
 struct given {
@@ -162,10 +161,8 @@ static __attribute__((noinline)) struct given given_back(void *block) {
         before_shrinking();
     mark((uint64_t)block, given.bytes, 0);
     count(thread, owner_component[given.owner], -(int64_t)given.bytes);
-    if (thread->inside) {
-        thread->gave += given.bytes;
-        thread->changed = 1;
-    }
+    if (thread->inside)
+        calls_gave(thread, given.bytes);
     return given;
 }
 

@@ -27,7 +27,8 @@ uint64_t mpi_request(uint64_t requests, int32_t at);
 
 // What is asked of MPI between these two is not the program's call.
 struct mpi_call {
-    uint64_t inside, frame;
+    uint16_t inside, poll;
+    uint64_t frame;
 };
 struct mpi_call mpi_begin(void);
 void mpi_done(struct mpi_call before);

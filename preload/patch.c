@@ -26,6 +26,10 @@ struct range {
     uint64_t begin, end;
 };
 
+// By the linker: where the runtime's own code is.
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char etext[] __attribute__((visibility("hidden")));
+
 static struct change changes[PATCHES]; // that wait for the pages to be sealed
 static uint32_t change_count;
 static struct range opened[OPEN]; // pages that are writable
@@ -94,21 +98,21 @@ static const char *flush(void) {
     return sealed ? NULL : "the kernel refuses to make code executable";
 }
 
-static bool reaches(const uint8_t *entry) {
+static bool reaches(const uint8_t *entry, const uint8_t *target) {
     const int64_t reach = (1UL << 31) - (1 << 20);
-    int64_t distance = stub - entry;
-    return stubs && distance < reach && distance > -reach;
+    int64_t distance = target - entry;
+    return distance < reach && distance > -reach;
 }
 
 // A chunk of stubs within reach of the entry, with room for one.
 static bool have_stubs(const uint8_t *entry) {
-    bool fits = reaches(entry) && stub + STUB <= stubs + PAGES;
+    bool fits = stubs && reaches(entry, stub) && stub + STUB <= stubs + PAGES;
     if (fits && change_count < PATCHES && open_count + 2 <= OPEN)
         return true;
     if (flush())
         return false;
     stubs = stub = arena_near((uint64_t)entry, PAGES);
-    return reaches(entry);
+    return stubs && reaches(entry, stub);
 }
 
 void patch_begin(void) {
@@ -193,14 +197,15 @@ const char *patch_with(void *at, size_t bytes, void *target, void *r11, void **m
         return "a branch into its first five bytes";
     if (!have_stubs(entry))
         return "no room for code near it";
-    uint8_t *to = put_jump(r11 ? put_with(stub, r11) : stub, target), *first = to;
+    bool directly = !r11 && reaches(entry, target);
+    uint8_t *to = directly ? stub : put_jump(r11 ? put_with(stub, r11) : stub, target), *first = to;
     const char *why = move(entry, &to);
     if (why)
         return why;
     if (!open_page((uint64_t)entry) || !open_page((uint64_t)entry + JUMP - 1))
         return "the kernel refuses to make its page writable";
     *moved = first;
-    uint32_t displacement = stub - (entry + JUMP);
+    uint32_t displacement = (directly ? (uint8_t *)target : stub) - (entry + JUMP);
     changes[change_count++] = (struct change){entry, 0xe9 | (uint64_t)displacement << 8};
     stub = to + -(uint64_t)to % 16;
     return NULL;
@@ -216,7 +221,10 @@ bool patched(const void *at) {
             return true;
     const uint8_t *entry = at;
     struct x86 instruction;
-    return *entry == 0xe9 && x86_decode(entry, &instruction) && arena_has(instruction.target);
+    if (*entry != 0xe9 || !x86_decode(entry, &instruction))
+        return false;
+    bool is_own = instruction.target >= (uint64_t)__ehdr_start && instruction.target < (uint64_t)etext;
+    return is_own || arena_has(instruction.target);
 }
 
 void *patch_thunks(void *target, void *r11, size_t stride) {

@@ -29,7 +29,9 @@ enum { APPLICATION = 0, MPI = 1 };
 
 // What a thread is doing. Written by the thread itself alone; the assembler of `calls.S` knows the offsets.
 struct thread {
-    uint64_t inside;  // 0: the component whose call it is in
+    uint16_t inside;  // 0: the component whose call it is in
+    uint16_t poll;    // the function, if that is one of `polls`
+    uint32_t zero;    // the three are written as one
     uint64_t frame;   // 8: the stack pointer when it entered; above it, the call was left by longjmp or an exception
     uint64_t *calls;  // 16: per function, how often it was entered from outside its component
     uint64_t changed; // 24: not 0: memory was obtained or given back since it entered; `left` has work

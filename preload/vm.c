@@ -8,6 +8,7 @@
 
 #include "advise.h"
 #include "arena.h"
+#include "calls.h"
 #include "detour.h"
 #include "heap.h"
 #include "image.h"
@@ -183,20 +184,16 @@ static void count_obtained(struct range range) {
     if (!counts(range))
         return;
     live_add(owner_component[range.owner], range.end - range.begin);
-    if (self.inside) {
-        self.got += range.end - range.begin;
-        self.changed = 1;
-    }
+    if (self.inside)
+        calls_obtained(&self, range.end - range.begin);
 }
 
 static void count_given_back(struct range range) {
     if (!counts(range))
         return;
     live_add(owner_component[range.owner], -(int64_t)(range.end - range.begin));
-    if (self.inside) {
-        self.gave += range.end - range.begin;
-        self.changed = 1;
-    }
+    if (self.inside)
+        calls_gave(&self, range.end - range.begin);
 }
 
 static void obtained(struct range range) {
