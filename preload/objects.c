@@ -265,7 +265,8 @@ bool object_code(uint64_t address, uint64_t *begin, uint64_t *end) {
 static void publish(void) {
     struct places *next = current == places ? places + 1 : places;
     next->count = 0;
-    for (uint32_t id = 1; id <= object_count; id++) {
+    // What is loaded later is mostly mapped below what is there.
+    for (uint32_t id = object_count; id; id--) {
         if (!objects[id].map || objects[id].begin == objects[id].end)
             continue;
         uint32_t at = next->count++;
@@ -329,6 +330,11 @@ static bool is_called(const struct object *object, const char *name) {
 
 // What only objects of one component need is that component's; what nobody needs was asked for by the application.
 static void decide(void) {
+    bool all_decided = true;
+    for (uint32_t id = 1; id <= object_count; id++)
+        all_decided &= objects[id].component != UNDECIDED;
+    if (all_decided)
+        return;
     static uint32_t needed_by[OBJECTS + 1]; // a bit for each component, and one for whoever is undecided
     memset(needed_by, 0, sizeof needed_by);
     for (bool again = true, first = true; again; first = false) {
@@ -364,18 +370,16 @@ static void decide(void) {
     }
 }
 
-static bool is_listed(const struct object *object) {
-    for (const struct link_map *map = loader()->r_map; map; map = map->l_next)
-        if (map == object->map && map->l_addr == object->base)
-            return true;
-    return false;
-}
-
-static bool is_known(const struct link_map *map) {
-    for (uint32_t id = 1; id <= object_count; id++)
-        if (objects[id].map == map)
-            return true;
-    return false;
+// Its number; 0: it is new. They are mostly listed as they are numbered: `*next` is where to look first.
+static uint32_t known(const struct link_map *map, uint32_t *next) {
+    for (uint32_t i = 0; i < object_count; i++) {
+        uint32_t id = (*next - 1 + i) % object_count + 1;
+        if (objects[id].map == map && objects[id].base == map->l_addr) {
+            *next = id + 1;
+            return id;
+        }
+    }
+    return 0;
 }
 
 // What comes again has its number again.
@@ -451,17 +455,22 @@ static void log_object(uint32_t id) {
 
 void objects_scan(void (*found)(uint32_t id, const struct link_map *map)) {
     static uint32_t news[OBJECTS];
-    uint32_t count = 0;
+    static bool listed[OBJECTS + 1];
+    uint32_t count = 0, next = 1;
+    memset(listed, 0, sizeof listed);
+    for (const struct link_map *map = loader()->r_map; map; map = map->l_next)
+        listed[known(map, &next)] = true;
     for (uint32_t id = 1; id <= object_count; id++) {
-        if (objects[id].map && !is_listed(&objects[id])) {
+        if (objects[id].map && !listed[id]) {
             code_of(objects[id].begin, objects[id].end, 0);
             objects[id].map = NULL;
             objects[id].gone_ns = now_ns();
             objects[id].gone_component = objects[id].component;
         }
     }
+    next = 1;
     for (const struct link_map *map = loader()->r_map; map; map = map->l_next) {
-        uint32_t id = is_known(map) ? 0 : add(map);
+        uint32_t id = known(map, &next) ? 0 : add(map);
         if (id)
             news[count++] = id;
     }

@@ -53,7 +53,7 @@ static void take(struct mapping *mapping, const char *line) {
     };
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         size_t length = strlen(figures[i].name);
-        if (strncmp(line, figures[i].name, length))
+        if (*line != *figures[i].name || strncmp(line, figures[i].name, length))
             continue;
         line += length;
         while (*line == ' ')
