@@ -102,15 +102,24 @@ static void wait_for(uint64_t ns) {
         touch_wait(until - now_ns());
 }
 
-// The timer. It takes at most a hundredth of one processor: what is large is looked at less often. Where nothing seems
-// to have moved, a look a second is enough.
+// Ranks on one node look at the same moments: who waits for whom loses the time but once.
+static uint64_t until_moment(uint64_t pause) {
+    uint64_t period = interval_ns;
+    while (period < pause)
+        period *= 2;
+    uint64_t rest = period - now_ns() % period;
+    return rest < period / 2 ? rest + period : rest;
+}
+
+// The timer. It takes at most half a hundredth of one processor: what is large is looked at less often. Where nothing
+// seems to have moved, a look a second is enough.
 static void watch(void) {
     const uint64_t second = 1000000000, soon = 10000000;
-    uint64_t next_calls = second, age = 0, still = 0;
+    uint64_t next_calls = second, age = 0, still = 0, pause = interval_ns;
     // What has just begun is not kept waiting by its first look; most that begin end sooner.
     bool first = logging;
-    for (uint64_t rest = first && soon < interval_ns ? soon : interval_ns; !__atomic_load_n(&over, __ATOMIC_ACQUIRE);
-         age += rest) {
+    for (uint64_t rest = first ? least(soon, pause) : pause; !__atomic_load_n(&over, __ATOMIC_ACQUIRE);
+         rest = until_moment(pause)) {
         wait_for(rest);
         helper_leaves();
         if (__atomic_load_n(&over, __ATOMIC_ACQUIRE))
@@ -118,12 +127,13 @@ static void watch(void) {
         bool forked = !logging;
         if (forked && !open_log())
             return;
+        age += rest;
         still += rest;
         if (first || forked || still >= second || memory_moved()) {
             uint64_t before = reconcile_spent_ns();
             reconcile(first ? "start" : forked ? "fork" : "timer");
-            uint64_t spent = reconcile_spent_ns() - before;
-            rest = spent * 100 > interval_ns ? spent * 100 : interval_ns;
+            uint64_t dear = (reconcile_spent_ns() - before) * 200;
+            pause = dear > interval_ns ? dear : interval_ns;
             still = 0;
             memory_still();
         }
