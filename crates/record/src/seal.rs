@@ -73,8 +73,8 @@ pub(crate) fn fill(database: &Connection, file: &File) -> Result<(), FillError> 
     let mut input = BufReader::new(file.take(file.metadata()?.len()));
     input.read_exact(&mut [0; HEADER_BYTES as usize])?;
     let mut frames = Frames::new(input);
-    schema::create(database)?;
     let transaction = database.unchecked_transaction()?;
+    schema::create(&transaction)?;
     let mut filler = Filler::new(&transaction)?;
     while let Some(payload) = frames.next()? {
         filler.ended = false;
