@@ -6,18 +6,15 @@
 #define INSIDE 0
 #define FRAME 8
 #define CALLS 16
-#define CHANGED 24
-#define GOT 32
-#define GAVE 40
-#define FAULTS 48
-#define FAULTS_SEEN 56
-#define STACK 64
+#define FAULTS 24
+#define FAULTS_SEEN 32
+#define STACK 40
 
 // struct function
 #define MOVED 8
 #define COMPONENT 16
-#define FLAGS 18
-#define NUMBER 20
+#define NUMBER 18
+#define FLAGS 20
 #define FUNCTION 88
 
 #define MPI 1
@@ -35,25 +32,12 @@
 #define THIS -8
 #define OUTER_INSIDE -16
 #define OUTER_FRAME -24
-#define OUTER_CHANGED -32
-#define OUTER_GOT -40
-#define OUTER_GAVE -48
-#define BEGAN -56
+#define BEGAN -32
 
 // MPI's functions have up to 22 arguments, 6 of them in registers; of others it is not known.
 #define WORDS 32
 #define WORDS_OF_MPI 16
-#define LOCALS (64 + WORDS * 8)
-
-    .macro keep field, outer
-    movq %fs:\field(%r10), %rax
-    movq %rax, \outer(%rbp)
-    .endm
-
-    .macro put_back field, outer
-    movq \outer(%rbp), %rcx
-    movq %rcx, %fs:\field(%r10)
-    .endm
+#define LOCALS (32 + WORDS * 8)
 
 // The arguments of a call, in the order in which C counts them, then those of floating point: 176 bytes.
     .macro save_arguments
@@ -122,11 +106,8 @@ calls_enter:
     movq $0, OUTER_FRAME(%rbp)
 .Lset:
     movq %rax, %fs:FRAME(%r10)
-    movzwl COMPONENT(%r11), %eax
+    movl COMPONENT(%r11), %eax // and the number
     movq %rax, %fs:INSIDE(%r10)
-    movq $0, %fs:CHANGED(%r10)
-    movq $0, %fs:GOT(%r10)
-    movq $0, %fs:GAVE(%r10)
     movq %fs:FAULTS(%r10), %rax
     testq %rax, %rax
     jz .Lno_faults
@@ -173,9 +154,8 @@ calls_enter:
 // rax, rdx, xmm0, xmm1 and the x87 stack are the result.
     movq THIS(%rbp), %r11
     movq self@gottpoff(%rip), %r10
-    movzwl FLAGS(%r11), %ecx
-    orq %fs:CHANGED(%r10), %rcx
-    jnz .Lleft
+    cmpw $0, FLAGS(%r11)
+    jne .Lleft
     movq %fs:FAULTS(%r10), %rsi
     testq %rsi, %rsi
     jz .Lrestore
@@ -190,9 +170,6 @@ calls_enter:
     movq OUTER_FRAME(%rbp), %rsi
     movq %rcx, %fs:INSIDE(%r10)
     movq %rsi, %fs:FRAME(%r10)
-    testq %rsi, %rsi
-    jnz .Lrestore_outer
-.Lleave:
     movq %rbp, %rsp
     popq %rbp
     .cfi_remember_state
@@ -207,19 +184,12 @@ calls_enter:
 .Lsave_outer:
     cmpw $0, %fs:INSIDE(%r10)
     je .Lset_outer
-    keep INSIDE, OUTER_INSIDE
-    keep FRAME, OUTER_FRAME
-    keep CHANGED, OUTER_CHANGED
-    keep GOT, OUTER_GOT
-    keep GAVE, OUTER_GAVE
+    movq %fs:INSIDE(%r10), %rax
+    movq %rax, OUTER_INSIDE(%rbp)
+    movq %fs:FRAME(%r10), %rax
+    movq %rax, OUTER_FRAME(%rbp)
     leaq ENTRY(%rbp), %rax
     jmp .Lset
-
-.Lrestore_outer:
-    put_back CHANGED, OUTER_CHANGED
-    put_back GOT, OUTER_GOT
-    put_back GAVE, OUTER_GAVE
-    jmp .Lleave
 
 .Lprepare:
     subq $176, %rsp

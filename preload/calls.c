@@ -18,15 +18,14 @@
 
 enum { FEW = 32, ROUNDS = 3, ADDRESSES_BEGIN = 1 << 16 };
 
-// How often one thread has entered each function, and how long it was in it. When it has ended, another goes on where
-// it left off. The assembler knows how far one is from the other.
+// How often one thread has entered each function, how long it was in it, and what it obtained and gave back there. When
+// it has ended, another goes on where it left off.
 struct counters {
     struct counters *next;
     uint32_t tid;
-    uint64_t calls[FUNCTIONS], ticks[FUNCTIONS];
+    uint64_t calls[4 * FUNCTIONS];
 };
 
-_Static_assert(offsetof(struct counters, ticks) - offsetof(struct counters, calls) == 65536 * 8, "calls.S");
 _Static_assert(sizeof(struct function) == 88 && POLLS == 64, "calls.S");
 
 // The processor's clock beside the kernel's.
@@ -58,6 +57,7 @@ bool calls_timed, calls_short;
 static struct clocks began;
 static struct counters first;
 static struct counters *all = &first;
+static struct function *thunks; // the first of them
 static void (*next_debug_state)(void);
 
 #define ARGUMENTS(first, count) (CALL_CALLBACK * (((1 << (count)) - 1) << (first)))
@@ -315,11 +315,16 @@ void calls_begin(void) {
 
 // Sums are read while threads count, so they may be a call behind.
 static void sum_up(struct function *function) {
-    uint32_t number = function->number;
-    function->calls = function->ticks = 0;
+    const uint32_t number = function->number;
+    function->calls = function->ticks = function->got = function->gave = 0;
     for (const struct counters *each = __atomic_load_n(&all, __ATOMIC_ACQUIRE); each; each = each->next) {
-        function->calls += __atomic_load_n(&each->calls[number], __ATOMIC_RELAXED);
-        function->ticks += calls_timed ? __atomic_load_n(&each->ticks[number], __ATOMIC_RELAXED) : 0;
+        uint64_t calls = __atomic_load_n(&each->calls[number], __ATOMIC_RELAXED);
+        if (!calls)
+            continue;
+        function->calls += calls;
+        function->ticks += calls_timed ? __atomic_load_n(&each->calls[TICKS + number], __ATOMIC_RELAXED) : 0;
+        function->got += __atomic_load_n(&each->calls[GOT + number], __ATOMIC_RELAXED);
+        function->gave += __atomic_load_n(&each->calls[GAVE + number], __ATOMIC_RELAXED);
     }
 }
 
@@ -381,9 +386,9 @@ void calls_forget(void) {
     for (struct counters *each = all; each; each = each->next)
         for (uint32_t i = 1; i < function_count; i++)
             if (each->calls[i])
-                each->calls[i] = each->ticks[i] = 0;
+                each->calls[i] = each->calls[TICKS + i] = each->calls[GOT + i] = each->calls[GAVE + i] = 0;
     for (uint32_t i = 1; i < function_count; i++)
-        functions[i].got = functions[i].gave = functions[i].told = 0;
+        functions[i].told = 0;
     objects_forget();
 }
 
@@ -411,7 +416,7 @@ static struct counters *counters_for(uint32_t tid) {
 
 // Of those that are there: the function's own, or one that nobody has yet; NULL: none. With the lock held.
 static struct function *thunk_for(void *address, uint32_t component) {
-    for (struct function *each = functions + 1; each < functions + function_count; each++) {
+    for (struct function *each = thunks; each && each < functions + function_count; each++) {
         if (!each->thunk || (each->moved && (each->moved != address || each->component != component)))
             continue;
         each->moved = address;
@@ -426,12 +431,14 @@ static bool more_thunks(void) {
     if (function_count + THUNKS > FUNCTIONS)
         return false;
     struct function *begin = &functions[function_count];
-    char *thunks = patch_thunks(calls_enter, begin, sizeof *begin);
-    for (uint32_t i = 0; thunks && i < THUNKS; i++)
-        begin[i] = (struct function){.number = function_count + i, .thunk = thunks + i * THUNK};
-    if (thunks)
+    char *code = patch_thunks(calls_enter, begin, sizeof *begin);
+    for (uint32_t i = 0; code && i < THUNKS; i++)
+        begin[i] = (struct function){.number = function_count + i, .thunk = code + i * THUNK};
+    if (code)
         __atomic_store_n(&function_count, function_count + THUNKS, __ATOMIC_RELEASE);
-    return thunks;
+    if (code && !thunks)
+        thunks = begin;
+    return code;
 }
 
 // The function by which it is called back instead, so that the thread is inside the component that gave it meanwhile.
@@ -482,12 +489,9 @@ __attribute__((used)) bool calls_stack(uint64_t page) {
     return true;
 }
 
-// Of the assembler, when the function has flags, or memory has changed hands.
+// Of the assembler, when the function has flags, or there were faults.
 __attribute__((used)) void calls_left(struct function *function) {
     touch_settle(function->component);
-    __atomic_fetch_add(&function->got, self.got, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&function->gave, self.gave, __ATOMIC_RELAXED);
-    self.changed = self.got = self.gave = 0;
     if (function->flags & CALL_INIT) {
         // Open MPI and UCX have patched libc's functions meanwhile.
         vm_patch();

@@ -6,14 +6,14 @@
 #include "runtime.h"
 
 // An entry of a library. A function of the program's that a library calls back is one too, of the application: it has
-// no name, and is not told. The assembler of `calls.S` knows the offsets up to `number`, and the size.
+// no name, and is not told. The assembler of `calls.S` knows the offsets up to `flags`, and the size.
 struct function {
     const char *name;
     void *moved;        // 8: the entry's own instructions, then the rest of the function
     uint16_t component; // 16
-    uint16_t flags;     // 18
-    uint16_t number;    // 20: its index
-    uint64_t got, gave; // bytes, in all calls
+    uint16_t number;    // 18: its index
+    uint16_t flags;     // 20
+    uint64_t got, gave; // bytes, in all calls; as last summed
     uint64_t calls;     // as last summed
     uint64_t ticks;     // of the processor's clock, between entering and leaving; as last summed
     uint64_t told;      // of the four, the sum that was logged
@@ -39,23 +39,18 @@ extern uint32_t function_count;              // with nobody
 extern bool calls_timed; // whether ticks are counted
 extern bool calls_short; // whether polls go the short way, on which neither ticks nor faults are told apart
 
-// Memory that changes hands inside a component's call. The code of polls does not ask for it when the call is over.
+// Of a thread's counters, what is behind the calls.
+enum { TICKS = FUNCTIONS, GOT = 2 * FUNCTIONS, GAVE = 3 * FUNCTIONS };
+
+// Memory that changes hands inside a component's call.
 static inline void calls_obtained(struct thread *thread, uint64_t bytes) {
-    if (thread->poll) {
-        __atomic_fetch_add(&functions[thread->poll].got, bytes, __ATOMIC_RELAXED);
-        return;
-    }
-    thread->got += bytes;
-    thread->changed = 1;
+    if (thread->function)
+        thread->calls[GOT + thread->function] += bytes;
 }
 
 static inline void calls_gave(struct thread *thread, uint64_t bytes) {
-    if (thread->poll) {
-        __atomic_fetch_add(&functions[thread->poll].gave, bytes, __ATOMIC_RELAXED);
-        return;
-    }
-    thread->gave += bytes;
-    thread->changed = 1;
+    if (thread->function)
+        thread->calls[GAVE + thread->function] += bytes;
 }
 
 // Finds what is loaded, and whatever will be.

@@ -69,15 +69,15 @@ uint64_t mpi_request(uint64_t requests, int32_t at) {
 }
 
 struct mpi_call mpi_begin(void) {
-    struct mpi_call before = {self.inside, self.poll, self.frame};
+    struct mpi_call before = {self.inside, self.function, self.frame};
     self.inside = MPI;
-    self.poll = 0;
+    self.function = 0;
     self.frame = UINT64_MAX;
     return before;
 }
 
 void mpi_done(struct mpi_call before) {
     self.inside = before.inside;
-    self.poll = before.poll;
+    self.function = before.function;
     self.frame = before.frame;
 }

@@ -27,7 +27,7 @@ uint64_t mpi_request(uint64_t requests, int32_t at);
 
 // What is asked of MPI between these two is not the program's call.
 struct mpi_call {
-    uint16_t inside, poll;
+    uint16_t inside, function;
     uint64_t frame;
 };
 struct mpi_call mpi_begin(void);

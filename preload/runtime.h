@@ -29,17 +29,14 @@ enum { APPLICATION = 0, MPI = 1 };
 
 // What a thread is doing. Written by the thread itself alone; the assembler of `calls.S` knows the offsets.
 struct thread {
-    uint16_t inside;  // 0: the component whose call it is in
-    uint16_t poll;    // the function, if that is one of `polls`
-    uint32_t zero;    // the three are written as one
-    uint64_t frame;   // 8: the stack pointer when it entered; above it, the call was left by longjmp or an exception
-    uint64_t *calls;  // 16: per function, how often it was entered from outside its component
-    uint64_t changed; // 24: not 0: memory was obtained or given back since it entered; `left` has work
-    uint64_t got;     // 32: bytes obtained in this call
-    uint64_t gave;    // 40: bytes given back in this call
-    uint64_t *faults; // 48: how far the kernel has come in telling the thread's page faults; NULL: it does not
-    uint64_t faults_seen;    // 56: how far they have been settled
-    uint64_t stack;          // 64: a page of the stack above, found to be readable
+    uint16_t inside;   // 0: the component whose call it is in
+    uint16_t function; // that call's; 0: none that is told
+    uint32_t zero;     // the three are written as one
+    uint64_t frame;    // 8: the stack pointer when it entered; above it, the call was left by longjmp or an exception
+    uint64_t *calls;   // 16: per function, how often it was entered from outside its component, and more behind that
+    uint64_t *faults;  // 24: how far the kernel has come in telling the thread's page faults; NULL: it does not
+    uint64_t faults_seen;    // 32: how far they have been settled
+    uint64_t stack;          // 40: a page of the stack above, found to be readable
     int64_t net[COMPONENTS]; // heap bytes obtained less given back, not yet added to the totals
     uint64_t caller;         // who called the operator that called malloc
     uint32_t ring;           // of its page faults, 1 up; 0: none

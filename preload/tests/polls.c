@@ -1,5 +1,5 @@
-// Tests of a request of the program's own, which MPI asks a function of the program's about: that polls, too, and leaves
-// every third test by longjmp.
+// Tests of a request of the program's own, which MPI asks a function of the program's about: that polls, too, and
+// leaves every third test by longjmp.
 #include <mpi.h>
 #include <setjmp.h>
 #include <stdio.h>
