@@ -18,8 +18,8 @@
 #define FUNCTION 88
 
 #define MPI 1
-#define POLLS 64
-#define POLL 128 // bytes of code of each
+#define QUICK 128
+#define QUICK_CODE 128 // bytes of each
 
 // struct counters: behind the calls, of FUNCTIONS.
 #define TICKS (65536 * 8)
@@ -180,7 +180,7 @@ calls_enter:
     ret
     .cfi_restore_state
 
-// Another component called, or a function that was called back; or a poll has left its frame.
+// Another component called, or a function that was called back; or such a call has left its frame.
 .Lsave_outer:
     cmpw $0, %fs:INSIDE(%r10)
     je .Lset_outer
@@ -283,10 +283,10 @@ calls_enter:
 // on need not be kept: of what programs do meanwhile, as much less overlaps as there are more instructions, and stores.
 // r10 and rax are nothing to it: it is no nested function, and takes no `...`.
 //
-// Who enters where the last poll did is not inside anything, for then the stack would be lower, and has counters. So
+// Who enters where the last such call did is not inside anything, for then the stack would be lower, and has counters. So
 // `frame` is left as it was.
     .hidden functions
-    .macro poll number
+    .macro quick number
     .cfi_startproc
     movq self@gottpoff(%rip), %r10
     cmpq %rsp, %fs:FRAME(%r10)
@@ -313,18 +313,18 @@ calls_enter:
     .cfi_endproc
     .endm
 
-    .globl calls_polls
-    .hidden calls_polls
-    .type calls_polls, @function
+    .globl calls_quick
+    .hidden calls_quick
+    .type calls_quick, @function
     .p2align 7
-calls_polls:
+calls_quick:
     .set number, 0
-    .rept POLLS
-    .org calls_polls + number * POLL
-    poll number
+    .rept QUICK
+    .org calls_quick + number * QUICK_CODE
+    quick number
     .set number, number + 1
     .endr
-    .size calls_polls, . - calls_polls
+    .size calls_quick, . - calls_quick
 
 // The same for a call that `comm_entering` looks at first.
     .globl calls_enter_comm
@@ -394,10 +394,10 @@ calls_around_comm:
 
 // Nothing is patched there, so nothing comes this way.
     .text
-    .globl calls_enter, calls_polls, calls_enter_comm, calls_around_comm
-    .hidden calls_enter, calls_polls, calls_enter_comm, calls_around_comm
+    .globl calls_enter, calls_quick, calls_enter_comm, calls_around_comm
+    .hidden calls_enter, calls_quick, calls_enter_comm, calls_around_comm
 calls_enter:
-calls_polls:
+calls_quick:
 calls_enter_comm:
 calls_around_comm:
     .long 0

@@ -26,7 +26,7 @@ struct counters {
     uint64_t calls[4 * FUNCTIONS];
 };
 
-_Static_assert(sizeof(struct function) == 88 && POLLS == 64, "calls.S");
+_Static_assert(sizeof(struct function) == 88 && QUICK == 128, "calls.S");
 
 // The processor's clock beside the kernel's.
 struct clocks {
@@ -50,9 +50,9 @@ struct scan {
 
 __thread struct thread self;
 struct function functions[FUNCTIONS];
-uint32_t function_count = POLLS;
+uint32_t function_count = QUICK;
 struct lock calls_lock;
-bool calls_timed, calls_short;
+bool calls_timed, calls_quickly;
 
 static struct clocks began;
 static struct counters first;
@@ -96,11 +96,18 @@ static const struct special specials[] = {
 // What compilers and bindings put behind a name.
 static const char *const tails[] = {"", "_c", "_", "__", "_f", "_f08", "_f08_", "_f08ts_", "_c_f08_", "_c_f08ts_"};
 
-// Of those that programs call for want of something to do, or in between, a million times a second: at most six
-// arguments, the error of Fortran included. There is nothing on the stack to be given on.
-static const char *const polls[] = {"_test",  "_testany",   "_testall",  "_testsome", "_request_get_status",
-                                    "_wait",  "_waitany",   "_waitall",  "_waitsome", "_iprobe",
-                                    "_probe", "_comm_rank", "_comm_size"};
+// Of those that programs call a million times a second, for want of something to do or beside each message: at most
+// five arguments, or six with the error of Fortran. There is nothing on the stack to be given on.
+// clang-format off
+static const char *const quick[] = {
+    "_test", "_testany", "_testall", "_testsome", "_request_get_status",
+    "_wait", "_waitany", "_waitall", "_waitsome", "_request_free",
+    "_probe", "_iprobe", "_get_count", "_start", "_startall",
+    "_comm_rank", "_comm_size", "_barrier", "_bcast", "_wtime",
+    "_type_commit", "_type_free", "_type_size", "_type_vector", "_type_indexed",
+    "_type_contiguous", "_type_match_size", "_type_get_extent", "_pack_size", "_get_address",
+};
+// clang-format on
 
 // In these, nothing is patched: everything depends on them, the runtime too.
 static const char *const untouched[] = {"libc.so.",  "libpthread.", "libdl.",   "libm.so.", "libm-",
@@ -116,8 +123,8 @@ static const char *const left_alone[] = {
 static const char *const operators[] = {"_Znw", "_Zna", "_Zdl", "_Zda"}; // new and delete
 
 extern void calls_enter(void);
-enum { POLL = 128 }; // as in calls.S
-extern char calls_polls[POLLS][POLL];
+enum { QUICK_CODE = 128 }; // as in calls.S
+extern char calls_quick[QUICK][QUICK_CODE];
 extern void calls_enter_comm(void);
 extern void calls_around_comm(void);
 void calls_entering(struct function *function, uint64_t *arguments, uint64_t outer);
@@ -164,6 +171,9 @@ static const char *behind_mpi(const char *name) {
 
 // What follows "mpi" is this, and a tail.
 static bool is_function(const char *rest, const char *name) {
+    // Most differ there already.
+    if ((rest[0] | 32) != (name[0] | 32) || (rest[1] | 32) != (name[1] | 32))
+        return false;
     size_t length = strlen(name);
     for (size_t tail = 0; !strncasecmp(rest, name, length) && tail < sizeof tails / sizeof *tails; tail++)
         if (!strcasecmp(rest + length, tails[tail]))
@@ -179,9 +189,9 @@ static uint16_t flags_of(const char *rest) {
     return 0;
 }
 
-static bool is_poll(const char *rest) {
-    for (size_t i = 0; i < sizeof polls / sizeof *polls; i++)
-        if (is_function(rest, polls[i]))
+static bool is_quick(const char *rest) {
+    for (size_t i = 0; i < sizeof quick / sizeof *quick; i++)
+        if (is_function(rest, quick[i]))
             return true;
     return false;
 }
@@ -192,30 +202,30 @@ static const char *copy(const char *text) {
     return kept ? memcpy(kept, text, bytes) : "?";
 }
 
-static struct function *new_function(struct function made, bool is_poll) {
-    static uint32_t poll_count = 1;
+static struct function *new_function(struct function made, bool quickly) {
+    static uint32_t quick_count = 1;
     lock_take(&calls_lock);
-    is_poll &= poll_count < POLLS;
-    uint32_t number = is_poll ? poll_count : function_count;
+    quickly &= quick_count < QUICK;
+    uint32_t number = quickly ? quick_count : function_count;
     struct function *function = number < FUNCTIONS ? &functions[number] : NULL;
     if (function) {
         made.number = number;
         *function = made;
-        __atomic_store_n(is_poll ? &poll_count : &function_count, number + 1, __ATOMIC_RELEASE);
+        __atomic_store_n(quickly ? &quick_count : &function_count, number + 1, __ATOMIC_RELEASE);
     }
     lock_release(&calls_lock);
     return function;
 }
 
 // What comes again with its object is counted on.
-static struct function *function_for(const char *name, uint32_t object, bool is_poll) {
+static struct function *function_for(const char *name, uint32_t object, bool quickly) {
     for (uint32_t i = 1; objects[object].again && i < function_count; i++)
         if (functions[i].object == object && !strcmp(functions[i].name, name))
             return &functions[i];
     struct function made = {.name = copy(name), .component = objects[object].component, .object = object};
     if (made.component == MPI)
         made.flags = flags_of(behind_mpi(name));
-    return new_function(made, is_poll);
+    return new_function(made, quickly);
 }
 
 static void refuse(struct scan *scan, const char *name, const void *entry, const char *why) {
@@ -244,11 +254,11 @@ static void take(const char *name, void *entry, size_t bytes, void *context) {
     void (*const ways[])(void) = {
         [COMM_NOT] = calls_enter, [COMM_BEFORE] = calls_enter_comm, [COMM_AFTER] = calls_around_comm};
     void (*way)(void) = ways[comm_looks_at(name)];
-    bool shortly = way == calls_enter && component == MPI && calls_short && is_poll(behind_mpi(name));
-    struct function *function = function_for(name, scan->object, shortly);
+    bool quickly = way == calls_enter && component == MPI && calls_quickly && is_quick(behind_mpi(name));
+    struct function *function = function_for(name, scan->object, quickly);
     const char *why = "too many functions";
-    if (function && function->number < POLLS)
-        why = patch_with(entry, bytes, calls_polls[function->number], NULL, &function->moved);
+    if (function && function->number < QUICK)
+        why = patch_with(entry, bytes, calls_quick[function->number], NULL, &function->moved);
     else if (function)
         why = patch_with(entry, bytes, way, function, &function->moved);
     if (why)

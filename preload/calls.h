@@ -22,8 +22,8 @@ struct function {
     void *thunk; // of what is called back: what the library is given instead
 };
 
-// The first numbers are those of polls, each of which has its own code in `calls.S`.
-enum { POLLS = 64 };
+// The first numbers are those of functions each of which has its own code in `calls.S`.
+enum { QUICK = 128 };
 
 enum {
     CALL_INIT = 1, // MPI_Init, MPI_Init_thread, MPI_Session_init and theirs of Fortran: `entering` and `left` reconcile
@@ -36,8 +36,8 @@ enum {
 extern struct function functions[FUNCTIONS]; // 1 up; 0 is nobody
 extern uint32_t function_count;              // with nobody
 
-extern bool calls_timed; // whether ticks are counted
-extern bool calls_short; // whether polls go the short way, on which neither ticks nor faults are told apart
+extern bool calls_timed;   // whether ticks are counted
+extern bool calls_quickly; // whether any have, for there neither ticks nor faults are told apart
 
 // Of a thread's counters, what is behind the calls.
 enum { TICKS = FUNCTIONS, GOT = 2 * FUNCTIONS, GAVE = 3 * FUNCTIONS };

@@ -273,7 +273,7 @@ static bool attribute_begin(void) {
     }
     counting_messages = number_of("BURSAR_COMM", 0);
     calls_timed = number_of("BURSAR_TIMES", 0);
-    calls_short = !calls_timed && !number_of("BURSAR_TOUCH", 0);
+    calls_quickly = !calls_timed && !number_of("BURSAR_TOUCH", 0);
     calls_begin();
     smaps("/proc/self/maps", known_from_the_start);
     heap_begin();
