@@ -180,7 +180,7 @@ calls_enter:
     ret
     .cfi_restore_state
 
-// Another component called, or a function that was called back; or such a call has left its frame.
+// Another component called, or a function that was called back; or one of `calls_quick` has left its frame.
 .Lsave_outer:
     cmpw $0, %fs:INSIDE(%r10)
     je .Lset_outer

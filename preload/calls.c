@@ -26,7 +26,7 @@ struct counters {
     uint64_t calls[4 * FUNCTIONS];
 };
 
-_Static_assert(sizeof(struct function) == 88 && QUICK == 128, "calls.S");
+_Static_assert(sizeof(struct function) == 88 && QUICK == 128 && TICKS == 65536, "calls.S");
 
 // The processor's clock beside the kernel's.
 struct clocks {

@@ -42,14 +42,14 @@ extern bool calls_quickly; // whether any have, for there neither ticks nor faul
 // Of a thread's counters, what is behind the calls.
 enum { TICKS = FUNCTIONS, GOT = 2 * FUNCTIONS, GAVE = 3 * FUNCTIONS };
 
-// Memory that changes hands inside a component's call.
+// Memory that changes hands inside a component's call. A signal's handler may come before a thread has counters.
 static inline void calls_obtained(struct thread *thread, uint64_t bytes) {
-    if (thread->function)
+    if (thread->function && thread->calls)
         thread->calls[GOT + thread->function] += bytes;
 }
 
 static inline void calls_gave(struct thread *thread, uint64_t bytes) {
-    if (thread->function)
+    if (thread->function && thread->calls)
         thread->calls[GAVE + thread->function] += bytes;
 }
 

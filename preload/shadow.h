@@ -1,7 +1,6 @@
 // Whose each 16 bytes are: a byte of owner for every granule of the heap, found by the address alone, without a lock.
 // A block is marked page by page. What it fills whole has one byte; of the parts at its ends the first granule has the
-// owner, with LONG if there are more, and then in the next byte how many. The others stay
-// nobody's.
+// owner, with LONG if there are more, and then in the next byte how many. The others stay nobody's.
 #pragma once
 
 #include "log.h"
