@@ -18,7 +18,8 @@
 #define FUNCTION 88
 
 #define MPI 1
-#define QUICK 128
+#define QUICK 256
+#define QUICK_BY_STACK 128
 #define QUICK_CODE 128 // bytes of each
 
 // struct counters: behind the calls, of FUNCTIONS.
@@ -278,9 +279,10 @@ calls_enter:
     .cfi_endproc
     .size calls_enter, . - calls_enter
 
-// The same for functions of MPI without flags, all of whose arguments are in registers, where neither ticks nor faults are
-// told apart: what programs do millions of times a second. Each has code of its own, so that its number and where it goes
-// on need not be kept: of what programs do meanwhile, as much less overlaps as there are more instructions, and stores.
+// The same for functions of MPI without flags that have at most eight arguments, where neither ticks nor faults are told
+// apart: what programs do millions of times a second. Each has code of its own, so that its number and where it goes on
+// need not be kept: of what programs do meanwhile, as much less overlaps as there are more instructions, and stores. From
+// QUICK_BY_STACK up two arguments are copied, wherever they are: the stack is aligned at a call, so these are in one page.
 // r10 and rax are nothing to it: it is no nested function, and takes no `...`.
 //
 // Who enters where the last such call did is not inside anything, for then the stack would be lower, and has counters. So
@@ -294,13 +296,21 @@ calls_enter:
 1:  movq %fs:CALLS(%r10), %rax
     movl $MPI | \number << 16, %fs:INSIDE(%r10)
     incq \number * 8(%rax)
+    .set bytes, 8
     subq $8, %rsp
-    .cfi_def_cfa_offset 16
+    .cfi_adjust_cfa_offset 8
+    .if \number >= QUICK_BY_STACK
+    .set bytes, 24
+    pushq 24(%rsp)
+    .cfi_adjust_cfa_offset 8
+    pushq 24(%rsp)
+    .cfi_adjust_cfa_offset 8
+    .endif
     call *functions + \number * FUNCTION + MOVED(%rip)
     movq self@gottpoff(%rip), %r10
     movl $0, %fs:INSIDE(%r10)
-    addq $8, %rsp
-    .cfi_def_cfa_offset 8
+    addq $bytes, %rsp
+    .cfi_adjust_cfa_offset -bytes
     ret
 2:  cmpw $0, %fs:INSIDE(%r10)
     jne 3f

@@ -26,7 +26,7 @@ struct counters {
     uint64_t calls[4 * FUNCTIONS];
 };
 
-_Static_assert(sizeof(struct function) == 88 && QUICK == 128 && TICKS == 65536, "calls.S");
+_Static_assert(sizeof(struct function) == 88 && QUICK == 256 && QUICK_BY_STACK == 128 && TICKS == 65536, "calls.S");
 
 // The processor's clock beside the kernel's.
 struct clocks {
@@ -37,6 +37,12 @@ struct clocks {
 struct special {
     const char *name;
     uint16_t flags;
+};
+
+// Functions each of which has code of its own: their numbers, and what they are called.
+struct quick {
+    uint32_t next, end;
+    const char *names[FEW];
 };
 
 // The entries of one object, as they are patched.
@@ -96,16 +102,23 @@ static const struct special specials[] = {
 // What compilers and bindings put behind a name.
 static const char *const tails[] = {"", "_c", "_", "__", "_f", "_f08", "_f08_", "_f08ts_", "_c_f08_", "_c_f08ts_"};
 
-// Of those that programs call a million times a second, for want of something to do or beside each message: at most
-// five arguments, or six with the error of Fortran. There is nothing on the stack to be given on.
+// Of those that programs call a million times a second, for want of something to do or with each message. In registers
+// are six arguments.
 // clang-format off
-static const char *const quick[] = {
-    "_test", "_testany", "_testall", "_testsome", "_request_get_status",
-    "_wait", "_waitany", "_waitall", "_waitsome", "_request_free",
-    "_probe", "_iprobe", "_get_count", "_start", "_startall",
-    "_comm_rank", "_comm_size", "_barrier", "_bcast", "_wtime",
-    "_type_commit", "_type_free", "_type_size", "_type_vector", "_type_indexed",
-    "_type_contiguous", "_type_match_size", "_type_get_extent", "_pack_size", "_get_address",
+static struct quick quick[] = {
+    {1, QUICK_BY_STACK, { // at most five, or six with the error of Fortran
+        "_test", "_testany", "_testall", "_testsome", "_request_get_status",
+        "_wait", "_waitany", "_waitall", "_waitsome", "_request_free",
+        "_probe", "_iprobe", "_get_count", "_start", "_startall",
+        "_comm_rank", "_comm_size", "_barrier", "_bcast", "_wtime",
+        "_type_commit", "_type_free", "_type_size", "_type_vector", "_type_indexed",
+        "_type_contiguous", "_type_match_size", "_type_get_extent", "_pack_size", "_get_address",
+    }},
+    {QUICK_BY_STACK, QUICK, { // six or seven
+        "_send", "_ssend", "_bsend", "_rsend", "_isend", "_issend", "_ibsend", "_irsend",
+        "_recv", "_irecv", "_reduce", "_allreduce", "_iallreduce", "_ibcast", "_scan", "_exscan",
+        "_allgather", "_alltoall", "_pack", "_unpack",
+    }},
 };
 // clang-format on
 
@@ -189,11 +202,12 @@ static uint16_t flags_of(const char *rest) {
     return 0;
 }
 
-static bool is_quick(const char *rest) {
-    for (size_t i = 0; i < sizeof quick / sizeof *quick; i++)
-        if (is_function(rest, quick[i]))
-            return true;
-    return false;
+static struct quick *quick_of(const char *rest) {
+    for (struct quick *each = quick; each < quick + sizeof quick / sizeof *quick; each++)
+        for (size_t i = 0; i < FEW && each->names[i]; i++)
+            if (is_function(rest, each->names[i]))
+                return each;
+    return NULL;
 }
 
 static const char *copy(const char *text) {
@@ -202,30 +216,28 @@ static const char *copy(const char *text) {
     return kept ? memcpy(kept, text, bytes) : "?";
 }
 
-static struct function *new_function(struct function made, bool quickly) {
-    static uint32_t quick_count = 1;
+static struct function *new_function(struct function made, struct quick *quick) {
     lock_take(&calls_lock);
-    quickly &= quick_count < QUICK;
-    uint32_t number = quickly ? quick_count : function_count;
+    uint32_t *count = quick && quick->next < quick->end ? &quick->next : &function_count, number = *count;
     struct function *function = number < FUNCTIONS ? &functions[number] : NULL;
     if (function) {
         made.number = number;
         *function = made;
-        __atomic_store_n(quickly ? &quick_count : &function_count, number + 1, __ATOMIC_RELEASE);
+        __atomic_store_n(count, number + 1, __ATOMIC_RELEASE);
     }
     lock_release(&calls_lock);
     return function;
 }
 
 // What comes again with its object is counted on.
-static struct function *function_for(const char *name, uint32_t object, bool quickly) {
+static struct function *function_for(const char *name, uint32_t object, struct quick *quick) {
     for (uint32_t i = 1; objects[object].again && i < function_count; i++)
         if (functions[i].object == object && !strcmp(functions[i].name, name))
             return &functions[i];
     struct function made = {.name = copy(name), .component = objects[object].component, .object = object};
     if (made.component == MPI)
         made.flags = flags_of(behind_mpi(name));
-    return new_function(made, quickly);
+    return new_function(made, quick);
 }
 
 static void refuse(struct scan *scan, const char *name, const void *entry, const char *why) {
@@ -254,8 +266,8 @@ static void take(const char *name, void *entry, size_t bytes, void *context) {
     void (*const ways[])(void) = {
         [COMM_NOT] = calls_enter, [COMM_BEFORE] = calls_enter_comm, [COMM_AFTER] = calls_around_comm};
     void (*way)(void) = ways[comm_looks_at(name)];
-    bool quickly = way == calls_enter && component == MPI && calls_quickly && is_quick(behind_mpi(name));
-    struct function *function = function_for(name, scan->object, quickly);
+    bool quickly = way == calls_enter && component == MPI && calls_quickly;
+    struct function *function = function_for(name, scan->object, quickly ? quick_of(behind_mpi(name)) : NULL);
     const char *why = "too many functions";
     if (function && function->number < QUICK)
         why = patch_with(entry, bytes, calls_quick[function->number], NULL, &function->moved);

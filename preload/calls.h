@@ -22,8 +22,9 @@ struct function {
     void *thunk; // of what is called back: what the library is given instead
 };
 
-// The first numbers are those of functions each of which has its own code in `calls.S`.
-enum { QUICK = 128 };
+// The first numbers are those of functions each of which has its own code in `calls.S`: of those whose arguments are
+// all in registers, and then of those that have up to two on the stack.
+enum { QUICK_BY_STACK = 128, QUICK = 256 };
 
 enum {
     CALL_INIT = 1, // MPI_Init, MPI_Init_thread, MPI_Session_init and theirs of Fortran: `entering` and `left` reconcile

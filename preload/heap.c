@@ -208,12 +208,27 @@ static __attribute__((noinline)) void *kept_slowly(void *block, void *caller, vo
     return block;
 }
 
+// Inside a component's call the same is less common; what is neither goes on from there.
+static __attribute__((noinline)) void *kept_inside(void *block, void *caller, void *stack) {
+    uint32_t component = self.inside, object = coder((uint64_t)caller);
+    uint8_t owner = owner_ids[component][object];
+    struct noted noted;
+    if (unlikely(!block || !component || !owner || object == new_object || !sizes_are_before ||
+                 (uint64_t)stack >= self.frame || !note(&noted, block, component, 1)))
+        return kept_slowly(block, caller, stack);
+    calls_obtained(&self, noted.bytes);
+    if (unlikely(!is_part(noted.begin, noted.bytes)))
+        return kept_in_pages(block, noted.region, noted.bytes, owner);
+    mark_in(noted.region, noted.begin, noted.bytes, owner);
+    return block;
+}
+
 // A block, once it is noted; NULL is none.
 static __attribute__((noinline)) void *kept(void *block, void *caller, void *stack) {
     uint8_t owner = quick_owners[coder((uint64_t)caller)];
     struct noted noted;
     if (unlikely(!block || !owner || self.inside || !note(&noted, block, APPLICATION, 1)))
-        return kept_slowly(block, caller, stack);
+        return kept_inside(block, caller, stack);
     if (unlikely(!is_part(noted.begin, noted.bytes)))
         return kept_in_pages(block, noted.region, noted.bytes, owner);
     mark_in(noted.region, noted.begin, noted.bytes, owner);
@@ -250,13 +265,29 @@ static __attribute__((noinline)) void free_slowly(void *block) {
     next.free(block);
 }
 
+static __attribute__((noinline)) void free_inside(void *block) {
+    struct noted noted;
+    uint8_t owner = marked((uint64_t)block);
+    if (unlikely(!owner || !sizes_are_before || !self.inside || !note(&noted, block, owner_component[owner], -1))) {
+        free_slowly(block);
+        return;
+    }
+    calls_gave(&self, noted.bytes);
+    if (unlikely(!is_part(noted.begin, noted.bytes))) {
+        free_in_pages(block, noted.region, noted.bytes);
+    } else {
+        mark_in(noted.region, noted.begin, noted.bytes, 0);
+        next.free(block);
+    }
+}
+
 static void on_free(void *block) {
     if (unlikely(!block))
         return;
     struct noted noted;
     uint8_t owner = marked((uint64_t)block);
     if (unlikely(!owner || !sizes_are_before || self.inside || !note(&noted, block, owner_component[owner], -1))) {
-        free_slowly(block);
+        free_inside(block);
     } else if (unlikely(!is_part(noted.begin, noted.bytes))) {
         free_in_pages(block, noted.region, noted.bytes);
     } else {
