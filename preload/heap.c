@@ -208,13 +208,13 @@ static __attribute__((noinline)) void *kept_slowly(void *block, void *caller, vo
     return block;
 }
 
-// Inside a component's call the same is less common; what is neither goes on from there.
+// Inside a component's call, and outside.
 static __attribute__((noinline)) void *kept_inside(void *block, void *caller, void *stack) {
     uint32_t component = self.inside, object = coder((uint64_t)caller);
     uint8_t owner = owner_ids[component][object];
     struct noted noted;
-    if (unlikely(!block || !component || !owner || object == new_object || !sizes_are_before ||
-                 (uint64_t)stack >= self.frame || !note(&noted, block, component, 1)))
+    if (unlikely(!block || !owner || object == new_object || !sizes_are_before || (uint64_t)stack >= self.frame ||
+                 !note(&noted, block, component, 1)))
         return kept_slowly(block, caller, stack);
     calls_obtained(&self, noted.bytes);
     if (unlikely(!is_part(noted.begin, noted.bytes)))
@@ -223,16 +223,20 @@ static __attribute__((noinline)) void *kept_inside(void *block, void *caller, vo
     return block;
 }
 
-// A block, once it is noted; NULL is none.
-static __attribute__((noinline)) void *kept(void *block, void *caller, void *stack) {
+static __attribute__((noinline)) void *kept_outside(void *block, void *caller, void *stack) {
     uint8_t owner = quick_owners[coder((uint64_t)caller)];
     struct noted noted;
-    if (unlikely(!block || !owner || self.inside || !note(&noted, block, APPLICATION, 1)))
-        return kept_inside(block, caller, stack);
+    if (unlikely(!block || !owner || !note(&noted, block, APPLICATION, 1)))
+        return kept_slowly(block, caller, stack);
     if (unlikely(!is_part(noted.begin, noted.bytes)))
         return kept_in_pages(block, noted.region, noted.bytes, owner);
     mark_in(noted.region, noted.begin, noted.bytes, owner);
     return block;
+}
+
+// A block, once it is noted; NULL is none.
+static inline void *kept(void *block, void *caller, void *stack) {
+    return unlikely(self.inside) ? kept_inside(block, caller, stack) : kept_outside(block, caller, stack);
 }
 
 #define CALLER __builtin_return_address(0)
@@ -268,7 +272,7 @@ static __attribute__((noinline)) void free_slowly(void *block) {
 static __attribute__((noinline)) void free_inside(void *block) {
     struct noted noted;
     uint8_t owner = marked((uint64_t)block);
-    if (unlikely(!owner || !sizes_are_before || !self.inside || !note(&noted, block, owner_component[owner], -1))) {
+    if (unlikely(!owner || !sizes_are_before || !note(&noted, block, owner_component[owner], -1))) {
         free_slowly(block);
         return;
     }
@@ -284,10 +288,14 @@ static __attribute__((noinline)) void free_inside(void *block) {
 static void on_free(void *block) {
     if (unlikely(!block))
         return;
+    if (unlikely(self.inside)) {
+        free_inside(block);
+        return;
+    }
     struct noted noted;
     uint8_t owner = marked((uint64_t)block);
-    if (unlikely(!owner || !sizes_are_before || self.inside || !note(&noted, block, owner_component[owner], -1))) {
-        free_inside(block);
+    if (unlikely(!owner || !sizes_are_before || !note(&noted, block, owner_component[owner], -1))) {
+        free_slowly(block);
     } else if (unlikely(!is_part(noted.begin, noted.bytes))) {
         free_in_pages(block, noted.region, noted.bytes);
     } else {
