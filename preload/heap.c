@@ -202,6 +202,13 @@ static __attribute__((noinline)) void *kept_in_pages(void *block, struct region 
     return block;
 }
 
+static inline __attribute__((always_inline)) void *kept_noted(void *block, struct noted noted, uint8_t owner) {
+    if (unlikely(!is_part(noted.begin, noted.bytes)))
+        return kept_in_pages(block, noted.region, noted.bytes, owner);
+    mark_in(noted.region, noted.begin, noted.bytes, owner);
+    return block;
+}
+
 static __attribute__((noinline)) void *kept_slowly(void *block, void *caller, void *stack) {
     if (block)
         obtained(block, caller, stack);
@@ -217,10 +224,7 @@ static __attribute__((noinline)) void *kept_inside(void *block, void *caller, vo
                  !note(&noted, block, component, 1)))
         return kept_slowly(block, caller, stack);
     calls_obtained(&self, noted.bytes);
-    if (unlikely(!is_part(noted.begin, noted.bytes)))
-        return kept_in_pages(block, noted.region, noted.bytes, owner);
-    mark_in(noted.region, noted.begin, noted.bytes, owner);
-    return block;
+    return kept_noted(block, noted, owner);
 }
 
 static __attribute__((noinline)) void *kept_outside(void *block, void *caller, void *stack) {
@@ -228,10 +232,7 @@ static __attribute__((noinline)) void *kept_outside(void *block, void *caller, v
     struct noted noted;
     if (unlikely(!block || !owner || !note(&noted, block, APPLICATION, 1)))
         return kept_slowly(block, caller, stack);
-    if (unlikely(!is_part(noted.begin, noted.bytes)))
-        return kept_in_pages(block, noted.region, noted.bytes, owner);
-    mark_in(noted.region, noted.begin, noted.bytes, owner);
-    return block;
+    return kept_noted(block, noted, owner);
 }
 
 // A block, once it is noted; NULL is none.
@@ -263,6 +264,15 @@ static __attribute__((noinline)) void free_in_pages(void *block, struct region *
     next.free(block);
 }
 
+static inline __attribute__((always_inline)) void free_noted(void *block, struct noted noted) {
+    if (unlikely(!is_part(noted.begin, noted.bytes))) {
+        free_in_pages(block, noted.region, noted.bytes);
+    } else {
+        mark_in(noted.region, noted.begin, noted.bytes, 0);
+        next.free(block);
+    }
+}
+
 static __attribute__((noinline)) void free_slowly(void *block) {
     ready();
     given_back(block);
@@ -277,12 +287,7 @@ static __attribute__((noinline)) void free_inside(void *block) {
         return;
     }
     calls_gave(&self, noted.bytes);
-    if (unlikely(!is_part(noted.begin, noted.bytes))) {
-        free_in_pages(block, noted.region, noted.bytes);
-    } else {
-        mark_in(noted.region, noted.begin, noted.bytes, 0);
-        next.free(block);
-    }
+    free_noted(block, noted);
 }
 
 static void on_free(void *block) {
@@ -296,12 +301,9 @@ static void on_free(void *block) {
     uint8_t owner = marked((uint64_t)block);
     if (unlikely(!owner || !sizes_are_before || !note(&noted, block, owner_component[owner], -1))) {
         free_slowly(block);
-    } else if (unlikely(!is_part(noted.begin, noted.bytes))) {
-        free_in_pages(block, noted.region, noted.bytes);
-    } else {
-        mark_in(noted.region, noted.begin, noted.bytes, 0);
-        next.free(block);
+        return;
     }
+    free_noted(block, noted);
 }
 
 static void *on_realloc(void *block, size_t bytes) {
