@@ -123,9 +123,16 @@ fn costs_are_measured_once_and_remembered_until_asked_for_again() {
         command.env("XDG_CACHE_HOME", cache.path()).args(["advise", "costs"]).args(arguments);
         said(&mut command)
     };
-    let first = costs(&["--json", "-"]);
+    let path = cache.path().join("bursar/costs.json");
+    let mut first = costs(&["--json", "-"]);
     assert_eq!((first.status, first.err.as_str()), (0, ""));
-    let json: Value = serde_json::from_str(&first.out).unwrap();
+    let mut json: Value = serde_json::from_str(&first.out).unwrap();
+    // Other tests run beside this one.
+    if json["beside_others"] == true {
+        json["beside_others"] = false.into();
+        std::fs::write(&path, json.to_string()).unwrap();
+        first = costs(&["--json", "-"]);
+    }
     let measured = json["costs"].as_object().unwrap();
     assert_eq!(measured.len(), 20);
     assert!(measured.values().all(|ns| ns.as_f64().is_some_and(|ns| ns >= 0.0)), "{json}");
@@ -137,7 +144,6 @@ fn costs_are_measured_once_and_remembered_until_asked_for_again() {
     let table = costs(&[]);
     assert_eq!(table.out.lines().count(), 20, "{}", table.out);
     assert!(table.out.contains(" ns  a fault that gives 4 KiB"), "{}", table.out);
-    let path = cache.path().join("bursar/costs.json");
     std::fs::write(&path, first.out.replace(json["boot_id"].as_str().unwrap(), "another")).unwrap();
     assert_eq!(costs(&["--json", "-"]).status, 0);
     let again: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();

@@ -1,6 +1,7 @@
 //! `bursar advise costs`: what managing memory costs on this machine, measured once and remembered.
 
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use advise::State;
@@ -48,13 +49,25 @@ struct Calibrated {
     boot_id: String,
     kernel: String,
     costs: Costs,
+    /// Others ran meanwhile, which makes memory slower than it is: they hold until the machine is idle.
+    #[serde(default)]
+    beside_others: bool,
     /// Names of those that could not be measured, and why.
     assumed: Vec<(String, String)>,
+}
+
+impl Calibrated {
+    fn holds(&self, boot_id: &str, kernel: &str, is_idle: impl FnOnce() -> bool) -> bool {
+        self.boot_id == boot_id && self.kernel == kernel && !(self.beside_others && is_idle())
+    }
 }
 
 /// Who asks for the costs waits for them; a program that is to start does not.
 pub const ASKED: Duration = Duration::from_secs(10);
 pub const ON_THE_WAY: Duration = Duration::from_millis(400);
+
+/// Others that use so much of all processors disturb.
+const OTHERS: f64 = 0.125;
 
 pub fn print(options: &cli::advise::Costs) -> anyhow::Result<Status> {
     let known = if options.again { None } else { remembered() };
@@ -68,6 +81,9 @@ pub fn print(options: &cli::advise::Costs) -> anyhow::Result<Status> {
         let assumed = calibrated.assumed.iter().find(|(assumed, _)| assumed == name);
         let why = assumed.map(|(_, why)| format!("  (assumed: {why})")).unwrap_or_default();
         show!("{:>11} ns  {what}{why}", format!("{:.0}", costs[name].as_f64().unwrap_or_default()))?;
+    }
+    if calibrated.beside_others {
+        tell!("bursar: other programs ran while this was measured; it is measured again when the machine is idle");
     }
     Ok(Status::of(0))
 }
@@ -88,10 +104,12 @@ pub fn state() -> State {
 }
 
 fn measured(longest: Duration) -> Calibrated {
+    let was_idle = is_idle();
     let calibrate::Calibration { costs, assumed, complete } = calibrate::measure(longest);
+    let beside_others = !(was_idle && is_idle());
     let assumed = assumed.into_iter().map(|(name, why)| (name.into(), why.into())).collect();
     let boot_id = procfs::boot_id().unwrap_or_default();
-    let calibrated = Calibrated { boot_id, kernel: procfs::kernel_release(), costs, assumed };
+    let calibrated = Calibrated { boot_id, kernel: procfs::kernel_release(), costs, beside_others, assumed };
     if complete && let Err(error) = remember(&calibrated) {
         tell!("bursar: the costs of this machine are not remembered: {error:#}");
     }
@@ -101,8 +119,13 @@ fn measured(longest: Duration) -> Calibrated {
 fn remembered() -> Option<Calibrated> {
     let text = std::fs::read(file().ok()?).ok()?;
     let calibrated: Calibrated = serde_json::from_slice(&text).ok()?;
-    let is_of_here = calibrated.boot_id == procfs::boot_id().ok()? && calibrated.kernel == procfs::kernel_release();
-    is_of_here.then_some(calibrated)
+    calibrated.holds(&procfs::boot_id().ok()?, &procfs::kernel_release(), is_idle).then_some(calibrated)
+}
+
+/// Nobody else runs, or few on a large machine.
+fn is_idle() -> bool {
+    let all = thread::available_parallelism().map_or(1, usize::from) as f64;
+    all - 1.0 - idle::processors() <= OTHERS * all
 }
 
 /// Whole or not at all: another bursar may read it meanwhile.
@@ -118,4 +141,25 @@ fn remember(calibrated: &Calibrated) -> anyhow::Result<()> {
 /// In the folder that the library within programs is unpacked to.
 fn file() -> anyhow::Result<PathBuf> {
     Ok(job::preload::cache_folder()?.join("costs.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_measured_beside_others_holds_until_the_machine_is_idle() {
+        let measured = |beside_others| Calibrated {
+            boot_id: "this".into(),
+            kernel: "6.18".into(),
+            costs: Costs::reference(),
+            beside_others,
+            assumed: Vec::new(),
+        };
+        assert!(measured(true).holds("this", "6.18", || false) && !measured(true).holds("this", "6.18", || true));
+        assert!(measured(false).holds("this", "6.18", || panic!("nobody need look")));
+        assert!(
+            !measured(false).holds("another", "6.18", || false) && !measured(false).holds("this", "6.12", || false)
+        );
+    }
 }
