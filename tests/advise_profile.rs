@@ -98,6 +98,23 @@ fn what_is_accessed_much_is_worth_huge_pages_and_the_rest_is_not() {
 }
 
 #[test]
+fn huge_pages_are_tried_while_it_runs_and_save_no_more_than_its_time() {
+    let _alone = huge_pages_alone();
+    if !can_look() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let tried = [15, 30, 60].into_iter().find_map(|seconds| {
+        let (ranges, errors) = profiled(folder.path(), "chases", "512", seconds);
+        errors.contains("tried while it ran: huge pages for ").then_some((ranges, seconds, errors))
+    });
+    let (ranges, seconds, errors) = tried.expect("there is time for a trial within a minute");
+    let saved_ns: u64 = ranges.iter().map(|range| range.huge_ns.unwrap() * regions(range).count() as u64).sum();
+    // The time of a trial, in which nobody looks, is not counted for more than it was: it came to three times all of the run's.
+    assert!((1..seconds * 500_000_000).contains(&saved_ns), "{ranges:?} {errors}");
+}
+
+#[test]
 fn what_is_sparse_is_told_by_the_share_of_its_pages() {
     if !can_look() {
         return;

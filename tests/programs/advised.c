@@ -3,6 +3,7 @@
  * Memory that an agent is to advise about, and who is hot is known.
  *
  *   advised skewed MIB         9999 of 10000 accesses go to every tenth region of 2 MiB
+ *   advised chases MIB         any page, and which is next is read from it
  *   advised sparse MIB         one page of sixteen, which nobody uses then
  *   advised refuses MIB        as skewed, but it wants no huge pages
  *   advised still MIB          huge pages that nobody uses; every other one is full, the rest are zero but for a page
@@ -68,6 +69,21 @@ static int skewed(size_t regions, int advice) {
     return 0;
 }
 
+static int chases(size_t regions) {
+    char *memory = map(regions);
+    uint64_t bytes = regions * REGION;
+    for (size_t at = 0; at < bytes; at += 64)
+        *(uint64_t *)(memory + at) = next();
+    printf("%lx\n", (unsigned long)memory);
+    fflush(stdout);
+    uint64_t at = 0;
+    while (!is_over(0)) {
+        for (int i = 0; i < 100000; i++)
+            at = (*(volatile uint64_t *)(memory + at) ^ next()) % bytes & ~63ul;
+    }
+    return 0;
+}
+
 static int sparse(size_t regions) {
     char *memory = map(regions);
     for (size_t at = 0; at < regions * REGION; at += 16 * PAGE)
@@ -111,6 +127,8 @@ int main(int count, char **arguments) {
         return skewed(regions, MADV_NORMAL);
     if (!strcmp(what, "refuses"))
         return skewed(regions, MADV_NOHUGEPAGE);
+    if (!strcmp(what, "chases"))
+        return chases(regions);
     if (!strcmp(what, "sparse"))
         return sparse(regions);
     if (!strcmp(what, "still"))

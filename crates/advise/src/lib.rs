@@ -26,6 +26,7 @@ mod plan;
 pub mod profile;
 mod range;
 mod state;
+mod trial;
 mod walks;
 mod wrong;
 
@@ -37,5 +38,6 @@ pub use plan::{Plan, PlannedProgram, Rule, RuleAction};
 pub use profile::{Mapping, Object, Profile, ProfiledRange, Program, Section};
 pub use range::{HUGE_BYTES, PAGE_BYTES, PAGES_PER_HUGE, Range};
 pub use state::State;
+pub use trial::Trial;
 pub use walks::Walks;
 pub use wrong::{Malformed, Wrong};

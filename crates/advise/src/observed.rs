@@ -37,6 +37,8 @@ pub struct Sight {
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     processes: BTreeMap<u64, Process>,
+    /// What page walks took all of them, as the processor counts it.
+    counted_ns: Option<f64>,
 }
 
 #[derive(Clone, Debug)]
@@ -51,6 +53,8 @@ struct Process {
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
     walks_ns: f64,
+    /// How many times that a trial has shown it to be.
+    factor: Option<f64>,
     /// At most.
     counted: Option<u64>,
     /// At last.
@@ -91,9 +95,29 @@ impl Observed {
         }
     }
 
+    /// The processor has counted that page walks took all processes so long. Where nothing was tried, what was told of regions is scaled to
+    /// that: by accesses it is known which regions have more than others, and by the processor how much all have together.
+    pub fn counted(&mut self, walks_ns: f64) {
+        self.counted_ns = Some(walks_ns);
+    }
+
+    /// A trial has shown that this region's page walks cost so many times what was told, see [`Trial::factor`](crate::Trial::factor). That
+    /// says nothing of others: where one finds its page tables in a cache, and another not, one saves much and the other nothing. Nothing
+    /// of a region that was not seen.
+    pub fn tried(&mut self, process: u64, mapping: &Mapping, offset: i64, factor: f64) {
+        let regions = self.processes.get_mut(&process).and_then(|process| process.regions.get_mut(mapping));
+        if let Some(region) = regions.and_then(|regions| regions.get_mut(&number(offset))) {
+            region.factor = Some(factor);
+        }
+    }
+
     /// The profile of the run: of each program, what a huge page saves on average over its processes. O(regions log regions).
     pub fn profile(&self, command: Option<&str>) -> Profile {
         let mut programs: BTreeMap<(&str, Option<&str>), Sums> = BTreeMap::new();
+        let regions =
+            || self.processes.values().flat_map(|process| process.regions.values().flat_map(BTreeMap::values));
+        let told: f64 = regions().map(|region| region.walks_ns).sum();
+        let counted = self.counted_ns.filter(|_| told > 0.0).map_or(1.0, |counted| counted / told);
         for process in self.processes.values() {
             let program = programs.entry((&process.name, process.build_id.as_deref())).or_default();
             let many = process.classes_of_many();
@@ -105,7 +129,7 @@ impl Observed {
                     mapping => mapping.clone(),
                 };
                 let sums = program.entry(mapping).or_default();
-                regions.iter().for_each(|(number, region)| sums.entry(*number).or_default().add(region));
+                regions.iter().for_each(|(number, region)| sums.entry(*number).or_default().add(region, counted));
             }
         }
         let programs = programs.into_iter().map(|((name, build_id), mappings)| Program {
@@ -132,10 +156,11 @@ impl Process {
 }
 
 impl Sum {
-    fn add(&mut self, region: &Region) {
+    fn add(&mut self, region: &Region, untried: f64) {
+        let walks_ns = region.walks_ns * region.factor.unwrap_or(untried);
         self.count += 1.0;
-        self.walks_ns += region.walks_ns;
-        self.squares += region.walks_ns * region.walks_ns;
+        self.walks_ns += walks_ns;
+        self.squares += walks_ns * walks_ns;
         self.present_pages += region.counted.unwrap_or(region.sampled).min(PAGES_PER_HUGE) as f64;
         self.looks += f64::from(region.looks);
     }
@@ -369,6 +394,37 @@ mod tests {
             ["heap - - 0..2M huge=1800000 touched=100% sure=38%", "heap - - 0..2M huge=3600000 touched=100% sure=75%"]
         );
         assert_eq!(profile.programs[0].command.as_deref(), Some("sh -c xz"));
+    }
+
+    #[test]
+    fn a_trial_scales_what_was_tried_alone() {
+        let mut observed = Observed::default();
+        for number in 0..64 {
+            observed.add(1, XZ, &mmap(0), region(number), sight(if number < 32 { 1e6 } else { 1e5 }));
+        }
+        for (number, factor) in (0..32).map(|number| (number, 0.5)).chain([(99, 7.0)]) {
+            observed.tried(1, &mmap(0), region(number), factor);
+        }
+        let expected = [
+            "mmap 27 0 0..64M huge=500000 touched=100% sure=25%",
+            "mmap 27 0 64M..128M huge=100000 touched=100% sure=25%",
+        ];
+        assert_eq!(lines(&observed), expected);
+    }
+
+    #[test]
+    fn what_the_processor_counts_scales_what_was_not_tried() {
+        let mut observed = Observed::default();
+        observed.add(1, XZ, &mmap(0), region(0), sight(3e6));
+        observed.add(1, XZ, &mmap(1), region(0), sight(1e6));
+        observed.add(2, ("sh", None), &Mapping::Heap, 0, sight(1e6));
+        observed.counted(1e7);
+        observed.tried(2, &Mapping::Heap, 0, 0.1);
+        let told: Vec<_> = observed.profile(None).programs.iter().flat_map(|program| program.ranges.clone()).collect();
+        assert_eq!(
+            told.iter().map(|range| range.huge_ns).collect::<Vec<_>>(),
+            [Some(100_000), Some(6_000_000), Some(2_000_000)]
+        );
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub struct Inside {
     pub exit: Exit,
     pub wall_seconds: f64,
     pub before_exec_seconds: f64,
+    /// Processor time in user space, of it and all that it has waited for.
+    pub user_seconds: f64,
     /// From user space, in all its processes on this node; `None`: refused, or not below us.
     pub page_faults: Option<u64>,
     /// Why it ran without, as a sentence.
@@ -66,7 +68,8 @@ pub fn run(
     };
     signals.set_target(0);
     let page_faults = faults.as_mut().map(Counter::read);
-    Ok(Inside { launcher, exit: ended.exit, wall_seconds, before_exec_seconds, page_faults, kept_out })
+    let user_seconds = ended.rusage.user_seconds;
+    Ok(Inside { launcher, exit: ended.exit, wall_seconds, before_exec_seconds, user_seconds, page_faults, kept_out })
 }
 
 impl Inside {

@@ -1,5 +1,7 @@
 //! Hardware events of processes that know nothing of it, through `perf_event_open`.
 
+mod walk_cycles;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::FromRawFd;
@@ -12,6 +14,8 @@ use libbpf_sys::{
 };
 
 use crate::{Error, procfs};
+
+pub use walk_cycles::WalkCycles;
 
 /// What a processor counts of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@
 //! A look takes nanoseconds per page, a clear microseconds per run and as much of the program's time; so many pages are
 //! cleared in a round as the caller allows, and of more regions than that, others each round.
 
+mod pace;
 mod process;
 mod rate;
 mod tlb;
@@ -18,6 +19,7 @@ use linux::core_cache;
 use linux::pages::Tables;
 
 use crate::pages::{self, Members, Scope, own_cpu};
+pub use pace::Pace;
 use process::{Found, Probe, Process, RUN};
 use rate::LOOKS;
 
@@ -37,6 +39,13 @@ const TOUCH_SECONDS: f64 = 0.4e-6;
 const LINE_BYTES: u64 = 64;
 /// Of the last cache, which others use, too.
 const LAST_SHARE: f64 = 0.25;
+/// Pages that tell how fast a program goes.
+const PACED: usize = 2048;
+/// By this share of them that a look finds accessed it tells most.
+const TELLING: std::ops::Range<f64> = 0.3..0.7;
+/// From a clear to the look, at most, and at first.
+const LONGEST: Duration = Duration::from_millis(50);
+const FIRST_WAIT: Duration = Duration::from_millis(4);
 /// A wait is ended within so long.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -169,7 +178,7 @@ impl Regions {
             self.turn += self.learn(&batch);
         }
         for process in &mut self.processes {
-            process.account(began.elapsed());
+            process.account();
         }
         let taken = pages as f64 * (FLUSH_SECONDS / RUN as f64 + TOUCH_SECONDS);
         self.taken += taken;
@@ -217,6 +226,48 @@ impl Regions {
     pub fn present(&mut self, pid: i32, region: u64) -> Option<(u64, bool)> {
         let process = self.processes.iter_mut().find(|process| process.pid == pid)?;
         process.present(&mut self.tables, region)
+    }
+
+    /// How long after a clear a look finds some half of the pages of these regions accessed, for [`Regions::pace`]; `None`: the process
+    /// is gone.
+    pub fn telling_wait(&mut self, pid: i32, regions: &[u64]) -> Option<Duration> {
+        let mut wait = FIRST_WAIT;
+        for _ in 0..8 {
+            let share = self.pace(pid, regions, wait, wait)?.share();
+            if TELLING.contains(&share) || share < TELLING.start && wait == LONGEST {
+                break;
+            }
+            wait = if share < TELLING.start { (wait * 2).min(LONGEST) } else { wait / 2 };
+        }
+        Some(wait)
+    }
+
+    /// How fast a process goes for so long, by its accesses to these regions of small pages that were listed in the last round; looks come
+    /// so long after clears, and half as long again. `None`: it is gone. To be compared with others of the same regions and wait.
+    pub fn pace(&mut self, pid: i32, regions: &[u64], wait: Duration, long: Duration) -> Option<Pace> {
+        let process = self.processes.iter_mut().find(|process| process.pid == pid)?;
+        let (began, used) = (Instant::now(), process.clock.now()?);
+        let mut pace = Pace::default();
+        for look in 0.. {
+            if began.elapsed() >= long && look >= 2 {
+                break;
+            }
+            self.round += 1;
+            let probes = process.scattered(regions, PACED, self.round);
+            let clear = Instant::now();
+            let cleared = process.clear(&probes).ok()?;
+            let cleared_at = clear + clear.elapsed() / 2;
+            std::thread::sleep(Pace::after(look, wait).saturating_sub(cleared_at.elapsed()));
+            let before = cleared_at.elapsed();
+            let states = process.look(&mut self.tables, &probes).ok()??;
+            let after = (before + cleared_at.elapsed()) / 2;
+            let seen = || cleared.iter().zip(&states).filter(|(is_clear, state)| **is_clear && state.is_mapped());
+            pace.add(look, seen().count(), seen().filter(|(_, state)| state.is_accessed()).count(), after);
+            self.taken += probes.len() as f64 * (FLUSH_SECONDS / RUN as f64 + TOUCH_SECONDS);
+        }
+        let used = process.clock.now()?.saturating_sub(used);
+        pace.scale(used.div_duration_f64(began.elapsed()));
+        Some(pace)
     }
 
     /// The processes that are looked at: number and start time.

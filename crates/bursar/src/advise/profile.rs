@@ -1,6 +1,7 @@
 //! `bursar advise profile`: what huge pages are worth to each part of a command's memory, by which parts it accesses.
 
 mod names;
+mod trial;
 
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
@@ -12,8 +13,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight};
+use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight, Trial};
 use anyhow::{Context, anyhow};
+use linux::perf::WalkCycles;
 use model::Bytes;
 use report::seconds;
 use tempfile::NamedTempFile;
@@ -32,6 +34,7 @@ use crate::spool::Spool;
 use crate::status::Status;
 use crate::unseen::Purpose;
 use names::Names;
+use trial::Trials;
 
 /// From one round of looking to the next.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -49,6 +52,10 @@ struct Seen {
     rounds: u32,
     /// What it took the processes, estimated.
     disturbed_seconds: f64,
+    /// The share of its cycles in which page tables were walked, where the processor counts them.
+    walking: Option<f64>,
+    /// What huge pages were seen to save.
+    tried: Vec<Trial>,
     /// Regions that were huge pages, of which little can be seen, at most at a time.
     huge: usize,
 }
@@ -80,7 +87,10 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
         let seen = watching.join().unwrap_or_else(|_| Err(anyhow!("looking at the command's memory failed")));
         (inside, seen)
     });
-    let (inside, seen) = (inside?, seen?);
+    let (inside, mut seen) = (inside?, seen?);
+    if let Some(share) = seen.walking {
+        seen.observed.counted(share * inside.user_seconds * 1e9);
+    }
     let command = options.command.join(&OsString::from(" "));
     let profile = seen.observed.profile(Some(&command.to_string_lossy()));
     output.write(&profile)?;
@@ -111,7 +121,9 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool)
         }
         Err(error) => return Err(error).with_context(needs),
     };
+    let mut walk_cycles = WalkCycles::of(pid);
     let mut names = Names::new();
+    let mut trials = Trials::new();
     let (mut turn, mut last) = (0, Instant::now());
     while !is_over() && regions.round(INTERVAL, is_over).with_context(needs)? {
         let (told, _) = inside::told(folder, "advice.", Told::read);
@@ -136,7 +148,16 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool)
             seen.observed.add(process.number, program, mapping, offset, sight);
         }
         turn += MOST_COUNTED;
+        if let Some(tried) = trials.next(&mut regions, costs, &is_over) {
+            for region in &tried.regions {
+                let Some(process) = names.process(tried.pid) else { break };
+                let Some((mapping, offset)) = names.of(tried.pid, *region) else { continue };
+                seen.observed.tried(process.number, mapping, offset, tried.trial.factor());
+            }
+            seen.tried.push(tried.trial);
+        }
     }
+    seen.walking = walk_cycles.as_mut().and_then(WalkCycles::share);
     seen.disturbed_seconds = regions.taken_seconds();
     Ok(seen)
 }
@@ -199,6 +220,19 @@ fn summary(profile: &Profile, seen: &Seen, inside: &Inside, output: &Path) -> Ve
         seconds(saved / 1e9),
         seconds(inside.wall_seconds),
     )];
+    if let Some(share) = seen.walking {
+        lines
+            .push(format!("page tables were walked in {:.1} % of its cycles, by the processor's count", 100.0 * share));
+    }
+    for trial in &seen.tried {
+        lines.push(format!(
+            "tried while it ran: huge pages for {} of it saved {:.1} % of its time, with a standard error of {:.1}; {:.1} % was foretold",
+            Bytes(trial.bytes),
+            100.0 * trial.middle(),
+            100.0 * trial.error(),
+            100.0 * trial.foretold,
+        ));
+    }
     if seen.huge > 0 {
         let huge = Bytes(seen.huge as u64 * HUGE_BYTES);
         lines.push(format!("{huge} were huge pages already: what they are worth is not seen"));

@@ -66,8 +66,9 @@ pub struct Run {
 #[command(after_help = "Examples:\n  \
     bursar advise profile -- ./solver input.dat\n  \
     bursar advise run --profile solver.profile -- ./solver input.dat\n\n\
-    One run of some seconds is enough. The command has pages of 4 KiB for so long, but where it\n\
-    asks for huge ones itself. Needs root, or CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_BPF and\n\
+    One run of some seconds is enough; of half a minute it is surer, for huge pages are tried in\n\
+    it. The command has pages of 4 KiB for so long, but for these, and where it asks for huge\n\
+    ones itself. Needs root, or CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_BPF and\n\
     CAP_PERFMON, and Linux 6.1 on x86-64.")]
 pub struct Profile {
     /// Write the profile to FILE (of a rank: FILE.RANK), or to standard output with -; COMMAND.profile if not given

@@ -1,6 +1,6 @@
 //! One process, and what is known of each of its regions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -24,9 +24,9 @@ pub struct Process {
     pub pid: i32,
     pub start: u64,
     pub clock: CpuClock,
-    /// What it had used when the last round ended.
-    pub used: Duration,
-    /// Processors that it used in the last round, on average.
+    /// What it had used when that was last looked at, and when that was.
+    pub used: (Duration, Instant),
+    /// Processors that it used between the ends of the last two rounds, on average.
     pub processors: f64,
     target: Target,
     arming: Arming,
@@ -88,7 +88,7 @@ impl Process {
             pid,
             start,
             clock,
-            used: clock.now().ok_or(Error::Gone(pid))?,
+            used: (clock.now().ok_or(Error::Gone(pid))?, Instant::now()),
             processors: 0.0,
             target,
             arming: Arming::of(pid, start)?,
@@ -116,11 +116,11 @@ impl Process {
         Ok(())
     }
 
-    /// A round has ended, which took so long.
-    pub fn account(&mut self, long: Duration) {
+    /// A round has ended; what went by since the one before is part of it.
+    pub fn account(&mut self) {
         if let Some(used) = self.clock.now() {
-            self.processors = used.saturating_sub(self.used).div_duration_f64(long);
-            self.used = used;
+            let (before, since) = std::mem::replace(&mut self.used, (used, Instant::now()));
+            self.processors = used.saturating_sub(before).div_duration_f64(self.used.1 - since);
         }
     }
 
@@ -133,6 +133,21 @@ impl Process {
         let first = |part: u64| (part * runs + mix(region ^ salt.wrapping_mul(part + 1)) % runs) * RUN;
         let pages = (0..parts).flat_map(|part| first(part)..first(part) + RUN);
         pages.map(|page| Probe { region, address: region + page * procfs::page_bytes() }).collect()
+    }
+
+    /// So many pages of these regions, in runs of neighbours, others each time, by rising address.
+    pub fn scattered(&self, regions: &[u64], pages: usize, salt: u64) -> Vec<Probe> {
+        let runs = (pages as u64 / RUN).min(regions.len() as u64 * PAGES / RUN);
+        let run = |number: u64| {
+            let chosen = mix(salt.wrapping_mul(runs).wrapping_add(number));
+            let region = regions[(chosen % regions.len().max(1) as u64) as usize];
+            (region, region + (chosen >> 32) % (PAGES / RUN) * RUN * procfs::page_bytes())
+        };
+        let runs: BTreeSet<(u64, u64)> = (0..runs).map(run).collect();
+        let page = |number: u64| number * procfs::page_bytes();
+        runs.into_iter()
+            .flat_map(|(region, first)| (0..RUN).map(move |number| Probe { region, address: first + page(number) }))
+            .collect()
     }
 
     /// Clears the bits of these, by rising address. Returns which are cleared.
