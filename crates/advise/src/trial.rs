@@ -8,7 +8,7 @@ const FORETOLD_ERROR: f64 = 2.0;
 /// Where nothing was saved so much of what was foretold stays, by which it is known what would save more than what.
 const LEAST: f64 = 0.01;
 /// Few pairs may agree by chance.
-const LEAST_SEEN: f64 = 0.002;
+const LEAST_SEEN: f64 = 0.005;
 /// The standard deviation is so many times the median deviation, if chance is normal.
 const NORMAL: f64 = 1.4826;
 

@@ -42,6 +42,8 @@ const INTERVAL: Duration = Duration::from_millis(250);
 const LOOKING: f64 = 0.03;
 /// Fewer rounds have hardly met each region.
 const LEAST_ROUNDS: u32 = 4;
+/// Trials that are told, of those of which most was foretold.
+const MOST_TOLD: usize = 3;
 /// Regions of which all pages are asked whether they are there, in a round: each takes some tens of microseconds.
 const MOST_COUNTED: usize = 128;
 
@@ -224,13 +226,21 @@ fn summary(profile: &Profile, seen: &Seen, inside: &Inside, output: &Path) -> Ve
         lines
             .push(format!("page tables were walked in {:.1} % of its cycles, by the processor's count", 100.0 * share));
     }
-    for trial in &seen.tried {
-        lines.push(format!(
+    let mut tried: Vec<&Trial> = seen.tried.iter().collect();
+    tried.sort_by(|one, other| other.foretold.total_cmp(&one.foretold));
+    lines.extend(tried.iter().take(MOST_TOLD).map(|trial| {
+        format!(
             "tried while it ran: huge pages for {} of it saved {:.1} % of its time, with a standard error of {:.1}; {:.1} % was foretold",
             Bytes(trial.bytes),
             100.0 * trial.middle(),
             100.0 * trial.error(),
             100.0 * trial.foretold,
+        )
+    }));
+    if tried.len() > MOST_TOLD {
+        lines.push(format!(
+            "so was other memory, of which less was foretold, in {} more trials",
+            tried.len() - MOST_TOLD
         ));
     }
     if seen.huge > 0 {

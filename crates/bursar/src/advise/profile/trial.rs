@@ -12,7 +12,7 @@ use super::super::walks;
 
 /// Turns with huge pages, each between two without, so that a program or a host that becomes faster or slower is no gain: so many, and
 /// more until the standard error is so small a share of the program's time.
-const LEAST_PAIRS: usize = 4;
+const LEAST_PAIRS: usize = 6;
 const MOST_PAIRS: usize = 12;
 const SURE: f64 = 0.01;
 /// A turn is so long on average; each is of another length, so that a program that does the same again and again does not do so in step.
@@ -30,11 +30,11 @@ const SHARE: f64 = 0.5;
 const LEAST: usize = 8;
 const MOST: usize = 256;
 /// Regions that save as much, but for this factor, are tried together.
-const ALIKE: f64 = 2.0;
+const ALIKE: f64 = 4.0;
 /// So many must become huge pages, or it is no trial: none may be free.
 const NEARLY_ALL: f64 = 0.9;
-/// Less than this part of the program's time is not to be seen, even where three times as much is saved as foretold.
-const LEAST_SHARE: f64 = 0.001;
+/// Less than this part of the program's time is not to be seen.
+const LEAST_SHARE: f64 = 0.005;
 
 /// Regions of one process that were tried.
 pub struct Tried {
@@ -184,7 +184,7 @@ mod tests {
         let saves = [9.0, 5.0, 4.0, 3.0, 2.5, 1.0, 0.0, 0.0];
         let regions: Vec<(f64, u64)> = saves.into_iter().zip(0..).collect();
         let groups: Vec<usize> = alike(&regions).map(<[_]>::len).collect();
-        assert_eq!(groups, [2, 3, 1, 1, 1], "what saves nothing is like nothing");
+        assert_eq!(groups, [5, 1, 1, 1], "what saves nothing is like nothing");
         assert_eq!(alike(&[]).count(), 0);
     }
 }
