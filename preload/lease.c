@@ -51,8 +51,7 @@ static int connect_to_broker(void) {
     return -1;
 }
 
-// Out of the way of programs that count on the lowest numbers.
-static int out_of_the_way(int low) {
+int out_of_the_way(int low) {
     int high = sys(SYS_fcntl, low, F_DUPFD_CLOEXEC, 900);
     if (high < 0)
         return low;

@@ -36,5 +36,8 @@ void lease_ask(void);
 // Whether a segment's descriptor is still what it was.
 bool lease_holds(const struct segment *segment);
 
+// A descriptor of ours, where programs that count on the lowest numbers do not meet it.
+int out_of_the_way(int low);
+
 // In the child of a fork: what is leased is the parent's.
 void lease_forget(void);

@@ -7,6 +7,11 @@
 // descriptor for each segment (SCM_RIGHTS), in the order of `segment`; then both close. The lease is the open file
 // description: it ends when the last descriptor and the last mapping of it are gone, whoever holds them.
 //
+// Free memory of a lease can be zeroed while the program does something else, by who started it. The runtime connects to
+// the socket `zero` in the directory of BURSAR_PROVISION (SOCK_SEQPACKET) and sends `pool_to_zero` with one descriptor:
+// first, with no units, a file that both map (`pool_zeroing`), then one for each segment. A unit is offered by its state;
+// any packet of another length wakes who fell asleep. It ends when either closes.
+//
 // Environment
 //   BURSAR_PROVISION  a directory: provisioning is on, and each process tells about itself there in a file of its own,
 //                     provision.HOST.PID.TICKS (and .1 …, after exec): one `provision_told`, mapped and kept up to
@@ -56,6 +61,23 @@ struct pool_reply {
     struct pool_segment segment[POOL_SEGMENTS];
 };
 
+struct pool_to_zero {
+    char magic[8];              // "BURZERO1"
+    uint32_t first_unit, units; // numbers of the segment's units in `state`
+    uint64_t unit_bytes;
+};
+
+enum { POOL_ZEROING_UNITS = (64 << 10) - 64 }; // those with higher numbers are not offered
+
+// NOT_TO_ZERO and TO_ZERO are set by the runtime, and by the other side BEING_ZEROED if it is TO_ZERO, and then ZEROED.
+enum pool_zeroing_state { POOL_NOT_TO_ZERO, POOL_TO_ZERO, POOL_BEING_ZEROED, POOL_ZEROED };
+
+struct pool_zeroing {
+    uint32_t asleep; // the other side is: it has to be woken
+    uint32_t unused[15];
+    uint8_t state[POOL_ZEROING_UNITS]; // enum pool_zeroing_state
+};
+
 // Why memory was not given from the pool.
 enum passed {
     PASSED_SMALL,      // below 64 KiB
@@ -90,10 +112,11 @@ struct provision_told {
     uint64_t lease_ns;                   // waiting for the broker
     uint64_t populate_ns; // making what is served present: mapping, and zeroing what had been used before
     uint64_t zeroed_bytes;
-    uint64_t forks, fork_ns; // forks that copied, and how long the parent waited
-    uint64_t fallbacks;      // calls that the pool would have served, had it had more
-    uint64_t failed;         // of these, those that failed for it (BURSAR_POOL_FAIL)
-    uint64_t left_alone;     // 1: built with a sanitizer, or in valgrind; 2: libc could not be patched
+    uint64_t zeroed_beside_bytes; // and what who started the program has zeroed meanwhile
+    uint64_t forks, fork_ns;      // forks that copied, and how long the parent waited
+    uint64_t fallbacks;           // calls that the pool would have served, had it had more
+    uint64_t failed;              // of these, those that failed for it (BURSAR_POOL_FAIL)
+    uint64_t left_alone;          // 1: built with a sanitizer, or in valgrind; 2: libc could not be patched
     struct {
         uint64_t calls, bytes;
     } passed[PASSED_REASONS];

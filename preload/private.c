@@ -7,6 +7,7 @@
 
 #include "eager.h"
 #include "lease.h"
+#include "prezero.h"
 #include "process.h"
 #include "serve.h"
 #include "smaps.h"
@@ -216,6 +217,7 @@ static uint32_t await(uint32_t *state, int child) {
 
 static void in_child(uint64_t held) {
     process_forked();
+    prezero_forget();
     lease_forget();
     units_forget();
     told_forget();

@@ -11,6 +11,7 @@
 #include "image.h"
 #include "lock.h"
 #include "nodes.h"
+#include "prezero.h"
 #include "private.h"
 #include "process.h"
 #include "space.h"
@@ -325,7 +326,7 @@ static int advise_pool(uint64_t begin, uint64_t end, int advice) {
     case MADV_DONTNEED:
         if (units[unit_at(begin)].protection != READ_WRITE)
             break;
-        zero((void *)begin, end - begin);
+        units_zero(begin, end);
         return 0;
     // Always present, and as huge as it gets; or the kernel may do it, but need not.
     case MADV_NORMAL:
@@ -583,6 +584,7 @@ void serve_begin(void) {
         return;
     }
     lease_begin();
+    prezero_begin();
     fails = getenv("BURSAR_POOL_FAIL");
     told->node_plus_1 = nodes_choose();
     told_open();

@@ -3,27 +3,33 @@
 #include <string.h>
 
 #include "arena.h"
+#include "eager.h"
+#include "prezero.h"
 #include "space.h"
 #include "sys.h"
 #include "told.h"
 #include "vm.h"
 
 // At most 1 TiB of 2 MiB units. By address they are found in two steps, of 47 bits of address space at most.
-enum { UNITS = 1 << 19, LEAF = 1 << 13, WORD = 64 };
+enum { UNITS = 1 << 19, LEAF = 1 << 13, WORD = 64, MUCH = 16 << 20 };
 
 struct unit *units;
-static uint64_t *free_bits;  // which units are free
-static uint64_t *clean_bits; // and have never been anything else: they are zero
-static uint64_t *roomy_bits; // which have room for more
-static uint32_t **tops;      // by address
-static uint32_t unit_count;  // and the one that is not one
+static uint64_t *free_bits;    // which units are free
+static uint64_t *clean_bits;   // and zero: have never been anything else, or were zeroed since
+static uint64_t *offered_bits; // and may be zeroed by another process
+static uint64_t *roomy_bits;   // which have room for more
+static uint32_t **tops;        // by address
+static uint32_t unit_count;    // and the one that is not one
 static uint64_t free_count;
+static uint32_t busy;   // was free, and is being zeroed; 0: none
+static bool busy_late;  // it was waited for in vain
+static uint64_t zeroed; // bytes, while the program waited
 static uint32_t pages_per_unit, words_per_unit, unit_shift;
 
 static bool begin(void) {
     if (units)
         return true;
-    uint64_t *lists = arena_pages(3 * UNITS / 8);
+    uint64_t *lists = arena_pages(4 * UNITS / 8);
     tops = arena_pages((1UL << 47 >> 21) / LEAF * sizeof *tops);
     struct unit *all = arena_pages(UNITS * sizeof *units);
     if (!lists || !tops || !all)
@@ -31,6 +37,7 @@ static bool begin(void) {
     free_bits = lists;
     roomy_bits = lists + UNITS / WORD;
     clean_bits = lists + 2 * UNITS / WORD;
+    offered_bits = lists + 3 * UNITS / WORD;
     unit_shift = __builtin_ctzl(UNIT);
     pages_per_unit = UNIT / PAGE;
     words_per_unit = pages_per_unit / WORD;
@@ -71,6 +78,73 @@ static uint64_t find(const uint64_t *words, uint64_t i, uint64_t end, bool value
         i = (i / WORD + 1) * WORD;
     }
     return end;
+}
+
+// Of which little is dirty is as quickly zeroed when it is needed.
+static void offer(uint32_t unit) {
+    const uint64_t *dirty = dirty_bits(unit);
+    uint32_t pages = 0;
+    for (uint32_t i = 0; i < words_per_unit; i++)
+        pages += __builtin_popcountl(dirty[i]);
+    if (pages < pages_per_unit / 4 || !prezero_offer(unit))
+        return;
+    set(offered_bits, unit);
+}
+
+// What has become of units that were offered.
+static void take_stock(void) {
+    for (uint32_t unit = 1; (unit = find(offered_bits, unit, unit_count, true)) < unit_count; unit++) {
+        enum prezeroed now = prezero_look(unit);
+        if (now == PREZERO_OFFERED)
+            continue;
+        if (now == PREZERO_BUSY && bit(free_bits, unit)) {
+            busy = unit;
+            busy_late = false;
+            clear(free_bits, unit);
+            free_count--;
+        }
+        if (now != PREZERO_DONE)
+            continue;
+        if (unit == busy)
+            busy = 0;
+        if (!bit(free_bits, unit)) {
+            set(free_bits, unit);
+            free_count++;
+        }
+        clear(offered_bits, unit);
+        set(clean_bits, unit);
+        memset(dirty_bits(unit), 0, words_per_unit * sizeof(uint64_t));
+        told->zeroed_beside_bytes += UNIT;
+    }
+}
+
+// Where nothing else is free. That takes some 0.1 ms if a processor is idle, and now ours is.
+static bool wait_for_busy(void) {
+    const uint64_t until = now_ns() + 100000000;
+    const struct timespec a_while = {.tv_nsec = 20000};
+    const uint32_t awaited = busy;
+    while (awaited && busy == awaited && !busy_late) {
+        busy_late = now_ns() > until || !prezero_lives();
+        sys(SYS_nanosleep, &a_while, NULL);
+        take_stock();
+    }
+    return awaited && busy != awaited;
+}
+
+// So many of a run of free units are ours; what is being zeroed ends it.
+static uint64_t claim(uint32_t first, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        if (!bit(offered_bits, first + i))
+            continue;
+        if (!prezero_withdraw(first + i)) {
+            take_stock();
+            if (bit(offered_bits, first + i))
+                return i;
+            continue;
+        }
+        clear(offered_bits, first + i);
+    }
+    return count;
 }
 
 uint32_t unit_at(uint64_t address) {
@@ -133,11 +207,16 @@ static void take_in(void) {
             set(free_bits, unit_count++);
             free_count++;
         }
+        prezero_add(known);
     }
 }
 
 enum passed units_have(uint64_t count) {
     take_in();
+    if (free_count < count)
+        take_stock();
+    if (free_count < count && free_count + 1 >= count)
+        wait_for_busy();
     if (free_count >= count)
         return PASSED_REASONS;
     uint64_t missing = count - free_count;
@@ -193,13 +272,18 @@ static void use(uint32_t unit, uint64_t address, int protection) {
     free_count--;
 }
 
-static void unuse(uint32_t unit) {
-    point(units[unit].address, 0);
+static void now_free(uint32_t unit) {
     units[unit].address = 0;
     clear(roomy_bits, unit);
     set(free_bits, unit);
     free_count++;
     told_pool(-(int64_t)UNIT);
+    offer(unit);
+}
+
+static void unuse(uint32_t unit) {
+    point(units[unit].address, 0);
+    now_free(unit);
 }
 
 // A segment that the program has closed gives no more.
@@ -209,6 +293,7 @@ static void lose(uint32_t segment) {
         if (bit(free_bits, unit)) {
             clear(free_bits, unit);
             clear(clean_bits, unit);
+            clear(offered_bits, unit);
             free_count--;
         }
 }
@@ -224,11 +309,18 @@ static void used(uint64_t at, uint32_t first, uint64_t count) {
 // Pieced together from runs; how many units there were.
 static uint64_t map_runs(uint64_t at, uint64_t count) {
     uint64_t done = 0;
-    uint32_t first = 1;
+    uint32_t clean = long_run(clean_bits, count), first = clean ? clean : 1;
     while (done < count) {
         uint64_t run = next_run(free_bits, first, count - done, &first);
-        if (!run)
+        if (!run && !clean && !wait_for_busy())
             break;
+        if (!run) {
+            clean = 0;
+            first = 1;
+            continue;
+        }
+        if (!(run = claim(first, run)))
+            continue;
         if (!map_units(at + done * UNIT, first, run, PROT_READ | PROT_WRITE, MAP_FIXED)) {
             lose(units[first].segment);
             continue;
@@ -242,10 +334,13 @@ static uint64_t map_runs(uint64_t at, uint64_t count) {
 
 uint64_t units_map(uint64_t at, uint64_t count, enum place place) {
     uint64_t began = now_ns(), got = 0;
+    uint32_t first = 0;
+    take_stock();
     // What is clean need not be zeroed; of what was used the first is the most likely to be in the processor's caches.
-    uint32_t first = place == PLACE_ANYWHERE ? long_run(clean_bits, count) : 0;
-    if (!first && place == PLACE_ANYWHERE)
-        first = long_run(free_bits, count);
+    do {
+        if (place == PLACE_ANYWHERE && !(first = long_run(clean_bits, count)))
+            first = long_run(free_bits, count);
+    } while (first && claim(first, count) < count);
     if (first)
         got = map_units(0, first, count, PROT_READ | PROT_WRITE, 0);
     if (got && !reach(got, count)) {
@@ -270,7 +365,7 @@ uint64_t units_map(uint64_t at, uint64_t count, enum place place) {
     return got;
 }
 
-void zero(void *memory, uint64_t bytes) {
+static void zero(void *memory, uint64_t bytes) {
 #if defined(__x86_64__)
     __asm__ volatile("rep stosb" : "+D"(memory), "+c"(bytes) : "a"(0) : "memory");
 #else
@@ -311,8 +406,19 @@ static uint32_t change(uint64_t *words, uint32_t from, uint32_t to, bool value) 
     return changed;
 }
 
+static void note_zeroed(uint64_t bytes) {
+    const uint64_t before = zeroed;
+    zeroed += bytes;
+    told->zeroed_bytes += bytes;
+    // Not of a program that gives back what it has at its end; and not while what is asked for is a GiB.
+    if (before < MUCH && zeroed >= MUCH && UNIT <= HUGE && prezero_start())
+        for (uint64_t i = 1; (i = find(free_bits, i, unit_count, true)) < unit_count; i++)
+            if (!bit(clean_bits, i))
+                offer(i);
+}
+
 void units_take(uint64_t begin, uint64_t end) {
-    uint64_t zeroed = 0, began = now_ns();
+    uint64_t now_zeroed = 0, began = now_ns();
     EACH_PART(part, begin, end) {
         struct unit *unit = &units[part.unit];
         uint64_t *dirty = dirty_bits(part.unit);
@@ -320,17 +426,48 @@ void units_take(uint64_t begin, uint64_t end) {
             i = find(dirty, i, part.to, true);
             stop = find(dirty, i, part.to, false);
             zero((char *)unit->address + i * PAGE, (stop - i) * PAGE);
-            zeroed += (stop - i) * PAGE;
+            now_zeroed += (stop - i) * PAGE;
         }
         change(dirty, part.from, part.to, true);
         unit->live += change(live_bits(part.unit), part.from, part.to, true);
         if (unit->live == pages_per_unit)
             clear(roomy_bits, part.unit);
     }
-    if (zeroed) {
-        told->zeroed_bytes += zeroed;
+    if (now_zeroed) {
         told->populate_ns += now_ns() - began;
+        note_zeroed(now_zeroed);
     }
+}
+
+// Another unit takes its place, which is zero. Who writes there meanwhile waits for the kernel.
+static bool exchange(uint32_t old) {
+    take_stock();
+    const uint64_t address = units[old].address;
+    const int protection = units[old].protection;
+    uint32_t new = find(clean_bits, 1, unit_count, true);
+    if (new == unit_count || claim(new, 1) < 1 || !map_units(address, new, 1, protection, MAP_FIXED))
+        return false;
+    use(new, address, protection);
+    units[new].live = units[old].live;
+    units[new].alone = units[old].alone;
+    units[new].not_forked = units[old].not_forked;
+    memcpy(live_bits(new), live_bits(old), words_per_unit * sizeof(uint64_t));
+    memcpy(dirty_bits(new), live_bits(old), words_per_unit * sizeof(uint64_t));
+    memset(live_bits(old), 0, words_per_unit * sizeof(uint64_t));
+    if (units[new].live == pages_per_unit)
+        clear(roomy_bits, new);
+    point(address, new);
+    now_free(old);
+    told_pool(UNIT);
+    return true;
+}
+
+void units_zero(uint64_t begin, uint64_t end) {
+    // There is one more only where somebody zeroes what is given back.
+    if (end - begin == UNIT && prezero_lives() && exchange(unit_at(begin)))
+        return;
+    zero((void *)begin, end - begin);
+    note_zeroed(end - begin);
 }
 
 uint64_t units_room(uint32_t pages) {
@@ -452,8 +589,10 @@ void units_forget(void) {
             point(units[unit].address, 0);
     memset(free_bits, 0, (unit_count + WORD - 1) / WORD * 8);
     memset(clean_bits, 0, (unit_count + WORD - 1) / WORD * 8);
+    memset(offered_bits, 0, (unit_count + WORD - 1) / WORD * 8);
     memset(roomy_bits, 0, (unit_count + WORD - 1) / WORD * 8);
     unit_count = 1;
-    free_count = 0;
+    free_count = zeroed = 0;
+    busy = 0;
     take_in();
 }

@@ -40,6 +40,9 @@ uint64_t units_map(uint64_t at, uint64_t count, enum place place);
 // Takes pages of mapped units into use, zeroed.
 void units_take(uint64_t begin, uint64_t end);
 
+// A part of one unit, or all of it, reads as zero.
+void units_zero(uint64_t begin, uint64_t end);
+
 // Room for so many pages in units that are mapped already; 0: none.
 uint64_t units_room(uint32_t pages);
 
@@ -65,5 +68,3 @@ void unit_forget(uint32_t unit);
 
 // In the child of a fork, when nothing of the pool is mapped any more.
 void units_forget(void);
-
-void zero(void *memory, uint64_t bytes);

@@ -63,6 +63,8 @@ fn what_a_process_tells_is_in_the_statistics_as_the_runtimes_header_has_it() {
         ("start_seconds", json!(0.001)),
         ("lease_seconds", json!(0.002)),
         ("populate_seconds", json!(0.003)),
+        ("zeroed_bytes", json!(40)),
+        ("zeroed_beside_bytes", json!(50)),
         ("forks", json!(5)),
         ("fallbacks", json!(6)),
         ("failed", json!(7)),
@@ -292,6 +294,40 @@ fn the_default_pool_is_taken_from_when_its_broker_answers() {
         let peak = stats["pool_bytes_peak"].as_u64().unwrap();
         assert!((64 * MIB..=128 * MIB).contains(&peak), "{stats:#}");
     }
+}
+
+/// Each byte is seen to be zero, and then is not. Whoever gives back and waits finds it done.
+const USES_AGAIN: &str = "
+import mmap, time
+for i in range(60):
+    memory = mmap.mmap(-1, 4 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    assert memory[:] == bytes(4 << 20)
+    memory[:] = b'x' * (4 << 20)
+    memory.madvise(mmap.MADV_DONTNEED)
+    assert memory[:] == bytes(4 << 20)
+    memory[:] = b'y' * (4 << 20)
+    memory.close()
+    time.sleep(0.01)
+print('zero')";
+
+#[test]
+fn what_a_program_gives_back_is_zeroed_beside_it() {
+    let Some(pool) = Pool::create() else { return };
+    let mut command = provision(&["--stats", "-"], &["python3", "-c", USES_AGAIN]);
+    let (status, stats, printed) = json_after(pool.with(&mut command));
+    assert_eq!((status, printed.as_str()), (0, "zero\n"), "{stats:#}");
+    let figure = |name: &str| stats[name].as_u64().unwrap();
+    assert!(figure("zeroed_bytes") >= 16 * MIB, "that it is needed is seen first: {stats:#}");
+    if std::thread::available_parallelism().unwrap().get() > 1 {
+        assert!(figure("zeroed_beside_bytes") > figure("zeroed_bytes"), "{stats:#}");
+        assert!(stats["zeroing_cpu_seconds"].as_f64().unwrap() > 0.0, "{stats:#}");
+    }
+    let alone = ["taskset", "-c", "0", "sh", "-c", "exit 3"];
+    let mut command = std::process::Command::new(alone[0]);
+    let bursar = provision(&["--stats", "-"], &alone[3..]);
+    command.args(&alone[1..3]).arg(bursar.get_program()).args(bursar.get_args());
+    let (status, stats, _) = json_after(pool.with(&mut command));
+    assert_eq!((status, &stats["zeroing_cpu_seconds"]), (3, &Value::Null), "with one processor alone: {stats:#}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Instant;
 
+use ::provision::prezero::Prezero;
 use ::provision::state::segment_bytes;
 use ::provision::told::{Amount, Error, Figures, LeftAlone, Reason, Told};
 use anyhow::{Context, bail};
@@ -32,6 +33,7 @@ const WORTH_TELLING_SECONDS: f64 = 0.01;
 struct Stats<'a> {
     #[serde(flatten)]
     figures: &'a Figures,
+    zeroing_cpu_seconds: Option<f64>,
     page_faults: Option<u64>,
     pool: Option<&'a str>,
     exit_status: i32,
@@ -54,6 +56,8 @@ struct Needed<'a> {
 struct Ran {
     inside: Inside,
     told: Vec<Told>,
+    /// Processor time of what zeroed beside it; `None`: nothing could.
+    zeroing_cpu_seconds: Option<f64>,
     /// Files that could not be read, and what was not served, as sentences.
     notes: Vec<String>,
 }
@@ -81,6 +85,7 @@ pub fn provision(options: &Provision) -> anyhow::Result<Status> {
     if let Some(path) = &options.stats {
         let stats = Stats {
             figures: &figures,
+            zeroing_cpu_seconds: ran.zeroing_cpu_seconds,
             page_faults: ran.inside.page_faults,
             pool,
             exit_status: status.code(),
@@ -175,13 +180,17 @@ fn run(
     look: Option<&mut dyn FnMut(&Path)>,
 ) -> anyhow::Result<Ran> {
     let folder = Spool::create("bursar-provision-")?;
+    let is_pooled = variables.iter().any(|(name, _)| name == "BURSAR_POOL");
+    // Where it cannot be had, what is used again is zeroed when it is.
+    let prezero = is_pooled.then(|| Prezero::start(folder.path()).ok().flatten()).flatten();
     variables.push(("BURSAR_PROVISION".into(), folder.path().into()));
     let mut look = look.map(|look| |_| look(folder.path()));
     let look = look.as_mut().map(|look| look as &mut dyn FnMut(i32));
     let inside = inside::run(command, Purpose::Provision, variables, begun, look)?;
+    let zeroing_cpu_seconds = prezero.map(|prezero| prezero.end().as_secs_f64());
     let (told, mut notes) = read(folder.path());
     notes.extend(inside.why_without(command, Purpose::Provision, !told.is_empty()));
-    Ok(Ran { inside, told, notes })
+    Ok(Ran { inside, told, zeroing_cpu_seconds, notes })
 }
 
 /// What the processes have told, and in sentences what of it cannot be read.
@@ -240,7 +249,11 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
         _ if figures.served_bytes == 0 && huge.0 == 0 => format!("nothing was served; {run}"),
         Some(name) => {
             let peak = Bytes(figures.pool_bytes_peak);
-            format!("{peak} at most from pool {name}, {} in all, {present}; {run}", Bytes(figures.served_bytes))
+            let beside = match Bytes(figures.zeroed_beside_bytes) {
+                Bytes(0) => String::new(),
+                bytes => format!(", {bytes} zeroed beside it"),
+            };
+            format!("{peak} at most from pool {name}, {} in all, {present}{beside}; {run}", Bytes(figures.served_bytes))
         }
         None => format!("no pool answers: {huge} in all from the kernel's huge pages, {present}; {run}"),
     });

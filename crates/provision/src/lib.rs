@@ -13,6 +13,7 @@ mod error;
 mod ledger;
 pub mod manage;
 pub mod owner;
+pub mod prezero;
 mod protocol;
 mod reserve;
 mod socket;

@@ -89,6 +89,10 @@ pub struct Figures {
     pub pool_bytes_peak: u64,
     /// Making what was served present, seconds.
     pub populate_seconds: f64,
+    /// What had been used before and was zeroed in the request, bytes.
+    pub zeroed_bytes: u64,
+    /// What was zeroed before it was asked for, beside the program.
+    pub zeroed_beside_bytes: u64,
     /// What the pool served, all calls together.
     pub served_bytes: u64,
     /// What it did not, and why; every reason is there.
@@ -173,7 +177,7 @@ impl Words<'_> {
 
 impl Told {
     const NAME: usize = 256;
-    const NUMBERS: usize = 22 + 2 * Reason::ALL.len();
+    const NUMBERS: usize = 23 + 2 * Reason::ALL.len();
     const BYTES: usize = MAGIC.len() + 8 * Told::NUMBERS + Told::NAME;
 
     /// From the bytes of one file.
@@ -198,8 +202,8 @@ impl Told {
         let [_demand_bytes, demand_bytes_peak] = [words.next(), words.next()];
         let [_served_calls, served_bytes] = [words.next(), words.next()];
         let [start_seconds, lease_seconds, populate_seconds] = [words.seconds(), words.seconds(), words.seconds()];
-        let [_zeroed_bytes, forks, _fork_ns, fallbacks, failed] =
-            [words.next(), words.next(), words.next(), words.next(), words.next()];
+        let [zeroed_bytes, zeroed_beside_bytes] = [words.next(), words.next()];
+        let [forks, _fork_ns, fallbacks, failed] = [words.next(), words.next(), words.next(), words.next()];
         let left_alone = match words.next() {
             0 => None,
             1 => Some(LeftAlone::Sanitizer),
@@ -219,6 +223,8 @@ impl Told {
             figures: Figures {
                 pool_bytes_peak,
                 populate_seconds,
+                zeroed_bytes,
+                zeroed_beside_bytes,
                 served_bytes,
                 passed_to_linux: passed_to_linux.into(),
                 fallbacks,
@@ -251,6 +257,8 @@ impl Figures {
         Figures {
             pool_bytes_peak: sum(|of| of.pool_bytes_peak),
             populate_seconds: seconds(|of| of.populate_seconds),
+            zeroed_bytes: sum(|of| of.zeroed_bytes),
+            zeroed_beside_bytes: sum(|of| of.zeroed_beside_bytes),
             served_bytes: sum(|of| of.served_bytes),
             passed_to_linux: Reason::ALL.map(|reason| (reason, passed(reason))).into(),
             fallbacks: sum(|of| of.fallbacks),
@@ -271,7 +279,7 @@ mod tests {
     /// As the runtime writes it: the numbers 1, 2, 3 … in the order of `preload/pool.h`, where they are not told.
     fn recorded(left_alone: u64) -> Vec<u8> {
         let mut numbers: Vec<u64> = (1..=Told::NUMBERS as u64).collect();
-        (numbers[0], numbers[21]) = (Told::BYTES as u64, left_alone);
+        (numbers[0], numbers[22]) = (Told::BYTES as u64, left_alone);
         let mut bytes = MAGIC.to_vec();
         bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
         bytes.extend(b"/opt/solve");
@@ -286,10 +294,11 @@ mod tests {
         assert_eq!((told.executable.as_str(), told.left_alone), ("/opt/solve", Some(LeftAlone::Sanitizer)));
         let figures = &told.figures;
         assert_eq!((figures.leased_bytes, figures.pool_bytes_peak, figures.demand_bytes_peak), (7, 9, 11));
-        assert_eq!((figures.served_bytes, figures.fallbacks, figures.failed, figures.forks), (13, 20, 21, 18));
+        assert_eq!((figures.zeroed_bytes, figures.zeroed_beside_bytes), (17, 18));
+        assert_eq!((figures.served_bytes, figures.fallbacks, figures.failed, figures.forks), (13, 21, 22, 19));
         assert_eq!((figures.start_seconds, figures.lease_seconds, figures.populate_seconds), (14e-9, 15e-9, 16e-9));
-        assert_eq!(figures.passed_to_linux[&Reason::Small], Amount { calls: 23, bytes: 24 });
-        assert_eq!(figures.passed_to_linux[&Reason::Forked], Amount { calls: 45, bytes: 46 });
+        assert_eq!(figures.passed_to_linux[&Reason::Small], Amount { calls: 24, bytes: 25 });
+        assert_eq!(figures.passed_to_linux[&Reason::Forked], Amount { calls: 46, bytes: 47 });
     }
 
     #[test]
@@ -310,7 +319,7 @@ mod tests {
         let told = Told::read(&recorded(0)).unwrap();
         let sum = Figures::sum(&[told.clone(), told]);
         assert_eq!((sum.pool_bytes_peak, sum.populate_seconds), (18, 32e-9));
-        assert_eq!(sum.passed_to_linux[&Reason::Small], Amount { calls: 46, bytes: 48 });
+        assert_eq!(sum.passed_to_linux[&Reason::Small], Amount { calls: 48, bytes: 50 });
         assert_eq!(Figures::sum(&[]).passed_to_linux.len(), Reason::ALL.len(), "every reason is told");
     }
 

@@ -41,6 +41,7 @@ int main(int argc, char **argv) {
         .lease_ns = 2000000,
         .populate_ns = 3000000,
         .zeroed_bytes = 40,
+        .zeroed_beside_bytes = 50,
         .forks = 5,
         .fork_ns = 50,
         .fallbacks = 6,

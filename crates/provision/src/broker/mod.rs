@@ -29,6 +29,8 @@ use crate::{Error, backing, dax, reserve, socket};
 
 /// So often it is looked whether what is lent is held still.
 const LOOK: Duration = Duration::from_secs(1);
+/// And so soon after a process has ended: who zeroes beside it (`crate::prezero`) lets go a moment later.
+const SOON: Duration = Duration::from_millis(10);
 
 /// Serves a pool until SIGTERM or SIGINT, or until it is told to stop. `tell` is called with what the operator should know.
 ///
@@ -170,6 +172,10 @@ impl<'a> Broker<'a> {
                         self.processes.remove(&lease);
                         self.ledger.ended(lease);
                         self.look(|used| used == Use::Lent(lease));
+                        if self.ledger.leases().contains_key(&lease) {
+                            let earlier = Instant::now().checked_sub(LOOK - SOON);
+                            self.looked = earlier.map_or(self.looked, |earlier| self.looked.min(earlier));
+                        }
                     }
                 }
             }

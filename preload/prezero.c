@@ -1,0 +1,145 @@
+#include "prezero.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "arena.h"
+#include "lease.h"
+#include "space.h"
+#include "sys.h"
+#include "text.h"
+
+#ifndef MFD_CLOEXEC
+#define MFD_CLOEXEC 1
+#define MFD_ALLOW_SEALING 2
+#endif
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS 1033
+#define F_SEAL_SHRINK 2
+#endif
+
+static struct sockaddr_un launcher;
+static int line = -1;
+static uint64_t device, inode; // the program may close what it has not opened, and the number be another's by then
+static struct pool_zeroing *shared;
+static bool tried;
+
+void prezero_begin(void) {
+    const char *folder = getenv("BURSAR_PROVISION");
+    if (!folder || strlen(folder) + sizeof "/zero" > sizeof launcher.sun_path)
+        return;
+    launcher.sun_family = AF_UNIX;
+    text_format(launcher.sun_path, sizeof launcher.sun_path, "%s/zero", folder);
+}
+
+static bool is_ours(void) {
+    struct stat found;
+    return !sys_failed(sys(SYS_fstat, line, &found)) && found.st_dev == device && found.st_ino == inode;
+}
+
+// One message; what it needs goes along. It goes at once or not at all.
+static bool send_message(struct pool_to_zero message, int file) {
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof file)];
+    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof file), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    memcpy(CMSG_DATA(&control.head), &file, sizeof file);
+    struct iovec from = {&message, sizeof message};
+    struct msghdr whole = {.msg_iov = &from, .msg_iovlen = 1, .msg_control = &control};
+    whole.msg_controllen = sizeof control;
+    return sys(SYS_sendmsg, line, &whole, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof message;
+}
+
+static bool share(void) {
+    // To go beyond it is a signal.
+    struct rlimit files = {0};
+    sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &files);
+    int file = files.rlim_cur < sizeof *shared ? -1 : sys(SYS_memfd_create, "bursar", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (file < 0)
+        return false;
+    bool sized = !sys_failed(sys(SYS_ftruncate, file, sizeof *shared));
+    // Who maps it relies on its length.
+    sized = sized && !sys_failed(sys(SYS_fcntl, file, F_ADD_SEALS, F_SEAL_SHRINK));
+    const uint64_t bytes = up(sizeof *shared, PAGE);
+    long at = -1;
+    if (sized)
+        at = sys(SYS_mmap, own_place(bytes), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    bool sent = !sys_failed(at) && send_message((struct pool_to_zero){"BURZERO1", 0, 0, 0}, file);
+    sys(SYS_close, file);
+    if (sent)
+        shared = (struct pool_zeroing *)at;
+    else if (!sys_failed(at))
+        sys(SYS_munmap, at, bytes);
+    return sent;
+}
+
+bool prezero_start(void) {
+    if (tried)
+        return shared;
+    tried = true;
+    int low = launcher.sun_family ? sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
+    if (low < 0)
+        return false;
+    line = out_of_the_way(low);
+    struct stat found = {0};
+    sys(SYS_fstat, line, &found);
+    device = found.st_dev;
+    inode = found.st_ino;
+    if (sys_failed(sys(SYS_connect, line, &launcher, sizeof launcher)) || !share()) {
+        sys(SYS_close, line);
+        line = -1;
+        return false;
+    }
+    for (uint32_t segment = 0; segment < segment_count; segment++)
+        prezero_add(segment);
+    return true;
+}
+
+void prezero_add(uint32_t number) {
+    const struct segment *segment = &segments[number];
+    const uint64_t units = segment->bytes / lease_page_bytes;
+    if (shared && is_ours() && lease_holds(segment) && segment->first_unit + units <= POOL_ZEROING_UNITS)
+        send_message((struct pool_to_zero){"BURZERO1", segment->first_unit, units, lease_page_bytes}, segment->file);
+}
+
+bool prezero_offer(uint32_t unit) {
+    if (!shared || unit >= POOL_ZEROING_UNITS)
+        return false;
+    __atomic_store_n(&shared->state[unit], POOL_TO_ZERO, __ATOMIC_SEQ_CST);
+    // Whoever falls asleep looks once more after it has said so.
+    if (__atomic_load_n(&shared->asleep, __ATOMIC_SEQ_CST) && is_ours()) {
+        __atomic_store_n(&shared->asleep, 0, __ATOMIC_RELAXED);
+        sys(SYS_sendto, line, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+    }
+    return true;
+}
+
+enum prezeroed prezero_look(uint32_t unit) {
+    uint8_t state = __atomic_load_n(&shared->state[unit], __ATOMIC_ACQUIRE);
+    return state == POOL_ZEROED ? PREZERO_DONE : state == POOL_BEING_ZEROED ? PREZERO_BUSY : PREZERO_OFFERED;
+}
+
+bool prezero_withdraw(uint32_t unit) {
+    uint8_t offered = POOL_TO_ZERO;
+    return __atomic_compare_exchange_n(&shared->state[unit], &offered, POOL_NOT_TO_ZERO, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
+
+bool prezero_lives(void) {
+    char byte;
+    return is_ours() && sys(SYS_recvfrom, line, &byte, 1, MSG_DONTWAIT, 0, 0) == -EAGAIN;
+}
+
+void prezero_forget(void) {
+    if (is_ours())
+        sys(SYS_close, line);
+    if (shared)
+        sys(SYS_munmap, shared, up(sizeof *shared, PAGE));
+    line = -1;
+    shared = NULL;
+    tried = false;
+}
