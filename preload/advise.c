@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/prctl.h>
 
 #include "advice_told.h"
 #include "ahead.h"
@@ -21,15 +20,12 @@
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
-#ifndef PR_THP_DISABLE_EXCEPT_ADVISED
-#define PR_THP_DISABLE_EXCEPT_ADVISED 2
-#endif
 // aarch64 has none.
 #ifndef MAP_32BIT
 #define MAP_32BIT 0
 #endif
 
-enum { CLASSES = 64, EXCEPT_ADVISED = 1 | PR_THP_DISABLE_EXCEPT_ADVISED };
+enum { CLASSES = 64 };
 
 bool advising;
 static uint64_t ordinals[CLASSES];
@@ -246,16 +242,6 @@ static void in_child(void) {
         smaps_lock.state = 0;
 }
 
-// In a system where all is huge, rules say what is to be, and the rest is not. It outlives exec: so what is not ours to
-// say is said again.
-static void disable_unadvised(void) {
-    long flags = sys(SYS_prctl, PR_GET_THP_DISABLE, 0, 0, 0, 0);
-    if (huge_pages == HUGE_ALWAYS && plan.count && flags == 0)
-        sys(SYS_prctl, PR_SET_THP_DISABLE, 1, PR_THP_DISABLE_EXCEPT_ADVISED, 0, 0);
-    else if (flags == EXCEPT_ADVISED && !plan.count)
-        sys(SYS_prctl, PR_SET_THP_DISABLE, 0, 0, 0, 0);
-}
-
 void advise_begin(const char *directory) {
     if (!next_mmap || !next_munmap || !next_mremap || !next_madvise || !next_brk) {
         advice_told->left_alone = ADVICE_LIBC;
@@ -268,7 +254,6 @@ void advise_begin(const char *directory) {
         return;
     advice_told->rules_unmatched = plan.count;
     advice_told->rules_of_others = plan.others;
-    disable_unadvised();
     at_fork(NULL, NULL, in_child);
     heap_ahead_begin();
     parts_each(advise_part);

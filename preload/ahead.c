@@ -10,6 +10,7 @@
 #include "advice_told.h"
 #include "areas.h"
 #include "arena.h"
+#include "blocks.h"
 #include "helper.h"
 #include "plan.h"
 #include "process.h"
@@ -32,7 +33,11 @@
 #ifndef MADV_COLD
 #define MADV_COLD 20
 #endif
+#ifndef PR_THP_DISABLE_EXCEPT_ADVISED
+#define PR_THP_DISABLE_EXCEPT_ADVISED 2
+#endif
 
+enum { EXCEPT_ADVISED = 1 | PR_THP_DISABLE_EXCEPT_ADVISED };
 enum { PAGES = REGION / PAGE, FRONTIERS = 16, SAMPLES = 16, SAMPLE = 1024, CLASSES = 64, AT_ONCE = 64 << 20 };
 static const uint64_t SOON = 200000, LATE = 64000000, FIRST_WINDOW = 2 * REGION, SCANNED = 16UL << 30, FEW = 4 * REGION,
                       LARGEST_WINDOW = 32 << 20;
@@ -61,6 +66,7 @@ struct watch {
 };
 
 enum huge_pages huge_pages;
+static bool always; // is the system's setting
 static struct watch watches[AREAS];
 static unsigned char *present_pages;
 static uint32_t news, asleep, started;
@@ -137,38 +143,41 @@ static bool is_filled(uint64_t begin, uint64_t end) {
 
 // Free blocks as large as a huge page.
 static uint64_t free_blocks(void) {
-    static char text[4096];
     static uint64_t read_at, blocks;
     if (now < read_at + 50000000 && blocks >= MANY_BLOCKS)
         return blocks;
     read_at = now;
-    if (text_of_file("/proc/buddyinfo", text, sizeof text) <= 0)
-        return blocks = UINT64_MAX;
-    blocks = 0;
-    // "Node 0, zone   Normal      1      0 …", by order.
-    for (const char *line = strstr(text, "zone"); line; line = strstr(line, "zone")) {
-        line += 4;
-        while (*line == ' ')
-            line++;
-        while (*line && *line != ' ')
-            line++;
-        for (uint32_t order = 0; *line && *line != '\n'; order++) {
-            while (*line == ' ')
-                line++;
-            if (*line < '0' || *line > '9')
-                break;
-            uint64_t count = text_number(&line, 10);
-            if (order >= 9)
-                blocks += count << (order - 9);
-        }
-    }
-    return blocks;
+    return blocks = blocks_now().huge;
+}
+
+static long disabled(void) {
+    return sys(SYS_prctl, PR_GET_THP_DISABLE, 0, 0, 0, 0);
 }
 
 static bool is_disabled(void) {
-    long flags = sys(SYS_prctl, PR_GET_THP_DISABLE, 0, 0, 0, 0);
-    // 3: for all but what is advised.
-    return flags == 1;
+    return disabled() == 1;
+}
+
+// Free memory is in pieces where less than an eighth of it is in blocks, until a quarter is.
+static bool in_pieces(void) {
+    static bool was;
+    struct blocks now = blocks_now();
+    const uint64_t in_blocks = now.huge * PAGES;
+    return was = in_blocks < now.pages / (was ? 4 : 8);
+}
+
+// In a system where all is huge, rules say what is to be, and the rest is not; nor where free memory is in pieces:
+// there a first touch may look for a block for milliseconds. It outlives exec: so what is not ours to say is said
+// again.
+static void limit_to_advised(void) {
+    const bool limit = always && (plan.count || in_pieces());
+    const long flags = disabled();
+    if (limit && flags == 0)
+        sys(SYS_prctl, PR_SET_THP_DISABLE, 1, PR_THP_DISABLE_EXCEPT_ADVISED, 0, 0);
+    else if (!limit && flags == EXCEPT_ADVISED)
+        sys(SYS_prctl, PR_SET_THP_DISABLE, 0, 0, 0, 0);
+    if (always)
+        huge_pages = disabled() == EXCEPT_ADVISED ? HUGE_ADVISED : HUGE_ALWAYS;
 }
 
 enum came { POPULATED, ALREADY_THERE, GONE, REFUSED };
@@ -489,6 +498,14 @@ static void sample_paced(void) {
     next = now + (pace > soon ? pace : soon);
 }
 
+static void limit_paced(void) {
+    static uint64_t next;
+    if (now >= next && next)
+        limit_to_advised();
+    if (now >= next)
+        next = now + 1000000000;
+}
+
 // Half of the time until the program should have come to where the next window begins.
 static uint64_t rest(void) {
     const uint64_t soon = alone ? 5 * SOON : SOON, since = now - progress_at;
@@ -514,6 +531,7 @@ static void help(void) {
             most = looked > most ? looked : most;
         }
         sample_paced();
+        limit_paced();
         advice_told->helper_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         // While it populated the program went on, maybe to where the next window begins.
         if (most == HELPED)
@@ -551,6 +569,8 @@ bool ahead_begin(void) {
     if (text_of_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text) <= 0)
         return false;
     huge_pages = strstr(text, "[always]") ? HUGE_ALWAYS : strstr(text, "[madvise]") ? HUGE_ADVISED : HUGE_NEVER;
+    always = huge_pages == HUGE_ALWAYS;
+    limit_to_advised();
     present_pages = arena_pages(AT_ONCE / PAGE);
     return present_pages;
 }

@@ -235,6 +235,11 @@ static void disabled(void) {
     whole();
 }
 
+// Whether only what is advised may be huge here.
+static void limited(void) {
+    printf("%d ", prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0));
+}
+
 // Two mappings of one size and one of another, for rules; then of each the KiB that are huge.
 static void mapped(void) {
     const size_t sizes[] = {16 << 20, 16 << 20, 8 << 20};
@@ -281,6 +286,7 @@ int main(int count, char **words) {
         {"fork-storm", fork_storm},
         {"executes", executes},
         {"disabled", disabled},
+        {"limited", limited},
         {"mapped", mapped},
         {"bss", fills_bss},
     };
