@@ -11,7 +11,7 @@
 #include "vm.h"
 
 // At most 1 TiB of 2 MiB units. By address they are found in two steps, of 47 bits of address space at most.
-enum { UNITS = 1 << 19, LEAF = 1 << 13, WORD = 64, MUCH = 16 << 20 };
+enum { UNITS = 1 << 19, LEAF = 1 << 13, WORD = 64, MUCH = 16 << 20, EXCHANGED = 1 << 14 };
 
 struct unit *units;
 static uint64_t *free_bits;    // which units are free
@@ -445,7 +445,7 @@ static bool exchange(uint32_t old) {
     const uint64_t address = units[old].address;
     const int protection = units[old].protection;
     uint32_t new = find(clean_bits, 1, unit_count, true);
-    if (new == unit_count || claim(new, 1) < 1 || !map_units(address, new, 1, protection, MAP_FIXED))
+    if (new == unit_count || !map_units(address, new, 1, protection, MAP_FIXED))
         return false;
     use(new, address, protection);
     units[new].live = units[old].live;
@@ -463,8 +463,9 @@ static bool exchange(uint32_t old) {
 }
 
 void units_zero(uint64_t begin, uint64_t end) {
-    // There is one more only where somebody zeroes what is given back.
-    if (end - begin == UNIT && prezero_lives() && exchange(unit_at(begin)))
+    // There is one more only where somebody zeroes what is given back. Each may be a mapping of its own then, of which
+    // a process has 65,530.
+    if (end - begin == UNIT && unit_count <= EXCHANGED && prezero_lives() && exchange(unit_at(begin)))
         return;
     zero((void *)begin, end - begin);
     note_zeroed(end - begin);
