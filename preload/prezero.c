@@ -17,6 +17,9 @@
 #define MFD_CLOEXEC 1
 #define MFD_ALLOW_SEALING 2
 #endif
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
 #ifndef F_ADD_SEALS
 #define F_ADD_SEALS 1033
 #define F_SEAL_SHRINK 2
@@ -26,6 +29,9 @@ static struct sockaddr_un launcher;
 static int line = -1;
 static uint64_t device, inode; // the program may close what it has not opened, and the number be another's by then
 static struct pool_zeroing *shared;
+// What is free for a child is not for its parent, where they share the memory of the pool: a clone that is no function
+// of libc's has a copy of all that is known here. This page is zero there, Linux 4.14.
+static uint32_t *mine;
 static bool tried;
 
 void prezero_begin(void) {
@@ -39,6 +45,19 @@ void prezero_begin(void) {
 static bool is_ours(void) {
     struct stat found;
     return !sys_failed(sys(SYS_fstat, line, &found)) && found.st_dev == device && found.st_ino == inode;
+}
+
+static bool is_shared(void) {
+    return shared && *mine;
+}
+
+static bool begin_mine(void) {
+    if (!mine)
+        mine = arena_pages(PAGE);
+    if (!mine || sys_failed(sys(SYS_madvise, mine, PAGE, MADV_WIPEONFORK)))
+        return false;
+    *mine = 1;
+    return true;
 }
 
 // One message; what it needs goes along. It goes at once or not at all.
@@ -79,9 +98,9 @@ static bool share(void) {
 
 bool prezero_start(void) {
     if (tried)
-        return shared;
+        return is_shared();
     tried = true;
-    int low = launcher.sun_family ? sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
+    int low = launcher.sun_family && begin_mine() ? sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
     if (low < 0)
         return false;
     line = out_of_the_way(low);
@@ -102,12 +121,12 @@ bool prezero_start(void) {
 void prezero_add(uint32_t number) {
     const struct segment *segment = &segments[number];
     const uint64_t units = segment->bytes / lease_page_bytes;
-    if (shared && is_ours() && lease_holds(segment) && segment->first_unit + units <= POOL_ZEROING_UNITS)
+    if (is_shared() && is_ours() && lease_holds(segment) && segment->first_unit + units <= POOL_ZEROING_UNITS)
         send_message((struct pool_to_zero){"BURZERO1", segment->first_unit, units, lease_page_bytes}, segment->file);
 }
 
 bool prezero_offer(uint32_t unit) {
-    if (!shared || unit >= POOL_ZEROING_UNITS)
+    if (!is_shared() || unit >= POOL_ZEROING_UNITS)
         return false;
     __atomic_store_n(&shared->state[unit], POOL_TO_ZERO, __ATOMIC_SEQ_CST);
     // Whoever falls asleep looks once more after it has said so.
@@ -119,19 +138,21 @@ bool prezero_offer(uint32_t unit) {
 }
 
 enum prezeroed prezero_look(uint32_t unit) {
+    if (!is_shared())
+        return PREZERO_OFFERED;
     uint8_t state = __atomic_load_n(&shared->state[unit], __ATOMIC_ACQUIRE);
     return state == POOL_ZEROED ? PREZERO_DONE : state == POOL_BEING_ZEROED ? PREZERO_BUSY : PREZERO_OFFERED;
 }
 
 bool prezero_withdraw(uint32_t unit) {
     uint8_t offered = POOL_TO_ZERO;
-    return __atomic_compare_exchange_n(&shared->state[unit], &offered, POOL_NOT_TO_ZERO, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_ACQUIRE);
+    return !is_shared() || __atomic_compare_exchange_n(&shared->state[unit], &offered, POOL_NOT_TO_ZERO, false,
+                                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 bool prezero_lives(void) {
     char byte;
-    return is_ours() && sys(SYS_recvfrom, line, &byte, 1, MSG_DONTWAIT, 0, 0) == -EAGAIN;
+    return is_shared() && is_ours() && sys(SYS_recvfrom, line, &byte, 1, MSG_DONTWAIT, 0, 0) == -EAGAIN;
 }
 
 void prezero_forget(void) {

@@ -109,6 +109,30 @@ CASE(fork_by_syscall_copies_mappings) {
     apart(&memory, fork_by_syscall);
 }
 
+// Also where what is given back is zeroed by somebody beside the program, which begins when much was used again.
+CASE(what_a_child_by_syscall_unmaps_its_parent_has) {
+    struct memory memory;
+    fill_all(&memory, map);
+    for (int i = 0; i < 100; i++) {
+        char *again = map(4 * MIB);
+        memset(again, 1, 4 * MIB);
+        unmap(again, 4 * MIB);
+    }
+    pid_t pid = fork_by_syscall();
+    check(pid >= 0);
+    if (!pid) {
+        FOR_SIZES(bytes)
+        unmap(memory.at[size_index], bytes);
+        _exit(0);
+    }
+    check_ends_well(pid);
+    usleep(100000);
+    check_all(&memory, 0);
+    for (int i = 0; i < 100; i++)
+        unmap(map(4 * MIB), 4 * MIB);
+    check_all(&memory, 0);
+}
+
 static int child_of_clone(void *argument) {
     check_all(argument, 0);
     write_all(argument, 100);
