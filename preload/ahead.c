@@ -167,17 +167,20 @@ static bool in_pieces(void) {
 }
 
 // In a system where all is huge, rules say what is to be, and the rest is not; nor where free memory is in pieces:
-// there a first touch may look for a block for milliseconds. It outlives exec: so what is not ours to say is said
-// again.
+// there a first touch may look for a block for milliseconds. It outlives exec: what
+// was said before the program began is taken to be ours, what it says itself is not.
 static void limit_to_advised(void) {
+    static bool ours = true;
     const bool limit = always && (plan.count || in_pieces());
     const long flags = disabled();
     if (limit && flags == 0)
-        sys(SYS_prctl, PR_SET_THP_DISABLE, 1, PR_THP_DISABLE_EXCEPT_ADVISED, 0, 0);
-    else if (!limit && flags == EXCEPT_ADVISED)
+        ours = !sys_failed(sys(SYS_prctl, PR_SET_THP_DISABLE, 1, PR_THP_DISABLE_EXCEPT_ADVISED, 0, 0));
+    else if (!limit && flags == EXCEPT_ADVISED && ours)
         sys(SYS_prctl, PR_SET_THP_DISABLE, 0, 0, 0, 0);
+    const bool limited = disabled() == EXCEPT_ADVISED;
+    ours = ours && limited;
     if (always)
-        huge_pages = disabled() == EXCEPT_ADVISED ? HUGE_ADVISED : HUGE_ALWAYS;
+        huge_pages = limited ? HUGE_ADVISED : HUGE_ALWAYS;
 }
 
 enum came { POPULATED, ALREADY_THERE, GONE, REFUSED };

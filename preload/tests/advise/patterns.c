@@ -240,6 +240,17 @@ static void limited(void) {
     printf("%d ", prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0));
 }
 
+// What it has said itself stays said, while the helper looks for where it goes on.
+static void limits_itself(void) {
+    require(prctl(PR_SET_THP_DISABLE, 1, 2 /* PR_THP_DISABLE_EXCEPT_ADVISED */, 0, 0) == 0, "it limits itself");
+    char *memory = map(64 << 20);
+    for (int i = 0; i < 25; i++) {
+        fill(memory, i * 400, 400, 1);
+        usleep(100000);
+    }
+    limited();
+}
+
 // Two mappings of one size and one of another, for rules; then of each the KiB that are huge.
 static void mapped(void) {
     const size_t sizes[] = {16 << 20, 16 << 20, 8 << 20};
@@ -287,6 +298,7 @@ int main(int count, char **words) {
         {"executes", executes},
         {"disabled", disabled},
         {"limited", limited},
+        {"limits-itself", limits_itself},
         {"mapped", mapped},
         {"bss", fills_bss},
     };
