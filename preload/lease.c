@@ -161,10 +161,13 @@ void lease_ask(void) {
         ask(0, 0, &reply);
 }
 
-bool lease_holds(const struct segment *segment) {
+bool is_still(int file, uint64_t device, uint64_t inode) {
     struct stat found;
-    return !sys_failed(sys(SYS_fstat, segment->file, &found)) && found.st_dev == segment->device &&
-           found.st_ino == segment->inode;
+    return !sys_failed(sys(SYS_fstat, file, &found)) && found.st_dev == device && found.st_ino == inode;
+}
+
+bool lease_holds(const struct segment *segment) {
+    return is_still(segment->file, segment->device, segment->inode);
 }
 
 void lease_forget(void) {

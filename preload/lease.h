@@ -6,7 +6,7 @@
 
 struct segment {
     int file;
-    uint64_t device, inode; // the program may close what it has not opened, and the number be another's by then
+    uint64_t device, inode;
     uint64_t bytes;
     uint32_t first_unit; // the rest is of `units.c`
     uint64_t *bits;      // of each unit: which pages of it are in use, and then which are not zero any more
@@ -35,6 +35,9 @@ void lease_ask(void);
 
 // Whether a segment's descriptor is still what it was.
 bool lease_holds(const struct segment *segment);
+
+// Whether a descriptor is still what it was: the program may close what it has not opened, and the number be another's.
+bool is_still(int file, uint64_t device, uint64_t inode);
 
 // A descriptor of ours, where programs that count on the lowest numbers do not meet it.
 int out_of_the_way(int low);

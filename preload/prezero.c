@@ -27,7 +27,7 @@
 
 static struct sockaddr_un launcher;
 static int line = -1;
-static uint64_t device, inode; // the program may close what it has not opened, and the number be another's by then
+static uint64_t device, inode; // of the line
 static struct pool_zeroing *shared;
 // What is free for a child is not for its parent, where they share the memory of the pool: a clone that is no function
 // of libc's has a copy of all that is known here. This page is zero there, Linux 4.14.
@@ -43,8 +43,7 @@ void prezero_begin(void) {
 }
 
 static bool is_ours(void) {
-    struct stat found;
-    return !sys_failed(sys(SYS_fstat, line, &found)) && found.st_dev == device && found.st_ino == inode;
+    return is_still(line, device, inode);
 }
 
 static bool is_shared(void) {

@@ -10,6 +10,8 @@ pub mod broker;
 pub mod control;
 mod dax;
 mod error;
+#[cfg(test)]
+mod header;
 mod ledger;
 pub mod manage;
 pub mod owner;

@@ -407,12 +407,8 @@ mod tests {
 
     #[test]
     fn the_layout_is_that_of_the_header() {
-        let header = concat!(env!("CARGO_MANIFEST_DIR"), "/../../preload/pool.h");
-        let dir = tempfile::tempdir().unwrap();
-        let source = dir.path().join("layout.c");
         let assertions = format!(
-            "#include <stddef.h>\n#include \"{header}\"\n\
-             _Static_assert(sizeof(struct pool_to_zero) == {MESSAGE_BYTES}, \"\");\n\
+            "_Static_assert(sizeof(struct pool_to_zero) == {MESSAGE_BYTES}, \"\");\n\
              _Static_assert(offsetof(struct pool_to_zero, first_unit) == 8 && offsetof(struct pool_to_zero, units) == 12, \"\");\n\
              _Static_assert(offsetof(struct pool_to_zero, unit_bytes) == 16, \"\");\n\
              _Static_assert(sizeof(struct pool_zeroing) == {SHARED_BYTES} && POOL_ZEROING_UNITS == {UNITS}, \"\");\n\
@@ -421,8 +417,6 @@ mod tests {
              _Static_assert(POOL_TO_ZERO == {TO_ZERO} && POOL_BEING_ZEROED == {BEING_ZEROED}, \"\");\n\
              _Static_assert(POOL_ZEROED == {ZEROED}, \"\");\n"
         );
-        std::fs::write(&source, assertions).unwrap();
-        let compiled = std::process::Command::new("cc").args(["-std=gnu11", "-fsyntax-only"]).arg(&source).status();
-        assert!(compiled.unwrap().success());
+        assert!(crate::header::agrees(&assertions));
     }
 }

@@ -153,12 +153,8 @@ mod tests {
 
     #[test]
     fn sizes_and_offsets_are_those_that_the_c_compiler_gives() {
-        let header = concat!(env!("CARGO_MANIFEST_DIR"), "/../../preload/pool.h");
-        let dir = tempfile::tempdir().unwrap();
-        let source = dir.path().join("layout.c");
         let assertions = format!(
-            "#include <stddef.h>\n#include \"{header}\"\n\
-             _Static_assert(sizeof(struct pool_request) == {REQUEST_BYTES}, \"\");\n\
+            "_Static_assert(sizeof(struct pool_request) == {REQUEST_BYTES}, \"\");\n\
              _Static_assert(offsetof(struct pool_request, node) == 8 && offsetof(struct pool_request, bytes) == 16, \"\");\n\
              _Static_assert(offsetof(struct pool_request, least) == 24, \"\");\n\
              _Static_assert(sizeof(struct pool_reply) == {REPLY_BYTES} && POOL_SEGMENTS == {MOST_SEGMENTS}, \"\");\n\
@@ -169,8 +165,6 @@ mod tests {
             Status::Granted as u32,
             Status::Refused as u32
         );
-        std::fs::write(&source, assertions).unwrap();
-        let compiled = std::process::Command::new("cc").args(["-std=gnu11", "-fsyntax-only"]).arg(&source).status();
-        assert!(compiled.unwrap().success());
+        assert!(crate::header::agrees(&assertions));
     }
 }
