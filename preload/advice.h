@@ -6,7 +6,7 @@
 // Environment
 //   BURSAR_ADVICE  a directory: advice is on. In it is `plan`, and each process that has something to tell does so there
 //                  in a file of its own, advice.HOST.PID.TICKS (and .1 …, after exec): one `advice_told`, mapped and kept
-//                  up to date, so that it is there after a kill
+//                  up to date, so that it is there after a kill. Where it observes, touched.HOST.PID.TICKS, too
 //
 // The plan is text, a line for each item:
 //   plan 1
@@ -14,6 +14,7 @@
 //   dense PAGES      of the 512 of a region: from so many on that are touched, a huge page pays by its faults alone
 //   least BYTES      smaller mappings are left alone
 //   costs BASE POPULATE   ns of a fault of 4 KiB, and of populating 2 MiB: for what is told, no more
+//   observe 1        no more than to tell what is touched
 //   program ID       the rules that follow are for executables of this build-id (hex); *: for any
 //   rule KIND WHICH ORDINAL FROM TO ACTION COST BENEFIT
 //     KIND     mmap, heap, bss or data
@@ -25,6 +26,11 @@
 //     ACTION   huge: huge pages when it is touched; eager: populated too, ahead of that; base; leave: as the kernel does
 //     COST BENEFIT  ns, for what is told
 // Of several rules that hold for an address the first counts. What no rule holds for is looked at while it runs.
+//
+// What is touched is told as text, when it is given back and when the process ends by `exit`, a line for each item:
+//   process PID TICKS EXECUTABLE   what follows is its
+//   KIND WHICH ORDINAL ORIGIN REGION PAGES…   as in rules; the address where the mapping begins, that of a region, and
+//                  of it and each that follows the pages of 4 KiB that are there. Those of which none is are left out
 //
 // A region is an aligned piece of the address space that one huge page covers, 2 MiB. All numbers are little endian.
 //

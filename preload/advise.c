@@ -11,6 +11,7 @@
 #include "main.h"
 #include "parts.h"
 #include "plan.h"
+#include "presence.h"
 #include "private.h"
 #include "process.h"
 #include "space.h"
@@ -63,6 +64,8 @@ static bool obey(struct rule *rule, struct area area) {
         sys(SYS_madvise, area.begin, area.end - area.begin, MADV_HUGEPAGE);
         advice_count(&advice_told->advised_bytes, area.end - area.begin);
     }
+    if (plan.observes)
+        add(area);
     area.eager_end = area.end;
     if (rule->action == ADVICE_EAGER && areas_add(area) >= 0)
         ahead_wake();
@@ -123,10 +126,16 @@ static void obtained(uint64_t begin, uint64_t bytes) {
     add(area);
 }
 
+// What is there is about to be given back, or something else.
+static void goes(uint64_t begin, uint64_t end) {
+    presence_tell(begin, end);
+    areas_remove(begin, end, plan.least);
+}
+
 void *advise_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
     const int other = MAP_HUGETLB | MAP_GROWSDOWN | MAP_STACK | MAP_32BIT | MAP_LOCKED | MAP_POPULATE;
     if (flags & MAP_FIXED)
-        areas_remove((uint64_t)at, (uint64_t)at + up(bytes, PAGE), plan.least);
+        goes((uint64_t)at, (uint64_t)at + up(bytes, PAGE));
     void *got = next_mmap(at, bytes, protection, flags, file, offset);
     bool memory = flags & MAP_ANONYMOUS && (flags & MAP_TYPE) == MAP_PRIVATE && !(flags & other);
     if (got != MAP_FAILED && memory && !(protection & PROT_EXEC))
@@ -135,7 +144,7 @@ void *advise_mmap(void *at, size_t bytes, int protection, int flags, int file, o
 }
 
 int advise_munmap(void *memory, size_t bytes) {
-    areas_remove((uint64_t)memory, (uint64_t)memory + up(bytes, PAGE), plan.least);
+    goes((uint64_t)memory, (uint64_t)memory + up(bytes, PAGE));
     return next_munmap(memory, bytes);
 }
 
@@ -184,9 +193,9 @@ static void *move_pieces(uint64_t begin, uint64_t before, uint64_t bytes, int fl
 
 void *advise_mremap(void *memory, size_t before, size_t bytes, int flags, void *to) {
     uint64_t begin = (uint64_t)memory, old_bytes = up(before, PAGE), new_bytes = up(bytes, PAGE);
-    areas_remove(begin, begin + old_bytes, plan.least);
+    goes(begin, begin + old_bytes);
     if (flags & MREMAP_FIXED)
-        areas_remove((uint64_t)to, (uint64_t)to + new_bytes, plan.least);
+        goes((uint64_t)to, (uint64_t)to + new_bytes);
     char *moved = next_mremap(memory, before, bytes, flags, to);
     if (moved == MAP_FAILED && errno == EFAULT && advice_told->advised_bytes) {
         lock_take(&pieces_lock);
@@ -208,6 +217,8 @@ int advise_madvise(void *memory, size_t bytes, int advice) {
     bool gives = advice == MADV_DONTNEED || advice == MADV_FREE;
     if (advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE)
         areas_remove(begin, end, plan.least);
+    if (gives)
+        presence_tell(begin, end);
     int failed = next_madvise(memory, bytes, advice);
     if (gives && bytes >= REGION)
         areas_renew(begin, end);
@@ -235,6 +246,7 @@ static void in_child(void) {
     advice_told_forget();
     ahead_forget();
     areas_forget();
+    presence_forget();
     heap_ahead_forget();
     // Other threads may have had them.
     pieces_lock.state = 0;
@@ -255,6 +267,8 @@ void advise_begin(const char *directory) {
     advice_told->rules_unmatched = plan.count;
     advice_told->rules_of_others = plan.others;
     at_fork(NULL, NULL, in_child);
+    if (plan.observes)
+        presence_begin(directory);
     heap_ahead_begin();
     parts_each(advise_part);
     advising = true;

@@ -549,6 +549,8 @@ static void help(void) {
 }
 
 void ahead_wake(void) {
+    if (plan.observes)
+        return;
     uint32_t not_yet = 0;
     if (!__atomic_load_n(&started, __ATOMIC_RELAXED)) {
         // What vfork shares is the parent's, and a thread begun there would be the child's.

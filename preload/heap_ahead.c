@@ -8,6 +8,7 @@
 #include "areas.h"
 #include "objects.h"
 #include "plan.h"
+#include "presence.h"
 #include "sys.h"
 #include "vm.h"
 
@@ -89,6 +90,7 @@ static int grow(uint64_t end) {
 
 // What is given back comes back as zeroes.
 static int shrink(uint64_t end) {
+    presence_tell(up(end, PAGE), now);
     uint64_t keep = up(end + ahead_of(end), PAGE);
     if (keep < kernel_end) {
         if (place >= 0)

@@ -21,6 +21,7 @@
 #include "objects.h"
 #include "owners.h"
 #include "patch.h"
+#include "presence.h"
 #include "process.h"
 #include "reconcile.h"
 #include "serve.h"
@@ -337,6 +338,8 @@ static __attribute__((destructor)) void finish(void) {
     // Where `_exit` could not be patched.
     if (!next_exit_now)
         end("exit");
-    if (advising)
+    if (advising) {
         advice_sample();
+        presence_tell(0, UINT64_MAX);
+    }
 }

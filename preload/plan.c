@@ -60,7 +60,7 @@ static void take(char **words, uint32_t count, bool *ours, const char *build_id)
     const struct {
         const char *name;
         uint64_t *at;
-    } figures[] = {{"ahead", &plan.ahead}, {"dense", &plan.dense}, {"least", &plan.least}};
+    } figures[] = {{"ahead", &plan.ahead}, {"dense", &plan.dense}, {"least", &plan.least}, {"observe", &plan.observes}};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         if (count == 2 && !strcmp(words[0], figures[i].name))
             *figures[i].at = number(words[1], *figures[i].at);

@@ -19,6 +19,7 @@ struct rule {
 
 struct plan {
     uint64_t ahead, dense, least;
+    uint64_t observes; // 1: it is told what is touched, and no more
     uint64_t base_fault_ns, populate_ns;
     struct rule *rules;     // of this program
     uint32_t count, others; // which are of other programs

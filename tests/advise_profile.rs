@@ -196,12 +196,41 @@ fn what_hinders_is_said_in_one_sentence() {
 }
 
 #[test]
-fn without_privilege_it_says_what_it_needs() {
+fn without_privilege_the_profile_is_of_what_is_touched_and_run_goes_by_it() {
+    let _alone = huge_pages_alone();
     if !is_root() {
         return;
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();
-    let output = bursar_as_nobody(folder.path()).args(["advise", "profile", "--", "true"]).output().unwrap();
-    assert_eq!((output.status.code(), said(&output).lines().count()), (Some(125), 1), "{}", said(&output));
-    assert!(said(&output).contains("needs root, or CAP_SYS_NICE"), "{}", said(&output));
+    let programs = Programs::build();
+    let program = folder.path().join("advised");
+    std::fs::copy(programs.advised(), &program).unwrap();
+    let file = folder.path().join("it.profile");
+    let unprivileged = |options: &[&str], what: &str| {
+        let mut command = bursar_as_nobody(folder.path());
+        command.env("HOME", folder.path()).arg("advise").args(options).arg("--").arg(&program).args([what, "64"]);
+        started(command.stderr(Stdio::piped())).wait_with_output().unwrap()
+    };
+    for (what, touched, is_huge) in [("skewed", 1.0, true), ("sparse", 0.06, false)] {
+        let output = unprivileged(&["profile", "-o", "-"], what);
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(
+            said(&output).contains("not what is accessed often; that needs root, or CAP_SYS_NICE"),
+            "{}",
+            said(&output)
+        );
+        std::fs::write(&file, &output.stdout).unwrap();
+        let profile = Profile::parse(&String::from_utf8_lossy(&output.stdout)).unwrap();
+        let [range] = &profile.programs[0].ranges[..] else { panic!("{profile:?}") };
+        assert_eq!((range.huge_ns, range.touched, regions(range)), (None, Some(touched), 0..32));
+        let stats = folder.path().join("stats.json");
+        std::fs::write(&stats, "").unwrap();
+        std::fs::set_permissions(&stats, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        let options = ["run", "--profile", file.to_str().unwrap(), "--stats", stats.to_str().unwrap()];
+        let output = unprivileged(&options, what);
+        assert!(output.status.success(), "{}", said(&output));
+        let stats: serde_json::Value = serde_json::from_slice(&std::fs::read(&stats).unwrap()).unwrap();
+        let advised_bytes = stats["processes"][0]["advised_bytes"].as_u64().unwrap();
+        assert_eq!(advised_bytes >= 64 << 20, is_huge, "{advised_bytes} {}", said(&output));
+    }
 }

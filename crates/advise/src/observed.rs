@@ -80,19 +80,34 @@ impl Observed {
     /// Takes in what was seen of the region that begins `offset` bytes behind the beginning of the mapping, or before it, in
     /// the process of this number, that runs this program. O(log regions).
     pub fn add(&mut self, process: u64, program: (&str, Option<&str>), mapping: &Mapping, offset: i64, sight: Sight) {
-        let new = || Process { name: program.0.into(), build_id: program.1.map(Into::into), regions: BTreeMap::new() };
-        let process = self.processes.entry(process).or_insert_with(new);
-        if !process.regions.contains_key(mapping) {
-            process.regions.insert(mapping.clone(), BTreeMap::new());
-        }
-        let Some(regions) = process.regions.get_mut(mapping) else { return };
-        let region = regions.entry(number(offset)).or_default();
+        let region = self.region(process, program, mapping, offset);
         region.walks_ns += sight.walks_ns;
         region.looks += 1;
         region.sampled = sight.present_pages;
         if sight.is_counted {
             region.counted = region.counted.max(Some(sight.present_pages));
         }
+    }
+
+    /// So many of this region's pages of 4 KiB were there when it was given back, or when the process ended: also where nobody looked.
+    /// O(log regions).
+    pub fn touched(
+        &mut self,
+        process: u64,
+        program: (&str, Option<&str>),
+        mapping: &Mapping,
+        offset: i64,
+        present_pages: u64,
+    ) {
+        let region = self.region(process, program, mapping, offset);
+        region.counted = region.counted.max(Some(present_pages));
+    }
+
+    /// A region of a process; of neither anything may be known yet.
+    fn region(&mut self, process: u64, program: (&str, Option<&str>), mapping: &Mapping, offset: i64) -> &mut Region {
+        let new = || Process { name: program.0.into(), build_id: program.1.map(Into::into), regions: BTreeMap::new() };
+        let process = self.processes.entry(process).or_insert_with(new);
+        process.regions.entry(mapping.clone()).or_default().entry(number(offset)).or_default()
     }
 
     /// The processor has counted that page walks took all processes so long. Where nothing was tried, what was told of regions is scaled to
@@ -181,6 +196,11 @@ impl Sum {
         self.mean(self.present_pages) / PAGES_PER_HUGE as f64
     }
 
+    /// Whether it was looked at while it ran, by which is known what huge pages save.
+    fn was_seen(&self) -> bool {
+        self.looks > 0.0
+    }
+
     /// By how often it was looked at, and how far what was seen in several agrees.
     fn sure(&self) -> f64 {
         let (mean, looks) = (self.mean(self.walks_ns), self.mean(self.looks));
@@ -220,9 +240,9 @@ fn ranges(mapping: &Mapping, sums: &BTreeMap<u64, Sum>) -> Vec<ProfiledRange> {
         part.iter().for_each(|(_, region)| sum.join(region));
         let (from, to) = (part[0].0, part[0].0 + part.len() as u64);
         ProfiledRange {
-            huge_ns: Some(sum.mean(sum.walks_ns).round() as u64),
+            huge_ns: sum.was_seen().then(|| sum.mean(sum.walks_ns).round() as u64),
             touched: Some(percent(sum.touched())),
-            sure: percent(sum.sure()),
+            sure: if sum.was_seen() { percent(sum.sure()) } else { 1.0 },
             ..ProfiledRange::of(mapping.clone(), from * HUGE_BYTES, Some(to * HUGE_BYTES))
         }
     };
@@ -230,7 +250,8 @@ fn ranges(mapping: &Mapping, sums: &BTreeMap<u64, Sum>) -> Vec<ProfiledRange> {
 }
 
 fn are_alike(one: &Sum, other: &Sum) -> bool {
-    factor(one.mean(one.walks_ns), other.mean(other.walks_ns)) < ALIKE
+    one.was_seen() == other.was_seen()
+        && factor(one.mean(one.walks_ns), other.mean(other.walks_ns)) < ALIKE
         && (one.touched() - other.touched()).abs() < ALIKE_TOUCHED
 }
 
@@ -376,6 +397,21 @@ mod tests {
         };
         assert_eq!(touched(&[(128, false), (256, false)]), Some(0.5));
         assert_eq!(touched(&[(512, false), (128, true), (64, true), (512, false)]), Some(0.25));
+    }
+
+    #[test]
+    fn what_was_there_in_the_end_is_told_also_where_nobody_looked() {
+        let mut observed = Observed::default();
+        observed.add(1, XZ, &Mapping::Heap, region(0), Sight { present_pages: 100, ..sight(400_000.0) });
+        for (number, present_pages) in [(0, 512), (1, 512), (1, 128), (2, 512), (3, 51)] {
+            observed.touched(1, XZ, &Mapping::Heap, region(number), present_pages);
+        }
+        let expected = [
+            "heap - - 0..2M huge=400000 touched=100% sure=25%",
+            "heap - - 2M..6M touched=100%",
+            "heap - - 6M..8M touched=10%",
+        ];
+        assert_eq!(lines(&observed), expected);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct Plan {
     pub base_fault_ns: f64,
     /// Populating a huge page, in ns.
     pub populate_huge_ns: f64,
+    /// Whether the runtime only tells what there is, and what the program touches of it.
+    pub observes: bool,
     /// What is known of programs.
     pub programs: Vec<PlannedProgram>,
 }
@@ -106,10 +108,12 @@ impl Plan {
             least_bytes: LEAST_BYTES,
             base_fault_ns: costs.base_fault_ns,
             populate_huge_ns: costs.populate_huge_ns,
+            observes: false,
         }
     }
 
-    /// A plan by which nothing is changed, and the runtime tells each anonymous mapping that rules could hold for.
+    /// A plan by which nothing is changed, and the runtime tells each anonymous mapping that rules could hold for, and of
+    /// each range how much of it was there when it was given back or the program ended.
     pub fn observing(costs: &Costs) -> Plan {
         let classes = Mapping::class(LEAST_TOLD_BYTES)..Mapping::class(NOWHERE);
         let leave = |class| Rule {
@@ -123,9 +127,10 @@ impl Plan {
         Plan {
             ahead_bytes: 0,
             dense: PAGES_PER_HUGE + 1,
-            least_bytes: NOWHERE,
+            least_bytes: LEAST_TOLD_BYTES,
             base_fault_ns: costs.base_fault_ns,
             populate_huge_ns: costs.populate_huge_ns,
+            observes: true,
             programs: vec![PlannedProgram { build_id: Some("*".into()), rules: classes.map(leave).collect() }],
         }
     }
@@ -228,6 +233,9 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "plan 1\nahead {}\ndense {}\nleast {}", self.ahead_bytes, self.dense, self.least_bytes)?;
         writeln!(f, "costs {:.0} {:.0}", self.base_fault_ns, self.populate_huge_ns)?;
+        if self.observes {
+            writeln!(f, "observe 1")?;
+        }
         self.programs.iter().try_for_each(|program| {
             writeln!(f, "program {}", program.build_id.as_deref().unwrap_or("-"))?;
             program.rules.iter().try_for_each(|rule| writeln!(f, "{rule}"))
@@ -278,8 +286,8 @@ mod tests {
     #[test]
     fn a_plan_to_observe_names_what_rules_can_hold_for_and_advises_nothing() {
         let text = Plan::observing(&Costs::reference()).to_string();
-        assert!(text.starts_with("plan 1\nahead 0\ndense 513\nleast 140737488355328\n"), "{text}");
-        let rules: Vec<&str> = text.lines().skip(6).collect();
+        assert!(text.starts_with("plan 1\nahead 0\ndense 513\nleast 1048576\ncosts 1340 91000\nobserve 1\n"), "{text}");
+        let rules: Vec<&str> = text.lines().skip(7).collect();
         assert_eq!((rules[0], rules.len()), ("rule mmap 20 * 0 end leave 0 0", 47 - 20));
     }
 

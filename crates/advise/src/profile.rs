@@ -110,6 +110,12 @@ impl Mapping {
         bytes.max(1).ilog2()
     }
 
+    /// From the first three words of a profile's line; `None`: they are none.
+    pub fn parse(kind: &str, which: &str, ordinal: &str) -> Option<Mapping> {
+        let is_kind = matches!(kind, "heap" | "stack" | "mmap" | "bss" | "data" | "code");
+        is_kind.then(|| parse::mapping(kind, (1, which), (1, ordinal)).ok()).flatten()
+    }
+
     /// Its kind, as profiles have it.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -122,7 +122,7 @@ fn line(text: &str) -> Read<Line> {
     }
 }
 
-fn mapping(kind: &str, which: Word, ordinal: Word) -> Read<Mapping> {
+pub(super) fn mapping(kind: &str, which: Word, ordinal: Word) -> Read<Mapping> {
     let none = |(column, word): Word, of: &str| match word {
         "-" => Ok(()),
         _ => Err((column, format!("{} {of}; write -", shown(word)))),

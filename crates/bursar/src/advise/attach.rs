@@ -21,7 +21,7 @@ use track::pages::Scope;
 use track::regions::{Region, Regions};
 
 use super::kept::Kept;
-use super::{costs, needs};
+use super::{NEEDS, costs};
 use crate::cli::advise::Attach;
 use crate::results::write_json;
 use crate::say::tell;
@@ -110,7 +110,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<Status> {
             procfs::kernel_release()
         );
     }
-    let needs = || needs("attach");
+    let needs = || format!("advise attach {NEEDS}");
     let regions = Regions::of(scope, LOOKING).map_err(|error| match error {
         track::regions::Error::Target(error) if error.is_of_target() => anyhow::Error::new(error),
         error => anyhow::Error::new(error).context(needs()),

@@ -1,6 +1,7 @@
 //! `bursar advise profile`: what huge pages are worth to each part of a command's memory, by which parts it accesses.
 
 mod names;
+mod touched;
 mod trial;
 
 use std::ffi::OsString;
@@ -22,9 +23,9 @@ use tempfile::NamedTempFile;
 use track::pages::Scope;
 use track::regions::Regions;
 
-use super::costs;
 use super::told::Told;
 use super::walks;
+use super::{NEEDS, costs};
 use crate::cli;
 use crate::inside::{self, Inside};
 use crate::launch::Launcher;
@@ -34,6 +35,7 @@ use crate::spool::Spool;
 use crate::status::Status;
 use crate::unseen::Purpose;
 use names::Names;
+use touched::Touched;
 use trial::Trials;
 
 /// From one round of looking to the next.
@@ -50,6 +52,8 @@ const MOST_COUNTED: usize = 128;
 /// What looking has come to.
 #[derive(Default)]
 struct Seen {
+    /// Why it could not be seen what is accessed, or not to the end.
+    blind: Option<anyhow::Error>,
     observed: Observed,
     rounds: u32,
     /// What it took the processes, estimated.
@@ -64,20 +68,24 @@ struct Seen {
 
 pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
     let begun = Instant::now();
-    linux::pages::available().with_context(needs)?;
+    let blind = linux::pages::available().err().map(anyhow::Error::new);
     let rank = Rank::find().filter(|_| Launcher::of(&options.command).is_none());
     let path = inside::of_rank(&options.output.clone().unwrap_or_else(|| named(&options.command)), rank.as_ref());
     // Before the run: what it shows must have a place.
     let output = Output::create(&path)?;
     // What it finds is by what walks cost here.
-    let costs = costs::calibrated(costs::ASKED);
+    let costs = costs::calibrated(if blind.is_none() { costs::ASKED } else { costs::ON_THE_WAY });
     let folder = Spool::create("bursar-profile-")?;
     folder.give("plan", &Plan::observing(&costs).to_string())?;
     let variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
     let is_over = AtomicBool::new(false);
     let (begins, pid) = channel();
+    let mut names = Names::new();
     let (inside, seen) = thread::scope(|scope| {
-        let watching = scope.spawn(|| watch(pid, folder.path(), &costs, &is_over));
+        let watching = scope.spawn(|| match blind {
+            None => watch(pid, folder.path(), &costs, &is_over, &mut names),
+            blind => Seen { blind, ..Seen::default() },
+        });
         let mut begins = Some(begins);
         let mut look = |pid| {
             // Nobody listens any more where nothing can be seen.
@@ -86,10 +94,17 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
         let inside = inside::run(&options.command, Purpose::Advise, variables, begun, Some(&mut look));
         is_over.store(true, Ordering::Relaxed);
         drop(begins);
-        let seen = watching.join().unwrap_or_else(|_| Err(anyhow!("looking at the command's memory failed")));
-        (inside, seen)
+        (inside, watching.join().map_err(|_| anyhow!("looking at the command's memory failed")))
     });
     let (inside, mut seen) = (inside?, seen?);
+    let (touched, mut notes) = inside::told(folder.path(), "touched.", Touched::read);
+    for process in touched.iter().flatten() {
+        let Some(named) = names.program(process.pid, process.start, &process.executable) else { continue };
+        let program = (named.program, named.build_id.as_deref());
+        for region in &process.regions {
+            seen.observed.touched(named.number, program, &region.mapping, region.offset, region.present_pages);
+        }
+    }
     if let Some(share) = seen.walking {
         seen.observed.counted(share * inside.user_seconds * 1e9);
     }
@@ -97,7 +112,8 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
     let profile = seen.observed.profile(Some(&command.to_string_lossy()));
     output.write(&profile)?;
     if !options.quiet {
-        let (told, mut notes) = inside::told(folder.path(), "advice.", Told::read);
+        let (told, troubles) = inside::told(folder.path(), "advice.", Told::read);
+        notes.extend(troubles);
         notes.extend(inside.why_without(&options.command, Purpose::Advise, !told.is_empty()));
         for line in summary(&profile, &seen, &inside, &path).into_iter().chain(notes) {
             tell!("bursar: {line}");
@@ -106,28 +122,31 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
     Ok(inside.status())
 }
 
-fn needs() -> String {
-    super::needs("profile")
-}
-
 /// Looks at the command, whose PID comes, until it is over.
-fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool) -> anyhow::Result<Seen> {
+fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool, names: &mut Names) -> Seen {
     let mut seen = Seen::default();
-    let Ok(pid) = pid.recv() else { return Ok(seen) };
+    let Ok(pid) = pid.recv() else { return seen };
     let is_over = || is_over.load(Ordering::Relaxed);
     let mut regions = match Regions::of(Scope::Tree(pid), LOOKING) {
         Ok(regions) => regions,
         // It has ended meanwhile.
         Err(track::regions::Error::Target(track::pages::Error::NoProcess(_) | track::pages::Error::Empty(_))) => {
-            return Ok(seen);
+            return seen;
         }
-        Err(error) => return Err(error).with_context(needs),
+        Err(error) => return Seen { blind: Some(error.into()), ..seen },
     };
     let mut walk_cycles = WalkCycles::of(pid);
-    let mut names = Names::new();
     let mut trials = Trials::new();
     let (mut turn, mut last) = (0, Instant::now());
-    while !is_over() && regions.round(INTERVAL, is_over).with_context(needs)? {
+    while !is_over() {
+        match regions.round(INTERVAL, is_over) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                seen.blind = Some(error.into());
+                break;
+            }
+        }
         let (told, _) = inside::told(folder, "advice.", Told::read);
         names.look(regions.processes(), &told);
         let known = regions.known();
@@ -146,7 +165,7 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool)
                 present_pages: counted.map_or(region.present_pages, |(present, _)| present),
                 is_counted: counted.is_some(),
             };
-            let program = (process.program, process.build_id);
+            let program = (process.program, process.build_id.as_deref());
             seen.observed.add(process.number, program, mapping, offset, sight);
         }
         turn += MOST_COUNTED;
@@ -161,7 +180,7 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool)
     }
     seen.walking = walk_cycles.as_mut().and_then(WalkCycles::share);
     seen.disturbed_seconds = regions.taken_seconds();
-    Ok(seen)
+    seen
 }
 
 /// In the working directory, after the command.
@@ -212,16 +231,31 @@ fn summary(profile: &Profile, seen: &Seen, inside: &Inside, output: &Path) -> Ve
     let ranges = || profile.programs.iter().flat_map(|program| &program.ranges);
     let regions = |range: &advise::ProfiledRange| (range.to.unwrap_or(range.from) - range.from) / HUGE_BYTES;
     let bytes = ranges().map(|range| regions(range) * HUGE_BYTES).sum();
-    let saved: f64 = ranges().map(|range| range.huge_ns.unwrap_or_default() as f64 * regions(range) as f64).sum();
-    let mut lines = vec![format!(
-        "{} of memory in {} ranges, by {} rounds of looking that took it {}; huge pages save {} of page walks in a run of {}",
+    let of_all = |of: &dyn Fn(&advise::ProfiledRange) -> f64| -> f64 {
+        ranges().map(|range| of(range) * regions(range) as f64).sum()
+    };
+    let touched = of_all(&|range| range.touched.unwrap_or_default()) * HUGE_BYTES as f64;
+    let all = format!(
+        "{} of memory in {} ranges, of which {} are touched",
         Bytes(bytes),
         ranges().count(),
+        Bytes(touched as u64)
+    );
+    let saved = of_all(&|range| range.huge_ns.unwrap_or_default() as f64);
+    let looking = format!(
+        "by {} rounds of looking that took it {}; huge pages save {} of page walks in a run of {}",
         seen.rounds,
         seconds(seen.disturbed_seconds),
         seconds(saved / 1e9),
         seconds(inside.wall_seconds),
-    )];
+    );
+    let mut lines = match &seen.blind {
+        None => vec![format!("{all}, {looking}")],
+        Some(why) => {
+            let what = if seen.rounds > 0 { format!("{all}, {looking}") } else { all };
+            vec![what, format!("only what is touched was seen, not what is accessed often; that {NEEDS} ({why:#})")]
+        }
+    };
     if let Some(share) = seen.walking {
         lines
             .push(format!("page tables were walked in {:.1} % of its cycles, by the processor's count", 100.0 * share));
@@ -247,7 +281,7 @@ fn summary(profile: &Profile, seen: &Seen, inside: &Inside, output: &Path) -> Ve
         let huge = Bytes(seen.huge as u64 * HUGE_BYTES);
         lines.push(format!("{huge} were huge pages already: what they are worth is not seen"));
     }
-    if seen.rounds < LEAST_ROUNDS {
+    if seen.blind.is_none() && seen.rounds < LEAST_ROUNDS {
         lines.push("it ended too soon to be seen well: give it work for some seconds".into());
     } else if bytes == 0 {
         lines.push("no mapping of 4 MiB or more was seen, nor a heap or .bss of 2: there is nothing to know".into());

@@ -68,8 +68,9 @@ pub struct Run {
     bursar advise run --profile solver.profile -- ./solver input.dat\n\n\
     One run of some seconds is enough; of half a minute it is surer, for huge pages are tried in\n\
     it. The command has pages of 4 KiB for so long, but for these, and where it asks for huge\n\
-    ones itself. Needs root, or CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_BPF and\n\
-    CAP_PERFMON, and Linux 6.1 on x86-64.")]
+    ones itself. What it accesses is seen with root, or CAP_SYS_NICE, CAP_SYS_PTRACE,\n\
+    CAP_BPF and CAP_PERFMON, and Linux 6.1 on x86-64; without, the profile says what is\n\
+    touched, so that what is filled is huge from its first touch and what is sparse is not.")]
 pub struct Profile {
     /// Write the profile to FILE (of a rank: FILE.RANK), or to standard output with -; COMMAND.profile if not given
     #[arg(long, short, value_name = "FILE")]

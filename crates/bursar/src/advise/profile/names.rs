@@ -17,8 +17,8 @@ pub struct Names {
     own: String,
     /// By number of the process, since it runs what it runs.
     processes: BTreeMap<i32, Process>,
-    /// That there have been so far.
-    count: u64,
+    /// Which of all that there have been each is, by number of the process, its start and what it runs.
+    numbers: BTreeMap<(i32, u64, PathBuf), u64>,
     /// Of files, by path.
     build_ids: RefCell<BTreeMap<PathBuf, Option<String>>>,
 }
@@ -43,13 +43,14 @@ pub struct Named<'a> {
     /// Which of all that there have been.
     pub number: u64,
     pub program: &'a str,
-    pub build_id: Option<&'a str>,
+    pub build_id: Option<String>,
 }
 
 impl Names {
     /// Of processes that have bursar's library.
     pub fn new() -> Names {
-        Names { own: job::preload::name(), processes: BTreeMap::new(), count: 0, build_ids: RefCell::default() }
+        let (processes, numbers, build_ids) = Default::default();
+        Names { own: job::preload::name(), processes, numbers, build_ids }
     }
 
     /// Looks what processes there are, number and start time, and what their memory is called now.
@@ -69,7 +70,13 @@ impl Names {
     pub fn process(&self, pid: i32) -> Option<Named<'_>> {
         let process = self.processes.get(&pid)?;
         let program = process.executable.file_name()?.to_str()?;
-        Some(Named { number: process.number, program, build_id: process.build_id.as_deref() })
+        Some(Named { number: process.number, program, build_id: process.build_id.clone() })
+    }
+
+    /// A process that runs, or ran, this program.
+    pub fn program<'a>(&mut self, pid: i32, start: u64, executable: &'a Path) -> Option<Named<'a>> {
+        let program = executable.file_name()?.to_str()?;
+        Some(Named { number: self.number(pid, start, executable), program, build_id: self.build_id(executable) })
     }
 
     /// What the memory at an address is called, and where in it that is.
@@ -89,9 +96,14 @@ impl Names {
         let parent = procfs::stat(pid).ok().and_then(|stat| self.processes.get(&stat.ppid));
         let parent = parent.filter(|parent| parent.executable == executable);
         let made = parent.map(|parent| parent.made.clone()).unwrap_or_default();
-        self.count += 1;
+        let number = self.number(pid, start, &executable);
         let build_id = self.build_id(&executable);
-        Process { number: self.count, start, executable, build_id, made, taken: 0, others: Vec::new() }
+        Process { number, start, executable, build_id, made, taken: 0, others: Vec::new() }
+    }
+
+    fn number(&mut self, pid: i32, start: u64, executable: &Path) -> u64 {
+        let next = self.numbers.len() as u64;
+        *self.numbers.entry((pid, start, executable.into())).or_insert(next)
     }
 
     fn name(&mut self, pid: i32, told: &[Told]) {

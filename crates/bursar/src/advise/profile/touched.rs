@@ -1,0 +1,101 @@
+//! What of a process's memory was there when it gave it back, and when it ended, as the runtime within it tells (`preload/advice.h`).
+
+use std::path::PathBuf;
+
+use advise::{HUGE_BYTES, Mapping};
+
+/// What one program of a process told, in the order in which it did.
+#[derive(Debug, PartialEq)]
+pub struct Touched {
+    pub pid: i32,
+    /// When the process began, in clock ticks.
+    pub start: u64,
+    pub executable: PathBuf,
+    pub regions: Vec<Region>,
+}
+
+/// Of one region of 2 MiB.
+#[derive(Debug, PartialEq)]
+pub struct Region {
+    pub mapping: Mapping,
+    /// From where the mapping begins; before it if that is amid the region.
+    pub offset: i64,
+    /// Pages of 4 KiB that were there.
+    pub present_pages: u64,
+}
+
+const NOT_TOLD: &str = "it is not what a process under bursar advise profile leaves";
+
+impl Touched {
+    /// From one process's file: of each program that it has been.
+    pub fn read(bytes: &[u8]) -> Result<Option<Vec<Touched>>, &'static str> {
+        let text = String::from_utf8_lossy(bytes);
+        let mut programs: Vec<Touched> = Vec::new();
+        // The last may have been cut short by a full disk.
+        for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
+            match (process(line), regions(line), programs.last_mut()) {
+                (Some(program), ..) => programs.push(program),
+                (_, Some(regions), Some(program)) => program.regions.extend(regions),
+                _ => return Err(NOT_TOLD),
+            }
+        }
+        Ok(Some(programs))
+    }
+}
+
+fn process(line: &str) -> Option<Touched> {
+    let (pid, rest) = line.strip_prefix("process ")?.split_once(' ')?;
+    let (start, executable) = rest.split_once(' ')?;
+    Some(Touched {
+        pid: pid.parse().ok()?,
+        start: start.parse().ok()?,
+        executable: executable.into(),
+        regions: Vec::new(),
+    })
+}
+
+fn regions(line: &str) -> Option<Vec<Region>> {
+    let mut words = line.split(' ');
+    let mapping = Mapping::parse(words.next()?, words.next()?, words.next()?)?;
+    let [origin, first]: [i64; 2] = [words.next()?.parse().ok()?, words.next()?.parse().ok()?];
+    let mut offset = first.checked_sub(origin)?;
+    words
+        .map(|word| {
+            let present_pages = word.parse().ok()?;
+            let region = Region { mapping: mapping.clone(), offset, present_pages };
+            offset = offset.checked_add(HUGE_BYTES as i64)?;
+            Some(region)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_program_of_a_process_is_read() {
+        let text = "process 7 12345 /opt/a b/solve\nmmap 24 3 6291456 4194304 12 512\nheap - - 4096 0 1\n\
+                    process 7 12345 /bin/true\nbss libfoo.so:77ab - 0 2097152 9\nmmap 2";
+        let told = Touched::read(text.as_bytes()).unwrap().unwrap();
+        let programs: Vec<_> = told.iter().map(|one| (one.pid, one.start, one.executable.to_str().unwrap())).collect();
+        assert_eq!(programs, [(7, 12345, "/opt/a b/solve"), (7, 12345, "/bin/true")]);
+        let mapping = Mapping::Mmap { class: Some(24), ordinal: Some(3) };
+        let region = |mapping, offset, present_pages| Region { mapping, offset, present_pages };
+        assert_eq!(
+            told[0].regions,
+            [region(mapping.clone(), -2 << 20, 12), region(mapping, 0, 512), region(Mapping::Heap, -4096, 1)]
+        );
+        assert_eq!(told[1].regions[0].present_pages, 9);
+    }
+
+    #[test]
+    fn what_a_process_cannot_have_told_is_refused() {
+        assert_eq!(Touched::read(b""), Ok(Some(Vec::new())));
+        for wrong in ["mmap 24 3 0 0 1\n", "process 7 1 x\nmmap 24 3 0\n", "process 7 1 x\nmmap 24 3 0 0 -1\n", "\n"] {
+            assert!(Touched::read(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        let far = format!("process 7 1 x\nmmap 24 3 0 {} 1 1 1\n", i64::MAX);
+        assert!(Touched::read(far.as_bytes()).is_err());
+    }
+}

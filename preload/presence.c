@@ -1,0 +1,117 @@
+#include "presence.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "areas.h"
+#include "arena.h"
+#include "lock.h"
+#include "process.h"
+#include "sys.h"
+#include "text.h"
+
+// A file is no longer than this: who makes and unmaps without end is known by then.
+static const uint64_t FILE_BYTES = 16 << 20;
+// What is farther behind in a range is not looked at: an address space that is reserved is far larger than memory.
+static const uint64_t FAR = 128UL << 30;
+enum { AT_ONCE = 64 << 20, PAGES = REGION / PAGE, LINE = 8 << 10, COUNTS = AT_ONCE / REGION };
+
+static const char *run_directory; // NULL: nothing is told
+static char *line;
+static unsigned char *present;
+static uint64_t written;
+static bool named; // the process, in its file
+static struct lock told_lock;
+
+static void append(void) {
+    char path[4400];
+    text_format(path, sizeof path, "%s/touched.%s.%lu.%lu", run_directory, process.host, process.pid, process.ticks);
+    const uint64_t bytes = strlen(line);
+    const long file = sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0)
+        return;
+    // What is written in part, on a full disk, is the last.
+    written += sys(SYS_write, file, line, bytes) == (long)bytes ? bytes : FILE_BYTES;
+    sys(SYS_close, file);
+}
+
+static void name_process(void) {
+    process_forked();
+    text_format(line, LINE, "process %lu %lu %s\n", process.pid, process.ticks, process.executable);
+    append();
+    named = true;
+}
+
+// Neighbouring regions of which something is there.
+static void tell(const struct area *area, uint64_t first, const uint32_t *counts, uint64_t count) {
+    static const char *const kinds[] = {"mmap", "heap", "bss", "data"};
+    if (!named)
+        name_process();
+    char which[16] = "-", ordinal[24] = "-";
+    if (area->kind == ADVICE_MMAP) {
+        text_format(which, sizeof which, "%u", area->size_class);
+        text_format(ordinal, sizeof ordinal, "%lu", area->ordinal);
+    }
+    text_format(line, LINE, "%s %s %s %lu %lu", kinds[area->kind], area->object ? area->object : which, ordinal,
+                area->origin, first);
+    for (uint64_t i = 0; i < count; i++)
+        text_format(line + strlen(line), 8, " %u", counts[i]);
+    text_format(line + strlen(line), 2, "\n");
+    append();
+}
+
+// What is beside it in the same region counts, too: neighbours share its huge page. There may be nothing.
+static uint64_t widened(uint64_t edge, uint64_t region_edge) {
+    const uint64_t low = least(edge, region_edge), bytes = (edge > region_edge ? edge : region_edge) - low;
+    return sys_failed(sys(SYS_mincore, low, bytes, present)) ? edge : region_edge;
+}
+
+static void look(const struct area *area, uint64_t begin, uint64_t end) {
+    begin = widened(begin, begin & -(uint64_t)REGION);
+    end = widened(end, up(end, REGION));
+    for (uint64_t at = begin, next; at < end; at = next) {
+        next = least((at & -(uint64_t)AT_ONCE) + AT_ONCE, end);
+        if (sys_failed(sys(SYS_mincore, at, next - at, present)))
+            continue;
+        uint32_t counts[COUNTS] = {0};
+        const uint64_t first = at & -(uint64_t)REGION;
+        for (uint64_t page = at; page < next; page += PAGE)
+            counts[(page - first) / REGION] += present[(page - at) / PAGE] & 1;
+        for (uint64_t i = 0, many; i < COUNTS; i += many + 1) {
+            for (many = 0; i + many < COUNTS && counts[i + many]; many++)
+                ;
+            if (many && written < FILE_BYTES)
+                tell(area, first + i * REGION, counts + i, many);
+        }
+    }
+}
+
+void presence_tell(uint64_t begin, uint64_t end) {
+    // A handler of signals may give memory back, too.
+    if (!run_directory || process.pid != sys(SYS_getpid) || !lock_soon(&told_lock))
+        return;
+    for (uint32_t i = 0; i < __atomic_load_n(&areas_used, __ATOMIC_SEQ_CST); i++) {
+        const struct area area = areas[i];
+        const uint64_t from = begin > area.begin ? begin : area.begin, to = least(end, area.end);
+        if (area.life % 2 && from < to)
+            look(&area, from, least(to, from + FAR));
+    }
+    lock_release(&told_lock);
+}
+
+void presence_forget(void) {
+    told_lock.state = 0;
+    named = false;
+    written = 0;
+}
+
+void presence_begin(const char *directory) {
+    // To go beyond it is a signal.
+    struct rlimit files = {0};
+    sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &files);
+    line = arena(LINE);
+    present = arena_pages(AT_ONCE / PAGE);
+    if (files.rlim_cur > 2 * FILE_BYTES && line && present)
+        run_directory = directory;
+}

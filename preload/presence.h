@@ -1,0 +1,14 @@
+// What of the program's memory is there when it gives it back, and when it ends: for a profile. Text, in a file for each
+// process, see advice.h.
+#pragma once
+
+#include <stdint.h>
+
+// From now on it is told in the run's directory about what is among the areas.
+void presence_begin(const char *directory);
+
+// What is between these two is about to be given back, or its process to end.
+void presence_tell(uint64_t begin, uint64_t end);
+
+// In the child of a fork, which has a file of its own.
+void presence_forget(void);
