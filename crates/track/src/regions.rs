@@ -6,8 +6,10 @@
 //! (`tlb`). A huge page has one bit: of it only that tells whether it is used at all.
 //!
 //! A look takes nanoseconds per page, a clear microseconds per run and as much of the program's time; so many pages are
-//! cleared in a round as the caller allows, and of more regions than that, others each round.
+//! cleared in a round as the caller allows. Of more regions than that, half are those that seem to be accessed most and were hardly looked
+//! at yet, so that what matters is soon known of a large program; the others are those that were not looked at for longest.
 
+mod choose;
 mod pace;
 mod process;
 mod rate;
@@ -18,9 +20,11 @@ use std::time::{Duration, Instant};
 use linux::core_cache;
 use linux::pages::Tables;
 
+use crate::pages::choice::mix;
 use crate::pages::{self, Members, Scope, own_cpu};
+use choose::Candidate;
 pub use pace::Pace;
-use process::{Found, Probe, Process, RUN};
+use process::{Found, Known, Probe, Process, RUN};
 use rate::LOOKS;
 
 /// Pages that are cleared together: that must take much less than until the first look.
@@ -31,6 +35,10 @@ const AFTER: [Duration; LOOKS - 1] = [Duration::from_millis(1), Duration::from_m
 const CLEARING: f64 = 0.7;
 /// Runs of neighbours of a region.
 const MOST_RUNS: u64 = 4;
+/// Rounds that have looked at a region until little of what is known of it is chance.
+const KNOWN_AFTER: u32 = 3;
+/// Of what looking may take, this part at least is for looking itself, however much it takes to list all regions: rounds are longer then.
+const LOOKING: f64 = 0.5;
 const FIRST_BUDGET: usize = 4 * BATCH;
 /// What clearing the bits of neighbours takes the program: an interruption for the flush; and for each page a TLB miss, and
 /// setting the bit.
@@ -100,8 +108,6 @@ pub struct Regions {
     processes: Vec<Process>,
     /// Pages to be cleared in a round.
     budget: usize,
-    /// Regions before those that the next round begins with.
-    turn: usize,
     round: u64,
     /// What clearing has cost the processes in all, in seconds.
     taken: f64,
@@ -136,9 +142,9 @@ impl Regions {
         let (processes, budget) = (Vec::new(), FIRST_BUDGET);
         let second_lines = (core_cache::second_bytes() / LINE_BYTES) as f64;
         let last_lines = LAST_SHARE * (core_cache::last_bytes() / LINE_BYTES) as f64;
-        let (turn, round, taken) = (0, 0, 0.0);
+        let (round, taken) = (0, 0.0);
         let mut regions =
-            Regions { tables, members, overhead, processes, budget, turn, round, taken, second_lines, last_lines };
+            Regions { tables, members, overhead, processes, budget, round, taken, second_lines, last_lines };
         if let (Some(denied), true) = (regions.refresh(), regions.processes.is_empty()) {
             return Err(denied.into());
         }
@@ -156,6 +162,7 @@ impl Regions {
         self.refresh();
         let tables = &mut self.tables;
         self.processes.retain_mut(|process| process.list(tables).is_ok());
+        let listing = own_cpu() - cpu;
         let mut batches = self.choose();
         let mut count = 0;
         for batch in &mut batches {
@@ -175,7 +182,7 @@ impl Regions {
         for mut batch in batches {
             self.look(&mut batch, LOOKS - 1);
             pages += batch.probes.len();
-            self.turn += self.learn(&batch);
+            self.learn(&batch);
         }
         for process in &mut self.processes {
             process.account();
@@ -183,12 +190,19 @@ impl Regions {
         let taken = pages as f64 * (FLUSH_SECONDS / RUN as f64 + TOUCH_SECONDS);
         self.taken += taken;
         let cost = Duration::from_secs_f64((own_cpu() - cpu).as_secs_f64() + taken);
-        let allowed = began.elapsed().as_secs_f64() * self.overhead / cost.as_secs_f64().max(1e-9);
-        self.budget = (self.budget as f64 * allowed.clamp(0.5, 2.0)) as usize;
+        let allowed = began.elapsed().mul_f64(self.overhead);
+        let allowed = allowed.saturating_sub(listing).max(allowed.mul_f64(LOOKING));
+        let times = allowed.div_duration_f64((cost - listing).max(Duration::from_nanos(1)));
+        self.budget = (self.budget as f64 * times.clamp(0.5, 2.0)) as usize;
         let most = long.mul_f64(CLEARING).div_duration_f64(AFTER[AFTER.len() - 1]) as usize * BATCH;
         self.budget = self.budget.clamp(RUN as usize, most.max(BATCH));
         wait(began + cost.div_f64(self.overhead), &is_over);
         Ok(!self.members.living().is_empty())
+    }
+
+    /// From now on looking may take this share of one processor.
+    pub fn look_at_most(&mut self, overhead: f64) {
+        self.overhead = overhead;
     }
 
     /// What is known of all regions that were looked at.
@@ -196,7 +210,7 @@ impl Regions {
         let now = Instant::now();
         let mut all = Vec::new();
         for process in &self.processes {
-            let loads: Vec<_> = process.known.values().map(|known| known.load()).collect();
+            let loads = process.loads();
             // By its own time.
             let misses = tlb::misses(&loads, self.second_lines, self.last_lines);
             let ns_per = |of: fn(&tlb::Misses) -> f64| 1e9 / misses.iter().map(of).sum::<f64>();
@@ -210,7 +224,7 @@ impl Regions {
                 present_pages: known.present_pages(),
                 accessed: known.accessed,
                 misses_per_second: misses.rate * process.processors,
-                sure: known.seen.sure(),
+                sure: known.seen.sure(&process.neighbourhood(*start)),
                 near: misses.near,
                 memory: misses.memory,
                 ns_per_miss,
@@ -296,40 +310,40 @@ impl Regions {
         denied
     }
 
-    /// As many pages as may be cleared: some of each region, or of the regions whose turn it is.
+    /// As many pages as may be cleared: some of each region, or of those that matter most.
     fn choose(&self) -> Vec<Batch> {
-        let all: Vec<(usize, u64, bool)> = self
+        let all: Vec<(usize, u64, &Known)> = self
             .processes
             .iter()
             .enumerate()
-            .flat_map(|(number, process)| {
-                process.known.iter().map(move |(start, known)| (number, *start, known.is_huge))
-            })
+            .flat_map(|(number, process)| process.known.iter().map(move |(start, known)| (number, *start, known)))
             .collect();
-        let small = all.iter().filter(|(.., is_huge)| !is_huge).count().max(1);
+        let small = all.iter().filter(|(.., known)| !known.is_huge).count().max(1);
         let runs = (self.budget / small) as u64 / RUN;
         let parts = 1 << runs.clamp(1, MOST_RUNS).ilog2();
-        let mut batches: Vec<Batch> = Vec::new();
-        let mut pages = 0;
-        let first = self.turn % all.len().max(1);
-        for (process, start, _) in all.iter().cycle().skip(first).take(all.len()) {
-            if pages >= self.budget {
-                break;
+        let candidate = |(_, start, known): &(usize, u64, &Known)| {
+            let is_hardly_known = !known.is_huge && (1..KNOWN_AFTER).contains(&known.clears);
+            Candidate {
+                pages: if known.is_huge { 1 } else { (parts * RUN) as usize },
+                promise: if is_hardly_known { known.seen.rate() } else { 0.0 },
+                looked: known.looked,
+                // What is known of some tells of all.
+                order: mix(*start),
             }
-            let probes = self.processes[*process].probes(*start, parts, self.round);
-            pages += probes.len();
+        };
+        let candidates: Vec<Candidate> = all.iter().map(candidate).collect();
+        let mut batches: Vec<Batch> = Vec::new();
+        for index in choose::chosen(&candidates, self.budget) {
+            let (process, start, _) = all[index];
+            let probes = self.processes[process].probes(start, parts, self.round);
             match batches.last_mut() {
                 // By rising address.
-                Some(batch)
-                    if batch.process == *process
-                        && batch.probes.len() + probes.len() <= BATCH
-                        && batch.probes.last().is_some_and(|last| last.address < *start) =>
-                {
+                Some(batch) if batch.process == process && batch.probes.len() + probes.len() <= BATCH => {
                     batch.probes.extend(probes);
                 }
                 _ => batches.push(Batch {
-                    process: *process,
-                    pid: self.processes[*process].pid,
+                    process,
+                    pid: self.processes[process].pid,
                     probes,
                     found: Vec::new(),
                     cleared: Instant::now(),
@@ -386,19 +400,15 @@ impl Regions {
         batch.looked.map(|looked| looked.mul_f64(share))
     }
 
-    /// Returns how many regions it was.
-    fn learn(&mut self, batch: &Batch) -> usize {
+    fn learn(&mut self, batch: &Batch) {
         let now = Instant::now();
         let after = self.used(batch);
         let mut from = 0;
-        let groups = batch.probes.chunk_by(|one, other| one.region == other.region);
-        groups
-            .map(|group| {
-                let found = &batch.found[from..from + group.len()];
-                from += group.len();
-                self.processes[batch.process].learn(group[0].region, found, after, now);
-            })
-            .count()
+        for group in batch.probes.chunk_by(|one, other| one.region == other.region) {
+            let found = &batch.found[from..from + group.len()];
+            from += group.len();
+            self.processes[batch.process].learn(group[0].region, found, after, now, self.round);
+        }
     }
 }
 

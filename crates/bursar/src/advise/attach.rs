@@ -29,9 +29,12 @@ use crate::status::Status;
 use choose::Choice;
 use history::History;
 
-/// The most that looking may take of one processor, and the most that all may.
+/// The most that looking may take of one processor; while regions are known that wait for their huge pages; and the most that all may.
 const LOOKING: f64 = 0.01;
+const LOOKING_BESIDE: f64 = 0.005;
 const ALL: f64 = 0.019;
+/// What the machine is like, and what memory is called, is asked for so often.
+const ASKED_EVERY: Duration = Duration::from_secs(5);
 /// Before this Linux, a huge page that is split keeps the memory of its zero pages.
 const GIVES_ZEROES_BACK: (u32, u32) = (6, 12);
 /// Decisions that are told.
@@ -79,8 +82,9 @@ struct Process {
     start: u64,
     /// `None`: it has just ended.
     advised: Option<Advised>,
-    /// What its mappings are called.
+    /// What its mappings are called, and when that was asked for.
     areas: Vec<Area>,
+    named: Option<Instant>,
 }
 
 struct Agent<'a> {
@@ -88,6 +92,8 @@ struct Agent<'a> {
     regions: Regions,
     costs: Costs,
     history: History,
+    /// When it was asked for; what was promoted since is taken off.
+    state: (Instant, State),
     /// By number.
     processes: BTreeMap<i32, Process>,
     stats: Stats,
@@ -122,6 +128,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<Status> {
         regions,
         costs: costs::calibrated(costs::ON_THE_WAY),
         history: History::of(Duration::from_secs_f64(State::HORIZON_SECONDS)),
+        state: (Instant::now(), costs::state()),
         processes: BTreeMap::new(),
         stats: Stats { dry_run: options.dry_run, ..Stats::default() },
         left: BTreeMap::new(),
@@ -157,20 +164,27 @@ impl Agent<'_> {
         self.follow();
         let known = self.regions.known();
         self.weigh(&known);
-        let state = costs::state();
+        if self.state.0.elapsed() > ASKED_EVERY {
+            self.state = (now, costs::state());
+        }
+        let state = self.state.1.clone();
         let free: Vec<&Region> =
             known.iter().filter(|region| self.history.is_free(region.pid, region.start, now)).collect();
         let choices = choose::promotions(free.iter().copied(), &state, &self.costs);
         self.stats.decisions += choices.len() as u64;
         let mut left = (f64::from(self.options.rate) * self.options.interval.as_secs_f64()).ceil() as u64;
+        let mut waiting = 0;
         for Choice { region, estimate } in &choices {
             if estimate.net_ns() <= 0.0 {
                 self.left.insert((region.pid, region.start), (self.seconds(region.pid), estimate.clone()));
             } else if left > 0 && may_go_on() {
                 left -= 1;
                 self.promote(region, &state, now);
+            } else {
+                waiting += 1;
             }
         }
+        self.regions.look_at_most(if waiting > 0 { LOOKING_BESIDE } else { LOOKING });
         if procfs::kernel_version() < GIVES_ZEROES_BACK {
             return;
         }
@@ -194,7 +208,12 @@ impl Agent<'_> {
         }
         let done = self.carry_out(region, |advised| advised.collapse(region.start));
         let why = format!("{:.0} accesses per second miss the TLB", region.misses_per_second);
-        self.stats.promoted += u64::from(done.is_ok());
+        if done.is_ok() {
+            self.stats.promoted += 1;
+            let (_, state) = &mut self.state;
+            state.free_huge = state.free_huge.saturating_sub(1);
+            state.free_bytes = state.free_bytes.saturating_sub(HUGE_BYTES);
+        }
         self.tell(region, "promote", why, estimate, done, now);
     }
 
@@ -281,8 +300,12 @@ impl Agent<'_> {
         self.processes.retain(|pid, process| living.get(pid) == Some(&process.start));
         self.left.retain(|(pid, _), _| living.contains_key(pid));
         for (pid, start) in living {
-            let new = || Process { start, advised: Advised::of(pid, start).ok(), areas: Vec::new() };
+            let new = || Process { start, advised: Advised::of(pid, start).ok(), areas: Vec::new(), named: None };
             let process = self.processes.entry(pid).or_insert_with(new);
+            if process.named.is_some_and(|named| named.elapsed() < ASKED_EVERY) {
+                continue;
+            }
+            process.named = Some(Instant::now());
             let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
             // Of a process that has just ended, names from before are as good.
             if let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/maps"))

@@ -16,6 +16,8 @@ use crate::pages::choice::mix;
 const PAGES: u64 = 512;
 /// Neighbours that are cleared together.
 pub const RUN: u64 = 8;
+/// Regions on each side that are near.
+const NEAR: u64 = 4;
 /// Clears of a region until what its pages are part of is asked anew.
 const RETRY: u32 = 16;
 
@@ -49,6 +51,8 @@ pub struct Known {
     pub since: Instant,
     pub last_accessed: Option<Instant>,
     pub clears: u32,
+    /// The round that looked at it last; 0: none yet.
+    pub looked: u64,
     folios: Folios,
 }
 
@@ -114,6 +118,26 @@ impl Process {
             self.known.insert(region.start, known.unwrap_or_else(|| Known::new(is_huge)));
         }
         Ok(())
+    }
+
+    /// What all regions bring to the TLB, by address. Of those that nobody has looked at yet each brings what one does on average.
+    pub fn loads(&self) -> Vec<Load> {
+        let is_known = |known: &&Known| known.clears > 0;
+        let (mut sum, mut count) = (Load::default(), 0.0);
+        for load in self.known.values().filter(|known| is_known(known) && !known.is_huge).map(Known::load) {
+            sum = Load { entries: sum.entries + load.entries, rate: sum.rate + load.entries * load.rate };
+            count += 1.0;
+        }
+        let average = Load { entries: sum.entries / f64::max(count, 1.0), rate: sum.rate / f64::max(sum.entries, 1.0) };
+        let load = |known: &Known| if is_known(&known) || known.is_huge { known.load() } else { average };
+        self.known.values().map(load).collect()
+    }
+
+    /// What was seen of a region and those near to it.
+    pub fn neighbourhood(&self, region: u64) -> Seen {
+        let near = region.saturating_sub(NEAR * REGION_BYTES)..=region + NEAR * REGION_BYTES;
+        let small = self.known.range(near).filter(|(_, known)| !known.is_huge);
+        small.fold(Seen::default(), |all, (_, known)| all.with(&known.seen))
     }
 
     /// A round has ended; what went by since the one before is part of it.
@@ -202,9 +226,10 @@ impl Process {
     }
 
     /// Takes in what a clear and the looks after it have found of a region.
-    pub fn learn(&mut self, region: u64, found: &[Found], after: [Duration; LOOKS], now: Instant) {
+    pub fn learn(&mut self, region: u64, found: &[Found], after: [Duration; LOOKS], now: Instant, round: u64) {
         let Some(known) = self.known.get_mut(&region) else { return };
         known.clears += 1;
+        known.looked = round;
         known.present = found.iter().filter(|found| found.is_there).count() as f64 / found.len().max(1) as f64;
         let count = |look: usize| found.iter().filter(|found| found.is_clear && found.accessed[look]).count() as u32;
         let pages = found.iter().filter(|found| found.is_clear).count() as u32;
@@ -243,11 +268,12 @@ impl Known {
             since: Instant::now(),
             last_accessed: None,
             clears: 0,
+            looked: 0,
             folios: Folios::Pages,
         }
     }
 
-    pub fn load(&self) -> Load {
+    fn load(&self) -> Load {
         let entries = if self.is_huge { 1.0 } else { self.present * PAGES as f64 };
         Load { entries, rate: self.seen.rate() }
     }

@@ -30,6 +30,16 @@ impl Seen {
         }
     }
 
+    /// What was seen of these and of other pages.
+    pub fn with(&self, other: &Seen) -> Seen {
+        let sum = |one: [f64; LOOKS], other: [f64; LOOKS]| std::array::from_fn(|look| one[look] + other[look]);
+        Seen {
+            pages: self.pages + other.pages,
+            accessed: sum(self.accessed, other.accessed),
+            seconds: sum(self.seconds, other.seconds),
+        }
+    }
+
     /// Accesses per page and second, where one that follows another at once counts as one with it: -ln(1 - share) / time, by
     /// the chance that a page which is accessed at random moments was not accessed yet.
     ///
@@ -42,10 +52,11 @@ impl Seen {
     }
 
     /// The share of [`rate`](Seen::rate) that it is at least: little where it was told by a few pages, which of many regions some
-    /// find accessed by chance.
-    pub fn sure(&self) -> f64 {
+    /// find accessed by chance. What was seen of its neighbours, it included, counts if they are accessed as often together.
+    pub fn sure(&self, neighbours: &Seen) -> f64 {
         let (rate, at_least) = self.believed();
-        if rate > 0.0 { at_least / rate } else { 1.0 }
+        let (_, neighbours_at_least) = neighbours.believed();
+        if rate > 0.0 { (at_least.max(neighbours_at_least) / rate).min(1.0) } else { 1.0 }
     }
 
     /// The rate, and what it is at least.
@@ -139,10 +150,25 @@ mod tests {
                 pages,
                 [(0, 1), (0, 4), (0, 16), (accessed, 500)].map(|(pages, ms)| (pages, Duration::from_millis(ms))),
             );
-            seen.sure()
+            seen.sure(&seen)
         };
         assert!(sure(16, 3) < 0.05 && sure(16, 5) < 0.3, "{} {}", sure(16, 3), sure(16, 5));
         assert!(sure(2000, 600) > 0.9 && sure(16, 16) > 0.3 && sure(16, 0) == 1.0);
+    }
+
+    #[test]
+    fn neighbours_that_are_alike_make_it_sure_and_others_do_not() {
+        let seen = |pages: u32, accessed: u32| {
+            let mut seen = Seen::default();
+            let looks = [(0, 1), (0, 4), (accessed / 8, 16), (accessed, 500)];
+            seen.add(pages, looks.map(|(pages, ms)| (pages, Duration::from_millis(ms))));
+            seen
+        };
+        let (own, alike, colder, hotter) = (seen(8, 5), seen(64, 40), seen(64, 2), seen(64, 64));
+        let alone = own.sure(&own);
+        assert!(alone < 0.5 && own.sure(&own.with(&alike)) > 0.7, "{alone} {}", own.sure(&own.with(&alike)));
+        assert_eq!(own.sure(&own.with(&colder)), alone);
+        assert_eq!(own.sure(&own.with(&hotter)), 1.0, "it is not more than it seems itself");
     }
 
     #[test]

@@ -8,12 +8,16 @@
 //! the program brings there: the first cost a tenth of the second, and these no more than those that find it in memory. What is accessed most is
 //! hardly worth huge pages if its page tables stay in a cache.
 
+use std::collections::BTreeMap;
+
 /// Entries of a second-level TLB for pages of 4 KiB: 1536 and 2048 are usual.
 const ENTRIES: f64 = 1536.0;
 /// Entries of a page table, of 8 bytes, in a line of a cache.
 const ENTRIES_PER_LINE: f64 = 8.0;
 const SHORTEST: f64 = 1e-9;
 const LONGEST: f64 = 1e6;
+/// Rates are alike that differ by less than a part in so many.
+const ALIKE: f64 = 100.0;
 /// Of halving: to a part in a million.
 const STEPS: u32 = 45;
 
@@ -37,23 +41,38 @@ pub struct Misses {
     pub memory: f64,
 }
 
-/// Of each, the accesses that miss; none where all have room. The second cache has room for so many lines, and the last one.
+/// Of each, the accesses that miss; none where all have room. The second cache has room for so many lines, and the last one. O(loads).
 pub fn misses(loads: &[Load], second_lines: f64, last_lines: f64) -> Vec<Misses> {
-    let Some(kept) = kept(ENTRIES, |time| loads.iter().map(|load| load.entries * held(load.rate, time)).sum()) else {
+    let alike = alike(loads);
+    let Some(kept) = kept(ENTRIES, |time| alike.iter().map(|load| load.entries * held(load.rate, time)).sum()) else {
         return vec![Misses::default(); loads.len()];
     };
-    let rates: Vec<f64> = loads.iter().map(|load| load.entries * load.rate * (-load.rate * kept).exp()).collect();
+    let rate = |load: &Load| load.entries * load.rate * (-load.rate * kept).exp();
+    let of_line = |load: &Load| rate(load) / lines(load).max(1.0);
     // Each miss also brings a line of data, another each time.
-    let data: f64 = rates.iter().sum();
-    let lines = || loads.iter().zip(&rates).map(|(load, rate)| (lines(load), rate / lines(load).max(1.0)));
-    let in_cache = |time: f64| lines().map(|(lines, rate)| lines * held(rate, time)).sum::<f64>() + data * time;
+    let data: f64 = alike.iter().map(rate).sum();
+    let in_table: Vec<(f64, f64)> = alike.iter().map(|load| (lines(load), of_line(load))).collect();
+    let in_cache =
+        |time: f64| in_table.iter().map(|(lines, rate)| lines * held(*rate, time)).sum::<f64>() + data * time;
     let [second, last] = [second_lines, last_lines.max(second_lines)].map(|lines| kept_in(lines, in_cache));
-    let of = |(rate, (_, of_line)): (&f64, (f64, f64))| Misses {
-        rate: *rate,
-        near: held(of_line, second),
-        memory: 1.0 - held(of_line, last),
+    let of = |load: &Load| Misses {
+        rate: rate(load),
+        near: held(of_line(load), second),
+        memory: 1.0 - held(of_line(load), last),
     };
-    rates.iter().zip(lines()).map(of).collect()
+    loads.iter().map(of).collect()
+}
+
+/// Those together whose rates differ by next to nothing: of a large program there are many, and its times are sought in steps.
+fn alike(loads: &[Load]) -> Vec<Load> {
+    let mut alike: BTreeMap<i64, Load> = BTreeMap::new();
+    for load in loads.iter().filter(|load| load.rate > 0.0 && load.entries > 0.0) {
+        let together = alike.entry((load.rate.ln() * ALIKE) as i64).or_default();
+        let entries = together.entries + load.entries;
+        let rate = (together.entries * together.rate + load.entries * load.rate) / entries;
+        *together = Load { entries, rate };
+    }
+    alike.into_values().collect()
 }
 
 /// Lines of the cache that the entries of the page table are in.
@@ -106,6 +125,16 @@ mod tests {
     fn of_much_more_than_has_room_nearly_all_misses() {
         let missed = rates(&[load(1e6, 10.0)]);
         assert!((0.99e7..1e7).contains(&missed[0]), "{missed:?}");
+    }
+
+    #[test]
+    fn many_that_are_nearly_alike_miss_as_one_would() {
+        let many: Vec<Load> = (0..1000).map(|number| load(200.0, 10.0 + 1e-6 * f64::from(number))).collect();
+        let (all, one) =
+            (misses(&many, SECOND_LINES, LAST_LINES), misses(&[load(2e5, 10.0)], SECOND_LINES, LAST_LINES));
+        let missed: f64 = all.iter().map(|misses| misses.rate).sum();
+        assert!((missed / one[0].rate - 1.0).abs() < 1e-3, "{missed} {one:?}");
+        assert!((all[500].near - one[0].near).abs() < 1e-3 && (all[500].memory - one[0].memory).abs() < 1e-3);
     }
 
     #[test]
