@@ -32,10 +32,16 @@ bool advising;
 static uint64_t ordinals[CLASSES];
 static struct lock pieces_lock;
 
+// Of many small ones some tell of all, and what is larger must have a place: an allocator's arenas are a MiB each.
+static bool has_place(const struct area *area) {
+    const uint64_t small = 2 * REGION;
+    return !plan.observes || area->end - area->begin >= small || areas_used < AREAS / 2;
+}
+
 static void add(struct area area) {
     if (area.end < area.begin + plan.least)
         return;
-    if (areas_add(area) >= 0)
+    if (has_place(&area) && areas_add(area) >= 0)
         ahead_wake();
     else
         advice_count(&advice_told->ranges_lost, 1);
@@ -267,8 +273,10 @@ void advise_begin(const char *directory) {
     advice_told->rules_unmatched = plan.count;
     advice_told->rules_of_others = plan.others;
     at_fork(NULL, NULL, in_child);
-    if (plan.observes)
+    if (plan.observes && huge_pages != HUGE_ALWAYS) {
+        areas_most = AREAS;
         presence_begin(directory);
+    }
     heap_ahead_begin();
     parts_each(advise_part);
     advising = true;

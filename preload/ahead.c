@@ -67,7 +67,7 @@ struct watch {
 
 enum huge_pages huge_pages;
 static bool always; // is the system's setting
-static struct watch watches[AREAS];
+static struct watch watches[WATCHED];
 static unsigned char *present_pages;
 static uint32_t news, asleep, started;
 static bool alone; // with one processor what it does is not done beside
@@ -168,19 +168,22 @@ static bool in_pieces(void) {
 
 // In a system where all is huge, rules say what is to be, and the rest is not; nor where free memory is in pieces:
 // there a first touch may look for a block for milliseconds. It outlives exec: what
-// was said before the program began is taken to be ours, what it says itself is not.
+// was said before the program began is taken to be ours, what it says itself is not. Who only observes does without
+// any before Linux 6.18: of a huge page all is there, whatever is touched of it.
 static void limit_to_advised(void) {
     static bool ours = true;
     const bool limit = always && (plan.count || in_pieces());
     const long flags = disabled();
-    if (limit && flags == 0)
+    if (limit && flags == 0) {
         ours = !sys_failed(sys(SYS_prctl, PR_SET_THP_DISABLE, 1, PR_THP_DISABLE_EXCEPT_ADVISED, 0, 0));
-    else if (!limit && flags == EXCEPT_ADVISED && ours)
+        if (!ours && plan.observes)
+            sys(SYS_prctl, PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    } else if (!limit && flags == EXCEPT_ADVISED && ours)
         sys(SYS_prctl, PR_SET_THP_DISABLE, 0, 0, 0, 0);
     const bool limited = disabled() == EXCEPT_ADVISED;
     ours = ours && limited;
     if (always)
-        huge_pages = limited ? HUGE_ADVISED : HUGE_ALWAYS;
+        huge_pages = limited ? HUGE_ADVISED : plan.observes && is_disabled() ? HUGE_NEVER : HUGE_ALWAYS;
 }
 
 enum came { POPULATED, ALREADY_THERE, GONE, REFUSED };
@@ -581,7 +584,7 @@ bool ahead_begin(void) {
 }
 
 void ahead_forget(void) {
-    for (uint32_t i = 0; i < areas_used; i++)
+    for (uint32_t i = 0; i < WATCHED; i++)
         watches[i].life = 0;
     started = asleep = 0;
 }

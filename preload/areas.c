@@ -6,7 +6,7 @@
 #include "sys.h"
 
 struct area areas[AREAS];
-uint32_t areas_used;
+uint32_t areas_used, areas_most = WATCHED;
 
 // Where the helper is; an end of 0: nowhere.
 static uint64_t busy_begin, busy_end;
@@ -40,7 +40,7 @@ static void await_leaving(uint64_t begin, uint64_t end) {
 }
 
 int areas_add(struct area area) {
-    for (int i = 0; i < AREAS; i++) {
+    for (uint32_t i = 0; i < areas_most; i++) {
         uint32_t life = __atomic_load_n(&areas[i].life, __ATOMIC_RELAXED);
         // Twice even: it is being written.
         if (life % 4 ||
@@ -49,7 +49,7 @@ int areas_add(struct area area) {
         area.life = life + 2;
         areas[i] = area;
         uint32_t used = __atomic_load_n(&areas_used, __ATOMIC_RELAXED);
-        while (used < (uint32_t)i + 1 &&
+        while (used < i + 1 &&
                !__atomic_compare_exchange_n(&areas_used, &used, i + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
             ;
         __atomic_store_n(&areas[i].life, life + 3, __ATOMIC_SEQ_CST);

@@ -5,7 +5,7 @@
 #include "advice.h"
 #include "runtime.h"
 
-enum { AREAS = 256, REGION = 2 << 20 };
+enum { AREAS = 1024, WATCHED = 256, REGION = 2 << 20 };
 
 struct area {
     uint32_t life; // odd: it is there; another one each time the place is used
@@ -22,6 +22,7 @@ struct area {
 
 extern struct area areas[AREAS];
 extern uint32_t areas_used; // places that have ever been
+extern uint32_t areas_most; // that there may be: as many as are watched, or all where nobody watches
 
 // Takes it in; its place, or -1: there is none left.
 int areas_add(struct area area);

@@ -252,6 +252,13 @@ static void limits_itself(void) {
 }
 
 // Two mappings of one size and one of another, for rules; then of each the KiB that are huge.
+// As many small mappings as an allocator makes, and then a large one.
+static void arenas(void) {
+    for (int i = 0; i < 2000; i++)
+        *map(1 << 20) = 1;
+    memset(map(64 << 20), 1, 64 << 20);
+}
+
 static void mapped(void) {
     const size_t sizes[] = {16 << 20, 16 << 20, 8 << 20};
     for (int i = 0; i < 3; i++)
@@ -299,6 +306,7 @@ int main(int count, char **words) {
         {"disabled", disabled},
         {"limited", limited},
         {"limits-itself", limits_itself},
+        {"arenas", arenas},
         {"mapped", mapped},
         {"bss", fills_bss},
     };
