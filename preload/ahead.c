@@ -167,9 +167,9 @@ static bool in_pieces(void) {
 }
 
 // In a system where all is huge, rules say what is to be, and the rest is not; nor where free memory is in pieces:
-// there a first touch may look for a block for milliseconds. It outlives exec: what
-// was said before the program began is taken to be ours, what it says itself is not. Who only observes does without
-// any before Linux 6.18: of a huge page all is there, whatever is touched of it.
+// there a first touch may look for a block for milliseconds. It outlives exec: what was said before the program began
+// is taken to be ours, what it says itself is not. Who only observes does without any before Linux 6.18: of a huge page
+// all is there, whatever is touched of it.
 static void limit_to_advised(void) {
     static bool ours = true;
     const bool limit = always && (plan.count || in_pieces());
@@ -178,8 +178,9 @@ static void limit_to_advised(void) {
         ours = !sys_failed(sys(SYS_prctl, PR_SET_THP_DISABLE, 1, PR_THP_DISABLE_EXCEPT_ADVISED, 0, 0));
         if (!ours && plan.observes)
             sys(SYS_prctl, PR_SET_THP_DISABLE, 1, 0, 0, 0);
-    } else if (!limit && flags == EXCEPT_ADVISED && ours)
+    } else if (!limit && flags == EXCEPT_ADVISED && ours) {
         sys(SYS_prctl, PR_SET_THP_DISABLE, 0, 0, 0, 0);
+    }
     const bool limited = disabled() == EXCEPT_ADVISED;
     ours = ours && limited;
     if (always)

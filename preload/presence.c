@@ -15,7 +15,7 @@
 static const uint64_t FILE_BYTES = 16 << 20;
 // What is farther behind in a range is not looked at: an address space that is reserved is far larger than memory.
 static const uint64_t FAR = 128UL << 30;
-enum { AT_ONCE = 64 << 20, PAGES = REGION / PAGE, LINE = 8 << 10, COUNTS = AT_ONCE / REGION };
+enum { AT_ONCE = 64 << 20, LINE = 8 << 10, COUNTS = AT_ONCE / REGION };
 
 static const char *run_directory; // NULL: nothing is told
 static char *line;

@@ -234,3 +234,16 @@ fn without_privilege_the_profile_is_of_what_is_touched_and_run_goes_by_it() {
         assert_eq!(advised_bytes >= 64 << 20, is_huge, "{advised_bytes} {}", said(&output));
     }
 }
+
+#[test]
+fn without_privilege_what_was_killed_is_not_said_to_have_no_memory() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let mut command = bursar_as_nobody(folder.path());
+    command.env("HOME", folder.path()).args(["advise", "profile", "-o", "-", "--", "sh", "-c", "kill -9 $$"]);
+    let output = command.output().unwrap();
+    assert_eq!(output.stdout, b"bursar profile 1\n");
+    assert!(said(&output).contains("did not come to its own end"), "{}", said(&output));
+}

@@ -112,8 +112,7 @@ impl Mapping {
 
     /// From the first three words of a profile's line; `None`: they are none.
     pub fn parse(kind: &str, which: &str, ordinal: &str) -> Option<Mapping> {
-        let is_kind = matches!(kind, "heap" | "stack" | "mmap" | "bss" | "data" | "code");
-        is_kind.then(|| parse::mapping(kind, (1, which), (1, ordinal)).ok()).flatten()
+        parse::mapping(kind, (1, which), (1, ordinal)).ok()
     }
 
     /// Its kind, as profiles have it.

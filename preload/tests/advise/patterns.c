@@ -251,7 +251,6 @@ static void limits_itself(void) {
     limited();
 }
 
-// Two mappings of one size and one of another, for rules; then of each the KiB that are huge.
 // As many small mappings as an allocator makes, and then a large one.
 static void arenas(void) {
     for (int i = 0; i < 2000; i++)
@@ -259,6 +258,7 @@ static void arenas(void) {
     memset(map(64 << 20), 1, 64 << 20);
 }
 
+// Two mappings of one size and one of another, for rules; then of each the KiB that are huge.
 static void mapped(void) {
     const size_t sizes[] = {16 << 20, 16 << 20, 8 << 20};
     for (int i = 0; i < 3; i++)

@@ -152,11 +152,12 @@ pub(super) fn mapping(kind: &str, which: Word, ordinal: Word) -> Read<Mapping> {
         "bss" => Section::Bss,
         "data" => Section::Data,
         "code" => Section::Code,
-        _ => {
+        "heap" | "stack" => {
             none(which, &format!("names no {kind}: there is one alone"))?;
             none(ordinal, &format!("is no ordinal of the {kind}: there is one alone"))?;
             return Ok(if kind == "heap" { Mapping::Heap } else { Mapping::Stack });
         }
+        _ => return Err((1, format!("{} is no kind of mapping", shown(kind)))),
     };
     none(ordinal, &format!("is no ordinal of {kind}: an object has one alone"))?;
     Ok(Mapping::Object { section, object: object(which)? })

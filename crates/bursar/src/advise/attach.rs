@@ -173,7 +173,7 @@ impl Agent<'_> {
         let choices = choose::promotions(free.iter().copied(), &state, &self.costs);
         self.stats.decisions += choices.len() as u64;
         let mut left = (f64::from(self.options.rate) * self.options.interval.as_secs_f64()).ceil() as u64;
-        let mut waiting = 0;
+        let mut are_waiting = false;
         for Choice { region, estimate } in &choices {
             if estimate.net_ns() <= 0.0 {
                 self.left.insert((region.pid, region.start), (self.seconds(region.pid), estimate.clone()));
@@ -181,10 +181,10 @@ impl Agent<'_> {
                 left -= 1;
                 self.promote(region, &state, now);
             } else {
-                waiting += 1;
+                are_waiting = true;
             }
         }
-        self.regions.look_at_most(if waiting > 0 { LOOKING_BESIDE } else { LOOKING });
+        self.regions.look_at_most(if are_waiting { LOOKING_BESIDE } else { LOOKING });
         if procfs::kernel_version() < GIVES_ZEROES_BACK {
             return;
         }
