@@ -8,12 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use linux::dax::{self, Device};
 use model::Bytes;
 
 use crate::state::{Directory, Pool, Segment};
 use crate::{Error, backing};
+
+/// Held while a device is made: of a region there is one at a time that has no memory yet.
+static MAKING: Mutex<()> = Mutex::new(());
 
 /// The devices whose pages are of this size.
 ///
@@ -94,6 +98,7 @@ pub fn divide(pool: &Pool) -> Result<(), Error> {
 
 /// Makes a segment anew and all zeroes; the name of its device.
 pub fn renew(segment: &Segment) -> io::Result<String> {
+    let alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let name = match (&segment.region, &segment.device) {
         (Some(region), device) => {
             // There is none any more after the machine was started anew.
@@ -108,6 +113,7 @@ pub fn renew(segment: &Segment) -> io::Result<String> {
         }
         (None, None) => return Err(io::Error::other("a segment has neither a device nor a region")),
     };
+    drop(alone);
     match zero(&Path::new("/dev").join(&name), segment.bytes as usize) {
         Err(error) => {
             // Nobody would know of a device that was just made.

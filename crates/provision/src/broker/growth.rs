@@ -85,8 +85,8 @@ impl Broker<'_> {
         }
         for (number, segment) in segments.into_iter().filter(|(number, _)| open.contains(number)) {
             self.ledger.add(number, segment, Use::New);
-            self.renew(number);
         }
+        self.renew(&Vec::from_iter(open));
     }
 
     pub(super) fn added(&mut self, adding: Adding, result: Result<u64, Error>) {

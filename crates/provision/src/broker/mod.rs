@@ -24,7 +24,7 @@ use self::connections::Connection;
 use self::growth::Growth;
 use crate::ledger::{Client, Ledger, Use};
 use crate::state::{Backend, Directory, Pool, Segment};
-use crate::worker::{Done, Job, Worker};
+use crate::worker::{Done, Job, Renewal, Worker};
 use crate::{Error, backing, dax, reserve, socket};
 
 /// So often it is looked whether what is lent is held still.
@@ -150,14 +150,11 @@ impl<'a> Broker<'a> {
         }
         let open = self.ledger.numbers(|used| used == Use::Returned);
         let free = self.not_held(open.clone());
-        for number in open {
-            if free.contains(&number) {
-                self.renew(number);
-            } else {
-                // By a process that is not to be seen from here.
-                self.lend(Client { uid: u32::MAX, ..Client::default() }, &[number]);
-            }
+        for number in open.into_iter().filter(|number| !free.contains(number)) {
+            // By a process that is not to be seen from here.
+            self.lend(Client { uid: u32::MAX, ..Client::default() }, &[number]);
         }
+        self.renew(&free);
     }
 
     fn run(&mut self) -> Result<(), Error> {
@@ -184,7 +181,7 @@ impl<'a> Broker<'a> {
                 self.look(|used| matches!(used, Use::Lent(_)));
                 for number in self.ledger.numbers(|used| used == Use::Withheld) {
                     self.ledger.set(number, Use::Returned);
-                    self.renew(number);
+                    self.renew(&[number]);
                 }
             }
             self.connections.retain(|_, connection| connection.may_stay());
@@ -236,7 +233,7 @@ impl<'a> Broker<'a> {
     fn take_back(&mut self, numbers: Vec<u32>) {
         for number in self.not_held(numbers) {
             self.ledger.set(number, Use::Returned);
-            self.renew(number);
+            self.renew(&[number]);
         }
         self.processes.retain(|lease, _| self.ledger.leases().contains_key(lease));
     }
@@ -261,15 +258,18 @@ impl<'a> Broker<'a> {
         self.directory.segment(number, self.pool.segments.get(&number).unwrap_or(&none))
     }
 
-    /// Has a segment zeroed.
-    fn renew(&self, number: u32) {
-        let Some(segment) = self.pool.segments.get(&number) else { return };
-        let nodes = || {
-            let pages = 0..segment.bytes / self.pool.page_bytes;
-            pages.map(|page| self.pool.node_of(number, segment, page)).collect()
+    /// Has segments zeroed: those that are named together by all processors, which would disturb who runs while others return theirs.
+    fn renew(&self, numbers: &[u32]) {
+        let renewal = |number: &u32| {
+            let segment = self.pool.segments.get(number)?;
+            let nodes = || {
+                let pages = 0..segment.bytes / self.pool.page_bytes;
+                pages.map(|page| self.pool.node_of(*number, segment, page)).collect()
+            };
+            let file = (self.pool.backend == Backend::Hugetlb).then(|| (self.path(*number), nodes()));
+            Some(Renewal { number: *number, segment: segment.clone(), file })
         };
-        let file = (self.pool.backend == Backend::Hugetlb).then(|| (self.path(number), nodes()));
-        self.worker.send(Job::Renew { number, segment: segment.clone(), file });
+        self.worker.send(Job::Renew(numbers.iter().filter_map(renewal).collect()));
     }
 
     fn hear_worker(&mut self) {
