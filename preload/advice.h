@@ -27,7 +27,8 @@
 //     COST BENEFIT  ns, for what is told
 // Of several rules that hold for an address the first counts. What no rule holds for is looked at while it runs.
 //
-// What is touched is told as text, when it is given back and when the process ends by `exit`, a line for each item:
+// What is touched is told as text, when it is given back, when the process ends or calls exec, and from time to time, a
+// line for each item:
 //   process PID TICKS EXECUTABLE   what follows is its
 //   KIND WHICH ORDINAL ORIGIN REGION PAGES…   as in rules; the address where the mapping begins, that of a region, and
 //                  of it and each that follows the pages of 4 KiB that are there. Those of which none is are left out

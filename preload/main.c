@@ -219,6 +219,7 @@ void tell_of_sandbox(void) {
 
 void on_exit_now(int status) {
     end("exit");
+    presence_tell(0, UINT64_MAX);
     next_exit_now(status);
 }
 
@@ -229,6 +230,7 @@ int on_execve(const char *path, char *const *arguments, char *const *environment
         calls_log();
         comm_log();
     }
+    presence_tell(0, UINT64_MAX);
     return next_execve(path, arguments, environment);
 }
 
@@ -335,11 +337,11 @@ static __attribute__((constructor)) void begin(void) {
 }
 
 static __attribute__((destructor)) void finish(void) {
-    // Where `_exit` could not be patched.
-    if (!next_exit_now)
-        end("exit");
-    if (advising) {
+    if (advising)
         advice_sample();
+    // Where `_exit` could not be patched.
+    if (!next_exit_now) {
+        end("exit");
         presence_tell(0, UINT64_MAX);
     }
 }

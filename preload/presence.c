@@ -6,6 +6,7 @@
 
 #include "areas.h"
 #include "arena.h"
+#include "helper.h"
 #include "lock.h"
 #include "process.h"
 #include "sys.h"
@@ -16,6 +17,9 @@ static const uint64_t FILE_BYTES = 16 << 20;
 // What is farther behind in a range is not looked at: an address space that is reserved is far larger than memory.
 static const uint64_t FAR = 128UL << 30;
 enum { AT_ONCE = 64 << 20, LINE = 8 << 10, COUNTS = AT_ONCE / REGION };
+// Who is killed tells nothing any more, so it is told from time to time: of what was there until an eighth of the time
+// before, by a hundredth of a processor at most.
+enum { SOONEST_NS = 250000000, OF_AGE = 8, OF_COST = 100 };
 
 static const char *run_directory; // NULL: nothing is told
 static char *line;
@@ -23,6 +27,7 @@ static unsigned char *present;
 static uint64_t written;
 static bool named; // the process, in its file
 static struct lock told_lock;
+static uint32_t never; // for a wait that nobody ends but who has the helpers leave
 
 static void append(void) {
     char path[4400];
@@ -100,10 +105,41 @@ void presence_tell(uint64_t begin, uint64_t end) {
     lock_release(&told_lock);
 }
 
+// In pieces, so that who gives memory back does not wait for long.
+static void tell_all(void) {
+    for (uint32_t i = 0; i < __atomic_load_n(&areas_used, __ATOMIC_SEQ_CST); i++) {
+        const struct area area = areas[i];
+        const uint64_t end = least(area.end, area.begin + FAR);
+        for (uint64_t at = area.begin, next; area.life % 2 && at < end; at = next) {
+            next = least((at & -(uint64_t)AT_ONCE) + AT_ONCE, end);
+            presence_tell(at, next);
+        }
+    }
+}
+
+static void look_again(void) {
+    const uint64_t began = now_ns();
+    uint64_t cost = 0;
+    while (!sandboxed) {
+        uint64_t ns = (now_ns() - began) / OF_AGE;
+        ns = ns > cost * OF_COST ? ns : cost * OF_COST;
+        ns = ns > SOONEST_NS ? ns : SOONEST_NS;
+        const struct timespec wait = {ns / 1000000000, ns % 1000000000};
+        sys(SYS_futex, &never, FUTEX_WAIT_PRIVATE, 0, &wait);
+        helper_leaves();
+        cost = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        tell_all();
+        cost = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cost;
+    }
+}
+
 void presence_forget(void) {
+    if (!run_directory)
+        return;
     told_lock.state = 0;
     named = false;
     written = 0;
+    helper_start(look_again, &never);
 }
 
 void presence_begin(const char *directory) {
@@ -112,6 +148,8 @@ void presence_begin(const char *directory) {
     sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &files);
     line = arena(LINE);
     present = arena_pages(AT_ONCE / PAGE);
-    if (files.rlim_cur > 2 * FILE_BYTES && line && present)
-        run_directory = directory;
+    if (files.rlim_cur <= 2 * FILE_BYTES || !line || !present)
+        return;
+    run_directory = directory;
+    helper_start(look_again, &never);
 }

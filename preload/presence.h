@@ -1,5 +1,5 @@
-// What of the program's memory is there when it gives it back, and when it ends: for a profile. Text, in a file for
-// each process, see advice.h.
+// What of the program's memory is there when it gives it back, when it ends, and from time to time: for a profile.
+// Text, in a file for each process, see advice.h.
 #pragma once
 
 #include <stdint.h>

@@ -433,17 +433,18 @@ static struct detour detours[] = {
     {"madvise", on_madvise, (void **)&next_madvise, NULL},
     {"brk", on_brk, (void **)&next_brk, NULL},
     {"pthread_create", on_pthread_create, (void **)&next_pthread_create, NULL},
+    // Of attribution, and of advice.
+    {"_exit", on_exit_now, (void **)&next_exit_now, NULL},
+    {"execve", on_execve, (void **)&next_execve, NULL},
     // Of attribution alone.
     {"shmat", on_shmat, (void **)&next_shmat, NULL},
     {"shmdt", on_shmdt, (void **)&next_shmdt, NULL},
-    {"_exit", on_exit_now, (void **)&next_exit_now, NULL},
-    {"execve", on_execve, (void **)&next_execve, NULL},
     // Of provisioning alone.
     {"mprotect", on_mprotect, (void **)&next_mprotect, NULL},
     {"sbrk", on_sbrk, (void **)&next_sbrk, NULL},
     {"_Fork", private_fork, (void **)&next_fork, NULL},
 };
-enum { FOR_ATTRIBUTION = 6, FOR_PROVISIONING = 10, FORK = 12, DETOURS = sizeof detours / sizeof *detours };
+enum { ENDS = 6, FOR_ATTRIBUTION = 8, FOR_PROVISIONING = 10, FORK = 12, DETOURS = sizeof detours / sizeof *detours };
 
 static bool holds_an_entry(uint64_t begin, uint64_t end) {
     for (size_t i = 0; i < DETOURS; i++)
@@ -453,7 +454,9 @@ static bool holds_an_entry(uint64_t begin, uint64_t end) {
 }
 
 void vm_detour(void) {
-    detours_patch(detours, FOR_ATTRIBUTION);
+    detours_patch(detours, ENDS);
+    if (attributing || !provisioning)
+        detours_patch(detours + ENDS, FOR_ATTRIBUTION - ENDS);
     if (attributing)
         detours_patch(detours + FOR_ATTRIBUTION, FOR_PROVISIONING - FOR_ATTRIBUTION);
     if (!provisioning)

@@ -247,3 +247,24 @@ fn without_privilege_what_was_killed_is_not_said_to_have_no_memory() {
     assert_eq!(output.stdout, b"bursar profile 1\n");
     assert!(said(&output).contains("did not come to its own end"), "{}", said(&output));
 }
+
+#[test]
+fn without_privilege_what_is_touched_is_known_of_a_program_however_it_ends() {
+    let _alone = huge_pages_alone();
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    for end in ["os.kill(os.getpid(), 9)", "os._exit(0)", "os.execv('/bin/true', ['true'])"] {
+        let script = format!("import os, time; filled = b'.' * (64 << 20); time.sleep(2); {end}");
+        let mut command = bursar_as_nobody(folder.path());
+        command.env("HOME", folder.path()).args(["advise", "profile", "-o", "-", "--", "/usr/bin/python3", "-c"]);
+        let output = command.arg(script).output().unwrap();
+        let profile = Profile::parse(&String::from_utf8_lossy(&output.stdout)).unwrap();
+        let python = profile.programs.iter().find(|program| program.name.starts_with("python"));
+        let ranges = &python.unwrap_or_else(|| panic!("{end}: {}", said(&output))).ranges;
+        // It begins and ends amid a region.
+        let filled = ranges.iter().find(|range| regions(range).count() >= 30);
+        assert!(filled.and_then(|range| range.touched) >= Some(0.95), "{end}: {ranges:?}");
+    }
+}
