@@ -134,7 +134,7 @@ fn costs_are_measured_once_and_remembered_until_asked_for_again() {
         first = costs(&["--json", "-"]);
     }
     let measured = json["costs"].as_object().unwrap();
-    assert_eq!(measured.len(), 20);
+    assert_eq!(measured.len(), 21);
     assert!(measured.values().all(|ns| ns.as_f64().is_some_and(|ns| ns >= 0.0)), "{json}");
     assert!(measured["base_fault_ns"].as_f64().unwrap() > 0.0);
     for assumed in json["assumed"].as_array().unwrap() {
@@ -142,8 +142,9 @@ fn costs_are_measured_once_and_remembered_until_asked_for_again() {
     }
     assert_eq!(costs(&["--json", "-"]).out, first.out, "remembered");
     let table = costs(&[]);
-    assert_eq!(table.out.lines().count(), 20, "{}", table.out);
+    assert_eq!(table.out.lines().count(), 21, "{}", table.out);
     assert!(table.out.contains(" ns  a fault that gives 4 KiB"), "{}", table.out);
+    assert!(table.out.contains("B     that the last cache keeps"), "{}", table.out);
     std::fs::write(&path, first.out.replace(json["boot_id"].as_str().unwrap(), "another")).unwrap();
     assert_eq!(costs(&["--json", "-"]).status, 0);
     let again: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -160,7 +161,7 @@ fn costs_that_cannot_be_remembered_are_told_all_the_same() {
     let mut command = bursar();
     command.env("XDG_CACHE_HOME", &blocked).env("TMPDIR", &blocked).args(["advise", "costs"]);
     let Said { status, out, err } = said(&mut command);
-    assert_eq!((status, out.lines().count()), (0, 20), "{out}{err}");
+    assert_eq!((status, out.lines().count()), (0, 21), "{out}{err}");
     assert!(err.starts_with("bursar: the costs of this machine are not remembered: "), "{err}");
 }
 

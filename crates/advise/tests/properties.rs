@@ -28,6 +28,7 @@ fn costs() -> impl Strategy<Value = Costs> {
             walk_memory_independent_ns,
             access_dependent_ns,
             access_independent_ns,
+            last_cache_bytes,
             pool_page_ns,
             page_out_ns,
             page_in_ns,
@@ -53,6 +54,7 @@ fn costs() -> impl Strategy<Value = Costs> {
             walk_near_independent_ns: walk_near_independent_ns * times[17],
             walk_memory_dependent_ns: walk_memory_dependent_ns * times[18],
             walk_memory_independent_ns: walk_memory_independent_ns * times[19],
+            last_cache_bytes,
         }
     })
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use model::Costs;
 
+use crate::core_cache;
 use region::{PAGES, Region};
 
 /// Rounds of each measurement.
@@ -31,12 +32,16 @@ const FEW: usize = 64;
 /// Pages swapped out and in.
 const SWAPPED: usize = 128;
 
+/// Of the last cache, which others use, too.
+const LAST_SHARE: f64 = 0.25;
+
 /// The costs of this machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// All of them.
     pub costs: Costs,
-    /// Those that could not be measured here, by their names in [`Costs`], which are [`Costs::reference`]'s; and why.
+    /// Those that could not be measured here, by their names in [`Costs`], which are [`Costs::reference`]'s or, of the last cache, a
+    /// quarter of it; and why.
     pub assumed: Vec<(&'static str, &'static str)>,
     /// Whether another measurement would say the same; `false`: there was not the time for all of them.
     pub complete: bool,
@@ -48,14 +53,19 @@ pub fn measure(longest: Duration) -> Calibration {
     let ends = Instant::now() + longest;
     let all = || {
         let _thp = HugeAllowed::for_this_process();
-        let calibration = Calibration { costs: Costs::reference(), assumed: Vec::new(), complete: true };
+        let calibration = Calibration { costs: assumed(), assumed: Vec::new(), complete: true };
         let mut measuring = Measuring { calibration, ends };
         measuring.all();
         measuring.calibration
     };
     // Without a thread there is nothing to measure by.
-    let nothing = || Calibration { costs: Costs::reference(), assumed: Vec::new(), complete: false };
+    let nothing = || Calibration { costs: assumed(), assumed: Vec::new(), complete: false };
     thread::scope(|scope| thread::Builder::new().spawn_scoped(scope, all).ok()?.join().ok()).unwrap_or_else(nothing)
+}
+
+/// What stands where nothing can be measured.
+fn assumed() -> Costs {
+    Costs { last_cache_bytes: LAST_SHARE * core_cache::last_bytes() as f64, ..Costs::reference() }
 }
 
 /// A cost's name, and where it is.
@@ -111,6 +121,7 @@ impl Measuring {
                 ("walk_near_independent_ns", |costs| &mut costs.walk_near_independent_ns),
                 ("walk_memory_independent_ns", |costs| &mut costs.walk_memory_independent_ns),
                 ("access_independent_ns", |costs| &mut costs.access_independent_ns),
+                ("last_cache_bytes", |costs| &mut costs.last_cache_bytes),
             ],
             NO_WALKS,
             walks::measured,
@@ -352,7 +363,7 @@ mod tests {
         let Calibration { costs, assumed, .. } = measure(Duration::from_secs(10));
         let value = serde_json::to_value(&costs).unwrap();
         let costs = value.as_object().unwrap();
-        assert!(costs.values().all(|ns| ns.as_f64().is_some_and(|ns| (0.0..1e9).contains(&ns))), "{costs:?}");
+        assert!(costs.values().all(|one| one.as_f64().is_some_and(|one| (0.0..1e9).contains(&one))), "{costs:?}");
         for (name, why) in assumed {
             assert!(costs.contains_key(name) && !why.is_empty(), "{name}: {why}");
         }
@@ -360,10 +371,10 @@ mod tests {
 
     #[test]
     fn where_there_is_no_time_all_is_assumed_and_said_to_be() {
-        let Calibration { costs, assumed, complete } = measure(Duration::ZERO);
-        assert_eq!((costs, complete), (Costs::reference(), false));
-        assert_eq!(assumed.len(), 20);
-        assert!(assumed.iter().all(|(_, why)| why.contains("too busy")), "{assumed:?}");
+        let Calibration { costs, assumed: names, complete } = measure(Duration::ZERO);
+        assert_eq!((costs, complete), (assumed(), false));
+        assert_eq!(names.len(), 21);
+        assert!(names.iter().all(|(_, why)| why.contains("too busy")), "{names:?}");
     }
 
     #[test]

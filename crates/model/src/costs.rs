@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Costs in nanoseconds of the program's time. A page has 4 KiB, a huge page 2 MiB.
+/// Costs in nanoseconds of the program's time, and what they depend on. A page has 4 KiB, a huge page 2 MiB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     /// A fault that gives one page, zeroing it included.
@@ -40,6 +40,8 @@ pub struct Costs {
     pub access_dependent_ns: f64,
     /// And if it does not.
     pub access_independent_ns: f64,
+    /// Bytes that the last cache keeps of what a program accesses, which are fewer than it has where others use it.
+    pub last_cache_bytes: f64,
     /// A fault on a huge page that was zeroed before.
     pub pool_page_ns: f64,
     /// Swapping a page out.
@@ -70,6 +72,7 @@ impl Costs {
             walk_memory_independent_ns: 20.0,
             access_dependent_ns: 390.0,
             access_independent_ns: 8.0,
+            last_cache_bytes: 33_554_432.0,
             pool_page_ns: 13_000.0,
             page_out_ns: 4_400.0,
             page_in_ns: 4_700.0,

@@ -44,9 +44,7 @@ const FIRST_BUDGET: usize = 4 * BATCH;
 /// setting the bit.
 const FLUSH_SECONDS: f64 = 2e-6;
 const TOUCH_SECONDS: f64 = 0.4e-6;
-const LINE_BYTES: u64 = 64;
-/// Of the last cache, which others use, too.
-const LAST_SHARE: f64 = 0.25;
+const LINE_BYTES: f64 = 64.0;
 /// Pages that tell how fast a program goes.
 const PACED: usize = 2048;
 /// By this share of them that a look finds accessed it tells most.
@@ -113,8 +111,6 @@ pub struct Regions {
     taken: f64,
     /// That the second cache of a core has room for.
     second_lines: f64,
-    /// That the last cache has for a program.
-    last_lines: f64,
 }
 
 /// Pages of one process that are cleared together.
@@ -140,11 +136,9 @@ impl Regions {
         let members = Members::of(scope, true)?;
         let tables = Tables::open()?;
         let (processes, budget) = (Vec::new(), FIRST_BUDGET);
-        let second_lines = (core_cache::second_bytes() / LINE_BYTES) as f64;
-        let last_lines = LAST_SHARE * (core_cache::last_bytes() / LINE_BYTES) as f64;
+        let second_lines = core_cache::second_bytes() as f64 / LINE_BYTES;
         let (round, taken) = (0, 0.0);
-        let mut regions =
-            Regions { tables, members, overhead, processes, budget, round, taken, second_lines, last_lines };
+        let mut regions = Regions { tables, members, overhead, processes, budget, round, taken, second_lines };
         if let (Some(denied), true) = (regions.refresh(), regions.processes.is_empty()) {
             return Err(denied.into());
         }
@@ -205,14 +199,14 @@ impl Regions {
         self.overhead = overhead;
     }
 
-    /// What is known of all regions that were looked at.
-    pub fn known(&self) -> Vec<Region> {
+    /// What is known of all regions that were looked at. So many bytes the last cache keeps of what a program accesses.
+    pub fn known(&self, last_cache_bytes: f64) -> Vec<Region> {
         let now = Instant::now();
         let mut all = Vec::new();
         for process in &self.processes {
             let loads = process.loads();
             // By its own time.
-            let misses = tlb::misses(&loads, self.second_lines, self.last_lines);
+            let misses = tlb::misses(&loads, self.second_lines, last_cache_bytes / LINE_BYTES);
             let ns_per = |of: fn(&tlb::Misses) -> f64| 1e9 / misses.iter().map(of).sum::<f64>();
             let ns_per_miss = ns_per(|misses| misses.rate);
             let ns_per_memory_miss = ns_per(|misses| misses.rate * misses.memory);

@@ -162,7 +162,7 @@ impl Agent<'_> {
         let may_go_on = || own_cpu() - cpu < began.elapsed().mul_f64(ALL);
         self.history.forget(now);
         self.follow();
-        let known = self.regions.known();
+        let known = self.regions.known(self.costs.last_cache_bytes);
         self.weigh(&known);
         if self.state.0.elapsed() > ASKED_EVERY {
             self.state = (now, costs::state());

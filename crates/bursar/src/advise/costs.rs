@@ -7,7 +7,7 @@ use std::time::Duration;
 use advise::State;
 use anyhow::Context;
 use linux::{buddyinfo, calibrate, idle, numa, procfs};
-use model::Costs;
+use model::{Bytes, Costs};
 use serde::{Deserialize, Serialize};
 
 use crate::cli;
@@ -82,6 +82,10 @@ pub fn print(options: &cli::advise::Costs) -> anyhow::Result<Status> {
         let why = assumed.map(|(_, why)| format!("  (assumed: {why})")).unwrap_or_default();
         show!("{:>11} ns  {what}{why}", format!("{:.0}", costs[name].as_f64().unwrap_or_default()))?;
     }
+    show!(
+        "{:>11}     that the last cache keeps of what a program accesses",
+        Bytes(calibrated.costs.last_cache_bytes as u64)
+    )?;
     if calibrated.beside_others {
         tell!("bursar: other programs ran while this was measured; it is measured again when the machine is idle");
     }

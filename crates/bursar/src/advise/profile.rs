@@ -149,7 +149,7 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool,
         }
         let (told, _) = inside::told(folder, "advice.", Told::read);
         names.look(regions.processes(), &told);
-        let known = regions.known();
+        let known = regions.known(costs.last_cache_bytes);
         let long = last.elapsed().as_secs_f64();
         last = Instant::now();
         seen.rounds += 1;

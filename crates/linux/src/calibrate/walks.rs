@@ -1,4 +1,4 @@
-//! What accesses take, and what huge pages save of that.
+//! What accesses take, what huge pages save of that, and how much the last cache keeps of what is accessed.
 
 use std::hint::black_box;
 
@@ -25,11 +25,13 @@ const FINEST: f64 = 16.0;
 
 const ACCESSES: usize = 30_000;
 const ROUNDS: usize = 5;
+/// Of those that read all of the memory first.
+const CACHE_ROUNDS: usize = 3;
 
 /// Of an access that waits for the one before: what a huge page saves, in ns, where the entry of the page table is in the last cache,
 /// where it is in the second one, and where it is in none; and what the access takes without. Then the same of one that does not wait.
-/// `None` if there is not the memory, or no huge page.
-pub fn measured() -> Option<[f64; 8]> {
+/// At last the bytes that the last cache keeps. `None` if there is not the memory, or no huge page.
+pub fn measured() -> Option<[f64; 9]> {
     if room() < LEAST_BYTES {
         return None;
     }
@@ -60,7 +62,31 @@ pub fn measured() -> Option<[f64; 8]> {
         let [memory, _] = least(behind, waits, false);
         [last, near.clamp(last / FINEST, last), memory.max(last), access]
     };
-    [of(true), of(false)].concat().try_into().ok()
+    [&of(true)[..], &of(false), &[last_cache(huge.words())]].concat().try_into().ok()
+}
+
+/// What is kept of what is accessed at random places: many share a last cache, and of what a virtual machine is told to have most may be
+/// its neighbours'. Of twice as much as it keeps half takes as long as if it kept nothing.
+fn last_cache(words: &[u64]) -> f64 {
+    let all = size_of_val(words);
+    let doubled = std::iter::successors(Some(2 * core_cache::second_bytes() as usize), |bytes| Some(2 * bytes));
+    let sizes: Vec<usize> = doubled.take_while(|bytes| *bytes < all).chain([all]).collect();
+    let mut taken = vec![f64::INFINITY; sizes.len()];
+    for _ in 0..CACHE_ROUNDS {
+        for (bytes, least) in sizes.iter().zip(&mut taken) {
+            let words = &words[..bytes / size_of::<u64>()];
+            read_all(words);
+            *least = least.min(processor_ns(|| _ = random(words, true)) / ACCESSES as f64);
+        }
+    }
+    kept_bytes(&sizes, &taken).min(core_cache::last_bytes() as f64)
+}
+
+/// By how long an access takes in memory of each size, of which the first is kept and nearly nothing of the last.
+fn kept_bytes(sizes: &[usize], taken: &[f64]) -> f64 {
+    let (Some(kept), Some(not)) = (taken.first(), taken.last()) else { return 0.0 };
+    let share = |ns: &f64| if not > kept { ((not - ns) / (not - kept)).clamp(0.0, 1.0) } else { 1.0 };
+    sizes.iter().zip(taken).map(|(bytes, ns)| *bytes as f64 * share(ns)).fold(0.0, f64::max)
 }
 
 /// What can be had without taking it from others, by the machine and by the cgroup.
@@ -70,9 +96,13 @@ fn room() -> u64 {
     cgroup.and_then(|cgroup| cgroup.effective_limit()).map_or(machine, |limit| limit.min(machine))
 }
 
-/// Random places of the first regions. If each access waits for the one before, where it goes is not known before what was read is there.
+/// Random places of the first regions.
 fn near(words: &[u64], waits: bool) -> usize {
-    let words = &words[..NEAR_REGIONS * PAGES * WORDS_PER_PAGE];
+    random(&words[..NEAR_REGIONS * PAGES * WORDS_PER_PAGE], waits)
+}
+
+/// If each access waits for the one before, where it goes is not known before what was read is there.
+fn random(words: &[u64], waits: bool) -> usize {
     let (mut random, mut read) = (88_172_645_463_325_252, 0u64);
     for _ in 0..ACCESSES {
         random = next(if waits { random ^ read & 1 } else { random });
@@ -105,6 +135,28 @@ fn behind(words: &[u64], waits: bool) -> usize {
 
 /// Reads, of the first half, twice what the last cache has room for: then nothing else is in it.
 fn push_out(words: &[u64]) {
-    let many = (2 * core_cache::last_bytes() as usize / size_of::<u64>()).min(words.len() / 2);
-    black_box(words[..many].iter().step_by(WORDS_PER_LINE).fold(0u64, |sum, word| sum.wrapping_add(*word)));
+    read_all(&words[..(2 * core_cache::last_bytes() as usize / size_of::<u64>()).min(words.len() / 2)]);
+}
+
+fn read_all(words: &[u64]) {
+    black_box(words.iter().step_by(WORDS_PER_LINE).fold(0u64, |sum, word| sum.wrapping_add(*word)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_keeps_what_is_accessed_as_fast_as_the_least_or_its_share_of_more() {
+        let sizes: Vec<usize> = (1..=9).map(|power| 1 << power).collect();
+        let keeps = |bytes: f64| {
+            let ns = |all: &usize| 20.0 + 80.0 * (1.0 - bytes / *all as f64).max(0.0);
+            kept_bytes(&sizes, &sizes.iter().map(ns).collect::<Vec<f64>>())
+        };
+        for bytes in [4.0, 24.0, 64.0] {
+            assert!((0.85 * bytes..=bytes).contains(&keeps(bytes)), "{} of {bytes}", keeps(bytes));
+        }
+        assert_eq!(kept_bytes(&sizes, &[20.0; 9]), 512.0, "all of it");
+        assert_eq!((kept_bytes(&[], &[]), kept_bytes(&[4], &[1.0])), (0.0, 4.0));
+    }
 }

@@ -89,7 +89,7 @@ impl Trials {
 
     /// Of the process whose memory saves most, the regions that are alike and together save most.
     fn group(&self, regions: &Regions, costs: &Costs) -> Option<Group> {
-        let known = regions.known();
+        let known = regions.known(costs.last_cache_bytes);
         let saves = |region: &Region| region.misses_per_second * walks(region).each_ns(costs) / 1e9;
         // What is not there would be made of zeroes.
         let is_new = |region: &&Region| {
