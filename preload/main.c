@@ -230,7 +230,7 @@ int on_execve(const char *path, char *const *arguments, char *const *environment
         calls_log();
         comm_log();
     }
-    presence_tell(0, UINT64_MAX);
+    presence_tell_before_exec();
     return next_execve(path, arguments, environment);
 }
 

@@ -26,6 +26,7 @@ static char *line;
 static unsigned char *present;
 static uint64_t written;
 static bool named; // the process, in its file
+static bool forked;
 static struct lock told_lock;
 static uint32_t never; // for a wait that nobody ends but who has the helpers leave
 
@@ -105,6 +106,11 @@ void presence_tell(uint64_t begin, uint64_t end) {
     lock_release(&told_lock);
 }
 
+void presence_tell_before_exec(void) {
+    if (!forked || named)
+        presence_tell(0, UINT64_MAX);
+}
+
 // In pieces, so that who gives memory back does not wait for long.
 static void tell_all(void) {
     for (uint32_t i = 0; i < __atomic_load_n(&areas_used, __ATOMIC_SEQ_CST); i++) {
@@ -137,6 +143,7 @@ void presence_forget(void) {
     if (!run_directory)
         return;
     told_lock.state = 0;
+    forked = true;
     named = false;
     written = 0;
     helper_start(look_again, &never);

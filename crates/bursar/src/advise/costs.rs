@@ -77,15 +77,15 @@ pub fn print(options: &cli::advise::Costs) -> anyhow::Result<Status> {
         return Ok(Status::of(0));
     }
     let costs = serde_json::to_value(&calibrated.costs).context("the costs could not be printed")?;
-    for (name, what) in NAMES {
+    let why = |name| {
         let assumed = calibrated.assumed.iter().find(|(assumed, _)| assumed == name);
-        let why = assumed.map(|(_, why)| format!("  (assumed: {why})")).unwrap_or_default();
-        show!("{:>11} ns  {what}{why}", format!("{:.0}", costs[name].as_f64().unwrap_or_default()))?;
+        assumed.map(|(_, why)| format!("  (assumed: {why})")).unwrap_or_default()
+    };
+    for (name, what) in NAMES {
+        show!("{:>11} ns  {what}{}", format!("{:.0}", costs[name].as_f64().unwrap_or_default()), why(name))?;
     }
-    show!(
-        "{:>11}     that the last cache keeps of what a program accesses",
-        Bytes(calibrated.costs.last_cache_bytes as u64)
-    )?;
+    let kept = Bytes(calibrated.costs.last_cache_bytes as u64);
+    show!("{kept:>11}     that the last cache keeps of what a program accesses{}", why("last_cache_bytes"))?;
     if calibrated.beside_others {
         tell!("bursar: other programs ran while this was measured; it is measured again when the machine is idle");
     }
