@@ -3,6 +3,7 @@
 //! [`Reader`] understands the log of one process, [`attribute`] brings the processes of a run together.
 
 mod comm;
+mod forked;
 mod group;
 mod init;
 mod log;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{Axis, MemoryKind, RankId};
 
+use crate::forked::unseen;
 use crate::log::{ProcessLog, Totals};
 use crate::memory::{Cell, Lines, Row};
 
@@ -40,18 +41,28 @@ pub enum Sight {
     /// Of one rank.
     Each,
     /// A PSS that fell without anything being given back fell when another process came to share the memory, not when
-    /// this one next looked: else the sum would count it twice in between.
+    /// this one next looked: else the sum would count it twice in between. So it would for what children shared that were
+    /// gone by then.
     Together,
 }
 
 /// So long before it is seen PSS may have changed: large processes look seldom.
 const LATE_NS: u64 = 3_000_000_000;
 
-enum Change<'a> {
+/// What becomes another for one process.
+pub enum Change<'a> {
+    /// What it told.
     Totals(&'a Totals),
-    Shared(Vec<((u64, MemoryKind), u64)>),
+    /// Its PSS when others came to share its memory.
+    Shared(Shares),
+    /// And when one of them had gone.
+    Parted(Shares),
+    /// It had gone itself.
     Gone,
 }
+
+/// PSS by owner and kind.
+pub type Shares = Vec<((u64, MemoryKind), u64)>;
 
 impl<'a> Process<'a> {
     /// All processes of a run that began at `started_unix_ns`.
@@ -107,12 +118,16 @@ fn worlds(logs: &[ProcessLog]) -> Vec<&str> {
 pub fn replay(processes: &[&Process], lines: &Lines, sight: Sight, mut each: impl FnMut(&Moment)) {
     let mut changes = Vec::new();
     for (number, process) in processes.iter().enumerate() {
-        changes.extend(changes_of(process, sight).into_iter().map(|(t_ns, change)| (t_ns, number, change)));
+        let mut own = changes_of(process, sight);
+        if sight == Sight::Together {
+            own.extend(unseen(process, processes));
+        }
+        changes.extend(own.into_iter().map(|(t_ns, change)| (t_ns, number, change)));
         changes.extend(process.gone_ns.map(|t_ns| (t_ns, number, Change::Gone)));
     }
     changes.sort_by_key(|(t_ns, ..)| *t_ns);
     let end_ns = changes.last().map_or(0, |(t_ns, ..)| *t_ns);
-    changes.retain(|(t_ns, _, change)| *t_ns < end_ns || !matches!(change, Change::Gone));
+    changes.retain(|(t_ns, _, change)| *t_ns < end_ns || !matches!(change, Change::Gone | Change::Parted(_)));
 
     let owner_lines: Vec<BTreeMap<u64, usize>> = processes.iter().map(|process| owners(process, lines)).collect();
     let mut rows = vec![Row::default(); lines.total() + 1];
@@ -130,12 +145,11 @@ pub fn replay(processes: &[&Process], lines: &Lines, sight: Sight, mut each: imp
             };
             match change {
                 Change::Totals(totals) => {
-                    for now in &totals.changed {
-                        let cell = Cell { rss: now.rss_bytes, pss: now.pss_bytes };
-                        set(held[*process].entry((now.owner, now.kind)).or_default(), now.owner, now.kind, cell);
+                    for ((owner, kind), cell) in cells(totals) {
+                        set(held[*process].entry((owner, kind)).or_default(), owner, kind, cell);
                     }
                 }
-                Change::Shared(cells) => {
+                Change::Shared(cells) | Change::Parted(cells) => {
                     for ((owner, kind), pss) in cells {
                         let held = held[*process].entry((*owner, *kind)).or_default();
                         set(held, *owner, *kind, Cell { rss: held.rss, pss: *pss });
@@ -152,6 +166,12 @@ pub fn replay(processes: &[&Process], lines: &Lines, sight: Sight, mut each: imp
     }
 }
 
+/// What totals say anew.
+pub fn cells(totals: &Totals) -> impl Iterator<Item = ((u64, MemoryKind), Cell)> {
+    let cell = |now: &crate::log::Held| Cell { rss: now.rss_bytes, pss: now.pss_bytes };
+    totals.changed.iter().map(move |now| ((now.owner, now.kind), cell(now)))
+}
+
 /// The changes of one process in their order.
 fn changes_of<'a>(process: &Process<'a>, sight: Sight) -> Vec<(u64, Change<'a>)> {
     let mut held = Held::new();
@@ -160,11 +180,10 @@ fn changes_of<'a>(process: &Process<'a>, sight: Sight) -> Vec<(u64, Change<'a>)>
     for totals in process.totals {
         let t_ns = process.at(totals.t_us);
         let mut fell = Vec::new();
-        for now in &totals.changed {
-            let cell = Cell { rss: now.rss_bytes, pss: now.pss_bytes };
-            let before = held.insert((now.owner, now.kind), cell).unwrap_or_default();
+        for (key, cell) in cells(totals) {
+            let before = held.insert(key, cell).unwrap_or_default();
             if cell.pss < before.pss && cell.rss >= before.rss {
-                fell.push(((now.owner, now.kind), cell.pss));
+                fell.push((key, cell.pss));
             }
         }
         if sight == Sight::Together && !fell.is_empty() {

@@ -105,6 +105,36 @@ fn a_segment_that_ranks_come_to_one_after_the_other_counts_once_at_any_time() {
 }
 
 #[test]
+fn what_children_shared_that_are_gone_when_the_parent_looks_counts_once() {
+    let heap = |rss_mib: u64, pss_mib: u64| [(APPLICATION, MemoryKind::Heap, rss_mib << 10, pss_mib << 10)];
+    let child = |pid| Log::new(Who { pid, parent: 100, ..Who::default() });
+    let parent = || Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 48)]);
+    // Its own 16 MiB beside the parent's.
+    let one = child(200).totals(300, "fork", &heap(56, 32)).totals(900, "timer", &heap(64, 40)).end(1300, "exit");
+    let late = parent().totals(1400, "exit", &[]).end(1400, "exit");
+    for (parent, at_end_mib) in [(late.clone(), 48), (parent(), 64)] {
+        let found = of(&[parent, one.clone()]);
+        let application = &found.attribution.components["application"];
+        assert_eq!((application.peak_bytes, application.at_end_bytes), (64 * MIB, at_end_mib * MIB));
+        let sum = series(&found, "attribute.application_bytes", None);
+        let mib: Vec<_> = sum.points.iter().map(|(t, v)| (t / MS, *v as u64 / MIB)).collect();
+        assert_eq!(mib[..3], [(1, 48), (300, 56), (900, 64)]);
+    }
+    let three = [
+        child(200).totals(300, "fork", &heap(48, 16)).end(500, "exit"),
+        child(201).totals(300, "fork", &heap(48, 16)).end(700, "exit"),
+        late.clone(),
+    ];
+    assert_eq!(of(&three).attribution.components["application"].peak_bytes, 48 * MIB);
+    // What calls exec at once, or was started by another, has a program of its own.
+    let apart = child(200).totals(300, "start", &heap(56, 32)).end(1300, "exit");
+    let other = Log::new(Who { pid: 200, ..Who::default() }).totals(300, "fork", &heap(56, 32)).end(1300, "exit");
+    for beside in [apart, other] {
+        assert_eq!(of(&[late.clone(), beside]).attribution.components["application"].peak_bytes, 80 * MIB);
+    }
+}
+
+#[test]
 fn what_a_process_was_before_exec_and_a_process_beside_it_are_of_the_same_rank() {
     let shell = Who { executable: "/bin/sh", ..rank(0) };
     let logs = [

@@ -26,6 +26,7 @@ pub struct Log(pub Vec<u8>);
 #[derive(Clone)]
 pub struct Who {
     pub pid: u64,
+    pub parent: u64,
     pub unix_ns: u64,
     pub rank: Option<u64>,
     pub ranks: u64,
@@ -36,7 +37,16 @@ pub struct Who {
 
 impl Default for Who {
     fn default() -> Who {
-        Who { pid: 100, unix_ns: BEGIN, rank: None, ranks: 0, world: "", host: "node1", executable: "/usr/bin/app" }
+        Who {
+            pid: 100,
+            parent: 1,
+            unix_ns: BEGIN,
+            rank: None,
+            ranks: 0,
+            world: "",
+            host: "node1",
+            executable: "/usr/bin/app",
+        }
     }
 }
 
@@ -74,7 +84,7 @@ impl Log {
             Entry::new('P')
                 .n(4096)
                 .n(who.pid)
-                .n(1)
+                .n(who.parent)
                 .n(who.pid * 10)
                 .n(who.unix_ns)
                 .n(who.rank.map_or(0, |rank| rank + 1))
