@@ -245,7 +245,7 @@ fn without_privilege_what_was_killed_is_not_said_to_have_no_memory() {
     command.env("HOME", folder.path()).args(["advise", "profile", "-o", "-", "--", "sh", "-c", "kill -9 $$"]);
     let output = command.output().unwrap();
     assert_eq!(output.stdout, b"bursar profile 1\n");
-    assert!(said(&output).contains("did not come to its own end"), "{}", said(&output));
+    assert!(said(&output).contains("ended by force"), "{}", said(&output));
 }
 
 #[test]

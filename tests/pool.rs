@@ -4,6 +4,7 @@ mod support;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -48,9 +49,13 @@ fn denied(status: u32) -> Lease {
 
 /// Huge pages of the machine, those included that vanish when they are freed.
 fn pages() -> u64 {
+    meminfo("HugePages_Total:")
+}
+
+fn meminfo(name: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("HugePages_Total:"));
-    line.unwrap().trim().parse().unwrap()
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap().trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 /// Waits for what happens within a second or two.
@@ -203,6 +208,27 @@ fn next(output: &mut impl BufRead) -> String {
     let mut line = String::new();
     output.read_line(&mut line).unwrap();
     line.trim().to_string()
+}
+
+/// With Ctrl-C at any moment, from before its broker is there until its memory is.
+#[test]
+fn a_pool_that_is_interrupted_while_it_is_made_leaves_nothing() {
+    let Some(bench) = Bench::new() else { return };
+    let size = format!("{}M", (meminfo("MemAvailable:") / 1024 / 2).min(6144));
+    for wait in [0, 20, 60, 150, 400] {
+        let mut create = bursar();
+        create.args(["pool", "create", &size, "--name", "half"]).env("BURSAR_POOLS", bench.base.path());
+        let mut create = create.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        soon("it begins", || bench.base.path().join("half").exists());
+        std::thread::sleep(Duration::from_millis(wait));
+        rustix::process::kill_process(rustix::process::Pid::from_child(&create), rustix::process::Signal::INT).unwrap();
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut create.stderr.take().unwrap(), &mut said).unwrap();
+        assert_eq!(create.wait().unwrap().signal(), Some(2), "{said}");
+        assert!(said.contains("interrupted") && said.lines().count() == 1, "{said}");
+        assert!(!bench.base.path().join("half").exists(), "after {wait} ms");
+        assert_eq!(pages(), bench.pages_before, "after {wait} ms");
+    }
 }
 
 #[test]

@@ -1,8 +1,13 @@
 //! `bursar pool`: memory set apart, and the broker that lends it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
 use ::provision::manage::{self, Grown, NodeStatus, Parts, Placement, Plan, PoolStatus};
 use ::provision::state::{Backend, Directory};
 use ::provision::{Error, broker, control::LeaseStatus, owner};
+use job::Forwarding;
 use model::Bytes;
 use report::seconds;
 
@@ -11,23 +16,25 @@ use crate::cli::pool::{Pool, PoolChange, PoolCreate};
 use crate::say::{show, tell};
 use crate::status::Status;
 
+const SIGINT: i32 = 2;
+
 pub fn pool(options: &Pool) -> anyhow::Result<Status> {
     match options {
-        Pool::Create(options) => create(options)?,
-        Pool::Serve { name } => broker::serve(&Directory::of(name)?, &|told| tell!("bursar: {told}"))?,
-        Pool::Status { name, json } => status(name.as_deref(), *json)?,
+        Pool::Create(options) => return create(options),
+        Pool::Serve(which) => broker::serve(&Directory::of(which.or_default())?, &|told| tell!("bursar: {told}"))?,
+        Pool::Status { which, json } => status(which.name(), *json)?,
         Pool::Grow(options) => {
             let directory = Directory::of(&options.name)?;
             let grown = manage::grow(&directory, options.size.0)?;
             show!("{}", there(&directory, options.size, &grown)?)?;
         }
         Pool::Shrink(options) => shrink(options)?,
-        Pool::Destroy { name, force } => destroy(name, *force)?,
+        Pool::Destroy { which, force } => destroy(which.or_default(), *force)?,
     }
     Ok(Status::of(0))
 }
 
-fn create(options: &PoolCreate) -> anyhow::Result<()> {
+fn create(options: &PoolCreate) -> anyhow::Result<Status> {
     let directory = Directory::of(&options.name)?;
     let plan = Plan {
         bytes: options.size.0,
@@ -41,9 +48,36 @@ fn create(options: &PoolCreate) -> anyhow::Result<()> {
         mode: options.mode,
         per_user_bytes: options.per_user.map(|bytes| bytes.0),
     };
-    let grown = manage::create(&directory, &plan)?;
-    show!("{}", there(&directory, options.size, &grown)?)?;
-    Ok(())
+    let signals = Forwarding::start()?;
+    let made = create_or_abandon(&directory, &plan, &signals);
+    if signals.interrupted() {
+        if made.is_ok() {
+            manage::destroy(&directory, true)?;
+        }
+        tell!("bursar: interrupted: there is no pool '{}', and what was reserved for it is given back", options.name);
+        return Ok(Status::Signal(SIGINT));
+    }
+    show!("{}", there(&directory, options.size, &made?)?)?;
+    Ok(Status::of(0))
+}
+
+/// A broker populates whether anybody waits for it or not, and a pool that was given up is of no use.
+fn create_or_abandon(directory: &Directory, plan: &Plan, signals: &Forwarding) -> Result<Grown, Error> {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            while !over.load(Ordering::Acquire) {
+                if signals.interrupted() {
+                    manage::abandon(directory);
+                }
+                thread::park_timeout(Duration::from_millis(50));
+            }
+        });
+        let made = manage::create(directory, plan);
+        over.store(true, Ordering::Release);
+        watch.thread().unpark();
+        made
+    })
 }
 
 /// What a pool has now that something was added.

@@ -16,9 +16,7 @@ pub enum Error {
     #[error("{0} is too long for a socket (107 bytes): choose a shorter name, or a shorter BURSAR_POOLS")]
     Long(PathBuf),
     /// There is one of this name.
-    #[error(
-        "there is a pool '{0}' already: `bursar pool grow` makes it larger, `bursar pool destroy --name {0}` removes it"
-    )]
+    #[error("there is a pool '{0}' already: `bursar pool grow` makes it larger, `bursar pool destroy {0}` removes it")]
     Exists(String),
     /// There is none of this name.
     #[error("there is no pool '{0}'; `bursar pool status` lists those that there are")]

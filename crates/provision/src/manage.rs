@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use linux::holders::{FileId, Holder, holders};
 use linux::{hugetlb, numa};
 use model::Bytes;
+use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
 use crate::control::{Answer, Ask, LeaseStatus, Part, Standing, ask};
@@ -136,6 +137,13 @@ pub fn create(directory: &Directory, plan: &Plan) -> Result<Grown, Error> {
         let _ = destroy(directory, true);
     }
     made
+}
+
+/// Ends the broker of a pool that is just being made, whatever it is at: [`create`] then fails, and gives back what there is.
+pub fn abandon(directory: &Directory) {
+    let broker = status(directory).ok().and_then(|status| Pid::from_raw(status.broker_pid? as i32));
+    // One that has ended meanwhile does no harm.
+    let _ = broker.map(|broker| kill_process(broker, Signal::KILL));
 }
 
 /// Adds memory to a pool.

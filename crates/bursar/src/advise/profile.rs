@@ -284,7 +284,7 @@ fn summary(profile: &Profile, seen: &Seen, inside: &Inside, output: &Path) -> Ve
     if seen.blind.is_none() && seen.rounds < LEAST_ROUNDS {
         lines.push("it ended too soon to be seen well: give it work for some seconds".into());
     } else if seen.blind.is_some() && bytes == 0 {
-        lines.push("nothing was told of its memory: it has no mapping of 1 MiB or more, nor such a heap or .bss, or did not come to its own end".into());
+        lines.push("nothing was told of its memory: it has no mapping of 1 MiB or more, nor such a heap or .bss, or was ended by force within a quarter of a second".into());
     } else if bytes == 0 {
         lines.push("no mapping of 4 MiB or more was seen, nor a heap or .bss of 2: there is nothing to know".into());
     }

@@ -12,16 +12,11 @@ pub enum Pool {
     /// Reserve memory, populate it, and start the broker that lends it
     Create(PoolCreate),
     /// Be the broker, in the foreground (for systemd, and after a broker was killed)
-    Serve {
-        /// The pool
-        #[arg(value_name = "NAME", default_value = linux::pools::DEFAULT)]
-        name: String,
-    },
-    /// Tell what pools there are, and who has what of them
+    Serve(Which),
+    /// Tell what pools there are, and who has what of them; of all, if none is named
     Status {
-        /// One pool [default: all]
-        #[arg(long, value_name = "NAME")]
-        name: Option<String>,
+        #[command(flatten)]
+        which: Which,
         /// As JSON, on standard output
         #[arg(long)]
         json: bool,
@@ -32,13 +27,33 @@ pub enum Pool {
     Shrink(PoolChange),
     /// Remove a pool, and give back what was reserved for it
     Destroy {
-        /// The pool
-        #[arg(long, value_name = "NAME", default_value = linux::pools::DEFAULT)]
-        name: String,
+        #[command(flatten)]
+        which: Which,
         /// Even if processes have memory of it: they keep it to their end
         #[arg(long)]
         force: bool,
     },
+}
+
+/// A pool that is there, by either way of naming it.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// The pool [default: default]
+    #[arg(value_name = "NAME")]
+    plain: Option<String>,
+    /// The same
+    #[arg(long, value_name = "NAME", conflicts_with = "plain")]
+    name: Option<String>,
+}
+
+impl Which {
+    pub fn name(&self) -> Option<&str> {
+        self.plain.as_deref().or(self.name.as_deref())
+    }
+
+    pub fn or_default(&self) -> &str {
+        self.name().unwrap_or(linux::pools::DEFAULT)
+    }
 }
 
 /// `bursar pool create`

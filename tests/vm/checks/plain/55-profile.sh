@@ -12,6 +12,6 @@ profile sparse python3 -c "$sparse"
 holds "the command's status is the profile's" test $? -eq 0
 profile full memory hold 4 8
 cat /tmp/profiled/sparse /tmp/profiled/full
-holds "what is sparse is told to be" grep -qE '^mmap 26 0 0\.\.[0-9]+M touched=6%$' /tmp/profiled/sparse
+holds "what is sparse is told to be" grep -qE '^mmap 26 0 0\.\.[0-9]+M touched=[67]%$' /tmp/profiled/sparse
 holds "what is full is told to be" grep -qE '^mmap 23 [0-9*] 0\.\.[0-9]+M touched=100%$' /tmp/profiled/full
 echo "$before" >$always
