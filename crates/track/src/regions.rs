@@ -51,6 +51,8 @@ const PACED: usize = 2048;
 const TELLING: std::ops::Range<f64> = 0.3..0.7;
 /// From a clear to the look, at most, and at first.
 const LONGEST: Duration = Duration::from_millis(50);
+/// Fewer of them after the longest wait tell of chance.
+const LEAST_TELLING: f64 = 0.02;
 const FIRST_WAIT: Duration = Duration::from_millis(4);
 /// A wait is ended within so long.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -237,13 +239,16 @@ impl Regions {
     }
 
     /// How long after a clear a look finds some half of the pages of these regions accessed, for [`Regions::pace`]; `None`: the process
-    /// is gone.
+    /// is gone, or hardly accesses them.
     pub fn telling_wait(&mut self, pid: i32, regions: &[u64]) -> Option<Duration> {
         let mut wait = FIRST_WAIT;
         for _ in 0..8 {
             let share = self.pace(pid, regions, wait, wait)?.share();
-            if TELLING.contains(&share) || share < TELLING.start && wait == LONGEST {
+            if TELLING.contains(&share) {
                 break;
+            }
+            if share < TELLING.start && wait == LONGEST {
+                return (share >= LEAST_TELLING).then_some(wait);
             }
             wait = if share < TELLING.start { (wait * 2).min(LONGEST) } else { wait / 2 };
         }

@@ -14,6 +14,8 @@ use super::super::walks;
 /// more until the standard error is so small a share of the program's time.
 const LEAST_PAIRS: usize = 6;
 const MOST_PAIRS: usize = 12;
+/// Fewer that tell something agree by chance.
+const FEWEST: usize = 4;
 const SURE: f64 = 0.01;
 /// A turn is so long on average; each is of another length, so that a program that does the same again and again does not do so in step.
 const TURN: Duration = Duration::from_millis(250);
@@ -24,6 +26,10 @@ const CALM: Duration = Duration::from_millis(10);
 /// What is foretold of a process's memory is settled when it has changed by less than this for so many rounds of looking.
 const SETTLED_BY: f64 = 0.1;
 const SETTLED_ROUNDS: u32 = 3;
+/// A program that goes through phases is never settled: from so many rounds on its memory is tried all the same.
+const PATIENT_ROUNDS: u32 = 12;
+/// Nor is what another phase accesses: it has its turn so many rounds later, or none.
+const MOST_IDLE: u32 = 8;
 /// Trials take at most this part of a run, for huge pages are made and split meanwhile.
 const SHARE: f64 = 0.5;
 /// Regions of which half are tried, at least and at most: each takes up to a millisecond to make, several times.
@@ -52,6 +58,10 @@ pub struct Trials {
     past: BTreeSet<(i32, u64)>,
     /// What all of the process's memory was to save in the last round, and for how many rounds it was as much.
     settled: (f64, u32),
+    /// Since something was to be tried.
+    rounds: u32,
+    /// So often in a row what was to be tried was not accessed.
+    idle: u32,
 }
 
 /// Regions of one process that are alike.
@@ -67,7 +77,14 @@ struct Group {
 
 impl Trials {
     pub fn new() -> Trials {
-        Trials { begun: Instant::now(), taken: Duration::ZERO, past: BTreeSet::new(), settled: (0.0, 0) }
+        Trials {
+            begun: Instant::now(),
+            taken: Duration::ZERO,
+            past: BTreeSet::new(),
+            settled: (0.0, 0),
+            rounds: 0,
+            idle: 0,
+        }
     }
 
     /// Tries what saves most of what has not been tried, if it is time for a trial.
@@ -78,11 +95,19 @@ impl Trials {
         let is_settled = (group.all - before).abs() < SETTLED_BY * before;
         self.settled = (group.all, if is_settled { rounds + 1 } else { 0 });
         let is_time = self.taken < now.duration_since(self.begun).mul_f64(SHARE);
-        if self.settled.1 < SETTLED_ROUNDS || !is_time {
+        self.rounds += 1;
+        let is_known = self.settled.1 >= SETTLED_ROUNDS || self.rounds >= PATIENT_ROUNDS;
+        if !is_known || !is_time {
             return None;
         }
+        let wait = regions.telling_wait(group.pid, &group.seen());
+        if wait.is_none() && self.idle < MOST_IDLE {
+            self.idle += 1;
+            return None;
+        }
+        self.idle = 0;
         self.past.extend(group.regions.iter().map(|region| (group.pid, *region)));
-        let trial = group.tried(regions, is_over);
+        let trial = wait.and_then(|wait| group.tried(regions, wait, is_over));
         self.taken += now.elapsed();
         Some(Tried { pid: group.pid, regions: group.regions, trial: trial? })
     }
@@ -123,23 +148,30 @@ impl Group {
         self.each * self.regions.len() as f64
     }
 
-    /// One half is made huge and split again, the accesses to the other tell. `None`: it could not be tried.
-    fn tried(&self, regions: &mut Regions, is_over: &impl Fn() -> bool) -> Option<Trial> {
+    /// The half whose accesses tell.
+    fn seen(&self) -> Vec<u64> {
+        self.regions.iter().skip(1).step_by(2).copied().collect()
+    }
+
+    /// The other half is made huge and split again. `None`: it could not be tried.
+    fn tried(&self, regions: &mut Regions, wait: Duration, is_over: &impl Fn() -> bool) -> Option<Trial> {
         let advised = Advised::of(self.pid, self.start).ok()?;
         // Splitting gives zeroes back, which would be faulted in again.
         let is_full = |region: &u64| advised.zero_pages(*region).is_ok_and(|zero| zero == 0);
         let made: Vec<u64> = self.regions.iter().step_by(2).copied().filter(is_full).collect();
-        let seen: Vec<u64> = self.regions.iter().skip(1).step_by(2).copied().collect();
+        let seen = self.seen();
         let foretold = self.each * made.len() as f64;
         if made.len() * 2 < LEAST {
             return None;
         }
-        let wait = regions.telling_wait(self.pid, &seen)?;
         let mut turns = (1..).map(|turn| TURN.mul_f64(0.5 + (f64::from(turn) * SPREAD).fract()));
         let mut pace = || (!is_over()).then(|| regions.pace(self.pid, &seen, wait, turns.next()?)).flatten();
         let mut trial = Trial { bytes: made.len() as u64 * HUGE_BYTES, foretold, saved: Vec::new() };
         let mut before = pace()?;
-        while trial.saved.len() < LEAST_PAIRS || trial.error() > SURE && trial.saved.len() < MOST_PAIRS {
+        for _ in 0..MOST_PAIRS {
+            if trial.saved.len() >= LEAST_PAIRS && trial.error() <= SURE {
+                break;
+            }
             let huge = made.iter().filter(|region| advised.collapse(**region).is_ok()).count();
             let are_huge = huge as f64 >= NEARLY_ALL * made.len() as f64;
             std::thread::sleep(CALM);
@@ -147,10 +179,11 @@ impl Group {
             made.iter().for_each(|region| _ = advised.split(*region));
             std::thread::sleep(CALM);
             let (Some(huge), Some(after), true) = (huge, pace(), are_huge) else { break };
-            trial.saved.push(saved(&huge, &before, &after)?);
+            // In another phase nothing of it may be accessed, which tells nothing.
+            trial.saved.extend(saved(&huge, &before, &after));
             before = after;
         }
-        (trial.saved.len() > 1).then_some(trial)
+        (trial.saved.len() >= FEWEST).then_some(trial)
     }
 }
 
