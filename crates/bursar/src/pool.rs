@@ -1,9 +1,5 @@
 //! `bursar pool`: memory set apart, and the broker that lends it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
-
 use ::provision::manage::{self, Grown, NodeStatus, Parts, Placement, Plan, PoolStatus};
 use ::provision::state::{Backend, Directory};
 use ::provision::{Error, broker, control::LeaseStatus, owner};
@@ -49,35 +45,15 @@ fn create(options: &PoolCreate) -> anyhow::Result<Status> {
         per_user_bytes: options.per_user.map(|bytes| bytes.0),
     };
     let signals = Forwarding::start()?;
-    let made = create_or_abandon(&directory, &plan, &signals);
-    if signals.interrupted() {
-        if made.is_ok() {
-            manage::destroy(&directory, true)?;
+    let grown = match manage::create(&directory, &plan, &|| signals.interrupted()) {
+        Err(error @ Error::GivenUp(_)) => {
+            tell!("bursar: {error}");
+            return Ok(Status::Signal(SIGINT));
         }
-        tell!("bursar: interrupted: there is no pool '{}', and what was reserved for it is given back", options.name);
-        return Ok(Status::Signal(SIGINT));
-    }
-    show!("{}", there(&directory, options.size, &made?)?)?;
+        made => made?,
+    };
+    show!("{}", there(&directory, options.size, &grown)?)?;
     Ok(Status::of(0))
-}
-
-/// A broker populates whether anybody waits for it or not, and a pool that was given up is of no use.
-fn create_or_abandon(directory: &Directory, plan: &Plan, signals: &Forwarding) -> Result<Grown, Error> {
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let watch = scope.spawn(|| {
-            while !over.load(Ordering::Acquire) {
-                if signals.interrupted() {
-                    manage::abandon(directory);
-                }
-                thread::park_timeout(Duration::from_millis(50));
-            }
-        });
-        let made = manage::create(directory, plan);
-        over.store(true, Ordering::Release);
-        watch.thread().unpark();
-        made
-    })
 }
 
 /// What a pool has now that something was added.

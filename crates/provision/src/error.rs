@@ -18,6 +18,9 @@ pub enum Error {
     /// There is one of this name.
     #[error("there is a pool '{0}' already: `bursar pool grow` makes it larger, `bursar pool destroy {0}` removes it")]
     Exists(String),
+    /// Interrupted while it was made.
+    #[error("interrupted: there is no pool '{0}', and what was reserved for it is given back")]
+    GivenUp(String),
     /// There is none of this name.
     #[error("there is no pool '{0}'; `bursar pool status` lists those that there are")]
     None(String),

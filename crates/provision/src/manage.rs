@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
-use std::thread::sleep;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use linux::holders::{FileId, Holder, holders};
 use linux::{hugetlb, numa};
 use model::Bytes;
-use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
 use crate::control::{Answer, Ask, LeaseStatus, Part, Standing, ask};
@@ -20,6 +20,8 @@ use crate::{Error, backing, broker, dax, reserve};
 
 /// How long a broker may take to begin or to end.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// So soon it is seen that a pool was given up.
+const GIVEN_UP: Duration = Duration::from_millis(50);
 
 /// Where a pool's memory comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,11 +121,11 @@ pub struct NodeStatus {
     pub parts: Parts,
 }
 
-/// Makes a pool and starts its broker; returns when all of it is there, zeroed. What fails leaves nothing behind.
+/// Makes a pool and starts its broker; returns when all of it is there, zeroed. What fails, or is given up meanwhile, leaves nothing behind.
 ///
 /// # Errors
-/// Each that [`Error`] has for a pool that cannot be.
-pub fn create(directory: &Directory, plan: &Plan) -> Result<Grown, Error> {
+/// Each that [`Error`] has for a pool that cannot be; [`Error::GivenUp`].
+pub fn create(directory: &Directory, plan: &Plan, given_up: &(dyn Fn() -> bool + Sync)) -> Result<Grown, Error> {
     needs_root("making")?;
     if directory.path().exists() {
         return Err(Error::Exists(directory.name().into()));
@@ -131,19 +133,17 @@ pub fn create(directory: &Directory, plan: &Plan) -> Result<Grown, Error> {
     let pool = empty(plan)?;
     has_memory(&pool, directory, plan.bytes)?;
     directory.create()?;
-    let made = pool.save(directory).and_then(|()| start(directory)).and_then(|()| grow_by(directory, plan.bytes));
-    if made.is_err() {
-        // The first reason is the one that matters.
-        let _ = destroy(directory, true);
+    let started = pool.save(directory).and_then(|()| start(directory));
+    let made = started.and_then(|broker| grow_unless(given_up, directory, plan.bytes, broker));
+    if made.is_ok() && !given_up() {
+        return made;
     }
+    let removed = destroy(directory, true);
+    if given_up() {
+        return removed.and(Err(Error::GivenUp(directory.name().into())));
+    }
+    // The first reason is the one that matters.
     made
-}
-
-/// Ends the broker of a pool that is just being made, whatever it is at: [`create`] then fails, and gives back what there is.
-pub fn abandon(directory: &Directory) {
-    let broker = status(directory).ok().and_then(|status| Pid::from_raw(status.broker_pid? as i32));
-    // One that has ended meanwhile does no harm.
-    let _ = broker.map(|broker| kill_process(broker, Signal::KILL));
 }
 
 /// Adds memory to a pool.
@@ -316,7 +316,7 @@ fn has_memory(pool: &Pool, directory: &Directory, bytes: u64) -> Result<(), Erro
 }
 
 /// Starts a broker that outlives this process, and waits until it answers.
-fn start(directory: &Directory) -> Result<(), Error> {
+fn start(directory: &Directory) -> Result<Child, Error> {
     let program = std::env::current_exe().map_err(Error::file("cannot find", "/proc/self/exe"))?;
     let path = directory.log();
     let log = File::create(&path).map_err(Error::file("cannot make", &path))?;
@@ -351,7 +351,32 @@ fn start(directory: &Directory) -> Result<(), Error> {
             false => said.trim_start_matches("bursar: ").to_string(),
         }));
     }
-    Ok(())
+    Ok(broker)
+}
+
+/// A broker populates whether anybody waits for it or not: it is ended when nobody does any more.
+fn grow_unless(
+    given_up: &(dyn Fn() -> bool + Sync),
+    directory: &Directory,
+    bytes: u64,
+    mut broker: Child,
+) -> Result<Grown, Error> {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            while !over.load(Ordering::Acquire) {
+                if given_up() {
+                    // Where it has ended, that is all that was wanted.
+                    let _ = broker.kill();
+                }
+                thread::park_timeout(GIVEN_UP);
+            }
+        });
+        let grown = grow_by(directory, bytes);
+        over.store(true, Ordering::Release);
+        watch.thread().unpark();
+        grown
+    })
 }
 
 fn grow_by(directory: &Directory, bytes: u64) -> Result<Grown, Error> {

@@ -38,7 +38,7 @@ pub enum Pool {
 /// A pool that is there, by either way of naming it.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// The pool [default: default]
+    /// The pool [default: default; status: all]
     #[arg(value_name = "NAME")]
     plain: Option<String>,
     /// The same

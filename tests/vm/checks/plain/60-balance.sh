@@ -43,7 +43,7 @@ mount --bind $root/streams $root/streams
 eventually mount -o remount,bind,ro $root/streams # not while somebody writes there
 holds "a write that is refused is told" eventually says streams 'could not be moved: .*Read-only'
 holds "and the other goes on" not_refused gains
-umount $root/streams
+eventually umount $root/streams # nor while somebody has a file of it open
 holds "until it can be moved" eventually not_refused streams
 kill $balancer
 wait $balancer
