@@ -51,9 +51,9 @@ const PACED: usize = 2048;
 const TELLING: std::ops::Range<f64> = 0.3..0.7;
 /// From a clear to the look, at most, and at first.
 const LONGEST: Duration = Duration::from_millis(50);
+const FIRST_WAIT: Duration = Duration::from_millis(4);
 /// Fewer of them after the longest wait tell of chance.
 const LEAST_TELLING: f64 = 0.02;
-const FIRST_WAIT: Duration = Duration::from_millis(4);
 /// A wait is ended within so long.
 const PATIENCE: Duration = Duration::from_millis(50);
 

@@ -14,9 +14,9 @@ use super::super::walks;
 /// more until the standard error is so small a share of the program's time.
 const LEAST_PAIRS: usize = 6;
 const MOST_PAIRS: usize = 12;
+const SURE: f64 = 0.01;
 /// Fewer that tell something agree by chance.
 const FEWEST: usize = 4;
-const SURE: f64 = 0.01;
 /// A turn is so long on average; each is of another length, so that a program that does the same again and again does not do so in step.
 const TURN: Duration = Duration::from_millis(250);
 /// Multiples of it are spread over the numbers from 0 to 1 (the golden ratio).
