@@ -23,9 +23,11 @@
 //     ORDINAL  of mmap which of its class, in the order in which they are made, from 0, or *; else -. Private anonymous
 //              mappings are counted, but for stacks and what the program wants of a kind
 //     FROM TO  bytes from where the mapping begins, and there the nearest region; 0, `end`: where the mapping does
-//     ACTION   huge: huge pages when it is touched; eager: populated too, ahead of that; base; leave: as the kernel does
+//     ACTION   huge: huge pages when it is touched; eager: populated too, ahead of that; base; leave: as the kernel does;
+//              pool: huge pages of the pool, where the process has one (pool.h) and it has them, else as huge
 //     COST BENEFIT  ns, for what is told
-// Of several rules that hold for an address the first counts. What no rule holds for is looked at while it runs.
+// Of several rules that hold for an address the first counts. What no rule holds for is the pool's, or else looked at while
+// it runs.
 //
 // What is touched is told as text, when it is given back, when the process ends or calls exec, and from time to time, a
 // line for each item:
@@ -44,7 +46,7 @@ enum { ADVICE_DECISIONS = 1000, ADVICE_OBJECT = 48 };
 
 enum advice_kind { ADVICE_MMAP, ADVICE_HEAP, ADVICE_BSS, ADVICE_DATA };
 
-enum advice_action { ADVICE_LEAVE, ADVICE_HUGE, ADVICE_EAGER, ADVICE_BASE, ADVICE_AHEAD, ADVICE_DEMOTE };
+enum advice_action { ADVICE_LEAVE, ADVICE_HUGE, ADVICE_EAGER, ADVICE_BASE, ADVICE_POOL, ADVICE_AHEAD, ADVICE_DEMOTE };
 
 enum advice_why {
     ADVICE_BY_RULE,
@@ -58,7 +60,6 @@ enum advice_why {
 enum advice_left_alone {
     ADVICE_SANITIZER = 1, // built with one
     ADVICE_LIBC,          // it could not be patched
-    ADVICE_PROVISIONED,   // memory is given otherwise
     ADVICE_DISABLED       // the program has switched huge pages off for itself
 };
 

@@ -14,8 +14,10 @@
 #include "presence.h"
 #include "private.h"
 #include "process.h"
+#include "serve.h"
 #include "space.h"
 #include "sys.h"
+#include "units.h"
 #include "vm.h"
 
 #ifndef MREMAP_DONTUNMAP
@@ -38,8 +40,9 @@ static bool has_place(const struct area *area) {
     return !plan.observes || area->end - area->begin >= small || areas_used < AREAS / 2;
 }
 
+// What the pool has served is there.
 static void add(struct area area) {
-    if (area.end < area.begin + plan.least)
+    if (area.end < area.begin + plan.least || (serving && units_in(area.begin, area.end)))
         return;
     if (has_place(&area) && areas_add(area) >= 0)
         ahead_wake();
@@ -47,10 +50,14 @@ static void add(struct area area) {
         advice_count(&advice_told->ranges_lost, 1);
 }
 
-// What one rule says about a range; true: it has said something.
-static bool obey(struct rule *rule, struct area area) {
+// What one rule says about a range; true: it has said something. What is fresh has been touched by nobody.
+static bool obey(struct rule *rule, struct area area, bool fresh) {
     if (area.end <= area.begin)
         return false;
+    enum advice_action action = rule->action;
+    if (action == ADVICE_POOL &&
+        !(serving && (units_in(area.begin, area.end) || (fresh && serve_over(area.begin, area.end - area.begin)))))
+        action = ADVICE_HUGE;
     advice_told_open();
     if (!__atomic_exchange_n(&rule->matched, true, __ATOMIC_RELAXED)) {
         advice_count(&advice_told->rules_matched, 1);
@@ -59,21 +66,21 @@ static bool obey(struct rule *rule, struct area area) {
     advice_tell(&area, (struct advice_decision){
                            .address = area.begin,
                            .bytes = area.end - area.begin,
-                           .action = rule->action,
+                           .action = action,
                            .why = ADVICE_BY_RULE,
                            .cost_ns = rule->cost_ns,
                            .benefit_ns = rule->benefit_ns,
                        });
-    if (rule->action == ADVICE_BASE)
+    if (action == ADVICE_BASE)
         sys(SYS_madvise, area.begin, area.end - area.begin, MADV_NOHUGEPAGE);
-    if (rule->action == ADVICE_HUGE || rule->action == ADVICE_EAGER) {
+    if (action == ADVICE_HUGE || action == ADVICE_EAGER) {
         sys(SYS_madvise, area.begin, area.end - area.begin, MADV_HUGEPAGE);
         advice_count(&advice_told->advised_bytes, area.end - area.begin);
     }
     if (plan.observes)
         add(area);
     area.eager_end = area.end;
-    if (rule->action == ADVICE_EAGER && areas_add(area) >= 0)
+    if (action == ADVICE_EAGER && areas_add(area) >= 0)
         ahead_wake();
     return true;
 }
@@ -85,7 +92,7 @@ static uint64_t nearest_region(uint64_t address) {
 
 // The rules for a range of which `area` is what is new. What none holds for, if it lies
 // behind them, remains.
-static struct area obey_all(struct area area) {
+static struct area obey_all(struct area area, bool fresh) {
     uint32_t index = 0;
     struct rule *rule;
     while (area.end > area.begin && (rule = plan_next(&index, area.kind, area.size_class, area.ordinal))) {
@@ -95,7 +102,7 @@ static struct area obey_all(struct area area) {
         uint64_t from = rule->from ? nearest_region(area.origin + rule->from) : area.origin;
         part.begin = from > area.begin ? from : area.begin;
         part.end = rule->to == UINT64_MAX ? area.end : least(nearest_region(area.origin + rule->to), area.end);
-        if (!obey(rule, part))
+        if (!obey(rule, part, fresh))
             continue;
         struct area between = area;
         between.end = part.begin;
@@ -105,9 +112,13 @@ static struct area obey_all(struct area area) {
     return area;
 }
 
+static uint32_t class_of(uint64_t bytes) {
+    return 63 - __builtin_clzl(bytes);
+}
+
 // What the rules leave of a mapping that is made or moved.
-static struct area ruled(uint64_t begin, uint64_t bytes) {
-    uint32_t size_class = 63 - __builtin_clzl(bytes);
+static struct area ruled(uint64_t begin, uint64_t bytes, bool fresh) {
+    uint32_t size_class = class_of(bytes);
     struct area area = {
         .kind = ADVICE_MMAP,
         .size_class = size_class,
@@ -116,11 +127,11 @@ static struct area ruled(uint64_t begin, uint64_t bytes) {
         .end = begin + up(bytes, PAGE),
         .origin = begin,
     };
-    return plan.count ? obey_all(area) : area;
+    return plan.count ? obey_all(area, fresh) : area;
 }
 
-static void obtained(uint64_t begin, uint64_t bytes) {
-    struct area area = ruled(begin, bytes);
+static void obtained(uint64_t begin, uint64_t bytes, int protection) {
+    struct area area = ruled(begin, bytes, protection == (PROT_READ | PROT_WRITE));
     if (area.end < area.begin + plan.least)
         return;
     uint64_t first = up(area.begin, REGION), last = area.end & -(uint64_t)REGION;
@@ -132,8 +143,29 @@ static void obtained(uint64_t begin, uint64_t bytes) {
     add(area);
 }
 
-// What is there is about to be given back, or something else.
-static void goes(uint64_t begin, uint64_t end) {
+bool advise_speaks(uint64_t bytes) {
+    uint32_t index = 0, size_class = class_of(bytes);
+    return plan_next(&index, ADVICE_MMAP, size_class, __atomic_load_n(&ordinals[size_class], __ATOMIC_RELAXED));
+}
+
+void advise_served(uint64_t bytes) {
+    __atomic_fetch_add(&ordinals[class_of(bytes)], 1, __ATOMIC_RELAXED);
+}
+
+void advise_made(uint64_t begin, uint64_t bytes) {
+    obtained(begin, bytes, PROT_READ | PROT_WRITE);
+}
+
+bool advise_allows_pool(enum advice_kind kind, uint64_t from, uint64_t to) {
+    uint32_t index = 0;
+    struct rule *rule;
+    while ((rule = plan_next(&index, kind, 0, 0)))
+        if (rule->from < to && rule->to > from && !strcmp(rule->object, "-"))
+            return rule->action == ADVICE_POOL;
+    return true;
+}
+
+void advise_goes(uint64_t begin, uint64_t end) {
     presence_tell(begin, end);
     areas_remove(begin, end, plan.least);
 }
@@ -141,16 +173,16 @@ static void goes(uint64_t begin, uint64_t end) {
 void *advise_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
     const int other = MAP_HUGETLB | MAP_GROWSDOWN | MAP_STACK | MAP_32BIT | MAP_LOCKED | MAP_POPULATE;
     if (flags & MAP_FIXED)
-        goes((uint64_t)at, (uint64_t)at + up(bytes, PAGE));
+        advise_goes((uint64_t)at, (uint64_t)at + up(bytes, PAGE));
     void *got = next_mmap(at, bytes, protection, flags, file, offset);
     bool memory = flags & MAP_ANONYMOUS && (flags & MAP_TYPE) == MAP_PRIVATE && !(flags & other);
     if (got != MAP_FAILED && memory && !(protection & PROT_EXEC))
-        obtained((uint64_t)got, bytes);
+        obtained((uint64_t)got, bytes, protection);
     return got;
 }
 
 int advise_munmap(void *memory, size_t bytes) {
-    goes((uint64_t)memory, (uint64_t)memory + up(bytes, PAGE));
+    advise_goes((uint64_t)memory, (uint64_t)memory + up(bytes, PAGE));
     return next_munmap(memory, bytes);
 }
 
@@ -199,9 +231,9 @@ static void *move_pieces(uint64_t begin, uint64_t before, uint64_t bytes, int fl
 
 void *advise_mremap(void *memory, size_t before, size_t bytes, int flags, void *to) {
     uint64_t begin = (uint64_t)memory, old_bytes = up(before, PAGE), new_bytes = up(bytes, PAGE);
-    goes(begin, begin + old_bytes);
+    advise_goes(begin, begin + old_bytes);
     if (flags & MREMAP_FIXED)
-        goes((uint64_t)to, (uint64_t)to + new_bytes);
+        advise_goes((uint64_t)to, (uint64_t)to + new_bytes);
     char *moved = next_mremap(memory, before, bytes, flags, to);
     if (moved == MAP_FAILED && errno == EFAULT && advice_told->advised_bytes) {
         lock_take(&pieces_lock);
@@ -213,7 +245,7 @@ void *advise_mremap(void *memory, size_t before, size_t bytes, int flags, void *
     }
     if (moved == MAP_FAILED)
         return moved;
-    add(ruled((uint64_t)moved, new_bytes));
+    add(ruled((uint64_t)moved, new_bytes, false));
     return moved;
 }
 
@@ -237,12 +269,12 @@ int advise_brk(void *end) {
 
 void advise_heap(uint64_t heap, uint64_t begin, uint64_t end) {
     if (plan.count)
-        obey_all((struct area){.kind = ADVICE_HEAP, .begin = begin, .end = end, .origin = heap});
+        obey_all((struct area){.kind = ADVICE_HEAP, .begin = begin, .end = end, .origin = heap}, false);
 }
 
 static void advise_part(enum advice_kind kind, const char *object, uint64_t begin, uint64_t end) {
     struct area area = {.kind = kind, .begin = begin, .end = end, .origin = begin, .object = object};
-    area = obey_all(area);
+    area = obey_all(area, false);
     if (kind == ADVICE_BSS)
         add(area);
 }
@@ -260,15 +292,19 @@ static void in_child(void) {
         smaps_lock.state = 0;
 }
 
-void advise_begin(const char *directory) {
+bool advise_read(const char *directory) {
     if (!next_mmap || !next_munmap || !next_mremap || !next_madvise || !next_brk) {
         advice_told->left_alone = ADVICE_LIBC;
         advice_told_open();
-        return;
+        return false;
     }
     char build_id[BUILD_ID + 1];
     parts_build_id(build_id);
-    if (!plan_read(directory, build_id) || !ahead_begin())
+    return plan_read(directory, build_id);
+}
+
+void advise_begin(const char *directory) {
+    if (!ahead_begin())
         return;
     advice_told->rules_unmatched = plan.count;
     advice_told->rules_of_others = plan.others;
@@ -277,7 +313,9 @@ void advise_begin(const char *directory) {
         areas_most = AREAS;
         presence_begin(directory);
     }
-    heap_ahead_begin();
+    // Else it is the pool's that the heap's end is ahead of.
+    if (!serving)
+        heap_ahead_begin();
     parts_each(advise_part);
     advising = true;
     if (plan.count + plan.others)

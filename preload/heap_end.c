@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/resource.h>
 
+#include "advise.h"
 #include "eager.h"
 #include "objects.h"
 #include "serve.h"
@@ -29,24 +30,41 @@ void heap_end_begin(void) {
         *libc_end = (void *)now;
 }
 
-// The next piece, of the pool or of the kernel.
-static bool map_more(uint64_t bytes) {
+static bool map_pool(uint64_t bytes) {
     uint64_t count = bytes / step;
-    enum passed why = UNIT ? units_have(count) : PASSED_NO_POOL;
-    if (why == PASSED_REASONS && units_map(mapped, count, PLACE_IF_FREE)) {
-        for (uint64_t at = mapped; at < mapped + bytes; at += UNIT)
-            units[unit_at(at)].alone = true;
-        mapped += bytes;
+    if (!units_map(mapped, count, PLACE_IF_FREE))
+        return false;
+    for (uint64_t at = mapped; at < mapped + bytes; at += UNIT)
+        units[unit_at(at)].alone = true;
+    return true;
+}
+
+static bool map_kernel(uint64_t bytes, enum passed why) {
+    if (!serve_falls_back(why) || !space_at(mapped, bytes, PROT_READ | PROT_WRITE))
+        return false;
+    told_passed(why, bytes);
+    if (why == PASSED_ADVISED)
         return true;
-    }
-    if (!serve_falls_back(why == PASSED_REASONS ? PASSED_EXHAUSTED : why))
-        return false;
-    if (!space_at(mapped, bytes, PROT_READ | PROT_WRITE))
-        return false;
-    told_passed(why == PASSED_REASONS ? PASSED_EXHAUSTED : why, bytes);
     eager_demand(mapped, mapped + bytes);
     eager_populate(mapped, mapped + bytes);
-    mapped += bytes;
+    return true;
+}
+
+// The next pieces, of the pool or of the kernel.
+static bool map_more(uint64_t bytes) {
+    for (uint64_t end = mapped + bytes, next; mapped < end; mapped = next) {
+        bool allowed = advise_allows_pool(ADVICE_HEAP, mapped - begin, mapped - begin + step);
+        for (next = mapped + step; next < end; next += step)
+            if (advise_allows_pool(ADVICE_HEAP, next - begin, next - begin + step) != allowed)
+                break;
+        uint64_t piece = next - mapped;
+        enum passed why = !allowed ? PASSED_ADVISED : UNIT ? units_have(piece / step) : PASSED_NO_POOL;
+        if (why != PASSED_REASONS || !map_pool(piece))
+            if (!map_kernel(piece, why == PASSED_REASONS ? PASSED_EXHAUSTED : why))
+                return false;
+        if (advising)
+            advise_heap(begin, mapped, next);
+    }
     return true;
 }
 
@@ -105,6 +123,8 @@ static int grow(uint64_t end) {
 
 static int shrink(uint64_t end) {
     uint64_t keep = end > first ? up(end, PAGE) : first;
+    if (advising)
+        advise_goes(keep, up(now, PAGE));
     use(keep, up(now, PAGE), false);
     uint64_t still = up(keep, step);
     for (uint64_t at = still; at < mapped; at += step)

@@ -6,6 +6,7 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 
+#include "advise.h"
 #include "eager.h"
 #include "objects.h"
 #include "pagemap.h"
@@ -69,6 +70,10 @@ static void serve_bss(void) {
     find_bss(&begin, &end);
     if (end < begin + LARGE_BSS)
         return;
+    if (!advise_allows_pool(ADVICE_BSS, 0, end - begin)) {
+        told_passed(PASSED_ADVISED, end - begin);
+        return;
+    }
     enum passed why = units_have((end - begin) / HUGE);
     uint64_t unit = UNIT ? UNIT : HUGE, first = up(begin, unit), last = end & -unit;
     if (why == PASSED_REASONS && last > first && units_have((last - first) / UNIT) == PASSED_REASONS &&

@@ -297,9 +297,9 @@ static bool provision_begin(void) {
 // The directory of advice; NULL: there is to be none here.
 static const char *advice_wanted(void) {
     const char *directory = advice_told_begin();
-    if (!directory || (!provisioning && !process_is_instrumented()))
+    if (!directory || !process_is_instrumented())
         return directory;
-    advice_told->left_alone = provisioning ? ADVICE_PROVISIONED : ADVICE_SANITIZER;
+    advice_told->left_alone = ADVICE_SANITIZER;
     advice_told_open();
     return NULL;
 }
@@ -320,6 +320,9 @@ static __attribute__((constructor)) void begin(void) {
         confine_detour();
         patch_done();
     }
+    // What rules speak of is not the pool's, unless they say so.
+    if (advice && !advise_read(advice))
+        advice = NULL;
     if (provisioning) {
         serve_begin();
         told->start_ns = now_ns() - began;

@@ -39,9 +39,9 @@ static int index_in(const char *word, const char *const *names, int count) {
 }
 
 static bool rule_of(char **words, struct rule *rule) {
-    static const char *const kinds[] = {"mmap", "heap", "bss", "data"}, *const actions[] = {"leave", "huge", "eager",
-                                                                                            "base"};
-    int kind = index_in(words[1], kinds, 4), action = index_in(words[6], actions, 4);
+    static const char *const kinds[] = {"mmap", "heap", "bss", "data"};
+    static const char *const actions[] = {"leave", "huge", "eager", "base", "pool"};
+    int kind = index_in(words[1], kinds, 4), action = index_in(words[6], actions, 5);
     *rule = (struct rule){
         .kind = kind,
         .action = action,

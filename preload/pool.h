@@ -93,6 +93,7 @@ enum passed {
     PASSED_TAKEN_BACK, // was the pool's until the program did what huge pages cannot: mprotect of a part, MAP_FIXED
                        // over it
     PASSED_FORKED,     // a child's copy of what its parent had
+    PASSED_ADVISED,    // the profile says that it is not worth huge pages, or less than what the pool is kept for
     PASSED_REASONS
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "advise.h"
 #include "eager.h"
 #include "heap_end.h"
 #include "image.h"
@@ -27,6 +28,9 @@
 #endif
 
 enum { SMALL = 64 << 10, READ_WRITE = PROT_READ | PROT_WRITE };
+
+// What is not the pool's is the kernel's, advised or not.
+#define OF_KERNEL(call, ...) (advising ? advise_##call(__VA_ARGS__) : next_##call(__VA_ARGS__))
 
 bool serving;
 static bool fails;     // what the pool cannot serve
@@ -132,10 +136,31 @@ bool serve_falls_back(enum passed why) {
     return false;
 }
 
+// What of a range is not the pool's.
+static void tell_the_rest(uint64_t begin, uint64_t end, enum passed why) {
+    uint64_t bytes = 0;
+    for (uint64_t at = begin, next; at < end; at = (next & -UNIT) + UNIT) {
+        next = units_next(at, end);
+        bytes += next - at;
+        if (next == end)
+            break;
+    }
+    if (bytes)
+        told_passed(why, bytes);
+}
+
+// By rules, of which some may want parts to be the pool's.
+static void *by_rules(void *at, size_t bytes, int flags) {
+    void *got = advise_mmap(at, bytes, READ_WRITE, flags, -1, 0);
+    if (got != MAP_FAILED)
+        tell_the_rest((uint64_t)got, (uint64_t)got + up(bytes, PAGE), PASSED_ADVISED);
+    return got;
+}
+
 static void *by_kernel(void *at, size_t bytes, int protection, int flags, enum passed why) {
     told_passed(why, bytes);
-    bool wanted = for_want_of_memory(why), eager = wanted || (why == PASSED_SMALL && bytes >= SMALL);
-    void *got = eager ? eager_mmap(at, bytes, flags) : next_mmap(at, bytes, protection, flags, -1, 0);
+    bool wanted = for_want_of_memory(why), eager = !advising && (wanted || (why == PASSED_SMALL && bytes >= SMALL));
+    void *got = eager ? eager_mmap(at, bytes, flags) : OF_KERNEL(mmap, at, bytes, protection, flags, -1, 0);
     if (got != MAP_FAILED && wanted)
         eager_demand((uint64_t)got, (uint64_t)got + bytes);
     return got;
@@ -162,13 +187,14 @@ static enum passed put_over(uint64_t begin, uint64_t end, int flags) {
     uint64_t first = up(begin, UNIT), last = end & -UNIT;
     if (last <= first)
         return PASSED_SMALL;
+    if (advising)
+        advise_goes(first, last);
     if (!units_map(first, (last - first) / UNIT, PLACE_OVER)) {
         next_mmap((void *)first, last - first, READ_WRITE, flags | MAP_FIXED, -1, 0);
         return PASSED_EXHAUSTED;
     }
     units_take(first, last);
     served(last - first);
-    told_passed(PASSED_EDGE, end - begin - (last - first));
     eager_populate(begin, first);
     eager_populate(last, end);
     return PASSED_REASONS;
@@ -176,14 +202,29 @@ static enum passed put_over(uint64_t begin, uint64_t end, int flags) {
 
 // Memory that the kernel has just mapped where the program chose: units of it become the pool's, or all is populated.
 static void fill(uint64_t begin, uint64_t end, int flags) {
-    enum passed why = put_over(begin, end, flags & ~MAP_FIXED_NOREPLACE);
-    if (why == PASSED_REASONS)
+    enum passed why = PASSED_ADVISED;
+    if (!advising || !advise_speaks(end - begin))
+        why = put_over(begin, end, flags & ~MAP_FIXED_NOREPLACE);
+    if (why == PASSED_REASONS) {
+        tell_the_rest(begin, end, PASSED_EDGE);
+        if (advising)
+            advise_served(end - begin);
         return;
-    told_passed(for_want_of_memory(why) ? why : PASSED_FIXED, end - begin);
-    if (for_want_of_memory(why) && !(flags & MAP_NORESERVE)) {
+    }
+    if (advising)
+        advise_made(begin, end - begin);
+    tell_the_rest(begin, end, for_want_of_memory(why) || why == PASSED_ADVISED ? why : PASSED_FIXED);
+    if (!advising && for_want_of_memory(why) && !(flags & MAP_NORESERVE)) {
         eager_populate(begin, end);
         eager_demand(begin, end);
     }
+}
+
+bool serve_over(uint64_t begin, uint64_t bytes) {
+    serve_begin_exclusive();
+    bool done = put_over(begin, begin + bytes, MAP_PRIVATE | MAP_ANONYMOUS) == PASSED_REASONS;
+    serve_end_exclusive();
+    return done;
 }
 
 static void *mmap_at(void *at, size_t bytes, int flags) {
@@ -199,7 +240,7 @@ static void *mmap_fixed(void *at, size_t bytes, int protection, int flags, int f
     uint64_t begin = (uint64_t)at, end = begin + up(bytes, PAGE);
     bool memory = flags & MAP_ANONYMOUS && kind_of(bytes, protection, flags) == PASSED_REASONS;
     if (end <= begin || begin % PAGE || offset % PAGE || (!units_in(begin, end) && !memory)) {
-        void *got = next_mmap(at, bytes, protection, flags, file, offset);
+        void *got = OF_KERNEL(mmap, at, bytes, protection, flags, file, offset);
         if (got != MAP_FAILED)
             eager_given_back(begin, end);
         if (flags & MAP_ANONYMOUS)
@@ -210,6 +251,8 @@ static void *mmap_fixed(void *at, size_t bytes, int protection, int flags, int f
     bool replaces = flags & MAP_FIXED, free = replaces || !units_any_live(begin, end);
     void *got = MAP_FAILED;
     errno = free ? ENOMEM : EEXIST;
+    if (advising && replaces)
+        advise_goes(begin, end);
     if (free && (replaces ? private_edges(begin, end) : make_private(begin, end)))
         got = next_mmap(at, bytes, protection, flags, file, offset);
     if (got != MAP_FAILED) {
@@ -235,11 +278,15 @@ void *serve_mmap(void *at, size_t bytes, int protection, int flags, int file, of
     // Where it wants it is not where units begin: what is whole of it can be of the pool.
     if (why == PASSED_REASONS && (uint64_t)at % HUGE)
         return mmap_at(at, bytes, flags);
+    if (why == PASSED_REASONS && advising && advise_speaks(bytes))
+        return by_rules(at, bytes, flags);
     if (why == PASSED_REASONS) {
         serve_begin_exclusive();
         address = obtain((uint64_t)at, up(bytes, PAGE), flags, &why);
         serve_end_exclusive();
     }
+    if (address && advising)
+        advise_served(bytes);
     if (address)
         return (void *)address;
     if (!serve_falls_back(why)) {
@@ -252,7 +299,7 @@ void *serve_mmap(void *at, size_t bytes, int protection, int flags, int file, of
 int serve_munmap(void *memory, size_t bytes) {
     uint64_t begin = (uint64_t)memory, end = begin + up(bytes, PAGE);
     if (!units_in(begin, end) || begin % PAGE || end >> 47) {
-        int failed = next_munmap(memory, bytes);
+        int failed = OF_KERNEL(munmap, memory, bytes);
         if (!failed)
             eager_given_back(begin, end);
         return failed;
@@ -262,7 +309,7 @@ int serve_munmap(void *memory, size_t bytes) {
     for (uint64_t at = begin; at < end && !failed;) {
         uint64_t next = units_next(at, end);
         if (next > at)
-            failed = next_munmap((void *)at, next - at);
+            failed = OF_KERNEL(munmap, (void *)at, next - at);
         for (at = next; at < end && unit_at(at); at = least((at & -UNIT) + UNIT, end))
             ;
     }
@@ -370,7 +417,7 @@ static int advise_pool(uint64_t begin, uint64_t end, int advice) {
 int serve_madvise(void *memory, size_t bytes, int advice) {
     uint64_t begin = (uint64_t)memory, end = begin + up(bytes, PAGE);
     if (!units_in(begin, end) || begin % PAGE)
-        return next_madvise(memory, bytes, advice);
+        return OF_KERNEL(madvise, memory, bytes, advice);
     serve_begin_exclusive();
     int failed = 0, error = errno;
     for (uint64_t at = begin, next; at < end; at = next) {
@@ -380,7 +427,7 @@ int serve_madvise(void *memory, size_t bytes, int advice) {
             next = least((at & -UNIT) + UNIT, end);
             ask = advise_pool(at, next, advice);
         }
-        if (ask >= 0 && (!ask || !next_madvise((void *)at, next - at, advice)))
+        if (ask >= 0 && (!ask || !OF_KERNEL(madvise, (void *)at, next - at, advice)))
             continue;
         failed = -1;
         error = errno;
@@ -446,8 +493,10 @@ static void *grow_large(void *memory, size_t before, size_t bytes) {
     uint64_t to = obtain(0, new_bytes, 0, &why);
     if (to) {
         memcpy((void *)to, memory, old_bytes);
-        next_munmap(memory, old_bytes);
-    } else if (for_want_of_memory(why)) {
+        OF_KERNEL(munmap, memory, old_bytes);
+        if (advising)
+            advise_served(new_bytes);
+    } else if (for_want_of_memory(why) && !advising) {
         void *got = next_mremap(memory, before, bytes, 0);
         to = got == MAP_FAILED ? space(new_bytes, HUGE) : begin;
         if (to && to != begin)
@@ -468,7 +517,7 @@ static void *grow_large(void *memory, size_t before, size_t bytes) {
 }
 
 static void *mremap_by_kernel(void *memory, size_t before, size_t bytes, int flags, void *to) {
-    void *got = next_mremap(memory, before, bytes, flags, to);
+    void *got = OF_KERNEL(mremap, memory, before, bytes, flags, to);
     if (got != MAP_FAILED || errno != EFAULT)
         return got;
     serve_begin_exclusive();
@@ -497,7 +546,7 @@ static void *move_and_grow(uint64_t begin, uint64_t old_end, uint64_t bytes) {
 static void *mremap_of_kernel(void *memory, size_t before, size_t bytes, int flags, void *to) {
     void *got = MAP_FAILED;
     bool grows = flags == MREMAP_MAYMOVE && before && bytes >= HUGE && bytes > before && !(bytes >> 47);
-    if (grows && (uint64_t)memory % PAGE == 0) {
+    if (grows && (uint64_t)memory % PAGE == 0 && !(advising && advise_speaks(bytes))) {
         serve_begin_exclusive();
         got = grow_large(memory, before, bytes);
         serve_end_exclusive();
@@ -535,6 +584,8 @@ void *serve_mremap(void *memory, size_t before, size_t bytes, int flags, void *t
     serve_begin_exclusive();
     bool plain = ours && !(flags & ~MREMAP_MAYMOVE) && is_plain(begin, old_end);
     void *got = plain ? mremap_plain(begin, old_end, end, flags) : MAP_FAILED;
+    if (got != MAP_FAILED && advising)
+        advise_served(bytes);
     if (got == MAP_FAILED && !(plain && fails)) {
         // What the kernel can do, it does with memory of its own.
         bool own = make_private(begin, old_end) && (!onto || private_edges(target, target_end));

@@ -22,6 +22,10 @@ int serve_madvise(void *memory, size_t bytes, int advice);
 int serve_brk(void *end);
 void *serve_sbrk(intptr_t more);
 
+// Units within memory that the kernel has just mapped, and nobody has touched, become the pool's. False: nothing has
+// become of it.
+bool serve_over(uint64_t begin, uint64_t bytes);
+
 // Whether the kernel is to give what the pool could not. That it is not to is told.
 bool serve_falls_back(enum passed why);
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use support::pool::Pool;
 use support::{bursar, json_after};
 
 fn advised(options: &[&str], command: &[&str]) -> Command {
@@ -99,6 +100,61 @@ fn a_range_of_the_profile_is_advised_and_explained() {
     assert_eq!((decision["action"].as_str(), decision["why"].as_str()), (Some("base"), Some("by the profile")));
     assert_eq!((decision["from"].as_u64(), decision["bytes"].as_u64()), (Some(0), Some(64 << 20)));
     assert!(decision["cost_ns"].as_f64() > decision["benefit_ns"].as_f64());
+}
+
+/// What `fills` fills is of the pool, or not, as its profile says.
+#[test]
+fn memory_is_a_pools_but_for_what_the_profile_says_is_not_worth_it() {
+    let Some(pool) = Pool::create() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let program = fills(folder.path(), &[]);
+    // MiB of the pool and of the kernel, and what was decided of how many.
+    let given = |lines: &str| {
+        let path = profile(folder.path(), &format!("program fills -\n{lines}"));
+        let options = ["-q", "--stats", "-", "--pool", "default", "--profile", &path];
+        let (status, stats, _) = json_after(pool.with(&mut advised(&options, &[&program])));
+        let mib = |figure: &Value| figure.as_u64().unwrap() as f64 / f64::from(1 << 20);
+        let decided = stats["explained"].as_array().unwrap().iter();
+        let decided: Vec<String> =
+            decided.map(|told| format!("{} {}", told["action"].as_str().unwrap(), mib(&told["bytes"]))).collect();
+        assert_eq!((status, &stats["pool"]["name"]), (0, &Value::from("default")));
+        let huge = (stats["huge_share"].as_f64().unwrap() * 10.0).round();
+        let pooled = &stats["pool"];
+        (mib(&pooled["served_bytes"]), mib(&pooled["passed_to_linux"]["advised"]["bytes"]), decided, huge)
+    };
+    assert_eq!(given(""), (64.0, 0.0, vec![], 10.0));
+    assert_eq!(given("mmap 26 0 0..end touched=2%\n"), (0.0, 64.0, vec!["base 64".into()], 0.0));
+    let (of_pool, of_kernel, decided, _) = given("mmap 26 0 0..end touched=100%\n");
+    assert_eq!(decided, ["pool 64"]);
+    // Where the mapping begins and ends there may be less than a huge page.
+    assert!(of_pool >= 62.0 && of_pool + of_kernel == 64.0, "{of_pool} and {of_kernel} MiB");
+    let (of_pool, of_kernel, decided, huge) = given("mmap 26 0 0..32M touched=100%\nmmap 26 0 32M..end touched=2%\n");
+    assert_eq!((decided.len(), huge), (2, 5.0), "{decided:?}");
+    assert!((30.0..=32.0).contains(&of_pool) && of_pool + of_kernel == 64.0, "{of_pool} and {of_kernel} MiB");
+}
+
+#[test]
+fn a_pool_that_is_too_small_leaves_the_rest_to_advice() {
+    let Some(pool) = Pool::create() else { return };
+    let held = "import mmap, subprocess, sys; memory = mmap.mmap(-1, 100 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); \
+                sys.exit(subprocess.run(sys.argv[1:]).returncode)";
+    let folder = tempfile::tempdir().unwrap();
+    let program = fills(folder.path(), &[]);
+    let options = ["-q", "--stats", "-", "--pool", "default"];
+    let (status, stats, _) = json_after(pool.with(&mut advised(&options, &["python3", "-c", held, &program])));
+    assert_eq!(status, 0, "{stats:#}");
+    let pooled = &stats["pool"];
+    assert!(pooled["passed_to_linux"]["exhausted"]["bytes"].as_u64() >= Some(64 << 20), "{pooled:#}");
+    let fills = stats["processes"].as_array().unwrap().iter().find(|told| told["executable"] == program.as_str());
+    assert!(fills.is_some_and(|told| told["ranges"].as_u64() >= Some(1)), "it is looked at: {stats:#}");
+}
+
+#[test]
+fn a_pool_that_is_not_there_is_told_and_nothing_runs() {
+    let pools = tempfile::tempdir().unwrap();
+    let output = advised(&["--pool", "hpc"], &["echo", "ran"]).env("BURSAR_POOLS", pools.path()).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), b"".as_slice()));
+    assert!(said(&output).contains("there is no pool hpc"), "{}", said(&output));
 }
 
 #[test]

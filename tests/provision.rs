@@ -8,7 +8,8 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
-use support::{Programs, bursar, huge_pages_alone, is_root, json_after, need};
+use support::pool::Pool;
+use support::{Programs, bursar, json_after, need};
 
 const MIB: u64 = 1 << 20;
 const MPIS: [&str; 2] = ["openmpi", "mpich"];
@@ -85,6 +86,7 @@ fn what_a_process_tells_is_in_the_statistics_as_the_runtimes_header_has_it() {
         "no_pool",
         "taken_back",
         "forked",
+        "advised",
     ];
     for (number, reason) in reasons.iter().enumerate() {
         assert_eq!(process["passed_to_linux"][reason], json!({ "calls": 100 + number, "bytes": 1000 + number }));
@@ -245,45 +247,6 @@ fn the_budget_of_a_pool_is_for_what_runs_together() {
     assert_eq!(beside, 2 * one);
 }
 
-/// A pool of 128 MiB in a folder of its own, and the machine's huge pages as they were at the end.
-struct Pool {
-    base: tempfile::TempDir,
-    pages_before: String,
-    _alone: std::fs::File,
-}
-
-impl Pool {
-    /// `None` where there is no right to reserve.
-    fn create() -> Option<Pool> {
-        if !is_root() || !need("hugetlb", Path::new("/sys/kernel/mm/hugepages").exists()) {
-            return None;
-        }
-        let alone = huge_pages_alone();
-        let pool = Pool { base: tempfile::tempdir().unwrap(), pages_before: pages(), _alone: alone };
-        let made = pool.with(bursar().args(["pool", "create", "128M"])).output().unwrap();
-        assert!(made.status.success(), "{}", said(&made));
-        Some(pool)
-    }
-
-    fn with<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        command.env("BURSAR_POOLS", self.base.path())
-    }
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        let destroyed = self.with(bursar().args(["pool", "destroy", "--force"])).output().unwrap();
-        if !std::thread::panicking() {
-            assert!(destroyed.status.success(), "{}", said(&destroyed));
-            assert_eq!(pages(), self.pages_before, "the machine has the huge pages it had");
-        }
-    }
-}
-
-fn pages() -> String {
-    std::fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap()
-}
-
 #[test]
 fn the_default_pool_is_taken_from_when_its_broker_answers() {
     let Some(pool) = Pool::create() else { return };
@@ -338,7 +301,7 @@ fn what_a_program_gives_back_is_zeroed_beside_it() {
 #[test]
 fn what_a_pool_lends_is_a_line_of_its_own_in_the_account() {
     let Some(pool) = Pool::create() else { return };
-    let (programs, socket) = (Programs::build(), pool.base.path().join("default/socket"));
+    let (programs, socket) = (Programs::build(), pool.socket());
     let script = format!("sleep 1 | {} {} {} 1 -1", programs.lease(), socket.display(), 64 * MIB);
     let mut command = bursar();
     let (status, account, _) = json_after(command.args(["run", "--json", "-", "--", "sh", "-c", &script]));

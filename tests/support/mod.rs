@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 mod need;
+pub mod pool;
 pub mod zram;
 
 use std::path::{Path, PathBuf};

@@ -159,7 +159,7 @@ impl Subject<'_> {
         let huge = self.fresh_regions();
         let pooled = huge.min(self.state.pre_zeroed as f64);
         self.fresh(huge)
-            .brings("faults", self.faults_ns())
+            .brings("faults", self.populated_ns(huge))
             .costs("faults on pages of the pool", pooled * self.costs.pool_page_ns)
             .costs("huge faults", (huge - pooled) * self.costs.huge_fault_ns)
             .costs("finding huge pages", self.allocation_ns(huge - pooled))
@@ -170,12 +170,17 @@ impl Subject<'_> {
         if huge == 0.0 {
             return Estimate::default();
         }
-        let measured = self.range.eager_ns_per_mib.map(|ns| ns * huge * HUGE_BYTES as f64 / BYTES_PER_MIB);
         self.fresh(huge)
-            .brings("faults", measured.unwrap_or_else(|| self.faults_ns()))
+            .brings("faults", self.populated_ns(huge))
             .costs("populating", huge * self.costs.populate_huge_ns * self.busy())
             .costs("waking the helper", WAKE_NS)
             .costs("finding huge pages", self.allocation_ns(huge))
+    }
+
+    /// What it brings that nothing is to be populated any more: as measured, else the faults.
+    fn populated_ns(&self, huge: f64) -> f64 {
+        let measured = self.range.eager_ns_per_mib.map(|ns| ns * huge * HUGE_BYTES as f64 / BYTES_PER_MIB);
+        measured.unwrap_or_else(|| self.faults_ns())
     }
 
     fn promote(&self) -> Estimate {

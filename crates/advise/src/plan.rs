@@ -77,6 +77,8 @@ pub enum RuleAction {
     Huge,
     /// Huge pages, populated ahead.
     Eager,
+    /// Huge pages of a pool.
+    Pool,
     /// No huge pages, even if the machine gives them to all.
     Base,
     /// As it is.
@@ -84,17 +86,17 @@ pub enum RuleAction {
 }
 
 impl Plan {
-    /// What is best by what is known, and where nothing is known. If there are fewer free huge pages than are worth it, they go
-    /// to the ranges that gain most by each.
+    /// What is best by what is known, and where nothing is known. If there are fewer free huge pages than are worth it, of a pool
+    /// or of the kernel, they go to the ranges that gain most by each.
     pub fn of(profile: &Profile, costs: &Costs, state: &State) -> Plan {
         let ranges = profile.programs.iter().flat_map(|program| &program.ranges);
         let mut planned: Vec<(Worth, Vec<Rule>)> =
             ranges.map(|range| (Worth::of(range, costs, state), vec![])).collect();
         let mut by_gain: Vec<&mut (Worth, Vec<Rule>)> = planned.iter_mut().collect();
         by_gain.sort_by(|(a, _), (b, _)| b.estimate.net_ns().total_cmp(&a.estimate.net_ns()));
-        let mut free_huge = state.free_huge;
+        let (mut pre_zeroed, mut free_huge) = (state.pre_zeroed, state.free_huge);
         for (worth, rules) in by_gain {
-            *rules = worth.rules(&mut free_huge);
+            *rules = worth.rules(&mut pre_zeroed, &mut free_huge);
         }
         let mut rules = planned.into_iter().map(|(_, rules)| rules);
         let programs = profile.programs.iter().map(|program| PlannedProgram {
@@ -139,8 +141,11 @@ impl Plan {
 /// A range of a profile, and the best of what its huge pages can be.
 struct Worth<'a> {
     range: &'a ProfiledRange,
+    /// What the kernel is to do, and what huge pages cost and bring.
     action: RuleAction,
     estimate: Estimate,
+    /// What pages of a pool cost and bring, if they are worth it.
+    pooled: Option<Estimate>,
 }
 
 impl<'a> Worth<'a> {
@@ -148,45 +153,57 @@ impl<'a> Worth<'a> {
     fn of(range: &'a ProfiledRange, costs: &Costs, state: &State) -> Worth<'a> {
         let enough = State { free_huge: state.free_huge.max(1), ..state.clone() };
         let region = region(range);
-        let best = best(&[Action::HugeAtTouch, Action::PopulateAhead], &region, &enough, costs);
+        let of_kernel = best(&[Action::HugeAtTouch, Action::PopulateAhead], &region, &enough, costs);
         let huge = || estimate(Action::HugeAtTouch, &region, &enough, costs);
-        let (action, estimate) = match best.action {
-            Action::HugeAtTouch => (RuleAction::Huge, best.estimate),
-            Action::PopulateAhead => (RuleAction::Eager, best.estimate),
+        let (action, estimate) = match of_kernel.action {
+            Action::HugeAtTouch => (RuleAction::Huge, of_kernel.estimate),
+            Action::PopulateAhead => (RuleAction::Eager, of_kernel.estimate),
             // Known to be sparse or cold.
             _ if range.touched.is_some() => (RuleAction::Base, huge()),
             _ => (RuleAction::Leave, huge()),
         };
-        Worth { range, action, estimate }
+        // What is populated needs no helper, who may come too late.
+        let of_pool = best(&[Action::HugeAtTouch, Action::PoolPage], &region, &enough, costs);
+        let pooled = (of_pool.action == Action::PoolPage).then_some(of_pool.estimate);
+        Worth { range, action, estimate, pooled }
     }
 
-    /// Huge as far as there are huge pages left.
-    fn rules(&self, free_huge: &mut u64) -> Vec<Rule> {
-        let ProfiledRange { from, to, .. } = *self.range;
-        let rule = |from, to, action| Rule {
-            mapping: self.range.mapping.clone(),
-            from,
-            to,
-            action,
-            cost_ns: self.estimate.cost_ns,
-            benefit_ns: self.estimate.benefit_ns,
+    /// Of the pool and then huge, as far as there are huge pages left.
+    fn rules(&self, pre_zeroed: &mut u64, free_huge: &mut u64) -> Vec<Rule> {
+        let ProfiledRange { mut from, to, .. } = *self.range;
+        let mut rules = Vec::new();
+        let mut rule = |from, to, action, estimate: &Estimate| {
+            let (cost_ns, benefit_ns) = (estimate.cost_ns, estimate.benefit_ns);
+            if Some(from) != to {
+                rules.push(Rule { mapping: self.range.mapping.clone(), from, to, action, cost_ns, benefit_ns });
+            }
+            to
         };
+        if let Some(estimate) = &self.pooled {
+            match rule(from, reach(from, to, pre_zeroed), RuleAction::Pool, estimate) {
+                middle if middle == to => return rules,
+                middle => from = middle.unwrap_or(from),
+            }
+        }
         if !matches!(self.action, RuleAction::Huge | RuleAction::Eager) {
-            return vec![rule(from, to, self.action)];
-        }
-        let wanted = to.map(|to| (to - from).div_ceil(HUGE_BYTES));
-        let served = wanted.unwrap_or(u64::MAX).min(*free_huge);
-        // How large a range without an end will be is not known; what it leaves is not either.
-        *free_huge -= if wanted.is_some() { served } else { served.min(1) };
-        if served == 0 {
-            vec![rule(from, to, RuleAction::Leave)]
-        } else if wanted.is_none_or(|wanted| served == wanted) {
-            vec![rule(from, to, self.action)]
+            rule(from, to, self.action, &self.estimate);
         } else {
-            let middle = from + served * HUGE_BYTES;
-            vec![rule(from, Some(middle), self.action), rule(middle, to, RuleAction::Leave)]
+            match rule(from, reach(from, to, free_huge), self.action, &self.estimate) {
+                middle if middle == to => {}
+                middle => _ = rule(middle.unwrap_or(from), to, RuleAction::Leave, &self.estimate),
+            }
         }
+        rules
     }
+}
+
+/// How far there are huge pages for a range, which are then taken; `None`: to its end.
+fn reach(from: u64, to: Option<u64>, free: &mut u64) -> Option<u64> {
+    let wanted = to.map(|to| (to - from).div_ceil(HUGE_BYTES));
+    let served = wanted.unwrap_or(u64::MAX).min(*free);
+    // How large a range without an end will be is not known; what it leaves is not either.
+    *free -= if wanted.is_some() { served } else { served.min(1) };
+    if served > 0 && wanted.is_none_or(|wanted| served == wanted) { to } else { Some(from + served * HUGE_BYTES) }
 }
 
 /// One region of a range, before its first touch.
@@ -223,6 +240,7 @@ impl RuleAction {
         match self {
             RuleAction::Huge => "huge",
             RuleAction::Eager => "eager",
+            RuleAction::Pool => "pool",
             RuleAction::Base => "base",
             RuleAction::Leave => "leave",
         }
@@ -318,6 +336,27 @@ mod tests {
         assert_eq!(rules(&plan(lines, &few)), expected);
         let none = State { free_huge: 0, ..few };
         assert_eq!(rules(&plan(lines, &none)), [(leave, 0, Some(8 << 20)), (leave, 0, Some(32 << 20))]);
+    }
+
+    #[test]
+    fn what_is_worth_pages_of_a_pool_has_them_while_there_are_any_and_what_is_not_leaves_them() {
+        let lines = "heap - - 0..8M huge=1000000 touched=100%\nmmap 25 0 0..32M huge=9000000 touched=100%\nmmap 26 0 0..end touched=2%\n";
+        let of_pool = |pre_zeroed, free_huge| {
+            rules(&plan(lines, &State { pre_zeroed, free_huge, idle_cores: 1.0, ..State::default() }))
+        };
+        let (pool, eager, leave) = (RuleAction::Pool, RuleAction::Eager, RuleAction::Leave);
+        let sparse = (RuleAction::Base, 0, None);
+        assert_eq!(of_pool(20, 0), [(pool, 0, Some(8 << 20)), (pool, 0, Some(32 << 20)), sparse]);
+        let parted = [(pool, 0, Some(2 << 20)), (eager, 2 << 20, Some(8 << 20)), (pool, 0, Some(32 << 20)), sparse];
+        assert_eq!(of_pool(17, 3), parted);
+        let far_too_few = [
+            (leave, 0, Some(8 << 20)),
+            (pool, 0, Some(4 << 20)),
+            (eager, 4 << 20, Some(6 << 20)),
+            (leave, 6 << 20, Some(32 << 20)),
+            sparse,
+        ];
+        assert_eq!(of_pool(2, 1), far_too_few);
     }
 
     #[test]

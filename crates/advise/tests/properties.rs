@@ -257,19 +257,20 @@ proptest! {
     /// nothing is known, and with less benefit never more huge pages.
     #[test]
     fn a_benefit_that_is_wrong_tenfold_changes_nothing_but_what_it_is_the_benefit_of(
-        profile in profile(), state in state(), costs in costs(),
+        profile in profile(), state in state(), costs in costs(), has_pool in any::<bool>(),
     ) {
+        let pre_zeroed = if has_pool { u64::MAX } else { 0 };
         let scaled = |times: f64| {
             let mut profile = profile.clone();
             for range in profile.programs.iter_mut().flat_map(|program| &mut program.ranges) {
                 range.huge_ns = range.huge_ns.map(|ns| (ns as f64 * times) as u64);
             }
-            Plan::of(&profile, &costs, &State { free_huge: u64::MAX, ..state.clone() })
+            Plan::of(&profile, &costs, &State { free_huge: u64::MAX, pre_zeroed, ..state.clone() })
         };
         let (less, as_told, more) = (scaled(0.1), scaled(1.0), scaled(10.0));
         let huge = |plan: &Plan| -> Vec<bool> {
             let rules = plan.programs.iter().flat_map(|program| &program.rules);
-            rules.map(|rule| matches!(rule.action, RuleAction::Huge | RuleAction::Eager)).collect()
+            rules.map(|rule| matches!(rule.action, RuleAction::Huge | RuleAction::Eager | RuleAction::Pool)).collect()
         };
         for (fewer, all) in [(&less, &as_told), (&as_told, &more)] {
             prop_assert_eq!((fewer.ahead_bytes, fewer.dense), (all.ahead_bytes, all.dense));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ::provision::prezero::Prezero;
@@ -52,14 +52,50 @@ struct Needed<'a> {
     processes: &'a [Told],
 }
 
+/// Where the processes of a command tell what they were served, and who zeroes beside them what they give back.
+pub struct Serving {
+    folder: Spool,
+    socket: Option<PathBuf>,
+    /// Where it cannot be had, what is used again is zeroed when it is.
+    prezero: Option<Prezero>,
+}
+
+/// What the processes of a command were served.
+pub struct Served {
+    pub told: Vec<Told>,
+    /// Processor time of what zeroed beside it; `None`: nothing could.
+    pub zeroing_cpu_seconds: Option<f64>,
+    /// Files that could not be read, and what was not served, as sentences.
+    pub notes: Vec<String>,
+}
+
+impl Serving {
+    /// From a pool that was checked; else the kernel serves, with huge pages that it populates.
+    pub fn start(pool: Option<&str>) -> anyhow::Result<Serving> {
+        let folder = Spool::create("bursar-provision-")?;
+        let prezero = pool.and_then(|_| Prezero::start(folder.path()).ok().flatten());
+        Ok(Serving { folder, socket: pool.map(pools::socket), prezero })
+    }
+
+    /// What the runtime reads of it (`preload/pool.h`).
+    pub fn variables(&self) -> Vec<(String, OsString)> {
+        let folder = ("BURSAR_PROVISION".to_string(), self.folder.path().into());
+        let socket = self.socket.as_ref().map(|socket| ("BURSAR_POOL".to_string(), socket.into()));
+        socket.into_iter().chain([folder]).collect()
+    }
+
+    /// When the command has ended.
+    pub fn end(self) -> Served {
+        let zeroing_cpu_seconds = self.prezero.map(|prezero| prezero.end().as_secs_f64());
+        let (told, notes) = read(self.folder.path());
+        Served { told, zeroing_cpu_seconds, notes }
+    }
+}
+
 /// A command that ran with the runtime in it, or without.
 struct Ran {
     inside: Inside,
-    told: Vec<Told>,
-    /// Processor time of what zeroed beside it; `None`: nothing could.
-    zeroing_cpu_seconds: Option<f64>,
-    /// Files that could not be read, and what was not served, as sentences.
-    notes: Vec<String>,
+    served: Served,
 }
 
 pub fn provision(options: &Provision) -> anyhow::Result<Status> {
@@ -71,9 +107,9 @@ pub fn provision(options: &Provision) -> anyhow::Result<Status> {
         }
         None => Some(pools::DEFAULT).filter(|name| pools::answers(&pools::socket(name)).is_ok()),
     };
-    let ran = run(&options.command, variables(options, pool), begun, None)?;
+    let ran = run(&options.command, pool, variables(options), begun, None)?;
     let status = ran.inside.status();
-    let figures = Figures::sum(&ran.told);
+    let figures = Figures::sum(&ran.served.told);
     let rank = ran.inside.rank();
     if !options.quiet {
         let lines = summary(&ran, &figures, pool);
@@ -85,13 +121,13 @@ pub fn provision(options: &Provision) -> anyhow::Result<Status> {
     if let Some(path) = &options.stats {
         let stats = Stats {
             figures: &figures,
-            zeroing_cpu_seconds: ran.zeroing_cpu_seconds,
+            zeroing_cpu_seconds: ran.served.zeroing_cpu_seconds,
             page_faults: ran.inside.page_faults,
             pool,
             exit_status: status.code(),
             wall_seconds: ran.inside.wall_seconds,
             before_exec_seconds: ran.inside.before_exec_seconds,
-            processes: &ran.told,
+            processes: &ran.served.told,
         };
         write_json(&inside::of_rank(path, rank.as_ref()), &stats)?;
     }
@@ -106,12 +142,13 @@ pub fn budget(options: &Budget) -> anyhow::Result<Status> {
         let (told, _) = read(folder);
         together.insert(told.iter().filter(|told| is_alive(told)).map(|told| (told.pid, told.ticks)).collect());
     };
-    let ran = run(&options.command, Vec::new(), Instant::now(), Some(&mut look))?;
+    let ran = run(&options.command, None, Vec::new(), Instant::now(), Some(&mut look))?;
+    let Served { told, notes, .. } = &ran.served;
     let status = ran.inside.status();
-    let pool_bytes = needed(&ran.told, &together);
-    let demand_bytes_peak = Figures::sum(&ran.told).demand_bytes_peak;
+    let pool_bytes = needed(told, &together);
+    let demand_bytes_peak = Figures::sum(told).demand_bytes_peak;
     if !options.results.quiet {
-        for note in &ran.notes {
+        for note in notes {
             tell!("bursar: {note}");
         }
         if status.code() != 0 {
@@ -130,13 +167,13 @@ pub fn budget(options: &Budget) -> anyhow::Result<Status> {
     if let Some(path) = &options.results.json {
         let exit_status = status.code();
         let wall_seconds = ran.inside.wall_seconds;
-        write_json(path, &Needed { pool_bytes, demand_bytes_peak, exit_status, wall_seconds, processes: &ran.told })?;
+        write_json(path, &Needed { pool_bytes, demand_bytes_peak, exit_status, wall_seconds, processes: told })?;
     }
     Ok(status)
 }
 
 /// Whether a pool that was asked for is there.
-fn check(name: &str) -> anyhow::Result<()> {
+pub fn check(name: &str) -> anyhow::Result<()> {
     let names = pools::names();
     if !names.iter().any(|there| there == name) {
         let others = match names.is_empty() {
@@ -162,35 +199,32 @@ fn check(name: &str) -> anyhow::Result<()> {
     })
 }
 
-/// What the runtime reads (`preload/pool.h`), but for the folder it tells in.
-fn variables(options: &Provision, pool: Option<&str>) -> Vec<(String, OsString)> {
-    let socket = pool.map(|name| ("BURSAR_POOL", pools::socket(name).into_os_string()));
+/// What the runtime reads (`preload/pool.h`) of the options.
+fn variables(options: &Provision) -> Vec<(String, OsString)> {
     let size = options.size.map(|size| ("BURSAR_POOL_SIZE", size.0.to_string().into()));
     let fail = (options.on_exhaustion == OnExhaustion::Fail).then(|| ("BURSAR_POOL_FAIL", "1".into()));
     let pin = options.pin.then(|| ("BURSAR_PIN", "1".into()));
-    let set = [socket, size, fail, pin].into_iter().flatten();
+    let set = [size, fail, pin].into_iter().flatten();
     set.map(|(name, value)| (name.to_string(), value)).collect()
 }
 
 /// Runs the command to its end. `look` is called from time to time with the folder that processes tell in.
 fn run(
     command: &[OsString],
+    pool: Option<&str>,
     mut variables: Vec<(String, OsString)>,
     begun: Instant,
     look: Option<&mut dyn FnMut(&Path)>,
 ) -> anyhow::Result<Ran> {
-    let folder = Spool::create("bursar-provision-")?;
-    let is_pooled = variables.iter().any(|(name, _)| name == "BURSAR_POOL");
-    // Where it cannot be had, what is used again is zeroed when it is.
-    let prezero = is_pooled.then(|| Prezero::start(folder.path()).ok().flatten()).flatten();
-    variables.push(("BURSAR_PROVISION".into(), folder.path().into()));
-    let mut look = look.map(|look| |_| look(folder.path()));
+    let serving = Serving::start(pool)?;
+    variables.extend(serving.variables());
+    let mut look = look.map(|look| |_| look(serving.folder.path()));
     let look = look.as_mut().map(|look| look as &mut dyn FnMut(i32));
     let inside = inside::run(command, Purpose::Provision, variables, begun, look)?;
-    let zeroing_cpu_seconds = prezero.map(|prezero| prezero.end().as_secs_f64());
-    let (told, mut notes) = read(folder.path());
-    notes.extend(inside.why_without(command, Purpose::Provision, !told.is_empty()));
-    Ok(Ran { inside, told, zeroing_cpu_seconds, notes })
+    let mut served = serving.end();
+    let has_told = !served.told.is_empty();
+    served.notes.extend(inside.why_without(command, Purpose::Provision, has_told));
+    Ok(Ran { inside, served })
 }
 
 /// What the processes have told, and in sentences what of it cannot be read.
@@ -229,8 +263,20 @@ fn needed(told: &[Told], together: &BTreeSet<BTreeSet<(u64, u64)>>) -> u64 {
     }
 }
 
+/// What came from a pool, in half a sentence.
+pub fn from_pool(name: &str, figures: &Figures) -> String {
+    let present = format!("made present in {}", seconds(figures.populate_seconds));
+    let beside = match Bytes(figures.zeroed_beside_bytes) {
+        Bytes(0) => String::new(),
+        bytes => format!(", {bytes} zeroed beside it"),
+    };
+    let (peak, all) = (Bytes(figures.pool_bytes_peak), Bytes(figures.served_bytes));
+    format!("{peak} at most from pool {name}, {all} in all, {present}{beside}")
+}
+
 /// One to four lines for people.
 fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
+    let Served { told, notes, .. } = &ran.served;
     let passed = |reason| figures.passed_to_linux.get(&reason).copied().unwrap_or_default();
     let mut lines = Vec::new();
     let mut run = match ran.inside.page_faults {
@@ -240,22 +286,17 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     if ran.inside.before_exec_seconds > WORTH_TELLING_SECONDS {
         run += &format!(", after {} of preparation", seconds(ran.inside.before_exec_seconds));
     }
-    let present = format!("made present in {}", seconds(figures.populate_seconds));
     let huge = Bytes(passed(Reason::NoPool).bytes);
     lines.push(match pool {
-        _ if ran.told.is_empty() && ran.notes.is_empty() => {
+        _ if told.is_empty() && notes.is_empty() => {
             format!("nothing was served: no process loaded bursar's library, as when LD_PRELOAD is cleared; {run}")
         }
         _ if figures.served_bytes == 0 && huge.0 == 0 => format!("nothing was served; {run}"),
-        Some(name) => {
-            let peak = Bytes(figures.pool_bytes_peak);
-            let beside = match Bytes(figures.zeroed_beside_bytes) {
-                Bytes(0) => String::new(),
-                bytes => format!(", {bytes} zeroed beside it"),
-            };
-            format!("{peak} at most from pool {name}, {} in all, {present}{beside}; {run}", Bytes(figures.served_bytes))
+        Some(name) => format!("{}; {run}", from_pool(name, figures)),
+        None => {
+            let present = seconds(figures.populate_seconds);
+            format!("no pool answers: {huge} in all from the kernel's huge pages, made present in {present}; {run}")
         }
-        None => format!("no pool answers: {huge} in all from the kernel's huge pages, {present}; {run}"),
     });
     let told_already = |reason: Reason| reason == Reason::NoPool && pool.is_none();
     let mut reasons: Vec<(Reason, Amount)> = figures
@@ -284,14 +325,14 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
             Bytes(figures.demand_bytes_peak)
         ));
     }
-    let alone = |why| ran.told.iter().filter(|told| told.left_alone == Some(why)).count();
+    let alone = |why| told.iter().filter(|told| told.left_alone == Some(why)).count();
     let kinds = [
         (LeftAlone::Sanitizer, "built with a sanitizer, or in valgrind"),
         (LeftAlone::Libc, "with a libc that is not known"),
     ];
     let alone = kinds.map(|(why, what)| (alone(why), what)).into_iter().filter(|(count, _)| *count > 0);
     lines.extend(alone.map(|(count, what)| format!("not served: {count} process(es) {what}")));
-    lines.extend(ran.notes.iter().cloned());
+    lines.extend(notes.iter().cloned());
     lines
 }
 

@@ -35,11 +35,13 @@ pub enum Reason {
     TakenBack,
     /// A child's copy of what its parent had.
     Forked,
+    /// By the profile of `bursar advise run`, it is not worth the pool's pages.
+    Advised,
 }
 
 impl Reason {
     /// All.
-    pub const ALL: [Reason; 12] = [
+    pub const ALL: [Reason; 13] = [
         Reason::Small,
         Reason::Reserved,
         Reason::Stack,
@@ -52,6 +54,7 @@ impl Reason {
         Reason::NoPool,
         Reason::TakenBack,
         Reason::Forked,
+        Reason::Advised,
     ];
 
     /// For people, after "went to Linux:".
@@ -69,6 +72,7 @@ impl Reason {
             Reason::NoPool => "no pool",
             Reason::TakenBack => "changed in a way that huge pages do not allow",
             Reason::Forked => "copies of forked children",
+            Reason::Advised => "not worth it by the profile",
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::time::Instant;
 
-use advise::{Plan, Profile};
+use ::provision::manage;
+use ::provision::state::Directory;
+use ::provision::told::Figures;
+use advise::{HUGE_BYTES, Plan, Profile, State};
 use model::{Advice, AdviceFigures, Bytes, Explained, Target};
 use report::seconds;
 use serde::Serialize;
@@ -14,6 +17,7 @@ use crate::cli::advise::Run;
 use crate::input::{name, read};
 use crate::inside::{self, Inside};
 use crate::launch::Launcher;
+use crate::provision::{self, Serving};
 use crate::rank::Rank;
 use crate::results::write_json;
 use crate::say::tell;
@@ -30,23 +34,40 @@ struct Stats<'a> {
     wall_seconds: f64,
     before_exec_seconds: f64,
     page_faults: Option<u64>,
+    /// What came from a pool; none was asked for: null.
+    pool: Option<Pooled<'a>>,
     processes: &'a [Told],
     /// By process, the last of each.
     explained: Vec<&'a Explained>,
 }
 
-/// Of all processes together: every figure is the sum.
-fn figures(told: &[Told]) -> AdviceFigures {
+/// What a pool served.
+#[derive(Serialize)]
+struct Pooled<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    figures: Figures,
+    zeroing_cpu_seconds: Option<f64>,
+}
+
+/// Of all processes together: every figure is the sum. What a pool serves is anonymous, and huge.
+fn figures(told: &[Told], pooled: Option<&Pooled>) -> AdviceFigures {
     // What a process that goes wrong tells may be any number.
     let sum = |of: fn(&Told) -> u64| told.iter().map(of).fold(0, u64::saturating_add);
-    let (huge, anonymous) = (sum(|told| told.huge_bytes_peak), sum(|told| told.anonymous_bytes_peak));
+    let pool_bytes = pooled.map_or(0, |pooled| pooled.figures.pool_bytes_peak);
+    let huge = sum(|told| told.huge_bytes_peak).saturating_add(pool_bytes);
+    let anonymous = sum(|told| told.anonymous_bytes_peak).saturating_add(pool_bytes);
     AdviceFigures {
         huge_share: (anonymous > 0).then(|| huge as f64 / anonymous as f64),
         promoted: sum(|told| told.promoted),
         demoted: sum(|told| told.demoted),
         populated_bytes: sum(|told| told.populated_bytes),
         decisions: sum(|told| told.decisions),
-        cpu_seconds: told.iter().fold(0.0, |sum, told| sum + told.cpu_seconds),
+        cpu_seconds: told
+            .iter()
+            .map(|told| told.cpu_seconds)
+            .chain(pooled.and_then(|pooled| pooled.zeroing_cpu_seconds))
+            .fold(0.0, |sum, more| sum + more),
     }
 }
 
@@ -66,16 +87,28 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
     let keep = |path| Kept::begin(&inside::of_rank(path, rank.as_ref()), &options.command, Target::Command);
     let kept = options.record.as_deref().map(keep).transpose()?;
     let folder = Spool::create("bursar-advice-")?;
-    let plan = Plan::of(&profile, &costs::calibrated(costs::ON_THE_WAY), &costs::state());
+    let pre_zeroed = options.pool.as_deref().map(free_pages).transpose()?.unwrap_or(0);
+    let state = State { pre_zeroed, ..costs::state() };
+    let plan = Plan::of(&profile, &costs::calibrated(costs::ON_THE_WAY), &state);
     folder.give("plan", &plan.to_string())?;
-    let variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
+    let mut variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
+    let serving = options.pool.as_deref().map(|pool| Serving::start(Some(pool))).transpose()?;
+    variables.extend(serving.iter().flat_map(Serving::variables));
     let inside = inside::run(&options.command, Purpose::Advise, variables, begun, None)?;
+    let served = serving.map(Serving::end);
     let (told, mut notes) = inside::told(folder.path(), "advice.", Told::read);
-    notes.extend(inside.why_without(&options.command, Purpose::Advise, !told.is_empty()));
-    let (figures, status) = (figures(&told), inside.status());
+    notes.extend(served.iter().flat_map(|served| served.notes.clone()));
+    let has_told = !told.is_empty() || served.as_ref().is_some_and(|served| !served.told.is_empty());
+    notes.extend(inside.why_without(&options.command, Purpose::Advise, has_told));
+    let pooled = options.pool.as_deref().zip(served).map(|(name, served)| Pooled {
+        name,
+        figures: Figures::sum(&served.told),
+        zeroing_cpu_seconds: served.zeroing_cpu_seconds,
+    });
+    let (figures, status) = (figures(&told, pooled.as_ref()), inside.status());
     if !options.quiet {
         let whose = rank.as_ref().map(|rank| format!("rank {}: ", rank.number)).unwrap_or_default();
-        for line in summary(&inside, &figures, &told).into_iter().chain(notes) {
+        for line in summary(&inside, &figures, &told, pooled.as_ref()).into_iter().chain(notes) {
             tell!("bursar: {whose}{line}");
         }
     }
@@ -91,6 +124,7 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
             wall_seconds: inside.wall_seconds,
             before_exec_seconds: inside.before_exec_seconds,
             page_faults: inside.page_faults,
+            pool: pooled,
             explained,
             processes: &told,
         };
@@ -99,21 +133,34 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
     Ok(status)
 }
 
+/// Huge pages of a pool that nobody has.
+fn free_pages(name: &str) -> anyhow::Result<u64> {
+    provision::check(name)?;
+    let pool = manage::status(&Directory::of(name)?)?.whole;
+    // Who may not ask the broker may take what there is all the same.
+    Ok(pool.free_bytes.unwrap_or(pool.bytes) / HUGE_BYTES)
+}
+
 /// One line for people, and more where something was not as it was meant to be.
-fn summary(inside: &Inside, figures: &AdviceFigures, told: &[Told]) -> Vec<String> {
+fn summary(inside: &Inside, figures: &AdviceFigures, told: &[Told], pooled: Option<&Pooled>) -> Vec<String> {
     let run = match inside.page_faults {
         Some(faults) => format!("{faults} page faults in {}", seconds(inside.wall_seconds)),
         None => format!("ran for {}", seconds(inside.wall_seconds)),
     };
     let advised = told.iter().map(|told| told.advised_bytes).fold(0, u64::saturating_add);
-    let mut lines = vec![match figures.huge_share {
-        _ if figures.populated_bytes == 0 && advised == 0 => format!("nothing was advised; {run}"),
-        share => format!(
-            "{} populated ahead in {} of a helper's time, {} of memory huge at most; {run}",
-            Bytes(figures.populated_bytes),
-            seconds(figures.cpu_seconds),
-            share.map_or("an unknown share".into(), |share| format!("{:.0} %", 100.0 * share)),
-        ),
+    let mut did = Vec::new();
+    if let Some(Pooled { name, figures, .. }) = pooled.filter(|pooled| pooled.figures.served_bytes > 0) {
+        did.push(provision::from_pool(name, figures));
+    }
+    if figures.populated_bytes > 0 || advised > 0 {
+        let helpers: f64 = told.iter().map(|told| told.cpu_seconds).sum();
+        let populated = Bytes(figures.populated_bytes);
+        did.push(format!("{populated} populated ahead in {} of a helper's time", seconds(helpers)));
+    }
+    let share = figures.huge_share.map_or("an unknown share".into(), |share| format!("{:.0} %", 100.0 * share));
+    let mut lines = vec![match did.is_empty() {
+        true => format!("nothing was advised; {run}"),
+        false => format!("{}, {share} of memory huge at most; {run}", did.join(", ")),
     }];
     let sum = |of: fn(&Told) -> u64| told.iter().map(of).fold(0, u64::saturating_add);
     let (matched, unmatched, others) =
@@ -133,7 +180,6 @@ fn summary(inside: &Inside, figures: &AdviceFigures, told: &[Told]) -> Vec<Strin
     let kinds = [
         (LeftAlone::Sanitizer, "built with a sanitizer, or in valgrind"),
         (LeftAlone::Libc, "with a libc that is not known"),
-        (LeftAlone::Provisioned, "that bursar provision gives memory to"),
         (LeftAlone::Disabled, "that switched huge pages off for itself"),
     ];
     let alone = kinds.map(|(why, what)| (alone(why), what)).into_iter().filter(|(count, _)| *count > 0);

@@ -6,7 +6,7 @@ use serde::Serialize;
 const MAGIC: &[u8; 8] = b"BURADVC1";
 
 const KINDS: [&str; 4] = ["mmap", "heap", "bss", "data"];
-const ACTIONS: [&str; 6] = ["leave", "huge", "eager", "base", "ahead", "demote"];
+const ACTIONS: [&str; 7] = ["leave", "huge", "eager", "base", "pool", "ahead", "demote"];
 const WHYS: [&str; 6] = [
     "by the profile",
     "filled in order",
@@ -22,7 +22,6 @@ const WHYS: [&str; 6] = [
 pub enum LeftAlone {
     Sanitizer,
     Libc,
-    Provisioned,
     /// It has switched huge pages off for itself.
     Disabled,
 }
@@ -159,7 +158,6 @@ impl Told {
                     0 => None,
                     1 => Some(LeftAlone::Sanitizer),
                     2 => Some(LeftAlone::Libc),
-                    3 => Some(LeftAlone::Provisioned),
                     _ => Some(LeftAlone::Disabled),
                 }
             },
@@ -210,7 +208,7 @@ mod tests {
             let mut decision: Vec<u8> = [number * 1_000_000_000, 0x7f00, 4096, 2 << 20].map(u64::to_le_bytes).concat();
             decision.extend([0, 27].map(u32::to_le_bytes).concat());
             decision.extend(5_u64.to_le_bytes());
-            decision.extend([4, 1].map(u32::to_le_bytes).concat());
+            decision.extend([5, 1].map(u32::to_le_bytes).concat());
             decision.extend([600, 700].map(u64::to_le_bytes).concat());
             bytes[at..at + decision.len()].copy_from_slice(&decision);
         }

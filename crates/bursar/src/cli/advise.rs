@@ -39,7 +39,8 @@ pub enum Advise {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bursar advise run -- ./solver input.dat\n  \
-    bursar advise run --profile solver.profile -- ./solver input.dat\n\n\
+    bursar advise run --profile solver.profile -- ./solver input.dat\n  \
+    bursar advise run --pool default -- ./solver input.dat         after bursar pool create 8G\n\n\
     Without a profile, memory that is filled in order is populated ahead of the program,\n\
     and what is touched here and there keeps pages of 4 KiB. The program must be linked\n\
     dynamically. Its output, signals and exit status are its own.")]
@@ -47,6 +48,9 @@ pub struct Run {
     /// What is known of the program's memory, or - for standard input
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<PathBuf>,
+    /// Take memory from this pool (bursar pool), but for what the profile says is not worth it
+    #[arg(long, value_name = "NAME")]
+    pub pool: Option<String>,
     /// Write what was done as JSON to FILE (of a rank: FILE.RANK), or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
