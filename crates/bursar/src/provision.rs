@@ -274,6 +274,16 @@ pub fn from_pool(name: &str, figures: &Figures) -> String {
     format!("{peak} at most from pool {name}, {all} in all, {present}{beside}")
 }
 
+/// How much larger a pool should have been, as a sentence.
+pub fn too_small(figures: &Figures) -> Option<String> {
+    let failed = match figures.failed {
+        0 => String::new(),
+        calls => format!(", {calls} of which failed"),
+    };
+    let (calls, wanted) = (figures.fallbacks, Bytes(figures.demand_bytes_peak));
+    (calls > 0).then(|| format!("the pool was too small for {calls} calls{failed}; {wanted} would have served all"))
+}
+
 /// One to four lines for people.
 fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     let Served { told, notes, .. } = &ran.served;
@@ -314,17 +324,7 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     if !left.is_empty() {
         lines.push(format!("left to Linux: {}", left.join(", ")));
     }
-    if pool.is_some() && figures.fallbacks > 0 {
-        let failed = match figures.failed {
-            0 => String::new(),
-            calls => format!(", {calls} of which failed"),
-        };
-        lines.push(format!(
-            "the pool was too small for {} calls{failed}; {} would have served all",
-            figures.fallbacks,
-            Bytes(figures.demand_bytes_peak)
-        ));
-    }
+    lines.extend(pool.and_then(|_| too_small(figures)));
     let alone = |why| told.iter().filter(|told| told.left_alone == Some(why)).count();
     let kinds = [
         (LeftAlone::Sanitizer, "built with a sanitizer, or in valgrind"),

@@ -48,7 +48,7 @@ pub struct Explained {
     pub from: u64,
     /// How large it is, in bytes.
     pub bytes: u64,
-    /// What was done: `huge`, `eager`, `base`, `leave`, `promote`, `demote`.
+    /// What was done: `huge`, `eager`, `pool`, `base`, `leave`, `promote`, `demote`.
     pub action: String,
     /// By what: `profile`, `dense`, `growth`, and so on.
     pub why: String,

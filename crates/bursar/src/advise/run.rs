@@ -83,11 +83,11 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
             }
         },
     };
+    let pre_zeroed = options.pool.as_deref().map(free_pages).transpose()?.unwrap_or(0);
     let rank = Rank::find().filter(|_| Launcher::of(&options.command).is_none());
     let keep = |path| Kept::begin(&inside::of_rank(path, rank.as_ref()), &options.command, Target::Command);
     let kept = options.record.as_deref().map(keep).transpose()?;
     let folder = Spool::create("bursar-advice-")?;
-    let pre_zeroed = options.pool.as_deref().map(free_pages).transpose()?.unwrap_or(0);
     let state = State { pre_zeroed, ..costs::state() };
     let plan = Plan::of(&profile, &costs::calibrated(costs::ON_THE_WAY), &state);
     folder.give("plan", &plan.to_string())?;
@@ -162,6 +162,7 @@ fn summary(inside: &Inside, figures: &AdviceFigures, told: &[Told], pooled: Opti
         true => format!("nothing was advised; {run}"),
         false => format!("{}, {share} of memory huge at most; {run}", did.join(", ")),
     }];
+    lines.extend(pooled.and_then(|pooled| provision::too_small(&pooled.figures)));
     let sum = |of: fn(&Told) -> u64| told.iter().map(of).fold(0, u64::saturating_add);
     let (matched, unmatched, others) =
         (sum(|told| told.rules_matched), sum(|told| told.rules_unmatched), sum(|told| told.rules_of_others));
