@@ -10,7 +10,7 @@
 // Free memory of a lease can be zeroed while the program does something else, by who started it. The runtime connects to
 // the socket `zero` in the directory of BURSAR_PROVISION (SOCK_SEQPACKET) and sends `pool_to_zero` with one descriptor:
 // first, with no units, a file that both map (`pool_zeroing`), then one for each segment. A unit is offered by its state;
-// any packet of another length wakes who fell asleep. It ends when either closes.
+// a byte in the FIFO `bell` there wakes who fell asleep. It ends when either closes.
 //
 // Environment
 //   BURSAR_PROVISION  a directory: provisioning is on, and each process tells about itself there in a file of its own,

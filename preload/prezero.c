@@ -1,5 +1,6 @@
 #include "prezero.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -26,8 +27,12 @@
 #endif
 
 static struct sockaddr_un launcher;
-static int line = -1;
-static uint64_t device, inode; // of the line
+static char bell_path[sizeof launcher.sun_path];
+// Line and bell, and what they are: the program may have closed them and have something else of those numbers.
+static struct own {
+    int file;
+    uint64_t device, inode;
+} line = {.file = -1}, bell = {.file = -1};
 static struct pool_zeroing *shared;
 // What is free for a child is not for its parent, where they share the memory of the pool: a clone that is no function
 // of libc's has a copy of all that is known here. This page is zero there, Linux 4.14.
@@ -40,10 +45,28 @@ void prezero_begin(void) {
         return;
     launcher.sun_family = AF_UNIX;
     text_format(launcher.sun_path, sizeof launcher.sun_path, "%s/zero", folder);
+    text_format(bell_path, sizeof bell_path, "%s/bell", folder);
 }
 
-static bool is_ours(void) {
-    return is_still(line, device, inode);
+static bool own(struct own *own, int low) {
+    struct stat found = {0};
+    if (low < 0)
+        return false;
+    own->file = out_of_the_way(low);
+    sys(SYS_fstat, own->file, &found);
+    own->device = found.st_dev;
+    own->inode = found.st_ino;
+    return true;
+}
+
+static bool is_ours(const struct own *own) {
+    return is_still(own->file, own->device, own->inode);
+}
+
+static void disown(struct own *own) {
+    if (is_ours(own))
+        sys(SYS_close, own->file);
+    own->file = -1;
 }
 
 static bool is_shared(void) {
@@ -69,7 +92,7 @@ static bool send_message(struct pool_to_zero message, int file) {
     struct iovec from = {&message, sizeof message};
     struct msghdr whole = {.msg_iov = &from, .msg_iovlen = 1, .msg_control = &control};
     whole.msg_controllen = sizeof control;
-    return sys(SYS_sendmsg, line, &whole, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof message;
+    return sys(SYS_sendmsg, line.file, &whole, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof message;
 }
 
 static bool share(void) {
@@ -99,17 +122,14 @@ bool prezero_start(void) {
     if (tried)
         return is_shared();
     tried = true;
-    int low = launcher.sun_family && begin_mine() ? sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
-    if (low < 0)
-        return false;
-    line = out_of_the_way(low);
-    struct stat found = {0};
-    sys(SYS_fstat, line, &found);
-    device = found.st_dev;
-    inode = found.st_ino;
-    if (sys_failed(sys(SYS_connect, line, &launcher, sizeof launcher)) || !share()) {
-        sys(SYS_close, line);
-        line = -1;
+    // Also for reading: to write where nobody reads any more would be a signal.
+    bool begun = launcher.sun_family && begin_mine() &&
+                 own(&line, sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) &&
+                 !sys_failed(sys(SYS_connect, line.file, &launcher, sizeof launcher)) &&
+                 own(&bell, sys(SYS_openat, AT_FDCWD, bell_path, O_RDWR | O_NONBLOCK | O_CLOEXEC, 0)) && share();
+    if (!begun) {
+        disown(&line);
+        disown(&bell);
         return false;
     }
     for (uint32_t segment = 0; segment < segment_count; segment++)
@@ -120,7 +140,7 @@ bool prezero_start(void) {
 void prezero_add(uint32_t number) {
     const struct segment *segment = &segments[number];
     const uint64_t units = segment->bytes / lease_page_bytes;
-    if (is_shared() && is_ours() && lease_holds(segment) && segment->first_unit + units <= POOL_ZEROING_UNITS)
+    if (is_shared() && is_ours(&line) && lease_holds(segment) && segment->first_unit + units <= POOL_ZEROING_UNITS)
         send_message((struct pool_to_zero){"BURZERO1", segment->first_unit, units, lease_page_bytes}, segment->file);
 }
 
@@ -129,9 +149,9 @@ bool prezero_offer(uint32_t unit) {
         return false;
     __atomic_store_n(&shared->state[unit], POOL_TO_ZERO, __ATOMIC_SEQ_CST);
     // Whoever falls asleep looks once more after it has said so.
-    if (__atomic_load_n(&shared->asleep, __ATOMIC_SEQ_CST) && is_ours()) {
+    if (__atomic_load_n(&shared->asleep, __ATOMIC_SEQ_CST) && is_ours(&bell)) {
         __atomic_store_n(&shared->asleep, 0, __ATOMIC_RELAXED);
-        sys(SYS_sendto, line, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+        sys(SYS_write, bell.file, "", 1);
     }
     return true;
 }
@@ -151,15 +171,14 @@ bool prezero_withdraw(uint32_t unit) {
 
 bool prezero_lives(void) {
     char byte;
-    return is_shared() && is_ours() && sys(SYS_recvfrom, line, &byte, 1, MSG_DONTWAIT, 0, 0) == -EAGAIN;
+    return is_shared() && is_ours(&line) && sys(SYS_recvfrom, line.file, &byte, 1, MSG_DONTWAIT, 0, 0) == -EAGAIN;
 }
 
 void prezero_forget(void) {
-    if (is_ours())
-        sys(SYS_close, line);
+    disown(&line);
+    disown(&bell);
     if (shared)
         sys(SYS_munmap, shared, up(sizeof *shared, PAGE));
-    line = -1;
     shared = NULL;
     tried = false;
 }

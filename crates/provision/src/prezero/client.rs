@@ -1,0 +1,97 @@
+//! A process that offers memory: what it has sent.
+
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{FileType, SealFlags, fcntl_get_seals, fstat};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+
+use super::mapping::Mapping;
+use super::{MAGIC, MESSAGE_BYTES, SHARED_BYTES, UNITS};
+
+pub(super) struct Client {
+    pub(super) socket: OwnedFd,
+    shared: Option<Arc<Mapping>>,
+    segments: Vec<Arc<Segment>>,
+}
+
+/// Memory of it, some units of which it may offer.
+pub(super) struct Segment {
+    /// Their states are there.
+    pub(super) shared: Arc<Mapping>,
+    pub(super) memory: Mapping,
+    pub(super) first: usize,
+    pub(super) units: usize,
+    pub(super) unit_bytes: usize,
+}
+
+impl Client {
+    pub(super) fn new(socket: OwnedFd) -> Client {
+        Client { socket, shared: None, segments: Vec::new() }
+    }
+
+    /// What came, and new segments among it; false: the other side is gone, or makes no sense.
+    pub(super) fn hear(&mut self, new: &mut dyn FnMut(Arc<Segment>)) -> bool {
+        loop {
+            let mut packet = [0; MESSAGE_BYTES];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut control = RecvAncillaryBuffer::new(&mut space);
+            let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+            let bytes = match recvmsg(&self.socket, &mut [IoSliceMut::new(&mut packet)], &mut control, flags) {
+                Ok(received) => received.bytes,
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return true,
+                Err(_) => return false,
+            };
+            let mut files = control.drain().filter_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+                _ => None,
+            });
+            let file = files.next().filter(|_| bytes == MESSAGE_BYTES && packet[..8] == *MAGIC);
+            if file.and_then(|file| self.take_in(&packet, &file, new)).is_none() {
+                return false;
+            }
+        }
+    }
+
+    /// The file that is shared, or a segment; `None`: it is not what it should be.
+    fn take_in(
+        &mut self,
+        packet: &[u8; MESSAGE_BYTES],
+        file: &OwnedFd,
+        new: &mut dyn FnMut(Arc<Segment>),
+    ) -> Option<()> {
+        let word =
+            |at: usize| u32::from_le_bytes([packet[at], packet[at + 1], packet[at + 2], packet[at + 3]]) as usize;
+        let (first, units, unit_bytes) = (word(8), word(12), word(16) | word(20) << 32);
+        if units == 0 {
+            // Were it made shorter, to look at it would be a signal.
+            let stays = fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
+            let is_long = fstat(file).is_ok_and(|stat| stat.st_size >= SHARED_BYTES as i64);
+            self.shared = Some(Arc::new(Mapping::new(file, SHARED_BYTES).filter(|_| stays && is_long)?));
+            return Some(());
+        }
+        let bytes = units.checked_mul(unit_bytes)?;
+        let stat = fstat(file).ok()?;
+        // To go beyond its end would be a signal; a device has none.
+        let is_short = FileType::from_raw_mode(stat.st_mode).is_file() && (stat.st_size as u64) < bytes as u64;
+        if first.checked_add(units)? > UNITS || bytes == 0 || is_short {
+            return None;
+        }
+        let shared = self.shared.clone()?;
+        let segment = Arc::new(Segment { shared, memory: Mapping::new(file, bytes)?, first, units, unit_bytes });
+        self.segments.push(segment.clone());
+        new(segment);
+        Some(())
+    }
+}
+
+impl Drop for Client {
+    /// It is gone: nothing of its memory is held any more, whoever may be zeroing some.
+    fn drop(&mut self) {
+        for segment in &self.segments {
+            segment.memory.leave();
+        }
+    }
+}
