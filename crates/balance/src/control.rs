@@ -15,6 +15,8 @@ const UNREST: f64 = 0.25;
 const SPARE: u64 = 16;
 /// Who waits for memory this share of the time is under pressure, and is not let wait longer.
 const PRESSED: f64 = 0.1;
+/// Who loses less than this, as a logarithm, does not miss what it gives.
+const HARDLY: f64 = 0.005;
 /// Who uses this share of what it may have is about to need more.
 const FILLED: f64 = 0.75;
 
@@ -98,10 +100,12 @@ pub fn decide(total: u64, seen: &[Seen<'_>]) -> Vec<Move> {
     let fits = plan.iter().zip(&now).map(|(plan, now)| plan.saturating_sub(*now)).sum::<u64>() <= spare;
     let is_no_better = |kept: &Vec<u64>| (lost(kept) - lost(&plan)) / weights < worth;
     let begins = seen.iter().zip(&plan).any(|(one, plan)| one.begins() && *plan > one.now());
-    let kept = mended(total, unit, seen, &now)
-        .filter(|kept| is_no_better(kept) && (spare < total / SPARE || !fits) && !begins);
-    let plan = kept.unwrap_or(plan);
     let is_pressed = |(one, plan): (&Seen<'_>, &u64)| one.stalled >= PRESSED && *plan > one.now();
+    let is_spared = |(one, plan): (&Seen<'_>, &u64)| *plan >= one.now() || one.spares(*plan);
+    let is_free = seen.iter().zip(&plan).any(is_pressed) && seen.iter().zip(&plan).all(is_spared);
+    let kept = mended(total, unit, seen, &now)
+        .filter(|kept| is_no_better(kept) && (spare < total / SPARE || !fits) && !begins && !is_free);
+    let plan = kept.unwrap_or(plan);
     let at_once = !stands || begins || seen.iter().zip(&plan).any(is_pressed);
     let steps = |least| -> Vec<Move> {
         seen.iter().zip(&plan).map(|(one, plan)| one.step(*plan, least, at_once, worth)).collect()
@@ -167,6 +171,12 @@ impl Seen<'_> {
     pub fn begins(&self) -> bool {
         let is_short = self.stalled >= PRESSED || fills(self.usage, self.now());
         self.stage == Stage::Begun && self.demand.is_none() && is_short
+    }
+
+    /// Whether it does not wait, and hardly would with so much: who does wait may find that it gains more than is known.
+    fn spares(&self, size: u64) -> bool {
+        let missed = |demand: &Demand| demand.lost_with(size) - demand.lost_with(self.now());
+        self.stalled < PRESSED && self.demand.is_some_and(|demand| missed(demand) < HARDLY)
     }
 
     fn want(&self) -> Option<Want<'_>> {

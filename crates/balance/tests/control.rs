@@ -207,6 +207,25 @@ fn who_does_not_wait_is_moved_half_of_the_way() {
 }
 
 #[test]
+fn who_waits_is_given_what_others_do_not_miss_though_it_is_not_known_to_gain() {
+    let total = 800 * MIB;
+    let (flat, _) = Program::Stream(5000).seen(400 * MIB, 1.0);
+    let (has_enough, _) = Program::Random(200).seen(400 * MIB, 1.0);
+    let limit = Some(400 * MIB);
+    let [waits, rests] = [&flat, &has_enough].map(|demand| quiet(limit, 400 * MIB, Some(demand)));
+    let waits = Seen { stalled: 0.4, floor: 395 * MIB, ..waits };
+    let moves = decide(total, &[waits, rests]);
+    assert!(moves[0].to >= 450 * MIB && moves[0].why.contains("nobody gains more from it"), "{moves:?}");
+    assert!((200 * MIB..350 * MIB).contains(&moves[1].to), "{moves:?}");
+
+    let stays = |seen: [Seen<'_>; 2]| decide(total, &seen).iter().all(|one| Some(one.to) == limit);
+    assert!(stays([Seen { stalled: 0.0, ..waits }, rests]), "nobody waits");
+    assert!(stays([waits, Seen { stalled: 0.4, ..rests }]), "both wait");
+    let (needs_all, _) = Program::Random(400).seen(400 * MIB, 1.0);
+    assert!(stays([waits, Seen { demand: Some(&needs_all), ..rests }]), "it would miss it");
+}
+
+#[test]
 fn who_is_not_known_keeps_what_he_has_and_all_fit_into_the_total() {
     let seen = [quiet(None, 600 * MIB, None), quiet(None, 1000 * MIB, None)];
     let moves = decide(800 * MIB, &seen);
