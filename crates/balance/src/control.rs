@@ -173,10 +173,11 @@ impl Seen<'_> {
         self.stage == Stage::Begun && self.demand.is_none() && is_short
     }
 
-    /// Whether it does not wait, and hardly would with so much: who does wait may find that it gains more than is known.
+    /// Whether it does not wait, and hardly would with so much: who does wait may gain more than is known.
     fn spares(&self, size: u64) -> bool {
         let missed = |demand: &Demand| demand.lost_with(size) - demand.lost_with(self.now());
-        self.stalled < PRESSED && self.demand.is_some_and(|demand| missed(demand) < HARDLY)
+        let hardly = self.stalled < PRESSED && self.demand.is_some_and(|demand| missed(demand) < HARDLY);
+        hardly || self.stage == Stage::Empty
     }
 
     fn want(&self) -> Option<Want<'_>> {

@@ -223,6 +223,8 @@ fn who_waits_is_given_what_others_do_not_miss_though_it_is_not_known_to_gain() {
     assert!(stays([waits, Seen { stalled: 0.4, ..rests }]), "both wait");
     let (needs_all, _) = Program::Random(400).seen(400 * MIB, 1.0);
     assert!(stays([waits, Seen { demand: Some(&needs_all), ..rests }]), "it would miss it");
+    let moves = decide(total, &[waits, Seen { stage: Stage::Empty, demand: None, ..rests }]);
+    assert!(moves[0].to > 700 * MIB, "nothing runs there: {moves:?}");
 }
 
 #[test]

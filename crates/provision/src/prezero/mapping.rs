@@ -23,7 +23,7 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     pub(super) fn new(file: &OwnedFd, bytes: usize) -> Option<Mapping> {
-        let at = map(ptr::null_mut(), bytes, libc::MAP_SHARED, file.as_fd().as_raw_fd())?;
+        let at = map(bytes, libc::MAP_SHARED, file.as_fd().as_raw_fd())?;
         Some(Mapping { at, bytes, is_left: AtomicBool::new(false) })
     }
 
@@ -43,9 +43,12 @@ impl Mapping {
     /// only what is written yet takes any.
     pub(super) fn leave(&self) {
         self.is_left.store(true, Ordering::SeqCst);
-        let instead = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        // Refused, it ends with the mapping.
-        let _ = map(self.at.as_ptr().cast(), self.bytes, instead, -1);
+        // Where so much may not be promised (vm.overcommit_memory), it is held until nobody writes.
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let Some(instead) = map(self.bytes, flags, -1) else { return };
+        let (from, to, bytes) = (instead.as_ptr().cast(), self.at.as_ptr().cast::<libc::c_void>(), self.bytes);
+        // SAFETY: from a mapping that nothing refers to, over one of which nothing but zeroes is expected.
+        unsafe { libc::mremap(from, bytes, bytes, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, to) };
     }
 
     pub(super) fn is_left(&self) -> bool {
@@ -63,9 +66,9 @@ impl Mapping {
     }
 }
 
-fn map(at: *mut libc::c_void, bytes: usize, flags: i32, file: i32) -> Option<NonNull<u8>> {
-    // SAFETY: at a place of the kernel's choice, or over a mapping of ours, of which nothing but zeroes is expected.
-    let at = unsafe { libc::mmap(at, bytes, libc::PROT_READ | libc::PROT_WRITE, flags, file, 0) };
+fn map(bytes: usize, flags: i32, file: i32) -> Option<NonNull<u8>> {
+    // SAFETY: a mapping of its own, at a place of the kernel's choice.
+    let at = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, file, 0) };
     NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED)
 }
 
