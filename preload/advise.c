@@ -85,9 +85,10 @@ static bool obey(struct rule *rule, struct area area, bool fresh) {
     return true;
 }
 
-// Mappings begin anywhere in a region, and each run elsewhere: a region belongs to the offset that is nearest to it.
+// Mappings begin anywhere in a region, and each run elsewhere: a region belongs to the offset that is nearest to it,
+// of two to the one before, as the profiler counts.
 static uint64_t nearest_region(uint64_t address) {
-    return (address + REGION / 2) & -(uint64_t)REGION;
+    return (address + REGION / 2 - 1) & -(uint64_t)REGION;
 }
 
 // The rules for a range of which `area` is what is new. What none holds for, if it lies

@@ -265,6 +265,17 @@ static void mapped(void) {
         memset(map(sizes[i]), 1, sizes[i]);
 }
 
+// It begins in the middle of a region.
+static void amid(void) {
+    char *room = map(32 << 20);
+    munmap(room, 32 << 20);
+    uintptr_t place = (((uintptr_t)room + REGION) & -(uintptr_t)REGION) + REGION / 2;
+    char *memory =
+        mmap((void *)place, 16 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    require(memory == (char *)place, "memory is mapped where it is asked for");
+    memset(memory, 1, 16 << 20);
+}
+
 static char bss[32 << 20];
 
 static void fills_bss(void) {
@@ -308,6 +319,7 @@ int main(int count, char **words) {
         {"limits-itself", limits_itself},
         {"arenas", arenas},
         {"mapped", mapped},
+        {"amid", amid},
         {"bss", fills_bss},
     };
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns && count > 1; i++) {
