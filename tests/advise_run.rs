@@ -158,6 +158,32 @@ fn a_pool_that_is_not_there_is_told_and_nothing_runs() {
 }
 
 #[test]
+fn no_more_is_huge_than_is_allowed_and_that_is_what_gains_most() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = fills(folder.path(), &[]);
+    let path =
+        profile(folder.path(), "program fills -\nmmap 26 0 0..32M huge=100000000\nmmap 26 0 32M..end huge=900000000\n");
+    let decided = |options: &[&str]| {
+        let always = ["-q", "--stats", "-", "--profile", &path];
+        let (status, stats, _) = json_after(&mut advised(&[&always, options].concat(), &[&program]));
+        assert_eq!(status, 0);
+        let decided = stats["explained"].as_array().unwrap().iter();
+        let is_huge = |told: &&Value| ["huge", "eager"].contains(&told["action"].as_str().unwrap());
+        decided.filter(is_huge).map(|told| told["from"].as_u64().unwrap() >> 20).collect::<Vec<u64>>()
+    };
+    assert_eq!(decided(&[]), [0, 32]);
+    assert_eq!(decided(&["--huge-pages", "32M"]), [32]);
+    assert!(decided(&["--huge-pages", "1M"]).is_empty());
+    for (wrong, why) in
+        [(vec!["--huge-pages", "32M"], "--profile"), (vec!["--huge-pages", "many", "--profile", &path], "not a size")]
+    {
+        let output = run(&wrong, &[&program]);
+        assert_eq!(output.status.code(), Some(125));
+        assert!(said(&output).contains(why), "{}", said(&output));
+    }
+}
+
+#[test]
 fn what_was_decided_is_kept_in_a_record() {
     let folder = tempfile::tempdir().unwrap();
     let program = fills(folder.path(), &[]);

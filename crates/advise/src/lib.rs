@@ -19,6 +19,7 @@
 
 pub mod cbmm;
 mod decide;
+mod demand;
 mod estimate;
 pub mod maps;
 mod observed;

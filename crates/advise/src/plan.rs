@@ -25,6 +25,9 @@ const NOWHERE: u64 = 1 << 47;
 /// Without a profile, huge pages take at most this multiple of what pages of 4 KiB would, however dear faults are.
 const MOST_HELD: f64 = 1.1;
 
+/// More pages than a region has.
+const NEVER_DENSE: u64 = PAGES_PER_HUGE + 1;
+
 /// The plan of a run. As text it is what the runtime reads; sizes are bytes, times ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -89,14 +92,30 @@ impl Plan {
     /// What is best by what is known, and where nothing is known. If there are fewer free huge pages than are worth it, of a pool
     /// or of the kernel, they go to the ranges that gain most by each.
     pub fn of(profile: &Profile, costs: &Costs, state: &State) -> Plan {
+        let mut left = Left { pre_zeroed: state.pre_zeroed, free_huge: state.free_huge, is_allowance: false };
+        Plan::with(&mut left, profile, costs, state)
+    }
+
+    /// What is best if at most so many huge pages are to be made: nothing is huge then but what they go to. A range of which it is not
+    /// known how large it will be (to the end, or of all mappings of a class) counts as all that are left, and may be more.
+    pub fn within(huge_pages: u64, profile: &Profile, costs: &Costs, state: &State) -> Plan {
+        let mut left = Left { pre_zeroed: 0, free_huge: state.free_huge.min(huge_pages), is_allowance: true };
+        let mut plan = Plan { dense: NEVER_DENSE, ..Plan::with(&mut left, profile, costs, state) };
+        let rules = plan.programs.iter_mut().flat_map(|program| &mut program.rules);
+        for rule in rules.filter(|rule| rule.action == RuleAction::Leave) {
+            rule.action = RuleAction::Base;
+        }
+        plan
+    }
+
+    fn with(left: &mut Left, profile: &Profile, costs: &Costs, state: &State) -> Plan {
         let ranges = profile.programs.iter().flat_map(|program| &program.ranges);
         let mut planned: Vec<(Worth, Vec<Rule>)> =
             ranges.map(|range| (Worth::of(range, costs, state), vec![])).collect();
         let mut by_gain: Vec<&mut (Worth, Vec<Rule>)> = planned.iter_mut().collect();
         by_gain.sort_by(|(a, _), (b, _)| b.estimate.net_ns().total_cmp(&a.estimate.net_ns()));
-        let (mut pre_zeroed, mut free_huge) = (state.pre_zeroed, state.free_huge);
         for (worth, rules) in by_gain {
-            *rules = worth.rules(&mut pre_zeroed, &mut free_huge);
+            *rules = worth.rules(left);
         }
         let mut rules = planned.into_iter().map(|(_, rules)| rules);
         let programs = profile.programs.iter().map(|program| PlannedProgram {
@@ -128,7 +147,7 @@ impl Plan {
         };
         Plan {
             ahead_bytes: 0,
-            dense: PAGES_PER_HUGE + 1,
+            dense: NEVER_DENSE,
             least_bytes: LEAST_TOLD_BYTES,
             base_fault_ns: costs.base_fault_ns,
             populate_huge_ns: costs.populate_huge_ns,
@@ -136,6 +155,14 @@ impl Plan {
             programs: vec![PlannedProgram { build_id: Some("*".into()), rules: classes.map(leave).collect() }],
         }
     }
+}
+
+/// Huge pages that there are for what is not planned yet.
+struct Left {
+    pre_zeroed: u64,
+    free_huge: u64,
+    /// Whether no more are to be made, and not only no more free.
+    is_allowance: bool,
 }
 
 /// A range of a profile, and the best of what its huge pages can be.
@@ -169,8 +196,9 @@ impl<'a> Worth<'a> {
     }
 
     /// Of the pool and then huge, as far as there are huge pages left.
-    fn rules(&self, pre_zeroed: &mut u64, free_huge: &mut u64) -> Vec<Rule> {
+    fn rules(&self, left: &mut Left) -> Vec<Rule> {
         let ProfiledRange { mut from, to, .. } = *self.range;
+        let are_many = matches!(self.range.mapping, Mapping::Mmap { ordinal: None, .. });
         let mut rules = Vec::new();
         let mut rule = |from, to, action, estimate: &Estimate| {
             let (cost_ns, benefit_ns) = (estimate.cost_ns, estimate.benefit_ns);
@@ -180,7 +208,7 @@ impl<'a> Worth<'a> {
             to
         };
         if let Some(estimate) = &self.pooled {
-            match rule(from, reach(from, to, pre_zeroed), RuleAction::Pool, estimate) {
+            match rule(from, reach(from, to, &mut left.pre_zeroed), RuleAction::Pool, estimate) {
                 middle if middle == to => return rules,
                 middle => from = middle.unwrap_or(from),
             }
@@ -188,9 +216,12 @@ impl<'a> Worth<'a> {
         if !matches!(self.action, RuleAction::Huge | RuleAction::Eager) {
             rule(from, to, self.action, &self.estimate);
         } else {
-            match rule(from, reach(from, to, free_huge), self.action, &self.estimate) {
-                middle if middle == to => {}
-                middle => _ = rule(middle.unwrap_or(from), to, RuleAction::Leave, &self.estimate),
+            let middle = rule(from, reach(from, to, &mut left.free_huge), self.action, &self.estimate);
+            if middle != to {
+                rule(middle.unwrap_or(from), to, RuleAction::Leave, &self.estimate);
+            }
+            if left.is_allowance && (to.is_none() || are_many) {
+                left.free_huge = 0;
             }
         }
         rules
@@ -231,7 +262,7 @@ fn ahead_bytes(costs: &Costs, state: &State) -> u64 {
 fn dense(costs: &Costs, state: &State) -> u64 {
     let least = (PAGES_PER_HUGE as f64 / MOST_HELD).ceil() as u64;
     let pays = |pages: &u64| estimate(Action::HugeAtTouch, &touched(*pages), state, costs).net_ns() > 0.0;
-    (least..=PAGES_PER_HUGE).find(pays).unwrap_or(PAGES_PER_HUGE + 1)
+    (least..=PAGES_PER_HUGE).find(pays).unwrap_or(NEVER_DENSE)
 }
 
 impl RuleAction {
@@ -336,6 +367,21 @@ mod tests {
         assert_eq!(rules(&plan(lines, &few)), expected);
         let none = State { free_huge: 0, ..few };
         assert_eq!(rules(&plan(lines, &none)), [(leave, 0, Some(8 << 20)), (leave, 0, Some(32 << 20))]);
+    }
+
+    #[test]
+    fn as_many_huge_pages_as_are_allowed_go_to_whom_they_bring_most_and_nothing_else_is_huge() {
+        let lines = "heap - - 0..8M huge=1000000 touched=100%\nmmap 25 0 0..32M huge=9000000 touched=100%\nmmap 26 0 0..end huge=10\n";
+        let few = State { idle_cores: 0.0, ..plenty() };
+        let within = |pages| Plan::within(pages, &profile(lines), &Costs::reference(), &few);
+        let (huge, base) = (RuleAction::Huge, RuleAction::Base);
+        let expected =
+            [(base, 0, Some(8 << 20)), (huge, 0, Some(20 << 20)), (base, 20 << 20, Some(32 << 20)), (base, 0, None)];
+        assert_eq!(rules(&within(10)), expected);
+        assert_eq!(within(10).dense, 513);
+        assert_eq!(rules(&within(1000))[..2], [(huge, 0, Some(8 << 20)), (huge, 0, Some(32 << 20))]);
+        let none_free = Plan::within(10, &profile(lines), &Costs::reference(), &State { free_huge: 0, ..few.clone() });
+        assert_eq!(rules(&none_free), [(base, 0, Some(8 << 20)), (base, 0, Some(32 << 20)), (base, 0, None)]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use advise::{
     Action, Costs, Estimate, HUGE_BYTES, Malformed, Mapping, Object, PAGES_PER_HUGE, Plan, Profile, ProfiledRange,
-    Program, Range, RuleAction, Section, State, Walks, cbmm, decide, estimate, maps,
+    Program, Range, Rule, RuleAction, Section, State, Walks, cbmm, decide, estimate, maps,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -290,6 +290,23 @@ proptest! {
         let huge = rules.filter(|rule| matches!(rule.action, RuleAction::Huge | RuleAction::Eager));
         let bounded = huge.filter_map(|rule| Some((rule.to? - rule.from).div_ceil(HUGE_BYTES)));
         prop_assert!(bounded.sum::<u64>() <= state.free_huge);
+    }
+
+    /// Nor more than are allowed, and fewer are no other ones.
+    #[test]
+    fn what_is_huge_within_few_huge_pages_is_huge_within_more(profile in profile(), state in state(), few in 0..200u64, more in 0..200u64) {
+        let huge = |allowed| -> Vec<_> {
+            let plan = Plan::within(allowed, &profile, &Costs::reference(), &state);
+            let rules = plan.programs.into_iter().flat_map(|program| program.rules);
+            rules.filter(|rule| matches!(rule.action, RuleAction::Huge | RuleAction::Eager)).collect()
+        };
+        let (fewer, all) = (huge(few), huge(few + more));
+        let bounded = all.iter().filter_map(|rule| Some((rule.to? - rule.from).div_ceil(HUGE_BYTES)));
+        prop_assert!(bounded.sum::<u64>() <= few + more);
+        for rule in fewer {
+            let is_of = |other: &Rule| other.mapping == rule.mapping && other.from <= rule.from && other.to.is_none_or(|to| rule.to.is_some_and(|end| end <= to));
+            prop_assert!(all.iter().any(is_of), "{rule}");
+        }
     }
 }
 

@@ -277,6 +277,13 @@ fn summary(profile: &Profile, seen: &Seen, inside: &Inside, output: &Path) -> Ve
             tried.len() - MOST_TOLD
         ));
     }
+    let hottest = Bytes(profile.huge_pages_that_save(0.9) * HUGE_BYTES);
+    if hottest > Bytes(0) {
+        let mib = hottest.mib_ceil();
+        lines.push(format!(
+            "huge pages for the hottest {hottest} save nine tenths of that: --huge-pages {mib}M makes no more huge"
+        ));
+    }
     if seen.huge > 0 {
         let huge = Bytes(seen.huge as u64 * HUGE_BYTES);
         lines.push(format!("{huge} were huge pages already: what they are worth is not seen"));

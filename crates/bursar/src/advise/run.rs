@@ -89,7 +89,11 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
     let kept = options.record.as_deref().map(keep).transpose()?;
     let folder = Spool::create("bursar-advice-")?;
     let state = State { pre_zeroed, ..costs::state() };
-    let plan = Plan::of(&profile, &costs::calibrated(costs::ON_THE_WAY), &state);
+    let costs = costs::calibrated(costs::ON_THE_WAY);
+    let plan = match options.huge_pages {
+        Some(Bytes(most)) => Plan::within(most / HUGE_BYTES, &profile, &costs, &state),
+        None => Plan::of(&profile, &costs, &state),
+    };
     folder.give("plan", &plan.to_string())?;
     let mut variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
     let serving = options.pool.as_deref().map(|pool| Serving::start(Some(pool))).transpose()?;

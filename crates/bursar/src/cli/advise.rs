@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use model::Bytes;
 
-use super::values::{duration, ghz};
+use super::values::{duration, ghz, some_bytes};
 
 /// `bursar advise`
 #[derive(Debug, Subcommand)]
@@ -40,6 +41,7 @@ pub enum Advise {
 #[command(after_help = "Examples:\n  \
     bursar advise run -- ./solver input.dat\n  \
     bursar advise run --profile solver.profile -- ./solver input.dat\n  \
+    bursar advise run --profile solver.profile --huge-pages 200M -- ./solver input.dat\n  \
     bursar advise run --pool default -- ./solver input.dat         after bursar pool create 8G\n\n\
     Without a profile, memory that is filled in order is populated ahead of the program,\n\
     and what is touched here and there keeps pages of 4 KiB. The program must be linked\n\
@@ -51,6 +53,9 @@ pub struct Run {
     /// Take memory from this pool (bursar pool), but for what the profile says is not worth it
     #[arg(long, value_name = "NAME")]
     pub pool: Option<String>,
+    /// Make at most so much memory huge (200M, 4G), in each process: that of the profile which gains most by it
+    #[arg(long, value_name = "SIZE", value_parser = some_bytes, requires = "profile", conflicts_with = "pool")]
+    pub huge_pages: Option<Bytes>,
     /// Write what was done as JSON to FILE (of a rank: FILE.RANK), or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
