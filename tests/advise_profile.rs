@@ -95,6 +95,7 @@ fn what_is_accessed_much_is_worth_huge_pages_and_the_rest_is_not() {
         assert!((least..1.0).contains(&range.sure), "{range}");
     }
     assert!(errors.contains("256 MiB of memory in "), "{errors}");
+    assert!(errors.contains(" save nine tenths of that: --huge-pages "), "{errors}");
 }
 
 #[test]

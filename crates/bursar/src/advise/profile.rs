@@ -256,6 +256,13 @@ fn summary(profile: &Profile, seen: &Seen, inside: &Inside, output: &Path) -> Ve
             vec![what, format!("only what is touched was seen, not what is accessed often; that {NEEDS} ({why:#})")]
         }
     };
+    let hottest = Bytes(profile.huge_pages_that_save(0.9) * HUGE_BYTES);
+    if hottest > Bytes(0) {
+        let mib = hottest.mib_ceil();
+        lines.push(format!(
+            "huge pages for the hottest {hottest} save nine tenths of that: --huge-pages {mib}M makes no more huge"
+        ));
+    }
     if let Some(share) = seen.walking {
         lines
             .push(format!("page tables were walked in {:.1} % of its cycles, by the processor's count", 100.0 * share));
@@ -275,13 +282,6 @@ fn summary(profile: &Profile, seen: &Seen, inside: &Inside, output: &Path) -> Ve
         lines.push(format!(
             "so was other memory, of which less was foretold, in {} more trials",
             tried.len() - MOST_TOLD
-        ));
-    }
-    let hottest = Bytes(profile.huge_pages_that_save(0.9) * HUGE_BYTES);
-    if hottest > Bytes(0) {
-        let mib = hottest.mib_ceil();
-        lines.push(format!(
-            "huge pages for the hottest {hottest} save nine tenths of that: --huge-pages {mib}M makes no more huge"
         ));
     }
     if seen.huge > 0 {
