@@ -132,11 +132,12 @@ static void watch(void) {
         still += rest;
         if (first || forked || still >= second || memory_moved()) {
             uint64_t before = reconcile_spent_ns();
+            // What moves from here on this look may miss.
+            memory_still();
             reconcile(first ? "start" : forked ? "fork" : "timer");
             uint64_t dear = (reconcile_spent_ns() - before) * 200;
             pause = dear > interval_ns ? dear : interval_ns;
             still = 0;
-            memory_still();
         }
         first = false;
         // Calls that change nothing are few bytes, ever less often.
@@ -152,7 +153,10 @@ static struct lock *const locks[] = {&comm_lock,  &reconcile_lock, &smaps_lock, 
                                      &patch_lock, &calls_lock,     &owners_lock, &log_lock, &arena_lock};
 enum { LOCKS = sizeof locks / sizeof *locks };
 
+// What the parent holds is looked at before it is shared: its next look may come when the child has gone, or never.
 static void before_fork(void) {
+    if (logging && memory_grew())
+        reconcile_before_fork();
     for (int i = 0; i < LOCKS; i++)
         lock_take(locks[i]);
 }

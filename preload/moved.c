@@ -53,3 +53,14 @@ bool memory_moved(void) {
 void memory_still(void) {
     then = signs_now();
 }
+
+bool memory_grew(void) {
+    static uint64_t most; // of several threads
+    uint64_t seen = __atomic_load_n(&most, __ATOMIC_RELAXED), now = signs_now().resident;
+    if (seen < __atomic_load_n(&then.resident, __ATOMIC_RELAXED))
+        seen = then.resident;
+    bool grew = now * PAGE > seen * PAGE + BYTES;
+    if (grew)
+        __atomic_store_n(&most, now, __ATOMIC_RELAXED);
+    return grew;
+}

@@ -6,5 +6,8 @@
 // Since `memory_still`: any fault, another size by more than 64 KiB, or of blocks by more than 1 MiB.
 bool memory_moved(void);
 
-// All has been looked at.
+// All is about to be looked at.
 void memory_still(void);
+
+// Whether more than 1 MiB has become resident since then, and since this was last true.
+bool memory_grew(void);

@@ -326,10 +326,19 @@ bool reconcile(const char *reason) {
     return look(reason);
 }
 
-bool reconcile_at_a_peak(void) {
+static bool may_cost_more(void) {
     const uint64_t grace = 200000000;
     uint64_t age = began_ns ? now_ns() - began_ns : 0;
-    return spent_ns <= grace + age / 50 && lock_try(&reconcile_lock) && look("shrink");
+    return spent_ns <= grace + age / 50;
+}
+
+bool reconcile_at_a_peak(void) {
+    return may_cost_more() && lock_try(&reconcile_lock) && look("shrink");
+}
+
+void reconcile_before_fork(void) {
+    if (may_cost_more())
+        reconcile("share");
 }
 
 uint64_t reconcile_spent_ns(void) {

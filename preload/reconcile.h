@@ -13,6 +13,9 @@ bool reconcile(const char *reason);
 // of the time already.
 bool reconcile_at_a_peak(void);
 
+// And before a child shares it, with the same patience.
+void reconcile_before_fork(void);
+
 // A phase begins.
 void mark_phase(const char *name);
 

@@ -142,6 +142,16 @@ fn processes_that_fork_become_another_or_abort_are_told_to_their_end() {
 }
 
 #[test]
+fn what_a_process_holds_when_it_forks_is_told_though_nobody_looks_at_it_again() {
+    let (status, ..) = check("fork-killed", SIZE, &|bytes| {
+        let mut rarely = bursar();
+        rarely.args(["attribute", "-q", "--json", "-", "--interval", "10s", "--", &program("plain"), "fork-killed"]);
+        json_after(rarely.arg(bytes.to_string()))
+    });
+    assert_eq!(status, -1, "bursar ends by the same signal");
+}
+
+#[test]
 fn huge_pages_of_the_pool_are_told_though_no_resident_set_has_them() {
     const PAGES: &str = "/proc/sys/vm/nr_hugepages";
     if !is_root() {

@@ -15,6 +15,7 @@ static const struct known cases[] = {
     {"child", make_child},
     {"dropped", make_dropped},
     {"exec", make_exec},
+    {"fork-killed", make_fork_killed},
     {"abort", make_abort},
     {"sandboxed", make_sandboxed},
     {"sandboxed-all", make_sandboxed_all},

@@ -16,6 +16,7 @@ void make_resting(size_t milliseconds); // four times so long: in two threads, t
 void make_child(size_t bytes);
 void make_dropped(size_t bytes);
 void make_exec(size_t bytes);
+void make_fork_killed(size_t bytes);
 void make_abort(size_t bytes);
 void make_sandboxed(size_t bytes);
 void make_sandboxed_all(size_t bytes);

@@ -1,6 +1,7 @@
 // Processes that fork, become another program, or end in a bad way.
 #include <dirent.h>
 #include <grp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,17 @@ void make_exec(size_t bytes) {
         become("exec", 0);
     }
     hold();
+}
+
+// A child that is gone before it is looked at, of a parent that is not looked at again.
+void make_fork_killed(size_t bytes) {
+    usleep(100 * 1000);
+    blocks(bytes);
+    if (fork() == 0)
+        _exit(0);
+    wait(NULL);
+    truth_at("/components/application/peak_bytes", bytes);
+    raise(SIGKILL);
 }
 
 void make_abort(size_t bytes) {
