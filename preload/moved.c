@@ -16,6 +16,7 @@ struct signs {
 };
 
 static struct signs then;
+static uint64_t known; // pages that were resident when `memory_still` was called or `memory_grew` true; of any thread
 
 static struct signs signs_now(void) {
     struct signs now = {0};
@@ -52,15 +53,13 @@ bool memory_moved(void) {
 
 void memory_still(void) {
     then = signs_now();
+    __atomic_store_n(&known, then.resident, __ATOMIC_RELAXED);
 }
 
 bool memory_grew(void) {
-    static uint64_t most; // of several threads
-    uint64_t seen = __atomic_load_n(&most, __ATOMIC_RELAXED), now = signs_now().resident;
-    if (seen < __atomic_load_n(&then.resident, __ATOMIC_RELAXED))
-        seen = then.resident;
-    bool grew = now * PAGE > seen * PAGE + BYTES;
+    uint64_t now = signs_now().resident;
+    bool grew = now * PAGE > __atomic_load_n(&known, __ATOMIC_RELAXED) * PAGE + BYTES;
     if (grew)
-        __atomic_store_n(&most, now, __ATOMIC_RELAXED);
+        __atomic_store_n(&known, now, __ATOMIC_RELAXED);
     return grew;
 }

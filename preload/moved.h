@@ -9,5 +9,5 @@ bool memory_moved(void);
 // All is about to be looked at.
 void memory_still(void);
 
-// Whether more than 1 MiB has become resident since then, and since this was last true.
+// Whether more than 1 MiB has become resident since then, or since this was last true if that was later.
 bool memory_grew(void);
