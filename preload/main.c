@@ -103,13 +103,16 @@ static void wait_for(uint64_t ns) {
         touch_wait(until - now_ns());
 }
 
-// Ranks on one node look at the same moments: who waits for whom loses the time but once.
+// Ranks on one node look at the same moments: who waits for whom loses the time but once. It is after so long on
+// average, and at most half as long again.
 static uint64_t until_moment(uint64_t pause) {
     uint64_t period = interval_ns;
-    while (period < pause)
+    while (period * 2 <= pause)
         period *= 2;
     uint64_t rest = period - now_ns() % period;
-    return rest < period / 2 ? rest + period : rest;
+    while (rest + period / 2 < pause)
+        rest += period;
+    return rest;
 }
 
 // The timer. It takes at most half a hundredth of one processor: what is large is looked at less often. Where nothing

@@ -13,16 +13,21 @@ static void ready(size_t bytes) {
     hold();
 }
 
-void make_abort(size_t bytes) {
+// Who is killed cannot tell its end: on a busy machine its last look may be long ago.
+static void ready_to_be_killed(size_t bytes) {
     ready(bytes);
+    hold();
+    hold();
+}
+
+// The first to come here has the others killed, maybe before they come here.
+void make_abort(size_t bytes) {
+    ready_to_be_killed(bytes);
     MPI_Abort(MPI_COMM_WORLD, 7);
 }
 
 void make_killed(size_t bytes) {
-    ready(bytes);
-    // It cannot tell its end: on a busy machine its last look may be long ago.
-    hold();
-    hold();
+    ready_to_be_killed(bytes);
     if (rank == 1)
         kill(getpid(), SIGKILL);
     MPI_Barrier(MPI_COMM_WORLD);
