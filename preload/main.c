@@ -103,14 +103,14 @@ static void wait_for(uint64_t ns) {
         touch_wait(until - now_ns());
 }
 
-// Ranks on one node look at the same moments: who waits for whom loses the time but once. It is after so long on
-// average, and at most half as long again.
+// Ranks on one node look at the same moments: who waits for whom loses the time but once. The next is after the pause,
+// or after twice as long at most.
 static uint64_t until_moment(uint64_t pause) {
     uint64_t period = interval_ns;
     while (period * 2 <= pause)
         period *= 2;
     uint64_t rest = period - now_ns() % period;
-    while (rest + period / 2 < pause)
+    while (rest + interval_ns / 2 < pause)
         rest += period;
     return rest;
 }
