@@ -8,8 +8,10 @@
 //! A look takes nanoseconds per page, a clear microseconds per run and as much of the program's time; so many pages are
 //! cleared in a round as the caller allows. Of more regions than that, half are those that seem to be accessed most and were hardly looked
 //! at yet, so that what matters is soon known of a large program; the others are those that were not looked at for longest.
+//! What was seen while a process filled its memory is forgotten when that is filled.
 
 mod choose;
+mod filling;
 mod pace;
 mod process;
 mod rate;
@@ -199,6 +201,11 @@ impl Regions {
     /// From now on looking may take this share of one processor.
     pub fn look_at_most(&mut self, overhead: f64) {
         self.overhead = overhead;
+    }
+
+    /// Whether a process has filled its memory, and most of that was not looked at since: what was seen before is forgotten.
+    pub fn is_behind(&self) -> bool {
+        self.processes.iter().any(|process| process.is_behind)
     }
 
     /// What is known of all regions that were looked at. So many bytes the last cache keeps of what a program accesses.

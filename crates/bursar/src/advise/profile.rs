@@ -42,6 +42,8 @@ use trial::Trials;
 const INTERVAL: Duration = Duration::from_millis(250);
 /// The most that looking may take of one processor, what it takes the program included.
 const LOOKING: f64 = 0.03;
+/// After memory was filled, until most of it was looked at: by less a large program has done half of its work before it is known.
+const LOOKING_ANEW: f64 = 0.1;
 /// Fewer rounds have hardly met each region.
 const LEAST_ROUNDS: u32 = 4;
 /// Trials that are told, of those of which most was foretold.
@@ -169,7 +171,11 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool,
             seen.observed.add(process.number, program, mapping, offset, sight);
         }
         turn += MOST_COUNTED;
-        if let Some(tried) = trials.next(&mut regions, costs, &is_over) {
+        let is_behind = regions.is_behind();
+        regions.look_at_most(if is_behind { LOOKING_ANEW } else { LOOKING });
+        // Before, it is not known what saves most.
+        let tried = if is_behind { None } else { trials.next(&mut regions, costs, &is_over) };
+        if let Some(tried) = tried {
             for region in &tried.regions {
                 let Some(process) = names.process(tried.pid) else { break };
                 let Some((mapping, offset)) = names.of(tried.pid, *region) else { continue };

@@ -1,6 +1,6 @@
 //! One process, and what is known of each of its regions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -8,6 +8,7 @@ use linux::cpu_clock::CpuClock;
 use linux::pages::{Arming, Frames, Mapping, REGION_BYTES, State, Tables, Target, mappings};
 use linux::{Error, procfs};
 
+use super::filling::Filling;
 use super::rate::{LOOKS, Seen};
 use super::tlb::Load;
 use crate::pages::choice::mix;
@@ -18,6 +19,8 @@ const PAGES: u64 = 512;
 pub const RUN: u64 = 8;
 /// Regions on each side that are near.
 const NEAR: u64 = 4;
+/// Of its regions, this part matters little.
+const FEW: f64 = 0.1;
 /// Clears of a region until what its pages are part of is asked anew.
 const RETRY: u32 = 16;
 
@@ -35,8 +38,11 @@ pub struct Process {
     frames: Frames,
     /// Names the address space; 0 before the first look.
     space: u64,
-    /// By address.
-    pub known: BTreeMap<u64, Known>,
+    filling: Option<Filling>,
+    /// It has filled its memory, and most of that was not looked at since.
+    pub is_behind: bool,
+    /// By rising address.
+    pub known: Vec<(u64, Known)>,
 }
 
 /// What is known of a region.
@@ -98,7 +104,9 @@ impl Process {
             arming: Arming::of(pid, start)?,
             frames: Frames::of(pid)?,
             space,
-            known: BTreeMap::new(),
+            filling: None,
+            is_behind: false,
+            known: Vec::new(),
         })
     }
 
@@ -106,7 +114,7 @@ impl Process {
     pub fn list(&mut self, tables: &mut Tables) -> Result<(), Error> {
         let mappings = mappings(self.pid)?;
         let regions = tables.regions(&self.target).map_err(|_| Error::Gone(self.pid))?;
-        let mut old = std::mem::take(&mut self.known);
+        let mut old = std::mem::replace(&mut self.known, Vec::with_capacity(regions.len())).into_iter().peekable();
         let mut parts = mappings.iter().filter(|mapping| is_private(mapping)).peekable();
         for region in regions {
             while parts.next_if(|part| part.range.end < region.start + REGION_BYTES).is_some() {}
@@ -114,8 +122,14 @@ impl Process {
                 continue;
             }
             let is_huge = region.state.is_huge();
-            let known = old.remove(&region.start).filter(|known| known.is_huge == is_huge);
-            self.known.insert(region.start, known.unwrap_or_else(|| Known::new(is_huge)));
+            while old.next_if(|(start, _)| *start < region.start).is_some() {}
+            let known = old.next_if(|(start, known)| *start == region.start && known.is_huge == is_huge);
+            self.known.push(known.unwrap_or_else(|| (region.start, Known::new(is_huge))));
+        }
+        let regions = self.known.len();
+        if self.filling.get_or_insert_with(|| Filling::from(regions)).is_over(regions) {
+            self.known.iter_mut().filter(|(_, known)| !known.is_huge).for_each(|(_, known)| known.forget());
+            self.is_behind = true;
         }
         Ok(())
     }
@@ -123,25 +137,29 @@ impl Process {
     /// What all regions bring to the TLB, by address. Of those that nobody has looked at yet each brings what one does on average.
     pub fn loads(&self) -> Vec<Load> {
         let is_known = |known: &&Known| known.clears > 0;
+        let all = || self.known.iter().map(|(_, known)| known);
         let (mut sum, mut count) = (Load::default(), 0.0);
-        for load in self.known.values().filter(|known| is_known(known) && !known.is_huge).map(Known::load) {
+        for load in all().filter(|known| is_known(known) && !known.is_huge).map(Known::load) {
             sum = Load { entries: sum.entries + load.entries, rate: sum.rate + load.entries * load.rate };
             count += 1.0;
         }
         let average = Load { entries: sum.entries / f64::max(count, 1.0), rate: sum.rate / f64::max(sum.entries, 1.0) };
         let load = |known: &Known| if is_known(&known) || known.is_huge { known.load() } else { average };
-        self.known.values().map(load).collect()
+        all().map(load).collect()
     }
 
     /// What was seen of a region and those near to it.
     pub fn neighbourhood(&self, region: u64) -> Seen {
-        let near = region.saturating_sub(NEAR * REGION_BYTES)..=region + NEAR * REGION_BYTES;
-        let small = self.known.range(near).filter(|(_, known)| !known.is_huge);
+        let before = |address: u64| self.known.partition_point(|(start, _)| *start < address);
+        let (from, to) = (region.saturating_sub(NEAR * REGION_BYTES), region + (NEAR + 1) * REGION_BYTES);
+        let small = self.known[before(from)..before(to)].iter().filter(|(_, known)| !known.is_huge);
         small.fold(Seen::default(), |all, (_, known)| all.with(&known.seen))
     }
 
     /// A round has ended; what went by since the one before is part of it.
     pub fn account(&mut self) {
+        let new = self.known.iter().filter(|(_, known)| known.clears == 0).count();
+        self.is_behind &= new as f64 > FEW * self.known.len() as f64;
         if let Some(used) = self.clock.now() {
             let (before, since) = std::mem::replace(&mut self.used, (used, Instant::now()));
             self.processors = used.saturating_sub(before).div_duration_f64(self.used.1 - since);
@@ -150,7 +168,7 @@ impl Process {
 
     /// Pages of a region: a run of neighbours of each of so many equal parts, others each time.
     pub fn probes(&self, region: u64, parts: u64, salt: u64) -> Vec<Probe> {
-        if self.known.get(&region).is_none_or(|known| known.is_huge) {
+        if self.find(region).is_none_or(|index| self.known[index].1.is_huge) {
             return vec![Probe { region, address: region }];
         }
         let runs = PAGES / parts / RUN;
@@ -180,7 +198,7 @@ impl Process {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         let mut of: Vec<Range<usize>> = Vec::new();
         for (index, probe) in probes.iter().enumerate() {
-            let Some(known) = self.known.get_mut(&probe.region) else { continue };
+            let Some(known) = self.find(probe.region).map(|index| &mut self.known[index].1) else { continue };
             let is_first = index == 0 || probes[index - 1].region != probe.region;
             if is_first && known.clears.is_multiple_of(RETRY) {
                 known.folios = folios(&self.frames, probe).unwrap_or(known.folios);
@@ -227,7 +245,7 @@ impl Process {
 
     /// Takes in what a clear and the looks after it have found of a region.
     pub fn learn(&mut self, region: u64, found: &[Found], after: [Duration; LOOKS], now: Instant, round: u64) {
-        let Some(known) = self.known.get_mut(&region) else { return };
+        let Some(known) = self.find(region).map(|index| &mut self.known[index].1) else { return };
         known.clears += 1;
         known.looked = round;
         known.present = found.iter().filter(|found| found.is_there).count() as f64 / found.len().max(1) as f64;
@@ -241,6 +259,11 @@ impl Process {
         if count(LOOKS - 1) > 0 {
             known.last_accessed = Some(now);
         }
+    }
+
+    /// Where it is among the known ones.
+    fn find(&self, region: u64) -> Option<usize> {
+        self.known.binary_search_by_key(&region, |(start, _)| *start).ok()
     }
 
     /// Whether the kernel clears the bit of a page: not if it is mapped more than once, or the page of zeroes, or was just faulted in.
@@ -271,6 +294,11 @@ impl Known {
             looked: 0,
             folios: Folios::Pages,
         }
+    }
+
+    /// It is to be looked at as if for the first time.
+    fn forget(&mut self) {
+        (self.seen, self.clears) = (Seen::default(), 0);
     }
 
     fn load(&self) -> Load {
