@@ -1,6 +1,7 @@
 // walk PATTERN MIB MILLIONS [GROUPS]: fills so much memory, makes so many million accesses to it and says, as JSON,
 // what processor time they took.
 //   skewed   90 % of the accesses go to every tenth region of 2 MiB
+//   chosen   the same, and it asks for huge pages there itself
 //   tiers    to eight equal parts, each half as often as the one before
 //   chase    the same, and each access waits for the one before
 //
@@ -129,8 +130,11 @@ int main(int count, char **arguments) {
     memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED || bytes < PARTS * REGION)
         return 1;
-    is_skewed = !strcmp(arguments[1], "skewed");
+    int is_chosen = !strcmp(arguments[1], "chosen");
+    is_skewed = is_chosen || !strcmp(arguments[1], "skewed");
     waits = !strcmp(arguments[1], "chase");
+    for (uint64_t region = 0; is_chosen && region < bytes / REGION; region += TENTH)
+        madvise(memory + region * REGION, REGION, MADV_HUGEPAGE);
     for (uint64_t at = 0; at < bytes; at += 8)
         *(uint64_t *)(memory + at) = at % 251 + 1;
     if (!groups) {
