@@ -111,7 +111,7 @@ fn bin_true_reads_what_gnu_time_reads() {
 
 #[test]
 fn what_only_prints_ends_without_a_word_when_nobody_reads_on() {
-    let (reader, writer) = std::io::pipe().unwrap();
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
     drop(reader);
     let output = bursar().arg("doctor").stdout(writer).output().unwrap();
     assert_eq!(output.status.signal(), Some(13), "SIGPIPE");
@@ -121,7 +121,7 @@ fn what_only_prints_ends_without_a_word_when_nobody_reads_on() {
 #[test]
 fn what_cannot_be_told_changes_neither_the_status_nor_the_results() {
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let nobody_reads = || std::io::pipe().unwrap().1;
+    let nobody_reads = || rustix::pipe::pipe().unwrap().1;
     let folder = tempfile::tempdir().unwrap();
     let result = folder.path().join("result");
     for (subcommand, option) in [

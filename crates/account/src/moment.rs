@@ -23,9 +23,8 @@ impl<'a> Moment<'a> {
         let points = &run.job_series(sampled_with)?.points;
         let mut largest: Option<(u64, u64)> = None;
         for (t_ns, _) in points {
-            if let Some(value) = measure(&Moment::at(run, *t_ns))
-                && largest.is_none_or(|(_, peak)| value > peak)
-            {
+            let value = measure(&Moment::at(run, *t_ns));
+            if let Some(value) = value.filter(|value| largest.is_none_or(|(_, peak)| *value > peak)) {
                 largest = Some((*t_ns, value));
             }
         }

@@ -127,9 +127,7 @@ fn doubts(
     if let Some(lost) = seen.demand.as_ref().map(|d| d.lost_events).filter(|lost| *lost > 0) {
         doubts.push(format!("{lost} references to the page cache were lost, so the prediction was too low"));
     }
-    if let Some(spread) = unreclaimable(seen)
-        && spread.max > spread.min * (1.0 + SAME)
-    {
+    if let Some(spread) = unreclaimable(seen).filter(|spread| spread.max > spread.min * (1.0 + SAME)) {
         let (min, max) = (Bytes(spread.min as u64), Bytes(spread.max as u64));
         doubts.push(format!("the reference runs needed from {min} to {max}: the next may need more"));
     }

@@ -89,7 +89,10 @@ fn follow(options: &Balance, targets: &mut Vec<Target>, signals: &Forwarding) ->
             std::thread::sleep(PATIENCE.min(due.saturating_duration_since(Instant::now())));
         }
         look(targets, &mut devices);
-        for gone in targets.extract_if(.., |target| target.end().is_some()) {
+        let (gone, left): (Vec<_>, Vec<_>) =
+            std::mem::take(targets).into_iter().partition(|target| target.end().is_some());
+        *targets = left;
+        for gone in gone {
             tell!("bursar: {} {}", gone.name, gone.end().unwrap_or_default());
             release(gone);
         }

@@ -525,10 +525,11 @@ impl<'a> Search<'a> {
         self.record.budget = Some(report.clone());
         let path = self.sink.seal();
         deliver(&self.options.results, &self.record, path.as_deref(), &report)?;
-        if let (Status::Signal(_), Some(path)) = (status, &path)
-            && !self.options.results.quiet
-        {
-            tell!("interrupted; go on with: bursar budget --resume {}", path.display());
+        match (status, &path) {
+            (Status::Signal(_), Some(path)) if !self.options.results.quiet => {
+                tell!("interrupted; go on with: bursar budget --resume {}", path.display());
+            }
+            _ => {}
         }
         Ok(status)
     }

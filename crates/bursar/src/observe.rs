@@ -174,10 +174,8 @@ pub fn observe(
     let processes = merge(sampled.processes, exit_records, &ended, &main, &mut sources);
     // A next trial must find neither this one's processes nor its page cache, which would stay, charged to the parent
     // (trap 1). After a single run, both are left as they would be without bursar.
-    if let Some(group) = group.filter(|_| plan.clean_up)
-        && let Err(error) = group.kill_all().and_then(|()| group.reclaim_all())
-    {
-        notes.push(error.to_string());
+    if let Some(group) = group.filter(|_| plan.clean_up) {
+        notes.extend(group.kill_all().and_then(|()| group.reclaim_all()).err().map(|error| error.to_string()));
     }
     let mut observation = Observation {
         exit: ended.exit,

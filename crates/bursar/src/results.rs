@@ -53,9 +53,7 @@ impl Sink {
     /// Appends; without a record, does nothing. A record that cannot be written any more (a full disk) is given up with
     /// one sentence, and the run goes on.
     pub fn append(&mut self, entry: Entry) -> anyhow::Result<()> {
-        if let Some(writer) = &mut self.writer
-            && let Err(error) = writer.append(&entry)
-        {
+        if let Some(Err(error)) = self.writer.as_mut().map(|writer| writer.append(&entry)) {
             tell!("bursar: the record ends here: {error}");
             self.writer = None;
         }

@@ -14,8 +14,8 @@ fn main() {
     std::io::stdin().read_to_end(&mut bytes).expect("the pages that were read");
     for limit in limits {
         let mut lists = TwoLists::new(*limit as usize, Reading { ahead: *ahead, folio: *folio });
-        for page in bytes.as_chunks::<4>().0 {
-            lists.access(u32::from_le_bytes(*page), *files);
+        for page in bytes.chunks_exact(4) {
+            lists.access(u32::from_le_bytes(page.try_into().expect("four bytes")), *files);
         }
         println!("{}", lists.read_again());
     }

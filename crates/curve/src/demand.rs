@@ -101,9 +101,7 @@ impl Pages {
             let (distance, tag) = stack.touch(page);
             let squeezed = (*tag & !READ) as u64;
             *tag = (*tag | if reads { READ } else { 0 }) & READ;
-            if let Some(distance) = distance
-                && reads
-            {
+            if let Some(distance) = distance.filter(|_| reads) {
                 let need = held + ((distance + 1) << halvings);
                 needs.add(need.max(squeezed), 1 << halvings);
             }

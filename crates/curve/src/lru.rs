@@ -122,7 +122,8 @@ impl<R: Row, T: Copy + Default + Send> Lru<R, T> {
     fn make_room(&mut self) {
         if self.row.room() < TOGETHER {
             let marked = self.since_mark();
-            self.keys.renumber(self.row.compact());
+            let numbers = self.row.compact();
+            self.keys.renumber(|slot| R::number(&numbers, slot));
             self.mark = self.row.next() - marked as u32;
         }
     }

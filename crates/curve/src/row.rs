@@ -5,6 +5,9 @@ use crate::table::FREE;
 
 /// What a stack of keys keeps its order in.
 pub trait Row: Sized {
+    /// The new numbers of the slots after a compaction.
+    type Numbers: Sync;
+
     /// An empty row with room for so many keys.
     fn with_capacity(keys: usize) -> Self;
 
@@ -56,8 +59,11 @@ pub trait Row: Sized {
         renew_each(self, batch, weight, see);
     }
 
-    /// Moves all filled slots together, in their order. Gives what finds their new numbers from the old ones, [`FREE`] for [`FREE`].
-    fn compact(&mut self) -> impl Fn(u32) -> u32 + Sync + use<Self>;
+    /// Moves all filled slots together, in their order.
+    fn compact(&mut self) -> Self::Numbers;
+
+    /// A slot's number after a compaction; [`FREE`] for [`FREE`].
+    fn number(numbers: &Self::Numbers, slot: u32) -> u32;
 }
 
 /// One by one.

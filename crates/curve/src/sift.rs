@@ -102,10 +102,10 @@ mod avx2 {
         #[inline(always)]
         fn call(self) -> Found<'b> {
             let Groups { simd, items, threshold, mut found } = self;
-            let (groups, rest) = items.as_chunks::<GROUP>();
+            let mut rest = items;
             let threshold_of = as_compared(threshold);
             let mut first = 0;
-            for group in groups {
+            while let Some((group, others)) = rest.split_first_chunk::<GROUP>() {
                 let below_all = below(simd, &group[0..4], threshold_of)
                     | below(simd, &group[4..8], threshold_of) << 4
                     | below(simd, &group[8..12], threshold_of) << 8
@@ -118,6 +118,7 @@ mod avx2 {
                     left &= left - 1;
                 }
                 first += GROUP as u32;
+                rest = others;
             }
             found.one_by_one(first, rest, threshold)
         }

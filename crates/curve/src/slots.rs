@@ -40,6 +40,8 @@ struct Taken {
 }
 
 impl Row for Slots {
+    type Numbers = Bits;
+
     fn with_capacity(keys: usize) -> Slots {
         let bits = Bits::new((keys * SLOTS_PER_KEY).min(MOST_SLOTS));
         Slots { bits, next: 0, filled: 0, untold: Untold::default(), last: None }
@@ -104,16 +106,18 @@ impl Row for Slots {
         }
     }
 
-    fn compact(&mut self) -> impl Fn(u32) -> u32 + Sync + use<> {
+    fn compact(&mut self) -> Bits {
         self.tell();
         let filled = self.filled;
         let compact = Slots { next: filled as usize, filled, ..Slots::with_capacity(filled as usize) };
-        let Slots { bits, .. } = std::mem::replace(self, compact);
-        move |slot| {
-            // Without a branch, which would be predicted wrongly.
-            let number = bits.before((slot as usize).min(bits.len() - 1));
-            if slot == FREE { FREE } else { number }
-        }
+        std::mem::replace(self, compact).bits
+    }
+
+    #[inline]
+    fn number(bits: &Bits, slot: u32) -> u32 {
+        // Without a branch, which would be predicted wrongly.
+        let number = bits.before((slot as usize).min(bits.len() - 1));
+        if slot == FREE { FREE } else { number }
     }
 }
 

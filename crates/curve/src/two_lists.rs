@@ -140,7 +140,7 @@ impl TwoLists {
             }
             let mut pages = 1;
             while pages < self.reading.folio
-                && at.is_multiple_of(2 * pages)
+                && at % (2 * pages) == 0
                 && at + 2 * pages <= end
                 && self.is_absent(at..at + 2 * pages)
             {

@@ -23,6 +23,8 @@ pub struct Weights {
 }
 
 impl Row for Weights {
+    type Numbers = Vec<u32>;
+
     fn with_capacity(keys: usize) -> Weights {
         let slots = (keys.max(BLOCK) * SLOTS_PER_KEY).next_multiple_of(BLOCK).min(MOST_SLOTS);
         Weights { weights: vec![0; slots], tree: Fenwick::new(slots / BLOCK), next: 0, total: 0 }
@@ -40,7 +42,7 @@ impl Row for Weights {
         self.weights[self.next] = weight;
         self.next += 1;
         self.total = self.total.wrapping_add(weight);
-        if self.next.is_multiple_of(BLOCK) {
+        if self.next % BLOCK == 0 {
             let block = self.next / BLOCK - 1;
             self.tree.add(block, sum(&self.weights[block * BLOCK..self.next]));
         }
@@ -62,14 +64,19 @@ impl Row for Weights {
         self.total.wrapping_sub(before)
     }
 
-    fn compact(&mut self) -> impl Fn(u32) -> u32 + Sync + use<> {
+    fn compact(&mut self) -> Vec<u32> {
         let kept = self.weights.iter().map(|weight| u32::from(*weight > 0));
         let numbers: Vec<u32> = kept.scan(0, |next, is_kept| Some(std::mem::replace(next, *next + is_kept))).collect();
         let kept = self.weights.iter().filter(|weight| **weight > 0);
         let mut compact = Weights::with_capacity(kept.clone().count());
         kept.for_each(|weight| compact.push(*weight));
         *self = compact;
-        move |slot| numbers.get(slot as usize).copied().unwrap_or(FREE)
+        numbers
+    }
+
+    #[inline]
+    fn number(numbers: &Vec<u32>, slot: u32) -> u32 {
+        numbers.get(slot as usize).copied().unwrap_or(FREE)
     }
 }
 

@@ -307,9 +307,10 @@ impl Note {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if !self.undone
-            && let Err(error) = self.journal.undo(self.id)
-        {
+        if self.undone {
+            return;
+        }
+        if let Err(error) = self.journal.undo(self.id) {
             tracing::warn!("{error}");
         }
     }

@@ -320,10 +320,8 @@ fn v2_systemd(own: &Cgroup) -> Result<(), Obstacle> {
         return Err(Obstacle::because("inside a Slurm allocation a scope of its own would evade Slurm's limits"));
     }
     let manager = shared.join(format!("user@{}.service", uid.as_raw())).join("cgroup.controllers");
-    if !uid.is_root()
-        && let Some(controllers) = file::read_if_there(&manager)
-        && !controllers.split_whitespace().any(|name| name == "memory")
-    {
+    let delegated = if uid.is_root() { None } else { file::read_if_there(&manager) };
+    if delegated.is_some_and(|controllers| !controllers.split_whitespace().any(|name| name == "memory")) {
         return Err(Obstacle::because("the memory controller is not delegated to the user's systemd").but(
             "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' | \
              sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload (then log in again)",

@@ -131,10 +131,11 @@ impl Ledger {
     pub fn set(&mut self, number: u32, used: Use) {
         let Some((_, before)) = self.segments.get_mut(&number) else { return };
         let before = std::mem::replace(before, used);
-        if let Use::Lent(lease) = before
-            && self.of_lease(lease).is_empty()
-        {
-            self.leases.remove(&lease);
+        match before {
+            Use::Lent(lease) if self.of_lease(lease).is_empty() => {
+                self.leases.remove(&lease);
+            }
+            _ => {}
         }
     }
 

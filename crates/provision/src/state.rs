@@ -234,7 +234,7 @@ impl Pool {
 
     /// What is lent as a whole and what pages are made of must fit together; the rest of a file is as good as its numbers.
     fn check(&self) -> Result<(), &'static str> {
-        let whole = |bytes: u64| bytes > 0 && self.page_bytes > 0 && bytes.is_multiple_of(self.page_bytes);
+        let whole = |bytes: u64| bytes > 0 && self.page_bytes > 0 && bytes % self.page_bytes == 0;
         match () {
             _ if !self.page_bytes.is_power_of_two() => Err("page_bytes is no power of two"),
             _ if !whole(self.segment_bytes) => Err("segment_bytes is not in whole pages"),

@@ -89,9 +89,8 @@ fn each_moment(
         match &mut moment {
             Some((at, values)) if *at == t_ns => values.push(sample),
             _ => {
-                if let Some((at, values)) = moment.replace((t_ns, vec![sample]))
-                    && let Err(error) = put(at, values)
-                {
+                let before = moment.replace((t_ns, vec![sample]));
+                if let Some(Err(error)) = before.map(|(at, values)| put(at, values)) {
                     return Ok(Err(error));
                 }
             }

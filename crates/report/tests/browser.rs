@@ -210,7 +210,7 @@ fn round(second: u64) -> PagesRound {
     PagesRound {
         t_ns: second * 1_000_000_000,
         seconds: 1.0,
-        tracking: !second.is_multiple_of(3),
+        tracking: second % 3 != 0,
         new_phase: second == 11,
         tracked_bytes: 80 << 20,
         wss_bytes: Some(mib << 20),

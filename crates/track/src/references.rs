@@ -78,9 +78,10 @@ impl References {
         }
         self.coder.encode(&reference, &mut self.memory);
         self.count += 1;
-        if self.memory.len() >= MEMORY_BYTES
-            && let Err(error) = self.spill()
-        {
+        if self.memory.len() < MEMORY_BYTES {
+            return;
+        }
+        if let Err(error) = self.spill() {
             tracing::warn!(
                 "references to files cannot be kept in {}: {error}; later ones are counted as lost",
                 std::env::temp_dir().display()

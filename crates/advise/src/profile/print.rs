@@ -76,7 +76,7 @@ fn escaped(name: &str) -> String {
 /// In the largest unit that it is a multiple of.
 fn size(bytes: u64) -> String {
     let units = [(30, "G"), (20, "M"), (10, "K")];
-    let whole = units.iter().find(|(shift, _)| bytes > 0 && bytes.is_multiple_of(1 << shift));
+    let whole = units.iter().find(|(shift, _)| bytes > 0 && bytes % (1 << shift) == 0);
     whole.map_or(bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 

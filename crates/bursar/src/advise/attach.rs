@@ -308,9 +308,8 @@ impl Agent<'_> {
             process.named = Some(Instant::now());
             let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
             // Of a process that has just ended, names from before are as good.
-            if let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/maps"))
-                && let Ok(areas) = maps::read(&text, &executable.to_string_lossy(), |_| None)
-            {
+            let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else { continue };
+            if let Ok(areas) = maps::read(&text, &executable.to_string_lossy(), |_| None) {
                 process.areas = areas;
             }
         }

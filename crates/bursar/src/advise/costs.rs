@@ -114,7 +114,8 @@ fn measured(longest: Duration) -> Calibrated {
     let assumed = assumed.into_iter().map(|(name, why)| (name.into(), why.into())).collect();
     let boot_id = procfs::boot_id().unwrap_or_default();
     let calibrated = Calibrated { boot_id, kernel: procfs::kernel_release(), costs, beside_others, assumed };
-    if complete && let Err(error) = remember(&calibrated) {
+    let kept = if complete { remember(&calibrated) } else { Ok(()) };
+    if let Err(error) = kept {
         tell!("bursar: the costs of this machine are not remembered: {error:#}");
     }
     calibrated

@@ -142,9 +142,7 @@ impl Machine {
         if let Ok(size) = actual(&mut self.qmp) {
             self.size = size;
         }
-        if let Some(path) = &self.device
-            && let Ok(told) = get(&mut self.qmp, path, "guest-stats")
-        {
+        if let Some(Ok(told)) = self.device.as_ref().map(|path| get(&mut self.qmp, path, "guest-stats")) {
             let at = number(&told["last-update"]).unwrap_or(0);
             if let Some(mut guest) = Guest::of(&told["stats"], self.size).filter(|_| at > self.told.0) {
                 if let Some(before) = &self.guest {

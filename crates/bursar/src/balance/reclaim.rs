@@ -47,10 +47,9 @@ pub fn page_out(idle: &[Idle], mut is_enough: impl FnMut() -> bool) -> Result<()
             return Ok(());
         }
         let process = procfs::stat(pid).and_then(|stat| Advised::of(pid, stat.starttime));
-        if let Ok(Err(why)) = process.map(|process| process.page_out(start, bytes))
-            && why != Refusal::Unsuitable
-        {
-            refused = Err(why);
+        match process.map(|process| process.page_out(start, bytes)) {
+            Ok(Err(why)) if why != Refusal::Unsuitable => refused = Err(why),
+            _ => {}
         }
     }
     refused

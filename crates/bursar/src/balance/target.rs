@@ -129,16 +129,17 @@ impl Target {
                 target.name
             );
         }
-        if let (Hold::Machine(machine), Some(pages)) = (&mut target.hold, &target.pages)
-            && !machine.is_emulated
-        {
-            machine.is_seen = pages.without_guests().is_none();
-            if let Some(why) = pages.without_guests() {
-                tell!(
-                    "bursar: {}: what its guest accesses is not seen, so it only gives what it does not use: {why}",
-                    target.name
-                );
+        match (&mut target.hold, &target.pages) {
+            (Hold::Machine(machine), Some(pages)) if !machine.is_emulated => {
+                machine.is_seen = pages.without_guests().is_none();
+                if let Some(why) = pages.without_guests() {
+                    tell!(
+                        "bursar: {}: what its guest accesses is not seen, so it only gives what it does not use: {why}",
+                        target.name
+                    );
+                }
             }
+            _ => {}
         }
         Ok(target)
     }
@@ -192,9 +193,11 @@ impl Target {
                 self.pages = Pages::start(self.scope(), self.settings).ok();
             }
         }
-        if let Hold::Machine(machine) = &mut self.hold
-            && machine.look()
-        {
+        let has_changed = match &mut self.hold {
+            Hold::Machine(machine) => machine.look(),
+            _ => false,
+        };
+        if has_changed {
             self.phases = Phases::new(false);
             self.pages.iter().for_each(|pages| pages.track(true));
             self.history.forget();

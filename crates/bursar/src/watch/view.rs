@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use model::{Bytes, MappingHeat, PagesRound};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind};
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::{Constraint, Direction, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Axis, Bar, BarChart, Block, Chart, Dataset, GraphType, Paragraph, Wrap};
+use ratatui::widgets::{Axis, Bar, BarChart, BarGroup, Block, Chart, Dataset, GraphType, Paragraph, Wrap};
 use ratatui::{DefaultTerminal, Frame};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::stdio;
@@ -281,10 +281,11 @@ fn draw_ages(frame: &mut Frame<'_>, area: Rect, round: &PagesRound) {
         .filter(|age| age.bytes > 0)
         .map(|age| {
             let label = age.below.map_or("older".to_string(), |below| format!("<{below} s"));
-            Bar::default().label(label).value(age.bytes >> 10).text_value(Bytes(age.bytes).to_string())
+            Bar::default().label(label.into()).value(age.bytes >> 10).text_value(Bytes(age.bytes).to_string())
         })
         .collect();
-    let chart = BarChart::horizontal(bars).bar_gap(0).block(Block::bordered().title(" last accessed "));
+    let chart = BarChart::default().direction(Direction::Horizontal).data(BarGroup::default().bars(&bars));
+    let chart = chart.bar_gap(0).block(Block::bordered().title(" last accessed "));
     frame.render_widget(chart, area);
 }
 

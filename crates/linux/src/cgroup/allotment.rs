@@ -134,10 +134,10 @@ impl Allotment {
 /// Writes a limit back as it was read. What is used beyond a high mark follows later.
 pub(crate) fn put_back(path: &Path, before: &str) -> Result<(), Error> {
     let cgroup = path.parent().and_then(|dir| Cgroup::at(dir).ok());
-    if let (Some(cgroup), Ok(bytes)) = (cgroup, before.parse())
-        && cgroup.usage()? > bytes
-    {
-        lower(&cgroup, path, bytes, Instant::now() + LAST_PATIENCE, &mut LARGEST_STEP.clone(), |_| {})?;
+    if let (Some(cgroup), Ok(bytes)) = (cgroup, before.parse()) {
+        if cgroup.usage()? > bytes {
+            lower(&cgroup, path, bytes, Instant::now() + LAST_PATIENCE, &mut LARGEST_STEP.clone(), |_| {})?;
+        }
     }
     within(STEP_PATIENCE, || file::write_or_give_up(path, before))
 }

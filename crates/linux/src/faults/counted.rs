@@ -37,7 +37,7 @@ impl Counted {
     /// Notes how many there are by now.
     pub fn poll(&mut self) {
         self.readings += 1;
-        if !self.readings.is_multiple_of(self.one_in) {
+        if self.readings % self.one_in != 0 {
             return;
         }
         let count = self.minor_and_major.iter_mut().map(Counter::read).sum();

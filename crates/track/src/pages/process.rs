@@ -190,7 +190,7 @@ impl Process {
         }
         // What was shared may be no longer, and what was locked.
         self.choices = self.choices.wrapping_add(1);
-        let retry = self.choices.is_multiple_of(RETRY);
+        let retry = self.choices % RETRY == 0;
         for (index, sample) in self.samples.iter_mut().enumerate() {
             let seen = match sample.place {
                 Place::Blind(Blind::Shared) => now,

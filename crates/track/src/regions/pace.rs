@@ -27,12 +27,12 @@ struct Looks {
 impl Pace {
     /// How long after the clear the look of this number comes, where the first does after `wait`.
     pub fn after(look: u32, wait: Duration) -> Duration {
-        if look.is_multiple_of(2) { wait } else { wait.mul_f64(LATER) }
+        if look % 2 == 0 { wait } else { wait.mul_f64(LATER) }
     }
 
     /// The look of this number has found so many of so many pages accessed, so much wall time after the clear.
     pub fn add(&mut self, look: u32, pages: usize, accessed: usize, after: Duration) {
-        let looks = if look.is_multiple_of(2) { &mut self.sooner } else { &mut self.later };
+        let looks = if look % 2 == 0 { &mut self.sooner } else { &mut self.later };
         looks.pages += pages as f64;
         looks.accessed += accessed as f64;
         looks.seconds += pages as f64 * after.as_secs_f64();

@@ -200,7 +200,7 @@ impl Process {
         for (index, probe) in probes.iter().enumerate() {
             let Some(known) = self.find(probe.region).map(|index| &mut self.known[index].1) else { continue };
             let is_first = index == 0 || probes[index - 1].region != probe.region;
-            if is_first && known.clears.is_multiple_of(RETRY) {
+            if is_first && known.clears % RETRY == 0 {
                 known.folios = folios(&self.frames, probe).unwrap_or(known.folios);
             }
             let page = probe.address..probe.address + procfs::page_bytes();

@@ -115,10 +115,10 @@ impl Names {
             process.taken = told.decisions;
         }
         // Of a process that has just ended, names from before are as good.
-        if let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/maps"))
-            && let Ok(areas) =
-                maps::read(&text, &process.executable.to_string_lossy(), |path| self.build_id(Path::new(path)))
-        {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let executable = process.executable.to_string_lossy();
+        let areas = maps::read(&text, &executable, |path| self.build_id(Path::new(path))).ok();
+        if let Some(areas) = areas.filter(|_| !text.is_empty()) {
             process.others = areas.into_iter().filter(|area| self.is_known(&area.mapping)).collect();
         }
         self.processes.insert(pid, process);
