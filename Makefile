@@ -3,11 +3,14 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := build
-export PATH := $(PATH):$(HOME)/.cargo/bin
 
 CARGO ?= cargo
 PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# The Rust that scripts/install-rust unpacks where the distribution's is too old.
+RUST := $(abspath $(TARGET))/rust
+export PATH := $(RUST)/bin:$(PATH):$(HOME)/.cargo/bin
+
 # For srun --bursar, where Slurm's headers are (libslurm-dev).
 SPANK := $(if $(wildcard /usr/include/slurm/spank.h),$(TARGET)/release/spank_bursar.so)
 
@@ -17,10 +20,15 @@ TEST_PACKAGES = clang-format time tmux sqlite3 python3 valgrind musl-tools chrom
 	openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge libslurm-dev redis-server xz-utils \
 	prometheus qemu-system-x86 busybox-static cpio kmod e2fsprogs systemd dbus libpam-systemd
 
-.PHONY: build deps deps-test test test-vm test-kubernetes lint demo bench man completions install clean
+.PHONY: build deps deps-test test test-vm test-kubernetes lint demo bench install clean
 
-build: deps $(SPANK) ## The release binary, and the SPANK plugin where Slurm's headers are
-	$(CARGO) build --release -p bursar
+build: deps $(SPANK) ## The release binary with its man page and completions, and the SPANK plugin where Slurm's headers are
+	$(CARGO) build --release --locked -p bursar
+	@mkdir -p $(TARGET)/man $(TARGET)/completions
+	@$(TARGET)/release/bursar man >$(TARGET)/man/bursar.1
+	@$(TARGET)/release/bursar completions bash >$(TARGET)/completions/bursar.bash
+	@$(TARGET)/release/bursar completions zsh >$(TARGET)/completions/_bursar
+	@$(TARGET)/release/bursar completions fish >$(TARGET)/completions/bursar.fish
 	@echo "$(TARGET)/release/bursar"
 
 $(TARGET)/release/spank_bursar.so: slurm/spank_bursar.c
@@ -29,17 +37,16 @@ $(TARGET)/release/spank_bursar.so: slurm/spank_bursar.c
 
 deps:
 	@scripts/install-packages $(BUILD_PACKAGES)
-	@scripts/check-rust
+	@scripts/install-rust $(RUST)
 
 deps-test: deps
 	@scripts/install-packages $(TEST_PACKAGES)
 
 lint: deps-test ## Everything that is wrong without running it
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	scripts/lint-rust
 	scripts/lint-c
 
-test: lint ## All tests but those in the virtual machine; ends with a count
+test: deps-test ## All tests but those in the virtual machine; ends with a count
 	@scripts/test
 
 test-vm: deps-test ## The tests on cgroup v2, systemd, two nodes and device-dax, with Debian's kernel in a virtual machine
@@ -59,17 +66,9 @@ demo: build ## A budget of a real program over real input, and its report
 bench: build ## The measurements of the book: hours; see bench/
 	bench/run
 
-man: build
-	mkdir -p $(TARGET)/man
-	$(TARGET)/release/bursar man >$(TARGET)/man/bursar.1
-
-completions: build
-	mkdir -p $(TARGET)/completions
-	$(TARGET)/release/bursar completions bash >$(TARGET)/completions/bursar.bash
-	$(TARGET)/release/bursar completions zsh >$(TARGET)/completions/_bursar
-	$(TARGET)/release/bursar completions fish >$(TARGET)/completions/bursar.fish
-
-install: man completions
+# It only copies: `sudo make install` has neither the caller's Rust nor the caller's target folder to build in.
+install: ## Copies what `make` has built
+	@test -x $(TARGET)/release/bursar || { echo "$(TARGET)/release/bursar is not there: run make first, as yourself" >&2; exit 1; }
 	install -D -m 755 $(TARGET)/release/bursar $(DESTDIR)$(PREFIX)/bin/bursar
 	$(if $(SPANK),install -D -m 755 $(SPANK) $(DESTDIR)$(PREFIX)/lib/bursar/spank_bursar.so)
 	install -D -m 644 preload/bursar.h $(DESTDIR)$(PREFIX)/include/bursar.h
