@@ -20,7 +20,7 @@ use crate::cli::attribute::{Attribute, By};
 use crate::launch::{self, Launch, Launcher, launch};
 use crate::observe::{Plan, observe};
 use crate::rank::Rank;
-use crate::results::{Sink, style, write_json};
+use crate::results::{Sink, style, write_json, write_page};
 use crate::run::{ended, finish_run};
 use crate::say::{self, tell};
 use crate::status::Status;
@@ -323,8 +323,7 @@ fn deliver(options: &Attribute, record: &Record, sink: Sink) -> anyhow::Result<(
         }
     }
     if let Some(path) = &results.html {
-        std::fs::write(path, ::report::html::attribution(&attributed))
-            .with_context(|| format!("the report could not be written to {}", path.display()))?;
+        write_page(path, &::report::html::attribution(&attributed))?;
     }
     Ok(())
 }

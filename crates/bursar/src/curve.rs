@@ -13,7 +13,7 @@ use model::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, TraceCurve, WindowC
 use crate::cli;
 use crate::cli::curve::Engine;
 use crate::input::{is_dash, name};
-use crate::results::{style, write_json};
+use crate::results::{style, write_json, write_page};
 use crate::status::Status;
 
 /// Pages of programs.
@@ -37,8 +37,7 @@ pub fn trace(options: &cli::curve::Trace) -> anyhow::Result<Status> {
         write_csv(path, &curve).with_context(|| format!("the CSV could not be written to {}", path.display()))?;
     }
     if let Some(path) = &options.html {
-        std::fs::write(path, ::report::html::trace(&curve, &lines))
-            .with_context(|| format!("the page could not be written to {}", path.display()))?;
+        write_page(path, &::report::html::trace(&curve, &lines))?;
     }
     Ok(Status::of(0))
 }

@@ -27,6 +27,7 @@ mod pool;
 mod progress;
 mod provision;
 mod rank;
+mod replace;
 mod replay;
 mod report;
 mod results;

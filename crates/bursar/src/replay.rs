@@ -9,7 +9,7 @@ use curve::intermittent::{Interval, Settings, Threshold, replay as follow};
 use model::{PagesRound, PhaseReplay, ReplayedArm, ReplayedRecord};
 
 use crate::cli::curve::Replay;
-use crate::results::{style, write_json};
+use crate::results::{style, write_json, write_page};
 use crate::status::Status;
 use crate::watch::recorded;
 
@@ -39,8 +39,7 @@ pub fn replay(options: &Replay) -> anyhow::Result<Status> {
         write_json(path, &replay)?;
     }
     if let Some(path) = &options.html {
-        std::fs::write(path, ::report::html::phases(&replay, &followed))
-            .with_context(|| format!("the page could not be written to {}", path.display()))?;
+        write_page(path, &::report::html::phases(&replay, &followed))?;
     }
     Ok(Status::of(0))
 }

@@ -1,7 +1,7 @@
 //! `bursar report`: a record, looked at again.
 
 use ::report::Watched;
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use model::RecordKind;
 use record::Record;
 
@@ -9,7 +9,7 @@ use crate::advise;
 use crate::attribute::{self, notes};
 use crate::cli::report::Report;
 use crate::faults;
-use crate::results::{accounts, style, view, write_html};
+use crate::results::{accounts, style, view, write_html, write_page};
 use crate::say;
 use crate::status::Status;
 use crate::watch::recorded;
@@ -42,8 +42,7 @@ fn attributed(options: &Report, record: &Record) -> anyhow::Result<Status> {
     let notes = notes(record);
     let attributed = attribute::attributed(record, &notes);
     match &options.html {
-        Some(path) => std::fs::write(path, ::report::html::attribution(&attributed))
-            .with_context(|| format!("the report could not be written to {}", path.display()))?,
+        Some(path) => write_page(path, &::report::html::attribution(&attributed))?,
         None => say::result(format_args!("{}", ::report::terminal::attribution(&attributed, style())))?,
     }
     Ok(Status::of(0))
@@ -52,8 +51,7 @@ fn attributed(options: &Report, record: &Record) -> anyhow::Result<Status> {
 fn faulted(options: &Report, record: &Record) -> anyhow::Result<Status> {
     let faulted = faults::faulted(record);
     match &options.html {
-        Some(path) => std::fs::write(path, ::report::html::faults(&faulted))
-            .with_context(|| format!("the report could not be written to {}", path.display()))?,
+        Some(path) => write_page(path, &::report::html::faults(&faulted))?,
         None => say::result(format_args!("{}", ::report::terminal::faults(&faulted, style())))?,
     }
     Ok(Status::of(0))
@@ -69,8 +67,7 @@ fn watched(options: &Report) -> anyhow::Result<Status> {
     let record = recorded(&options.record)?;
     let watched = Watched { header: &record.header, rounds: &record.pages, notes: &record.notes };
     match &options.html {
-        Some(path) => std::fs::write(path, ::report::html::watch(&watched))
-            .with_context(|| format!("the report could not be written to {}", path.display()))?,
+        Some(path) => write_page(path, &::report::html::watch(&watched))?,
         None => say::result(format_args!("{}", ::report::terminal::watch(&watched, style())))?,
     }
     Ok(Status::of(0))

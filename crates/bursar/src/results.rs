@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::bench::unix_ns;
 use crate::cli::Results;
+use crate::replace::replace;
 use crate::say::{self, tell};
 
 /// The record being written, if there is a place for it.
@@ -130,13 +131,19 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     if path == Path::new("-") {
         std::io::stdout().lock().write_all(&text).context("the JSON could not be written to standard output")
     } else {
-        std::fs::write(path, text).with_context(|| format!("the JSON could not be written to {}", path.display()))
+        replace(path, |out| out.write_all(&text))
+            .with_context(|| format!("the JSON could not be written to {}", path.display()))
     }
 }
 
 /// Writes the HTML report of a record.
 pub fn write_html(path: &Path, record: &Record, accounts: &[RunAccount]) -> anyhow::Result<()> {
-    std::fs::write(path, report::html::page(&view(record, accounts)))
+    write_page(path, &report::html::page(&view(record, accounts)))
+}
+
+/// Writes an HTML page.
+pub fn write_page(path: &Path, page: &str) -> anyhow::Result<()> {
+    replace(path, |out| out.write_all(page.as_bytes()))
         .with_context(|| format!("the report could not be written to {}", path.display()))
 }
 

@@ -280,12 +280,40 @@ fn memnesias_text_needs_an_attribution() {
 }
 
 #[test]
-fn a_record_without_runs_is_exported_to_every_format_but_a_recommendation() {
-    let record = Record { runs: vec![], trials: vec![], ..record() };
-    for format in Format::ALL.into_iter().filter(|format| *format != Format::Vpa) {
-        assert!(!exported(&record, format).is_empty());
+fn exports_the_rounds_of_a_watch_as_time_lines() {
+    let seen = PagesRound {
+        tracking: true,
+        tracked_bytes: 90,
+        touched_bytes: 70,
+        wss_bytes: Some(60),
+        ..PagesRound::default()
+    };
+    let off = PagesRound { t_ns: 2_000_000_000, wss_bytes: Some(50), ..PagesRound::default() };
+    let pages = vec![PagesRound { t_ns: 1_000_000_000, ..seen }, off];
+    let record = Record { runs: vec![], trials: vec![], pages, ..record() };
+    let values: Vec<(String, f64, f64)> = parquet_lines(&exported(&record, Format::Parquet))
+        .0
+        .into_iter()
+        .map(|(_, series, _, _, t_seconds, value, _)| (series, t_seconds, value))
+        .collect();
+    let expected = [
+        ("working_set_bytes", 1.0, 60.0),
+        ("working_set_bytes", 2.0, 50.0),
+        ("tracked_bytes", 1.0, 90.0),
+        ("touched_bytes", 1.0, 70.0),
+    ];
+    assert_eq!(values, expected.map(|(series, t_seconds, value)| (series.to_string(), t_seconds, value)));
+}
+
+#[test]
+fn refuses_to_export_nothing() {
+    let record = Record { runs: vec![], trials: vec![], pages: vec![], ..record() };
+    for format in [Format::Csv, Format::Parquet, Format::Perfetto] {
+        let mut out = Vec::new();
+        let error = export(std::slice::from_ref(&record), format, &mut out).unwrap_err();
+        assert!(matches!(error, Error::NoTimeLines(_)) && out.is_empty(), "{format}: {error}");
     }
-    assert_eq!(parquet_lines(&exported(&record, Format::Parquet)), (vec![], 0));
+    assert!(!exported(&record, Format::Json).is_empty());
     let error = export(&[record], Format::Vpa, &mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("`bursar budget`"), "{error}");
 }
