@@ -183,7 +183,7 @@ fn a_pool_that_is_not_there_or_does_not_answer_is_an_error_before_the_command_ru
 
 #[test]
 fn what_cannot_be_served_runs_and_is_told() {
-    for (name, why) in [("static", "statically linked"), ("sanitized", "sanitizer")] {
+    for (name, why) in [("static", "statically linked"), ("go", "Go program"), ("sanitized", "sanitizer")] {
         let output = run(&[], &[&program(name), "1000000"]);
         assert_eq!((output.status.code(), printed(&output).as_str()), (Some(0), "245\n"), "{name}: {}", said(&output));
         assert!(said(&output).contains(why), "{name}: {}", said(&output));

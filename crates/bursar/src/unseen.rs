@@ -102,6 +102,12 @@ fn of_program(path: &Path, head: &[u8], purpose: Purpose) -> Option<String> {
             let endian = header.endian().ok()?;
             let parts = header.program_headers(endian, head).ok()?;
             let Some(loader) = parts.iter().find(|part| part.p_type(endian) == PT_INTERP) else {
+                if is_go(path) {
+                    return Some(format!(
+                        "{name} is a Go program whose runtime asks the kernel for memory itself, {so}; with cgo \
+                         (CGO_ENABLED=1 and a package that imports \"C\") it asks through libc."
+                    ));
+                }
                 return Some(format!(
                     "{name} is statically linked: no library can be loaded into it, {so}; link it \
                      dynamically, at least with libc."
@@ -115,6 +121,18 @@ fn of_program(path: &Path, head: &[u8], purpose: Purpose) -> Option<String> {
         FileKind::Elf32 => Some(format!("{name} is a program of 32 bits, and the library is not; build it for 64.")),
         _ => None,
     }
+}
+
+/// Whether the Go tool chain linked a program: it leaves this section, also in stripped programs.
+fn is_go(path: &Path) -> bool {
+    let is_linked_by_go = || {
+        let file = ReadCache::new(fs::File::open(path).ok()?);
+        let header = FileHeader64::<Endianness>::parse(&file).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, &file).ok()?;
+        sections.section_by_name(endian, b".go.buildinfo").map(|_| ())
+    };
+    is_linked_by_go().is_some()
 }
 
 /// The names of a program's dynamic symbols, of which nothing else is read.
