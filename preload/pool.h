@@ -92,7 +92,7 @@ enum passed {
     PASSED_NO_POOL,    // there is none, or nobody answers: huge pages, populated
     PASSED_TAKEN_BACK, // was the pool's until the program did what huge pages cannot: mprotect of a part, MAP_FIXED
                        // over it
-    PASSED_FORKED,     // a child's copy of what its parent had
+    PASSED_FORKED,     // moved to the kernel's memory before a fork, or copied by a child
     PASSED_ADVISED,    // the profile says that it is not worth huge pages, or less than what the pool is kept for
     PASSED_REASONS
 };

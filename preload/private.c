@@ -1,8 +1,10 @@
 #include "private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "eager.h"
@@ -127,20 +129,54 @@ static bool copy_run(uint64_t at, uint32_t count, int protection) {
     return true;
 }
 
-// In the child, alone: units that stand together and are alike.
+static const uint64_t addresses_end = 1UL << 47;
+
+// Where units that stand together and are alike end.
+static uint64_t alike_end(uint64_t at) {
+    const struct unit *first = &units[unit_at(at)];
+    uint64_t next = at;
+    for (; unit_at(next); next += UNIT) {
+        const struct unit *unit = &units[unit_at(next)];
+        if (unit->protection != first->protection || unit->not_forked != first->not_forked)
+            break;
+    }
+    return next;
+}
+
+// In the child, alone.
 static bool copy_all(void) {
-    const uint64_t end = 1UL << 47;
-    for (uint64_t at = units_next(0, end), next; at < end; at = units_next(next, end)) {
+    for (uint64_t at = units_next(0, addresses_end), next; at < addresses_end; at = units_next(next, addresses_end)) {
         const struct unit *first = &units[unit_at(at)];
-        for (next = at; unit_at(next); next += UNIT) {
-            const struct unit *unit = &units[unit_at(next)];
-            if (unit->protection != first->protection || unit->not_forked != first->not_forked)
-                break;
-        }
+        next = alike_end(at);
         if (first->not_forked)
             sys(SYS_munmap, at, next - at);
         else if (!copy_run(at, (next - at) / UNIT, first->protection))
             return false;
+    }
+    return true;
+}
+
+// /proc/self/task has a link for each thread, beside its own two. Counted by the kernel, since threads may be made by
+// raw clone.
+static bool is_single_threaded(void) {
+    struct stat task;
+    return !sys_failed(sys(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &task, 0)) && task.st_nlink == 3;
+}
+
+// In the parent before a fork, alone: its units become the kernel's memory, which parent and children share until one
+// writes. Otherwise each child would copy all of them at once. The copy takes as long as one child's, and later forks
+// copy nothing. Beside other threads the units stay: these threads could not be held up without failing their system
+// calls. The caller's stack must not be in a unit, since it changes while it is copied. False: no memory.
+static bool share_all(void) {
+    for (uint64_t at = units_next(0, addresses_end), next; at < addresses_end; at = units_next(next, addresses_end)) {
+        next = alike_end(at);
+        if (units[unit_at(at)].not_forked)
+            continue;
+        if (!copy_run(at, (next - at) / UNIT, units[unit_at(at)].protection))
+            return false;
+        for (uint64_t unit = at; unit < next; unit += UNIT)
+            unit_forget(unit_at(unit));
+        told_passed(PASSED_FORKED, next - at);
     }
     return true;
 }
@@ -227,6 +263,11 @@ static void in_child(uint64_t held) {
 
 int private_fork(void) {
     serve_begin_exclusive();
+    uint64_t began = now_ns();
+    // Where there is no memory for it, there is none for a child's copy either: the fork below fails by that.
+    const bool shares = told->pool_bytes && is_single_threaded() && !unit_at((uint64_t)__builtin_frame_address(0));
+    if (shares)
+        share_all();
     const uint64_t held = told->pool_bytes;
     uint32_t *state = NULL;
     if (held) {
@@ -238,7 +279,6 @@ int private_fork(void) {
         }
         state = (uint32_t *)page;
     }
-    uint64_t began = now_ns();
     int child = next_fork();
     if (child == 0 && state) {
         bool copied = copy_all();
@@ -247,12 +287,12 @@ int private_fork(void) {
         if (!copied)
             sys(SYS_exit_group, 127);
     }
-    if (child > 0 && state) {
-        if (await(state, child) == NO_MEMORY) {
-            sys(SYS_wait4, child, 0, 0, 0);
-            errno = ENOMEM;
-            child = -1;
-        }
+    if (child > 0 && state && await(state, child) == NO_MEMORY) {
+        sys(SYS_wait4, child, 0, 0, 0);
+        errno = ENOMEM;
+        child = -1;
+    }
+    if (child > 0 && (state || shares)) {
         told->forks++;
         told->fork_ns += now_ns() - began;
     }

@@ -71,7 +71,7 @@ impl Reason {
             Reason::Cap => "over a cap of the pool",
             Reason::NoPool => "no pool",
             Reason::TakenBack => "changed in a way that huge pages do not allow",
-            Reason::Forked => "copies of forked children",
+            Reason::Forked => "made shareable before a fork, or copied by a child",
             Reason::Advised => "not worth it by the profile",
         }
     }

@@ -183,6 +183,32 @@ CASE(many_children_at_once) {
     check_filled(at, 0, 16 * MIB, CHILDREN - 1);
 }
 
+static long private_kib(void) {
+    char line[256];
+    long kib = -1;
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    while (file && kib < 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "Private_Dirty: %ld", &kib) != 1)
+            kib = -1;
+    if (file)
+        fclose(file);
+    return kib;
+}
+
+static void has_little_of_its_own(void *argument) {
+    check_filled(argument, 0, 64 * MIB, 7);
+    long kib = private_kib();
+    check(kib >= 0 && kib < 8 << 10);
+}
+
+CASE(children_share_what_they_do_not_write) {
+    char *at = map(64 * MIB);
+    fill(at, 0, 64 * MIB, 7);
+    in_child(has_little_of_its_own, at);
+    in_child(has_little_of_its_own, at);
+    check_filled(at, 0, 64 * MIB, 7);
+}
+
 static void unmap_and_map_anew(void *argument) {
     struct memory *memory = argument;
     FOR_SIZES(bytes) {
