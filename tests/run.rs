@@ -157,6 +157,31 @@ fn what_was_asked_for_and_cannot_be_printed_is_told() {
     }
 }
 
+/// Neither is seen by a sample: the program ends as soon as it has its memory, or it gives it back and rests.
+#[test]
+fn a_floor_that_no_sample_saw_is_what_the_kernels_peaks_prove() {
+    if !can_limit() {
+        return;
+    }
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, vec![7; 64 << 20]).unwrap();
+    let spike = format!("{} private 200M --hold 0 >/dev/null", programs.footprint());
+    let beside = format!("cat {} >/dev/null; {spike}; sleep 0.1", file.display());
+    for script in [format!("exec {spike}"), beside] {
+        linux::cache::evict(&file).unwrap();
+        let mut command = bursar();
+        command.args(["run", "--interval", "60s", "--json", "-", "-q", "--", "sh", "-c", &script]);
+        let (status, json) = json_of(&mut command);
+        assert_eq!(status, 0, "{json:#}");
+        let floor = json["floor_bytes"].as_u64().unwrap_or(0) >> 20;
+        assert!((190..=204).contains(&floor), "{script}: {floor} MiB\n{json:#}");
+        let first = json["file_demand"]["points"][0]["limit_bytes"].as_u64().unwrap_or(0) >> 20;
+        assert!(first >= 190, "{script}: the curve begins at {first} MiB\n{json:#}");
+    }
+}
+
 #[test]
 fn every_line_of_a_known_footprint_is_within_one_percent_or_one_mebibyte() {
     if !can_limit() {

@@ -1,22 +1,56 @@
 //! The floor: what reclaim cannot take.
 
-use model::{Header, Observation, names};
+use model::{DemandPoint, FileDemand, Header, Observation, names};
 
-use crate::moment::Moment;
+use crate::moment::{Moment, STOCKS, peak};
 
 /// Peak over time of heap, shared and kernel memory that cannot be reclaimed, with file pages that are locked in. Below
 /// it the job is killed, not slowed. Anonymous memory that was swapped out at the time counts: without swap it would have
 /// had to stay.
 pub fn floor(run: &Observation, header: &Header, notes: &mut Vec<String>) -> Option<u64> {
     let held = |at: &Moment| unreclaimable(at).filter(|_| at.has_job());
-    let (moment, floor) = Moment::of_the_largest(run, names::HEAP, held)?;
+    let Some((moment, floor)) = Moment::of_the_largest(run, names::HEAP, held) else {
+        return proven(run).filter(|floor| *floor > 0);
+    };
     if moment.kernel_held().is_none() {
         notes.push("The floor leaves kernel memory out: it could not be read for this job.".into());
     }
     if header.swap.contains("allowed") || moment.get(names::SWAP).is_some_and(|swap| swap > 0) {
         notes.push("The floor is for a job that may not swap; with swap it goes on below it, at another price.".into());
     }
-    Some(floor)
+    Some(floor.max(proven(run).unwrap_or(0)))
+}
+
+/// A floor that the kernel's own peaks prove, however short they were and whatever the samples missed. It needs a bound on the
+/// page cache, which holds where every page that the job brought in was seen.
+///
+/// - The charge at its peak, less all file pages and other memory that reclaim could have taken then.
+/// - The peak RSS of one process, less all file pages that it can have mapped: those that the job referenced. Memory that a
+///   process maps may be charged elsewhere, so the charge bounds it.
+fn proven(run: &Observation) -> Option<u64> {
+    let most_cached = run.kept.most_cached_bytes?;
+    let charge = run.kept.charge_bytes?;
+    let points = run.job_series(names::CHARGE).map_or(&[][..], |charge| &charge.points);
+    let given_back = points.iter().map(|(t_ns, _)| Moment::at(run, *t_ns).given_back()).max().unwrap_or(0);
+    let reclaimable = peak(run, names::SLAB_RECLAIMABLE).unwrap_or(0) + given_back + STOCKS;
+    let by_charge = charge.saturating_sub(most_cached).saturating_sub(reclaimable);
+    let most_mapped = run.file_demand.as_ref().map(|demand| demand.distinct_bytes.max(most_cached));
+    let largest = run.processes.iter().filter_map(|process| process.max_rss_bytes).max();
+    let by_rss = largest.zip(most_mapped).map_or(0, |(rss, mapped)| rss.saturating_sub(mapped));
+    Some(by_charge.max(by_rss.min(charge)))
+}
+
+/// The curve of the page cache from the floor on: a limit below it ends the job, whatever it reads again.
+pub fn above(demand: &FileDemand, floor: Option<u64>) -> FileDemand {
+    let Some(floor) = floor else { return demand.clone() };
+    let at_floor =
+        demand.refault_bytes_at(floor).map(|refault_bytes| DemandPoint { limit_bytes: floor, refault_bytes });
+    let above = demand.points.iter().filter(|point| point.limit_bytes > floor).copied();
+    let begins_below = demand.points.first().is_some_and(|first| first.limit_bytes < floor);
+    match begins_below {
+        true => FileDemand { points: at_floor.into_iter().chain(above).collect(), ..demand.clone() },
+        false => demand.clone(),
+    }
 }
 
 /// What reclaim could not have taken, over time: (nanoseconds since the run began, bytes). The page cache had to live

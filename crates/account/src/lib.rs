@@ -54,7 +54,7 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
         oom_kills: run.kept.oom_kills,
         limit_bytes: run.limit_bytes,
         processes: totals::processes(run),
-        file_demand: run.file_demand.clone(),
+        file_demand: run.file_demand.as_ref().map(|demand| floor::above(demand, floor)),
         own_cpu_seconds: totals::counted(run, model::names::OWN_CPU),
         own_rss_bytes: moment::peak(run, model::names::OWN_RSS),
         sources: run.sources.clone(),

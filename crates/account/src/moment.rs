@@ -43,9 +43,19 @@ impl<'a> Moment<'a> {
     }
 
     /// The kernel's line of the charge: what the kernel names as such, and whatever else is charged beyond heap, file and
-    /// shared (per-processor stocks, objects without a line of their own).
+    /// shared (per-processor stocks, objects without a line of their own), but for [`given_back`](Moment::given_back).
     pub fn kernel(&self) -> Option<u64> {
-        self.get(names::KERNEL).max(self.rest())
+        self.get(names::KERNEL).max(self.rest().map(|rest| rest - self.given_back()))
+    }
+
+    /// Parts of transparent huge pages that the program has given back. They are in no line of the kernel's, but stay charged
+    /// until memory is short: then the kernel splits the huge pages and frees the parts
+    /// (Documentation/mm/transhuge.rst, deferred_split_folio). What is charged beyond all lines is such where the job had
+    /// huge pages.
+    pub fn given_back(&self) -> u64 {
+        let beyond_all_lines = || Some(self.rest()?.saturating_sub(self.get(names::KERNEL)?));
+        let had_huge = || peak(self.run, names::HUGE_PAGES).is_some_and(|bytes| bytes > 0);
+        beyond_all_lines().filter(|bytes| *bytes > STOCKS && had_huge()).unwrap_or(0)
     }
 
     /// Kernel memory that somebody holds: what is named, else what the other lines leave. Stocks are given back when
@@ -59,6 +69,9 @@ impl<'a> Moment<'a> {
         Some(self.get(names::CHARGE)?.saturating_sub(others))
     }
 }
+
+/// Processors keep stocks of charged pages, 64 pages each, and lines are read a little later than the charge, in bytes.
+pub const STOCKS: u64 = 8 << 20;
 
 /// The largest value of one series, in bytes.
 pub fn peak(run: &Observation, name: &str) -> Option<u64> {

@@ -68,8 +68,16 @@ pub fn charge(run: &Observation, notes: &mut Vec<String>) -> ChargePeak {
     if let (Some(kept), Some(seen)) = (run.kept.charge_bytes, at.get(names::CHARGE)) {
         say_how_far_apart(run, kept, seen, notes);
     }
+    let given_back = at.given_back();
+    if given_back > 0 {
+        notes.push(format!(
+            "{} of the heap at the peak are parts of transparent huge pages that the program has given back. They are charged \
+             until memory is short; then the kernel splits the huge pages and frees them.",
+            Bytes(given_back)
+        ));
+    }
     let sampled = Breakdown {
-        heap: at.get(names::HEAP),
+        heap: at.get(names::HEAP).map(|heap| heap + given_back),
         file: at.get(names::FILE),
         shared: at.get(names::SHARED),
         kernel: at.kernel(),

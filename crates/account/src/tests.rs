@@ -274,3 +274,65 @@ fn pressure_says_whose_it_is() {
     observed.series[0].rung = "/proc/pressure/memory".into();
     assert_eq!(account(&observed, &header("")).pressure.scope.as_deref(), Some("system"));
 }
+
+#[test]
+fn the_floor_holds_what_the_kernels_peaks_prove_and_samples_missed() {
+    const MIB: u64 = 1 << 20;
+    let mib = |values: [u64; 3]| values.map(|value| (value * MIB) as f64);
+    // 20 MiB at each sample, then 500 MiB at the end; 30 MiB of files read.
+    let mut spike = run(&[
+        (names::CHARGE, mib([20, 51, 51])),
+        (names::HEAP, mib([20, 20, 20])),
+        (names::FILE, mib([0, 30, 30])),
+        (names::SHARED, mib([0, 0, 0])),
+    ]);
+    spike.kept.charge_bytes = Some(551 * MIB);
+    let floor = |run: &Observation| account(run, &header("no swap")).floor_bytes.unwrap();
+    assert!(floor(&spike) < 25 * MIB, "no bound on the page cache is known, so only the samples count");
+    spike.kept.most_cached_bytes = Some(30 * MIB);
+    assert!((510 * MIB..=521 * MIB).contains(&floor(&spike)), "{}", floor(&spike) / MIB);
+
+    // The charge could be all page cache, but one process had more memory than all files it referenced.
+    spike.kept.most_cached_bytes = Some(600 * MIB);
+    spike.processes = [400 * MIB, 300 * MIB]
+        .map(|bytes| ProcessRecord { max_rss_bytes: Some(bytes), ..process(1, None, 1.0) })
+        .to_vec();
+    spike.file_demand = Some(model::FileDemand { distinct_bytes: 600 * MIB, ..Default::default() });
+    assert!(floor(&spike) < 25 * MIB);
+    spike.kept.most_cached_bytes = Some(10 * MIB);
+    spike.kept.charge_bytes = Some(320 * MIB);
+    spike.file_demand = Some(model::FileDemand { distinct_bytes: 100 * MIB, ..Default::default() });
+    let point = |limit: u64, again: u64| model::DemandPoint { limit_bytes: limit * MIB, refault_bytes: again * MIB };
+    let points = vec![point(20, 80), point(400, 42), point(500, 0)];
+    spike.file_demand = Some(model::FileDemand { points, ..spike.file_demand.unwrap() });
+    let demand = account(&spike, &header("no swap")).file_demand.unwrap();
+    assert_eq!(
+        (demand.points[0].limit_bytes, demand.points[1]),
+        (302 * MIB, point(400, 42)),
+        "no limit is below the floor"
+    );
+    assert_eq!(floor(&spike), 302 * MIB, "two processes need not have had their peaks at the same time");
+}
+
+#[test]
+fn parts_of_huge_pages_that_were_given_back_are_heap_and_not_the_kernels() {
+    const MIB: u64 = 1 << 20;
+    let mib = |values: [u64; 3]| values.map(|value| (value * MIB) as f64);
+    let mut run = run(&[
+        (names::CHARGE, mib([10, 100, 257])),
+        (names::HEAP, mib([9, 98, 1])),
+        (names::FILE, mib([0, 0, 0])),
+        (names::SHARED, mib([0, 0, 0])),
+        (names::KERNEL, mib([1, 1, 1])),
+        (names::HUGE_PAGES, mib([8, 96, 0])),
+    ]);
+    let account_of = |run: &Observation| account(run, &header("no swap"));
+    let parts = account_of(&run);
+    assert_eq!(parts.peak_breakdown.heap, Some(256 * MIB));
+    assert_eq!(parts.peak_breakdown.kernel, Some(MIB));
+    assert_eq!(parts.floor_bytes, Some(99 * MIB), "what was given back can be reclaimed");
+    assert!(parts.notes.iter().any(|note| note.contains("255 MiB of the heap")), "{:?}", parts.notes);
+    // Without huge pages nobody can have given back a part of one.
+    run.series.retain(|series| series.name != names::HUGE_PAGES);
+    assert_eq!(account_of(&run).peak_breakdown.kernel, Some(256 * MIB));
+}

@@ -305,6 +305,7 @@ pub fn add_file_demand(observation: &mut Observation, tracked: &Tracked, lead_ns
         observation.notes.push("This kernel has no tracepoint that tells of the page cache's references.".into());
         return;
     }
+    observation.kept.most_cached_bytes = tracked.most_cached_bytes;
     let unreclaimable = account::unreclaimable_over_time(observation);
     let at = |reference: FileReference| FileReference { t_ns: reference.t_ns.saturating_sub(lead_ns), ..reference };
     let references = tracked.references.iter().map(at);

@@ -148,6 +148,10 @@ pub struct KeptPeaks {
     pub oom_kills: Option<u64>,
     /// Times the charge met the limit.
     pub limit_hits: Option<u64>,
+    /// Distinct bytes of file pages that the job brought into the page cache: its page cache never was larger. `None` where not
+    /// every one was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_cached_bytes: Option<u64>,
 }
 
 /// Everything one run showed. Made by `sample` and `track`, kept in the record, read by the pure stages.

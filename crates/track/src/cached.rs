@@ -50,6 +50,13 @@ impl Cached {
         pages
     }
 
+    /// Distinct pages that were added.
+    pub(crate) fn added_pages(&self) -> u64 {
+        let pages: u64 =
+            self.chunks.values().flat_map(|chunk| chunk.added).map(|word| u64::from(word.count_ones())).sum();
+        pages << self.halvings
+    }
+
     fn mark(&mut self, file: u32, first: u64, pages: u32, set: impl Fn(&mut Chunk) -> &mut [u64; 4]) {
         let end = first.saturating_add(u64::from(pages));
         let mut page = first;
@@ -99,6 +106,7 @@ mod tests {
         cached.referenced(1, 255, 2);
         cached.added(2, 0, 5);
         assert_eq!(cached.foreign(), HashMap::from([(0, 800), (1, 2)]));
+        assert_eq!(cached.added_pages(), 100 + 1000 + 5);
     }
 
     #[test]

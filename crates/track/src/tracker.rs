@@ -58,6 +58,9 @@ pub struct Tracked {
     pub references: References,
     /// The files of the references, by their number.
     pub files: Vec<TrackedFile>,
+    /// Distinct bytes of file pages that the job brought into the page cache, an estimate beyond 64 GiB. `None` where events were
+    /// lost or this rung does not see all.
+    pub most_cached_bytes: Option<u64>,
     /// Events that found no room; with any, all figures are lower bounds.
     pub lost_events: u64,
     /// File accesses that are no visible references, by name, with bytes where known.
@@ -220,11 +223,14 @@ impl Seen {
             Rung::Processes => not_visible.push(("reads, writes and mapped files".into(), None)),
         }
         let files = self.files.finish();
+        let lost_events = remains.lost_events + self.references.lost();
+        let sees_all = rung == Rung::Filemap && lost_events == 0;
         Tracked {
+            most_cached_bytes: sees_all.then(|| self.cached.added_pages() * procfs::page_bytes()),
             processes: self.processes.finish(),
             foreign: foreign(&self.cached, &files),
             files,
-            lost_events: remains.lost_events + self.references.lost(),
+            lost_events,
             references: self.references,
             not_visible,
             rung: rung.to_string(),
