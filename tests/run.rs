@@ -32,6 +32,39 @@ fn a_command_ended_by_a_signal_ends_bursar_by_the_same_signal() {
     }
 }
 
+/// `nohup`, and background jobs of scripts.
+#[test]
+fn ignored_signals_stay_ignored_under_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let ignored = folder.path().join("ignored");
+    for subcommand in ["run -q", "budget -q", "attribute -q", "faults -q", "watch -q", "advise run", "provision"] {
+        let script = format!(
+            "trap '' HUP INT QUIT; exec {} {subcommand} -- sh -c 'grep SigIgn /proc/self/status >{}'",
+            env!("CARGO_BIN_EXE_bursar"),
+            ignored.display()
+        );
+        let output = Command::new("sh").args(["-c", &script]).env("XDG_STATE_HOME", folder.path()).output().unwrap();
+        let told = std::fs::read_to_string(&ignored).unwrap_or_else(|error| panic!("{subcommand}: {error} {output:?}"));
+        let mask = u64::from_str_radix(told.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+        assert_eq!(mask & 0b111, 0b111, "{subcommand}: {told}");
+        std::fs::remove_file(&ignored).unwrap();
+    }
+}
+
+#[test]
+fn a_command_under_nohup_outlives_a_hang_up() {
+    let script = format!("trap '' HUP; exec {} run -q -- sh -c 'echo ready; read line'", env!("CARGO_BIN_EXE_bursar"));
+    let mut job = Command::new("sh");
+    let mut job = job.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(job.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    let pid = rustix::process::Pid::from_child(&job);
+    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    job.stdin.take().unwrap().write_all(b"end\n").unwrap();
+    assert_eq!(job.wait().unwrap().code(), Some(0));
+}
+
 #[test]
 fn a_command_that_cannot_start_gives_the_shells_status_and_one_sentence() {
     for (command, status) in [("no-such-command-anywhere", 127), ("/etc", 126)] {

@@ -14,6 +14,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 
+use crate::signals;
 use crate::stub::Stub;
 use crate::{Error, Running};
 
@@ -60,8 +61,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Starts the stub. The command inherits the caller's signal dispositions as they are now: install handlers after
-    /// this, not before.
+    /// Starts the stub. The command ignores the signals that this process ignored when it was started, such as SIGHUP
+    /// under `nohup`, whether or not [`crate::Forwarding`] has handlers for them by now.
     ///
     /// # Errors
     /// [`Error::Stub`] if the stub cannot be executed, neither from memory nor from `TMPDIR`.
@@ -77,6 +78,7 @@ impl Prepared {
         let start = |stub: &Stub| {
             let mut start = std::process::Command::new(stub.path());
             start.arg(go_reader.as_raw_fd().to_string()).arg(report_writer.as_raw_fd().to_string());
+            start.arg(format!("{:x}", signals::ignored_at_start()));
             start.arg(into).arg(tasks.len().to_string()).args(&tasks);
             start.args(&command.words).envs(command.environment.iter().map(|(name, value)| (name, value)));
             match &command.output {

@@ -1,16 +1,24 @@
 //! Signals: what the command would get without bursar, it gets with bursar.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getsid, kill_process, setrlimit};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::iterator::{Handle, SignalsInfo};
 use signal_hook::low_level::siginfo::Cause;
 
 const FORWARDED: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
+
+/// Mask of the signals that this process was started with ignored, bit 0 for signal 1: SIGHUP under `nohup`, SIGINT and
+/// SIGQUIT of a background job of a script. Read before the first handler takes their place.
+pub(crate) fn ignored_at_start() -> u64 {
+    static IGNORED: OnceLock<u64> = OnceLock::new();
+    // Rust's runtime ignores SIGPIPE by itself, and resets it for what it starts.
+    *IGNORED.get_or_init(|| linux::procfs::ignored_signals() & !(1 << (SIGPIPE - 1)))
+}
 
 /// While it lives, signals sent to bursar go to the job and do not end bursar. Those that the terminal sends reach the
 /// job without us, since it is in our process group; they are only remembered.
@@ -35,6 +43,7 @@ impl Forwarding {
     /// # Errors
     /// What `sigaction` says.
     pub fn start() -> std::io::Result<Forwarding> {
+        let ignored = ignored_at_start();
         let mut signals = SignalsInfo::<WithOrigin>::new(FORWARDED)?;
         let handle = signals.handle();
         let target = Arc::new(Mutex::new(Target::default()));
@@ -42,7 +51,9 @@ impl Forwarding {
         let (to, noted) = (target.clone(), interrupted.clone());
         let thread = std::thread::spawn(move || {
             for origin in signals.forever() {
-                if matches!(origin.signal, SIGINT | SIGTERM | SIGHUP | SIGQUIT) {
+                // A search under `nohup` goes on when the terminal closes.
+                let is_ignored = ignored >> (origin.signal - 1) & 1 != 0;
+                if matches!(origin.signal, SIGINT | SIGTERM | SIGHUP | SIGQUIT) && !is_ignored {
                     noted.store(true, Ordering::SeqCst);
                 }
                 // A closed terminal tells only the session's leader, which the command would be without us.

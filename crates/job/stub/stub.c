@@ -5,10 +5,11 @@
 // hundred KiB), and the command is a fork of it; CLONE_PARENT makes that fork a child of bursar, which so gets its
 // status and its rusage from wait4, and no process stands between the two while the command runs.
 //
-// usage: stub GO REPORT INTO COUNT TASKS{COUNT} COMMAND [ARG ...]
+// usage: stub GO REPORT IGNORED INTO COUNT TASKS{COUNT} COMMAND [ARG ...]
 //   GO      descriptor: one byte read from it says that the cgroup and the trackers are in place; end of file: give up
 //   REPORT  descriptor: the command's pid is written to it, and then its exec errno if the exec failed; or why there is
 //           no command: 0 and fork's errno, or -1 and why it could not come into its cgroup
+//   IGNORED mask, in hexadecimal, of the signals that the command begins with ignored, bit 0 for signal 1
 //   INTO    the directory of its cgroup v2, or nothing
 //   TASKS   the `tasks` files of its cgroups v1
 //
@@ -55,14 +56,24 @@ static long fork_here(void) {
     return syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0L, 0L, 0L, 0L);
 }
 
+// An exec resets what has a handler to the default, and leaves alone what is ignored.
+static void ignore(unsigned long long mask) {
+    for (int number = 1; number <= 64; number++) {
+        if (mask >> (number - 1) & 1) {
+            signal(number, SIG_IGN);
+        }
+    }
+}
+
 int main(int argc, char **argv) {
-    if (argc < 6 || argc < 6 + atoi(argv[4])) {
+    if (argc < 7 || argc < 7 + atoi(argv[5])) {
         return 2;
     }
     int go = atoi(argv[1]);
     int report = atoi(argv[2]);
-    const char *into = argv[3];
-    char **tasks = argv + 5, **command = tasks + atoi(argv[4]);
+    ignore(strtoull(argv[3], NULL, 16));
+    const char *into = argv[4];
+    char **tasks = argv + 6, **command = tasks + atoi(argv[5]);
     fcntl(go, F_SETFD, FD_CLOEXEC);
     fcntl(report, F_SETFD, FD_CLOEXEC);
 
