@@ -155,3 +155,155 @@ fn an_interrupted_budget_keeps_its_trials_and_goes_on_from_its_record() {
     assert!(json["trials"].as_array().unwrap().len() >= finished);
     assert!((32..=38).contains(&mib(&json["budget_bytes"])), "{json:#}");
 }
+
+fn doubts(json: &Value) -> Vec<&str> {
+    json["doubts"].as_array().unwrap().iter().map(|doubt| doubt["kind"].as_str().unwrap()).collect()
+}
+
+/// A command that writes how many bytes it has read, run by run, into a file.
+struct Counts {
+    folder: tempfile::TempDir,
+}
+
+impl Counts {
+    fn make() -> Counts {
+        Counts { folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
+    }
+
+    fn path(&self, name: &str) -> String {
+        run_at(&self.folder.path().join(name))
+    }
+
+    fn command(&self) -> [String; 3] {
+        ["sh".into(), "-c".into(), format!("wc -c >>{}", self.path("counts"))]
+    }
+
+    fn budget(&self) -> Command {
+        let mut command = bursar();
+        command.args(["budget", "--quiet", "--no-compare", "--max-trials", "2"]);
+        command
+    }
+
+    fn all_are(&self, bytes: usize) {
+        let text = std::fs::read_to_string(self.path("counts")).unwrap();
+        let counts: Vec<usize> = text.lines().map(|line| line.trim().parse().unwrap()).collect();
+        assert!(counts.len() > 1 && counts.iter().all(|count| *count == bytes), "{bytes}: {counts:?}");
+        std::fs::remove_file(self.path("counts")).unwrap();
+    }
+}
+
+#[test]
+fn each_run_reads_the_same_standard_input() {
+    if !can_limit() {
+        return;
+    }
+    let counts = Counts::make();
+    let text = "a line of text\n".repeat(200_000);
+    std::fs::write(counts.path("input"), &text).unwrap();
+    let open = || std::fs::File::open(counts.path("input")).unwrap();
+
+    let status = counts.budget().arg("--").args(counts.command()).stdin(open()).status().unwrap();
+    assert!(status.success());
+    counts.all_are(text.len());
+
+    let mut named = counts.budget();
+    named.args(["--input", &counts.path("input"), "--"]).args(counts.command());
+    assert!(named.stdin(Stdio::null()).status().unwrap().success());
+    counts.all_are(text.len());
+
+    // What a shell has read of it before is not read again.
+    let mut offset = open();
+    std::io::Seek::seek(&mut offset, std::io::SeekFrom::Start(1000)).unwrap();
+    assert!(counts.budget().arg("--").args(counts.command()).stdin(offset).status().unwrap().success());
+    counts.all_are(text.len() - 1000);
+
+    let mut piped = counts.budget().arg("--").args(counts.command()).stdin(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut piped.stdin.take().unwrap(), text.as_bytes()).unwrap();
+    assert!(piped.wait().unwrap().success());
+    counts.all_are(text.len());
+
+    assert!(counts.budget().arg("--").args(counts.command()).stdin(Stdio::null()).status().unwrap().success());
+    counts.all_are(0);
+}
+
+#[test]
+fn an_input_without_an_end_is_refused() {
+    if !can_limit() {
+        return;
+    }
+    let endless = std::fs::File::open("/dev/zero").unwrap();
+    let output = bursar().args(["budget", "--", "true"]).stdin(endless).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(125), "{told}");
+    assert!(told.contains("--input FILE"), "{told}");
+}
+
+#[test]
+fn a_search_goes_on_with_its_own_input_alone() {
+    if !can_limit() {
+        return;
+    }
+    let counts = Counts::make();
+    std::fs::write(counts.path("input"), "one\n").unwrap();
+    let record = counts.path("budget.bursar");
+    let mut command = counts.budget();
+    command.args(["--record", &record, "--input", &counts.path("input"), "--"]).args(counts.command());
+    assert!(command.status().unwrap().success());
+    let resume = || {
+        let output = bursar().args(["budget", "-q", "--resume", &record]).stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(resume(), (Some(0), String::new()));
+    std::fs::write(counts.path("input"), "another\n").unwrap();
+    let (status, told) = resume();
+    assert_eq!(status, Some(125));
+    assert!(told.contains("is not the one that this budget was begun with"), "{told}");
+}
+
+#[test]
+fn a_command_that_leaves_its_cgroup_gets_no_limit() {
+    if !can_limit() || !support::is_root() {
+        return;
+    }
+    let programs = Programs::build();
+    let elsewhere = support::OtherCgroup::make();
+    let script = format!("{}; exec {} private 64M --hold 300", elsewhere.enter(), programs.footprint());
+    let mut command = bursar();
+    let (status, json) = json_of(command.args(["budget", "-q", "--json", "-", "--", "sh", "-c", &script]));
+    assert_eq!(status, 0);
+    assert!(json["budget_bytes"].is_null() && json["confident"] == false, "{json:#}");
+    assert_eq!(doubts(&json), ["left-cgroup"]);
+}
+
+#[test]
+fn shared_memory_of_an_earlier_run_makes_the_answer_unsure() {
+    if !can_limit() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let file = run_at(&folder.path().join("file"));
+    let script = format!("test -f {file} || head -c 32M /dev/zero >{file}; cat {file} | wc -c; sleep 0.2");
+    let mut command = bursar();
+    command.args(["budget", "-q", "--no-compare", "--json", "-", "--", "sh", "-c", &script]);
+    let (status, json) = json_of(&mut command);
+    assert_eq!(status, 0);
+    assert_eq!(json["confident"], false, "{json:#}");
+    assert!(doubts(&json).contains(&"shared-before"), "{json:#}");
+    let is_enough = json["budget_bytes"].as_u64().is_some_and(|bytes| bytes >= 32 * MIB);
+    assert!(is_enough || doubts(&json).contains(&"work-differs"), "{json:#}");
+}
+
+#[test]
+fn a_run_that_finds_its_output_made_shows_that_the_work_differs() {
+    if !can_limit() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = run_at(&folder.path().join("output"));
+    let script = format!("test -f {file} || head -c 32M /dev/zero >{file}; sleep 0.3");
+    let mut command = bursar();
+    command.args(["budget", "-q", "--no-compare", "--json", "-", "--", "sh", "-c", &script]);
+    let (_, json) = json_of(&mut command);
+    assert_eq!(json["confident"], false, "{json:#}");
+    assert!(doubts(&json).contains(&"work-differs"), "{json:#}");
+}

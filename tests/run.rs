@@ -578,3 +578,98 @@ fn a_full_disk_ends_the_record_and_not_the_run() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("the record ends here"));
     assert!(again.status.success() && String::from_utf8_lossy(&again.stdout).contains("cut short"));
 }
+
+fn doubts(json: &Value) -> Vec<&str> {
+    json["doubts"].as_array().unwrap().iter().map(|doubt| doubt["kind"].as_str().unwrap()).collect()
+}
+
+/// The lines of a summary as one.
+fn summary(arguments: &[&str]) -> String {
+    let output = bursar().arg("run").args(arguments).stdout(Stdio::null()).output().unwrap();
+    String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_command_that_leaves_its_cgroup_gets_no_number() {
+    if !support::is_root() || !can_limit() {
+        return;
+    }
+    let programs = Programs::build();
+    let elsewhere = support::OtherCgroup::make();
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("left.bursar");
+    let script = |hold: &str| format!("{}; exec {} private 64M --hold {hold}", elsewhere.enter(), programs.footprint());
+    // Long enough to be seen there, and too short: then its peak RSS shows it.
+    for hold in ["500", "0"] {
+        let mut command = bursar();
+        command.args(["run", "-q", "--record"]).arg(&record).args(["--json", "-", "--", "sh", "-c", &script(hold)]);
+        let (status, json, _) = support::json_after(&mut command);
+        assert_eq!(status, 0);
+        assert_eq!(doubts(&json)[0], "left-cgroup", "{json:#}");
+        assert!(json["peak_charge_bytes"].is_null() && json["floor_bytes"].is_null(), "{json:#}");
+        let again = bursar().arg("report").arg(&record).output().unwrap();
+        let first = String::from_utf8(again.stdout).unwrap();
+        let expected = "the command left its cgroup: nothing is known of what it needs";
+        assert!(first.starts_with(expected), "{first}");
+        std::fs::remove_file(&record).unwrap();
+    }
+}
+
+#[test]
+fn shared_memory_from_before_is_in_the_first_line() {
+    if !can_limit() {
+        return;
+    }
+    let programs = Programs::build();
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, vec![1; 32 << 20]).unwrap();
+    let file = file.to_str().unwrap();
+    for command in [&["cat", file][..], &[programs.footprint(), "mapfile", "32M", "--hold", "300", "--path", file]] {
+        let told = summary(&[&["--"], command].concat());
+        let expected = format!("32.0 MiB of shared memory was there before and is charged elsewhere ({file})");
+        assert!(told.starts_with("needs") && told.contains(&expected), "{told}");
+    }
+}
+
+#[test]
+fn what_was_cached_before_is_in_the_first_line() {
+    if !support::is_root() || !can_limit() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, vec![1; 32 << 20]).unwrap();
+    let file = file.to_str().unwrap();
+    let told = summary(&["--", "cat", file]);
+    let (headline, _) = told.split_once(&format!(" cat {file}")).unwrap();
+    assert!(headline.starts_with("needs") && headline.contains("in the page cache before"), "{told}");
+    assert!(headline.contains("32.0 MiB)"), "the largest is named: {told}");
+    linux::cache::evict(file.as_ref()).unwrap();
+    let told = summary(&["--", "cat", file]);
+    assert!(!told.contains(&format!("largest: {file}")), "{told}");
+}
+
+#[test]
+fn what_nobody_sees_without_root_is_in_the_first_line() {
+    if !support::is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, vec![1; 32 << 20]).unwrap();
+    let mut command = support::bursar_as_nobody(folder.path());
+    let output = command.args(["run", "--", "cat"]).arg(&file).stdout(Stdio::null()).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let (headline, _) = told.split_once(" cat /").unwrap();
+    assert!(headline.starts_with("needs") && headline.contains("it read 32.0 MiB by calls"), "{told}");
+}
+
+#[test]
+fn processes_that_go_on_are_in_the_first_lines() {
+    let mut command = bursar();
+    let (_, json) = json_of(command.args(["run", "-q", "--json", "-", "--", "sh", "-c", "sleep 3 >&- 2>&- & exit 0"]));
+    assert!(doubts(&json).contains(&"went-on"), "{json:#}");
+    let sentence = json["doubts"].as_array().unwrap().iter().find(|doubt| doubt["kind"] == "went-on").unwrap();
+    assert!(sentence["sentence"].as_str().unwrap().contains("went on when the command ended (sleep"), "{sentence}");
+}

@@ -103,6 +103,32 @@ pub fn can_limit() -> bool {
     need("a cgroup of one's own", linux::place::Place::find().can_limit())
 }
 
+/// A cgroup beside those of the jobs; removed when dropped.
+pub struct OtherCgroup(PathBuf);
+
+impl OtherCgroup {
+    pub fn make() -> OtherCgroup {
+        let v1 = Path::new("/sys/fs/cgroup/memory");
+        let root = if v1.exists() { v1 } else { Path::new("/sys/fs/cgroup") };
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let dir = root.join(format!("test-{}-{number}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        OtherCgroup(dir)
+    }
+
+    /// What a shell does to go there.
+    pub fn enter(&self) -> String {
+        format!("echo $$ >{}/cgroup.procs", self.0.display())
+    }
+}
+
+impl Drop for OtherCgroup {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
 /// Held by a test that changes the machine's huge pages, or counts them: one at a time, whichever program it is in.
 pub fn huge_pages_alone() -> std::fs::File {
     let lock = std::fs::File::create(std::env::temp_dir().join("bursar-test-huge-pages.lock")).unwrap();

@@ -4,6 +4,8 @@
 //! Peaks that the kernel kept are preferred to sampled ones, because sampling can miss them. What could not be read is
 //! `None`, never 0.
 
+mod clients;
+pub mod evidence;
 mod floor;
 mod methods;
 mod moment;
@@ -28,7 +30,8 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
     let lists = peaks::lists(run);
     let floor = floor::floor(run, header, &mut notes);
     let (user_seconds, system_seconds) = totals::cpu_seconds(run);
-    RunAccount {
+    let doubts = evidence::doubts(run, header);
+    let account = RunAccount {
         exit_status: run.exit_status(),
         wall_seconds: run.wall_seconds,
         user_seconds,
@@ -57,8 +60,27 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
         file_demand: run.file_demand.as_ref().map(|demand| floor::above(demand, floor)),
         own_cpu_seconds: totals::counted(run, model::names::OWN_CPU),
         own_rss_bytes: moment::peak(run, model::names::OWN_RSS),
+        moved: run.evidence.moved,
+        own_charge_bytes: run.evidence.own_bytes,
+        doubts,
         sources: run.sources.clone(),
         notes,
+    };
+    if evidence::is_void(&account.doubts) { without_need(account) } else { account }
+}
+
+/// Without the figures that would say what the job needs, where they are known to be of something else.
+fn without_need(account: RunAccount) -> RunAccount {
+    RunAccount {
+        sys_max_rss_bytes: None,
+        sys_max_rss_lists: Default::default(),
+        peak_charge_bytes: None,
+        floor_bytes: None,
+        peak_breakdown: Default::default(),
+        peak_detail: Default::default(),
+        sys_max_rss_breakdown: Default::default(),
+        amplification: None,
+        ..account
     }
 }
 

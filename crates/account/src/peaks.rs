@@ -142,6 +142,12 @@ pub fn app_max_rss(run: &Observation) -> Option<u64> {
     }
 }
 
+/// The most heap and shared memory that the job was charged with at a time.
+pub fn held(run: &Observation) -> Option<u64> {
+    let of = |at: &Moment| Some(at.get(names::HEAP)? + at.get(names::SHARED).unwrap_or(0));
+    Moment::of_the_largest(run, names::HEAP, of).map(|(_, bytes)| bytes)
+}
+
 /// App-MaxRSS over the tree: the sampled peak of the sum, never less than the largest process alone.
 pub fn tree_max_rss(run: &Observation, app_max_rss: Option<u64>) -> TreePeak {
     let sampled = Moment::of_the_largest(run, names::TREE_RSS, |at| at.get(names::TREE_RSS));

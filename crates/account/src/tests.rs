@@ -55,6 +55,7 @@ fn run(lines: &[(&str, [f64; 3])]) -> Observation {
         file_demand: None,
         sources: BTreeMap::new(),
         notes: Vec::new(),
+        evidence: Default::default(),
         origin: None,
     }
 }

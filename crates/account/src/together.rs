@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Bytes, Exit, KeptPeaks, Observation, RunRole, Rusage, Series, Target, Unit, names};
+use model::{Bytes, Evidence, Exit, KeptPeaks, Observation, RunRole, Rusage, Series, Target, Unit, names};
 
 /// What the source of a charge says that is not the job's alone.
 const SHARED: &str = "with all else that is in it";
@@ -25,6 +25,7 @@ pub fn together(parts: &[Observation]) -> Option<Observation> {
     let lines = parts.iter().flat_map(|part| &part.series).filter(|series| series.process.is_none());
     let all: BTreeSet<&str> = lines.map(|series| series.name.as_str()).collect();
     whole.series = all.into_iter().filter_map(|name| added(parts, name, begin)).collect();
+    whole.evidence = Evidence::join(parts.iter().map(|part| part.evidence.clone()));
     whole.sources = first.sources.clone();
     let hosts: BTreeSet<&str> = parts.iter().map(host).collect();
     whole.sources.insert("parts".into(), format!("{} records of {} hosts, added up", parts.len(), hosts.len()));

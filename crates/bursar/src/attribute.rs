@@ -103,6 +103,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
             command: &launch.words,
             environment: launch.environment,
             inherit: true,
+            input: None,
             limit_bytes: None,
             fast_tier: None,
             cache_state: if run == 0 { "as found" } else { "as the run before left it" }.into(),

@@ -25,6 +25,8 @@ pub struct Bench {
     /// The cgroup that we are in, if nothing else is but those that started us, as in a container or a Slurm step: its
     /// charge is then the job's and our own.
     pub own_cgroup: Option<Cgroup>,
+    /// Why the cgroup that we are in is not taken for the job's, if that needs a word.
+    pub not_own_cgroup: Option<String>,
     /// What is to be undone.
     pub journal: Journal,
     /// Where the I/O wait share comes from.
@@ -74,11 +76,12 @@ impl Bench {
             _ => IoWait::SampledState,
         };
         let (signals, place) = (Forwarding::start()?, Place::find());
-        let own_cgroup = own_cgroup(&place);
+        let (own_cgroup, not_own_cgroup) = own_cgroup(&place);
         Ok(Bench {
             signals,
             place,
             own_cgroup,
+            not_own_cgroup,
             journal,
             io_wait,
             notes,
@@ -123,13 +126,31 @@ pub fn header(kind: RecordKind, command: &[std::ffi::OsString]) -> Header {
     }
 }
 
-fn own_cgroup(place: &Place) -> Option<Cgroup> {
-    let group = place.current()?;
+/// Above this, anonymous memory that no process to be seen has is somebody else's, bytes.
+const UNSEEN_BYTES: u64 = 8 << 20;
+
+/// The cgroup that only we and those that started us are in; else why it is not taken for ours, where it seemed to be.
+fn own_cgroup(place: &Place) -> (Option<Cgroup>, Option<String>) {
+    let Some(group) = place.current() else { return (None, None) };
     let mut ours = vec![std::process::id() as i32];
     while let Some(parent) = procfs::stat(ours[ours.len() - 1]).ok().map(|stat| stat.ppid).filter(|pid| *pid > 0) {
         ours.push(parent);
     }
-    group.processes().ok()?.iter().all(|pid| ours.contains(pid)).then(|| group.clone())
+    let Ok(members) = group.processes() else { return (None, None) };
+    if !members.iter().all(|pid| ours.contains(pid)) {
+        return (None, None);
+    }
+    // Processes of other PID namespaces are not listed as what they are, or not at all: then their memory shows.
+    let anon = |pid: &i32| procfs::status(*pid).ok().and_then(|status| status.rss_anon);
+    let seen: u64 = members.iter().filter_map(anon).sum();
+    let charged = group.memory().ok().and_then(|state| state.anon).unwrap_or(0);
+    let is_others = charged > seen + seen / 4 + UNSEEN_BYTES;
+    if is_others || group.has_hidden_processes() {
+        let why = "The cgroup is shared with processes that bursar cannot see: its charge is not used.";
+        return (None, Some(why.into()));
+    }
+    linux::cache::read_own_program();
+    (Some(group.clone()), None)
 }
 
 /// Nanoseconds since 1970.

@@ -1,7 +1,9 @@
 //! `bursar budget`: drives the planner. Everything the planner is told comes from observations and their accounts, so that a
 //! search can go on from its record.
 
+mod doubts;
 mod figures;
+pub mod given;
 mod resume;
 
 use std::io::IsTerminal;
@@ -29,6 +31,7 @@ use crate::slurm::Allocation;
 use crate::status::Status;
 use crate::tier::FastTier;
 use figures::{cpu_of, pace, peak_of_sum, progress_of, stall_of};
+use given::Given;
 use resume::{restored, saved};
 
 const SIGINT: i32 = 2;
@@ -59,7 +62,9 @@ pub fn budget(options: Budget) -> anyhow::Result<Status> {
         Some(slurm) => slurm.has_room_for(&options.command).map(|()| None)?,
         None => Nodes::of(&options.command)?,
     };
-    let mut search = Search::begin(&options, bench, slurm, nodes, old)?;
+    let kept = options.resume.as_ref().map(|_| resume::input(old.as_ref()));
+    let input = Given::find(options.input.as_deref(), kept.as_ref(), &bench.signals)?;
+    let mut search = Search::begin(&options, bench, slurm, nodes, input, old)?;
     let outcome = search.run();
     search.end(outcome)
 }
@@ -71,6 +76,7 @@ struct Search<'a> {
     bench: Bench,
     slurm: Option<Allocation>,
     nodes: Option<Nodes>,
+    input: Given,
     cache: Cache,
     sink: Sink,
     record: Record,
@@ -106,6 +112,7 @@ impl<'a> Search<'a> {
         bench: Bench,
         slurm: Option<Allocation>,
         nodes: Option<Nodes>,
+        input: Given,
         old: Option<Record>,
     ) -> anyhow::Result<Search<'a>> {
         // A node's page cache gives way to the job: what is left free is its limit only where there is none.
@@ -120,7 +127,7 @@ impl<'a> Search<'a> {
         if let Some(slurm) = &slurm {
             header.placement = slurm.describe();
         }
-        header.options = saved(options);
+        header.options = saved(options, &input.kept());
         let (sink, no_record) = match &options.resume {
             Some(path) => (Sink::resume(path)?, None),
             None => Sink::create(options.results.record.as_deref(), &header)?,
@@ -139,13 +146,15 @@ impl<'a> Search<'a> {
         let notes = bench.notes.iter().cloned().chain(no_record).collect();
         let record = old.unwrap_or(Record { notes, ..Record::new(header) });
         let display = Display::new(!options.results.quiet && std::io::stderr().is_terminal());
-        let cache = Cache::new(start, &options.command);
+        let mut cache = Cache::new(start, &options.command);
+        cache.also(input.path());
         let mut search = Search {
             options,
             settings,
             bench,
             slurm,
             nodes,
+            input,
             cache,
             sink,
             seen: Seen::default(),
@@ -214,6 +223,11 @@ impl<'a> Search<'a> {
                 let status = Status::of(made.observation.exit_status().unwrap_or(1));
                 return Ok(Some(Ended::Fails { status, errors: made.errors }));
             }
+        }
+        let account = account::account(&made.observation, &self.record.header);
+        let parts = made.parts.iter().map(|part| account::account(part, &self.record.header));
+        if doubts::end_it(&account) || parts.into_iter().any(|part| doubts::end_it(&part)) {
+            return self.finish(made).map(|()| Some(Ended::Answered(Answer::default())));
         }
         let mut helped = false;
         for demand in made.nodes().iter().filter_map(|node| node.file_demand.as_ref()) {
@@ -303,6 +317,7 @@ impl<'a> Search<'a> {
             command: &self.options.command,
             environment: nodes.map(Nodes::environment).unwrap_or_default(),
             inherit: false,
+            input: Some(&self.input),
             limit_bytes,
             fast_tier: self.options.fast_tier,
             cache_state: self.cache.describe(),
@@ -519,7 +534,8 @@ impl<'a> Search<'a> {
             Ended::Answered(answer) => (answer, Status::of(0)),
             Ended::Interrupted => (self.partial(), Status::Signal(SIGINT)),
         };
-        let report = self.report(answer);
+        let doubts = doubts::of(&self.record);
+        let report = BudgetReport { doubts: doubts.clone(), ..self.report(doubts::weighed(answer, &doubts)) };
         self.sink.append(Entry::Budget(Box::new(report.clone())))?;
         self.record.trials = report.trials.clone();
         self.record.budget = Some(report.clone());
@@ -586,6 +602,7 @@ impl<'a> Search<'a> {
             cache_state: self.cache.describe(),
             methods,
             trials,
+            doubts: Vec::new(),
             file_demand: self.seen.demand.clone(),
             notes,
         }

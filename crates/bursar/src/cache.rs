@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use linux::cache;
@@ -39,6 +39,11 @@ impl Cache {
     pub fn new(start: Start, command: &[OsString]) -> Cache {
         let named = command.iter().skip(1).map(PathBuf::from).filter(|path| path.is_file());
         Cache { start, files: named.filter_map(|path| path.canonicalize().ok()).collect() }
+    }
+
+    /// A file that every run reads, if there is one.
+    pub fn also(&mut self, path: Option<&Path>) {
+        self.files.extend(path.map(Path::to_path_buf));
     }
 
     /// The state in words, for the answer.

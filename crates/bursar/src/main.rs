@@ -14,6 +14,7 @@ mod curve;
 mod doctor;
 mod export;
 mod faults;
+mod gathered;
 mod input;
 mod inside;
 mod json_lines;

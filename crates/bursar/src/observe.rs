@@ -12,13 +12,16 @@ use linux::cgroup::Swap;
 use linux::numa::{self, Occupied};
 use linux::place::JobCgroup;
 use linux::procfs;
-use model::{Exit, FileDemand, FileReference, Observation, ProcessRecord, RunRole, Target, names};
+use linux::shared_memory::Before;
+use model::{Evidence, Exit, FileDemand, FileReference, Observation, ProcessRecord, RunRole, Target, names};
 use record::Entry;
 use sample::{ExitRecords, Options, Row, Sampler, Scope};
 use serde::{Deserialize, Serialize};
-use track::Tracked;
+use track::{Tracked, Tracker};
 
 use crate::bench::{Bench, unix_ns};
+use crate::budget::given::Given;
+use crate::gathered::{Outside, went_on};
 use crate::kept;
 use crate::tier::FastTier;
 
@@ -28,7 +31,7 @@ const GRACE: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(50);
 
 /// What is to be run, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Plan<'a> {
     /// Number within the record.
     pub run: u32,
@@ -40,6 +43,8 @@ pub struct Plan<'a> {
     pub environment: Vec<(String, OsString)>,
     /// Whether the command has our standard streams; else it has none, and the end of its standard error is kept.
     pub inherit: bool,
+    /// Else its standard input; `None`: `/dev/null`.
+    pub input: Option<&'a Given>,
     /// The limit: without swap, or of the fast memory.
     pub limit_bytes: Option<u64>,
     /// The fast memory, if there is slower.
@@ -90,7 +95,9 @@ pub fn observe(
 ) -> anyhow::Result<Observed> {
     let errors = if plan.inherit { None } else { Some(kept::file()?) };
     let output = match &errors {
-        Some(file) => Output::Quiet { errors: file.try_clone()? },
+        Some(file) => {
+            Output::Quiet { input: plan.input.map(Given::for_a_run).transpose()?.flatten(), errors: file.try_clone()? }
+        }
         None => Output::Inherited,
     };
     let group = bench.place.new_cgroup(&bench.journal, &format!("run-{}", plan.run))?;
@@ -119,13 +126,14 @@ pub fn observe(
             Scope::Tree { root: std::process::id() as i32, within: bench.own_cgroup.clone() }
         }
     };
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = bench.not_own_cgroup.iter().filter(|_| group.is_none()).cloned().collect();
     let options = Options { interval: plan.interval, io_wait: bench.io_wait };
     let mut sampler = Sampler::new(scope, options, Instant::now());
     let tracker_origin = procfs::monotonic_ns();
     let tracker = bench.track(&[stub], tracker_origin, &mut notes);
     let mut exits = if tracker.is_some() { None } else { ExitRecords::start().ok() };
     // Last: what else begins here takes memory, and gives some of it back.
+    let shared = Before::note();
     let _occupied = fast_node.zip(plan.limit_bytes).map(|(node, limit)| Occupied::leaving(node, limit)).transpose()?;
     let started_unix_ns = unix_ns();
     sink(Entry::RunBegin {
@@ -148,15 +156,26 @@ pub fn observe(
     bench.signals.set_target(running.pid());
     sampler.begin(running.started());
     let begin_ns = procfs::monotonic_ns() - running.started().elapsed().as_nanos() as u64;
-    let eyes = Eyes { sampler: &mut sampler, exits: exits.as_mut(), sink, watch };
+    let mut outside = group.as_ref().map(|group| Outside::of(group, running.pid()));
+    let eyes = Eyes {
+        sampler: &mut sampler,
+        exits: exits.as_mut(),
+        outside: outside.as_mut().map(|outside| (outside, tracker.as_ref())),
+        sink,
+        watch,
+    };
     let ended = follow(bench, plan, &running, group.as_ref(), eyes)?;
     bench.signals.set_target(0);
     record_row(sampler.sample(), plan.run, sink)?;
 
-    let left = group.as_ref().map_or(0, |group| group.processes().map_or(0, |pids| pids.len()));
-    if left > 0 && !plan.clean_up {
-        notes.push(format!("{left} process(es) were still running when the command ended; their figures end there."));
-    }
+    let is_ended_by_us = matches!(ended.exit, Exit::TimedOut | Exit::StoppedEarly);
+    let evidence = Evidence {
+        moved: ended.reaped.moved,
+        outside: outside.map(Outside::finish).unwrap_or_default(),
+        went_on: if is_ended_by_us { Vec::new() } else { went_on(group.as_deref()) },
+        shared_before: shared.used(),
+        ..Evidence::default()
+    };
     let mut tracked = tracker.and_then(|tracker| tracker.finish().map_err(|error| notes.push(error.to_string())).ok());
     // The tracker was there before the run's time began.
     let lead_ns = begin_ns.saturating_sub(tracker_origin);
@@ -186,6 +205,12 @@ pub fn observe(
         processes,
         sources,
         notes,
+        evidence: Evidence {
+            shared_mapped_bytes: sampled.shared_mapped,
+            hugetlb_mapped_bytes: sampled.hugetlb_mapped,
+            own_bytes: sampled.own_bytes,
+            ..evidence
+        },
         ..begun(plan, started_unix_ns)
     };
     if let Some(tracked) = tracked {
@@ -210,6 +235,7 @@ struct Main {
 struct Eyes<'a> {
     sampler: &'a mut Sampler,
     exits: Option<&'a mut ExitRecords>,
+    outside: Option<(&'a mut Outside, Option<&'a Tracker>)>,
     sink: &'a mut dyn FnMut(Entry) -> anyhow::Result<()>,
     watch: &'a mut dyn FnMut(Progress) -> bool,
 }
@@ -222,7 +248,7 @@ fn follow(
     group: Option<&JobCgroup>,
     eyes: Eyes<'_>,
 ) -> anyhow::Result<End> {
-    let Eyes { sampler, mut exits, sink, watch } = eyes;
+    let Eyes { sampler, mut exits, mut outside, sink, watch } = eyes;
     let mut stopped: Option<(Exit, Instant)> = None;
     let mut due = Instant::now() + sampler.interval();
     loop {
@@ -233,6 +259,9 @@ fn follow(
         }
         if Instant::now() >= due {
             record_row(sampler.sample(), plan.run, sink)?;
+            if let Some((outside, tracker)) = &mut outside {
+                outside.look(*tracker);
+            }
             due = Instant::now() + sampler.interval();
         }
         if let Some(exits) = &mut exits {

@@ -48,6 +48,7 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
             command: &options.command,
             environment: Vec::new(),
             inherit: true,
+            input: None,
             limit_bytes: options.limit.map(|limit| limit.0),
             fast_tier: None,
             cache_state: if number == 0 { "as found" } else { "as the run before left it" }.into(),

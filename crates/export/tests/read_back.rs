@@ -60,6 +60,7 @@ fn observation(run: u32) -> Observation {
         file_demand: None,
         sources: BTreeMap::new(),
         notes: vec![],
+        evidence: Default::default(),
         origin: None,
     }
 }

@@ -39,8 +39,10 @@ pub struct Command {
 pub enum Output {
     /// Ours: the command reads and writes as if bursar were not there.
     Inherited,
-    /// Input and output are `/dev/null`; what it writes to its standard error goes to the file.
+    /// Output is `/dev/null`; what it writes to its standard error goes to the file.
     Quiet {
+        /// What it reads; `None`: `/dev/null`.
+        input: Option<File>,
         /// Receives the standard error.
         errors: File,
     },
@@ -83,8 +85,12 @@ impl Prepared {
             start.args(&command.words).envs(command.environment.iter().map(|(name, value)| (name, value)));
             match &command.output {
                 Output::Inherited => &mut start,
-                Output::Quiet { errors } => {
-                    start.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors.try_clone()?)
+                Output::Quiet { input, errors } => {
+                    let input = input.as_ref().map(File::try_clone).transpose()?;
+                    start
+                        .stdin(input.map_or_else(Stdio::null, Stdio::from))
+                        .stdout(Stdio::null())
+                        .stderr(errors.try_clone()?)
                 }
                 Output::Kept { both } => start.stdin(Stdio::null()).stdout(both.try_clone()?).stderr(both.try_clone()?),
             };

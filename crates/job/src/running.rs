@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use linux::procfs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -48,8 +49,11 @@ impl Running {
             Err(e) => return Err(Error::system("wait for the command")(e.into())),
         }
         let wall = self.started.elapsed().as_secs_f64();
+        let moved = procfs::moved(self.pid);
+        let before = if moved.is_none() { procfs::moved_by_children() } else { None };
         let ended = linux::wait::wait4(self.pid, false).map_err(Error::system("wait for the command"))?;
-        Ok(ended.map(|ended| (ended, wall)))
+        let moved = moved.or_else(|| Some(procfs::moved_by_children()?.since(before?)));
+        Ok(ended.map(|ended| (Ended { moved, ..ended }, wall)))
     }
 
     /// Sends a signal to the command itself. One that has ended already is no error.

@@ -12,7 +12,7 @@ fn the_command_is_our_child_and_has_no_descriptor_that_it_would_not_have_without
     let without = std::process::Command::new("sh").args(["-c", SCRIPT]).output().unwrap().stderr;
 
     let mut errors = tempfile::tempfile().unwrap();
-    let output = Output::Quiet { errors: errors.try_clone().unwrap() };
+    let output = Output::Quiet { input: None, errors: errors.try_clone().unwrap() };
     let command =
         Command { words: ["sh", "-c", SCRIPT].map(Into::into).to_vec(), environment: Vec::new(), output, cgroup: None };
     let running = Prepared::new(&command).unwrap().go().unwrap();

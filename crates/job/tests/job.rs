@@ -10,7 +10,7 @@ use model::Exit;
 
 fn quiet(words: &[&str]) -> (Command, File) {
     let errors = tempfile::tempfile().unwrap();
-    let output = Output::Quiet { errors: errors.try_clone().unwrap() };
+    let output = Output::Quiet { input: None, errors: errors.try_clone().unwrap() };
     (Command { words: words.iter().map(Into::into).collect(), environment: Vec::new(), output, cgroup: None }, errors)
 }
 

@@ -32,6 +32,14 @@ pub fn evict(path: &Path) -> Result<(), Error> {
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).map_err(|error| failed(error.into()))
 }
 
+/// Brings the whole program that runs into the page cache, so that none of it is charged to a job that begins later.
+pub fn read_own_program() {
+    if let Ok(mut program) = File::open("/proc/self/exe") {
+        // Where it cannot be read, it is brought in page by page, as without this.
+        let _ = io::copy(&mut program, &mut io::sink());
+    }
+}
+
 /// Bytes of a regular file in the page cache; `None` if that cannot be told: no such file, no right to know (cachestat and
 /// mincore want the owner or a writer), or a file system without a page cache.
 pub fn cached_bytes(path: &Path) -> Option<u64> {

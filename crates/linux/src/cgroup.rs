@@ -91,6 +91,20 @@ impl Cgroup {
         Ok(same.unwrap_or_else(|| Cgroup { hugetlb: hugetlb_in(&found.dir), ..found }))
     }
 
+    /// Whether a process' memory is charged here or beneath; `None` if it has ended.
+    pub fn holds(&self, pid: i32) -> Option<bool> {
+        match Cgroup::of(pid) {
+            Ok(Some(of)) => Some(of.dir.starts_with(&self.dir)),
+            Ok(None) => Some(false),
+            Err(_) => None,
+        }
+    }
+
+    /// Whether it has processes that are not to be seen from this PID namespace. On v1 they are not listed at all.
+    pub fn has_hidden_processes(&self) -> bool {
+        own_processes(&self.dir).is_ok_and(|pids| pids.contains(&0))
+    }
+
     /// Version of the memory controller's hierarchy.
     pub fn version(&self) -> Version {
         self.version

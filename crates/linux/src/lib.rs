@@ -36,6 +36,7 @@ pub mod pools;
 pub mod probe;
 pub mod procfs;
 pub mod psi;
+pub mod shared_memory;
 mod systemd;
 pub mod taskstats;
 pub mod thp;

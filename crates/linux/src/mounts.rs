@@ -70,6 +70,11 @@ fn unescape(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
+/// Where file systems of this type are mounted.
+pub fn points_of(kind: &str) -> Vec<PathBuf> {
+    own().into_iter().filter(|mount| mount.kind == kind).map(|mount| mount.point).collect()
+}
+
 /// The mounts that this process sees.
 pub fn own() -> Vec<Mount> {
     std::fs::read("/proc/self/mountinfo").map(|text| parse(&text)).unwrap_or_default()

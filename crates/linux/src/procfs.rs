@@ -6,6 +6,7 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use model::BytesMoved;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Error, file};
@@ -133,6 +134,43 @@ pub fn task_stat(pid: i32, tid: i32) -> Result<Stat, Error> {
 pub fn status(pid: i32) -> Result<Status, Error> {
     let text = read(pid, Path::new(&format!("/proc/{pid}/status")))?;
     Ok(parse_status(&String::from_utf8_lossy(&text)))
+}
+
+/// What a process has read and written, with all that it has waited for; also of one that has ended and was not yet waited
+/// for. `None` where that cannot be read: another user's, or a kernel without I/O accounting.
+pub fn moved(pid: i32) -> Option<BytesMoved> {
+    parse_io(&std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
+}
+
+/// What the children that this process has waited for have read and written, with threads of it that have ended. Of a process
+/// that has ended, the kernel may tell nobody but root (since Linux 6.18), but adds it to whoever waits for it.
+pub fn moved_by_children() -> Option<BytesMoved> {
+    let io = |path: &Path| parse_io(&std::fs::read_to_string(path).ok()?);
+    let all = io(Path::new("/proc/self/io"))?;
+    let own: Vec<BytesMoved> = tasks(std::process::id() as i32)
+        .ok()?
+        .into_iter()
+        .filter_map(|task| io(&PathBuf::from(format!("/proc/self/task/{task}/io"))))
+        .collect();
+    let less = |of: fn(&BytesMoved) -> u64| of(&all).saturating_sub(own.iter().map(of).sum());
+    Some(BytesMoved {
+        read: less(|moved| moved.read),
+        written: less(|moved| moved.written),
+        storage_read: less(|moved| moved.storage_read),
+        storage_written: less(|moved| moved.storage_written),
+    })
+}
+
+fn parse_io(text: &str) -> Option<BytesMoved> {
+    let line = |name: &str| {
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse::<u64>().ok())
+    };
+    Some(BytesMoved {
+        read: line("rchar")?,
+        written: line("wchar")?,
+        storage_read: line("read_bytes")?,
+        storage_written: line("write_bytes")?,
+    })
 }
 
 /// Mask of the signals that this process ignores, bit 0 for signal 1; 0 where that cannot be read.

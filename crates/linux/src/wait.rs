@@ -3,7 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 
-use model::{Exit, Rusage};
+use model::{BytesMoved, Exit, Rusage};
 
 /// A child that has ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,6 +14,9 @@ pub struct Ended {
     pub core_dumped: bool,
     /// What it, and all descendants it waited for, used.
     pub rusage: Rusage,
+    /// What it, and all descendants it waited for, read and wrote, where whoever waited has asked before it was reaped
+    /// ([`crate::procfs::moved`]).
+    pub moved: Option<BytesMoved>,
 }
 
 /// Reaps child `pid` if it has ended; `None` while it runs. With `block`, waits until it ends.
@@ -57,6 +60,7 @@ pub fn wait4(pid: i32, block: bool) -> io::Result<Option<Ended>> {
             blocks_in: count(usage.ru_inblock),
             blocks_out: count(usage.ru_oublock),
         },
+        moved: None,
     }))
 }
 

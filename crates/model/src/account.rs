@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Breakdown, Detail, FileDemand};
+use crate::{Breakdown, BytesMoved, Detail, Doubt, FileDemand};
 
 /// Page faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -130,6 +130,15 @@ pub struct RunAccount {
     pub own_cpu_seconds: Option<f64>,
     /// bursar's own peak RSS.
     pub own_rss_bytes: Option<u64>,
+    /// What the command read and wrote.
+    #[serde(default)]
+    pub moved: Option<BytesMoved>,
+    /// What bursar itself held of the job's cgroup, which is taken off.
+    #[serde(default)]
+    pub own_charge_bytes: Option<u64>,
+    /// Why these figures may not be of the job; the gravest first.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
     /// Which rung gave what.
     pub sources: BTreeMap<String, String>,
     /// What the reader should know.

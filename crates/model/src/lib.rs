@@ -11,6 +11,7 @@ mod bytes;
 mod costs;
 mod curve;
 mod demand;
+mod evidence;
 mod faults;
 mod jobs;
 mod observation;
@@ -33,6 +34,7 @@ pub use bytes::{Bytes, ParseBytesError};
 pub use costs::Costs;
 pub use curve::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, TraceCurve, WindowCurve, WorkingSet};
 pub use demand::{DemandPoint, FileDemand, ForeignFile};
+pub use evidence::{BytesMoved, Doubt, DoubtKind, Evidence, Named};
 pub use faults::{
     FaultCauses, FaultFigures, FaultKind, FaultMoment, FaultShare, Faults, Latencies, LatencyHistogram, OrderFaults,
     SlowFault, SlowFaults, TracerCost,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FileDemand, ProcessRecord, Series};
+use crate::{Evidence, FileDemand, ProcessRecord, Series};
 
 /// What a record is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,6 +187,9 @@ pub struct Observation {
     pub sources: BTreeMap<String, String>,
     /// What the reader should know, as sentences.
     pub notes: Vec<String>,
+    /// Whether all that is of the job.
+    #[serde(default)]
+    pub evidence: Evidence,
     /// Of a part of a run: where it comes from. Else it is the record's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
@@ -211,6 +214,7 @@ impl Observation {
             file_demand: None,
             sources: BTreeMap::new(),
             notes: Vec::new(),
+            evidence: Evidence::default(),
             origin: None,
         }
     }

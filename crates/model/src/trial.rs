@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Breakdown, FileDemand};
+use crate::{Breakdown, Doubt, FileDemand};
 
 /// A way to name a memory budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -201,6 +201,9 @@ pub struct BudgetReport {
     /// Of a job over several nodes: what each needs, of which the limit is one and the same.
     #[serde(default)]
     pub nodes: Vec<NodeNeed>,
+    /// Why the answer may not be about the job; the gravest first. With any, the answer is not confident.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
     /// The file demand curve of the reference.
     pub file_demand: Option<FileDemand>,
     /// What the reader should know.

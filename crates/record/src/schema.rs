@@ -23,7 +23,7 @@ CREATE TABLE session (
 CREATE TABLE run (
     run INTEGER PRIMARY KEY, session INTEGER, role TEXT, target JSON, limit_bytes UNSIGNED INTEGER, cache_state TEXT,
     started_unix_ns UNSIGNED INTEGER, finished BOOLEAN, exit JSON, wall_seconds REAL, rusage JSON, kept JSON,
-    file_demand JSON, sources JSON, notes JSON, origin JSON, more JSON);
+    file_demand JSON, sources JSON, notes JSON, evidence JSON, origin JSON, more JSON);
 CREATE TABLE process (
     run INTEGER, boot_id TEXT, pid INTEGER, start_ticks UNSIGNED INTEGER, parent INTEGER, command TEXT,
     started_seconds REAL, lifetime_seconds REAL, max_rss_bytes UNSIGNED INTEGER, user_seconds REAL, system_seconds REAL,
@@ -46,8 +46,8 @@ CREATE TABLE budget (
     budget_bytes UNSIGNED INTEGER, smallest_passing_bytes UNSIGNED INTEGER, largest_failing_bytes UNSIGNED INTEGER,
     margin_bytes UNSIGNED INTEGER, confident BOOLEAN, reason TEXT, slowdown_target REAL, reference_seconds REAL,
     reference_stddev_seconds REAL, run_times_used REAL, compare_run_times REAL, floor_bytes UNSIGNED INTEGER,
-    placement TEXT, swap TEXT, fast_tier TEXT, cache_state TEXT, methods JSON, trials JSON, nodes JSON, file_demand JSON,
-    notes JSON, more JSON);
+    placement TEXT, swap TEXT, fast_tier TEXT, cache_state TEXT, methods JSON, trials JSON, nodes JSON, doubts JSON,
+    file_demand JSON, notes JSON, more JSON);
 CREATE TABLE pages (
     t_ns UNSIGNED INTEGER, seconds REAL, tracking BOOLEAN, new_phase BOOLEAN, tracked_bytes UNSIGNED INTEGER,
     touched_bytes UNSIGNED INTEGER, file_bytes UNSIGNED INTEGER, file_touched_bytes UNSIGNED INTEGER,

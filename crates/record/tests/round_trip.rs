@@ -80,7 +80,8 @@ prop_compose! {
         let origin = (started_unix_ns % 2 == 0).then(|| Origin { host: cache_state.clone(), boot_id: "b".into(), rank: Some(7) });
         Observation {
             run: 0, role: RunRole::Method, target, limit_bytes, cache_state, started_unix_ns, exit, wall_seconds, rusage,
-            kept: KeptPeaks { oom_kills: kept, ..Default::default() }, series, processes, file_demand, sources, notes, origin,
+            kept: KeptPeaks { oom_kills: kept, ..Default::default() }, series, processes, file_demand, sources, notes,
+            evidence: Default::default(), origin,
         }
     }
 }

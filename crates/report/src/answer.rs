@@ -2,7 +2,7 @@
 
 use model::{BudgetReport, Bytes};
 
-use crate::format::{bytes, percent, seconds};
+use crate::format::{bytes, percent, printable, seconds};
 
 /// The answer in one sentence, without its reason.
 pub fn headline(report: &BudgetReport) -> String {
@@ -11,10 +11,14 @@ pub fn headline(report: &BudgetReport) -> String {
         percent(Some(report.slowdown_target)),
         report.reference_seconds.map_or_else(|| "unlimited run time".to_string(), seconds)
     );
+    if let Some(doubt) = report.doubts.iter().find(|doubt| doubt.voids) {
+        return printable(&doubt.sentence);
+    }
+    let doubt = report.doubts.first().map(|doubt| format!("; {}", printable(&doubt.sentence))).unwrap_or_default();
     match report.answer.budget_bytes {
         Some(budget) => {
             let mib = Bytes(budget).mib_ceil();
-            format!("needs {mib} MiB{}{} to stay {within}", of_tier(report), of_nodes(report))
+            format!("needs {mib} MiB{}{} to stay {within}{doubt}", of_tier(report), of_nodes(report))
         }
         None => format!("no limit was found that keeps it {within}"),
     }

@@ -1,6 +1,6 @@
 //! Figures and sentences of an account that every report shows.
 
-use model::{Breakdown, Detail, FileDemand, Observation, Pressure, RunAccount, Spread, Target};
+use model::{Breakdown, Detail, Doubt, DoubtKind, FileDemand, Observation, Pressure, RunAccount, Spread, Target};
 
 use crate::format::{bytes, count, percent, printable, seconds};
 use crate::verdict;
@@ -23,6 +23,9 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
         Target::Tree(pid) => format!("process tree of {pid} "),
         Target::Cgroup(path) => format!("cgroup {} ", printable(path)),
     };
+    if let Some(doubt) = account.doubts.iter().find(|doubt| doubt.voids) {
+        return format!("{subject}{}", printable(&doubt.sentence));
+    }
     let Some(need) = verdict::need(account) else {
         return format!("{subject}peak memory not known: neither the kernel nor a sample told it");
     };
@@ -43,18 +46,25 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
         parts.push(format!("max of {runs} runs"));
     }
     let aside = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) };
-    format!("{subject}{verb} {} at peak{aside}", size(need))
+    let doubt = account.doubts.first().map(|doubt| format!("; {}", printable(&doubt.sentence))).unwrap_or_default();
+    format!("{subject}{verb} {} at peak{aside}{doubt}", size(need))
+}
+
+/// Why the figures may not be of the job, beside what the headline says.
+pub fn other_doubts(doubts: &[Doubt]) -> impl Iterator<Item = String> {
+    doubts.iter().skip(1).map(|doubt| format!("beside that, {}", printable(&doubt.sentence)))
 }
 
 /// What is smaller decides nothing: the C library, the image that a command is started from.
 const NEGLIGIBLE: u64 = 1 << 20;
 
 /// What the file demand cannot show, as sentences.
-pub fn warnings(demand: &FileDemand) -> Vec<String> {
+pub fn warnings(demand: &FileDemand, doubts: &[Doubt]) -> Vec<String> {
     let mut warnings = Vec::new();
     let foreign: u64 = demand.foreign.iter().map(|file| file.cached_bytes).sum();
     let matters = |bytes: u64| bytes >= NEGLIGIBLE && bytes >= demand.distinct_bytes / 20;
-    if let Some(largest) = demand.foreign.first().filter(|_| matters(foreign)) {
+    let is_said = doubts.iter().any(|doubt| doubt.kind == DoubtKind::CachedBefore);
+    if let Some(largest) = demand.foreign.first().filter(|_| matters(foreign) && !is_said) {
         let name = largest.path.clone().unwrap_or_else(|| format!("inode {}", largest.inode));
         warnings.push(format!(
             "{} of file cache was there before and is charged elsewhere: it is missing from the peak ({} file{}, largest {} \

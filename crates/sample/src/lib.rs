@@ -2,6 +2,7 @@
 
 mod exits;
 mod lines;
+mod own;
 mod pace;
 mod processes;
 mod sampler;

@@ -41,6 +41,9 @@ pub struct Sums {
     pub swap: Option<u64>,
     pub hugetlb: Option<u64>,
     pub page_tables: Option<u64>,
+    /// Shared memory and hugetlb pages of the process that has most of them mapped.
+    pub largest_shared: Option<u64>,
+    pub largest_hugetlb: Option<u64>,
     pub minor_faults: u64,
     pub major_faults: u64,
     pub io_delay_seconds: f64,
@@ -239,6 +242,9 @@ impl Processes {
         sums.swap = status(|s| s.vm_swap);
         sums.hugetlb = status(|s| s.hugetlb_pages);
         sums.page_tables = status(|s| s.vm_pte);
+        let largest = |of: fn(&procfs::Status) -> Option<u64>| alive.iter().filter_map(|s| of(&s.status)).max();
+        sums.largest_shared = largest(|s| s.rss_shmem);
+        sums.largest_hugetlb = largest(|s| s.hugetlb_pages);
     }
 
     /// RSS of each process alive that gets a line of its own.

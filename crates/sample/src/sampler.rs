@@ -9,6 +9,7 @@ use model::{KeptPeaks, ProcessRecord, Series, Unit, names};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::lines::{Lines, Row, RowBuilder};
+use crate::own::Own;
 use crate::pace::Pace;
 use crate::processes::{Processes, Sums};
 
@@ -68,6 +69,11 @@ pub struct Sampler {
     kept: KeptPeaks,
     /// What the kernel had kept before; a peak that has not grown since is not the run's.
     kept_before: Option<MemoryState>,
+    /// The most shared memory, and pages of the hugetlb pools, that one process had mapped.
+    shared_mapped: Option<u64>,
+    hugetlb_mapped: Option<u64>,
+    /// What whoever is in the job's cgroup beside it held of it when the run began.
+    own: Option<Own>,
 }
 
 /// All that sampling gave.
@@ -80,6 +86,12 @@ pub struct Sampled {
     pub kept: KeptPeaks,
     /// Figure → rung.
     pub sources: BTreeMap<String, String>,
+    /// Peak of the shared memory that the job had mapped: of one process, or in proportion.
+    pub shared_mapped: Option<u64>,
+    /// Peak of the pages of the hugetlb pools that one process had mapped.
+    pub hugetlb_mapped: Option<u64>,
+    /// What was taken off the charge of a cgroup that bursar shares with the job, at most.
+    pub own_bytes: Option<u64>,
 }
 
 impl Sampler {
@@ -95,6 +107,9 @@ impl Sampler {
             began_seconds: began_seconds(started),
             kept: KeptPeaks::default(),
             kept_before: None,
+            shared_mapped: None,
+            hugetlb_mapped: None,
+            own: None,
         }
     }
 
@@ -115,7 +130,10 @@ impl Sampler {
         let elapsed = self.started.elapsed();
         let threads = self.io_wait == IoWait::SampledState;
         let sums = self.processes.look(&self.pids(), self.began_seconds, &mut self.pace, elapsed, threads);
-        let group = self.scope.cgroup().and_then(|group| Some((group.clone(), group.memory().ok()?)));
+        self.shared_mapped = self.shared_mapped.max(sums.largest_shared).max(sums.pss_shared);
+        self.hugetlb_mapped = self.hugetlb_mapped.max(sums.largest_hugetlb);
+        let read = self.scope.cgroup().and_then(|group| Some((group.clone(), group.memory().ok()?)));
+        let group = read.map(|(group, state)| (group, self.without_own(state)));
         // The first row is the begin, however long the preparation took: times never go back at `begin`.
         let at = if self.lines.is_empty() { Duration::ZERO } else { elapsed };
         let mut row = self.lines.row(at.as_nanos() as u64);
@@ -185,7 +203,15 @@ impl Sampler {
             IoWait::SampledState => "sampled D state",
         };
         source("io_wait_share", io_wait);
-        Sampled { series: self.lines.into_series(), processes: self.processes.into_records(), kept: self.kept, sources }
+        Sampled {
+            series: self.lines.into_series(),
+            processes: self.processes.into_records(),
+            kept: self.kept,
+            sources,
+            shared_mapped: self.shared_mapped,
+            hugetlb_mapped: self.hugetlb_mapped,
+            own_bytes: self.own.map(|own| own.most),
+        }
     }
 
     fn pids(&self) -> Vec<i32> {
@@ -198,6 +224,14 @@ impl Sampler {
             }
             Scope::Process(pid) => vec![*pid],
         }
+    }
+
+    /// Of a cgroup that the job shares with bursar, and with what started it: what the job has of it.
+    fn without_own(&mut self, state: MemoryState) -> MemoryState {
+        if !matches!(self.scope, Scope::Tree { within: Some(_), .. }) {
+            return state;
+        }
+        self.own.get_or_insert_with(|| Own::begin(&state)).taken_off(state)
     }
 
     /// The kernel's own peaks only grow, and vanish with the cgroup: keep the largest seen. In a cgroup that was there

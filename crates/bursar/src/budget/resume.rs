@@ -9,10 +9,11 @@ use anyhow::bail;
 use model::RecordKind;
 use record::Record;
 
+use super::given::Kept;
 use crate::cli::budget::Budget;
 
 /// The options that a resumed search needs, as the record's header keeps them.
-pub fn saved(options: &Budget) -> BTreeMap<String, String> {
+pub fn saved(options: &Budget, input: &Kept) -> BTreeMap<String, String> {
     let mut saved = BTreeMap::new();
     let mut put = |name: &str, value: Option<String>| value.map(|value| saved.insert(name.to_string(), value));
     let flag = |set: bool| set.then(|| "yes".to_string());
@@ -22,11 +23,24 @@ pub fn saved(options: &Budget) -> BTreeMap<String, String> {
     put("timeout_seconds", options.timeout.map(|t| t.as_secs_f64().to_string()));
     put("fast_tier", options.fast_tier.map(|tier| tier.to_string()));
     put("prepare", options.prepare.clone());
+    put("input", input.identity.clone());
+    put("input_path", input.path.as_ref().map(|path| path.to_string_lossy().into_owned()));
+    put("input_offset", input.identity.is_some().then(|| input.offset.to_string()));
     put("no_compare", flag(options.no_compare));
     put("full", flag(options.full));
     put("drop_caches", flag(options.drop_caches));
     put("as_found", flag(options.as_found));
     saved
+}
+
+/// The standard input that the record's runs had.
+pub fn input(record: Option<&Record>) -> Kept {
+    let get = |name: &str| record.and_then(|record| record.header.options.get(name));
+    Kept {
+        identity: get("input").cloned(),
+        path: get("input_path").map(Into::into),
+        offset: get("input_offset").and_then(|offset| offset.parse().ok()).unwrap_or(0),
+    }
 }
 
 /// The command and the options of the record that is to be resumed.

@@ -16,14 +16,15 @@ use crate::tier::FastTier;
     bursar budget -- ./solver input.dat\n  \
     bursar budget --slowdown 10% --html page.html -- ./solver input.dat\n  \
     bursar budget --prepare 'make clean' -- make -j8\n  \
-    bursar budget -- sh -c 'sqlite3 big.db < query.sql'\n  \
+    bursar budget -- sort < big.txt\n  \
     bursar budget --resume RECORD             go on after Ctrl-C\n  \
     bursar budget --fast-tier ram -- ./solver with zram or other swap for the rest\n  \
     bursar budget -- mpirun -n 64 ./solver    one limit on each of its nodes\n  \
     bursar budget --provisioned -- ./solver   the pool to reserve\n\n\
-    The command is run some 6 to 16 times, so it must bear that. It reads\n\
-    /dev/null as its standard input, and what it prints is dropped. Limits need\n\
-    root, systemd or Slurm: see bursar doctor.")]
+    The command is run some 6 to 16 times, so it must bear that. Each run reads\n\
+    the same standard input: a file is opened again, a pipe is kept first (at\n\
+    most 1 GiB). What it prints is dropped. Limits need root, systemd or Slurm:\n\
+    see bursar doctor.")]
 pub struct Budget {
     /// How much slower than without a limit it may be
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
@@ -46,6 +47,9 @@ pub struct Budget {
     /// Let the methods' trials run to their end instead of stopping them once they are far too slow
     #[arg(long)]
     pub full: bool,
+    /// Standard input of each run [default: bursar's own, if that is a file or a pipe]
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
     /// Run this shell command before each run, outside the limit
     #[arg(long, value_name = "CMD")]
     pub prepare: Option<String>,
@@ -64,7 +68,7 @@ pub struct Budget {
     pub fast_tier: Option<FastTier>,
     /// Run it once, as it is, and tell the pool that `bursar provision` would take to serve all of it
     #[arg(long, conflicts_with_all = ["slowdown", "runs", "max_trials", "timeout", "no_compare", "full", "prepare",
-        "drop_caches", "as_found", "interval", "fast_tier", "resume", "record", "html"])]
+        "drop_caches", "as_found", "interval", "input", "fast_tier", "resume", "record", "html"])]
     pub provisioned: bool,
     /// Go on with a budget that was interrupted, with its command and its options
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["command", "record"])]

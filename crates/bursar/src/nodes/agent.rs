@@ -58,6 +58,7 @@ fn part(options: &Node, order: &Order, line: &mut Line) -> anyhow::Result<Status
         command: &options.command,
         environment: Vec::new(),
         inherit: true,
+        input: None,
         limit_bytes: order.limit_bytes,
         fast_tier: order.fast_tier,
         cache_state: order.cache.describe(),

@@ -55,6 +55,7 @@ pub fn observation(run: u32) -> Observation {
         file_demand: None,
         sources: BTreeMap::from([("charge".into(), "memory.peak".into())]),
         notes: vec!["a note".into()],
+        evidence: Default::default(),
         origin: None,
     }
 }
@@ -104,6 +105,7 @@ pub fn budget() -> BudgetReport {
         methods: Vec::new(),
         trials: vec![trial(1)],
         nodes: vec![NodeNeed { host: "north".into(), floor_bytes: Some(5), ..NodeNeed::default() }],
+        doubts: Vec::new(),
         file_demand: Some(FileDemand { rung: "filemap tracepoints".into(), ..Default::default() }),
         notes: Vec::new(),
     }

@@ -62,6 +62,10 @@ fn answer(html: &mut Html, view: &View) {
         }
         (None, None) => html.element("h1", "", "no run was recorded"),
     }
+    let doubts = view.budget.map(|report| &report.doubts).or(view.foremost_run().map(|(_, account)| &account.doubts));
+    for doubt in doubts.into_iter().flat_map(|doubts| figures::other_doubts(doubts)) {
+        html.paragraph("warning", &doubt);
+    }
     if !view.header.command.is_empty() {
         html.paragraph("command", &printable(&view.command()));
     }
@@ -97,7 +101,8 @@ fn answer(html: &mut Html, view: &View) {
             ],
         );
     }
-    for warning in view.foremost_run().and_then(|(_, a)| a.file_demand.as_ref()).map(warnings).unwrap_or_default() {
+    let demand = view.foremost_run().and_then(|(_, account)| Some((account.file_demand.as_ref()?, &account.doubts)));
+    for warning in demand.map(|(demand, doubts)| warnings(demand, doubts)).unwrap_or_default() {
         html.paragraph("warning", &warning);
     }
 }

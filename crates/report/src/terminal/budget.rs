@@ -5,7 +5,7 @@ use model::{BudgetReport, Trial};
 use super::Style;
 use super::table::Page;
 use crate::answer::{bracket, confidence, headline, paste_lines};
-use crate::figures::warnings;
+use crate::figures::{other_doubts, warnings};
 use crate::format::{bytes, opt_seconds, printable};
 use crate::tables::{Tone, judgement_table, methods_memory_table, methods_time_table, nodes_table, trials_table};
 use crate::{View, demand, format};
@@ -58,6 +58,9 @@ fn answer(page: &mut Page, report: &BudgetReport) {
         page.paragraph(tone, &format!("{headline} ({})", confidence(report)));
         page.paragraph(Tone::Plain, &reason);
     }
+    for doubt in other_doubts(&report.doubts) {
+        page.paragraph(Tone::Warning, &doubt);
+    }
 }
 
 fn evidence(page: &mut Page, report: &BudgetReport) {
@@ -103,7 +106,7 @@ fn file_demand(page: &mut Page, view: &View, report: &BudgetReport) {
     let Some(curve) = &report.file_demand else { return };
     let price = view.foremost_run().and_then(|(observation, _)| demand::seconds_per_byte(observation));
     super::run::file_demand(page, curve, price);
-    for warning in warnings(curve) {
+    for warning in warnings(curve, &report.doubts) {
         page.paragraph(Tone::Warning, &warning);
     }
 }

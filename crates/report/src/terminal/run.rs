@@ -4,7 +4,7 @@ use model::{Exit, FileDemand, Observation, ProcessRecord, RunAccount, Target};
 
 use super::Style;
 use super::table::Page;
-use crate::figures::{demand_caption, detail_lines, headline, scope_of, size, warnings};
+use crate::figures::{demand_caption, detail_lines, headline, other_doubts, scope_of, size, warnings};
 use crate::format::{bytes, count, opt_seconds, or_unknown, percent, printable, ratio, seconds};
 use crate::tables::{Tone, demand_table, memory_table, parts_table, process_table, variability_table};
 use crate::{View, demand};
@@ -18,7 +18,11 @@ pub fn run(view: &View, style: Style) -> String {
         notes(&mut page, view, &[]);
         return page.finish();
     };
-    page.paragraph(Tone::Strong, &headline(observation, account, runs.len()));
+    let tone = if account.doubts.is_empty() { Tone::Strong } else { Tone::Warning };
+    page.paragraph(tone, &headline(observation, account, runs.len()));
+    for doubt in other_doubts(&account.doubts) {
+        page.paragraph(Tone::Warning, &doubt);
+    }
     foreword(&mut page, view, observation, account);
     if runs.len() > 1 {
         variability(&mut page, &runs);
@@ -66,7 +70,7 @@ fn foreword(page: &mut Page, view: &View, observation: &Observation, account: &R
         page.paragraph(Tone::Bad, &format!("the kernel killed {kills} of its processes for want of memory"));
     }
     if let Some(demand) = &account.file_demand {
-        for warning in warnings(demand) {
+        for warning in warnings(demand, &account.doubts) {
             page.paragraph(Tone::Warning, &warning);
         }
     }
@@ -182,6 +186,9 @@ fn sources(page: &mut Page, account: &RunAccount) {
     page.gap();
     for (figure, rung) in &account.sources {
         page.paragraph(Tone::Dim, &format!("{}: {}", printable(figure), printable(rung)));
+    }
+    if let Some(own) = account.own_charge_bytes.filter(|bytes| *bytes > 0) {
+        page.paragraph(Tone::Dim, &format!("taken off the charge as bursar's own: {} at most", size(own)));
     }
     page.paragraph(
         Tone::Dim,

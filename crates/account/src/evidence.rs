@@ -1,0 +1,272 @@
+//! Whether the figures of a run are of the job: decided before an answer is printed, from facts that the run showed.
+
+use model::{Bytes, Doubt, DoubtKind, Evidence, Header, Named, Observation, names};
+
+use crate::clients::{self, Use};
+use crate::moment::peak;
+use crate::{is_attached, peaks};
+
+/// What is smaller is never a reason to doubt: the C library, a shell.
+const LEAST_BYTES: u64 = 2 << 20;
+/// Nor is less than this part of what the job had.
+const LEAST_PART: u64 = 10;
+/// By so much a process's RSS may exceed what was charged: pages counted before they are charged, and by other batches.
+const RSS_SLACK_BYTES: u64 = 8 << 20;
+/// The work of equal runs is taken to differ where one moved less than one part in this of what another did.
+const WORK_PART: u64 = 2;
+
+/// Bytes that are missing from a figure of `need` bytes, if they matter.
+fn matters(bytes: u64, need: u64) -> bool {
+    bytes >= LEAST_BYTES && bytes.saturating_mul(LEAST_PART) >= need
+}
+
+/// Why the figures of a run may not be of the job, the gravest first.
+pub fn doubts(run: &Observation, header: &Header) -> Vec<Doubt> {
+    let facts = &run.evidence;
+    let need = need(run);
+    let shared = shared_before(run, need);
+    let cached = cached_before(run, need);
+    let missing: u64 = [&shared, &cached].into_iter().flatten().filter_map(|doubt| doubt.bytes).sum();
+    let mut found: Vec<Doubt> = [
+        left_cgroup(run, missing),
+        client(run, header),
+        facts.input_missing.as_ref().map(|why| doubt(DoubtKind::InputMissing, None, why.clone())),
+        shared,
+        hugetlb_before(run, need),
+        cached,
+        not_seen(run, need),
+        others_in_cgroup(run, need),
+        went_on(facts),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    // Where nothing is known, nothing else is in doubt.
+    if is_void(&found) {
+        found.retain(|doubt| doubt.voids);
+    }
+    found
+}
+
+/// Why runs that should have been equal were not: of those without a limit, or that were not slowed by theirs, the first and
+/// the one that did least.
+pub fn work_differs(runs: &[&Observation]) -> Option<Doubt> {
+    let moved = |run: &Observation| run.evidence.moved.map(|moved| moved.read.saturating_add(moved.written));
+    let held = |run: &Observation| run.job_series(names::CHARGE).and(peaks::held(run));
+    let least = |of: &dyn Fn(&Observation) -> Option<u64>| {
+        let first = runs.first().copied()?;
+        let (run, bytes) = runs[1..].iter().filter_map(|run| Some((*run, of(run)?))).min_by_key(|(_, bytes)| *bytes)?;
+        let before = of(first)?;
+        let fell = before >= LEAST_BYTES && bytes < before / WORK_PART && before - bytes >= LEAST_BYTES;
+        fell.then_some((first.run, before, run.run, bytes))
+    };
+    let sentence = |what: &str, (first, before, later, bytes): (u32, u64, u32, u64)| {
+        format!(
+            "the runs did not do the same work: run {first} {what} {}, run {later} {}. Does it find what an earlier run \
+             left? See --prepare",
+            Bytes(before),
+            Bytes(bytes)
+        )
+    };
+    // What a limit makes a program hold is its own choice; what it reads and writes by calls is its work.
+    let held_unlimited = |run: &Observation| held(run).filter(|_| run.limit_bytes.is_none());
+    let found = least(&moved)
+        .map(|fell| (fell.1 - fell.3, sentence("read and wrote", fell)))
+        .or_else(|| least(&held_unlimited).map(|fell| (fell.1 - fell.3, sentence("held", fell))));
+    found.map(|(bytes, sentence)| doubt(DoubtKind::WorkDiffers, Some(bytes), sentence))
+}
+
+/// Whether nothing is known of what the job needs.
+pub fn is_void(doubts: &[Doubt]) -> bool {
+    doubts.iter().any(|doubt| doubt.voids)
+}
+
+fn doubt(kind: DoubtKind, bytes: Option<u64>, sentence: String) -> Doubt {
+    Doubt { kind, bytes, voids: false, sentence }
+}
+
+/// What the job had at its peak.
+fn need(run: &Observation) -> u64 {
+    charge(run).or_else(|| peaks::tree_max_rss(run, peaks::app_max_rss(run)).bytes).unwrap_or(0)
+}
+
+fn charge(run: &Observation) -> Option<u64> {
+    run.kept.charge_bytes.max(peak(run, names::CHARGE))
+}
+
+/// `missing`: what the job mapped, perhaps, that was charged elsewhere before.
+fn left_cgroup(run: &Observation, missing: u64) -> Option<Doubt> {
+    let charge = charge(run).filter(|_| !is_attached(run))?;
+    let outside = &run.evidence.outside;
+    if let Some(largest) = outside.iter().max_by_key(|process| process.bytes) {
+        let bytes = largest.bytes.unwrap_or(0);
+        let (others, verb) = match outside.len() - 1 {
+            0 => (String::new(), "is"),
+            n => (format!(" and {n} more"), "are"),
+        };
+        let who = format!("{}{others}, {} at most, {verb} in another", largest.name, size(largest.bytes));
+        let is_most = largest.bytes.is_none() || bytes.saturating_mul(4) >= charge;
+        let sentence = if is_most {
+            format!("the command left its cgroup: nothing is known of what it needs ({who})")
+        } else {
+            format!("{} of its processes left its cgroup ({who}): what they need is not in that figure", outside.len())
+        };
+        return Some(Doubt { kind: DoubtKind::LeftCgroup, bytes: largest.bytes, voids: is_most, sentence });
+    }
+    // Pages of files and shared memory may be charged elsewhere; what else a process holds is charged where it is.
+    let recorded = run.processes.iter().filter_map(|process| process.max_rss_bytes).max();
+    let rss = peaks::app_max_rss(run).max(recorded)?;
+    let mapped = [names::TREE_RSS_FILE, names::TREE_RSS_SHARED].map(|name| peak(run, name).unwrap_or(0));
+    let cached: u64 = run.file_demand.iter().flat_map(|demand| &demand.foreign).map(|file| file.cached_bytes).sum();
+    let elsewhere = mapped.iter().sum::<u64>().max(cached).max(missing);
+    let most = charge.saturating_add(elsewhere);
+    // Swapped memory left the charge and the RSS alike. Under a limit, RSS may have been before it was reclaimed.
+    (run.limit_bytes.is_none() && rss > most + most / 4 + RSS_SLACK_BYTES).then(|| Doubt {
+        kind: DoubtKind::LeftCgroup,
+        bytes: Some(rss),
+        voids: true,
+        sentence: format!(
+            "the command left its cgroup: nothing is known of what it needs (its largest process had {}, and {} was \
+             charged to the cgroup)",
+            Bytes(rss),
+            Bytes(charge)
+        ),
+    })
+}
+
+fn client(run: &Observation, header: &Header) -> Option<Doubt> {
+    // What a launcher starts on other nodes is observed there.
+    if run.origin.is_some() || run.sources.contains_key("parts") || is_attached(run) {
+        return None;
+    }
+    let of_command = clients::of_command(&header.command);
+    let of_process = || {
+        run.processes.iter().find(|process| clients::is_client(&process.command)).map(|p| Use::Has(p.command.clone()))
+    };
+    match of_command.or_else(of_process)? {
+        Use::Is(name) => Some(Doubt {
+            kind: DoubtKind::Client,
+            bytes: None,
+            voids: true,
+            sentence: format!(
+                "{name} has its work done by processes that are not its own: nothing is known of what they need"
+            ),
+        }),
+        Use::Has(name) => Some(doubt(
+            DoubtKind::Client,
+            None,
+            format!("{name}, which it runs, has its work done elsewhere: that is not in the figure"),
+        )),
+    }
+}
+
+fn shared_before(run: &Observation, need: u64) -> Option<Doubt> {
+    charge(run)?;
+    let facts = &run.evidence;
+    let charged = peak(run, names::SHARED).unwrap_or(0);
+    let mapped = facts.shared_mapped_bytes.unwrap_or(0).saturating_sub(charged);
+    // Whose accesses these were is known of what the job mapped, or read by calls, or what the trackers could not follow.
+    let read = facts.moved.map_or(0, |moved| moved.read);
+    let hidden = run.file_demand.iter().flat_map(|demand| &demand.not_visible).filter(|(name, _)| name == "tmpfs");
+    let hidden: u64 = hidden.filter_map(|(_, bytes)| *bytes).sum();
+    let most = facts.shared_mapped_bytes.unwrap_or(0).max(read).max(hidden);
+    let used: Vec<&Named> =
+        facts.shared_before.iter().filter(|file| file.bytes.is_some_and(|bytes| bytes / 2 <= most)).collect();
+    let known: u64 = used.iter().filter_map(|file| file.bytes).sum();
+    let bytes = known.max(mapped);
+    matters(bytes, need).then(|| {
+        let name = used.first().map(|file| match used.len() - 1 {
+            0 => format!(" ({})", file.name),
+            n => format!(" ({} and {n} more)", file.name),
+        });
+        let sentence = format!(
+            "{} of shared memory was there before and is charged elsewhere{}: it is missing from that figure",
+            Bytes(bytes),
+            name.unwrap_or_default()
+        );
+        doubt(DoubtKind::SharedBefore, Some(bytes), sentence)
+    })
+}
+
+fn hugetlb_before(run: &Observation, need: u64) -> Option<Doubt> {
+    let mapped = run.evidence.hugetlb_mapped_bytes?;
+    let charged = run.kept.hugetlb_bytes.max(peak(run, names::HUGETLB)).filter(|_| charge(run).is_some())?;
+    let bytes = mapped.saturating_sub(charged);
+    matters(bytes, need).then(|| {
+        let sentence = format!(
+            "{} of huge pages of the pool was there before and is charged elsewhere: it is missing from that figure",
+            Bytes(bytes)
+        );
+        doubt(DoubtKind::SharedBefore, Some(bytes), sentence)
+    })
+}
+
+fn cached_before(run: &Observation, need: u64) -> Option<Doubt> {
+    charge(run)?;
+    let foreign = &run.file_demand.as_ref()?.foreign;
+    let bytes: u64 = foreign.iter().map(|file| file.cached_bytes).sum();
+    let largest = foreign.first().filter(|_| matters(bytes, need))?;
+    let name = largest.path.clone().unwrap_or_else(|| format!("inode {}", largest.inode));
+    let sentence = format!(
+        "{} of the files that it read was in the page cache before and is charged elsewhere: it is missing from that \
+         figure (largest: {name} with {})",
+        Bytes(bytes),
+        Bytes(largest.cached_bytes)
+    );
+    Some(doubt(DoubtKind::CachedBefore, Some(bytes), sentence))
+}
+
+fn not_seen(run: &Observation, need: u64) -> Option<Doubt> {
+    // With references it is known what was read and where from.
+    if run.file_demand.is_some() || is_attached(run) {
+        return None;
+    }
+    let moved = run.evidence.moved?;
+    let charged = peak(run, names::FILE).filter(|_| charge(run).is_some());
+    let bytes = moved.read.saturating_sub(charged.unwrap_or(0));
+    matters(bytes, need).then(|| {
+        let read = format!("it read {} by calls ({} from storage)", Bytes(moved.read), Bytes(moved.storage_read));
+        let sentence = match charged {
+            None => format!("{read}: the page cache that this takes is not seen, and not in that figure"),
+            Some(charged) => format!(
+                "{read}, and {} of page cache was charged to it: what was cached before is not seen, and not in that figure",
+                Bytes(charged)
+            ),
+        };
+        doubt(DoubtKind::NotSeen, Some(bytes), sentence)
+    })
+}
+
+/// In a cgroup that the job shares with bursar, its heap is at most what its processes hold.
+fn others_in_cgroup(run: &Observation, need: u64) -> Option<Doubt> {
+    let is_shared = run.sources.get("charge").is_some_and(|source| source.contains("with all else that is in it"));
+    if !is_shared || is_attached(run) {
+        return None;
+    }
+    let (heap, own) = (peak(run, names::HEAP)?, peak(run, names::TREE_RSS_ANON)?);
+    let bytes = heap.saturating_sub(own);
+    (matters(bytes, need) && bytes > RSS_SLACK_BYTES && heap > own + own / 2).then(|| {
+        let sentence = format!(
+            "its cgroup holds {} of heap and its processes {}: others are in that figure, whom bursar cannot see",
+            Bytes(heap),
+            Bytes(own)
+        );
+        doubt(DoubtKind::OthersInCgroup, Some(bytes), sentence)
+    })
+}
+
+fn went_on(facts: &Evidence) -> Option<Doubt> {
+    let largest = facts.went_on.iter().max_by_key(|process| process.bytes)?;
+    let bytes = facts.went_on.iter().filter_map(|process| process.bytes).reduce(|a, b| a + b);
+    let sentence = format!(
+        "{} of its processes went on when the command ended ({}, {}): what they did from then on was not measured",
+        facts.went_on.len(),
+        largest.name,
+        size(largest.bytes)
+    );
+    Some(doubt(DoubtKind::WentOn, bytes, sentence))
+}
+
+fn size(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "size not known".into(), |bytes| Bytes(bytes).to_string())
+}

@@ -1,0 +1,122 @@
+//! What shows whether a run's figures are of the job, and the doubts made of it.
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes that a command moved, with all descendants that were waited for (`/proc/PID/io`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BytesMoved {
+    /// By read calls: files, cached or not, pipes and terminals.
+    pub read: u64,
+    /// By write calls.
+    pub written: u64,
+    /// Read from storage.
+    pub storage_read: u64,
+    /// Sent to storage, or to be sent.
+    pub storage_written: u64,
+}
+
+impl BytesMoved {
+    /// What was moved after `before`.
+    pub fn since(self, before: BytesMoved) -> BytesMoved {
+        BytesMoved {
+            read: self.read.saturating_sub(before.read),
+            written: self.written.saturating_sub(before.written),
+            storage_read: self.storage_read.saturating_sub(before.storage_read),
+            storage_written: self.storage_written.saturating_sub(before.storage_written),
+        }
+    }
+}
+
+/// Something with a name, and how much memory it had.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// A program, a file, a segment.
+    pub name: String,
+    /// Bytes, if known.
+    pub bytes: Option<u64>,
+}
+
+/// Facts about one run that show whether what was measured is the job. What was not looked for is empty or `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Evidence {
+    /// What the command read and wrote.
+    pub moved: Option<BytesMoved>,
+    /// Processes of the job that were seen in another cgroup, with their peak RSS.
+    pub outside: Vec<Named>,
+    /// Processes of the job that went on when the command ended, with their RSS then.
+    pub went_on: Vec<Named>,
+    /// Files on tmpfs and System V segments that were there before and were used while the command ran.
+    pub shared_before: Vec<Named>,
+    /// Peak of the shared memory that the job had mapped: of the process that had most, or in proportion.
+    pub shared_mapped_bytes: Option<u64>,
+    /// Peak of the pages of the hugetlb pools that the process with most of them had mapped.
+    pub hugetlb_mapped_bytes: Option<u64>,
+    /// What bursar itself, and what started it, held of the job's cgroup at most; taken off all figures.
+    pub own_bytes: Option<u64>,
+    /// Why the command had not the standard input that bursar has.
+    pub input_missing: Option<String>,
+}
+
+/// Why what was measured may not be the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DoubtKind {
+    /// Processes of it ran in another cgroup, where they were neither counted nor limited.
+    LeftCgroup,
+    /// The command is the client of a server that does the work.
+    Client,
+    /// The command had not the input that it was given.
+    InputMissing,
+    /// It uses shared memory that was there before and is charged elsewhere.
+    SharedBefore,
+    /// It read files that were in the page cache before and are charged elsewhere.
+    CachedBefore,
+    /// It read what no rung of the ladder sees.
+    NotSeen,
+    /// The cgroup's charge holds memory of processes that are not the job's.
+    OthersInCgroup,
+    /// Processes of it went on when the command ended.
+    WentOn,
+    /// Equal runs did different amounts of work.
+    WorkDiffers,
+}
+
+/// One reason to doubt that a figure is of the job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doubt {
+    /// Which.
+    pub kind: DoubtKind,
+    /// The memory or the data concerned, if known.
+    pub bytes: Option<u64>,
+    /// With it nothing is known of what the job needs: there is no figure.
+    pub voids: bool,
+    /// A clause for the first lines, without a capital letter and a full stop.
+    pub sentence: String,
+}
+
+impl Evidence {
+    /// Of a job whose parts these are.
+    pub fn join(parts: impl IntoIterator<Item = Evidence>) -> Evidence {
+        let most = |a: Option<u64>, b: Option<u64>| a.max(b);
+        parts.into_iter().fold(Evidence::default(), |mut all, part| {
+            all.moved = match (all.moved, part.moved) {
+                (Some(a), Some(b)) => Some(BytesMoved {
+                    read: a.read.saturating_add(b.read),
+                    written: a.written.saturating_add(b.written),
+                    storage_read: a.storage_read.saturating_add(b.storage_read),
+                    storage_written: a.storage_written.saturating_add(b.storage_written),
+                }),
+                (a, b) => a.or(b),
+            };
+            all.outside.extend(part.outside);
+            all.went_on.extend(part.went_on);
+            all.shared_before.extend(part.shared_before);
+            all.shared_mapped_bytes = most(all.shared_mapped_bytes, part.shared_mapped_bytes);
+            all.hugetlb_mapped_bytes = most(all.hugetlb_mapped_bytes, part.hugetlb_mapped_bytes);
+            all.own_bytes = most(all.own_bytes, part.own_bytes);
+            all.input_missing = all.input_missing.or(part.input_missing);
+            all
+        })
+    }
+}
