@@ -673,3 +673,47 @@ fn processes_that_go_on_are_in_the_first_lines() {
     let sentence = json["doubts"].as_array().unwrap().iter().find(|doubt| doubt["kind"] == "went-on").unwrap();
     assert!(sentence["sentence"].as_str().unwrap().contains("went on when the command ended (sleep"), "{sentence}");
 }
+
+/// A shell that goes to a cgroup and becomes bursar without rights there, as a container's entry point is.
+fn as_entry_point(group: &support::OtherCgroup, folder: &std::path::Path, before: &str, arguments: &str) -> Value {
+    let bursar = support::bursar_as_nobody(folder);
+    let words: Vec<_> = bursar.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+    // Nothing of it is cached: the first run brings it in.
+    linux::cache::evict(folder.join("bursar").as_ref()).unwrap();
+    let script = format!("{}; exec {before} setpriv {} {arguments}", group.enter(), words.join(" "));
+    let mut shell = Command::new("sh");
+    support::json_after(shell.args(["-c", &script]).env("XDG_STATE_HOME", "/nonexistent")).1
+}
+
+#[test]
+fn own_pages_are_taken_off_in_a_shared_cgroup() {
+    if !support::is_root() {
+        return;
+    }
+    let programs = Programs::build();
+    let (group, folder) = (support::OtherCgroup::make(), tempfile::tempdir_in("/var/tmp").unwrap());
+    let arguments = format!("run -q --json - -- {} private 16M --hold 400", programs.footprint());
+    let json = as_entry_point(&group, folder.path(), "", &arguments);
+    let peak = json["peak_charge_bytes"].as_u64().unwrap();
+    assert!((15 << 20..21 << 20).contains(&peak), "{json:#}");
+    assert!(json["own_charge_bytes"].as_u64().unwrap() > 20 << 20, "its program is larger: {json:#}");
+}
+
+#[test]
+fn a_cgroup_of_several_pid_namespaces_is_not_taken_for_the_jobs() {
+    if !support::is_root() {
+        return;
+    }
+    let programs = Programs::build();
+    let (group, folder) = (support::OtherCgroup::make(), tempfile::tempdir_in("/var/tmp").unwrap());
+    let script = format!("{}; exec {} private 64M --hold 60000", group.enter(), programs.footprint());
+    let mut other = Command::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(other.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
+    let unshare = "unshare --pid --fork --mount-proc";
+    let json = as_entry_point(&group, folder.path(), unshare, "run -q --json - -- sleep 0.3");
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert!(json["peak_charge_bytes"].is_null(), "{json:#}");
+    assert!(json["tree_max_rss_bytes"].as_u64().unwrap() < 8 << 20, "{json:#}");
+    assert!(json["notes"].to_string().contains("processes that bursar cannot see"), "{json:#}");
+}

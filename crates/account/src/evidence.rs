@@ -270,3 +270,7 @@ fn went_on(facts: &Evidence) -> Option<Doubt> {
 fn size(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "size not known".into(), |bytes| Bytes(bytes).to_string())
 }
+
+#[cfg(test)]
+#[path = "evidence_tests.rs"]
+mod tests;

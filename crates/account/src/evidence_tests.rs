@@ -1,0 +1,181 @@
+//! Doubts about observations made by hand.
+
+use std::collections::BTreeMap;
+
+use model::{
+    BytesMoved, Doubt, DoubtKind, Evidence, FileDemand, ForeignFile, Header, Named, Observation, RecordKind, RunRole,
+    Rusage, Series, Target, Unit, names,
+};
+
+use super::{doubts, work_differs};
+use crate::account;
+
+const MIB: u64 = 1 << 20;
+
+fn header(command: &[&str]) -> Header {
+    Header {
+        kind: RecordKind::Run,
+        bursar_version: "0.1.0".into(),
+        host: "h".into(),
+        boot_id: "b".into(),
+        kernel: "6.18".into(),
+        cpus: 2,
+        memory_bytes: 1 << 34,
+        page_bytes: 4096,
+        command: command.iter().map(|word| word.to_string()).collect(),
+        directory: "/".into(),
+        started_unix_ns: 0,
+        placement: "cgroup v2 memory controller".into(),
+        swap: "no swap".into(),
+        options: BTreeMap::new(),
+    }
+}
+
+/// A run whose lines have these peaks, in MiB.
+fn run(lines: &[(&str, u64)], evidence: Evidence) -> Observation {
+    let series = lines.iter().map(|(name, mib)| Series {
+        name: name.to_string(),
+        process: None,
+        unit: Unit::Bytes,
+        rung: "cgroup v2".into(),
+        points: vec![(0, 0.0), (1, (mib * MIB) as f64)],
+    });
+    Observation {
+        series: series.collect(),
+        evidence,
+        ..Observation::begun(0, RunRole::Plain, Target::Command, String::new(), 0)
+    }
+}
+
+fn kinds(run: &Observation, command: &[&str]) -> Vec<(DoubtKind, Option<u64>, bool)> {
+    let of = |doubt: Doubt| (doubt.kind, doubt.bytes.map(|bytes| bytes / MIB), doubt.voids);
+    doubts(run, &header(command)).into_iter().map(of).collect()
+}
+
+fn named(name: &str, mib: u64) -> Named {
+    Named { name: name.into(), bytes: Some(mib * MIB) }
+}
+
+fn with_rss(run: Observation, mib: u64) -> Observation {
+    Observation { rusage: Some(Rusage { max_rss_bytes: mib * MIB, ..Default::default() }), ..run }
+}
+
+fn cached(mib: u64) -> Option<FileDemand> {
+    let file = ForeignFile { path: Some("/data".into()), device: 1, inode: 2, cached_bytes: mib * MIB };
+    Some(FileDemand { foreign: vec![file], ..Default::default() })
+}
+
+const CHARGED: [(&str, u64); 2] = [(names::CHARGE, 40), (names::HEAP, 38)];
+
+#[test]
+fn a_run_like_others_leaves_no_doubt() {
+    let moved = Some(BytesMoved { read: 500 * MIB, ..Default::default() });
+    let seen = with_rss(run(&CHARGED, Evidence { moved, ..Default::default() }), 41);
+    let seen = Observation { file_demand: cached(1), ..seen };
+    assert_eq!(kinds(&seen, &["sort", "big"]), []);
+    assert_eq!(kinds(&run(&[], Evidence::default()), &[]), []);
+}
+
+#[test]
+fn a_peak_rss_above_the_charge_shows_that_the_command_left() {
+    let left = with_rss(run(&CHARGED, Evidence::default()), 113);
+    assert_eq!(kinds(&left, &["x"]), [(DoubtKind::LeftCgroup, Some(113), true)]);
+    let seen = account(&left, &header(&["x"]));
+    assert_eq!((seen.peak_charge_bytes, seen.floor_bytes, seen.peak_breakdown.heap), (None, None, None));
+    // What it maps of others' page cache is in its RSS alone.
+    let mapped = Observation { file_demand: cached(70), ..left.clone() };
+    assert_eq!(kinds(&mapped, &["x"]), [(DoubtKind::CachedBefore, Some(70), false)]);
+    let mut mapped = left.clone();
+    mapped.series.extend(run(&[(names::TREE_RSS_FILE, 72)], Evidence::default()).series);
+    assert_eq!(kinds(&mapped, &["x"]), []);
+    // Nor does it show where the limit has made it give memory back, or where there is no charge.
+    assert_eq!(kinds(&Observation { limit_bytes: Some(40 * MIB), ..left }, &["x"]), []);
+    assert_eq!(kinds(&with_rss(run(&[], Evidence::default()), 113), &["x"]), []);
+}
+
+#[test]
+fn processes_outside_void_the_figure_unless_they_are_small() {
+    let outside = |mib| Evidence { outside: vec![named("sh", 1), named("worker", mib)], ..Default::default() };
+    assert_eq!(kinds(&run(&CHARGED, outside(10)), &["x"]), [(DoubtKind::LeftCgroup, Some(10), true)]);
+    assert_eq!(kinds(&run(&CHARGED, outside(2)), &["x"]), [(DoubtKind::LeftCgroup, Some(2), false)]);
+}
+
+#[test]
+fn clients_are_known_by_name() {
+    let seen = run(&CHARGED, Evidence::default());
+    assert_eq!(kinds(&seen, &["nice", "docker", "run"]), [(DoubtKind::Client, None, true)]);
+    assert_eq!(kinds(&seen, &["sh", "-c", "make; docker run x"]), [(DoubtKind::Client, None, false)]);
+    // A job over several nodes is observed on each.
+    let whole = Observation { sources: BTreeMap::from([("parts".into(), "2 records".into())]), ..seen };
+    assert_eq!(kinds(&whole, &["srun", "x"]), []);
+}
+
+#[test]
+fn shared_memory_counts_as_far_as_it_is_charged_elsewhere() {
+    let mapped = |mib| Evidence { shared_mapped_bytes: Some(mib * MIB), ..Default::default() };
+    assert_eq!(kinds(&run(&CHARGED, mapped(64)), &["x"]), [(DoubtKind::SharedBefore, Some(64), false)]);
+    let own = [CHARGED[0], CHARGED[1], (names::SHARED, 64)];
+    assert_eq!(kinds(&run(&own, mapped(64)), &["x"]), []);
+    // A file on tmpfs that somebody opened counts if the job read or mapped as much.
+    let moved = |mib| Some(BytesMoved { read: mib * MIB, ..Default::default() });
+    let opened =
+        |mib| Evidence { shared_before: vec![named("/dev/shm/x", 64)], moved: moved(mib), ..Default::default() };
+    let of = |mib| Observation { file_demand: cached(0), ..run(&CHARGED, opened(mib)) };
+    assert_eq!(kinds(&of(64), &["x"]), [(DoubtKind::SharedBefore, Some(64), false)]);
+    assert_eq!(kinds(&of(1), &["x"]), []);
+}
+
+#[test]
+fn huge_pages_of_the_pool_count_as_far_as_they_are_charged_elsewhere() {
+    let mapped = Evidence { hugetlb_mapped_bytes: Some(64 * MIB), ..Default::default() };
+    let of = |charged| run(&[CHARGED[0], (names::HUGETLB, charged)], mapped.clone());
+    assert_eq!(kinds(&of(0), &["x"]), [(DoubtKind::SharedBefore, Some(64), false)]);
+    assert_eq!(kinds(&of(64), &["x"]), []);
+}
+
+#[test]
+fn without_references_what_was_read_is_not_seen() {
+    let moved = Some(BytesMoved { read: 286 * MIB, ..Default::default() });
+    let read = Evidence { moved, ..Default::default() };
+    let tree = run(&[(names::TREE_RSS, 3)], read.clone());
+    assert_eq!(kinds(&tree, &["x"]), [(DoubtKind::NotSeen, Some(286), false)]);
+    let charged = run(&[CHARGED[0], (names::FILE, 284)], read.clone());
+    assert_eq!(kinds(&charged, &["x"]), []);
+    let warm = run(&[CHARGED[0], (names::FILE, 1)], read);
+    assert_eq!(kinds(&warm, &["x"]), [(DoubtKind::NotSeen, Some(285), false)]);
+}
+
+#[test]
+fn heap_that_no_process_has_is_others() {
+    let shared =
+        BTreeMap::from([("charge".to_string(), "cgroup v2 memory.stat, with all else that is in it".to_string())]);
+    let of = |own| {
+        let lines = [CHARGED[0], CHARGED[1], (names::TREE_RSS_ANON, own)];
+        Observation { sources: shared.clone(), ..run(&lines, Evidence::default()) }
+    };
+    assert_eq!(kinds(&of(4), &["x"]), [(DoubtKind::OthersInCgroup, Some(34), false)]);
+    assert_eq!(kinds(&of(38), &["x"]), []);
+}
+
+#[test]
+fn processes_that_went_on_are_a_doubt() {
+    let went_on = Evidence { went_on: vec![named("redis-server", 30), named("x", 2)], ..Default::default() };
+    assert_eq!(kinds(&run(&CHARGED, went_on), &["x"]), [(DoubtKind::WentOn, Some(32), false)]);
+}
+
+#[test]
+fn equal_runs_do_equal_work() {
+    let of = |number, written: u64, held: u64| {
+        let moved = Some(BytesMoved { written: written * MIB, ..Default::default() });
+        let lines = [(names::CHARGE, held + 1), (names::HEAP, held)];
+        Observation { run: number, ..run(&lines, Evidence { moved, ..Default::default() }) }
+    };
+    let differs = |runs: &[Observation]| work_differs(&runs.iter().collect::<Vec<_>>()).and_then(|doubt| doubt.bytes);
+    assert_eq!(differs(&[of(0, 300, 10), of(1, 290, 10), of(2, 310, 9)]), None);
+    assert_eq!(differs(&[of(0, 300, 10), of(1, 310, 10), of(2, 1, 10)]), Some(299 * MIB));
+    assert_eq!(differs(&[of(0, 5, 65), of(1, 5, 1)]), Some(64 * MIB));
+    // A program that sizes itself by its limit holds less under one.
+    let limited = Observation { limit_bytes: Some(MIB), ..of(1, 5, 1) };
+    assert_eq!(differs(&[of(0, 5, 65), limited]), None);
+    assert_eq!(differs(&[of(0, 300, 10)]), None);
+}
