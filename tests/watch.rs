@@ -263,3 +263,35 @@ fn a_closed_terminal_ends_the_command_and_one_that_outlives_it_is_watched_to_its
     assert!(told >= 8, "{told} of about 10 intervals");
     assert!(cpu.parse::<f64>().unwrap() < 2.0, "reading from a closed terminal takes {cpu} s of 5");
 }
+
+#[test]
+fn workers_that_are_not_watched_are_named() {
+    let mut command = support::bursar();
+    let output = command.args(["watch", "--interval", "100ms", "--", "sh", "-c", "sleep 2 >&- 2>&- & sleep 0.5"]);
+    let output = output.stdin(std::process::Stdio::null()).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("1 of its processes went on when the command ended (sleep)"), "{told}");
+    if !support::is_root() {
+        return;
+    }
+    // A supervisor, and a worker that is not its descendant, in the cgroup of a service.
+    let group = support::OtherCgroup::make();
+    let start = || {
+        let script = format!("{}; echo in; exec sleep 20", group.enter());
+        let mut shell = std::process::Command::new("sh");
+        let mut shell = shell.args(["-c", &script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut [0; 2]).unwrap();
+        shell
+    };
+    let (mut supervisor, mut worker) = (start(), start());
+    let mut watch = support::bursar();
+    let watch = watch.args(["watch", "--intrusive", &supervisor.id().to_string()]);
+    let mut watch = watch.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(watch.stdout.as_mut().unwrap()), &mut first).unwrap();
+    for child in [&mut supervisor, &mut worker, &mut watch] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(first.contains("processes of its cgroup do not descend from it (sleep"), "{first}");
+}

@@ -40,9 +40,8 @@ impl Outside {
         pids.push(self.command);
         let members = self.group.processes().unwrap_or_default();
         for pid in pids.into_iter().filter(|pid| !members.contains(pid)) {
-            if self.group.holds(pid) == Some(false)
-                && let Some(process) = named(pid)
-            {
+            let process = Some(pid).filter(|pid| self.group.holds(*pid) == Some(false)).and_then(named);
+            if let Some(process) = process {
                 let known = self.found.entry(pid).or_default();
                 *known = Named { bytes: process.bytes.max(known.bytes), ..process };
             }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use job::{Command, Forwarding, Output, Prepared, Running};
 use linux::cgroup::Cgroup;
-use linux::journal;
+use linux::{journal, procfs};
 use model::{Exit, RecordKind};
 use record::Record;
 use track::pages::{Error, Pages, Scope, Settings};
@@ -19,6 +19,7 @@ use track::pages::{Error, Pages, Scope, Settings};
 use crate::balance::put_back;
 use crate::bench::header;
 use crate::cli::watch::Watch;
+use crate::gathered::went_on;
 use crate::kept;
 use crate::phases::Phases;
 use crate::results::Sink;
@@ -53,8 +54,17 @@ pub fn watch(options: &Watch) -> anyhow::Result<Status> {
     let mut told = Told::to(options, has_view)?;
     told.sink = sink;
     let ended = match &options.target {
-        Some(target) => follow(options, Target::Found(scope_of(target)?), told, &signals),
-        None => follow(options, Target::Started(start(options, kept.as_ref(), &signals)?), told, &signals),
+        Some(target) => {
+            if let Some(note) = target.parse().ok().and_then(others_note) {
+                told.note(&note)?;
+            }
+            follow(options, Target::Found(scope_of(target)?), told, &signals)
+        }
+        None => {
+            // Its processes that lose their parent come to us.
+            rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+            follow(options, Target::Started(start(options, kept.as_ref(), &signals)?), told, &signals)
+        }
     };
     if let Some(kept) = &mut kept {
         // Onto a terminal that may be closed by now; the command's status counts.
@@ -201,11 +211,47 @@ fn tell(
         }
         match (next, running) {
             (Next::Interval, _) => {}
-            (Next::Ended(exit), _) => return Ok(Some(exit)),
+            (Next::Ended(exit), _) => {
+                if let Some(note) = went_on_note() {
+                    told.note(&note)?;
+                }
+                return Ok(Some(exit));
+            }
             (Next::Quit, None) => return Ok(None),
             (Next::Quit, Some(running)) => running.signal(SIGINT),
         }
     }
+}
+
+/// Processes of a command that live on after it: those that lost their parent came to us.
+fn went_on_note() -> Option<String> {
+    let left = went_on(None);
+    let largest = left.iter().max_by_key(|process| process.bytes)?;
+    Some(format!(
+        "{} of its processes went on when the command ended ({}) and are not watched any more: bursar watch PID",
+        left.len(),
+        largest.name
+    ))
+}
+
+/// Processes of the same cgroup that do not descend from a process: workers that were forked twice have lost their parent.
+fn others_note(pid: i32) -> Option<String> {
+    let group = Cgroup::of(pid).ok()?.filter(|group| !group.is_root())?;
+    let members = group.processes().ok()?;
+    // A session's cgroup, or a container's that bursar is in, holds more than one service.
+    if members.contains(&(std::process::id() as i32)) {
+        return None;
+    }
+    let below = procfs::descendants(pid);
+    let others: Vec<i32> = members.into_iter().filter(|other| *other != pid && !below.contains(other)).collect();
+    let first = procfs::stat(*others.first()?).ok()?;
+    Some(format!(
+        "{} processes of its cgroup do not descend from it ({}, PID {}) and are not watched: bursar watch {}",
+        others.len(),
+        first.comm,
+        first.pid,
+        group.dir().display()
+    ))
 }
 
 /// Why an interval is over.
