@@ -5,7 +5,15 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-const UNITS: [(&str, u64); 5] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+const UNITS: [(&str, u64); 7] = [
+    ("EiB", 1 << 60),
+    ("PiB", 1 << 50),
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("B", 1),
+];
 
 /// A number of bytes. Prints in IEC units (`1.50 GiB`); reads `4096`, `512M`, `512MiB`, `1.5g`, all binary, as Slurm
 /// and systemd do.
@@ -29,7 +37,7 @@ impl Bytes {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, unit) = UNITS.iter().find(|(_, unit)| self.0 >= *unit).unwrap_or(&UNITS[4]);
+        let (name, unit) = UNITS.iter().find(|(_, unit)| self.0 >= *unit).unwrap_or(&("B", 1));
         let text = match self.0 as f64 / *unit as f64 {
             _ if *unit == 1 => format!("{} {name}", self.0),
             value if value >= 100.0 => format!("{value:.0} {name}"),
@@ -42,7 +50,7 @@ impl fmt::Display for Bytes {
 
 impl fmt::Display for ParseBytesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is not a size; write bytes or a number with K, M, G or T, such as 512M or 1.5GiB", self.0)
+        write!(f, "'{}' is not a size; write bytes or a number with K, M, G, T, P or E, such as 512M or 1.5GiB", self.0)
     }
 }
 
@@ -62,6 +70,8 @@ impl FromStr for Bytes {
             "m" | "mb" | "mi" | "mib" => 1 << 20,
             "g" | "gb" | "gi" | "gib" => 1 << 30,
             "t" | "tb" | "ti" | "tib" => 1 << 40,
+            "p" | "pb" | "pi" | "pib" => 1 << 50,
+            "e" | "eb" | "ei" | "eib" => 1 << 60,
             _ => return Err(error()),
         };
         if let Ok(whole) = number.parse::<u64>() {
@@ -86,6 +96,9 @@ mod tests {
             ("1.5g", 3 << 29),
             ("2 GiB", 2 << 30),
             ("1T", 1 << 40),
+            ("1.50P", 3 << 49),
+            ("2 PiB", 2 << 50),
+            ("1E", 1 << 60),
             ("0", 0),
         ] {
             assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
@@ -94,7 +107,7 @@ mod tests {
 
     #[test]
     fn refuses_what_is_not_a_size_and_says_how_to_write_one() {
-        for text in ["", "M", "twelve", "12Q", "-5M", "1.2.3G", "99999999999T"] {
+        for text in ["", "M", "twelve", "12Q", "-5M", "1.2.3G", "99999999999T", "16E"] {
             let error = text.parse::<Bytes>().unwrap_err().to_string();
             assert!(error.contains("is not a size") && error.contains("512M"), "{error}");
         }
@@ -109,6 +122,8 @@ mod tests {
             (15 << 20, "15.0 MiB"),
             (402 << 20, "402 MiB"),
             (3 << 29, "1.50 GiB"),
+            (3 << 49, "1.50 PiB"),
+            (1 << 60, "1.00 EiB"),
         ] {
             assert_eq!(Bytes(bytes).to_string(), text);
         }
