@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use support::bursar;
+use support::{Programs, bursar};
 
 const MIB: u64 = 1 << 20;
 
@@ -31,6 +31,33 @@ for size in (32, 128):
     while time.monotonic() < end:
         memory[::4096] = b'x' * (len(memory) // 4096)
 ";
+
+/// Size in MiB, period and length in seconds.
+const EACH_BURSTS: [(u64, &str, &str); 3] = [(64, "0.2", "5"), (100, "1", "7"), (200, "3", "16")];
+
+/// The working sets that are printed of bursts of this kind.
+fn burst_working_sets(
+    options: &[&str],
+    kind: &str,
+    mib: u64,
+    period: &str,
+    seconds: &str,
+    file: Option<&str>,
+) -> Vec<u64> {
+    let programs = Programs::build();
+    let size = mib.to_string();
+    let json = tempfile::NamedTempFile::new().unwrap();
+    let path = json.path().display().to_string();
+    let command = ["--json", &path, "--", programs.bursts(), kind, &size, period, seconds];
+    let output = watch(&[options, &command, file.as_slice()].concat());
+    assert!(output.status.success(), "{output:?}");
+    let intervals = intervals(&std::fs::read(json.path()).unwrap());
+    intervals.iter().filter_map(|interval| interval["wss_bytes"].as_u64()).collect()
+}
+
+fn is_within(per_cent: u64, sizes: &[u64], mib: u64) -> bool {
+    sizes.last().is_some_and(|last| last.abs_diff(mib * MIB) * 100 <= mib * MIB * per_cent)
+}
 
 fn watch(arguments: &[&str]) -> Output {
     bursar().arg("watch").args(arguments).stdin(Stdio::null()).output().unwrap()
@@ -73,6 +100,36 @@ fn the_working_set_of_a_loop_is_its_size_and_the_status_the_commands() {
     assert!(right >= 2, "{right} of {}: {intervals:?}", intervals.len());
     let lines = String::from_utf8(output.stderr).unwrap();
     assert!(lines.contains("needs about") && lines.contains("looking costs"), "{lines}");
+}
+
+#[test]
+fn memory_touched_in_bursts_is_needed_as_a_whole() {
+    let watched = |options: &[&str], (mib, period, seconds)| {
+        let sizes = burst_working_sets(options, "pages", mib, period, seconds, None);
+        assert!(is_within(5, &sizes, mib), "{options:?}, {mib} MiB each {period} s: {sizes:?}");
+    };
+    std::thread::scope(|scope| {
+        for bursts in EACH_BURSTS {
+            scope.spawn(move || watched(&[], bursts));
+            scope.spawn(move || watched(&["--always"], bursts));
+        }
+    });
+}
+
+#[test]
+fn a_file_mapping_touched_in_bursts_is_needed_as_a_whole() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let watched = |path: &Path, (mib, period, seconds)| {
+        std::fs::write(path, vec![7; (mib * MIB) as usize]).unwrap();
+        let sizes = burst_working_sets(&[], "file", mib, period, seconds, path.to_str());
+        assert!(is_within(5, &sizes, mib), "{mib} MiB each {period} s: {sizes:?}");
+    };
+    std::thread::scope(|scope| {
+        for bursts in EACH_BURSTS {
+            let path = folder.path().join(bursts.0.to_string());
+            scope.spawn(move || watched(&path, bursts));
+        }
+    });
 }
 
 #[test]

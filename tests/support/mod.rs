@@ -64,6 +64,10 @@ impl Programs {
         self.path("advised")
     }
 
+    pub fn bursts(&self) -> &str {
+        self.path("bursts")
+    }
+
     pub fn faults(&self) -> &str {
         self.path("faults")
     }

@@ -28,6 +28,7 @@ mod ages;
 pub(crate) mod choice;
 mod coarse;
 mod control;
+mod distances;
 mod fine;
 mod guests;
 mod heat;

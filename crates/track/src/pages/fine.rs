@@ -10,9 +10,9 @@ use model::PagesRound;
 
 use super::choice::mix;
 use super::control::Pace;
+use super::distances::{Access, Distances, Tie};
 use super::guests::{Guest, Guests};
 use super::idle::{Idle, idle};
-use super::order::Order;
 use super::page_cache::{PageCache, Seen};
 use super::process::{Looked, Place, Process};
 use super::returned::{self, Returned};
@@ -64,7 +64,7 @@ pub struct Fine {
     /// When it was, since the beginning.
     looked: Duration,
     stack: Stack,
-    order: Order,
+    distances: Distances,
     /// Hot pages that are not looked at: above all on the stack.
     resting: u64,
     stale: bool,
@@ -105,7 +105,7 @@ impl Fine {
             looks: 0,
             looked: Duration::ZERO,
             stack: Stack::default(),
-            order: Order::default(),
+            distances: Distances::default(),
             resting: 0,
             stale: true,
             refreshed: now,
@@ -295,8 +295,8 @@ impl Fine {
             match before {
                 Some(seen) => {
                     let (newer, same) = self.stack.above(seen);
-                    let others = same.saturating_sub(sample.pages) as f64 * self.order.kept();
-                    let needs = self.resting + newer + others.round() as u64 + sample.pages;
+                    let tie = Tie { left: same.saturating_sub(sample.pages), stayed: 0, joined: 0 };
+                    let needs = self.resting + newer + self.distances.draw(tie) + sample.pages;
                     self.round.misses.add(needs, sample.pages as f64);
                     self.stack.remove(seen, sample.pages);
                 }
@@ -412,30 +412,14 @@ impl Fine {
         hits
     }
 
-    /// How much memory would have kept each page: as much as was accessed since it was last. Pages seen by the same look count
-    /// by the chance that they came in between, which follows from how many keep their order: one that was seen together
-    /// with the page then but not now came after it then; one that was seen earlier came before it now; one that was seen
-    /// together with it both times did not come before it then and after it now.
+    /// Counts how much memory would have kept each page.
     fn count(&mut self, hits: &mut [Hit]) {
         hits.sort_unstable_by_key(|hit| hit.seen);
-        let groups = hits.chunk_by(|one, other| one.seen == other.seen);
-        self.order.see(self.now, groups.map(|group| (group[0].seen, group.len() as u32)).collect());
-        let kept = self.order.kept();
-        let places: Vec<_> = hits.iter().map(|hit| self.stack.above(hit.seen)).collect();
-        let (mut older, mut from) = (0, 0);
-        while from < hits.len() {
-            let together = places[from..].iter().take_while(|place| **place == places[from]).count();
-            let group = &hits[from..from + together];
-            let (newer, same) = places[from];
-            let both: u64 = group.iter().map(|hit| hit.pages).sum();
-            for hit in group {
-                let once = same.saturating_sub(both) + older;
-                let others = once as f64 * kept + (both - hit.pages) as f64 * (1.0 + kept) / 2.0;
-                self.round.misses.add(self.resting + newer + others.round() as u64 + hit.pages, hit.pages as f64);
-            }
-            older += both;
-            from += together;
-        }
+        let accesses: Vec<_> = hits.iter().map(|hit| Access { seen: hit.seen, pages: hit.pages }).collect();
+        let Fine { distances, stack, round, resting, .. } = self;
+        distances.of(self.now, &accesses, stack, |others, access| {
+            round.misses.add(*resting + others + access.pages, access.pages as f64);
+        });
     }
 
     /// Puts the pages on top of the stack, to rest if they are hot.
