@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use support::{Programs, bursar};
+use support::{Programs, bursar, bursar_as_nobody, huge_pages_alone, is_root};
 
 const MIB: u64 = 1 << 20;
 
@@ -53,6 +53,25 @@ fn burst_working_sets(
     assert!(output.status.success(), "{output:?}");
     let intervals = intervals(&std::fs::read(json.path()).unwrap());
     intervals.iter().filter_map(|interval| interval["wss_bytes"].as_u64()).collect()
+}
+
+/// The same as a user without rights, and the lines that are printed.
+fn burst_working_sets_as_nobody(kind: &str, mib: u64, period: &str, seconds: &str) -> (Vec<u64>, String) {
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("bursts");
+    std::fs::copy(programs.bursts(), &program).unwrap();
+    let mut command = bursar_as_nobody(folder.path());
+    command.args(["watch", "--json", "-", "--"]).arg(program).args([kind, &mib.to_string(), period, seconds]);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let json: Vec<&str> = printed.lines().filter(|line| line.starts_with('{')).collect();
+    let sizes = intervals(json.join("\n").as_bytes());
+    (
+        sizes.iter().filter_map(|interval| interval["wss_bytes"].as_u64()).collect(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
 }
 
 fn is_within(per_cent: u64, sizes: &[u64], mib: u64) -> bool {
@@ -130,6 +149,46 @@ fn a_file_mapping_touched_in_bursts_is_needed_as_a_whole() {
             scope.spawn(move || watched(&path, bursts));
         }
     });
+}
+
+#[test]
+fn without_root_bursts_are_needed_as_a_whole_or_unknown() {
+    if !is_root() {
+        return;
+    }
+    let watched = |mib, period, seconds| {
+        let (sizes, lines) = burst_working_sets_as_nobody("pages", mib, period, seconds);
+        let first = lines.lines().find(|line| line.starts_with("1 s")).unwrap_or_default();
+        assert!(first.contains("its need is unknown yet; it accessed"), "{lines}");
+        assert!(!sizes.is_empty(), "{lines}");
+        for size in sizes {
+            assert!(is_within(10, &[size], mib), "{mib} MiB each {period} s: {lines}");
+        }
+    };
+    std::thread::scope(|scope| {
+        for (mib, period, _) in EACH_BURSTS {
+            scope.spawn(move || watched(mib, period, "20"));
+        }
+    });
+}
+
+#[test]
+fn huge_pages_make_the_working_set_an_upper_bound() {
+    if !is_root() {
+        return;
+    }
+    let _alone = huge_pages_alone();
+    let programs = Programs::build();
+    let command = ["--json", "-", "--", programs.bursts(), "sparse", "256", "0.2", "5"];
+    let output = watch(&command);
+    let lines = String::from_utf8(output.stderr).unwrap();
+    let upper = |line: &str| {
+        line.contains("an upper bound: ") && line.contains("are huge pages, each of which counts as a whole")
+    };
+    assert!(lines.lines().any(upper), "{lines}");
+    let small = watch(&["--json", "-", "--", programs.bursts(), "pages", "64", "0.2", "3"]);
+    let lines = String::from_utf8(small.stderr).unwrap();
+    assert!(lines.contains("needs about") && !lines.contains("upper bound"), "{lines}");
 }
 
 #[test]

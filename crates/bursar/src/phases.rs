@@ -25,7 +25,8 @@ impl Phases {
         let units = round.signals.iter().map(|signal| signal.unit);
         let tracking = self.tracking.get_or_insert_with(|| Intermittent::new(intermittent::Settings::default(), units));
         if round.tracking && round.wss_bytes.is_none() {
-            // Nothing was seen, and nothing can be said of the phase.
+            // Too little was seen since tracking is on again: the last working set stands.
+            round.wss_bytes = Some(tracking.wss()).filter(|wss| *wss > 0);
             return round;
         }
         let seen = round.tracking.then(|| Seen::from(&round));

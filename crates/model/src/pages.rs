@@ -30,6 +30,13 @@ pub struct PagesRound {
     /// The least size at which misses are within the tolerance: in this round as the tracker tells it, in the last ones together as
     /// it is told further on. `None` if they are at no size that can be judged.
     pub wss_bytes: Option<u64>,
+    /// Where `wss_bytes` is not known yet: memory that was accessed in the time that was watched, and so is needed at least, unless it
+    /// is never accessed again.
+    #[serde(default)]
+    pub accessed_at_least: Option<u64>,
+    /// Of `touched_bytes`, in huge pages. One access makes all of a huge page count as accessed.
+    #[serde(default)]
+    pub huge_touched_bytes: u64,
     /// Misses per second by memory size, sizes rising. References are not counted, so there is no miss ratio.
     pub misses: Vec<MissPoint>,
     /// Pages per second that were there for the first time: misses at any size.
@@ -176,6 +183,9 @@ pub struct WatchInterval {
     pub wss_bytes: Option<u64>,
     /// The largest so far.
     pub peak_wss_bytes: Option<u64>,
+    /// Where `wss_bytes` is not known: so much was accessed in the time watched.
+    #[serde(default)]
+    pub accessed_at_least_bytes: Option<u64>,
     /// Whether memory was tracked. If not, all figures but the cost are those of the last interval in which it was.
     pub tracking: bool,
     /// Whether the working set was found to be another than before.
@@ -188,6 +198,9 @@ pub struct WatchInterval {
     pub tracked_bytes: u64,
     /// Of these, accessed in the interval.
     pub touched_bytes: u64,
+    /// Of these, in huge pages, each of which counts as a whole.
+    #[serde(default)]
+    pub huge_touched_bytes: u64,
     /// Pages of files that were read or written; `None`: not seen.
     pub file_bytes: Option<u64>,
     /// Of these, in the interval.
@@ -211,12 +224,14 @@ impl WatchInterval {
             time: round.t_ns as f64 / 1e9,
             wss_bytes: round.wss_bytes,
             peak_wss_bytes,
+            accessed_at_least_bytes: round.accessed_at_least,
             tracking: round.tracking,
             new_phase: round.new_phase,
             misses_per_second: round.misses.clone(),
             first_touches_per_second: round.first_touches_per_second,
             tracked_bytes: round.tracked_bytes,
             touched_bytes: round.touched_bytes,
+            huge_touched_bytes: round.huge_touched_bytes,
             file_bytes: round.file_bytes,
             file_touched_bytes: round.file_touched_bytes,
             lost_events: round.lost_events,

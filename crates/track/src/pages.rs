@@ -21,8 +21,8 @@
 //! counted as blind, never as hot. Clearing also moves a page to the kernel's inactive list, so under pressure it is reclaimed sooner unless it is accessed again.
 //!
 //! # Without root
-//! `clear_refs` and `smaps` say how much was accessed since a moment, by mapping. How that grows with time is, by Denning's working
-//! set theory (1968), a miss-rate curve too: W(t + dt) - W(t) pages are missed in dt by a program that has W(t) pages.
+//! `clear_refs` and `smaps` show how much was accessed since a moment, by mapping. How that grows with time is a miss-rate curve too
+//! ([`growth`]).
 
 mod ages;
 pub(crate) mod choice;
@@ -30,6 +30,7 @@ mod coarse;
 mod control;
 mod distances;
 mod fine;
+mod growth;
 mod guests;
 mod heat;
 mod idle;

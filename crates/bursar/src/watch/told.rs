@@ -93,8 +93,18 @@ impl Drop for Told {
 /// One interval in one line.
 fn line(round: &PagesRound, peak: Option<u64>) -> String {
     let needs = match (round.wss_bytes, peak) {
+        (Some(0), Some(0)) => "no memory was accessed a second time yet, so its need is unknown".into(),
         (Some(now), Some(peak)) => format!("needs about {} now, {} at peak", Bytes(now), Bytes(peak)),
-        _ => "what it needs cannot be told yet".into(),
+        _ => match round.accessed_at_least {
+            Some(least) => format!("its need is unknown yet; it accessed {} so far", Bytes(least)),
+            None => "its need is unknown yet".into(),
+        },
+    };
+    let huge = match round.huge_touched_bytes {
+        huge if huge * 2 > round.touched_bytes => {
+            format!("; an upper bound: {} are huge pages, each of which counts as a whole", Bytes(huge))
+        }
+        _ => String::new(),
     };
     let less = round.wss_bytes.map(|now| now / 2).filter(|half| *half >= round.blind_below.max(1));
     // The curve is of this interval alone, which may need less than the last ones together.
@@ -114,7 +124,7 @@ fn line(round: &PagesRound, peak: Option<u64>) -> String {
     let phase = if round.new_phase { "new phase, " } else { "" };
     let tracking = if round.tracking { "on" } else { "off" };
     format!(
-        "{:.0} s: {phase}{needs}{less}; {} of {}{files} touched{lost}{blind}; tracking is {tracking}, looking costs {:.1} %",
+        "{:.0} s: {phase}{needs}{huge}{less}; {} of {}{files} touched{lost}{blind}; tracking is {tracking}, looking costs {:.1} %",
         round.t_ns as f64 / 1e9,
         Bytes(round.touched_bytes),
         Bytes(round.tracked_bytes),
@@ -152,12 +162,20 @@ mod tests {
         assert!(off.starts_with("7 s: new phase, ") && off.contains("tracking is off"), "{off}");
         let blind = PagesRound { blind_below: 40 << 20, blind_bytes: 1 << 20, ..round.clone() };
         assert!(!line(&blind, None).contains("would cost"), "below that nothing is known");
-        let quiet = PagesRound { misses: vec![MissPoint { bytes: 0, misses_per_second: 9.0 }], ..round };
+        let quiet = PagesRound { misses: vec![MissPoint { bytes: 0, misses_per_second: 9.0 }], ..round.clone() };
         assert!(
             line(&quiet, None).contains("; this interval alone needed less than 32.0 MiB;"),
             "{}",
             line(&quiet, None)
         );
-        assert!(line(&PagesRound::default(), None).contains("cannot be told yet"));
+        assert!(line(&PagesRound::default(), None).contains("its need is unknown yet;"));
+        let least = PagesRound { accessed_at_least: Some(3 << 20), ..PagesRound::default() };
+        assert!(line(&least, None).contains("its need is unknown yet; it accessed 3.00 MiB so far;"));
+        let none = PagesRound { wss_bytes: Some(0), ..PagesRound::default() };
+        assert!(line(&none, Some(0)).contains("no memory was accessed a second time yet"));
+        let huge = PagesRound { huge_touched_bytes: 40 << 20, ..round.clone() };
+        assert!(line(&huge, Some(80 << 20)).contains(
+            "needs about 64.0 MiB now, 80.0 MiB at peak; an upper bound: 40.0 MiB are huge pages, each of which counts as a whole;"
+        ));
     }
 }

@@ -15,6 +15,8 @@ pub struct Referenced {
     pub resident: u64,
     /// Bytes of these that were accessed; a huge page counts as a whole.
     pub referenced: u64,
+    /// Bytes there in huge pages of no file.
+    pub huge: u64,
 }
 
 /// Clears the Accessed and Referenced bits of all pages of a process, those that it shares too. Takes 50 to 160 ns per page; TLBs
@@ -49,8 +51,11 @@ fn parse(text: &str) -> Vec<Referenced> {
         match (figure, found.last_mut()) {
             (Some(("Rss", bytes)), Some(last)) => last.resident = bytes,
             (Some(("Referenced", bytes)), Some(last)) => last.referenced = bytes,
+            (Some(("AnonHugePages", bytes)), Some(last)) => last.huge = bytes,
             (Some(_), _) => {}
-            (None, _) => found.extend(mapping(line).map(|mapping| Referenced { mapping, resident: 0, referenced: 0 })),
+            (None, _) => {
+                found.extend(mapping(line).map(|mapping| Referenced { mapping, resident: 0, referenced: 0, huge: 0 }));
+            }
         }
     }
     found
@@ -62,10 +67,11 @@ mod tests {
 
     #[test]
     fn figures_belong_to_the_mapping_above_them() {
-        let text = "1000-9000 rw-p 00000000 00:00 0 [heap]\nSize:  32 kB\nRss:   16 kB\nReferenced:  8 kB\nVmFlags: rd wr\n\
+        let text = "1000-9000 rw-p 00000000 00:00 0 [heap]\nSize:  32 kB\nRss:   16 kB\nReferenced:  8 kB\nAnonHugePages:  4 kB\nVmFlags: rd wr\n\
                     a000-b000 r--p 00000000 08:01 7 /lib/x\nRss:   4 kB\nReferenced:  0 kB\n";
         let found = parse(text);
-        let brief: Vec<_> = found.iter().map(|of| (of.mapping.name.as_str(), of.resident, of.referenced)).collect();
-        assert_eq!(brief, [("[heap]", 16 << 10, 8 << 10), ("/lib/x", 4 << 10, 0)]);
+        let brief: Vec<_> =
+            found.iter().map(|of| (of.mapping.name.as_str(), of.resident, of.referenced, of.huge)).collect();
+        assert_eq!(brief, [("[heap]", 16 << 10, 8 << 10, 4 << 10), ("/lib/x", 4 << 10, 0, 0)]);
     }
 }

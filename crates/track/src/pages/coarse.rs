@@ -1,17 +1,17 @@
 //! The lower rung: whole processes, by `clear_refs` and `smaps`.
 //!
-//! After the bits are cleared, what was accessed is read several times, each time later: the working set of that much time.
+//! After the bits are cleared, accessed memory is read several times, each time later ([`super::growth`]).
 
 use std::time::{Duration, Instant};
 
 use linux::pages::{Referenced, clear_referenced, referenced};
-use model::{AgeBytes, MappingHeat, MissPoint, Overhead, PagesRound};
+use model::{AgeBytes, MappingHeat, Overhead, PagesRound};
 
+use super::growth::{Growth, Reading};
 use super::scope::Members;
 use super::{Error, Looks, Settings, own_cpu, page_bytes};
 
-/// Readings after each clearing; the time between them doubles.
-const READINGS: u32 = 4;
+/// From a clearing to the first reading. The time to each next reading is twice that to the one before.
 const SHORTEST: Duration = Duration::from_millis(50);
 /// The program's part of a clearing: each page that it touches again.
 const TOUCH_SECONDS: f64 = 0.4e-6;
@@ -25,10 +25,12 @@ pub struct Coarse {
     /// Of the program, in this round.
     target: f64,
     cleared: Instant,
-    /// Time since the clearing, and bytes accessed by then.
-    readings: Vec<(f64, u64)>,
-    /// The readings of the last clearing that was read to its end.
-    last: Vec<(f64, u64)>,
+    /// From the clearing to the first reading.
+    shortest: Duration,
+    /// Since the clearing.
+    growth: Growth,
+    /// Of the clearing before, complete. `None` since the start or a time without scans.
+    last: Option<Growth>,
     maps: Vec<(i32, Referenced)>,
 }
 
@@ -42,34 +44,45 @@ impl Coarse {
             round_cpu: own_cpu(),
             target: 0.0,
             cleared: now,
-            readings: Vec::new(),
-            last: Vec::new(),
+            shortest: SHORTEST,
+            growth: Growth::default(),
+            last: None,
             maps: Vec::new(),
         };
         let pids: Vec<_> = members.refresh().keys().copied().collect();
         for pid in &pids {
             clear_referenced(*pid).map_err(|source| Error::Denied { pid: *pid, source })?;
         }
+        coarse.cleared = Instant::now();
         coarse.read(members);
         Ok(coarse)
     }
 
-    fn clear(&mut self, members: &mut Members) {
+    fn clear(&mut self, members: &mut Members) -> Growth {
         for pid in members.refresh().keys() {
             // One that has ended meanwhile is no longer a member.
             let _ = clear_referenced(*pid);
         }
-        self.target += self.readings.last().map_or(0, |last| last.1) as f64 / page_bytes() as f64 * TOUCH_SECONDS;
-        self.last = std::mem::take(&mut self.readings);
+        self.target += self.growth.accessed() as f64 / page_bytes() as f64 * TOUCH_SECONDS;
         self.cleared = Instant::now();
+        std::mem::take(&mut self.growth)
     }
 
-    fn read(&mut self, members: &mut Members) {
+    fn read(&mut self, members: &mut Members) -> Reading {
         let members = members.refresh();
         let read = members.keys().filter_map(|pid| Some((*pid, referenced(*pid).ok()?)));
         self.maps = read.flat_map(|(pid, maps)| maps.into_iter().map(move |map| (pid, map))).collect();
-        let accessed = self.maps.iter().map(|(_, map)| map.referenced).sum();
-        self.readings.push((self.cleared.elapsed().as_secs_f64(), accessed));
+        Reading {
+            seconds: self.cleared.elapsed().as_secs_f64(),
+            accessed: self.maps.iter().map(|(_, map)| map.referenced).sum(),
+            resident: self.maps.iter().map(|(_, map)| map.resident).sum(),
+        }
+    }
+
+    /// The working set: of the last complete readings, or more if the readings since show more already.
+    fn working_set(&self) -> Option<u64> {
+        let of = |growth: &Growth| growth.working_set(self.settings.misses_per_second, page_bytes());
+        self.last.as_ref().and_then(of).map(|last| of(&self.growth).map_or(last, |now| last.max(now)))
     }
 }
 
@@ -79,14 +92,22 @@ impl Looks for Coarse {
         if members.refresh().is_empty() {
             return None;
         }
-        self.read(members);
-        if self.readings.len() >= READINGS as usize {
-            self.clear(members);
+        let early = self.shortest.saturating_sub(self.cleared.elapsed());
+        if self.growth.readings().is_empty() && !early.is_zero() {
+            return Some(early);
         }
-        let cost = own_cpu() - before;
-        // The program pays about as much for a clearing as the clearing takes.
-        let pause = (cost * 2).div_f64(self.settings.overhead.max(1e-4)).max(SHORTEST);
-        Some(pause * 2u32.pow(self.readings.len() as u32) / 4)
+        let reading = self.read(members);
+        self.growth.add(reading);
+        // Of a program of many GiB readings are so dear that fewer of them span more time.
+        let cost = (own_cpu() - before).div_f64(2.0 * self.settings.overhead.max(1e-4));
+        if self.growth.is_complete(self.settings.misses_per_second, page_bytes()) {
+            self.last = Some(self.clear(members));
+            self.shortest = cost.max(SHORTEST);
+        } else if self.growth.readings().len() == 1 {
+            self.shortest = self.shortest.max(cost);
+        }
+        let due = self.shortest * 2u32.pow(self.growth.readings().len().min(20) as u32);
+        Some(due.saturating_sub(self.cleared.elapsed()).max(SHORTEST / 2))
     }
 
     fn round(&mut self) -> PagesRound {
@@ -95,21 +116,12 @@ impl Looks for Coarse {
         let own = (cpu - self.round_cpu).as_secs_f64() / seconds;
         (self.round_began, self.round_cpu) = (Instant::now(), cpu);
         let target = std::mem::take(&mut self.target) / seconds;
-        let readings = if self.last.is_empty() { &self.readings } else { &self.last };
-        let page = page_bytes() as f64;
-        // From reading to reading: pages that were not among those accessed before.
-        let mut misses: Vec<MissPoint> = readings
-            .windows(2)
-            .map(|two| {
-                let ((from, small), (to, large)) = (two[0], two[1]);
-                let new = large.saturating_sub(small) as f64 / page;
-                MissPoint { bytes: small.midpoint(large), misses_per_second: new / (to - from).max(1e-9) }
-            })
-            .collect();
-        misses.sort_by_key(|point| point.bytes);
-        let accessed = readings.last().map_or(0, |last| last.1);
-        let tracked = self.maps.iter().map(|(_, map)| map.resident).sum();
-        let young = AgeBytes { below: readings.last().map(|last| last.0), bytes: accessed };
+        let growth = self.last.as_ref().unwrap_or(&self.growth);
+        let readings = growth.readings();
+        let first = readings.first().copied().unwrap_or(Reading { seconds: 0.0, accessed: 0, resident: 0 });
+        let within = readings.iter().take_while(|reading| reading.seconds <= seconds * 1.05).last().unwrap_or(&first);
+        let tracked = self.maps.iter().map(|(_, map)| map.resident).sum::<u64>();
+        let young = AgeBytes { below: Some(growth.seconds()), bytes: growth.accessed().min(tracked) };
         let heat = self.maps.iter().filter(|(_, map)| map.resident > 0).map(|(pid, map)| MappingHeat {
             pid: *pid,
             start: map.mapping.range.start,
@@ -120,27 +132,33 @@ impl Looks for Coarse {
             blind: 0,
             parts: vec![Some(map.referenced as f32 / map.resident as f32)],
         });
-        let mut round = PagesRound {
+        let wss_bytes = self.working_set();
+        let least = self.last.as_ref().map_or(0, Growth::accessed).max(self.growth.accessed());
+        PagesRound {
             t_ns: self.begin.elapsed().as_nanos() as u64,
             seconds,
             tracking: true,
             tracked_bytes: tracked,
-            touched_bytes: accessed,
-            wss_bytes: None,
-            misses,
-            first_touches_per_second: 0.0,
-            blind_below: readings.first().map_or(0, |first| first.1),
-            blind_bytes: 0,
+            touched_bytes: within.accessed,
+            // At most: smaps does not say which of a mapping's pages were accessed.
+            huge_touched_bytes: self
+                .maps
+                .iter()
+                .map(|(_, map)| map.huge.min(map.referenced))
+                .sum::<u64>()
+                .min(within.accessed),
+            wss_bytes,
+            accessed_at_least: wss_bytes.is_none().then_some(least),
+            misses: growth.misses(page_bytes()),
+            blind_below: first.accessed.min(wss_bytes.unwrap_or(u64::MAX)),
             heat: heat.collect(),
-            ages: vec![young, AgeBytes { below: None, bytes: tracked.saturating_sub(accessed) }],
+            ages: vec![young, AgeBytes { below: None, bytes: tracked.saturating_sub(young.bytes) }],
             overhead: Overhead { own, target },
             one_in: 1,
-            interval: readings.first().map_or(0.0, |first| first.0),
+            interval: first.seconds,
             rung: "clear_refs and smaps".into(),
             ..PagesRound::default()
-        };
-        round.wss_bytes = round.size_at(self.settings.misses_per_second);
-        round
+        }
     }
 
     fn few_accessed(&mut self, _is_tracking: bool) -> Option<f64> {
@@ -149,7 +167,7 @@ impl Looks for Coarse {
 
     fn resume(&mut self, members: &mut Members) {
         self.clear(members);
-        // It reaches back into the time without looks.
-        self.last.clear();
+        // It reaches back into the time without scans.
+        self.last = None;
     }
 }

@@ -35,6 +35,7 @@ impl Fine {
         self.round_began = Instant::now();
         let sums = std::mem::replace(&mut self.round, Sums { after: self.now, ..Sums::default() });
         let page = page_bytes();
+        let huge_touched_bytes = self.huge_touched_bytes();
         let heat = self.heat();
         let mut round = PagesRound {
             t_ns: self.begin.elapsed().as_nanos() as u64,
@@ -42,6 +43,7 @@ impl Fine {
             tracking: true,
             tracked_bytes: heat.iter().map(|heat| heat.resident - heat.blind).sum(),
             touched_bytes: heat.iter().map(|heat| heat.touched).sum(),
+            huge_touched_bytes,
             file_bytes: self.cache.as_ref().map(|cache| cache.pages() * page),
             file_touched_bytes: self.cache.as_ref().map(|_| sums.files * page),
             lost_events: self.returned.lost(&self.tables) + self.cache.as_mut().map_or(0, PageCache::lost),
@@ -74,6 +76,14 @@ impl Fine {
         };
         let files = self.cache.as_ref().map(|cache| format!("; {} for reads and writes", cache.rung()));
         format!("Accessed bits in page tables{faults}{guests}{}", files.unwrap_or_default())
+    }
+
+    /// Touched since the last round, in huge pages.
+    fn huge_touched_bytes(&self) -> u64 {
+        let samples = self.processes.iter().flat_map(|process| &process.samples);
+        let seen = |place: Place| !matches!(place, Place::Absent | Place::Blind(_));
+        let touched = samples.filter(|sample| sample.huge && sample.touched && seen(sample.place));
+        touched.map(|sample| sample.pages * page_bytes()).sum()
     }
 
     fn heat(&mut self) -> Vec<MappingHeat> {

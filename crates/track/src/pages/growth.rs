@@ -1,0 +1,165 @@
+//! The working set from how accessed memory grows after Accessed bits were cleared.
+//!
+//! Pages accessed within a time T of the clearing are the working set W(T) (Denning 1968). A program that has memory for W(T)
+//! pages misses the pages by which W grows afterwards. So the working set is the smallest W(T) after which W hardly grows. A
+//! program that accesses its memory in bursts has a W that stands still between them: only readings over longer than the time
+//! between two bursts show it.
+
+use model::MissPoint;
+
+/// Readings after each clearing span at least this time, and so show bursts that are at most so far apart.
+pub const SHORTEST_SPAN_SECONDS: f64 = 6.0;
+/// While accessed memory still grows, readings go on for at most so long.
+const LONGEST_SPAN_SECONDS: f64 = 25.0;
+/// The fewest readings that show whether it still grows.
+const FEWEST_READINGS: usize = 3;
+
+/// One reading.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// Since the clearing.
+    pub seconds: f64,
+    /// Accessed by then, in bytes.
+    pub accessed: u64,
+    /// Resident then, in bytes.
+    pub resident: u64,
+}
+
+/// The readings after one clearing, in their order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Growth(Vec<Reading>);
+
+impl Growth {
+    /// One more reading, later than all before.
+    pub fn add(&mut self, reading: Reading) {
+        let accessed = self.accessed().max(reading.accessed);
+        self.0.push(Reading { accessed, ..reading });
+    }
+
+    /// All readings.
+    pub fn readings(&self) -> &[Reading] {
+        &self.0
+    }
+
+    /// Accessed in all, in bytes.
+    pub fn accessed(&self) -> u64 {
+        self.0.last().map_or(0, |last| last.accessed)
+    }
+
+    /// How long the readings span.
+    pub fn seconds(&self) -> f64 {
+        self.0.last().map_or(0.0, |last| last.seconds)
+    }
+
+    /// Whether another reading would show nothing more: either growth has ended, or it goes on for too long.
+    pub fn is_complete(&self, tolerated: f64, page_bytes: u64) -> bool {
+        let (long, many) = (self.seconds() >= SHORTEST_SPAN_SECONDS, self.0.len() >= FEWEST_READINGS);
+        long && many && (self.seconds() >= LONGEST_SPAN_SECONDS || self.working_set(tolerated, page_bytes).is_some())
+    }
+
+    /// Misses per second by memory size, sizes rising. At each size the most that any later reading shows, for a program that
+    /// stands still between bursts needs what the next burst accesses. Below the size of the first reading nothing is known.
+    pub fn misses(&self, page_bytes: u64) -> Vec<MissPoint> {
+        let rates = self.0.windows(2).map(|two| {
+            // Pages that came into being need no memory to have kept them.
+            let came = two[1].resident.saturating_sub(two[0].resident);
+            let grown = (two[1].accessed - two[0].accessed).saturating_sub(came);
+            grown as f64 / page_bytes as f64 / (two[1].seconds - two[0].seconds).max(1e-9)
+        });
+        let mut points: Vec<MissPoint> = self
+            .0
+            .iter()
+            .zip(rates)
+            .map(|(reading, misses_per_second)| MissPoint { bytes: reading.accessed, misses_per_second })
+            .collect();
+        let mut most = 0.0_f64;
+        for point in points.iter_mut().rev() {
+            most = most.max(point.misses_per_second);
+            point.misses_per_second = most;
+        }
+        let Some(first) = self.0.first() else { return points };
+        let at_once = first.accessed as f64 / page_bytes as f64 / first.seconds.max(1e-9);
+        points.insert(0, MissPoint { bytes: 0, misses_per_second: at_once.max(most) });
+        points.push(MissPoint { bytes: self.accessed(), misses_per_second: 0.0 });
+        points
+    }
+
+    /// The smallest size after which no more than so many pages per second are missed. `None`: growth has not ended, or there are
+    /// too few readings.
+    pub fn working_set(&self, tolerated: f64, page_bytes: u64) -> Option<u64> {
+        let misses = self.misses(page_bytes);
+        // The last point has none by definition.
+        let known = misses.len().checked_sub(1)?;
+        misses[1.min(known)..known]
+            .iter()
+            .find(|point| point.misses_per_second <= tolerated)
+            .map(|point| point.bytes)
+            .filter(|_| self.0.len() >= FEWEST_READINGS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const TIMES: [f64; 10] = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6];
+
+    /// Reads until growth is complete.
+    fn read(accessed: impl Fn(f64) -> u64, resident: impl Fn(f64) -> u64) -> Growth {
+        let mut growth = Growth::default();
+        for seconds in TIMES {
+            growth.add(Reading { seconds, accessed: accessed(seconds), resident: resident(seconds) });
+            if growth.is_complete(100.0, 4096) {
+                return growth;
+            }
+        }
+        panic!("{growth:?}");
+    }
+
+    #[test]
+    fn bursts_are_the_working_set_wherever_the_clearing_falls() {
+        for (mib, period) in [(64, 0.2), (100, 1.0), (200, 3.0), (200, 5.0)] {
+            for phase in (0..20).map(|part| period * f64::from(part) / 20.0) {
+                let growth = read(|seconds| if seconds > phase { mib * MIB } else { 0 }, |_| 300 * MIB);
+                assert_eq!(
+                    growth.working_set(100.0, 4096),
+                    Some(mib * MIB),
+                    "every {period} s, cleared {phase} s before"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_loop_is_its_size_with_a_curve_that_falls_there() {
+        let around = |seconds: f64| ((48 * MIB) as f64 * (seconds / 0.3).min(1.0)) as u64;
+        let growth = read(around, |_| 64 * MIB);
+        assert_eq!(growth.working_set(100.0, 4096), Some(48 * MIB));
+        let misses = growth.misses(4096);
+        assert!(
+            misses[0].misses_per_second > 10_000.0 && misses.last().unwrap().misses_per_second == 0.0,
+            "{misses:?}"
+        );
+        assert!(misses.is_sorted_by_key(|point| point.bytes), "{misses:?}");
+    }
+
+    #[test]
+    fn what_grows_to_the_end_is_not_known() {
+        let growth = read(|seconds| (seconds * 4.0) as u64 * MIB, |_| 300 * MIB);
+        assert_eq!(growth.working_set(100.0, 4096), None);
+        assert!(growth.seconds() > 25.0);
+    }
+
+    #[test]
+    fn memory_that_comes_into_being_is_not_missed() {
+        let growth =
+            read(|seconds| 8 * MIB + (seconds * 4.0) as u64 * MIB, |seconds| 50 * MIB + (seconds * 4.0) as u64 * MIB);
+        assert_eq!(growth.working_set(100.0, 4096), Some(8 * MIB));
+    }
+
+    #[test]
+    fn nothing_is_known_of_no_reading() {
+        assert_eq!((Growth::default().working_set(100.0, 4096), Growth::default().misses(4096)), (None, vec![]));
+    }
+}
