@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use model::{Bytes, RunRole, Target};
+use model::{Bytes, Program, RunRole, Target};
 use record::Record;
 use serde_json::{Value, json};
 
@@ -21,12 +21,19 @@ struct Needs {
     why: String,
 }
 
-/// Records of the same command are one container, which gets what the most demanding of them needs.
+/// Records of the same program are one container, which gets what the most demanding of them needs. Of other programs with the same
+/// name each gets a number behind it.
 pub(crate) fn write(records: &[Record], out: &mut impl Write) -> Result<(), Error> {
     let mut containers: BTreeMap<String, Needs> = BTreeMap::new();
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
     for record in records {
         let needs = needs(record).ok_or(Error::NoNeeds)?;
-        let name = name(record);
+        let (key, base) = program(record);
+        let name = match names.get(&key) {
+            Some(known) => known.clone(),
+            None => unused(&base, &containers),
+        };
+        names.insert(key, name.clone());
         let needs = match containers.remove(&name) {
             Some(known) => known.and(needs),
             None => needs,
@@ -112,16 +119,30 @@ fn of_run(record: &Record, run: &model::Observation) -> Option<Needs> {
     })
 }
 
-/// As a container may be called: a label of DNS.
-fn name(record: &Record) -> String {
+/// What tells the program apart from others, and its name.
+fn program(record: &Record) -> (String, String) {
     let cgroup = record.runs.iter().find_map(|run| match &run.target {
         Target::Cgroup(path) => Some(path.as_str()),
         _ => None,
     });
     let process = || record.runs.iter().flat_map(|run| &run.processes).map(|process| process.command.as_str()).next();
-    let command = record.header.command.first().map(String::as_str).or(cgroup).or_else(process).unwrap_or_default();
-    let command = Path::new(command).file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    let label: String = command.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(63).collect();
+    if let Some(program) = Program::of(&record.header.command) {
+        return (program.key, label(&program.name));
+    }
+    let key = cgroup.or_else(process).unwrap_or_default();
+    (key.into(), label(&Path::new(key).file_name().unwrap_or_default().to_string_lossy()))
+}
+
+/// As a container may be called: a label of DNS.
+fn label(name: &str) -> String {
+    let name = name.to_lowercase();
+    let label: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(60).collect();
     let label = label.trim_matches('-');
     if label.is_empty() { "job".into() } else { label.into() }
+}
+
+/// The name, or with the first number behind it that makes it another than those.
+fn unused(name: &str, containers: &BTreeMap<String, Needs>) -> String {
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    std::iter::once(name.to_string()).chain(numbered).find(|name| !containers.contains_key(name)).unwrap_or_default()
 }

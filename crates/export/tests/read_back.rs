@@ -379,6 +379,31 @@ fn without_an_answer_a_recommendation_is_what_a_run_took_up_to_where_nothing_is_
 }
 
 #[test]
+fn programs_of_one_interpreter_are_containers_of_their_own() {
+    let of = |command: &[&str], mib: u64| {
+        let mut record = with_budget(None, None, mib << 20);
+        record.header.command = command.iter().map(|word| word.to_string()).collect();
+        record
+    };
+    let records = [
+        of(&["/usr/bin/python3", "web.py"], 10),
+        of(&["/usr/bin/python3", "worker.py"], 150),
+        of(&["env", "A=1", "/usr/bin/python3", "worker.py", "--fast"], 160),
+        of(&["python3", "other/worker.py"], 20),
+        of(&["sh", "-c", "exec ./serve"], 5),
+    ];
+    let object = recommended(&records);
+    let containers = object["status"]["recommendation"]["containerRecommendations"].as_array().unwrap();
+    let named = |container: &Value| {
+        let text = |value: &Value| value.as_str().unwrap().to_string();
+        (text(&container["containerName"]), text(&container["target"]["memory"]))
+    };
+    let named: Vec<_> = containers.iter().map(named).collect();
+    let expected = [("serve", "5Mi"), ("web", "10Mi"), ("worker", "160Mi"), ("worker-2", "20Mi")];
+    assert_eq!(named, expected.map(|(name, memory)| (name.to_string(), memory.to_string())));
+}
+
+#[test]
 fn several_records_of_a_command_are_one_container_with_the_most_of_each() {
     let mut other = with_budget(Some(9 << 20), Some(8 << 20), 9 << 20);
     other.header.command = vec!["proxy".into()];

@@ -18,6 +18,7 @@ mod observation;
 mod pages;
 mod performance;
 mod process;
+mod program;
 mod reference;
 mod replay;
 mod series;
@@ -46,6 +47,7 @@ pub use pages::{
 };
 pub use performance::{performance, performance_per_gb};
 pub use process::{ProcessKey, ProcessRecord};
+pub use program::Program;
 pub use reference::{FileReference, ReferenceKind};
 pub use replay::{PhaseReplay, ReplayArm, ReplayedArm, ReplayedRecord};
 pub use series::{Series, Unit, names};
