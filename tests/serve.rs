@@ -353,7 +353,44 @@ fn clients_that_are_slow_silent_or_wrong_keep_nobody_waiting() {
     pieces.read_to_string(&mut answer).unwrap();
     assert!(answer.contains("/metrics"), "{answer}");
     drop((silent, deaf, slow));
-    assert_eq!(served.end(), (Some(0), String::new()));
+    let (status, said) = served.end();
+    assert!(status == Some(0) && said.lines().all(|line| line.contains("the interval is")), "{said}");
+}
+
+#[test]
+fn thousands_of_cgroups_delay_neither_answers_nor_the_end() {
+    let Some(cgroups) = Cgroups::make("many") else { return };
+    (0..3000).for_each(|number| drop(cgroups.add(&number.to_string())));
+    let served = Served::start(&["--max-cgroups", "5000"]);
+    let page = served.metrics_when(|page| page.get("bursar_look_interval_seconds", &[]).unwrap() > 0.05);
+    assert!(page.get("bursar_cgroups", &[]).unwrap() >= 3000.0);
+    let before = page.get("bursar_looks_total", &[]).unwrap();
+    served.metrics_when(|page| page.get("bursar_looks_total", &[]).unwrap() > before);
+    let (status, said) = served.end();
+    assert_eq!(status, Some(0));
+    assert!(said.contains("the interval is") && said.contains("instead of 0.1 s"), "{said}");
+}
+
+#[test]
+fn the_first_scan_is_no_reason_to_keep_a_client_waiting() {
+    let Some(cgroups) = Cgroups::make("first") else { return };
+    (0..3000).for_each(|number| drop(cgroups.add(&number.to_string())));
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut child =
+        bursar().args(["serve", "--listen", &free, "--max-cgroups", "5000"]).stderr(Stdio::null()).spawn().unwrap();
+    let begin = Instant::now();
+    let stream = loop {
+        match TcpStream::connect(&free) {
+            Ok(stream) => break stream,
+            Err(error) => assert!(begin.elapsed() < PATIENCE, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    let (head, body) = told(stream, b"GET /metrics HTTP/1.1\r\n\r\n");
+    let is_early = head.starts_with("HTTP/1.1 503 ") && body.contains("first scan");
+    assert!(is_early || head.starts_with("HTTP/1.1 200 "), "{head}");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -1,13 +1,16 @@
-//! Which cgroups are watched, and what is told of them.
+//! Which cgroups are watched, and what clients are answered of them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use glob::{MatchOptions, Pattern};
 use linux::cgroup::{Found, Tree};
 use linux::psi::{self, Psi};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::Error;
 use crate::exposition::Format;
@@ -15,7 +18,7 @@ use crate::http::{Request, Response};
 use crate::identity::{Identity, Kind};
 use crate::metrics;
 use crate::server::Counts;
-use crate::watched::Watched;
+use crate::watched::{Shown, Watched};
 
 /// What is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,14 +29,35 @@ pub struct Settings {
     pub most: usize,
 }
 
-/// Looks, and remembers what it saw.
+/// Scans, and remembers the last scan.
 pub struct Agent {
     tree: Tree,
     patterns: Vec<Pattern>,
     most: usize,
     watched: BTreeMap<PathBuf, Watched>,
-    pages: BTreeMap<&'static str, Rc<[u8]>>,
     pub(crate) own: Own,
+}
+
+/// The last complete scan; `None` before the first is complete.
+pub type Published = Mutex<Option<Arc<Scan>>>;
+
+/// A complete scan.
+#[derive(Debug)]
+pub struct Scan {
+    /// In the order of their paths.
+    pub cgroups: Vec<Shown>,
+    /// Of bursar itself.
+    pub own: Own,
+}
+
+/// Answers clients from the last complete scan.
+pub struct Answers<'a> {
+    published: &'a Published,
+    /// The scan that the pages are of.
+    scan: Option<Arc<Scan>>,
+    pages: BTreeMap<&'static str, Rc<[u8]>>,
+    /// How long it took to write the last page.
+    written_in: Duration,
 }
 
 /// What the agent says of itself.
@@ -45,7 +69,8 @@ pub struct Own {
     pub look: Duration,
     /// Seconds since 1970.
     pub looked_at: f64,
-    pub answer: Duration,
+    /// From the begin of a scan to that of the next.
+    pub interval: Duration,
     pub pressure: Option<Psi>,
 }
 
@@ -65,20 +90,13 @@ impl Agent {
             Pattern::new(within).map_err(|error| Error::Pattern(text.clone(), error))
         };
         let patterns = settings.patterns.iter().map(pattern).collect::<Result<_, _>>()?;
-        Ok(Agent {
-            patterns,
-            most: settings.most,
-            watched: BTreeMap::new(),
-            pages: BTreeMap::new(),
-            own: Own::default(),
-            tree,
-        })
+        Ok(Agent { patterns, most: settings.most, watched: BTreeMap::new(), own: Own::default(), tree })
     }
 
-    /// Looks at all there are now.
-    pub fn look(&mut self) {
-        let begin = Instant::now();
-        let found = self.find();
+    /// Scans all there are now, and returns the processor time that it took. `None`: it is over.
+    pub fn scan(&mut self, is_over: &AtomicBool) -> Option<Duration> {
+        let (begin, cpu) = (Instant::now(), own_cpu());
+        let found = self.find(is_over);
         // A cgroup that was made anew has nothing to do with what was seen of the old one.
         self.watched.retain(|path, watched| found.get(path) == Some(&watched.inode));
         self.own.left_out = 0;
@@ -88,33 +106,42 @@ impl Agent {
             }
             // A name that is no text has no label.
             match path.to_str().filter(|_| self.watched.len() < self.most) {
-                Some(name) => {
+                Some(name) if !is_over.load(Ordering::Relaxed) => {
                     let watched = Watched::new(self.tree.cgroup(&path), name, inode);
                     self.watched.insert(path, watched);
                 }
-                None => self.own.left_out += 1,
+                _ => self.own.left_out += 1,
             }
         }
         // What went meanwhile is no failure, and what may not be read is found again each time.
         let before = self.watched.len();
-        self.watched.retain(|_, watched| watched.look().is_ok());
+        self.watched.retain(|_, watched| is_over.load(Ordering::Relaxed) || watched.look().is_ok());
+        if is_over.load(Ordering::Relaxed) {
+            return None;
+        }
         self.own.left_out += (before - self.watched.len()) as u64;
         self.own.pressure = psi::system();
         self.own.looks += 1;
         self.own.look = begin.elapsed();
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         self.own.looked_at = now.as_secs_f64();
-        self.pages.clear();
+        Some(own_cpu().saturating_sub(cpu))
     }
 
-    fn find(&self) -> BTreeMap<PathBuf, u64> {
+    /// The last scan, for clients; the next begins after this interval.
+    pub fn shown(&self, interval: Duration) -> Arc<Scan> {
+        let cgroups = self.watched.values().map(|watched| watched.shown.clone()).collect();
+        Arc::new(Scan { cgroups, own: Own { interval, ..self.own } })
+    }
+
+    fn find(&self, is_over: &AtomicBool) -> BTreeMap<PathBuf, u64> {
         let mut found = BTreeMap::new();
         self.tree.walk(&mut |one: Found| {
             let (is_wanted, goes_on) = self.judge(&one);
             if is_wanted {
                 found.insert(one.path.to_path_buf(), one.inode);
             }
-            goes_on
+            goes_on && !is_over.load(Ordering::Relaxed)
         });
         found
     }
@@ -131,9 +158,9 @@ impl Agent {
         (is_named && !NOTHING_IN_IT.iter().any(|end| name.ends_with(end)), !kind.is_whole())
     }
 
-    /// All that are watched, in the order of their paths.
-    pub fn watched(&self) -> impl Iterator<Item = &Watched> {
-        self.watched.values()
+    /// How many are watched.
+    pub fn len(&self) -> usize {
+        self.watched.len()
     }
 
     /// How many are watched, as a sentence's begin.
@@ -144,25 +171,46 @@ impl Agent {
         };
         format!("{} cgroups under {}{left_out}", self.watched.len(), self.tree.point().display())
     }
+}
 
-    /// What a client is told.
+impl<'a> Answers<'a> {
+    /// From what is published there.
+    pub fn new(published: &'a Published) -> Answers<'a> {
+        Answers { published, scan: None, pages: BTreeMap::new(), written_in: Duration::ZERO }
+    }
+
+    /// The answer to a client.
     pub fn answer(&mut self, request: &Request, counts: &Counts) -> Response {
         match request.path.as_str() {
-            "/metrics" => Response::page(request.format.content_type(), self.page(request.format, counts)),
+            "/metrics" => match self.page(request.format, counts) {
+                Some(page) => Response::page(request.format.content_type(), page),
+                None => Response::text(503, "the first scan of the cgroups is not complete yet: try again\n"),
+            },
             "/" => Response::text(200, "bursar serve: metrics of cgroups are at /metrics\n"),
             _ => Response::text(404, "there is nothing here; metrics are at /metrics\n"),
         }
     }
 
-    /// What was seen at the last look, written once however many ask.
-    fn page(&mut self, format: Format, counts: &Counts) -> Rc<[u8]> {
+    /// The last complete scan, written once however many ask.
+    fn page(&mut self, format: Format, counts: &Counts) -> Option<Rc<[u8]>> {
+        let scan = self.published.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        if self.scan.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &scan)) {
+            self.pages.clear();
+            self.scan = Some(scan.clone());
+        }
         if let Some(page) = self.pages.get(format.content_type()) {
-            return page.clone();
+            return Some(page.clone());
         }
         let begin = Instant::now();
-        let page: Rc<[u8]> = metrics::page(self, format, counts).into_bytes().into();
-        self.own.answer = begin.elapsed();
+        let page: Rc<[u8]> = metrics::page(&scan, self.written_in, format, counts).into_bytes().into();
+        self.written_in = begin.elapsed();
         self.pages.insert(format.content_type(), page.clone());
-        page
+        Some(page)
     }
+}
+
+/// CPU time of this thread.
+fn own_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -108,6 +108,7 @@ impl Response {
             405 => "Method Not Allowed",
             408 => "Request Timeout",
             431 => "Request Header Fields Too Large",
+            503 => "Service Unavailable",
             _ => "HTTP Version Not Supported",
         };
         let allow = if self.status == 405 { "Allow: GET, HEAD\r\n" } else { "" };

@@ -1,8 +1,8 @@
 //! The agent: looks at the machine's memory cgroups again and again, and tells what it saw to whoever asks over HTTP, in
 //! Prometheus' text or in OpenMetrics. Changes nothing, and needs no rights beyond reading the cgroups' files.
 //!
-//! One thread does it all: it waits for the next look, for clients and for the signal to end at once. No client can keep it
-//! from looking: each has a time and a place of its own, and the oldest makes room.
+//! One thread scans the cgroups; another answers clients from the last complete scan, and waits for the signal to end. Neither
+//! waits for the other: a scan that takes long delays no answer, and a signal ends a scan within one cgroup.
 
 mod agent;
 mod error;
@@ -10,32 +10,74 @@ mod exposition;
 mod http;
 mod identity;
 mod metrics;
+mod pace;
 mod server;
 mod watched;
 
 use std::net::SocketAddr;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 pub use agent::Settings;
 pub use error::Error;
 
-use agent::Agent;
+use agent::{Agent, Answers, Published};
+use pace::Pace;
 use server::Server;
 
-/// Serves until SIGTERM or SIGINT. `tell` is called with what the operator should know.
+/// The server's loop returns so often at least.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// Serves until SIGTERM or SIGINT. `tell` is called with messages for the operator: once after the first scan, and when scans
+/// begin to take so much time that the interval is longer than `interval`.
 ///
 /// # Errors
-/// [`Error::InUse`], [`Error::Listen`], and [`Error::Linux`] where no cgroups are to be seen.
-pub fn serve(listen: SocketAddr, interval: Duration, settings: Settings, tell: &dyn Fn(&str)) -> Result<(), Error> {
+/// [`Error::InUse`], [`Error::Listen`], and [`Error::Linux`] where there are no memory cgroups.
+pub fn serve(
+    listen: SocketAddr,
+    interval: Duration,
+    settings: Settings,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<(), Error> {
     let mut agent = Agent::new(settings)?;
     let mut server = Server::bind(listen)?;
-    agent.look();
-    tell(&format!("{} on http://{}/metrics", agent.sentence(), server.address()));
-    let mut due = Instant::now() + interval;
-    while !server.serve_until(due, &mut |request, counts| agent.answer(request, counts))? {
-        agent.look();
-        // A look that took longer than the interval is not made up for.
-        due = (due + interval).max(Instant::now());
-    }
-    Ok(())
+    let published = Published::default();
+    let is_over = AtomicBool::new(false);
+    let address = server.address();
+    thread::scope(|scope| {
+        let scanner = scope.spawn(|| {
+            let mut pace = Pace::new(interval);
+            loop {
+                let begin = Instant::now();
+                let Some(cpu) = agent.scan(&is_over) else { return };
+                let changed = pace.after(cpu, agent.len());
+                *published.lock().unwrap_or_else(PoisonError::into_inner) = Some(agent.shown(pace.interval()));
+                if agent.own.looks == 1 {
+                    tell(&format!("{} on http://{address}/metrics", agent.sentence()));
+                }
+                if let Some(changed) = changed {
+                    tell(&changed);
+                }
+                // A scan that took longer than the interval is not made up for.
+                let due = begin + pace.interval();
+                while Instant::now() < due && !is_over.load(Ordering::Relaxed) {
+                    thread::park_timeout(due.saturating_duration_since(Instant::now()));
+                }
+            }
+        });
+        let mut answers = Answers::new(&published);
+        let ended = loop {
+            match server.serve_until(Instant::now() + PATIENCE, &mut |request, counts| answers.answer(request, counts))
+            {
+                Ok(false) => {}
+                Ok(true) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        is_over.store(true, Ordering::Relaxed);
+        scanner.thread().unpark();
+        ended
+    })
 }

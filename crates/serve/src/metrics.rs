@@ -1,13 +1,15 @@
 //! Every metric there is: its name, what it means, and where its values come from.
 
+use std::time::Duration;
+
 use linux::procfs;
 use linux::psi::Psi;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::agent::Agent;
+use crate::agent::Scan;
 use crate::exposition::{Family, Format, Kind, Page, label};
 use crate::server::Counts;
-use crate::watched::{Watched, unreclaimable};
+use crate::watched::{Shown, unreclaimable};
 
 /// A value of a cgroup's metric: a label of its own, if it has any, and what it is, if it is known.
 type Value = (Option<(&'static str, &'static str)>, Option<f64>);
@@ -15,7 +17,7 @@ type Value = (Option<(&'static str, &'static str)>, Option<f64>);
 /// A metric of every cgroup.
 struct OfCgroup {
     family: Family,
-    values: fn(&Watched) -> Vec<Value>,
+    values: fn(&Shown) -> Vec<Value>,
 }
 
 const fn gauge(name: &'static str, help: &'static str) -> Family {
@@ -177,6 +179,10 @@ const LEFT_OUT: Family = gauge(
 const LOOKS: Family = counter("bursar_looks_total", "Looks at all cgroups.");
 const LOOK: Family = gauge("bursar_look_duration_seconds", "How long the last look took.");
 const LOOKED_AT: Family = gauge("bursar_last_look_timestamp_seconds", "When it was: what is told is from then.");
+const INTERVAL: Family = gauge(
+    "bursar_look_interval_seconds",
+    "From the begin of a look to that of the next: --interval, or longer where looks would use more than a fifth of a processor.",
+);
 const SCRAPE: Family =
     gauge("bursar_scrape_duration_seconds", "How long it took to write the last answer before this.");
 const REQUESTS: Family = counter("bursar_http_requests_total", "Requests answered before this one, by status.");
@@ -186,21 +192,21 @@ const BUILD: Family = Family { name: "bursar_build_info", kind: Kind::Info, help
 const CPU: Family = counter("process_cpu_seconds_total", "User and system time of bursar serve itself.");
 const RSS: Family = gauge("process_resident_memory_bytes", "Resident memory of bursar serve itself.");
 
-/// All metrics, in one of the formats.
-pub fn page(agent: &Agent, format: Format, counts: &Counts) -> String {
+/// All metrics of a scan, in one of the formats. `written_in`: how long the page before took.
+pub fn page(scan: &Scan, written_in: Duration, format: Format, counts: &Counts) -> String {
     let mut page = Page::new(format);
     for metric in &OF_CGROUPS {
         page.family(&metric.family);
-        for watched in agent.watched() {
-            for (own, value) in (metric.values)(watched) {
+        for shown in &scan.cgroups {
+            for (own, value) in (metric.values)(shown) {
                 let own = own.map(|(name, value)| label(name, value)).unwrap_or_default();
                 if let Some(value) = value {
-                    page.sample(&metric.family, &[&watched.labels, &own], value);
+                    page.sample(&metric.family, &[&shown.labels, &own], value);
                 }
             }
         }
     }
-    let own = &agent.own;
+    let own = &scan.own;
     page.family(&PRESSURE);
     for (own, value) in pressure(own.pressure) {
         let own = own.map(|(name, value)| label(name, value)).unwrap_or_default();
@@ -211,12 +217,13 @@ pub fn page(agent: &Agent, format: Format, counts: &Counts) -> String {
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     let rss = procfs::stat(std::process::id() as i32).ok().map(|stat| stat.rss_pages * procfs::page_bytes());
     for (family, value) in [
-        (CGROUPS, Some(agent.watched().count() as f64)),
+        (CGROUPS, Some(scan.cgroups.len() as f64)),
         (LEFT_OUT, Some(own.left_out as f64)),
         (LOOKS, Some(own.looks as f64)),
         (LOOK, Some(own.look.as_secs_f64())),
         (LOOKED_AT, Some(own.looked_at)),
-        (SCRAPE, Some(own.answer.as_secs_f64())),
+        (INTERVAL, Some(own.interval.as_secs_f64())),
+        (SCRAPE, Some(written_in.as_secs_f64())),
         (DROPPED, Some(counts.dropped as f64)),
         (CPU, Some(cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9)),
         (RSS, rss.map(|rss| rss as f64)),

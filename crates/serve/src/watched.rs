@@ -1,5 +1,7 @@
 //! One cgroup, look after look.
 
+use std::sync::Arc;
+
 use account::Held;
 use linux::cgroup::{Cgroup, MemoryState};
 use linux::psi::Psi;
@@ -11,11 +13,18 @@ pub struct Watched {
     cgroup: Cgroup,
     /// Another number is another cgroup of the same path.
     pub inode: u64,
+    /// For clients.
+    pub shown: Shown,
+}
+
+/// A cgroup as clients are answered of it.
+#[derive(Clone, Debug)]
+pub struct Shown {
     /// Of all its metrics.
-    pub labels: String,
-    /// What was seen last.
+    pub labels: Arc<str>,
+    /// The last scan of it.
     pub seen: Seen,
-    /// The most that was seen.
+    /// The most that any scan saw.
     pub most: Most,
 }
 
@@ -42,8 +51,8 @@ pub struct Most {
 impl Watched {
     /// One that has not been looked at yet.
     pub fn new(cgroup: Cgroup, path: &str, inode: u64) -> Watched {
-        let labels = Identity::of(path).labels(path);
-        Watched { cgroup, inode, labels, seen: Seen::default(), most: Most::default() }
+        let labels = Identity::of(path).labels(path).into();
+        Watched { cgroup, inode, shown: Shown { labels, seen: Seen::default(), most: Most::default() } }
     }
 
     /// Looks at it.
@@ -54,14 +63,14 @@ impl Watched {
         let tasks = self.cgroup.slurm_tasks();
         let limited = tasks.as_ref().unwrap_or(&self.cgroup);
         let least = |of: fn(&Cgroup) -> Option<u64>| [of(&self.cgroup), of(limited)].into_iter().flatten().min();
-        self.seen = Seen {
+        self.shown.seen = Seen {
             memory: self.cgroup.memory()?,
             pressure: self.cgroup.pressure(),
             limit: limited.limits().into_iter().map(|(_, limit)| limit).min(),
             throttle_limit: least(Cgroup::throttle_limit),
             swap_limit: least(Cgroup::swap_limit),
         };
-        self.most.see(&self.seen.memory);
+        self.shown.most.see(&self.shown.seen.memory);
         Ok(())
     }
 }
