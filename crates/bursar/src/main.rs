@@ -38,6 +38,7 @@ mod serve;
 mod slurm;
 mod spool;
 mod status;
+mod stop;
 mod tier;
 mod unseen;
 mod watch;

@@ -23,10 +23,9 @@ use crate::bench::{Bench, unix_ns};
 use crate::budget::given::Given;
 use crate::gathered::{Outside, went_on};
 use crate::kept;
+use crate::stop::Stop;
 use crate::tier::FastTier;
 
-/// How long a job that was told to end may take before it is killed.
-const GRACE: Duration = Duration::from_secs(2);
 /// How often it is asked whether the run has gone on for too long, however seldom it is sampled.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -249,13 +248,19 @@ fn follow(
     eyes: Eyes<'_>,
 ) -> anyhow::Result<End> {
     let Eyes { sampler, mut exits, mut outside, sink, watch } = eyes;
-    let mut stopped: Option<(Exit, Instant)> = None;
+    let mut stopped: Option<(Exit, Stop, Duration)> = None;
     let mut due = Instant::now() + sampler.interval();
     loop {
         let patience = due.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), TICK);
         if let Some((reaped, wall_seconds)) = running.wait(patience)? {
-            let exit = stopped.map_or(reaped.exit, |(exit, _)| exit);
-            return Ok(End { exit, reaped, wall_seconds });
+            return Ok(match stopped {
+                None => End { exit: reaped.exit, reaped, wall_seconds },
+                // What it took to clean up is no part of the run.
+                Some((exit, stop, after)) => {
+                    stop.end_the_rest(group);
+                    End { exit, reaped, wall_seconds: wall_seconds.min(after.as_secs_f64()) }
+                }
+            });
         }
         if Instant::now() >= due {
             record_row(sampler.sample(), plan.run, sink)?;
@@ -279,19 +284,17 @@ fn follow(
             io_delay_seconds: last(names::IO_DELAY),
             cpu_seconds: last(names::CPU),
         };
-        match stopped {
-            Some((_, since)) if since.elapsed() > GRACE => kill(running, group, 9),
-            Some(_) => {}
-            None if plan.timeout.is_some_and(|limit| progress.elapsed >= limit) => {
-                stopped = Some((Exit::TimedOut, Instant::now()));
-                kill(running, group, 15);
+        let why = match &mut stopped {
+            Some((_, stop, _)) => {
+                stop.insist(running, group);
+                continue;
             }
-            None if watch(progress) || (!plan.inherit && bench.signals.interrupted()) => {
-                stopped = Some((Exit::StoppedEarly, Instant::now()));
-                kill(running, group, 15);
-            }
-            None => {}
-        }
+            None if plan.timeout.is_some_and(|limit| progress.elapsed >= limit) => Exit::TimedOut,
+            None if watch(progress) || (!plan.inherit && bench.signals.interrupted()) => Exit::StoppedEarly,
+            None => continue,
+        };
+        let limited = group.filter(|_| plan.limit_bytes.is_some());
+        stopped = Some((why, Stop::begin(running, limited, plan.fast_tier), progress.elapsed));
     }
 }
 
@@ -300,22 +303,6 @@ fn reap_orphans(command: i32) {
     for child in procfs::children(std::process::id() as i32).into_iter().filter(|child| *child != command) {
         let _ = linux::wait::wait4(child, false);
     }
-}
-
-/// Signals the whole job: its cgroup, else the command and what descends from it.
-fn kill(running: &Running, group: Option<&JobCgroup>, signal: i32) {
-    let pids = match group {
-        Some(group) => group.processes().unwrap_or_default(),
-        None => procfs::descendants(std::process::id() as i32),
-    };
-    for pid in pids {
-        if let (Some(pid), Some(signal)) =
-            (rustix::process::Pid::from_raw(pid), rustix::process::Signal::from_named_raw(signal))
-        {
-            let _ = rustix::process::kill_process(pid, signal);
-        }
-    }
-    running.signal(signal);
 }
 
 pub fn record_row(row: Row, run: u32, sink: &mut dyn FnMut(Entry) -> anyhow::Result<()>) -> anyhow::Result<()> {
