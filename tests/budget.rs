@@ -114,6 +114,71 @@ fn a_command_that_fails_without_a_limit_stops_everything_with_its_own_status_and
     assert!(String::from_utf8_lossy(&output.stderr).contains("no such input"));
 }
 
+/// A job that holds a lock while it runs, removes it at its end and on SIGTERM, and fails where it finds one.
+const HOLDS_A_LOCK: &str = r#"
+mkdir "$1/lock" 2>/dev/null || { echo "locked: an earlier run did not clean up" >&2; exit 3; }
+trap 'rmdir "$1/lock"' EXIT
+trap 'exit 143' TERM
+"$2" "$3" "$4" & wait $!"#;
+
+#[test]
+fn a_job_that_is_stopped_early_cleans_up_first() {
+    if !can_limit() {
+        return;
+    }
+    let reader = Reader::make();
+    let mut command = reader.budget();
+    command.args(["--no-compare", "--json", "-", "--", "sh", "-c", HOLDS_A_LOCK, "sh"]);
+    let (status, json) = json_of(command.arg(reader.folder.path()).args(reader.command(200)));
+    assert_eq!(status, 0);
+    let trials = json["trials"].as_array().unwrap();
+    assert!(trials.iter().any(|trial| trial["lower_bound"] == true), "nothing was stopped: {json:#}");
+    assert!(trials.iter().all(|trial| trial["outcome"] != "failed"), "one found the lock of another: {json:#}");
+    assert!(!reader.path("lock").exists());
+}
+
+/// Makes a folder, as a build or the load of a database does, and fails where it is there already.
+const ONLY_ONCE: &str = r#"mkdir "$1/out""#;
+
+#[test]
+fn a_command_that_cannot_run_twice_names_prepare() {
+    if !can_limit() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let command = ["--runs", "2", "--", "sh", "-c", ONLY_ONCE, "sh", &run_at(folder.path())];
+    let output = bursar().args(["budget", "--quiet"]).args(command).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("File exists"), "its own error is shown: {errors}");
+    assert!(errors.contains("run 1 succeeded and run 2 failed (status 1)"), "{errors}");
+    assert!(errors.contains("--prepare"), "{errors}");
+
+    let prepare = format!("rm -rf '{}/out'", folder.path().display());
+    let output = bursar().args(["budget", "--quiet", "--prepare", &prepare]).args(command).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Succeeds twice and then no more, whatever the limit.
+const TWICE: &str = r#"echo >>"$1/runs"; "$2" "$3" "$4"; test "$(wc -l <"$1/runs")" -le 2 || { echo "no room for run 3" >&2; exit 4; }"#;
+
+#[test]
+fn a_failure_that_is_no_want_of_memory_ends_the_search() {
+    if !can_limit() {
+        return;
+    }
+    let reader = Reader::make();
+    let mut command = reader.budget();
+    // As found: no other run precedes the two references.
+    command.args(["--as-found", "--runs", "2", "--no-compare", "--", "sh", "-c", TWICE, "sh"]);
+    command.arg(reader.folder.path());
+    let output = command.args(reader.command(20)).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(4), "{errors}");
+    assert!(errors.contains("no room for run 3"), "{errors}");
+    assert!(errors.contains("its limit was not the reason"), "{errors}");
+}
+
 #[test]
 fn a_command_that_does_not_exist_gives_127() {
     let output = bursar().args(["budget", "--", "no-such-command-anywhere"]).output().unwrap();

@@ -2,6 +2,7 @@
 //! search can go on from its record.
 
 mod doubts;
+mod failure;
 mod figures;
 pub mod given;
 mod resume;
@@ -30,6 +31,7 @@ use crate::say::{self, tell};
 use crate::slurm::Allocation;
 use crate::status::Status;
 use crate::tier::FastTier;
+use failure::Failure;
 use figures::{cpu_of, pace, peak_of_sum, progress_of, stall_of};
 use given::Given;
 use resume::{restored, saved};
@@ -84,6 +86,8 @@ struct Search<'a> {
     /// Figures of the methods, from the reference that showed the most.
     display: Display,
     scout_seconds: f64,
+    /// Failures under a limit after which a run without one succeeded.
+    checked: Vec<Failure>,
 }
 
 /// A run that was made.
@@ -103,7 +107,7 @@ enum Ended {
     /// Ctrl-C, or a signal to the same end.
     Interrupted,
     /// The command fails without a limit.
-    Fails { status: Status, errors: String },
+    Fails(Failure),
 }
 
 impl<'a> Search<'a> {
@@ -161,6 +165,7 @@ impl<'a> Search<'a> {
             record,
             display,
             scout_seconds: 0.0,
+            checked: Vec::new(),
         };
         search.remember();
         Ok(search)
@@ -214,15 +219,8 @@ impl<'a> Search<'a> {
         if self.bench.signals.interrupted() {
             return Ok(Some(Ended::Interrupted));
         }
-        match made.observation.exit {
-            Exit::Status(0) => {}
-            Exit::Signal(signal) => {
-                return Ok(Some(Ended::Fails { status: Status::Signal(signal), errors: made.errors }));
-            }
-            _ => {
-                let status = Status::of(made.observation.exit_status().unwrap_or(1));
-                return Ok(Some(Ended::Fails { status, errors: made.errors }));
-            }
+        if !matches!(made.observation.exit, Exit::Status(0)) {
+            return Ok(Some(Ended::Fails(Failure::of(&made.observation, made.errors, &self.record.runs, None))));
         }
         let account = account::account(&made.observation, &self.record.header);
         let parts = made.parts.iter().map(|part| account::account(part, &self.record.header));
@@ -295,10 +293,34 @@ impl<'a> Search<'a> {
             },
         );
         let trial = self.measured(&made, &account, method, predicted, outcome, why);
+        let failure = (outcome == Outcome::Failed)
+            .then(|| Failure::of(&made.observation, made.errors.clone(), &self.record.runs, Some(limit)))
+            .filter(|failure| !failure.is_for_want_of_memory() && !self.is_tied_to_limits(failure));
         self.finish(made)?;
         self.seen.trials.push(trial.clone());
         self.keep(trial)?;
-        Ok(None)
+        match failure {
+            Some(failure) => self.check(failure),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a run without a limit already succeeded after a failure like this one.
+    fn is_tied_to_limits(&self, failure: &Failure) -> bool {
+        self.checked.iter().any(|known| known.is_like(failure))
+    }
+
+    /// A run without a limit, after a failure under one that does not look like want of memory. If it fails, too, the limit was not the
+    /// reason, and the search ends.
+    fn check(&mut self, failure: Failure) -> anyhow::Result<Option<Ended>> {
+        let why =
+            format!("the run before failed under its limit ({}): does it fail without a limit, too?", failure.how());
+        let ended = self.reference(false, why)?;
+        if let Some(Ended::Fails(_)) = ended {
+            return Ok(Some(Ended::Fails(failure)));
+        }
+        self.checked.push(failure);
+        Ok(ended)
     }
 
     /// Runs the command once from the stated state of the cache. `watch` sees how it goes on each node.
@@ -471,7 +493,9 @@ impl<'a> Search<'a> {
         let stall_seconds = made.stall_seconds();
         let cpu_seconds = cpu_of(observation);
         let refaults = account.flow.refaults_file;
-        let pace = pace(observation);
+        // A run that was stopped went on to clean up, and that is not counted.
+        let is_counted = |(_, at): &(f64, f64)| *at <= observation.wall_seconds;
+        let pace: Vec<(f64, f64)> = pace(observation).into_iter().filter(is_counted).collect();
         let furthest = pace.last().and_then(|(most, _)| pace.iter().find(|(cpu, _)| cpu >= most));
         let progress =
             Progress { elapsed_seconds: observation.wall_seconds, stall_seconds, pace: furthest.copied(), refaults };
@@ -522,14 +546,11 @@ impl<'a> Search<'a> {
             }
         };
         let (answer, status) = match ended {
-            Ended::Fails { status, errors } => {
+            Ended::Fails(failure) => {
                 self.sink.seal();
-                say::beside(format_args!("{errors}"));
-                tell!(
-                    "bursar: the command fails without any limit (status {}), so there is nothing to find out about one",
-                    status.code()
-                );
-                return Ok(status);
+                say::beside(format_args!("{}", failure.errors));
+                tell!("bursar: {}", failure.sentence());
+                return Ok(failure.status);
             }
             Ended::Answered(answer) => (answer, Status::of(0)),
             Ended::Interrupted => (self.partial(), Status::Signal(SIGINT)),

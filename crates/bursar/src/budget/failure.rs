@@ -1,0 +1,129 @@
+//! A run that failed, and whether its limit may be the reason.
+
+use model::{Bytes, Exit, Observation};
+
+use crate::status::Status;
+
+/// What programs and runtimes print when they get no memory, in lower case.
+const WANT_OF_MEMORY: [&str; 17] = [
+    "cannot allocate memory",
+    "can't allocate memory",
+    "could not allocate",
+    "unable to allocate",
+    "failed to allocate",
+    "cannot allocate vector",
+    "memory allocation of",
+    "allocation failed",
+    "bad_alloc",
+    "memoryerror",
+    "outofmemory",
+    "out of memory",
+    "memory exhausted",
+    "not enough memory",
+    "insufficient memory",
+    "no memory",
+    "enomem",
+];
+
+const SIGKILL: i32 = 9;
+
+/// A run that failed.
+#[derive(Debug)]
+pub struct Failure {
+    pub status: Status,
+    /// The end of its standard error.
+    pub errors: String,
+    /// Its limit, in bytes.
+    limit_bytes: Option<u64>,
+    /// Its number, from 1, and how many of those before succeeded.
+    run: usize,
+    succeeded: usize,
+}
+
+impl Failure {
+    /// Of a run that is not yet among `before`.
+    pub fn of(observation: &Observation, errors: String, before: &[Observation], limit_bytes: Option<u64>) -> Failure {
+        let status = match observation.exit {
+            Exit::Signal(signal) => Status::Signal(signal),
+            _ => Status::of(observation.exit_status().unwrap_or(1)),
+        };
+        let succeeded = before.iter().filter(|run| run.exit == Exit::Status(0)).count();
+        Failure { status, errors, limit_bytes, run: before.len() + 1, succeeded }
+    }
+
+    /// Whether it says itself that it got no memory. (What the kernel killed is counted by the kernel.)
+    pub fn is_for_want_of_memory(&self) -> bool {
+        let errors = self.errors.to_lowercase();
+        self.status.code() == Status::Signal(SIGKILL).code()
+            || WANT_OF_MEMORY.iter().any(|words| errors.contains(words))
+    }
+
+    /// Whether another run failed in the same way.
+    pub fn is_like(&self, other: &Failure) -> bool {
+        self.status.code() == other.status.code() && self.errors.lines().last() == other.errors.lines().last()
+    }
+
+    /// How it ended, in words.
+    pub fn how(&self) -> String {
+        format!("status {}", self.status.code())
+    }
+
+    /// Why the search ends with it, as a sentence.
+    pub fn sentence(&self) -> String {
+        let how = self.how();
+        let prepare =
+            "If it finds what an earlier run left behind, remove that before each run: --prepare 'rm -rf OUT'";
+        match (self.limit_bytes, self.succeeded, self.run) {
+            (Some(limit), ..) => format!(
+                "run {} failed under its limit of {} ({how}, its error is above) without a sign of want of memory, and the next run \
+                 failed without a limit: its limit was not the reason. {prepare}",
+                self.run,
+                Bytes(limit)
+            ),
+            (None, 0, _) => {
+                format!("the command fails without any limit ({how}), so there is nothing to find out about one")
+            }
+            (None, 1, 2) => format!("run 1 succeeded and run 2 failed ({how}), both without a limit. {prepare}"),
+            (None, succeeded, run) => format!(
+                "{succeeded} of the runs before succeeded and run {run} failed ({how}) without a limit. {prepare}"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(status: i32, errors: &str) -> Failure {
+        Failure { status: Status::of(status), errors: errors.into(), limit_bytes: Some(1 << 20), run: 3, succeeded: 2 }
+    }
+
+    #[test]
+    fn runtimes_that_get_no_memory_are_recognised() {
+        for errors in [
+            "sort: memory exhausted",
+            "terminate called after throwing an instance of 'std::bad_alloc'",
+            "Traceback (most recent call last):\nMemoryError",
+            "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 763. MiB for an array",
+            "Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space",
+            "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
+            "sh: 0: Cannot fork\nsh: fork: Cannot allocate memory",
+            "Error: cannot allocate vector of size 7.6 Mb",
+            "memory allocation of 1073741824 bytes failed",
+            "duckdb.duckdb.OutOfMemoryException: Out of Memory Error: failed to pin block",
+        ] {
+            assert!(failure(1, errors).is_for_want_of_memory(), "{errors}");
+        }
+        assert!(failure(137, "").is_for_want_of_memory());
+    }
+
+    #[test]
+    fn other_failures_are_no_want_of_memory() {
+        for errors in ["gzip: big.txt.gz already exists", "mkdir: cannot create directory: File exists", ""] {
+            assert!(!failure(2, errors).is_for_want_of_memory(), "{errors}");
+        }
+        assert!(failure(2, "x\nlocked").is_like(&failure(2, "y\nlocked")));
+        assert!(!failure(2, "x").is_like(&failure(1, "x")));
+    }
+}
