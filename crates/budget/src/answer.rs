@@ -116,6 +116,9 @@ fn doubts(
     if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.near) {
         doubts.push("its run time there is so close to what is allowed that another run may be slower".into());
     }
+    if tried.iter().any(|t| Some(t.limit) == bracket.fail && t.hardly_failed) {
+        doubts.push("less may be enough: the run under the limit below was hardly too slow".into());
+    }
     if tried.iter().any(|t| t.worst == Outcome::Timeout && Some(t.limit) >= bracket.fail) {
         doubts.push("a trial was ended by the time-out, so it may only have been slow (--timeout)".into());
     }

@@ -19,6 +19,7 @@
 //! where the machine seems to have changed.
 
 mod answer;
+mod clock;
 mod drift;
 mod estimate;
 pub mod jobs;
@@ -51,4 +52,34 @@ fn round_up(bytes: u64) -> u64 {
 
 fn round_down(bytes: u64) -> u64 {
     bytes / MIB * MIB
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Breakdown, Outcome, Trial};
+
+    use crate::MIB;
+
+    /// A run of the search that was too slow, of which nothing else is known.
+    pub fn trial(limit_mib: u64, wall_seconds: f64) -> Trial {
+        Trial {
+            run: 2,
+            method: None,
+            limit_bytes: Some(limit_mib * MIB),
+            outcome: Outcome::TooSlow,
+            lower_bound: false,
+            wall_seconds,
+            cpu_seconds: None,
+            stall_seconds: None,
+            runtime_ratio: Some(wall_seconds / 10.0),
+            predicted_ratio: None,
+            io_wait_share: None,
+            refaults: None,
+            peak_charge_bytes: None,
+            breakdown: Breakdown::default(),
+            exit_status: None,
+            why: String::new(),
+            nodes: Vec::new(),
+        }
+    }
 }

@@ -15,7 +15,7 @@ const MOST: usize = 4;
 const LEAST_NOISE: f64 = 0.005;
 
 /// What a run time is taken to vary by while there is one run only.
-const UNKNOWN_NOISE: f64 = 0.02;
+const UNKNOWN_NOISE: f64 = 0.03;
 
 /// Standard error of a median of n normal values, over that of their mean.
 const MEDIAN_OVER_MEAN: f64 = 1.2533;
@@ -93,7 +93,7 @@ pub fn wants_reference(settings: &Settings, seen: &Seen) -> Option<String> {
         None if n > FEWEST && stretches(&seen.references).last().is_some_and(|now| now.len() < FEWEST) => {
             Some("the machine has changed: how long does it take now, and how much does that vary?".into())
         }
-        None if n >= FEWEST && is_told_by_time_alone(settings, seen) => wants_to_tell(settings, seen),
+        None if is_told_by_time_alone(settings, seen) => wants_to_tell(settings, seen),
         None => suspected(settings, seen),
     }
 }

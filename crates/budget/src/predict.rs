@@ -2,6 +2,7 @@
 
 use model::{FileDemand, Outcome, Trial};
 
+use crate::clock::ratio;
 use crate::noise::ratio_noise;
 use crate::{MIB, Seen, Settings};
 
@@ -69,13 +70,14 @@ pub fn is_no_limit(settings: &Settings, seen: &Seen, limit_bytes: u64) -> bool {
 /// The limit below which the job is killed for sure; nothing is known where it may swap.
 pub fn too_little(settings: &Settings, seen: &Seen) -> Option<u64> {
     let held = seen.references.iter().filter_map(|r| r.held_bytes.or(r.floor_bytes)).max();
-    held.filter(|_| !settings.has_slower_memory).map(|held| (held as f64 * FLOOR_SLACK) as u64)
+    held.filter(|_| !settings.has_slower_memory && !settings.sizes_itself)
+        .map(|held| (held as f64 * FLOOR_SLACK) as u64)
 }
 
 /// The smallest limit predicted to keep within the slow-down. Where nothing tells what a refault costs, any is too much;
 /// where no references to the page cache were seen, files that are mapped are taken to be needed and others not.
 pub fn knee(settings: &Settings, seen: &Seen) -> Option<u64> {
-    writers_knee(settings, seen).or_else(|| readers_knee(settings, seen))
+    writers_knee(settings, seen).or_else(|| readers_knee(settings, seen)).filter(|_| !settings.sizes_itself)
 }
 
 /// What cannot be reclaimed and the mapped file pages in use. The curve knows of mapped pages only when they were first
@@ -126,9 +128,15 @@ fn price_in(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
         let lost = trial.stall_seconds.unwrap_or(0.0).max((trial.runtime_ratio? - 1.0) * reference);
         (lost, trial.refaults? * settings.page_bytes)
     } else {
-        (trial.wall_seconds - reference, seen.demand.as_ref()?.refault_bytes_at(trial.limit_bytes?)?)
+        ((ratio(settings, seen, trial)? - 1.0) * reference, seen.demand.as_ref()?.refault_bytes_at(trial.limit_bytes?)?)
     };
-    (bytes >= TELLING_BYTES && seconds > ratio_noise(settings, seen) * reference).then(|| seconds / bytes as f64)
+    if bytes < TELLING_BYTES {
+        return None;
+    }
+    let by_chance = ratio_noise(settings, seen) * reference;
+    // Much was read again and took next to no time: even what chance may have hidden makes it cheaper than a first reading.
+    let is_cheap = || first_reading(seen).is_some_and(|price| by_chance / (bytes as f64) < price);
+    (seconds > by_chance || !trial.lower_bound && is_cheap()).then(|| seconds.max(0.0) / bytes as f64)
 }
 
 fn first_reading(seen: &Seen) -> Option<f64> {
@@ -143,10 +151,11 @@ fn first_reading(seen: &Seen) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use model::{Breakdown, DemandPoint};
+    use model::DemandPoint;
 
     use super::*;
     use crate::Reference;
+    use crate::tests::trial;
 
     /// Heap of 100 MiB and a loop over 300 MiB, 16 times in 10 s; the first reading stalls for 0.6 s.
     fn looping() -> Seen {
@@ -167,28 +176,6 @@ mod tests {
                 ..FileDemand::default()
             }),
             ..Seen::default()
-        }
-    }
-
-    fn trial(limit: u64, wall_seconds: f64) -> Trial {
-        Trial {
-            run: 2,
-            method: None,
-            limit_bytes: Some(limit * MIB),
-            outcome: Outcome::TooSlow,
-            lower_bound: false,
-            wall_seconds,
-            cpu_seconds: None,
-            stall_seconds: None,
-            runtime_ratio: Some(wall_seconds / 10.0),
-            predicted_ratio: None,
-            io_wait_share: None,
-            refaults: None,
-            peak_charge_bytes: None,
-            breakdown: Breakdown::default(),
-            exit_status: Some(0),
-            why: String::new(),
-            nodes: Vec::new(),
         }
     }
 

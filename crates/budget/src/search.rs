@@ -2,6 +2,7 @@
 
 use model::{Bytes, Method, Outcome, Spread, Trial};
 
+use crate::clock::{additional_cpu, computes_more, cost, noise, ratio};
 use crate::drift::nearest;
 use crate::judge::give_up_after;
 use crate::noise::{can_tell, ratio_noise};
@@ -11,13 +12,25 @@ use crate::{MIB, Seen, Settings, round_down, round_up};
 /// The search ends when the smallest passing limit is at most this far above the largest failing one.
 pub const CLOSE: f64 = 1.12;
 
+/// The ratio of two neighbouring limits that the search tries: at most [`CLOSE`].
+const GRID: f64 = 1.08;
+
 /// Above a limit that failed by so little that chance may have done it. A run there tells more than another at the same.
 const LITTLE_MORE: f64 = 1.06;
 
 /// Above what cannot be reclaimed, for what reclaim needs to work: it starts before a limit is quite full.
 const FLOOR_SLACK: f64 = 1.03;
 
-/// What a search may cost in run times, references included.
+/// So many standard deviations from the threshold are no chance.
+const SURE: f64 = 2.0;
+
+/// The runs of a trial last for at least so many seconds together; shorter jobs start and end by chance a little earlier or later.
+const LEAST_SECONDS: f64 = 1.0;
+
+/// But there are no more than this.
+const MOST_REPEATS: usize = 4;
+
+/// What a search may cost in run times, references included. More by as many times as a trial has runs.
 const MOST_RUN_TIMES: f64 = 8.0;
 
 /// Above the threshold by more than this, no run is slow by chance, unless it is known how much it read again.
@@ -45,6 +58,12 @@ pub struct Tried {
     pub near: bool,
     /// So slow without a reason in memory that one run does not decide.
     pub unexplained: bool,
+    /// It passed, and memory cost it a third of what is allowed or more.
+    pub costs: bool,
+    /// Too slow by so little that another run may not be.
+    pub hardly_failed: bool,
+    /// One was stopped before its end.
+    pub stopped: bool,
     /// The worst that happened there.
     pub worst: Outcome,
 }
@@ -81,13 +100,23 @@ pub enum Wish {
 pub fn wish(settings: &Settings, seen: &Seen) -> Wish {
     let tried = tried(settings, seen);
     let bracket = bracket(settings, seen, &tried);
-    let once = || tried.iter().filter(|t| t.runs < 2);
-    let is_undecided =
-        |t: &&Tried| t.unexplained && bracket.has_edge(t.limit) || t.near && bracket.passed == Some(t.limit);
+    let once = || tried.iter().filter(|t| t.runs < 2 || is_short(seen, t));
+    // More memory cannot be slower: one of the two was judged by chance.
+    let is_contradicted = |t: &&Tried| {
+        t.worst == Outcome::TooSlow && bracket.failed == Some(t.limit) && has_passed_below(&tried, t.limit)
+    };
+    let is_undecided = |t: &&Tried| {
+        t.unexplained && bracket.has_edge(t.limit)
+            || t.near && bracket.passed == Some(t.limit)
+            || is_contradicted(t)
+            || is_close(&bracket) && t.hardly_failed && bracket.failed == Some(t.limit)
+            || is_short(seen, t) && bracket.has_edge(t.limit)
+    };
     let again = once().find(is_undecided);
     let just_failed = once().find(|t| t.near && bracket.failed == Some(t.limit));
     let little_more = just_failed.map(|t| round_up((t.limit as f64 * LITTLE_MORE) as u64));
     let next = match (again, little_more) {
+        (Some(t), _) if is_short(seen, t) => Some((t.limit, "its runs are short: once more".to_string())),
         (Some(t), _) => Some((t.limit, "one run so close to the threshold does not decide: once more".to_string())),
         (None, Some(limit)) if Some(limit) < bracket.pass => {
             Some((limit, "the smaller limit was hardly too slow: is a little more enough?".to_string()))
@@ -110,9 +139,24 @@ pub fn wish(settings: &Settings, seen: &Seen) -> Wish {
     Wish::Try { limit, why }
 }
 
+fn has_passed_below(tried: &[Tried], limit: u64) -> bool {
+    tried.iter().any(|t| t.passed && t.limit < limit)
+}
+
+/// Whether the runs at a limit together are too short to be judged by.
+fn is_short(seen: &Seen, tried: &Tried) -> bool {
+    tried.runs < runs_of_a_trial(seen) && matches!(tried.worst, Outcome::Ok | Outcome::TooSlow) && !tried.stopped
+}
+
+/// How many runs make up a trial: a short job is repeated until its runs last for [`LEAST_SECONDS`] together.
+pub fn runs_of_a_trial(seen: &Seen) -> usize {
+    let runs = seen.reference().map_or(1.0, |reference| (LEAST_SECONDS / reference.median).ceil());
+    (runs as usize).clamp(1, MOST_REPEATS)
+}
+
 /// Whether a search may cost so many run times more.
 pub fn affords(seen: &Seen, run_times: f64) -> bool {
-    let most = MOST_RUN_TIMES.max(seen.references.len() as f64 + 4.0);
+    let most = MOST_RUN_TIMES.max(seen.references.len() as f64 + 4.0) * runs_of_a_trial(seen) as f64;
     seen.run_times_used().is_none_or(|used| used + run_times <= most)
 }
 
@@ -135,12 +179,21 @@ pub fn is_told_by_memory(settings: &Settings, seen: &Seen) -> bool {
     let is_told = |limit: u64, passed: bool| {
         seen.search_trials().filter(|t| t.limit_bytes == Some(limit)).any(|t| match t.outcome {
             Outcome::Ok => passed && cost_nothing(settings, seen, t),
-            Outcome::TooSlow if passed => is_untouched(settings, seen, t),
-            Outcome::TooSlow => read_again(settings, t) == Some(true) && !is_unexplained(settings, seen, t),
+            Outcome::TooSlow if passed => is_untouched(settings, seen, t) || cost_nothing(settings, seen, t),
+            Outcome::TooSlow => is_surely_slow(settings, seen, t),
             Outcome::Oom | Outcome::Failed | Outcome::Timeout => !passed,
         })
     };
     bracket.pass.is_some_and(|limit| is_told(limit, true)) && bracket.failed.is_none_or(|limit| is_told(limit, false))
+}
+
+/// Whether a run was too slow for reasons that are memory's: by its CPU time and stall, or stopped far above the slow-down with much read
+/// again.
+fn is_surely_slow(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
+    match cost(settings, seen, trial) {
+        Some(cost) => cost.likely > 1.0 + settings.slowdown,
+        None => read_again(settings, trial) == Some(true) && !is_unexplained(settings, seen, trial),
+    }
 }
 
 /// The answer's limit, if no run was made under it: what the job never used more of without a limit should be enough, but
@@ -181,17 +234,19 @@ pub fn is_telling(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
         let first = nearest(&seen.references, trial.run).first();
         trial.lower_bound && first.is_some_and(|r| r.run > trial.run) && read_again(settings, trial) != Some(true)
     };
-    trial.outcome != Outcome::TooSlow || !is_untouched(settings, seen, trial) && !is_outdated()
+    // Stopped, but not slow beside the references that were made since.
+    let is_refuted = trial.lower_bound && trial.runtime_ratio.is_some_and(|ratio| ratio <= 1.0 + settings.slowdown);
+    trial.outcome != Outcome::TooSlow || !is_untouched(settings, seen, trial) && !is_outdated() && !is_refuted
 }
 
 /// Its charge never came to its limit, or it read nothing again at a limit that the references' charge never came to: how long it
 /// took tells of the machine.
 pub fn is_untouched(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
-    let Some(limit) = trial.limit_bytes else { return false };
+    let Some(limit) = trial.limit_bytes.filter(|_| !settings.sizes_itself) else { return false };
     let stayed_below = trial.peak_charge_bytes.is_some_and(|peak| (peak as f64) < TOUCHED * limit as f64);
     let is_ample =
         seen.peak_charge_bytes().is_some_and(|peak| limit >= peak) && read_again(settings, trial) != Some(true);
-    writers_knee(settings, seen).is_none() && (stayed_below || is_ample)
+    writers_knee(settings, seen).is_none() && (stayed_below || is_ample) && !computes_more(settings, seen, trial)
 }
 
 fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> Tried {
@@ -199,13 +254,13 @@ fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> 
     let threshold = 1.0 + settings.slowdown;
     // A run that was stopped would have taken longer than it did, and longer than allowed.
     let least = threshold + 2.0 * ratio_noise(settings, seen);
-    let ratio_of = |t: &&Trial| t.runtime_ratio.map(|r| if t.lower_bound { r.max(least) } else { r });
+    let ratio_of = |t: &&Trial| ratio(settings, seen, t).map(|r| if t.lower_bound { r.max(least) } else { r });
     let ratios: Vec<f64> = trials.iter().filter_map(ratio_of).collect();
     // What slows a run down without a reason in memory only ever adds time: then the fastest run tells.
     let unexplained = trials.iter().any(|t| is_unexplained(settings, seen, t));
     let ratio = Spread::of(&ratios).map(|spread| if unexplained { spread.min } else { spread.median });
-    let near = ratio
-        .is_some_and(|r| (r - threshold).abs() <= ratio_noise(settings, seen) / (trials.len() as f64).sqrt())
+    let chance = trials.iter().map(|t| noise(settings, seen, t)).fold(0.0, f64::max);
+    let near = ratio.is_some_and(|r| (r - threshold).abs() <= chance / (trials.len() as f64).sqrt())
         && !trials.iter().all(|t| cost_nothing(settings, seen, t));
     let stopped = trials.iter().any(|t| t.lower_bound);
     Tried {
@@ -213,6 +268,12 @@ fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> 
         passed: !broke && ratio.is_some_and(|r| r <= threshold),
         runs: trials.len(),
         near: !broke && near && !stopped,
+        stopped,
+        costs: trials.iter().any(|t| cost(settings, seen, t).is_some_and(|c| c.likely > 1.0 + settings.slowdown / 3.0)),
+        hardly_failed: !broke
+            && !stopped
+            && ratio.is_some_and(|r| r > threshold && r - threshold <= SURE * chance / (trials.len() as f64).sqrt())
+            && !trials.iter().all(|t| cost(settings, seen, t).is_some_and(|cost| cost.likely > threshold)),
         unexplained: !broke && unexplained,
         worst: trials.iter().map(|t| t.outcome).max_by_key(severity).unwrap_or(Outcome::Ok),
     }
@@ -231,11 +292,13 @@ pub fn severity(outcome: &Outcome) -> u8 {
 
 /// The most that memory can have cost a run, in seconds: what it stalled, of which some may be hidden, or what reading again takes
 /// the processor at the most. `None` if that is not known: how long the storage takes shows as stall only.
-fn most_lost_to_memory(settings: &Settings, trial: &Trial) -> Option<f64> {
+fn most_lost_to_memory(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
     if settings.has_slower_memory {
         return None;
     }
-    let reading = trial.refaults.map(|refaults| (refaults * settings.page_bytes) as f64 * MOST_CPU_PRICE);
+    // Measured, if the run came to its end; else what reading again costs at the most.
+    let reading = additional_cpu(seen, trial)
+        .or(trial.refaults.map(|refaults| (refaults * settings.page_bytes) as f64 * MOST_CPU_PRICE));
     match trial.stall_seconds {
         Some(stall) => Some(reading.unwrap_or(0.0).max(stall / SEEN_STALL)),
         None => reading.filter(|_| read_again(settings, trial) == Some(false)),
@@ -246,7 +309,7 @@ fn most_lost_to_memory(settings: &Settings, trial: &Trial) -> Option<f64> {
 /// anything, however long it took.
 fn lost_nothing(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
     let allowed = seen.reference_of(trial).map(|reference| settings.slowdown * reference);
-    most_lost_to_memory(settings, trial).zip(allowed).is_some_and(|(lost, allowed)| lost < EXPLAINED * allowed)
+    most_lost_to_memory(settings, seen, trial).zip(allowed).is_some_and(|(lost, allowed)| lost < EXPLAINED * allowed)
 }
 
 /// Memory did not slow it down: its limit was not in its way, or it lost nothing to it.
@@ -262,7 +325,7 @@ pub fn is_unexplained(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
     let is_near = ratio < 1.0 + settings.slowdown + CHANCE.max(4.0 * ratio_noise(settings, seen));
     trial.outcome == Outcome::TooSlow
         && (trial.refaults.is_some() || is_near)
-        && most_lost_to_memory(settings, trial).is_some_and(|by_memory| by_memory < EXPLAINED * lost)
+        && most_lost_to_memory(settings, seen, trial).is_some_and(|by_memory| by_memory < EXPLAINED * lost)
 }
 
 /// Whether it had to read so much again that this tells of memory; `None` if that is not known.
@@ -299,12 +362,23 @@ fn choose(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) 
     let (limit, why) = guided(settings, seen, tried, bracket)
         .filter(|(limit, _)| inside(limit))
         .or_else(|| groping(settings, seen, tried, bracket))?;
+    let on_grid = on_grid(limit);
+    if inside(&on_grid) {
+        return Some((on_grid, why));
+    }
     if inside(&limit) {
         return Some((limit, why));
     }
     // Rounding took it to an edge; the bracket is wider than a mebibyte, so there is a limit between.
     let beside_edge = round_up(bracket.fail.unwrap_or(0) + 1);
     inside(&beside_edge).then_some((beside_edge, why))
+}
+
+/// The nearest limit of the grid. The grid's steps are a fixed ratio from a mebibyte on, so that two searches of one
+/// program, whatever their references happened to be, end at the same limit or at its neighbour.
+fn on_grid(limit: u64) -> u64 {
+    let steps = (limit as f64 / MIB as f64).max(1.0).ln() / GRID.ln();
+    round_up((MIB as f64 * GRID.powf(steps.round())) as u64)
 }
 
 /// The limit below one that passed, and the one above one that failed, that leave the bracket just [`CLOSE`].
@@ -323,6 +397,9 @@ fn guided(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket) 
     let is_bound = writers_knee(settings, seen).is_some()
         || seen.floor_bytes().is_some_and(|floor| (knee as f64) < floor as f64 * FLOOR_SLACK);
     let limit = if is_bound { round_up((knee as f64 * FLOOR_SLACK) as u64 + MIB) } else { round_up(knee) };
+    // The next of the grid above: just below the knee, all is lost.
+    let limit =
+        [limit, (limit as f64 * GRID.sqrt()) as u64].map(on_grid).into_iter().find(|l| *l >= limit).unwrap_or(limit);
     // One step below the passing edge covers a knee just below that step, too.
     let limit = bracket.pass.map(below).filter(|below| limit < *below && *below <= above(limit)).unwrap_or(limit);
     let is_new =
@@ -348,14 +425,19 @@ fn groping(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket)
     let fails = tried.len() - passes;
     // The steps grow, up to fourfold; without a curve to be nearly right, the first miss says nothing about how far it is.
     // Where there is slower memory, nothing has foretold either edge.
-    let ahead = usize::from(settings.has_slower_memory);
+    let ahead = usize::from(settings.has_slower_memory) + 3 * usize::from(settings.sizes_itself);
     let stride = |times: usize| CLOSE.powi([1, 3, 12][(times + ahead).clamp(1, 3) - 1]);
     let down = |pass: u64| below(pass).min(round_up((pass as f64 / stride(passes)) as u64));
     let up = |fail: u64| above(fail).max(round_down((fail as f64 * stride(fails)) as u64));
     let middle = |fail: u64, pass: u64| round_up((fail as f64 * pass as f64).sqrt() as u64);
     let trusts_curve = seen.demand.is_some();
     let limit = match (bracket.failed, bracket.passed, bracket.fail, bracket.pass) {
-        (Some(fail), Some(passed), _, pass) => middle(fail, pass.unwrap_or(passed)),
+        (Some(fail), Some(passed), _, pass) => {
+            let pass = pass.unwrap_or(passed);
+            // It costs something there already: the knee is near.
+            let is_slope = tried.iter().any(|t| t.limit == pass && t.costs);
+            if is_slope { middle(fail, pass).max((pass as f64 / GRID.powi(2)) as u64) } else { middle(fail, pass) }
+        }
         (Some(fail), None, _, Some(peak)) if trusts_curve => up(fail).min(middle(fail, peak)),
         (Some(fail), None, _, Some(peak)) => middle(fail, peak),
         (Some(fail), None, _, None) => up(fail),

@@ -34,6 +34,8 @@ pub struct Reference {
     pub dirty_bytes: Option<u64>,
     /// File pages that the kernel counted as read again: at a cold start, those that the run before had cached.
     pub refaults: Option<u64>,
+    /// CPU seconds used, all tasks.
+    pub cpu_seconds: Option<f64>,
     /// Share of the tasks' life spent waiting for I/O.
     pub io_wait_share: Option<f64>,
     /// What the peak charge was made of.
@@ -69,10 +71,17 @@ pub struct Seen {
 impl Seen {
     /// Adds a run without a limit, and compares anew with it the runs that it is nearest to.
     pub fn learn(&mut self, settings: &Settings, reference: Reference) {
+        let before = self.references.clone();
         self.references.push(reference);
         let references = &self.references;
-        for trial in self.trials.iter_mut().filter(|t| !t.lower_bound) {
+        for trial in &mut self.trials {
             let Some(reference) = median(timed(nearest(references, trial.run))) else { continue };
+            if trial.lower_bound {
+                // What it had taken, or was behind, is now compared with another run time.
+                let changed = median(timed(nearest(&before, trial.run))).map_or(1.0, |known| known / reference);
+                trial.runtime_ratio = trial.runtime_ratio.map(|ratio| ratio * changed);
+                continue;
+            }
             trial.runtime_ratio = trial.runtime_ratio.map(|_| trial.wall_seconds / reference);
             let is_slow = is_too_slow(settings, trial.wall_seconds, reference);
             trial.outcome = match trial.outcome {

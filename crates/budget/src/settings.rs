@@ -18,6 +18,8 @@ pub struct Settings {
     /// What has no room under its limit is kept in slower memory (swap, another node): nothing is known to be too little before it is
     /// tried, and what it costs shows in the run time alone.
     pub has_slower_memory: bool,
+    /// The program reads its limit and sizes its heap or its caches by it: what it uses without a limit says little about a limit.
+    pub sizes_itself: bool,
     /// The share of what a job's cgroup could hold that may be dirty before its writers are held back; `None` where they are
     /// held back by the machine's memory instead, whatever the limit (cgroup v1 has no writeback of its own).
     pub dirty_share: Option<f64>,
@@ -35,6 +37,7 @@ impl Default for Settings {
             full: false,
             timeout_seconds: None,
             has_slower_memory: false,
+            sizes_itself: false,
             dirty_share: None,
             page_bytes: 4096,
         }

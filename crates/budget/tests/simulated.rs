@@ -32,6 +32,14 @@ struct Program {
     /// Mapped file pages in use, in bytes.
     mapped: u64,
     random: u64,
+    /// Seconds without a limit.
+    run_seconds: f64,
+    /// Share of the time lost that shows as CPU time; `None`: CPU time is not known.
+    cpu_share: Option<f64>,
+    /// Pages read again under any limit below the peak, which cost nothing.
+    free_refaults: u64,
+    /// It sizes its heap by the limit, and its charge stays at this share of it.
+    heap_share: Option<f64>,
 }
 
 impl Program {
@@ -50,6 +58,10 @@ impl Program {
             dirty: 0,
             mapped: 0,
             random: 0x1234_5678_9abc_def1,
+            run_seconds: RUN_SECONDS,
+            cpu_share: None,
+            free_refaults: 0,
+            heap_share: None,
         }
     }
 
@@ -77,7 +89,13 @@ impl Program {
         let flake = if self.flaky > 0 && (self.random() * self.flaky as f64) < 1.0 { 1.5 } else { 1.0 };
         let slower = self.slower.map_or(1.0, |(after, times)| if self.runs >= after { times } else { 1.0 });
         self.runs += 1;
-        RUN_SECONDS * ratio * (1.0 + noise) * flake * slower
+        self.run_seconds * ratio * (1.0 + noise) * flake * slower
+    }
+
+    /// CPU seconds: one and a half processors, and what memory costs them.
+    fn cpu(&mut self, ratio: f64) -> Option<f64> {
+        let share = self.cpu_share?;
+        Some(self.run_seconds * (1.5 + share * (ratio - 1.0)) * (1.0 + 0.01 * (2.0 * self.random() - 1.0)))
     }
 
     fn breakdown(&self) -> Breakdown {
@@ -96,6 +114,7 @@ impl Program {
             mapped_in_use_bytes: Some(self.mapped),
             dirty_bytes: Some(self.dirty),
             refaults: Some(0),
+            cpu_seconds: self.cpu(1.0),
             io_wait_share: Some(0.1),
             breakdown: self.breakdown(),
             pace: Vec::new(),
@@ -105,10 +124,11 @@ impl Program {
     fn trial(&mut self, settings: &Settings, seen: &Seen, limit: u64, method: Option<Method>) -> Trial {
         let (ratio, run) = ((self.ratio)(limit), self.runs);
         let is_killed = !self.swaps && limit < self.floor;
-        let seconds = self.seconds(ratio);
-        let end = if is_killed { 0.8 * RUN_SECONDS } else { seconds };
-        let refaults = ((ratio - 1.0) * 100_000.0) as u64;
-        let lost = self.stall_share.map(|share| share * (ratio - 1.0) * RUN_SECONDS);
+        let (seconds, cpu) = (self.seconds(ratio), self.cpu(ratio));
+        let end = if is_killed { 0.8 * self.run_seconds } else { seconds };
+        let free = if limit < self.peak { self.free_refaults } else { 0 };
+        let refaults = ((ratio - 1.0) * 100_000.0) as u64 + free;
+        let lost = self.stall_share.map(|share| share * (ratio - 1.0) * self.run_seconds);
         let at = |elapsed: f64| Progress {
             pace: None,
             refaults: None,
@@ -138,13 +158,15 @@ impl Program {
             outcome: judge(settings, seen, &measured),
             lower_bound: stopped.is_some(),
             wall_seconds: measured.wall_seconds,
-            cpu_seconds: None,
+            cpu_seconds: cpu.filter(|_| stopped.is_none()),
             stall_seconds: progress.stall_seconds.map(|stall| stall - COLD_STALL_SECONDS),
             runtime_ratio: ratio.filter(|_| !is_killed),
             predicted_ratio: None,
             io_wait_share: Some(0.4),
             refaults: Some(refaults),
-            peak_charge_bytes: Some(limit.min(self.peak)),
+            peak_charge_bytes: Some(
+                self.heap_share.map_or(limit.min(self.peak), |share| (limit as f64 * share) as u64),
+            ),
             breakdown: self.breakdown(),
             exit_status: Some(0),
             why: String::new(),
@@ -371,7 +393,7 @@ fn a_machine_that_became_faster_does_not_make_too_little_look_enough() {
 
 /// As a checkpoint writer did: what the curve foretold was 2 MiB short, and 6 % slower.
 #[test]
-fn where_a_limit_was_hardly_too_slow_a_little_more_is_tried_and_not_the_same_again() {
+fn a_limit_that_was_hardly_too_slow_is_tried_again_once_the_bracket_is_close() {
     let ratio = |limit: u64| match limit / MIB {
         0..280 => 2.5,
         280..306 => 1.06,
@@ -379,9 +401,9 @@ fn where_a_limit_was_hardly_too_slow_a_little_more_is_tried_and_not_the_same_aga
     };
     let demand = demand(&[(110, 4000), (303, 300), (304, 0)]);
     let mut program = Program { demand: Some(demand), ..Program::new(110, 340, ratio) };
-    let (answer, seen) = finds_the_knee(&mut program, 3.2);
+    let (answer, seen) = finds_the_knee(&mut program, 5.2);
     assert!(answer.confident, "{}", answer.reason);
-    assert_eq!(seen.trials.iter().map(|t| t.limit_bytes.unwrap() / MIB).collect::<Vec<_>>(), [304, 323]);
+    assert_eq!(seen.trials.iter().map(|t| t.limit_bytes.unwrap() / MIB).collect::<Vec<_>>(), [298, 322, 298]);
 }
 
 #[test]
@@ -447,7 +469,7 @@ fn the_comparison_has_all_methods_in_order_and_marks_bounds() {
     assert!((unlimited.performance_per_gb.unwrap() - 105.0 / 459.0).abs() < 1e-9);
     assert_eq!((own.outcome, own.runs, own.lower_bound), (Some(Outcome::Ok), unlimited.runs, false));
     assert!((own.amplification.unwrap() - answer.budget_bytes.unwrap() as f64 / (100 * MIB) as f64).abs() < 1e-9);
-    assert!(seen.compare_run_times().unwrap() < 6.5, "{:?}", seen.compare_run_times());
+    assert!(seen.compare_run_times().unwrap() < 7.1, "{:?}", seen.compare_run_times());
     assert!(seen.run_times_used().unwrap() < 3.5);
 }
 
@@ -656,4 +678,74 @@ fn a_writer_that_is_not_held_back_needs_no_more_than_it_uses() {
     let (answer, seen) = writer(60).drive(&settings);
     assert!(is_within_15_percent(&answer, 60 * MIB), "{answer:?} by {:?}", tried(&seen));
     assert!(seen.run_times_used().unwrap() <= 8.0, "{:?}", tried(&seen));
+}
+
+/// Both searches' answers are right or not sure, and agree.
+/// `least`: pairs that agree of 40, right answers and confident ones of 80.
+#[track_caller]
+fn two_searches_agree(make: impl Fn(u64) -> Program, settings: &Settings, within: f64, least: [u32; 3]) {
+    let (mut agree, mut right, mut sure, mut used) = (0, 0, 0, Vec::new());
+    for seed in 1..=40u64 {
+        let found = [2 * seed, 2 * seed + 1].map(|seed| {
+            let mut program = Program { random: seed * 104_729, ..make(seed) };
+            let knee = program.knee(settings);
+            let (answer, seen) = program.drive(settings);
+            let is_right = is_within_15_percent(&answer, knee);
+            assert!(is_right || !answer.confident, "knee {}: {answer:?} by {:?}", knee / MIB, tried(&seen));
+            right += u32::from(is_right);
+            sure += u32::from(answer.confident);
+            used.push(seen.run_times_used().unwrap());
+            answer.budget_bytes.unwrap() as f64
+        });
+        agree += u32::from((found[0] / found[1] - 1.0).abs() <= 0.1);
+    }
+    used.sort_by(f64::total_cmp);
+    let told = format!("{right} of 80 right, {sure} sure, {agree} of 40 agree, run times {:?}", (used[40], used[79]));
+    assert!(agree >= least[0] && right >= least[1] && sure >= least[2], "{told}");
+    assert!(used[40] <= within, "{told} {:?}", tried(&make(1).drive(settings).1));
+}
+
+/// As blastn: it reads 68,000 pages again at 82 MiB, and is as fast as without a limit.
+#[test]
+fn refaults_that_cost_no_time_do_not_fail_a_limit() {
+    let make = |_| Program {
+        demand: Some(demand(&[(75, 265), (255, 260), (260, 0)])),
+        free_refaults: 68_000,
+        cpu_share: Some(0.3),
+        noise: 0.02,
+        run_seconds: 3.0,
+        ..Program::new(70, 270, |limit| if limit < 82 * MIB { 1.8 } else { 1.0 })
+    };
+    two_searches_agree(make, &search_only(), 6.5, [38, 76, 60]);
+}
+
+/// As samtools on a shared machine: run times of 2.5 to 3.3 s, CPU times of 1.7 to 1.9 s.
+#[test]
+fn run_times_that_vary_by_more_than_the_slow_down_are_judged_by_cpu_time_and_stall() {
+    let make = |_| Program { noise: 0.12, cpu_share: Some(0.3), run_seconds: 3.0, ..Program::cliff(400) };
+    two_searches_agree(make, &search_only(), 6.5, [38, 76, 60]);
+}
+
+#[test]
+fn short_jobs_are_repeated_within_a_trial() {
+    let make = |_| Program { noise: 0.08, run_seconds: 0.3, cpu_share: Some(0.3), ..Program::cliff(400) };
+    let (_, seen) = make(1).drive(&search_only());
+    let at_first = seen.trials.iter().filter(|t| t.limit_bytes == seen.trials[0].limit_bytes).count();
+    assert_eq!(at_first, 4, "{:?}", tried(&seen));
+    two_searches_agree(make, &search_only(), 20.0, [36, 70, 20]);
+}
+
+/// As the JVM with a percentage of the limit: its charge never comes to the limit, and the less it has, the longer it collects.
+#[test]
+fn garbage_collection_counts_as_slow_down_though_it_neither_stalls_nor_reads_again() {
+    let settings = Settings { sizes_itself: true, ..search_only() };
+    let make = |_| Program {
+        stall_share: Some(0.0),
+        cpu_share: Some(1.5),
+        heap_share: Some(0.7),
+        noise: 0.02,
+        run_seconds: 3.0,
+        ..Program::new(150, 2400, |limit| 1.0 + 0.05 * (420.0 * MIB as f64 / limit as f64).powi(4))
+    };
+    two_searches_agree(|seed| Program { floor: 150 * MIB, ..make(seed) }, &settings, 8.0, [30, 64, 0]);
 }

@@ -144,6 +144,7 @@ impl<'a> Search<'a> {
             full: options.full,
             timeout_seconds: options.timeout.map(|t| t.as_secs_f64()),
             has_slower_memory: options.fast_tier.is_some(),
+            sizes_itself: false,
             dirty_share: bench.place.dirty_share(),
             page_bytes: header.page_bytes,
         };
@@ -454,6 +455,7 @@ impl<'a> Search<'a> {
             held_bytes: most(&|node, _| peak_of_sum(node, [names::HEAP, names::SHARED])),
             dirty_bytes: most(&|node, _| peak_of_sum(node, [names::FILE_DIRTY, names::FILE_WRITEBACK])),
             refaults: account.flow.refaults_file,
+            cpu_seconds: cpu_of(whole),
             io_wait_share: share_of_most(&nodes),
             breakdown: largest(&nodes).map(|account| account.peak_breakdown).unwrap_or_default(),
             pace: pace(whole),
