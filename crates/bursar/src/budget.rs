@@ -6,6 +6,7 @@ mod failure;
 mod figures;
 pub mod given;
 mod resume;
+mod runtime;
 
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
@@ -35,6 +36,7 @@ use failure::Failure;
 use figures::{cpu_of, pace, peak_of_sum, progress_of, stall_of};
 use given::Given;
 use resume::{restored, saved};
+use runtime::Sizing;
 
 const SIGINT: i32 = 2;
 
@@ -88,6 +90,8 @@ struct Search<'a> {
     scout_seconds: f64,
     /// Failures under a limit after which a run without one succeeded.
     checked: Vec<Failure>,
+    /// How its runtime sizes itself, if one is known.
+    sizing: Option<Sizing>,
 }
 
 /// A run that was made.
@@ -167,6 +171,7 @@ impl<'a> Search<'a> {
             display,
             scout_seconds: 0.0,
             checked: Vec::new(),
+            sizing: Sizing::of(&options.command, None),
         };
         search.remember();
         Ok(search)
@@ -334,11 +339,12 @@ impl<'a> Search<'a> {
     ) -> anyhow::Result<Made> {
         self.prepare()?;
         let nodes = self.nodes.as_ref();
+        let sizing = self.sizing.as_ref().zip(limit_bytes).and_then(|(sizing, limit)| sizing.environment(limit));
         let plan = Plan {
             run: self.record.runs.len() as u32,
             role,
             command: &self.options.command,
-            environment: nodes.map(Nodes::environment).unwrap_or_default(),
+            environment: nodes.map(Nodes::environment).unwrap_or_default().into_iter().chain(sizing).collect(),
             inherit: false,
             input: Some(&self.input),
             limit_bytes,
@@ -477,6 +483,8 @@ impl<'a> Search<'a> {
                 }
             }
         }
+        self.sizing = self.sizing.take().or_else(|| Sizing::of(&self.options.command, Some(whole)));
+        self.settings.sizes_itself = self.sizing.as_ref().is_some_and(Sizing::follows_limit);
         self.seen.learn(&self.settings, reference);
     }
 
@@ -604,11 +612,19 @@ impl<'a> Search<'a> {
         }
         notes.extend(self.seen.demand.as_ref().and_then(foreign_note));
         notes.extend(budget::method_notes(&self.settings, &self.seen));
-        notes.push(
-            "Programs that size their caches by the limit they see (JVM, Go, databases) were measured doing so: each trial \
-             shows what the program does under that limit."
-                .into(),
-        );
+        let sizes = answer.budget_bytes.zip(answer.smallest_passing_bytes);
+        let advice = self.sizing.as_ref().zip(sizes).and_then(|(sizing, (budget, tried))| sizing.advice(budget, tried));
+        let answer = Answer {
+            reason: [Some(answer.reason), advice].into_iter().flatten().collect::<Vec<_>>().join(" "),
+            ..answer
+        };
+        if self.sizing.is_none() {
+            notes.push(
+                "Programs that size their caches by the limit they see (databases) were measured doing so: each trial shows \
+                 what the program does under that limit."
+                    .into(),
+            );
+        }
         let trials: Vec<Trial> = self.record.trials.iter().map(judged).collect();
         BudgetReport {
             nodes: budget::nodes(&trials, &answer),
