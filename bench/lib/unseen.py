@@ -78,7 +78,7 @@ def bwa(place, run):
     genome(place / "genome.fa", 24_000_000, seed=6)
     text = read_genome(place / "genome.fa")
     with open(place / "reads.fq", "w", encoding="ascii") as out:
-        for number, _, bases in reads(text, 120_000, 100, seed=7):
+        for number, _, bases in reads(text, 40_000, 100, seed=7):
             out.write(f"@r{number}\n{bases}\n+\n{'I' * 100}\n")
     run("bwa", "index", place / "genome.fa")
     run("bowtie2-build", "--quiet", "--threads", "2", place / "genome.fa", place / "genome")
@@ -94,7 +94,7 @@ def blastn(place, run):
         next(lines)
         text = "".join(line.strip() for _, line in zip(range(200_000), lines))
     with open(place / "query.fa", "w", encoding="ascii") as out:
-        for number, _, bases in reads(text, 400, 500, seed=9):
+        for number, _, bases in reads(text, 4000, 500, seed=9):
             out.write(f">q{number}\n{bases}\n")
     run("makeblastdb", "-in", place / "genome.fa", "-dbtype", "nucl", "-out", place / "genome")
     (place / "genome.fa").unlink()
@@ -166,7 +166,7 @@ type record struct {
 func main() {
 	live := make(map[int]*record)
 	sum := int64(0)
-	for i := 0; i < 9000000; i++ {
+	for i := 0; i < 3000000; i++ {
 		key := i * 7919 % 400000
 		r := &record{fmt.Sprint("r", i), make([]int64, 16)}
 		r.data[i%16] = int64(i)
