@@ -30,7 +30,7 @@ pub fn answer(settings: &Settings, seen: &Seen, cut_short: Option<String>) -> An
             reason: format!("No limit was found under which the job keeps within the slow-down: {why}."),
         };
     };
-    let budget = budget(seen, &bracket, pass);
+    let budget = budget(settings, seen, &bracket, pass);
     let doubts = doubts(settings, seen, &tried, &bracket, cut_short);
     let found = found(settings, seen, &tried, &bracket, pass, budget - pass);
     Answer {
@@ -45,10 +45,11 @@ pub fn answer(settings: &Settings, seen: &Seen, cut_short: Option<String>) -> An
 
 /// The smallest passing limit and a margin: twice the standard deviation of what could not be reclaimed, at least 1 %, as
 /// long as the whole stays within 15 % of the knee.
-fn budget(seen: &Seen, bracket: &Bracket, pass: u64) -> u64 {
-    let spread = peaks(seen).map_or(0.0, |(spread, _)| 2.0 * spread.stddev);
+fn budget(settings: &Settings, seen: &Seen, bracket: &Bracket, pass: u64) -> u64 {
+    // What sizes itself holds what it was given.
+    let spread = peaks(seen).filter(|_| !settings.sizes_itself).map_or(0.0, |(spread, _)| 2.0 * spread.stddev);
     let wanted = pass as f64 + spread.max(LEAST_MARGIN * pass as f64);
-    let most = bracket.fail.filter(|_| is_close(bracket)).map_or(wanted, |fail| fail as f64 * WITHIN);
+    let most = bracket.fail.filter(|_| is_close(bracket)).map_or(pass as f64 * WITHIN, |fail| fail as f64 * WITHIN);
     let least_mib = round_up(wanted.min(most.max(pass as f64)) as u64);
     // Rounding up must not go beyond either, where mebibytes are fine enough to tell.
     if least_mib as f64 > most && least_mib > pass { (least_mib - MIB).max(pass) } else { least_mib }
@@ -71,7 +72,7 @@ fn found(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket, p
         (None, Some(fail)) => format!("; below {} what it cannot give back would not fit", Bytes(fail)),
         (None, None) => String::new(),
     };
-    let spread = peaks(seen).map_or(String::new(), |(spread, runs)| {
+    let spread = peaks(seen).filter(|_| !settings.sizes_itself).map_or(String::new(), |(spread, runs)| {
         let stddev = Bytes(spread.stddev as u64);
         format!(" (what it cannot give back has a standard deviation of {stddev} over {runs} runs)")
     });

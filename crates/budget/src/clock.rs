@@ -16,6 +16,9 @@ const SEEN_STALL: f64 = 0.5;
 /// How far this clock may be off, as a share of the run time: waits for locks and for other processes are not in it.
 const LEAST_NOISE: f64 = 0.025;
 
+/// What a CPU time is taken to vary by while there is one reference only, as a share.
+const UNKNOWN_NOISE: f64 = 0.05;
+
 /// What memory cost a run that came to its end, as a ratio to the references' run time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
@@ -46,7 +49,7 @@ pub fn additional_cpu(seen: &Seen, trial: &Trial) -> Option<f64> {
 /// Whether a run used so much more CPU time than the references that this alone exceeds the slow-down. A garbage collector that has
 /// little room shows so, and neither stalls nor reads again.
 pub fn computes_more(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
-    let allowed = usual_cpu(seen).map(|usual| settings.slowdown * usual.median + 2.0 * usual.stddev);
+    let allowed = usual_cpu(seen).map(|usual| (settings.slowdown + 2.0 * cpu_noise(seen)) * usual.median);
     additional_cpu(seen, trial).zip(allowed).is_some_and(|(cpu, allowed)| cpu > allowed)
 }
 
@@ -63,14 +66,33 @@ pub fn ratio(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
 pub fn noise(settings: &Settings, seen: &Seen, trial: &Trial) -> f64 {
     let wall = ratio_noise(settings, seen);
     match cost(settings, seen, trial) {
-        Some(_) => 1.0 / (1.0 / (wall * wall) + 1.0 / cost_noise(seen).powi(2)).sqrt(),
+        Some(_) => together(settings, seen, wall),
         None => wall,
     }
 }
 
+/// How far a run's ratio by both clocks is off by chance, where run times vary by the share `wall`.
+pub fn together(settings: &Settings, seen: &Seen, wall: f64) -> f64 {
+    let knows = usual_cpu(seen).is_some() && seen.references.iter().all(|r| r.stall_seconds.is_some());
+    if !knows || wall <= 0.0 || may_cost_unseen(settings, seen) {
+        return wall;
+    }
+    1.0 / (1.0 / (wall * wall) + 1.0 / cost_noise(seen).powi(2)).sqrt()
+}
+
 fn cost_noise(seen: &Seen) -> f64 {
-    let share = usual_cpu(seen).filter(|cpu| cpu.median > 0.0).map_or(0.0, |cpu| cpu.stddev / cpu.median);
-    share.max(LEAST_NOISE)
+    cpu_noise(seen).max(LEAST_NOISE)
+}
+
+/// How much the references' CPU time varies, as a share.
+fn cpu_noise(seen: &Seen) -> f64 {
+    let spread = usual_cpu(seen).filter(|cpu| cpu.median > 0.0 && seen.references.len() > 1);
+    spread.map_or(UNKNOWN_NOISE, |cpu| cpu.stddev / cpu.median)
+}
+
+/// Whether a run's cost exceeds the slow-down by more than CPU times vary.
+pub fn is_surely_more(settings: &Settings, seen: &Seen, cost: Cost) -> bool {
+    cost.likely > 1.0 + settings.slowdown + cpu_noise(seen)
 }
 
 fn usual_cpu(seen: &Seen) -> Option<Spread> {

@@ -47,7 +47,8 @@ pub fn nearest(references: &[Reference], run: u32) -> &[Reference] {
 /// Why the machine seems to have changed since the last reference: the last two runs under a limit were both slower, or
 /// both faster, than memory explains.
 pub fn suspected(settings: &Settings, seen: &Seen) -> Option<String> {
-    let since = seen.references.last()?.run;
+    // What sizes itself may be faster under a limit.
+    let since = seen.references.last().filter(|_| !settings.sizes_itself)?.run;
     let recent: Vec<&Trial> = seen.search_trials().filter(|t| t.run > since).collect();
     let last_two = &recent[recent.len().checked_sub(2)?..];
     let is_slow = |t: &&Trial| {

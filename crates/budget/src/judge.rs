@@ -20,8 +20,8 @@ const SURE: f64 = 3.0;
 /// Memory explains a run's lag if it may have cost this share of it.
 const EXPLAINED: f64 = 0.5;
 
-/// What reading a page again costs the processor at the most, in seconds.
-const MOST_PAGE_SECONDS: f64 = 15e-6;
+/// The share of a stall that is sure to be seen.
+const SEEN_STALL: f64 = 0.5;
 
 /// How a run under a limit is going.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -162,15 +162,10 @@ fn has_fallen_behind(settings: &Settings, seen: &Seen, progress: &Progress) -> O
     Some(lag > allowed + doubt && is_explained(settings, seen, progress, lag))
 }
 
-/// Whether memory can have cost so much time: the run waited for storage, or read pages again. Else other programs did. Where that is
-/// not known, or can hide, it is taken to be so.
+/// Whether memory can have cost so much time: the run waited for storage. Else other programs did. (What reading again costs the
+/// processor is no lag: it counts as progress.) Where that is not known, or can hide, it is taken to be so.
 fn is_explained(settings: &Settings, seen: &Seen, progress: &Progress, lag: f64) -> bool {
-    let usual = seen.references.iter().filter_map(|r| r.refaults).max();
-    let Some(((stall, refaults), usual)) = progress.stall_seconds.zip(progress.refaults).zip(usual) else {
-        return true;
-    };
-    let reading = refaults.saturating_sub(usual) as f64 * MOST_PAGE_SECONDS;
-    may_cost_unseen(settings, seen) || stall / EXPLAINED + reading > EXPLAINED * lag
+    may_cost_unseen(settings, seen) || progress.stall_seconds.is_none_or(|stall| stall / SEEN_STALL > EXPLAINED * lag)
 }
 
 /// When a run had used so much CPU time; `None` if it never did, or before its first sample.
@@ -260,6 +255,8 @@ mod tests {
         assert_eq!(watch(&settings, &seen, None, &unread), None, "memory has not been in its way");
         let swaps = Settings { has_slower_memory: true, ..settings.clone() };
         assert_eq!(watch(&swaps, &seen, None, &unread), Some(Outcome::TooSlow), "or it does not show");
+        let elsewhere = Progress { stall_seconds: Some(0.5), refaults: Some(1_000_000), ..far };
+        assert_eq!(watch(&settings, &seen, None, &elsewhere), None, "it waited, but not for storage: others ran");
         let pipeline = Progress { stall_seconds: Some(30.0), ..at(45.0, 21.0) };
         assert_eq!(watch(&settings, &seen, None, &pipeline), None, "one waits, another computes");
     }

@@ -2,6 +2,7 @@
 
 use model::{Outcome, Spread};
 
+use crate::clock::together;
 use crate::drift::{nearest, stretches, suspected};
 use crate::predict::may_cost_unseen;
 use crate::search::{affords, cost_nothing, is_told_by_memory, is_told_by_time_alone, is_untouched};
@@ -36,7 +37,9 @@ fn noise(settings: &Settings, seen: &Seen) -> Option<Noise> {
     let is_unslowed = |t: &model::Trial| {
         is_untouched(settings, seen, t) || !may_cost_unseen(settings, seen) && cost_nothing(settings, seen, t)
     };
-    let unslowed = seen.search_trials().filter(|t| has_run(t) && is_unslowed(t) && is_now(t.run));
+    // What sizes itself is another program under another limit.
+    let unslowed =
+        seen.search_trials().filter(|t| !settings.sizes_itself && has_run(t) && is_unslowed(t) && is_now(t.run));
     let trials = unslowed.filter_map(|t| Some(t.runtime_ratio? * seen.reference_of(t)?));
     let walls: Vec<f64> = now.iter().map(|r| r.wall_seconds).chain(trials).collect();
     let of = |spread: Option<Spread>| spread.map_or(0.0, |spread| spread.stddev / spread.median);
@@ -67,7 +70,9 @@ pub fn stddev_seconds(settings: &Settings, seen: &Seen) -> Option<f64> {
 
 /// Twice the standard error of the reference's median stays below the slow-down.
 pub fn can_tell(settings: &Settings, seen: &Seen) -> bool {
-    let told = |noise: Noise| 2.0 * MEDIAN_OVER_MEAN * noise.share / noise.runs.sqrt() <= settings.slowdown;
+    let told = |noise: Noise| {
+        2.0 * MEDIAN_OVER_MEAN * together(settings, seen, noise.share) / noise.runs.sqrt() <= settings.slowdown
+    };
     measured(settings, seen).is_some_and(told)
 }
 

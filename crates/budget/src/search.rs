@@ -2,7 +2,7 @@
 
 use model::{Bytes, Method, Outcome, Spread, Trial};
 
-use crate::clock::{additional_cpu, computes_more, cost, noise, ratio};
+use crate::clock::{additional_cpu, computes_more, cost, is_surely_more, noise, ratio};
 use crate::drift::nearest;
 use crate::judge::give_up_after;
 use crate::noise::{can_tell, ratio_noise};
@@ -167,7 +167,7 @@ pub fn is_told_by_time_alone(settings: &Settings, seen: &Seen) -> bool {
     }
     let tried = tried(settings, seen);
     let bracket = bracket(settings, seen, &tried);
-    tried.iter().any(|t| t.near && bracket.has_edge(t.limit))
+    tried.iter().any(|t| (t.near || t.hardly_failed) && bracket.has_edge(t.limit))
 }
 
 /// Whether what was seen of memory alone says that the limits next to the answer are enough, and too little.
@@ -191,7 +191,7 @@ pub fn is_told_by_memory(settings: &Settings, seen: &Seen) -> bool {
 /// again.
 fn is_surely_slow(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
     match cost(settings, seen, trial) {
-        Some(cost) => cost.likely > 1.0 + settings.slowdown,
+        Some(cost) => is_surely_more(settings, seen, cost),
         None => read_again(settings, trial) == Some(true) && !is_unexplained(settings, seen, trial),
     }
 }
@@ -246,7 +246,7 @@ pub fn is_untouched(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
     let stayed_below = trial.peak_charge_bytes.is_some_and(|peak| (peak as f64) < TOUCHED * limit as f64);
     let is_ample =
         seen.peak_charge_bytes().is_some_and(|peak| limit >= peak) && read_again(settings, trial) != Some(true);
-    writers_knee(settings, seen).is_none() && (stayed_below || is_ample) && !computes_more(settings, seen, trial)
+    writers_knee(settings, seen).is_none() && (stayed_below && !computes_more(settings, seen, trial) || is_ample)
 }
 
 fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> Tried {
@@ -273,7 +273,7 @@ fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> 
         hardly_failed: !broke
             && !stopped
             && ratio.is_some_and(|r| r > threshold && r - threshold <= SURE * chance / (trials.len() as f64).sqrt())
-            && !trials.iter().all(|t| cost(settings, seen, t).is_some_and(|cost| cost.likely > threshold)),
+            && !trials.iter().all(|t| cost(settings, seen, t).is_some_and(|cost| is_surely_more(settings, seen, cost))),
         unexplained: !broke && unexplained,
         worst: trials.iter().map(|t| t.outcome).max_by_key(severity).unwrap_or(Outcome::Ok),
     }

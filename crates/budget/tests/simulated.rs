@@ -747,5 +747,5 @@ fn garbage_collection_counts_as_slow_down_though_it_neither_stalls_nor_reads_aga
         run_seconds: 3.0,
         ..Program::new(150, 2400, |limit| 1.0 + 0.05 * (420.0 * MIB as f64 / limit as f64).powi(4))
     };
-    two_searches_agree(|seed| Program { floor: 150 * MIB, ..make(seed) }, &settings, 8.0, [30, 64, 0]);
+    two_searches_agree(|seed| Program { floor: 150 * MIB, ..make(seed) }, &settings, 8.0, [24, 56, 0]);
 }
