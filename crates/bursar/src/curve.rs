@@ -53,6 +53,7 @@ fn curves<I: OfRecord + 'static>(options: &cli::curve::Trace) -> anyhow::Result<
     let format = format(options)?;
     let page_bytes = page_bytes(options, &format)?;
     let settings = settings(options);
+    refuse_brotli(&options.file)?;
     let mut trace = Trace::new(input(&options.file)?, &format, page_bytes, options.skip_bad)
         .with_context(|| format!("{name} as {format}"))?;
     let mut profile = Profile::<I>::new(settings);
@@ -187,7 +188,14 @@ fn page_bytes(options: &cli::curve::Trace, format: &Format) -> anyhow::Result<Op
     }
 }
 
-fn input(path: &Path) -> anyhow::Result<Box<dyn Read>> {
+/// Brotli has no magic number: only the name says it.
+fn refuse_brotli(path: &Path) -> anyhow::Result<()> {
+    let is_brotli = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("br"));
+    ensure!(!is_brotli, "{} is compressed by brotli, which is not read; decompress it first", path.display());
+    Ok(())
+}
+
+fn input(path: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
     if is_dash(path) {
         return Ok(Box::new(io::stdin()));
     }

@@ -204,6 +204,87 @@ fn compressed_traces_are_the_same_traces() {
     assert_eq!(records(&[zstd(first), zstd(second)].concat(), &Format::Lackey), lackey);
 }
 
+/// The same text by every other compressor that is read.
+fn packed(text: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+    bzip2.write_all(text).unwrap();
+    let mut lz4 = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    lz4.write_all(text).unwrap();
+    let mut snappy = snap::write::FrameEncoder::new(Vec::new());
+    snappy.write_all(text).unwrap();
+    vec![
+        ("gzip", gzip(text)),
+        ("zstd", zstd(text)),
+        ("bzip2", bzip2.finish().unwrap()),
+        ("lz4", lz4.finish().unwrap()),
+        ("snappy", snappy.into_inner().unwrap()),
+    ]
+}
+
+#[test]
+fn reads_every_compression_alone_in_pieces_and_nested() {
+    let text: Vec<u8> = (0..50_000u64).flat_map(|i| format!("{}\n", i * i % 9973).into_bytes()).collect();
+    let expected = records(&text, &csv());
+    let (first, second) = text.split_at(100_001);
+    for ((name, whole), ((_, a), (_, b))) in
+        packed(&text).into_iter().zip(packed(first).into_iter().zip(packed(second)))
+    {
+        assert_eq!(records(&whole, &csv()), expected, "{name}");
+        assert_eq!(records(&[a, b].concat(), &csv()), expected, "{name} in two pieces");
+        assert_eq!(records(&gzip(&whole), &csv()), expected, "{name} within gzip");
+    }
+}
+
+#[test]
+fn reads_what_the_xz_tools_write() {
+    let three = vec![plain(1), plain(2), plain(1)];
+    for (name, packed) in [
+        ("xz", &include_bytes!("data/three.xz")[..]),
+        ("lzma", include_bytes!("data/three.lzma")),
+        ("lzip", include_bytes!("data/three.lz")),
+        ("legacy lz4", include_bytes!("data/three.legacy.lz4")),
+        ("zstd with a window of 2 GiB", include_bytes!("data/three.long31.zst")),
+    ] {
+        assert_eq!(records(packed, &csv()), three, "{name}");
+    }
+    let xz = include_bytes!("data/three.xz");
+    assert_eq!(records(&[&xz[..], xz].concat(), &csv()), [&three[..], &three].concat());
+    let cut = error(&xz[..xz.len() - 20], &csv());
+    assert!(cut.contains("cut short or broken"), "{cut}");
+}
+
+#[test]
+fn refuses_by_name_what_it_does_not_read() {
+    let long = |head: &[u8]| [head, &[7; 600]].concat();
+    let mut tar = vec![b'a'; 600];
+    tar[257..262].copy_from_slice(b"ustar");
+    for (head, name) in [
+        (&b"PK\x03\x04"[..], "zip archive"),
+        (b"7z\xbc\xaf\x27\x1c", "7z archive"),
+        (&[0x1f, 0x9d, 0x90], "compress (.Z)"),
+        (b"\x89LZO\0\r\n\x1a\n", "lzop"),
+        (b"PAR1", "Parquet"),
+        (b"SQLite format 3\0", "SQLite"),
+        (&[0x78, 0x9c], "zlib"),
+        (&[0xff, 0xfe, b'1', 0, b'\n', 0], "UTF-16"),
+        (&[0x8b, 2, 0x80, 0x61, 0x0a, 0x03], "binary data of no known kind"),
+    ] {
+        assert!(error(&long(head), &csv()).contains(name), "{name}: {}", error(&long(head), &csv()));
+        assert!(error(&gzip(&long(head)), &csv()).contains(name), "{name} within gzip");
+    }
+    assert!(error(&tar, &csv()).contains("tar archive"));
+    assert!(error(&[0xf0, 1, 2, 3, 0xff, 0xfe, 4, 5], &Format::Lackey).contains("binary data"));
+}
+
+#[test]
+fn binary_records_are_no_lzma_for_beginning_like_it() {
+    // 93 seconds, object 2^22, 65536 bytes: the bytes of an LZMA header.
+    let record =
+        [93u32.to_le_bytes().to_vec(), (1u64 << 7).to_le_bytes().to_vec(), 65536u32.to_le_bytes().to_vec()].concat();
+    let record = [record, (-1i64).to_le_bytes().to_vec()].concat();
+    assert_eq!(records(&record, &Format::OracleGeneral)[0].key, 1 << 7);
+}
+
 #[test]
 fn a_malformed_line_is_told_by_its_number() {
     assert_eq!(

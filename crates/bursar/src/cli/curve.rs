@@ -59,7 +59,8 @@ pub struct Replay {
     bursar curve trace disk.vscsi --page 4K --window 10m --html page.html\n  \
     valgrind --tool=lackey --trace-mem=yes --log-file=a.lackey ./a.out; bursar curve trace a.lackey\n  \
     zcat pages.gz | bursar curve trace - --format csv --sizes 64K,256K,1M\n\n\
-    gzip and zstd are seen from the first bytes. Sizes are objects, or with\n\
+    The first bytes say whether the file is compressed: gzip, zstd, xz, lzma, lzip,\n\
+    bzip2, lz4 and framed snappy are read. Sizes are objects, or with\n\
     --bytes bytes. shards-rate, shards-size and aet take bounded memory, exact\n\
     some 60 bytes per distinct object (112 with --bytes).")]
 pub struct Trace {

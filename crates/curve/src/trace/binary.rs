@@ -7,13 +7,13 @@ use super::unpack::is_broken;
 
 /// Reads binary records and knows where it is.
 pub struct Binary {
-    input: Box<dyn BufRead>,
+    input: Box<dyn BufRead + Send>,
     offset: u64,
     ended: bool,
 }
 
 impl Binary {
-    pub fn new(input: Box<dyn BufRead>) -> Binary {
+    pub fn new(input: Box<dyn BufRead + Send>) -> Binary {
         Binary { input, offset: 0, ended: false }
     }
 

@@ -12,6 +12,9 @@ pub enum TraceError {
     /// The columns asked for are not there.
     #[error("{0}")]
     Columns(String),
+    /// The file is of another kind: compressed in a way that is not read, an archive, or binary data.
+    #[error("{0}")]
+    OtherFile(String),
     /// The input could not be read.
     #[error("it could not be read: {0}")]
     Read(#[from] io::Error),

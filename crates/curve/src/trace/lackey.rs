@@ -11,7 +11,7 @@ use super::{Record, Records};
 pub struct Lackey(Lines);
 
 impl Lackey {
-    pub fn new(input: Box<dyn BufRead>) -> Lackey {
+    pub fn new(input: Box<dyn BufRead + Send>) -> Lackey {
         Lackey(Lines::new(input))
     }
 }

@@ -10,14 +10,14 @@ const LONGEST: usize = 64 << 10;
 
 /// Reads lines without their ends.
 pub struct Lines {
-    input: Box<dyn BufRead>,
+    input: Box<dyn BufRead + Send>,
     number: u64,
     line: Vec<u8>,
     ended: bool,
 }
 
 impl Lines {
-    pub fn new(input: Box<dyn BufRead>) -> Lines {
+    pub fn new(input: Box<dyn BufRead + Send>) -> Lines {
         Lines { input, number: 0, line: Vec::new(), ended: false }
     }
 

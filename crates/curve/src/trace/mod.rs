@@ -1,12 +1,14 @@
 //! References from traces that others have recorded: CSV and plain text, libCacheSim's oracleGeneral, vscsi, valgrind's lackey;
-//! each as it is or compressed with gzip or zstd. Nothing is opened here: a [`Trace`] reads from whatever can be read, one
+//! each as it is or compressed. Nothing is opened here: a [`Trace`] reads from whatever can be read, one
 //! record at a time, in constant memory (names of tenants aside).
 
+mod ahead;
 mod binary;
 mod error;
 mod format;
 mod lackey;
 mod lines;
+mod magic;
 mod oracle_general;
 mod pages;
 mod text;
@@ -19,6 +21,7 @@ pub use error::{Bad, Place, TraceError};
 pub use format::{Column, Columns, Format};
 
 use pages::Pages;
+use unpack::{Unpacked, expect_text, unpack};
 
 /// One reference of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,12 +58,16 @@ impl Trace {
     /// Begins to read; whether it is compressed is seen from its first bytes. `page_bytes`: cut references to addresses into pages of
     /// this size, a power of two; only for formats with addresses. `skips_bad`: count malformed records instead of stopping.
     pub fn new(
-        input: impl Read + 'static,
+        input: impl Read + Send + 'static,
         format: &Format,
         page_bytes: Option<u64>,
         skips_bad: bool,
     ) -> Result<Trace, TraceError> {
-        let input = unpack::unpack(input)?;
+        let is_text = matches!(format, Format::Csv(_) | Format::Lackey);
+        let Unpacked { input, head } = unpack(input, is_text)?;
+        if is_text {
+            expect_text(&head)?;
+        }
         let records: Box<dyn Records> = match format {
             Format::Csv(columns) => Box::new(text::Text::new(input, columns)?),
             Format::OracleGeneral => Box::new(oracle_general::OracleGeneral::new(input)),

@@ -11,7 +11,7 @@ use super::{Record, Records};
 pub struct OracleGeneral(Binary);
 
 impl OracleGeneral {
-    pub fn new(input: Box<dyn BufRead>) -> OracleGeneral {
+    pub fn new(input: Box<dyn BufRead + Send>) -> OracleGeneral {
         OracleGeneral(Binary::new(input))
     }
 }

@@ -47,7 +47,7 @@ struct Tenants {
 
 impl Text {
     /// Looks at the first line for separator and names.
-    pub fn new(input: Box<dyn BufRead>, columns: &Columns) -> Result<Text, TraceError> {
+    pub fn new(input: Box<dyn BufRead + Send>, columns: &Columns) -> Result<Text, TraceError> {
         let mut lines = Lines::new(input);
         let Some(first) = lines.next()?.map(|(_, line)| line.to_vec()) else {
             let columns = Places { key: 0, bytes: None, time: None, tenant: None };

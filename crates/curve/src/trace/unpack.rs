@@ -1,26 +1,111 @@
-//! Compressed or not: by the first bytes.
+//! Decompresses the input, if its first bytes say that it is compressed.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
+use lzma_rust2::{LzipReader, LzmaReader, XzReader};
 
-const GZIP: &[u8] = &[0x1f, 0x8b];
-const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+use super::ahead::Ahead;
+use super::error::TraceError;
+use super::magic::{HEAD_BYTES, Packing, is_binary, other_file};
 
-/// Enough that a record costs no system call.
-const BUFFER: usize = 256 << 10;
+/// Large enough that a record costs no system call, small enough for a processor's cache.
+const BUFFER_BYTES: usize = 256 << 10;
 
-/// The input, decompressed if it is compressed.
-pub fn unpack(mut input: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
-    let mut first = Vec::new();
-    input.by_ref().take(ZSTD.len() as u64).read_to_end(&mut first)?;
-    let (is_gzip, is_zstd) = (first.starts_with(GZIP), first.starts_with(ZSTD));
-    let input = BufReader::with_capacity(BUFFER, Cursor::new(first).chain(input));
-    Ok(match () {
-        () if is_gzip => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(input))),
-        () if is_zstd => Box::new(BufReader::with_capacity(BUFFER, zstd::stream::read::Decoder::with_buffer(input)?)),
-        () => Box::new(input),
+/// The longest match distance of zstd, as a power of two: all that `zstd --long=31` makes.
+const ZSTD_WINDOW_LOG_MAX: u32 = 31;
+
+/// A file that was compressed more often than this is refused.
+const MOST_LAYERS: usize = 3;
+
+/// Bytes at the start of the trace that decide whether it is text and which layout it has.
+pub const SHAPE_BYTES: usize = 64 << 10;
+
+/// An input after decompression.
+pub struct Unpacked {
+    /// All of it.
+    pub input: Box<dyn BufRead + Send>,
+    /// Its first bytes, [`SHAPE_BYTES`] or fewer if there are no more.
+    pub head: Vec<u8>,
+}
+
+/// Decompresses the input if it is compressed. `is_text`: it is known to be text, or not known to be binary records. A container that
+/// is not read, and binary data where text is expected, is an error.
+pub fn unpack(input: impl Read + Send + 'static, is_text: bool) -> Result<Unpacked, TraceError> {
+    let mut input: Box<dyn Read + Send> = Box::new(input);
+    for _ in 0..=MOST_LAYERS {
+        let (head, rest) = peek(input, HEAD_BYTES)?;
+        let Some(packing) = Packing::of(&head, is_text) else {
+            if let Some((name, advice)) = other_file(&head) {
+                return Err(TraceError::OtherFile(format!("it is {name}, which is not read; {advice}")));
+            }
+            let (head, rest) = peek(Box::new(Cursor::new(head).chain(rest)), SHAPE_BYTES)?;
+            let whole = Cursor::new(head.clone()).chain(rest);
+            return Ok(Unpacked { input: Box::new(BufReader::with_capacity(BUFFER_BYTES, whole)), head });
+        };
+        let packed = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(head).chain(rest));
+        input = Box::new(Ahead::new(move || open(packing, packed))?);
+    }
+    Err(TraceError::OtherFile(format!("it is compressed more than {MOST_LAYERS} times")))
+}
+
+/// The first bytes, and the input after them. Where compressed data is broken within them, the input gives that error after them.
+fn peek(mut input: Box<dyn Read + Send>, bytes: usize) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
+    let mut head = Vec::new();
+    match input.by_ref().take(bytes as u64).read_to_end(&mut head) {
+        Ok(_) => Ok((head, input)),
+        Err(error) if is_broken(&error) => Ok((head, Box::new(Failing(Some(error))))),
+        Err(error) => Err(error),
+    }
+}
+
+/// Bytes that should be text, and are not, are an error.
+pub fn expect_text(head: &[u8]) -> Result<(), TraceError> {
+    if is_binary(head) {
+        let what = "it is binary data of no known kind, and no text; name its --format, or decompress it first";
+        return Err(TraceError::OtherFile(what.to_string()));
+    }
+    Ok(())
+}
+
+fn open(packing: Packing, packed: impl BufRead + Send + 'static) -> io::Result<Box<dyn Read>> {
+    Ok(match packing {
+        Packing::Gzip => Box::new(MultiGzDecoder::new(packed)),
+        Packing::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+            Box::new(decoder)
+        }
+        Packing::Xz => Box::new(XzReader::new(packed, true)),
+        Packing::LzmaAlone => Box::new(LzmaReader::new_mem_limit(packed, u32::MAX, None)?),
+        Packing::Lzip => Box::new(LzipReader::new(packed)),
+        Packing::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(packed)),
+        Packing::Lz4 => Box::new(Frames(lz4_flex::frame::FrameDecoder::new(packed))),
+        Packing::Snappy => Box::new(snap::read::FrameDecoder::new(packed)),
     })
+}
+
+/// LZ4 frames, one after the other: the decoder stops after each.
+struct Frames<R: BufRead>(lz4_flex::frame::FrameDecoder<R>);
+
+impl<R: BufRead> Read for Frames<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(into) {
+                Ok(0) if !into.is_empty() && !self.0.get_mut().fill_buf()?.is_empty() => {}
+                end => return end,
+            }
+        }
+    }
+}
+
+/// An input that fails once and then ends.
+struct Failing(Option<io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
 }
 
 /// Whether an error says that a compressed stream is broken or ends too early.

@@ -24,7 +24,7 @@ enum Version {
 
 impl Vscsi {
     /// The first record says which version it is.
-    pub fn new(mut input: Box<dyn BufRead>) -> Result<Vscsi, TraceError> {
+    pub fn new(mut input: Box<dyn BufRead + Send>) -> Result<Vscsi, TraceError> {
         let mut head = Vec::new();
         input.by_ref().take(32).read_to_end(&mut head)?;
         let version = match (head.get(3), head.get(15)) {
