@@ -77,7 +77,7 @@ fn found(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket, p
         format!(" (what it cannot give back has a standard deviation of {stddev} over {runs} runs)")
     });
     let by_memory = match is_told_by_memory(settings, seen) && !can_tell(settings, seen) {
-        true => " Run times vary too much to tell; what it stalled and read again does.",
+        true => " Run times vary too much to decide; CPU time, I/O delay and refaults do.",
         false => "",
     };
     format!("{pass}{left_out}{fail}. A margin of {} is added{spread}.{by_memory}", Bytes(margin))

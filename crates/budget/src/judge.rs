@@ -17,9 +17,6 @@ const SURELY_SLOW: f64 = 0.1;
 /// So many standard deviations are no chance.
 const SURE: f64 = 3.0;
 
-/// Memory explains a run's lag if it may have cost this share of it.
-const EXPLAINED: f64 = 0.5;
-
 /// The share of a stall that is sure to be seen.
 const SEEN_STALL: f64 = 0.5;
 
@@ -165,7 +162,7 @@ fn has_fallen_behind(settings: &Settings, seen: &Seen, progress: &Progress) -> O
 /// Whether memory can have cost so much time: the run waited for storage. Else other programs did. (What reading again costs the
 /// processor is no lag: it counts as progress.) Where that is not known, or can hide, it is taken to be so.
 fn is_explained(settings: &Settings, seen: &Seen, progress: &Progress, lag: f64) -> bool {
-    may_cost_unseen(settings, seen) || progress.stall_seconds.is_none_or(|stall| stall / SEEN_STALL > EXPLAINED * lag)
+    may_cost_unseen(settings, seen) || progress.stall_seconds.is_none_or(|stall| stall / SEEN_STALL > lag)
 }
 
 /// When a run had used so much CPU time; `None` if it never did, or before its first sample.

@@ -40,6 +40,9 @@ use runtime::Sizing;
 
 const SIGINT: i32 = 2;
 
+/// When the libraries of a first run are scanned for a runtime; each later scan is after twice the time.
+const FIRST_SCAN_SECONDS: f64 = 0.1;
+
 pub fn budget(options: Budget) -> anyhow::Result<Status> {
     let old = options.resume.as_deref().map(Record::open).transpose()?;
     let options = match &old {
@@ -221,7 +224,17 @@ impl<'a> Search<'a> {
     fn reference(&mut self, compared: bool, why: String) -> anyhow::Result<Option<Ended>> {
         let label = format!("reference {}", self.seen.references.len() + 1);
         let role = if compared { RunRole::Method } else { RunRole::Reference };
-        let mut made = self.observe(role, None, &label, &mut |_| false)?;
+        let (mut loaded, mut due, is_known) = (None, FIRST_SCAN_SECONDS, self.sizing.is_some());
+        let mut watch = |nodes: &[observe::Progress]| {
+            let elapsed = nodes.first().map_or(0.0, |node| node.elapsed.as_secs_f64());
+            if !is_known && loaded.is_none() && elapsed >= due {
+                due *= 2.0;
+                loaded = runtime::loaded();
+            }
+            false
+        };
+        let mut made = self.observe(role, None, &label, &mut watch)?;
+        self.sizing = self.sizing.take().or_else(|| Sizing::of_runtime(&self.options.command, loaded?));
         if self.bench.signals.interrupted() {
             return Ok(Some(Ended::Interrupted));
         }

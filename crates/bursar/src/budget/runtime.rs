@@ -44,6 +44,12 @@ impl Sizing {
         let words = words(command);
         let names = first.into_iter().flat_map(|run| &run.processes).map(|process| process.command.as_str());
         let runtime = of_words(&words).or_else(|| names.filter_map(named).next())?;
+        Sizing::of_runtime(command, runtime)
+    }
+
+    /// Of a command that is known to have this runtime.
+    pub fn of_runtime(command: &[OsString], runtime: Runtime) -> Option<Sizing> {
+        let words = words(command);
         let set: Vec<String> =
             words.into_iter().chain(runtime.variables().iter().filter_map(|v| std::env::var(v).ok())).collect();
         Some(runtime.sizing(&set))
@@ -178,6 +184,26 @@ fn of_words(words: &[String]) -> Option<Runtime> {
     named(file_name(program)).or_else(|| is_go(program).then_some(Runtime::Go))
 }
 
+/// The runtime whose library a running process of the job has mapped.
+pub fn loaded() -> Option<Runtime> {
+    let own = std::process::id() as i32;
+    let maps = linux::procfs::descendants(own)
+        .into_iter()
+        .filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/maps")).ok());
+    maps.into_iter().find_map(|maps| maps.lines().filter_map(|line| line.rsplit('/').next()).find_map(of_library))
+}
+
+fn of_library(name: &str) -> Option<Runtime> {
+    let known = [
+        ("libjvm.so", Runtime::Jvm),
+        ("libcoreclr.so", Runtime::DotNet),
+        ("libduckdb", Runtime::DuckDb),
+        ("_duckdb.", Runtime::DuckDb),
+        ("duckdb.", Runtime::DuckDb),
+    ];
+    known.into_iter().find(|(start, _)| name.starts_with(start)).map(|(_, runtime)| runtime)
+}
+
 fn file_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
@@ -236,6 +262,14 @@ mod tests {
         }
         assert_eq!(sizing(&["node", "x.js"]), Some(Sizing::Set(Runtime::Node)));
         assert_eq!(sizing(&["sort", "java"]), None);
+    }
+
+    #[test]
+    fn a_runtime_within_a_program_is_found_by_its_library() {
+        assert_eq!(of_library("libjvm.so"), Some(Runtime::Jvm));
+        assert_eq!(of_library("_duckdb.cpython-311-x86_64-linux-gnu.so"), Some(Runtime::DuckDb));
+        assert_eq!(of_library("libduckdb.so"), Some(Runtime::DuckDb));
+        assert_eq!(of_library("libc.so.6"), None);
     }
 
     #[test]
