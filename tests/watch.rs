@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use support::{Programs, bursar, bursar_as_nobody, huge_pages_alone, is_root};
+use support::{Programs, bursar, bursar_as_nobody, huge_pages_alone, is_root, need};
 
 const MIB: u64 = 1 << 20;
 
@@ -189,6 +189,62 @@ fn huge_pages_make_the_working_set_an_upper_bound() {
     let small = watch(&["--json", "-", "--", programs.bursts(), "pages", "64", "0.2", "3"]);
     let lines = String::from_utf8(small.stderr).unwrap();
     assert!(lines.contains("needs about") && !lines.contains("upper bound"), "{lines}");
+}
+
+#[test]
+fn a_worker_that_forked_twice_is_watched() {
+    if !is_root() {
+        return;
+    }
+    let bursts = Programs::build().bursts().to_string();
+    let script = format!("setsid sh -c '{bursts} pages 100 0.2 4 >/dev/null &' & sleep 5");
+    let output = watch(&["--json", "-", "--", "sh", "-c", &script]);
+    let sizes =
+        intervals(&output.stdout).iter().filter_map(|interval| interval["peak_wss_bytes"].as_u64()).collect::<Vec<_>>();
+    assert!(is_within(5, &sizes, 100), "{sizes:?} {output:?}");
+    let lines = String::from_utf8(output.stderr).unwrap();
+    assert!(!lines.contains("runs on"), "{lines}");
+}
+
+#[test]
+fn a_daemon_that_outlives_the_command_is_named() {
+    let bursts = Programs::build().bursts().to_string();
+    let script = format!("setsid {bursts} pages 8 0.2 4 >/dev/null 2>&1 & sleep 1");
+    let output = watch(&["--quiet", "--json", "-", "--interval", "200ms", "--", "sh", "-c", &script]);
+    assert!(output.status.success(), "{output:?}");
+    let output = watch(&["--interval", "200ms", "--", "sh", "-c", &script]);
+    let lines = String::from_utf8(output.stderr).unwrap();
+    assert!(lines.contains("(bursts) it has left runs on") && lines.contains("bursar watch --intrusive"), "{lines}");
+}
+
+#[test]
+fn a_worker_that_left_the_tree_but_not_the_cgroup_is_named() {
+    let Ok(tree) = linux::cgroup::Tree::find() else { return };
+    let dir = tree.point().join(format!("watch-test-{}", std::process::id()));
+    if !need("a memory cgroup that can be written", std::fs::create_dir(&dir).is_ok()) {
+        return;
+    }
+    let script = "echo $$ > $0/cgroup.procs; setsid sh -c 'sleep 60 &'; exec sleep 61";
+    let mut supervisor = Command::new("sh").args(["-c", script]).arg(&dir).spawn().unwrap();
+    let pid = supervisor.id().to_string();
+    let mut watched =
+        bursar().args(["watch", "--intrusive", "--interval", "100ms", &pid]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut printed = BufReader::new(watched.stdout.take().unwrap());
+    let mut text = String::new();
+    while !text.contains("not watched: process")
+        && text.lines().count() < 50
+        && printed.read_line(&mut text).unwrap() > 0
+    {}
+    watched.kill().unwrap();
+    watched.wait().unwrap();
+    let members = std::fs::read_to_string(dir.join("cgroup.procs")).unwrap();
+    members.lines().for_each(|pid| _ = Command::new("kill").arg(pid).status());
+    supervisor.wait().unwrap();
+    while std::fs::remove_dir(&dir).is_err() && dir.exists() {
+        std::thread::yield_now();
+    }
+    let expected = format!("(sleep) in the same cgroup, not beneath process {pid}");
+    assert!(text.contains(&expected) && text.contains(&dir.display().to_string()), "{text}");
 }
 
 #[test]
@@ -378,36 +434,4 @@ fn a_closed_terminal_ends_the_command_and_one_that_outlives_it_is_watched_to_its
     let told = std::fs::read_to_string(&json).unwrap().lines().count();
     assert!(told >= 8, "{told} of about 10 intervals");
     assert!(cpu.parse::<f64>().unwrap() < 2.0, "reading from a closed terminal takes {cpu} s of 5");
-}
-
-#[test]
-fn workers_that_are_not_watched_are_named() {
-    let mut command = support::bursar();
-    let output = command.args(["watch", "--interval", "100ms", "--", "sh", "-c", "sleep 2 >&- 2>&- & sleep 0.5"]);
-    let output = output.stdin(std::process::Stdio::null()).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("1 of its processes went on when the command ended (sleep)"), "{told}");
-    if !support::is_root() {
-        return;
-    }
-    // A supervisor, and a worker that is not its descendant, in the cgroup of a service.
-    let group = support::OtherCgroup::make();
-    let start = || {
-        let script = format!("{}; echo in; exec sleep 20", group.enter());
-        let mut shell = std::process::Command::new("sh");
-        let mut shell = shell.args(["-c", &script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
-        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut [0; 2]).unwrap();
-        shell
-    };
-    let (mut supervisor, mut worker) = (start(), start());
-    let mut watch = support::bursar();
-    let watch = watch.args(["watch", "--intrusive", &supervisor.id().to_string()]);
-    let mut watch = watch.stdout(std::process::Stdio::piped()).spawn().unwrap();
-    let mut first = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(watch.stdout.as_mut().unwrap()), &mut first).unwrap();
-    for child in [&mut supervisor, &mut worker, &mut watch] {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-    assert!(first.contains("processes of its cgroup do not descend from it (sleep"), "{first}");
 }

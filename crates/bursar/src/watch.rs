@@ -1,6 +1,7 @@
 //! `bursar watch`: what a running program does with its memory, told while it runs, or again from a record.
 
 mod told;
+mod unwatched;
 mod view;
 
 use std::fs::File;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use job::{Command, Forwarding, Output, Prepared, Running};
 use linux::cgroup::Cgroup;
-use linux::{journal, procfs};
+use linux::journal;
 use model::{Exit, RecordKind};
 use record::Record;
 use track::pages::{Error, Pages, Scope, Settings};
@@ -19,13 +20,13 @@ use track::pages::{Error, Pages, Scope, Settings};
 use crate::balance::put_back;
 use crate::bench::header;
 use crate::cli::watch::Watch;
-use crate::gathered::went_on;
 use crate::kept;
 use crate::phases::Phases;
 use crate::results::Sink;
 use crate::say::tell;
 use crate::status::Status;
 use told::Told;
+use unwatched::Beside;
 use view::Key;
 
 const SIGINT: i32 = 2;
@@ -54,17 +55,8 @@ pub fn watch(options: &Watch) -> anyhow::Result<Status> {
     let mut told = Told::to(options, has_view)?;
     told.sink = sink;
     let ended = match &options.target {
-        Some(target) => {
-            if let Some(note) = target.parse().ok().and_then(others_note) {
-                told.note(&note)?;
-            }
-            follow(options, Target::Found(scope_of(target)?), told, &signals)
-        }
-        None => {
-            // Its processes that lose their parent come to us.
-            rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-            follow(options, Target::Started(start(options, kept.as_ref(), &signals)?), told, &signals)
-        }
+        Some(target) => follow(options, Target::Found(scope_of(target)?), told, &signals),
+        None => follow(options, Target::Started(start(options, kept.as_ref(), &signals)?), told, &signals),
     };
     if let Some(kept) = &mut kept {
         // Onto a terminal that may be closed by now; the command's status counts.
@@ -139,6 +131,8 @@ fn start(options: &Watch, kept: Option<&File>, signals: &Forwarding) -> anyhow::
         Some(kept) => Output::Kept { both: kept.try_clone()? },
         None => Output::Inherited,
     };
+    // Processes that lose their parent come to us, and are watched on.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let running =
         Prepared::new(&Command { words: options.command.clone(), environment: Vec::new(), output, cgroup: None })?
             .go()?;
@@ -157,7 +151,7 @@ fn scope_of(target: &str) -> anyhow::Result<Scope> {
 fn follow(options: &Watch, target: Target, told: Told, signals: &Forwarding) -> anyhow::Result<Option<Exit>> {
     let (scope, running) = match target {
         Target::Found(scope) => (scope, None),
-        Target::Started(running) => (Scope::Tree(running.pid()), Some(running)),
+        Target::Started(running) => (Scope::Command(running.pid()), Some(running)),
     };
     let settings = Settings {
         overhead: options.overhead,
@@ -201,8 +195,16 @@ fn tell(
         told.note(&format!("without files that are read or written: {why}"))?;
     }
     let mut phases = Phases::new(options.always);
+    let mut beside = options.target.as_deref().and_then(|target| target.parse().ok()).and_then(Beside::of);
     loop {
         let next = wait(running, signals, &mut told, options.interval)?;
+        if let Some(note) = beside.as_ref().and_then(Beside::note) {
+            told.note(&note)?;
+            beside = None;
+        }
+        if let Some(running) = running {
+            unwatched::reap(running.pid());
+        }
         let round = pages.map(|pages| Ok::<_, Error>((pages, pages.round()?))).transpose()?;
         match round {
             Some((pages, Some(round))) => told.tell(phases.round(pages, round))?,
@@ -212,7 +214,7 @@ fn tell(
         match (next, running) {
             (Next::Interval, _) => {}
             (Next::Ended(exit), _) => {
-                if let Some(note) = went_on_note() {
+                if let Some(note) = unwatched::left() {
                     told.note(&note)?;
                 }
                 return Ok(Some(exit));
@@ -221,37 +223,6 @@ fn tell(
             (Next::Quit, Some(running)) => running.signal(SIGINT),
         }
     }
-}
-
-/// Processes of a command that live on after it: those that lost their parent came to us.
-fn went_on_note() -> Option<String> {
-    let left = went_on(None);
-    let largest = left.iter().max_by_key(|process| process.bytes)?;
-    Some(format!(
-        "{} of its processes went on when the command ended ({}) and are not watched any more: bursar watch PID",
-        left.len(),
-        largest.name
-    ))
-}
-
-/// Processes of the same cgroup that do not descend from a process: workers that were forked twice have lost their parent.
-fn others_note(pid: i32) -> Option<String> {
-    let group = Cgroup::of(pid).ok()?.filter(|group| !group.is_root())?;
-    let members = group.processes().ok()?;
-    // A session's cgroup, or a container's that bursar is in, holds more than one service.
-    if members.contains(&(std::process::id() as i32)) {
-        return None;
-    }
-    let below = procfs::descendants(pid);
-    let others: Vec<i32> = members.into_iter().filter(|other| *other != pid && !below.contains(other)).collect();
-    let first = procfs::stat(*others.first()?).ok()?;
-    Some(format!(
-        "{} processes of its cgroup do not descend from it ({}, PID {}) and are not watched: bursar watch {}",
-        others.len(),
-        first.comm,
-        first.pid,
-        group.dir().display()
-    ))
 }
 
 /// Why an interval is over.

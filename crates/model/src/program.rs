@@ -104,7 +104,6 @@ impl Program {
 
 fn found(words: &[&str], depth: u32) -> Option<Program> {
     let (first, rest) = words.split_first()?;
-    let rest = &rest[..];
     if depth == 0 {
         return None;
     }

@@ -564,7 +564,9 @@ impl Looks for Fine {
             self.refresh(members);
         }
         if self.processes.is_empty() {
-            return None;
+            // One that could not be looked at, as in the midst of an exec, is tried again.
+            self.stale = true;
+            return (!members.refresh().is_empty()).then_some(self.pace.interval);
         }
         let mut arm = vec![Vec::new(); self.processes.len()];
         let mut hits = self.find_accessed(&mut arm);

@@ -12,6 +12,9 @@ use super::Error;
 pub enum Scope {
     /// A process and all beneath it; what was once found stays in when its parent ends.
     Tree(i32),
+    /// A command that this process has started, and all else beneath this process, which must be the reaper of orphans
+    /// (`PR_SET_CHILD_SUBREAPER`): daemons that the command leaves belong to it.
+    Command(i32),
     /// Those in a cgroup and beneath it.
     Cgroup(Cgroup),
 }
@@ -31,8 +34,10 @@ impl Members {
         members.refresh();
         if members.living.is_empty() {
             return Err(match &members.scope {
-                Scope::Tree(pid) if procfs::stat(*pid).is_ok_and(|stat| stat.is_kernel) => Error::Kernel(*pid),
-                Scope::Tree(pid) => Error::NoProcess(*pid),
+                Scope::Tree(pid) | Scope::Command(pid) if procfs::stat(*pid).is_ok_and(|stat| stat.is_kernel) => {
+                    Error::Kernel(*pid)
+                }
+                Scope::Tree(pid) | Scope::Command(pid) => Error::NoProcess(*pid),
                 Scope::Cgroup(cgroup) => Error::Empty(cgroup.dir().into()),
             });
         }
@@ -48,6 +53,10 @@ impl Members {
     pub fn refresh(&mut self) -> &BTreeMap<i32, u64> {
         self.living.retain(|pid, start| living(*pid) == Some(*start));
         let found: Vec<i32> = match &self.scope {
+            Scope::Command(root) => {
+                let own = procfs::descendants(std::process::id() as i32);
+                std::iter::once(*root).filter(|_| self.living.is_empty()).chain(own).collect()
+            }
             Scope::Tree(root) => {
                 // Before the first is found the root is not known to be the one that was meant; afterwards only by its start.
                 let roots: Vec<i32> = match self.living.is_empty() {
