@@ -96,7 +96,7 @@ fn a_recorded_program_needs_its_pages() {
     assert_eq!(json["working_set"]["size"], json!(7));
     let output = curve(&["--tolerance", "4%"]).arg(kept("six-pages.lackey")).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("needs 7 pages (28.0 KiB) for at most 4 % misses\n"), "{text}");
+    assert!(text.starts_with("needs 7 pages (28.0 KiB) to fetch at most 4 % of its pages again\n"), "{text}");
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn what_is_no_trace_gets_a_sentence() {
     assert!(empty.ends_with("empty.vscsi is empty: it holds no reference\n"), "{empty}");
     let gone = complaint(&mut curve(&["gone.csv"]));
     assert!(gone.contains("gone.csv could not be opened: No such file"), "{gone}");
-    let unknown = complaint(&mut curve(&["trace.bin"]));
-    assert!(unknown.contains("add --format csv, oracle-general, vscsi or lackey"), "{unknown}");
+    let unknown = complaint(curve(&[]).arg(file(&folder, "trace.bin", &[1, 2, 0, 3, 255, 254])));
+    assert!(unknown.contains("neither oracle-general nor vscsi; add --format"), "{unknown}");
     let cut = complaint(curve(&[]).arg(file(&folder, "cut.oracleGeneral", &[0; 40])));
     assert!(cut.contains("byte 24: the trace is cut short: 16 bytes of a record of 24"), "{cut}");
     let folder_itself = complaint(curve(&["--format", "csv"]).arg(folder.path()));
@@ -181,10 +181,62 @@ fn what_is_no_trace_gets_a_sentence() {
 fn malformed_records_stop_it_or_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let trace = file(&folder, "requests.csv", b"id,size\n1,10\n2,ten\n1,10\n");
-    let stopped = complaint(curve(&[]).arg(&trace));
+    let stopped = complaint(curve(&["--bytes"]).arg(&trace));
     assert!(stopped.contains("line 3: 'ten' is not a number of bytes; skip such records with --skip-bad"), "{stopped}");
-    let (status, json) = json_of(curve(&["--skip-bad", "--json", "-"]).arg(&trace));
+    let (status, json) = json_of(curve(&["--skip-bad", "--json", "-", "--bytes"]).arg(&trace));
     assert_eq!((status, &json["skipped"], &json["references"]), (0, &json!(1), &json!(2)));
     let nothing = complaint(curve(&["--skip-bad"]).arg(file(&folder, "text.lackey", b"no\ntrace\n")));
     assert!(nothing.contains("2 malformed records; the first, line 1: 'no' is no access"), "{nothing}");
+}
+
+#[test]
+fn times_of_unknown_unit_are_refused_and_named_ones_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines =
+        |step: u64, from: u64| (0..100u64).map(|i| format!("{},{}\n", from + i * step, i % 9)).collect::<String>();
+    let epoch = file(&folder, "epoch.csv", format!("time,key\n{}", lines(100, 1_700_000_000_000)).as_bytes());
+    let refused = complaint(curve(&["--window", "60s"]).arg(&epoch));
+    assert!(refused.contains("cannot be in seconds") && refused.contains("--time-unit"), "{refused}");
+    let relative = file(&folder, "relative.csv", format!("time,key\n{}", lines(100, 0)).as_bytes());
+    let refused = complaint(curve(&["--window", "60s"]).arg(&relative));
+    assert!(refused.contains("a window holds 1.0 references") && refused.contains("--time-unit"), "{refused}");
+    for (trace, unit, window) in [(&epoch, "ms", "5s"), (&relative, "ms", "5s"), (&relative, "100ns", "500us")] {
+        let (_, json) = json_of(curve(&["--json", "-", "--window", window, "--time-unit", unit]).arg(trace));
+        let windows: Vec<_> = json["windows"].as_array().unwrap().iter().map(|w| w["references"].clone()).collect();
+        assert_eq!(windows, [json!(50), json!(50)], "{unit}");
+    }
+    let (_, json) =
+        json_of_text("timestamp,key\n2024-01-01T00:00:00Z,a\n2024-01-01T00:00:02Z,a\n", &["--window", "1s"]);
+    let starts: Vec<_> = json["windows"].as_array().unwrap().iter().map(|w| w["start_seconds"].clone()).collect();
+    assert_eq!(starts, [json!(1_704_067_200.0), json!(1_704_067_202.0)]);
+}
+
+#[test]
+fn block_accesses_in_text_are_cut_into_pages() {
+    let (_, json) = json_of_text("Offset,Size\n0,65536\n4096,4096\n", &["--page", "4096"]);
+    assert_eq!((&json["references"], &json["distinct"], &json["page_bytes"]), (&json!(17), &json!(16), &json!(4096)));
+}
+
+#[test]
+fn with_listed_sizes_the_headline_has_the_share_of_first_references() {
+    let output = fed(rounds().as_bytes(), &["-", "--sizes", "5"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("10 % of the references are to something for the first time"), "{text}");
+}
+
+#[test]
+fn a_cycle_over_four_mib_needs_its_pages() {
+    // Four rounds, 64 accesses of each page, with the stack's page between them and an instruction before each.
+    let mut log = String::from("==1== Lackey\nhello from the program\n");
+    for access in 0..4 * 65_536u64 {
+        log += &format!("I  401000,3\n L 1ffeff0000,8\n S {:x},1\n", 0x480_0000 + access % 65_536 * 64);
+    }
+    let output = fed(log.as_bytes(), &["-"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("needs 1,026 pages (4.01 MiB) to fetch at most 1 % of its pages again"), "{text}");
+    assert!(text.contains("line 2: 'hello from the program'"), "{text}");
+    let output = fed(log.as_bytes(), &["-", "--json", "-", "--tenants"]);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let apart: Vec<_> = json["tenants"].as_array().unwrap().iter().map(|t| (&t["tenant"], &t["distinct"])).collect();
+    assert_eq!(apart, [(&json!("data"), &json!(1025)), (&json!("instructions"), &json!(1))]);
 }

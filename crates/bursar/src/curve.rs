@@ -6,9 +6,9 @@ use std::path::Path;
 
 use ::report::html::Drawn;
 use anyhow::{Context, bail, ensure};
-use curve::trace::{Columns, Format, Record, Trace};
+use curve::trace::{Columns, Format, Needs, Reading, Record, Trace};
 use curve::{EngineKind, MissRatioCurve, Object, OfRecord, Part, PartOf, Parts, Profile, Settings};
-use model::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, TraceCurve, WindowCurve, WorkingSet};
+use model::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, ToleranceOf, TraceCurve, WindowCurve, WorkingSet};
 
 use crate::cli;
 use crate::cli::curve::Engine;
@@ -16,8 +16,11 @@ use crate::input::{is_dash, name};
 use crate::results::{style, write_json, write_page};
 use crate::status::Status;
 
-/// Pages of programs.
-const PAGE_BYTES: u64 = 4096;
+/// More windows than these are refused: a table of them says nothing to anybody.
+const MOST_WINDOWS: usize = 100_000;
+
+/// Windows of fewer references than this, on average, are refused: the unit of the times is wrong, or the window too short.
+const FEWEST_PER_WINDOW: f64 = 2.0;
 
 /// Tenants whose curves are drawn: those with the most references.
 const DRAWN_TENANTS: usize = 6;
@@ -51,11 +54,12 @@ fn write_csv(path: &Path, curve: &TraceCurve) -> io::Result<()> {
 fn curves<I: OfRecord + 'static>(options: &cli::curve::Trace) -> anyhow::Result<(TraceCurve, Vec<Drawn>)> {
     let name = name(&options.file);
     let format = format(options)?;
-    let page_bytes = page_bytes(options, &format)?;
     let settings = settings(options);
     refuse_brotli(&options.file)?;
-    let mut trace = Trace::new(input(&options.file)?, &format, page_bytes, options.skip_bad)
-        .with_context(|| format!("{name} as {format}"))?;
+    let mut trace =
+        Trace::open(input(&options.file)?, &format, &reading(options)).with_context(|| as_format(&name, &format))?;
+    let (format, page_bytes) = (trace.format().clone(), trace.page_bytes());
+    let has_data_apart = format == Format::Lackey;
     let mut profile = Profile::<I>::new(settings);
     let mut windows: Vec<WindowCurve> = Vec::new();
     let mut seen = 0u64;
@@ -63,6 +67,9 @@ fn curves<I: OfRecord + 'static>(options: &cli::curve::Trace) -> anyhow::Result<
         seen += 1;
         let ended = profile.reference(&record).with_context(|| name.clone())?;
         windows.extend(ended.and_then(|part| window(&part, options)));
+        if windows.len() > MOST_WINDOWS {
+            refuse_windows(&windows, seen, trace.assumes_seconds(), &name)?;
+        }
     }
     let (skipped, first_bad) = trace.skipped();
     if seen == 0 {
@@ -83,6 +90,7 @@ fn curves<I: OfRecord + 'static>(options: &cli::curve::Trace) -> anyhow::Result<
             PartOf::Tenant(number) => tenants.push((trace.tenants()[number as usize].clone(), part.curve)),
         }
     }
+    refuse_windows(&windows, seen, trace.assumes_seconds(), &name)?;
     tenants.sort_by_key(|(_, curve)| std::cmp::Reverse(curve.references()));
     let drawn = tenants.iter().take(DRAWN_TENANTS);
     lines.extend(drawn.map(|(tenant, curve)| Drawn { name: tenant.clone(), points: curve.outline() }));
@@ -95,10 +103,13 @@ fn curves<I: OfRecord + 'static>(options: &cli::curve::Trace) -> anyhow::Result<
         page_bytes,
         warm_up: options.warm_up,
         skipped,
-        whole: figures(&whole, options),
+        first_skipped: first_bad.map(ToString::to_string),
+        left_out: trace.left_out(),
+        implies: Some(trace.implies().to_string()),
+        whole: figures(&whole, options, has_data_apart),
         tenants: tenants
             .into_iter()
-            .map(|(tenant, curve)| TenantCurve { tenant, figures: figures(&curve, options) })
+            .map(|(tenant, curve)| TenantCurve { tenant, figures: figures(&curve, options, has_data_apart) })
             .collect(),
         windows,
     };
@@ -111,10 +122,40 @@ fn next(trace: &mut Trace, name: &str, format: &Format) -> anyhow::Result<Option
 
 fn window(part: &Part, options: &cli::curve::Trace) -> Option<WindowCurve> {
     let PartOf::Window(start_seconds, end_seconds) = part.of else { return None };
-    Some(WindowCurve { start_seconds, end_seconds, figures: figures(&part.curve, options) })
+    Some(WindowCurve { start_seconds, end_seconds, figures: figures(&part.curve, options, false) })
 }
 
-fn figures(curve: &MissRatioCurve, options: &cli::curve::Trace) -> CurveFigures {
+/// Too many windows, or windows of hardly a reference where nothing says the unit of the times.
+fn refuse_windows(windows: &[WindowCurve], references: u64, assumes_seconds: bool, name: &str) -> anyhow::Result<()> {
+    let per_window = references as f64 / windows.len().max(1) as f64;
+    ensure!(
+        !assumes_seconds || windows.len() < 2 || per_window >= FEWEST_PER_WINDOW,
+        "{name}: a window holds {per_window:.1} references on average; the times may not be in the unit they are read in: name it with \
+         --time-unit s, ms, us, 100ns or ns, or make --window longer"
+    );
+    ensure!(
+        windows.len() <= MOST_WINDOWS,
+        "{name}: there are more than {MOST_WINDOWS} windows; make --window longer, or name the unit of the times with --time-unit"
+    );
+    Ok(())
+}
+
+fn as_format(name: &str, format: &Format) -> String {
+    if *format == Format::Auto { name.to_string() } else { format!("{name} as {format}") }
+}
+
+fn reading(options: &cli::curve::Trace) -> Reading {
+    Reading {
+        page_bytes: options.page,
+        skips_bad: options.skip_bad,
+        time_unit: options.time_unit,
+        needs: Needs { bytes: options.bytes, time: options.window.is_some(), tenant: options.tenants },
+    }
+}
+
+/// `by_first_touches`: the tolerance is of the first references, as in a trace of a program's accesses: it makes a thousand to each page
+/// that it touches, so that a share of its accesses would allow to fetch each page anew all the time.
+fn figures(curve: &MissRatioCurve, options: &cli::curve::Trace, by_first_touches: bool) -> CurveFigures {
     let sizes = match options.sizes.is_empty() {
         true => curve.even_sizes(options.points.into()),
         false => {
@@ -127,7 +168,16 @@ fn figures(curve: &MissRatioCurve, options: &cli::curve::Trace) -> CurveFigures 
         references: curve.references(),
         distinct: curve.distinct(),
         points: sizes.into_iter().map(|size| CurvePoint { size, miss_ratio: curve.miss_ratio_at(size) }).collect(),
-        working_set: WorkingSet { tolerance: options.tolerance, size: curve.working_set(options.tolerance) },
+        working_set: WorkingSet {
+            tolerance: options.tolerance,
+            size: if by_first_touches {
+                curve.working_set_beyond_first(options.tolerance)
+            } else {
+                curve.working_set(options.tolerance)
+            },
+            of: if by_first_touches { ToleranceOf::FirstReferences } else { ToleranceOf::References },
+        },
+        first_share: Some(curve.miss_ratio_at(u64::MAX)),
     }
 }
 
@@ -168,23 +218,10 @@ fn format(options: &cli::curve::Trace) -> anyhow::Result<Format> {
     let has_columns = columns != Columns::default();
     match options.format.clone().or_else(|| Format::of_name(&options.file)) {
         Some(Format::Csv(_)) => Ok(Format::Csv(columns)),
-        Some(format) if has_columns => bail!("columns are for text; {format} has none"),
+        Some(Format::Auto) | None if has_columns => Ok(Format::Csv(columns)),
+        Some(format) if has_columns => bail!("columns are for --format csv; {format} has its own"),
         Some(format) => Ok(format),
-        None if has_columns => Ok(Format::Csv(columns)),
-        None => bail!(
-            "the name {} does not say which format it is; add --format csv, oracle-general, vscsi or lackey",
-            options.file.display()
-        ),
-    }
-}
-
-fn page_bytes(options: &cli::curve::Trace, format: &Format) -> anyhow::Result<Option<u64>> {
-    match (options.page, format) {
-        (Some(_), format) if !format.has_addresses() => {
-            bail!("--page is for formats with addresses; {format} has none")
-        }
-        (None, Format::Lackey) => Ok(Some(PAGE_BYTES)),
-        (page, _) => Ok(page),
+        None => Ok(Format::Auto),
     }
 }
 

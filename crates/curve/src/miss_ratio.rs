@@ -53,6 +53,12 @@ impl MissRatioCurve {
         self.misses.first_within(tolerance * self.references as f64)
     }
 
+    /// The smallest size whose misses beyond the first references are at most `tolerance` times the first references. Takes O(log n).
+    pub fn working_set_beyond_first(&self, tolerance: f64) -> Option<u64> {
+        let first = self.misses.at(u64::MAX);
+        self.misses.first_within(first * (1.0 + tolerance))
+    }
+
     /// The least size beyond which nothing is gained; 0 if nothing is ever referenced twice.
     pub fn largest_size(&self) -> u64 {
         self.misses.last_step()
@@ -105,6 +111,15 @@ mod tests {
         assert_eq!(
             [0.6, 0.59, 0.2, 0.19].map(|tolerance| curve().working_set(tolerance)),
             [Some(1), Some(2), Some(2), None]
+        );
+    }
+
+    #[test]
+    fn first_references_may_be_what_the_tolerance_is_of() {
+        // 2 first references; 4 more misses below size 2, 4 more below size 1.
+        assert_eq!(
+            [0.0, 1.9, 2.0, 4.0].map(|share| curve().working_set_beyond_first(share)),
+            [Some(2), Some(2), Some(1), Some(1)]
         );
     }
 

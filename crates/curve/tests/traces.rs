@@ -162,7 +162,7 @@ fn both_versions_of_vscsi_say_the_same() {
 fn lackey_counts_every_access_and_passes_over_what_valgrind_says() {
     let all = records(LACKEY, &Format::Lackey);
     assert_eq!(all.len(), LACKEY.split(|b| *b == b'\n').filter(|l| l.starts_with(b"I") || l.starts_with(b" ")).count());
-    assert!(all.len() > 100 && all.iter().all(|r| (1..=16).contains(&r.bytes.unwrap())));
+    assert!(all.len() > 100 && all.iter().all(|r| r.bytes == Some(4096)), "cut into pages");
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn binary_records_are_no_lzma_for_beginning_like_it() {
 fn a_malformed_line_is_told_by_its_number() {
     assert_eq!(
         error(b"time,id\n1,5\nsoon,6\n", &csv()),
-        "line 3: 'soon' is not a time in seconds; skip such records with --skip-bad, or check --format"
+        "line 3: 'soon' is not a time in seconds; skip such records with --skip-bad, or check --format (1 of 2 are malformed)"
     );
     assert!(error(b"id,size\n1,5\n\n2,-5\n", &csv()).starts_with("line 4: '-5' is not a number of bytes"));
     assert!(error(b"id,size\n1\n", &csv()).starts_with("line 2: too few columns in '1'"));
@@ -391,4 +391,79 @@ fn the_first_bad_record_says_where_it_is() {
     let trace = Trace::new(Cursor::new(b" L x,1\n".to_vec()), &Format::Lackey, None, true).unwrap();
     let (_, _, trace) = read(trace);
     assert_eq!(trace.skipped().1.unwrap().place, Place::Line(1));
+}
+
+/// Reads as found, without times and tenants: the format's name, keys, and how many were left out.
+fn found(text: &str) -> (String, Vec<u64>, u64) {
+    let needs = curve::trace::Needs { bytes: false, time: false, tenant: false };
+    let reading = curve::trace::Reading { page_bytes: None, skips_bad: false, time_unit: None, needs };
+    let trace = Trace::open(Cursor::new(text.as_bytes().to_vec()), &Format::Auto, &reading).unwrap();
+    let name = trace.format().to_string();
+    let (records, error, trace) = read(trace);
+    assert!(error.is_none(), "{text}: {error:?}");
+    (name, records.iter().map(|r| r.key).collect(), trace.left_out())
+}
+
+#[test]
+fn published_layouts_are_recognised() {
+    let disk = |number: u64, page: u64| number << 40 | page;
+    let (name, keys, _) = found("128166372003061629,hm,0,Read,0,8192,1\n128166372016382155,hm,1,Write,4096,4096,9\n");
+    assert_eq!((name.as_str(), keys), ("msr", vec![0, 1, disk(1, 1)]));
+    let (name, keys, _) = found("0,16,8192,W,0.551706\n1,8,512,r,0.554041\n");
+    assert_eq!((name.as_str(), keys), ("spc", vec![2, 3, disk(1, 1)]));
+    let (name, keys, _) = found("419,W,8192,4096,1577808000000046\n419,R,8192,4096,1577808000000146\n");
+    assert_eq!((name.as_str(), keys), ("alibaba", vec![2, 2]));
+    let (name, keys, out) = found("0,nz:u:a,4,9,1,get,0\n0,nz:u:a,4,0,1,delete,0\n1,nz:u:a,4,9,2,gets,0\n");
+    assert!(name == "twitter" && keys.len() == 2 && keys[0] == keys[1] && out == 1, "{name} {keys:?} {out}");
+    let (name, keys, out) =
+        found("12 REST.PUT.OBJECT 8d4 1056\n13 REST.DELETE.OBJECT 8d4\n14 REST.GET.OBJECT 8d4 1056 0 527\n");
+    assert!(name == "ibm-cos" && keys.len() == 2 && keys[0] == keys[1] && out == 1, "{name} {keys:?} {out}");
+    let (name, keys, _) = found("0\t-85\tjpeg\t100\t0.01\n1\t-85\tpng\t100\t0.2\n");
+    assert!(name == "wiki-cdn" && keys[0] == keys[1], "{name} {keys:?}");
+    let (name, keys, _) = found("version,time,op,size,lbn\n1,5633898,2a,512,8\n");
+    assert_eq!((name.as_str(), keys), ("cloudphysics", vec![4096]));
+    let (name, keys, _) = found("relative_unix\thashed_path_query\tresponse_size\n0\t7\t100\n");
+    assert_eq!((name.as_str(), keys), ("csv", vec![7]));
+    assert_eq!(found("==1== x\nI  10,4\n L 2000,4\n").0, "lackey");
+    assert!(error(b"id,page,size\n1,2,3\n", &Format::Auto).contains("'id' or 'page'"));
+    assert!(error(b"{\"id\":1, \"size\":2}\n", &Format::Auto).contains("it is JSON"));
+}
+
+#[test]
+fn text_is_read_however_it_is_spaced() {
+    for text in [
+        "1\n2\n1\n",
+        "       1\n       2\n       1\n",
+        "\u{feff}key\r\n1\r\n\r\n2\r\n1",
+        "# a, remark\n1\n2\n#\n1\n# end",
+        "# time (ms), op [Put:0, Get:1], object id, size\n0,1,1,9\n5,0,2,9\n6,0,1,9\n",
+        "key   size\n1     10\n2   20\n1\t30\n",
+        "\"key\",\"when\"\n\"1\",\"x,y\"\n2,soon\n1,\n",
+        "key,timestamp,size\n1,soon,x\n2,later,y\n1,,\n",
+    ] {
+        assert_eq!(found(text).1, [1, 2, 1], "{text}");
+    }
+}
+
+#[test]
+fn a_hundredth_of_the_lines_may_be_malformed() {
+    let text = |bad: usize| (0..1000).map(|i| if i < bad { "1,x\n" } else { "1,5\n" }).collect::<String>();
+    let (records, error, trace) = read(open(format!("id,size\n{}", text(10)).as_bytes(), &csv()).unwrap());
+    assert!(error.is_none() && records.len() == 990, "{error:?}");
+    assert_eq!((trace.skipped().0, trace.skipped().1.unwrap().place), (10, Place::Line(2)));
+    let error = read(open(format!("id,size\n{}", text(11)).as_bytes(), &csv()).unwrap()).1.unwrap().to_string();
+    assert!(error.starts_with("line 2: 'x' is not a number of bytes") && error.contains("11 of 1000"), "{error}");
+}
+
+#[test]
+fn text_of_block_accesses_is_what_vscsi_says() {
+    let text = "sector,size\n8,4096\n15,8192\n8,512\n";
+    let pages = |bytes: &[u8], format: &Format| {
+        read(Trace::new(Cursor::new(bytes.to_vec()), format, Some(4096), false).unwrap())
+            .0
+            .iter()
+            .map(|r| r.key)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(pages(text.as_bytes(), &csv()), pages(&vscsi_1(), &Format::Vscsi));
 }

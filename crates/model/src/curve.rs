@@ -21,6 +21,15 @@ pub struct TraceCurve {
     pub warm_up: u64,
     /// Malformed records passed over.
     pub skipped: u64,
+    /// The first malformed record: where it is, and what is wrong with it.
+    #[serde(default)]
+    pub first_skipped: Option<String>,
+    /// Well-formed records that are no references: requests to delete an object.
+    #[serde(default)]
+    pub left_out: u64,
+    /// What the format implies: columns and units, in words.
+    #[serde(default)]
+    pub implies: Option<String>,
     /// Of the whole trace.
     #[serde(flatten)]
     pub whole: CurveFigures,
@@ -51,6 +60,9 @@ pub struct CurveFigures {
     pub points: Vec<CurvePoint>,
     /// The working set.
     pub working_set: WorkingSet,
+    /// The share of the references that miss at any size: those that are the first to an object.
+    #[serde(default)]
+    pub first_share: Option<f64>,
 }
 
 /// One point of a curve.
@@ -65,10 +77,30 @@ pub struct CurvePoint {
 /// The least size with few enough misses.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkingSet {
-    /// The share of references that may miss.
+    /// The share that may miss.
     pub tolerance: f64,
     /// The size; none if first references alone are more.
     pub size: Option<u64>,
+    /// What the tolerance is a share of; in JSON only if it is not all references.
+    #[serde(default, skip_serializing_if = "ToleranceOf::is_of_references")]
+    pub of: ToleranceOf,
+}
+
+/// What a tolerance is a share of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToleranceOf {
+    /// Of all references; those that miss are counted, first ones too.
+    #[default]
+    References,
+    /// Of the first references, one to each object; those that miss beyond the first ones are counted.
+    FirstReferences,
+}
+
+impl ToleranceOf {
+    fn is_of_references(&self) -> bool {
+        *self == ToleranceOf::References
+    }
 }
 
 /// One tenant's curve, as if it had a cache for itself.

@@ -33,7 +33,7 @@ pub use attribution::{
 pub use breakdown::{Breakdown, Detail};
 pub use bytes::{Bytes, ParseBytesError};
 pub use costs::Costs;
-pub use curve::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, TraceCurve, WindowCurve, WorkingSet};
+pub use curve::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, ToleranceOf, TraceCurve, WindowCurve, WorkingSet};
 pub use demand::{DemandPoint, FileDemand, ForeignFile};
 pub use evidence::{BytesMoved, Doubt, DoubtKind, Evidence, Named};
 pub use faults::{

@@ -1,6 +1,6 @@
 //! The curve of a trace in sentences and tables.
 
-use model::{CurveFigures, SizeUnit, TraceCurve};
+use model::{CurveFigures, SizeUnit, ToleranceOf, TraceCurve};
 
 use crate::figures;
 use crate::format::{UNKNOWN, count, percent};
@@ -11,9 +11,14 @@ pub fn headline(curve: &TraceCurve) -> String {
     let set = &curve.whole.working_set;
     let tolerance = percent(Some(set.tolerance));
     match set.size {
+        Some(needed) if set.of == ToleranceOf::FirstReferences => format!(
+            "needs {} to fetch at most {tolerance} of its {} again",
+            size_with_bytes(curve, needed),
+            things(curve)
+        ),
         Some(needed) => format!("needs {} for at most {tolerance} misses", size_with_bytes(curve, needed)),
         None => {
-            let first = curve.whole.points.last().map(|point| point.miss_ratio);
+            let first = lowest(&curve.whole);
             format!(
                 "no size has at most {tolerance} misses: {} of the references are to something for the first time; see \
                  --tolerance and --warm-up",
@@ -43,9 +48,26 @@ pub fn made_from(curve: &TraceCurve) -> String {
     sentence
 }
 
-/// What is to be known about malformed records.
+/// What it was read as, in a sentence.
+pub fn read_as(curve: &TraceCurve) -> Option<String> {
+    let pages =
+        curve.page_bytes.map_or_else(String::new, |page| format!("; cut into pages of {}", figures::size(page)));
+    curve.implies.as_ref().map(|implies| format!("read as {}: {implies}{pages}", curve.format))
+}
+
+/// What is to be known about malformed records, and about those that are no references.
 pub fn warning(curve: &TraceCurve) -> Option<String> {
-    (curve.skipped > 0).then(|| format!("{} malformed records were skipped", count(Some(curve.skipped))))
+    let first = curve.first_skipped.as_ref().map_or_else(String::new, |first| format!(" (the first, {first})"));
+    let skipped = || format!("{} malformed records were skipped{first}", count(Some(curve.skipped)));
+    let left_out = || format!("{} requests to delete an object are left out", count(Some(curve.left_out)));
+    let sentences: Vec<String> =
+        (curve.skipped > 0).then(skipped).into_iter().chain((curve.left_out > 0).then(left_out)).collect();
+    (!sentences.is_empty()).then(|| sentences.join("; "))
+}
+
+/// The share of the references that miss at any size. Older results have it only where their largest size is large enough.
+fn lowest(figures: &CurveFigures) -> Option<f64> {
+    figures.first_share.or(figures.points.last().map(|point| point.miss_ratio))
 }
 
 /// The curve's points.
@@ -86,7 +108,7 @@ pub fn axis_name(curve: &TraceCurve) -> String {
 
 fn figures_row(curve: &TraceCurve, name: String, figures: &CurveFigures) -> Vec<String> {
     let working_set = figures.working_set.size.map_or_else(|| UNKNOWN.to_string(), |needed| size(curve, needed));
-    let lowest = percent(figures.points.last().map(|point| point.miss_ratio));
+    let lowest = percent(lowest(figures));
     vec![name, count(Some(figures.references)), count(Some(figures.distinct)), working_set, lowest]
 }
 
@@ -123,7 +145,8 @@ pub(crate) mod tests {
             references: 12_000,
             distinct: 100,
             points: vec![CurvePoint { size: 50, miss_ratio: 1.0 }, CurvePoint { size: 100, miss_ratio: 0.0083 }],
-            working_set: WorkingSet { tolerance: 0.01, size: needed },
+            working_set: WorkingSet { tolerance: 0.01, size: needed, of: ToleranceOf::References },
+            first_share: None,
         };
         TraceCurve {
             trace: "loop.lackey".to_string(),
@@ -134,6 +157,9 @@ pub(crate) mod tests {
             page_bytes: Some(4096),
             warm_up: 0,
             skipped: 0,
+            first_skipped: None,
+            left_out: 0,
+            implies: None,
             whole: figures(Some(100)),
             tenants: vec![TenantCurve { tenant: "<north>".to_string(), figures: figures(Some(100)) }],
             windows: vec![
@@ -148,6 +174,25 @@ pub(crate) mod tests {
         assert_eq!(headline(&curve()), "needs 100 pages (400 KiB) for at most 1 % misses");
         let bytes = TraceCurve { unit: SizeUnit::Bytes, page_bytes: None, ..curve() };
         assert_eq!(headline(&bytes), "needs 100 B for at most 1 % misses");
+    }
+
+    #[test]
+    fn first_references_are_no_misses_of_a_listed_size() {
+        let mut none = curve();
+        none.whole.working_set.size = None;
+        (none.whole.points[1].miss_ratio, none.whole.first_share) = (0.945, Some(0.43));
+        assert!(headline(&none).contains("43 % of the references are to something for the first time"));
+        assert_eq!(figures_row(&none, String::new(), &none.whole)[4], "43 %");
+    }
+
+    #[test]
+    fn the_report_says_what_was_left_out_and_how_it_was_read() {
+        let skipped = TraceCurve { skipped: 2, first_skipped: Some("line 5: no".to_string()), ..curve() };
+        assert_eq!(warning(&skipped).unwrap(), "2 malformed records were skipped (the first, line 5: no)");
+        let deletes = TraceCurve { left_out: 3, implies: Some("keys in column 3".to_string()), ..curve() };
+        assert_eq!(warning(&deletes).unwrap(), "3 requests to delete an object are left out");
+        assert_eq!(read_as(&deletes).unwrap(), "read as lackey: keys in column 3; cut into pages of 4.00 KiB");
+        assert_eq!(warning(&curve()), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use curve::intermittent::Checkpoint;
-use curve::trace::{Column, Format};
+use curve::trace::{Column, Format, TimeUnit};
 use model::Bytes;
 
 use super::values::{checkpoint, duration, page, rate, tolerance};
@@ -67,7 +67,8 @@ pub struct Trace {
     /// A trace; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// csv (any text with columns), oracle-general, vscsi or lackey [default: as the file's name says]
+    /// auto (recognised by the file's content), csv (any text with columns), oracle-general, vscsi, lackey, or a published
+    /// layout: msr, spc, alibaba, twitter, ibm-cos, wiki-cdn, cloudphysics [default: by the file's name, or auto]
     #[arg(long, short, value_name = "FORMAT")]
     pub format: Option<Format>,
     /// Text: the column of what is referenced; a name in the first line, or a number from 1 where there is no such line
@@ -76,16 +77,20 @@ pub struct Trace {
     /// Text: the column of its bytes
     #[arg(long, value_name = "COLUMN")]
     pub size_column: Option<Column>,
-    /// Text: the column of the time in seconds
+    /// Text: the column of the time: a number, or ISO 8601
     #[arg(long, value_name = "COLUMN")]
     pub time_column: Option<Column>,
+    /// Text: the unit of the times: s, ms, us, 100ns or ns [default: the layout's, or as the column's name ends, or s]
+    #[arg(long, value_name = "UNIT")]
+    pub time_unit: Option<TimeUnit>,
     /// Text: the column of whose reference it is
     #[arg(long, value_name = "COLUMN")]
     pub tenant_column: Option<Column>,
-    /// Cut references to addresses into pages of this size (lackey, vscsi) [default: 4KiB for lackey]
+    /// Cut references to addresses into pages of this size [default: 4KiB for lackey, msr, spc, alibaba, and text with
+    /// columns offset and size]
     #[arg(long, value_name = "SIZE", value_parser = page)]
     pub page: Option<u64>,
-    /// Count malformed records and go on, instead of stopping at the first
+    /// Count malformed records and go on, however many; without it, 1 % of the lines of a text may be malformed
     #[arg(long)]
     pub skip_bad: bool,
     /// How the curve is made
@@ -103,13 +108,14 @@ pub struct Trace {
     /// Leave out the first N references, but for what they bring into the cache
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub warm_up: u64,
-    /// A curve of each tenant, too, as if it had a cache for itself
+    /// A curve of each tenant, too, as if it had a cache for itself; of lackey, data and instructions apart
     #[arg(long, conflicts_with = "window")]
     pub tenants: bool,
     /// A curve of each window of this length, too, such as 10m
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub window: Option<Duration>,
-    /// The working set is the least size that misses at most this share of the references
+    /// The working set is the smallest size that misses at most this share of the references; of lackey, the smallest
+    /// size that fetches again at most this share of the pages
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = tolerance)]
     pub tolerance: f64,
     /// Give the curve at N sizes, evenly up to the largest that matters

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, ErrorKind};
 
-use super::error::{Bad, TraceError};
+use super::error::{Bad, Place, TraceError};
 use super::unpack::is_broken;
 
 /// Reads binary records and knows where it is.
@@ -28,7 +28,7 @@ impl Binary {
                 Err(error) if is_broken(&error) => {
                     self.ended = true;
                     let what = format!("the compressed data is cut short or broken here ({error})");
-                    return Err(Bad::at_byte(self.offset, what));
+                    return Err(TraceError::Cut(Bad { place: Place::Byte(self.offset), what }));
                 }
                 Err(error) => return Err(error.into()),
             }

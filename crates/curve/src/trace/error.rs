@@ -9,6 +9,19 @@ pub enum TraceError {
     /// A record is not what the format says it is.
     #[error("{0}; skip such records with --skip-bad, or check --format")]
     Bad(Bad),
+    /// More records are malformed than are passed over.
+    #[error("{first}; skip such records with --skip-bad, or check --format ({bad} of {all} are malformed)")]
+    TooMany {
+        /// The first of them.
+        first: Bad,
+        /// How many are.
+        bad: u64,
+        /// Of so many that were read.
+        all: u64,
+    },
+    /// Compressed data is cut short or broken: what follows is lost.
+    #[error("{0}; use what came before with --skip-bad")]
+    Cut(Bad),
     /// The columns asked for are not there.
     #[error("{0}")]
     Columns(String),

@@ -4,9 +4,15 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use super::layout::Layout;
+
 /// A trace's format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Format {
+    /// Recognised by what is in it.
+    Auto,
+    /// Text in a published layout.
+    Layout(Layout),
     /// Text, a reference per line.
     Csv(Columns),
     /// libCacheSim's oracleGeneral.
@@ -25,7 +31,7 @@ pub struct Columns {
     pub key: Option<Column>,
     /// Its bytes.
     pub bytes: Option<Column>,
-    /// When, in seconds.
+    /// When.
     pub time: Option<Column>,
     /// By whom.
     pub tenant: Option<Column>,
@@ -41,12 +47,11 @@ pub enum Column {
 }
 
 impl Format {
-    /// What a file's name says.
+    /// The format of binary records and logs, as a file's name says. Text has many layouts, whatever its name: none.
     pub fn of_name(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
         let parts: Vec<&str> = name.split('.').skip(1).collect();
         parts.iter().rev().find_map(|part| match *part {
-            "csv" | "tsv" | "txt" => Some(Format::Csv(Columns::default())),
             "oraclegeneral" => Some(Format::OracleGeneral),
             "vscsi" => Some(Format::Vscsi),
             "lackey" => Some(Format::Lackey),
@@ -54,15 +59,17 @@ impl Format {
         })
     }
 
-    /// Whether what is referenced is an address with bytes behind it, and can be cut into pages.
-    pub fn has_addresses(&self) -> bool {
-        matches!(self, Format::Vscsi | Format::Lackey)
+    /// Whether it is text, or may be.
+    pub fn may_be_text(&self) -> bool {
+        !matches!(self, Format::Vscsi | Format::OracleGeneral)
     }
 }
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Format::Auto => "auto",
+            Format::Layout(layout) => layout.name(),
             Format::Csv(_) => "csv",
             Format::OracleGeneral => "oracle-general",
             Format::Vscsi => "vscsi",
@@ -75,12 +82,19 @@ impl FromStr for Format {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Format, String> {
+        if let Some(layout) = Layout::ALL.into_iter().find(|layout| layout.name() == text) {
+            return Ok(Format::Layout(layout));
+        }
         match text {
+            "auto" => Ok(Format::Auto),
             "csv" => Ok(Format::Csv(Columns::default())),
             "oracle-general" => Ok(Format::OracleGeneral),
             "vscsi" => Ok(Format::Vscsi),
             "lackey" => Ok(Format::Lackey),
-            _ => Err(format!("'{text}' is not a trace format; it is one of csv, oracle-general, vscsi, lackey")),
+            _ => Err(format!(
+                "'{text}' is not a trace format; it is one of auto, csv, oracle-general, vscsi, lackey, {}",
+                Layout::ALL.map(Layout::name).join(", ")
+            )),
         }
     }
 }

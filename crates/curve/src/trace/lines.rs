@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, ErrorKind};
 
-use super::error::{Bad, TraceError};
+use super::error::{Bad, Place, TraceError};
 use super::unpack::is_broken;
 
 /// A line longer than this is none of a trace.
@@ -36,7 +36,7 @@ impl Lines {
                 Err(error) if is_broken(&error) => {
                     self.ended = true;
                     let what = format!("the compressed data is cut short or broken here ({error})");
-                    return Err(Bad::at_line(self.number, what));
+                    return Err(TraceError::Cut(Bad { place: Place::Line(self.number), what }));
                 }
                 Err(error) => return Err(error.into()),
             };

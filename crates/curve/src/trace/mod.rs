@@ -5,13 +5,18 @@
 mod ahead;
 mod binary;
 mod error;
+mod fields;
 mod format;
 mod lackey;
+mod layout;
 mod lines;
 mod magic;
 mod oracle_general;
 mod pages;
+mod plan;
+mod shape;
 mod text;
+mod time;
 mod unpack;
 mod vscsi;
 
@@ -19,8 +24,11 @@ use std::io::Read;
 
 pub use error::{Bad, Place, TraceError};
 pub use format::{Column, Columns, Format};
+pub use layout::Layout;
+pub use time::TimeUnit;
 
 use pages::Pages;
+use plan::Plan;
 use unpack::{Unpacked, expect_text, unpack};
 
 /// One reference of a trace.
@@ -43,39 +51,163 @@ trait Records {
     fn tenants(&self) -> &[String] {
         &[]
     }
+
+    /// Well-formed records that are no references.
+    fn left_out(&self) -> u64 {
+        0
+    }
+
+    /// Whether a time has been a number whose unit nothing says.
+    fn assumes_seconds(&self) -> bool {
+        false
+    }
+
+    /// Malformed records are passed over up to this share of all, in percent. Among binary records none is: after it, all may be
+    /// off.
+    fn bad_percent(&self) -> u64 {
+        0
+    }
+}
+
+/// How to read a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Cut references to addresses into pages of this size, a power of two. None: as the format does by itself.
+    pub page_bytes: Option<u64>,
+    /// Count malformed records, however many.
+    pub skips_bad: bool,
+    /// The unit of times. None: as the format says.
+    pub time_unit: Option<TimeUnit>,
+    /// Columns that are needed; of text, others are not looked at.
+    pub needs: Needs,
+}
+
+/// What of a record is needed beside the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Its bytes.
+    pub bytes: bool,
+    /// Its time.
+    pub time: bool,
+    /// Its tenant.
+    pub tenant: bool,
 }
 
 /// A trace being read.
 pub struct Trace {
     records: Box<dyn Records>,
+    format: Format,
+    implies: String,
+    page_bytes: Option<u64>,
     pages: Option<Pages>,
     skips_bad: bool,
+    good: u64,
     skipped: u64,
     first_bad: Option<Bad>,
+    ended: bool,
 }
 
+/// Before so many malformed records have been seen, their share is not judged until the end.
+const FEW_BAD: u64 = 1000;
+
 impl Trace {
-    /// Begins to read; whether it is compressed is seen from its first bytes. `page_bytes`: cut references to addresses into pages of
-    /// this size, a power of two; only for formats with addresses. `skips_bad`: count malformed records instead of stopping.
+    /// Begins to read all of each record; see [`Trace::open`].
     pub fn new(
         input: impl Read + Send + 'static,
         format: &Format,
         page_bytes: Option<u64>,
         skips_bad: bool,
     ) -> Result<Trace, TraceError> {
-        let is_text = matches!(format, Format::Csv(_) | Format::Lackey);
-        let Unpacked { input, head } = unpack(input, is_text)?;
-        if is_text {
+        let needs = Needs { bytes: true, time: true, tenant: true };
+        Trace::open(input, format, &Reading { page_bytes, skips_bad, time_unit: None, needs })
+    }
+
+    /// Begins to read; the first bytes say whether it is compressed, and what is in it where the format is [`Format::Auto`].
+    pub fn open(input: impl Read + Send + 'static, format: &Format, reading: &Reading) -> Result<Trace, TraceError> {
+        let Unpacked { input, head } = unpack(input, format.may_be_text())?;
+        let format = match format {
+            Format::Auto => shape::of(&head)?,
+            format => format.clone(),
+        };
+        if format.may_be_text() {
             expect_text(&head)?;
         }
-        let records: Box<dyn Records> = match format {
-            Format::Csv(columns) => Box::new(text::Text::new(input, columns)?),
-            Format::OracleGeneral => Box::new(oracle_general::OracleGeneral::new(input)),
-            Format::Vscsi => Box::new(vscsi::Vscsi::new(input)?),
-            Format::Lackey => Box::new(lackey::Lackey::new(input)),
+        let paged = |format: Option<u64>| reading.page_bytes.or(format);
+        let unit = reading.time_unit;
+        let (records, page_bytes, implies): (Box<dyn Records>, _, _) = match &format {
+            Format::OracleGeneral => {
+                let implies = "24 bytes a record, time in seconds".to_string();
+                (Box::new(oracle_general::OracleGeneral::new(input)), no_pages(reading, &format)?, implies)
+            }
+            Format::Vscsi => {
+                let implies = match reading.page_bytes {
+                    None => "an object is the address where a request begins; --page 4K counts the pages of it",
+                    Some(_) => "addresses in blocks of 512 bytes",
+                };
+                (Box::new(vscsi::Vscsi::new(input)?), paged(None), format!("{implies}, time in microseconds"))
+            }
+            Format::Lackey => (
+                Box::new(lackey::Lackey::new(input)),
+                paged(Some(PROGRAM_PAGE_BYTES)),
+                "addresses in bytes".to_string(),
+            ),
+            Format::Auto | Format::Csv(_) | Format::Layout(_) => {
+                let mut plan = Plan::of(&head, &format)?;
+                if plan.address.is_none() || head.is_empty() {
+                    no_pages(reading, &format)?;
+                }
+                let page_bytes = paged(plan.page_bytes);
+                if page_bytes.is_none() {
+                    plan.address = plan.address.filter(|_| plan.layout.is_some());
+                } else if plan.bytes.is_empty() {
+                    let what = "--page needs the bytes of each access; name their column with --size-column";
+                    return Err(TraceError::Columns(what.to_string()));
+                }
+                if !reading.needs.bytes && page_bytes.is_none() {
+                    plan.bytes.clear();
+                }
+                plan.time = plan.time.filter(|_| reading.needs.time).map(|(at, known)| (at, unit.or(known)));
+                plan.tenant = plan.tenant.filter(|_| reading.needs.tenant);
+                let mut implies = plan.implies.clone();
+                if let Some(unit) = plan.time.and_then(|(_, unit)| unit.filter(|_| plan.layout.is_none())) {
+                    implies += &format!(" in {unit}");
+                }
+                let name = plan.layout.map(Format::Layout);
+                let records = Box::new(text::Text::new(input, plan));
+                return Ok(Trace::of(
+                    records,
+                    name.unwrap_or(Format::Csv(Columns::default())),
+                    page_bytes,
+                    implies,
+                    reading,
+                ));
+            }
         };
-        let pages = page_bytes.filter(|_| format.has_addresses()).map(Pages::of);
-        Ok(Trace { records, pages, skips_bad, skipped: 0, first_bad: None })
+        if unit.is_some() {
+            return Err(TraceError::Columns(format!("--time-unit is for text; {format} has its own")));
+        }
+        Ok(Trace::of(records, format, page_bytes, implies, reading))
+    }
+
+    fn of(
+        records: Box<dyn Records>,
+        format: Format,
+        page_bytes: Option<u64>,
+        implies: String,
+        reading: &Reading,
+    ) -> Trace {
+        Trace {
+            records,
+            format,
+            implies,
+            page_bytes,
+            pages: page_bytes.map(Pages::of),
+            skips_bad: reading.skips_bad,
+            good: 0,
+            skipped: 0,
+            first_bad: None,
+            ended: false,
+        }
     }
 
     /// The next reference, `None` at the end.
@@ -85,17 +217,58 @@ impl Trace {
         }
         loop {
             match self.records.next() {
-                Err(TraceError::Bad(bad)) if self.skips_bad => {
+                Err(TraceError::Cut(bad)) if self.skips_bad => {
                     self.skipped += 1;
                     self.first_bad.get_or_insert(bad);
                 }
+                Err(TraceError::Bad(bad)) if self.skips_bad || self.records.bad_percent() > 0 => {
+                    self.skipped += 1;
+                    self.first_bad.get_or_insert(bad);
+                    if self.skipped > FEW_BAD {
+                        self.judge_bad()?;
+                    }
+                }
                 Ok(Some(record)) => {
+                    self.good += 1;
                     let Some(pages) = &mut self.pages else { return Ok(Some(record)) };
                     return Ok(pages.cut(record));
                 }
-                end => return end,
+                Ok(None) => {
+                    if !self.ended {
+                        self.ended = true;
+                        self.judge_bad()?;
+                    }
+                    return Ok(None);
+                }
+                error => return error,
             }
         }
+    }
+
+    /// Refuses a trace of which too many records are malformed.
+    fn judge_bad(&self) -> Result<(), TraceError> {
+        let all = self.good + self.skipped;
+        match &self.first_bad {
+            Some(first) if !self.skips_bad && self.skipped * 100 > all * self.records.bad_percent() => {
+                Err(TraceError::TooMany { first: first.clone(), bad: self.skipped, all })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What it is read as; never [`Format::Auto`].
+    pub fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// What the format implies: columns, units, in words.
+    pub fn implies(&self) -> &str {
+        &self.implies
+    }
+
+    /// The size of the pages that references are cut into.
+    pub fn page_bytes(&self) -> Option<u64> {
+        self.page_bytes
     }
 
     /// Malformed records passed over, and the first of them.
@@ -103,8 +276,30 @@ impl Trace {
         (self.skipped, self.first_bad.as_ref())
     }
 
+    /// Well-formed records that are no references: requests to delete an object.
+    pub fn left_out(&self) -> u64 {
+        self.records.left_out()
+    }
+
+    /// Whether times are numbers whose unit nothing says, and have been taken for seconds.
+    pub fn assumes_seconds(&self) -> bool {
+        self.records.assumes_seconds()
+    }
+
     /// Names of the tenants seen so far.
     pub fn tenants(&self) -> &[String] {
         self.records.tenants()
+    }
+}
+
+/// Pages of programs.
+const PROGRAM_PAGE_BYTES: u64 = 4096;
+
+fn no_pages(reading: &Reading, format: &Format) -> Result<Option<u64>, TraceError> {
+    match reading.page_bytes {
+        None => Ok(None),
+        Some(_) => Err(TraceError::Columns(format!(
+            "--page is for formats with addresses; this {format} has none, unless --key-column names a column of addresses in bytes"
+        ))),
     }
 }

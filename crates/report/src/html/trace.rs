@@ -31,6 +31,9 @@ pub fn trace(curve: &TraceCurve, lines: &[Drawn]) -> String {
     page::open(&mut html, &curve.trace);
     html.element("h1", "", &trace::headline(curve));
     html.paragraph("command", &trace::made_from(curve));
+    if let Some(read_as) = trace::read_as(curve) {
+        html.paragraph("command", &read_as);
+    }
     if let Some(warning) = trace::warning(curve) {
         html.paragraph("warning", &warning);
     }

@@ -13,8 +13,11 @@ pub fn trace(curve: &TraceCurve, style: Style) -> String {
     let mut page = Page::new(style);
     page.paragraph(Tone::Strong, &trace::headline(curve));
     page.paragraph(Tone::Plain, &printable(&trace::made_from(curve)));
+    if let Some(read_as) = trace::read_as(curve) {
+        page.paragraph(Tone::Plain, &printable(&read_as));
+    }
     if let Some(warning) = trace::warning(curve) {
-        page.paragraph(Tone::Warning, &warning);
+        page.paragraph(Tone::Warning, &printable(&warning));
     }
     page.gap();
     page.table(&trace::points_table(curve));
