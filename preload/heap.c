@@ -11,6 +11,7 @@
 #include "process.h"
 #include "reconcile.h"
 #include "shadow.h"
+#include "text.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -27,12 +28,12 @@ static struct {
     void *(*valloc)(size_t);
     void *(*pvalloc)(size_t);
     size_t (*usable)(void *);
-    void *(*new)(size_t);
-    void *(*new_array)(size_t);
 } next;
 
-static uint32_t allocator;  // the object that malloc is in
-static uint32_t new_object; // the C++ library, which asks for others
+static uint32_t allocator;    // the object that malloc is in
+static uint32_t new_object;   // the C++ library, which asks for others
+static bool operators_tried;  // its operators have been looked for
+static bool allocator_is_new; // operator new is the allocator's own, and calls no malloc
 
 int64_t live[COMPONENTS];
 static bool off;
@@ -58,8 +59,12 @@ static bool sizes_are_before;
 // more closely.
 static uint8_t quick_owners[OBJECTS + 1];
 
+// Only glibc's blocks have their size in front of them. Other allocators export glibc's names too (__libc_malloc), and
+// what lies before their blocks may not be mapped: the object is asked for what glibc alone defines.
+static bool all_is_glibc(void);
+
 static void try_sizes(void) {
-    if (next.malloc != next_symbol("__libc_malloc"))
+    if (!all_is_glibc())
         return;
     const size_t sizes[] = {1, 24, 25, 1000, 100000};
     bool agree = true;
@@ -71,18 +76,20 @@ static void try_sizes(void) {
     sizes_are_before = agree;
 }
 
+static __attribute__((noinline)) uint64_t usable_asked(void *block) {
+    self.asking = true;
+    uint64_t bytes = next.usable(block);
+    self.asking = false;
+    return bytes;
+}
+
 static inline uint64_t usable(void *block) {
-    return likely(sizes_are_before) ? size_before(block) : next.usable(block);
+    return likely(sizes_are_before) ? size_before(block) : usable_asked(block);
 }
 
 static void find(void);
 
-static void find_new(void) {
-    next.new = next_symbol("_Znwm");
-    next.new_array = next_symbol("_Znam");
-    new_object = next.new ? object_of((uint64_t)next.new) : 0;
-    quick_owners[new_object] = 0; // it may have asked for itself before: the first exception, what it begins with
-}
+static void find_operators(void);
 
 void heap_off(void) {
     off = true;
@@ -127,18 +134,22 @@ static inline void count(struct thread *thread, uint32_t component, int64_t byte
 
 // A block belongs to the component whose call the thread is in, by way of the object that asked.
 static __attribute__((noinline)) void obtained(void *block, void *caller, void *stack) {
-    if (unlikely(off))
-        return;
     struct thread *thread = &self;
+    if (unlikely(off || thread->asking))
+        return;
     uint64_t bytes = usable(block);
     uint32_t component = inside(thread, (uint64_t)stack), object = coder((uint64_t)caller);
     if (unlikely(object == new_object))
         object = coder(thread->caller);
     else if (sizes_are_before && component == APPLICATION)
         quick_owners[object] = owner_of(component, object);
+    // One function of the allocator has called another, which was seen, too.
+    uint8_t noted = sizes_are_before ? 0 : marked((uint64_t)block);
+    if (unlikely(noted))
+        count(thread, owner_component[noted], -(int64_t)bytes);
     mark((uint64_t)block, bytes, owner_of(component, object));
     count(thread, component, bytes);
-    if (component)
+    if (component && !noted)
         calls_obtained(thread, bytes);
 }
 
@@ -150,9 +161,9 @@ struct given {
 // Before the block is given back: afterwards it may be another thread's.
 static __attribute__((noinline)) struct given given_back(void *block) {
     struct given given = {0};
-    if (unlikely(off))
-        return given;
     struct thread *thread = &self;
+    if (unlikely(off || thread->asking))
+        return given;
     given.owner = marked((uint64_t)block);
     if (unlikely(!given.owner))
         return given;
@@ -345,25 +356,47 @@ static void *on_pvalloc(size_t bytes) {
     return kept(next.pvalloc(bytes), CALLER, STACK);
 }
 
-// operator new(unsigned long): who called it is who asks.
-static void *on_new(size_t bytes) {
-    if (unlikely(!next.new))
-        find_new();
-    self.caller = (uint64_t)CALLER;
-    return next.new(bytes);
-}
+// The operators of C++. All they are given is in three registers, whatever it is: sizes, alignments, std::nothrow.
+#define NEWS(each)                                                                                                     \
+    each(_Znwm) each(_Znam) each(_ZnwmRKSt9nothrow_t) each(_ZnamRKSt9nothrow_t) each(_ZnwmSt11align_val_t)             \
+        each(_ZnamSt11align_val_t) each(_ZnwmSt11align_val_tRKSt9nothrow_t) each(_ZnamSt11align_val_tRKSt9nothrow_t)
+#define DELETES(each)                                                                                                  \
+    each(_ZdlPv) each(_ZdaPv) each(_ZdlPvm) each(_ZdaPvm) each(_ZdlPvRKSt9nothrow_t) each(_ZdaPvRKSt9nothrow_t)        \
+        each(_ZdlPvSt11align_val_t) each(_ZdaPvSt11align_val_t) each(_ZdlPvmSt11align_val_t)                           \
+            each(_ZdaPvmSt11align_val_t) each(_ZdlPvSt11align_val_tRKSt9nothrow_t)                                     \
+                each(_ZdaPvSt11align_val_tRKSt9nothrow_t)
 
-// operator new[](unsigned long)
-static void *on_new_array(size_t bytes) {
-    if (unlikely(!next.new_array))
-        find_new();
-    self.caller = (uint64_t)CALLER;
-    return next.new_array(bytes);
-}
+typedef void *new_function(size_t, size_t, const void *);
+typedef void delete_function(void *, size_t, size_t);
+
+// Who called operator new is who asks. The C++ library's own calls malloc, which notes the block; an allocator's does
+// not.
+#define NEW(name)                                                                                                      \
+    static new_function *next_##name;                                                                                  \
+    static void *on_##name(size_t bytes, size_t alignment, const void *nothrow) {                                      \
+        if (unlikely(!next_##name))                                                                                    \
+            find_operators();                                                                                          \
+        if (unlikely(allocator_is_new))                                                                                \
+            return kept_slowly(next_##name(bytes, alignment, nothrow), CALLER, STACK);                                 \
+        self.caller = (uint64_t)CALLER;                                                                                \
+        return next_##name(bytes, alignment, nothrow);                                                                 \
+    }                                                                                                                  \
+    EXPORTED void *name(size_t, size_t, const void *) __attribute__((alias("on_" #name)));
+NEWS(NEW)
+
+#define DELETE(name)                                                                                                   \
+    static delete_function *next_##name;                                                                               \
+    static void on_##name(void *block, size_t bytes, size_t alignment) {                                               \
+        if (unlikely(!next_##name))                                                                                    \
+            find_operators();                                                                                          \
+        if (unlikely(allocator_is_new && block))                                                                       \
+            given_back(block);                                                                                         \
+        next_##name(block, bytes, alignment);                                                                          \
+    }                                                                                                                  \
+    EXPORTED void name(void *, size_t, size_t) __attribute__((alias("on_" #name)));
+DELETES(DELETE)
 
 // The names are the program's to replace; so the runtime itself never uses them.
-EXPORTED void *_Znwm(size_t bytes) __attribute__((alias("on_new")));
-EXPORTED void *_Znam(size_t bytes) __attribute__((alias("on_new_array")));
 #define EXPORT(name) EXPORTED __typeof__(name) name __attribute__((alias("on_" #name)))
 EXPORT(malloc);
 EXPORT(calloc);
@@ -390,12 +423,38 @@ static const struct kin {
     {"valloc", (void **)&next.valloc, on_valloc},
     {"pvalloc", (void **)&next.pvalloc, on_pvalloc},
 };
-enum { KIN = sizeof kin / sizeof *kin };
+#define OPERATOR(name) {#name, (void **)&next_##name, on_##name},
+static const struct kin operators[] = {NEWS(OPERATOR) DELETES(OPERATOR)};
+enum { KIN = sizeof kin / sizeof *kin, OPERATORS = sizeof operators / sizeof *operators };
+
+static bool all_is_glibc(void) {
+    const struct link_map *libc = next_definer("malloc_usable_size");
+    bool all = libc && object_symbol(libc, "gnu_get_libc_version");
+    for (uint32_t i = 0; all && i < KIN; i++)
+        all = next_definer(kin[i].name) == libc;
+    return all;
+}
+
+// An operator that nothing defines is nobody's to call.
+static void find_operators(void) {
+    for (uint32_t i = 0; i < OPERATORS; i++)
+        if (!*operators[i].next)
+            *operators[i].next = next_symbol(operators[i].name);
+    const struct link_map *definer = next_definer("_Znwm");
+    if (!definer || operators_tried)
+        return;
+    operators_tried = true;
+    allocator_is_new = definer == next_definer("malloc");
+    if (allocator_is_new)
+        return;
+    new_object = object_of((uint64_t)next_symbol("_Znwm"));
+    quick_owners[new_object] = 0; // it may have asked for itself before: the first exception, what it begins with
+}
 
 static void find(void) {
-    // It calls malloc before it can be asked about a block.
+    // It calls malloc before it can be asked about a block; and only the allocator itself knows the size of its own.
     bool instrumented = process_is_instrumented();
-    if (instrumented)
+    if (instrumented || next_definer("malloc_usable_size") != next_definer("malloc"))
         heap_off();
     next.usable = next_symbol("malloc_usable_size");
     for (uint32_t i = KIN; i-- > 0;)
@@ -407,38 +466,75 @@ static void find(void) {
 void heap_leave(void) {
     heap_off();
     find();
-    find_new();
+    find_operators();
     void *unused;
     patch_begin();
     for (uint32_t i = 0; i < KIN; i++)
         if (*kin[i].next)
             patch(kin[i].ours, *kin[i].next, &unused);
-    if (next.new)
-        patch(on_new, next.new, &unused);
-    if (next.new_array)
-        patch(on_new_array, next.new_array, &unused);
+    for (uint32_t i = 0; i < OPERATORS; i++)
+        if (*operators[i].next)
+            patch(operators[i].ours, *operators[i].next, &unused);
     patch_done();
+}
+
+// An object that defines malloc and is searched before the runtime is: the executable, or what was preloaded in front.
+// Its own comes before ours, whoever calls; NULL: none.
+static const struct link_map *allocator_in_front(void) {
+    const struct link_map *own = runtime_map(), *map = loader()->r_map;
+    for (; map && map != own; map = map->l_next)
+        if (object_symbol(map, "malloc"))
+            return map;
+    return NULL;
+}
+
+// What another name of the same code goes on to; NULL: none is patched.
+static void *patched_by_another_name(const struct link_map *map, const void *entry) {
+    for (uint32_t i = 0; i < KIN + OPERATORS; i++) {
+        const struct kin *other = i < KIN ? &kin[i] : &operators[i - KIN];
+        if (object_symbol(map, other->name) == entry && *other->next != entry)
+            return *other->next;
+    }
+    return NULL;
+}
+
+static const char *patch_all(const struct link_map *map, const struct kin *all, uint32_t count) {
+    const char *why = NULL;
+    for (uint32_t i = 0; i < count && !why; i++) {
+        void *entry = object_symbol(map, all[i].name);
+        void *known = entry && patched(entry) ? patched_by_another_name(map, entry) : NULL;
+        if (known)
+            *all[i].next = known;
+        else if (entry)
+            why = patch(entry, all[i].ours, all[i].next);
+    }
+    return why;
 }
 
 void heap_begin(void) {
     find();
-    // The executable's own comes before ours, whoever calls.
-    const struct link_map *executable = loader()->r_map;
+    find_operators();
+    const struct link_map *front = allocator_in_front();
     const char *why = NULL;
     patch_begin();
-    for (uint32_t i = 0; i < KIN && !why; i++) {
-        void *own = object_symbol(executable, kin[i].name);
-        why = own ? patch(own, kin[i].ours, kin[i].next) : NULL;
-    }
+    if (front)
+        why = patch_all(front, kin, KIN);
+    if (front && !why)
+        why = patch_all(front, operators, OPERATORS);
     const char *later = patch_done();
     if (!why)
         why = later;
-    void *own = object_symbol(executable, "malloc");
+    void *own = front ? object_symbol(front, "malloc") : NULL;
     allocator = object_of((uint64_t)(own ? own : next_symbol("malloc")));
     if (!why && object_of((uint64_t)next.usable) != allocator)
         why = "it does not tell the size of a block";
     if (why) {
-        log_note("the heap is not divided: the program brings its own malloc, and %s", why);
+        log_note("the heap is not divided, and is unattributed: its malloc is %s's, and %s",
+                 text_base(objects[allocator].path), why);
         heap_off();
     }
+}
+
+bool heap_is_divided(void) {
+    return !off;
 }

@@ -166,6 +166,10 @@ void log_note(const char *format, ...) {
     log_end();
 }
 
+bool log_is_open(void) {
+    return ready;
+}
+
 const char *log_path(void) {
     return path;
 }

@@ -72,6 +72,9 @@ void log_end(void);
 // A note, formatted as `text_format` does.
 void log_note(const char *format, ...);
 
+// Whether what is logged goes somewhere.
+bool log_is_open(void);
+
 // Where it is, and how long.
 const char *log_path(void);
 uint64_t log_bytes(void);

@@ -200,13 +200,23 @@ const struct r_debug *loader(void) {
     return found ? found : &nobody;
 }
 
-void *next_symbol(const char *name) {
-    for (const struct link_map *map = loader()->r_map; map; map = map->l_next) {
-        void *found = map->l_ld == own_dynamic ? NULL : object_symbol(map, name);
-        if (found)
-            return found;
-    }
+const struct link_map *next_definer(const char *name) {
+    for (const struct link_map *map = loader()->r_map; map; map = map->l_next)
+        if (map->l_ld != own_dynamic && object_symbol(map, name))
+            return map;
     return NULL;
+}
+
+const struct link_map *runtime_map(void) {
+    const struct link_map *map = loader()->r_map;
+    while (map && map->l_ld != own_dynamic)
+        map = map->l_next;
+    return map;
+}
+
+void *next_symbol(const char *name) {
+    const struct link_map *map = next_definer(name);
+    return map ? object_symbol(map, name) : NULL;
 }
 
 void object_functions(const struct link_map *map, void (*each)(const char *name, void *address, size_t bytes, void *),
@@ -336,7 +346,12 @@ static void decide(void) {
     if (all_decided)
         return;
     static uint32_t needed_by[OBJECTS + 1]; // a bit for each component, and one for whoever is undecided
+    static uint32_t undecided_ids[OBJECTS];
+    uint32_t undecided_count = 0;
     memset(needed_by, 0, sizeof needed_by);
+    for (uint32_t id = 1; id <= object_count; id++)
+        if (objects[id].map && objects[id].component == UNDECIDED)
+            undecided_ids[undecided_count++] = id;
     for (bool again = true, first = true; again; first = false) {
         again = false;
         for (uint32_t by = 1; by <= object_count; by++) {
@@ -347,9 +362,9 @@ static void decide(void) {
             uint32_t whose = undecided ? needed_by[by] | 1U << UNDECIDED : 1U << object->component;
             const char *strings = tables_of(object->map).strings, *name;
             for (const ElfW(Dyn) *entry = NULL; (name = next_needed(object->map, strings, &entry));) {
-                for (uint32_t id = 1; id <= object_count; id++) {
-                    bool news = objects[id].map && objects[id].component == UNDECIDED && whose & ~needed_by[id];
-                    if (!news || !is_called(&objects[id], name))
+                for (uint32_t i = 0; i < undecided_count; i++) {
+                    uint32_t id = undecided_ids[i];
+                    if (!(whose & ~needed_by[id]) || !is_called(&objects[id], name))
                         continue;
                     needed_by[id] |= whose;
                     again = true;
@@ -390,8 +405,14 @@ static uint32_t number_for(const char *path) {
             return id;
         }
     }
-    if (object_count == OBJECTS)
+    if (object_count == OBJECTS) {
+        static bool noted;
+        if (!noted && logging)
+            log_note("more than %u shared objects: what those loaded later obtain counts as the application's",
+                     OBJECTS);
+        noted |= logging;
         return 0;
+    }
     objects[object_count + 1].path = copy(path);
     return object_count + 1;
 }

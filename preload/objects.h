@@ -45,6 +45,12 @@ const struct r_debug *loader(void);
 // The first definition in the order of the loader, leaving out the runtime itself.
 void *next_symbol(const char *name);
 
+// The object that definition is in; NULL: none.
+const struct link_map *next_definer(const char *name);
+
+// The runtime itself, among the objects.
+const struct link_map *runtime_map(void);
+
 // Every defined function of an object's dynamic symbols whose code can be read and is as it was in the file.
 void object_functions(const struct link_map *map, void (*each)(const char *name, void *address, size_t bytes, void *),
                       void *context);

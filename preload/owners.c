@@ -5,7 +5,7 @@
 
 uint8_t owner_ids[COMPONENTS][OBJECTS + 1];
 uint8_t owner_component[OWNERS];
-static uint8_t owner_object[OWNERS];
+static uint16_t owner_object[OWNERS];
 static uint32_t count, logged;
 struct lock owners_lock;
 

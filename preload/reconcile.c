@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "heap.h"
 #include "lock.h"
 #include "log.h"
 #include "objects.h"
@@ -106,7 +107,7 @@ static void divide_page(uint64_t page, uint64_t entry, void *context) {
     uint64_t(*bytes)[OWNERS] = dividing->parts->bytes;
     uint32_t blocks = page_owners(page, bytes[HEAP]);
     if (blocks || piece->use == USE_ALLOCATOR)
-        bytes[HEAP][RETAINED] += PAGE - blocks;
+        bytes[HEAP][heap_is_divided() ? RETAINED : UNATTRIBUTED] += PAGE - blocks;
     else
         bytes[piece->use == USE_STACK ? STACK : MAPPED][piece->owner] += PAGE;
 }
@@ -296,9 +297,11 @@ static void tell(struct view *view, const char *reason) {
     log_end();
 }
 
-// Of whoever has the lock, which is given back. What vfork or clone made has no log of its own.
+// Of whoever has the lock, which is given back. What vfork or clone made has no log of its own; what fork
+// made has none at first, and what would be told then, the names of owners too, would be lost to the log that is
+// opened.
 static bool look(const char *reason) {
-    if (process.pid != sys(SYS_getpid)) {
+    if (process.pid != sys(SYS_getpid) || !log_is_open()) {
         lock_release(&reconcile_lock);
         return false;
     }

@@ -11,7 +11,7 @@
 enum {
     PAGE = 4096,
     COMPONENTS = 16,    // application, mpi, and those named
-    OBJECTS = 250,      // shared objects that are told apart; what comes later is "others"
+    OBJECTS = 4095,     // shared objects that are told apart; what comes later is "others"
     FUNCTIONS = 1 << 16 // entries of components' libraries
 };
 
@@ -40,6 +40,7 @@ struct thread {
     int64_t net[COMPONENTS]; // heap bytes obtained less given back, not yet added to the totals
     uint64_t caller;         // who called the operator that called malloc
     uint32_t ring;           // of its page faults, 1 up; 0: none
+    bool asking;             // the allocator is asked for a size, and may call itself for that (tcmalloc)
 };
 
 extern __thread struct thread self __attribute__((tls_model("initial-exec"), visibility("hidden")));

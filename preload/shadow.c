@@ -75,7 +75,7 @@ void mark_pages(uint64_t begin, uint64_t bytes, uint8_t owner) {
     }
 }
 
-void code_of(uint64_t begin, uint64_t end, uint8_t object) {
+void code_of(uint64_t begin, uint64_t end, uint16_t object) {
     for (uint64_t page = begin & -PAGE; page < end; page += PAGE) {
         struct region *region = region_made(page);
         if (region)

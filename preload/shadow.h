@@ -17,7 +17,7 @@ enum {
 struct region {
     uint8_t granule[(1UL << REGION_SHIFT) / GRANULE]; // owner; 0: nobody's
     uint8_t whole[(1UL << REGION_SHIFT) / PAGE];      // owner of a page that lies within one block of the heap
-    uint8_t object[(1UL << REGION_SHIFT) / PAGE];     // whose code it is
+    uint16_t object[(1UL << REGION_SHIFT) / PAGE];    // whose code it is
     uint8_t touch[(1UL << REGION_SHIFT) / PAGE];      // owner in whose code it first became resident; 0: not known
     uint8_t marked[(1UL << REGION_SHIFT) / BLOCK];    // there have been blocks of the heap
 };
@@ -89,9 +89,9 @@ static inline uint8_t marked(uint64_t begin) {
 }
 
 // Code from `begin` to `end` is the object's.
-void code_of(uint64_t begin, uint64_t end, uint8_t object);
+void code_of(uint64_t begin, uint64_t end, uint16_t object);
 
-static inline uint8_t coder(uint64_t address) {
+static inline uint32_t coder(uint64_t address) {
     struct region *region = region_of(address);
     return likely(region) ? region->object[in_region(address) / PAGE] : 0;
 }

@@ -390,12 +390,12 @@ fn a_study_of_scaling_runs_the_command_for_each_number() {
 }
 
 #[test]
-fn other_tools_may_be_preloaded_before() {
+fn other_tools_may_be_preloaded_behind() {
     let other = program("libgreedy.so");
     let mut command = bursar();
     command.args(["attribute", "-q", "--json", "-", "--", "sh", "-c", "echo $LD_PRELOAD"]).env("LD_PRELOAD", &other);
     let (_, json, printed) = json_after(&mut command);
-    assert!(printed.starts_with(&format!("{other}:/")), "{printed}");
+    assert!(printed.trim_end().ends_with(&format!(":{other}")), "{printed}");
     check_sums("sh", &json);
     for name in mpis() {
         let option: &[&str] = if name == "openmpi" { &["-x"] } else { &["-genv"] };
@@ -408,7 +408,7 @@ fn other_tools_may_be_preloaded_before() {
         words.extend(option.iter().map(|word| word.to_string()).chain(value));
         words.extend(["-n", "1", "sh", "-c", "echo $LD_PRELOAD"].map(String::from));
         let (_, json, printed) = attribute(&[], words);
-        assert!(printed.starts_with(&format!("{other}:/")), "{name}: {printed}");
+        assert!(printed.trim_end().ends_with(&format!(":{other}")), "{name}: {printed}");
         check_sums(name, &json);
     }
 }
@@ -639,3 +639,89 @@ pair_coeff 1 1 1.0 1.0 2.5
 fix 1 all nve
 run 250
 ";
+
+const ALLOCATORS: [&str; 3] = ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"];
+
+/// The allocators that are installed, each by its name for the loader.
+fn allocators() -> Vec<String> {
+    let loads = |name: &str| {
+        let output = Command::new("true").env("LD_PRELOAD", name).output().unwrap();
+        output.stderr.is_empty()
+    };
+    ALLOCATORS.into_iter().filter(|name| loads(name)).map(String::from).collect()
+}
+
+/// Runs a command in `env LD_PRELOAD=…`, which the library has to share with the allocator.
+fn with_preload(preload: &str, command: &[String]) -> Run {
+    let mut all = bursar();
+    all.args(["attribute", "-q", "--json", "-", "--interval", "20ms", "--"]).args(command);
+    json_after(all.env("LD_PRELOAD", preload))
+}
+
+#[test]
+fn heap_of_preloaded_allocators_is_the_applications() {
+    let guard = program("allocators/libguard.so");
+    for allocator in allocators().iter().chain([&guard]) {
+        for way in ["malloc", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign", "new", "new[]"] {
+            let held = |bytes: u64| [program("allocators/held"), way.into(), bytes.to_string()];
+            let (status, ..) =
+                check(&format!("{allocator}, {way}"), SIZE, &|bytes| with_preload(allocator, &held(bytes)));
+            assert_eq!(status, 0, "{allocator}, {way}");
+        }
+    }
+}
+
+#[test]
+fn heap_by_operators_of_every_kind_is_the_applications() {
+    for program_name in ["allocators/held", "allocators/held-static"] {
+        for way in ["new", "nothrow", "aligned"] {
+            let held = |bytes: u64| [program(program_name), way.into(), bytes.to_string()];
+            check(way, SIZE, &|bytes| attribute(&[], held(bytes)));
+            for allocator in allocators() {
+                check(&format!("{allocator}, {way}"), SIZE, &|bytes| with_preload(&allocator, &held(bytes)));
+            }
+        }
+    }
+}
+
+/// A script that puts its allocator in front of the library.
+#[test]
+fn heap_of_an_allocator_in_front_of_the_library_is_the_applications() {
+    for allocator in allocators() {
+        let script = format!("LD_PRELOAD={allocator}:$LD_PRELOAD exec \"$@\"");
+        let held = |bytes: u64| {
+            let program = program("allocators/held");
+            let words = ["sh", "-c", &script, "sh", &program, "new"].map(String::from);
+            attribute(&[], words.into_iter().chain([bytes.to_string()]))
+        };
+        check(&allocator, SIZE, &held);
+    }
+}
+
+/// Its blocks begin where nothing before them can be read.
+#[test]
+fn a_guarding_malloc_with_the_name_of_glibc_is_not_read_before() {
+    let (status, ..) =
+        check("guarded", SIZE, &|bytes| attribute(&[], [program("allocators/guarded"), bytes.to_string()]));
+    assert_eq!(status, 0);
+}
+
+/// It grows and shrinks before it has a log.
+#[test]
+fn a_forked_child_that_shrinks_at_once_keeps_its_owners() {
+    check("forked", SIZE, &|bytes| attribute(&[], [program("allocators/forked"), bytes.to_string()]));
+}
+
+#[test]
+fn the_last_of_many_objects_has_its_component() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = 300;
+    for number in 1..=count {
+        std::fs::copy(program("libgreedy.so"), folder.path().join(format!("{number}.so"))).unwrap();
+    }
+    let many = |bytes: u64| {
+        let words = [program("allocators/many"), folder.path().display().to_string(), count.to_string()];
+        attribute(&["--component", "late=libobtain.so"], words.into_iter().chain([bytes.to_string()]))
+    };
+    check("many", SIZE, &many);
+}

@@ -2,7 +2,7 @@
 //! launcher gives to what it launches. A launcher itself, and what it uses to reach other nodes, is left alone.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -71,7 +71,7 @@ impl Launcher {
     }
 }
 
-/// The command with the library and the variables that the library reads. One that is preloaded already stays, and is first.
+/// The command with the library and the variables that the library reads. What is preloaded already stays, behind it.
 pub fn launch(
     command: &[OsString],
     launcher: Option<Launcher>,
@@ -79,7 +79,7 @@ pub fn launch(
     mut variables: Vec<(String, OsString)>,
 ) -> Launch {
     let inherited = std::env::var_os(PRELOAD).filter(|set| !set.is_empty());
-    variables.push((PRELOAD.into(), behind(inherited.as_deref(), library)));
+    variables.push((PRELOAD.into(), with_inherited(inherited.as_deref(), library)));
     let (Some(launcher), Some((program, rest))) = (launcher, command.split_first()) else {
         return Launch { words: command.to_vec(), environment: variables };
     };
@@ -103,7 +103,7 @@ fn open_mpi(part: &[OsString], library: &Path, variables: &[(String, OsString)])
     let own = part.windows(2).position(|two| two[0] == "-x" && has_name(&two[1]));
     if let Some(at) = own {
         let value = value_of(&part[at + 1]).map(OsStr::to_owned).or_else(|| std::env::var_os(PRELOAD));
-        part[at + 1] = assignment(PRELOAD, &behind(value.as_deref(), library));
+        part[at + 1] = assignment(PRELOAD, &with_inherited(value.as_deref(), library));
     }
     let ours = variables.iter().filter(|(name, _)| own.is_none() || name != PRELOAD);
     ours.flat_map(|(name, value)| ["-x".into(), assignment(name, value)]).chain(part).collect()
@@ -115,7 +115,7 @@ fn hydra(part: &[OsString], library: &Path, variables: &[(String, OsString)]) ->
     for at in 2..part.len() {
         if part[at - 1] == PRELOAD && (part[at - 2] == "-genv" || part[at - 2] == "-env") {
             general |= part[at - 2] == "-genv";
-            part[at] = behind(Some(&part[at]), library);
+            part[at] = with_inherited(Some(&part[at]), library);
         }
     }
     let ours = variables.iter().filter(|(name, _)| !general || name != PRELOAD);
@@ -147,11 +147,23 @@ fn srun(part: &[OsString], variables: &[(String, OsString)]) -> Vec<OsString> {
     [export].into_iter().chain(part).collect()
 }
 
-/// What is preloaded already, and then the library.
-fn behind(first: Option<&OsStr>, library: &Path) -> OsString {
-    let mut both = first.map_or_else(OsString::new, |first| [first, OsStr::new(":")].into_iter().collect());
-    both.push(library);
-    both
+/// The library, and then what is preloaded already: so an allocator that is preloaded is called by the library. Only a
+/// sanitizer has to come before everything else.
+fn with_inherited(inherited: Option<&OsStr>, library: &Path) -> OsString {
+    // The loader takes either.
+    let is_separator = |byte: &u8| *byte == b':' || *byte == b' ';
+    let parts = inherited.map_or(&b""[..], OsStr::as_bytes).split(is_separator).filter(|part| !part.is_empty());
+    let (first, rest): (Vec<_>, Vec<_>) = parts.partition(|part| is_sanitizer(part));
+    let all = first.into_iter().chain([library.as_os_str().as_bytes()]).chain(rest);
+    OsString::from_vec(all.collect::<Vec<_>>().join(&b':'))
+}
+
+/// Whether it is libasan.so.8, libtsan.so or their kind.
+fn is_sanitizer(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    ["libasan.", "libtsan.", "libmsan.", "libhwasan.", "liblsan.", "libclang_rt."]
+        .iter()
+        .any(|sanitizer| name.starts_with(sanitizer.as_bytes()))
 }
 
 fn assignment(name: &str, value: &OsStr) -> OsString {
@@ -189,10 +201,20 @@ mod tests {
     }
 
     #[test]
+    fn inherited_preloads_keep_their_order_behind_the_library() {
+        let all =
+            |inherited: &str| with_inherited(Some(OsStr::new(inherited)), Path::new("/l.so")).into_string().unwrap();
+        assert_eq!(all("/a.so:/b.so"), "/l.so:/a.so:/b.so");
+        assert_eq!(all("/a.so /b.so"), "/l.so:/a.so:/b.so");
+        assert_eq!(all("/a.so:/usr/lib/libasan.so.8"), "/usr/lib/libasan.so.8:/l.so:/a.so");
+        assert_eq!(all(""), "/l.so");
+    }
+
+    #[test]
     fn open_mpi_is_told_for_every_part_and_keeps_what_was_preloaded() {
         let (said, environment) = launched("mpirun -n 1 a : -n 2 -x LD_PRELOAD=/t.so b", Some(Launcher::OpenMpi));
         let first = "mpirun -x BURSAR_RUN=/r -x LD_PRELOAD=/l.so -n 1 a : ";
-        assert_eq!(said, format!("{first}-x BURSAR_RUN=/r -n 2 -x LD_PRELOAD=/t.so:/l.so b"));
+        assert_eq!(said, format!("{first}-x BURSAR_RUN=/r -n 2 -x LD_PRELOAD=/l.so:/t.so b"));
         assert_eq!(environment, 0);
     }
 
@@ -201,7 +223,7 @@ mod tests {
         let (said, _) = launched("mpiexec -n 1 a : -n 2 b", Some(Launcher::Hydra));
         assert_eq!(said, "mpiexec -genv BURSAR_RUN /r -genv LD_PRELOAD /l.so -n 1 a : -n 2 b");
         let (said, _) = launched("mpiexec -genv LD_PRELOAD /t.so -n 1 a", Some(Launcher::Hydra));
-        assert_eq!(said, "mpiexec -genv BURSAR_RUN /r -genv LD_PRELOAD /t.so:/l.so -n 1 a");
+        assert_eq!(said, "mpiexec -genv BURSAR_RUN /r -genv LD_PRELOAD /l.so:/t.so -n 1 a");
     }
 
     #[test]
