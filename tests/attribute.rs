@@ -698,6 +698,27 @@ fn heap_of_an_allocator_in_front_of_the_library_is_the_applications() {
     }
 }
 
+/// Open MPI aborts when variables are given both by its list and by `-x`, and an appfile takes no options.
+#[test]
+fn jobs_described_by_a_list_or_a_file_are_attributed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs").display().to_string();
+    for name in mpis() {
+        let program = program(&format!("mpi.{name}"));
+        std::fs::write(&file, format!("-n 2 {program} receive 1000\n")).unwrap();
+        let option = if name == "openmpi" { "--app" } else { "-configfile" };
+        let (status, json, _) = attribute(&[], [&*format!("mpirun.{name}"), option, &file]);
+        assert_eq!((status, json["per_rank"].as_array().unwrap().len()), (0, 2), "{name}: {json:#}");
+    }
+    if mpis().contains(&"openmpi") {
+        let mut all = bursar();
+        all.args(["attribute", "-q", "--json", "-", "--", "mpirun.openmpi", "-n", "2"]);
+        all.args([&program("mpi.openmpi"), "receive", "1000"]).env("OMPI_MCA_mca_base_env_list", "FOO=1");
+        let (status, json, _) = json_after(as_root(&mut all));
+        assert_eq!((status, json["per_rank"].as_array().unwrap().len()), (0, 2), "{json:#}");
+    }
+}
+
 /// Its blocks begin where nothing before them can be read.
 #[test]
 fn a_guarding_malloc_with_the_name_of_glibc_is_not_read_before() {

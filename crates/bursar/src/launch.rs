@@ -9,6 +9,9 @@ use std::process::{Command, Stdio};
 /// The variable of the dynamic loader that names what is loaded into every program.
 const PRELOAD: &str = "LD_PRELOAD";
 
+/// The parameter of Open MPI that lists variables for ranks.
+const ENV_LIST: &str = "mca_base_env_list";
+
 /// What is to be started, and with what in its environment.
 #[derive(Debug, PartialEq)]
 pub struct Launch {
@@ -83,6 +86,9 @@ pub fn launch(
     let (Some(launcher), Some((program, rest))) = (launcher, command.split_first()) else {
         return Launch { words: command.to_vec(), environment: variables };
     };
+    if refuses_options(launcher, rest) {
+        return Launch { words: command.to_vec(), environment: variables };
+    }
     let parts: Vec<&[OsString]> = match launcher {
         Launcher::Hydra => vec![rest],
         Launcher::OpenMpi | Launcher::Srun => rest.split_inclusive(|word| word == ":").collect(),
@@ -96,6 +102,29 @@ pub fn launch(
         });
     }
     Launch { words, environment: Vec::new() }
+}
+
+/// Whether the launcher takes no variables by options here: a file describes the job, and other options are ignored, or
+/// Open MPI has a list of variables (`mca_base_env_list`) and aborts when there is `-x` too. Its own environment then is
+/// what ranks inherit on this node, with Hydra on all nodes.
+fn refuses_options(launcher: Launcher, words: &[OsString]) -> bool {
+    let has = |names: &[&str]| words.iter().any(|word| names.iter().any(|name| word == name));
+    match launcher {
+        Launcher::OpenMpi => {
+            let files = std::env::var_os("HOME").map(|home| Path::new(&home).join(".openmpi/mca-params.conf"));
+            let files = files.into_iter().chain(["/etc/openmpi/openmpi-mca-params.conf".into()]);
+            has(&["--app", "-app", "--tune", "-tune", ENV_LIST])
+                || std::env::var_os(format!("OMPI_MCA_{ENV_LIST}")).is_some_and(|list| !list.is_empty())
+                || files.filter_map(|file| std::fs::read_to_string(file).ok()).any(|text| sets_env_list(&text))
+        }
+        Launcher::Hydra => has(&["-configfile", "--configfile"]),
+        Launcher::Srun => false,
+    }
+}
+
+/// Whether a file of Open MPI's parameters sets the list of variables.
+fn sets_env_list(text: &str) -> bool {
+    text.lines().any(|line| line.split('=').next().is_some_and(|name| name.trim() == ENV_LIST))
 }
 
 fn open_mpi(part: &[OsString], library: &Path, variables: &[(String, OsString)]) -> Vec<OsString> {
@@ -216,6 +245,18 @@ mod tests {
         let first = "mpirun -x BURSAR_RUN=/r -x LD_PRELOAD=/l.so -n 1 a : ";
         assert_eq!(said, format!("{first}-x BURSAR_RUN=/r -n 2 -x LD_PRELOAD=/l.so:/t.so b"));
         assert_eq!(environment, 0);
+    }
+
+    #[test]
+    fn a_job_described_by_a_file_or_a_list_gets_it_by_the_environment() {
+        let file = "mpirun --app jobs";
+        assert_eq!(launched(file, Some(Launcher::OpenMpi)), (file.into(), 2));
+        let list = "mpirun --mca mca_base_env_list FOO -n 2 a";
+        assert_eq!(launched(list, Some(Launcher::OpenMpi)), (list.into(), 2));
+        let hydra = "mpiexec -configfile jobs";
+        assert_eq!(launched(hydra, Some(Launcher::Hydra)), (hydra.into(), 2));
+        assert!(sets_env_list("# a\nmca_base_env_list = FOO=1;BAR\n"));
+        assert!(!sets_env_list("# mca_base_env_list = FOO=1\nmca_base_env_list_delimiter = ,\n"));
     }
 
     #[test]
