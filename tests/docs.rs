@@ -10,7 +10,7 @@ use model::{
     FaultShare, FileDemand, ForeignFile, FunctionUse, Holding, InitGrowth, JobMemory, JobsMemory, LibraryGrowth,
     LibraryUse, MemoryPer, Method, MethodRow, NodeNeed, NodeRun, OrderFaults, OtherProcess, Outcome, PagesRound,
     PhaseReplay, PhaseUse, RankHolding, RankInit, RankUse, ReplayedArm, ReplayedRecord, RunAccount, SizeUnit,
-    SlowFaults, TenantCurve, TraceCurve, TracerCost, Trial, WatchInterval, WindowCurve, WorkingSet,
+    SlowFaults, TenantCurve, ToleranceOf, TraceCurve, TracerCost, Trial, WatchInterval, WindowCurve, WorkingSet,
 };
 use provision::control::LeaseStatus;
 use provision::manage::{NodeStatus, Parts, PoolStatus};
@@ -98,7 +98,8 @@ fn trace_curve() -> TraceCurve {
         references: 1,
         distinct: 1,
         points: vec![CurvePoint { size: 1, miss_ratio: 1.0 }],
-        working_set: WorkingSet { tolerance: 0.01, size: None },
+        first_share: Some(1.0),
+        working_set: WorkingSet { tolerance: 0.01, size: None, of: ToleranceOf::FirstReferences },
     };
     TraceCurve {
         trace: String::new(),
@@ -109,6 +110,9 @@ fn trace_curve() -> TraceCurve {
         page_bytes: None,
         warm_up: 0,
         skipped: 0,
+        first_skipped: Some(String::new()),
+        left_out: 0,
+        implies: Some(String::new()),
         whole: figures(),
         tenants: vec![TenantCurve { tenant: String::new(), figures: figures() }],
         windows: vec![WindowCurve { start_seconds: 0.0, end_seconds: 1.0, figures: figures() }],
