@@ -152,6 +152,7 @@ fn fault_figures() -> FaultFigures {
 fn jobs_memory() -> JobsMemory {
     let job = JobMemory {
         name: String::new(),
+        names: 1,
         per: MemoryPer::Node,
         runs: 1,
         cut_short: 0,
@@ -164,14 +165,24 @@ fn jobs_memory() -> JobsMemory {
         cache_bytes: None,
         asked_bytes: None,
         mem_bytes: 1,
+        is_upper_bound: false,
         mem_with_cache_bytes: None,
+        mem_without_cache_bytes: None,
         reserved_gib_hours: 0.0,
         saved_gib_hours: 0.0,
         killed: 0,
         maybe_killed: 0,
         next_needs_more: 0.5,
     };
-    JobsMemory { percentile: 0.95, gatherer: None, jobs: vec![job], notes: Vec::new() }
+    JobsMemory {
+        percentile: 0.95,
+        gatherer: None,
+        slurm_version: None,
+        doubts: Vec::new(),
+        left_out: 0,
+        jobs: vec![job],
+        notes: Vec::new(),
+    }
 }
 
 fn pool_status() -> PoolStatus {

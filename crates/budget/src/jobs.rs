@@ -1,4 +1,4 @@
-//! What jobs should ask for, from what past jobs of their name needed.
+//! What jobs should ask for, from what past jobs of their kind needed.
 //!
 //! A run that came to its end tells what it needed. One that was killed for want of memory, failed, was cancelled or timed out tells only a
 //! lower bound. Leaving those out would make the answer too small, taking them for the truth, too. So the share of runs that need at most so much
@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{JobEnd, JobMemory, MemoryPer, PastJob, PastStep};
+use model::{Figures, JobEnd, JobMemory, MemoryPer, PastJob, PastStep};
 
 use crate::round_up;
 
@@ -30,46 +30,115 @@ pub struct Need {
 
 /// A run in the units in which its like asks for memory.
 struct Run {
+    /// What the accounting says it had.
     need: Need,
+    /// What it should have asked for, with the margin, if its end is known.
+    ask: Need,
+    /// It needed that for sure.
+    least_bytes: u64,
+    /// It needed no more than that for sure, if it came to its end.
+    most_bytes: u64,
     end: JobEnd,
+    holds_cache: bool,
     cache_bytes: Option<u64>,
     asked_bytes: Option<u64>,
+    /// What starts any job.
+    start_bytes: u64,
     /// Nodes or CPUs, times seconds.
     unit_seconds: f64,
 }
 
-/// What jobs of each name should ask for so that this share of the runs is not killed; those that would save most first.
-/// The second: how many jobs have ended of which nothing was measured.
-pub fn recommend(jobs: &[PastJob], percentile: f64) -> (Vec<JobMemory>, usize) {
-    let mut kinds: BTreeMap<(&str, MemoryPer), Vec<Run>> = BTreeMap::new();
-    let mut unmeasured = 0;
-    for job in jobs {
-        match run(job) {
-            Some(run) => kinds.entry((&job.name, job.per)).or_default().push(run),
-            None => unmeasured += 1,
-        }
-    }
-    let mut found: Vec<JobMemory> =
-        kinds.into_iter().map(|((name, per), runs)| of_kind(name, per, &runs, percentile)).collect();
-    found.sort_by(|a, b| b.saved_gib_hours.total_cmp(&a.saved_gib_hours));
-    (found, unmeasured)
+/// What past jobs give.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recommended {
+    /// Those that would save most first.
+    pub jobs: Vec<JobMemory>,
+    /// Jobs that have ended and that the accounting has no figure of.
+    pub unmeasured: usize,
+    /// Jobs of which it has figures of some steps only: what the others needed is unknown, so the job's need is, too.
+    pub partly_measured: usize,
+    /// Guessed kinds whose names need such different memory that each name has a row of its own.
+    pub kept_apart: Vec<String>,
+    /// Kinds whose largest run needed several times what the middle one did.
+    pub uneven: Vec<String>,
 }
 
-fn of_kind(name: &str, per: MemoryPer, runs: &[Run], percentile: f64) -> JobMemory {
+/// Names of a guessed kind are kept apart, and a kind is called uneven, where one needs so many times what another does …
+const UNEVEN_TIMES: u64 = 4;
+
+/// … and so much more.
+const UNEVEN_BYTES: u64 = 64 << 20;
+
+/// What no job is told to go below on a node: `MinRAMSpace` of Slurm's cgroup.conf, 30 MiB, below which it sets no limit because slurmstepd, which
+/// starts the job within it, would be killed.
+pub const LEAST_JOB_BYTES: u64 = 30 << 20;
+
+enum Measured {
+    Whole(Run),
+    Partly,
+    Not,
+}
+
+/// What jobs of each kind should ask for so that this share of the runs is not killed.
+pub fn recommend(jobs: &[PastJob], percentile: f64) -> Recommended {
+    let mut kinds: BTreeMap<(&str, MemoryPer), Vec<(&PastJob, Run)>> = BTreeMap::new();
+    let mut found = Recommended::default();
+    for job in jobs {
+        match run(job) {
+            Measured::Whole(run) => kinds.entry((&job.kind, job.per)).or_default().push((job, run)),
+            Measured::Partly => found.partly_measured += 1,
+            Measured::Not => found.unmeasured += 1,
+        }
+    }
+    for ((kind, per), runs) in kinds {
+        let is_guessed = runs.iter().any(|(job, _)| job.is_kind_guessed);
+        let mut names: BTreeMap<&str, Vec<&Run>> = BTreeMap::new();
+        for (job, run) in &runs {
+            names.entry(&job.name).or_default().push(run);
+        }
+        let largest = |runs: &Vec<&Run>| runs.iter().map(|run| run.most_bytes).max().unwrap_or(0);
+        let needs: Vec<u64> = names.values().map(largest).collect();
+        let is_uneven = differ_greatly(needs.iter().min().copied(), needs.iter().max().copied());
+        if is_guessed && (names.len() == 1 || is_uneven) {
+            if names.len() > 1 {
+                found.kept_apart.push(kind.to_string());
+            }
+            found.jobs.extend(names.iter().map(|(name, runs)| of_kind(name, 1, per, runs, percentile)));
+        } else {
+            let runs: Vec<&Run> = runs.iter().map(|(_, run)| run).collect();
+            found.jobs.push(of_kind(kind, names.len(), per, &runs, percentile));
+        }
+    }
+    let uneven = found.jobs.iter().filter(|job| differ_greatly(Some(job.median_bytes), Some(job.max_bytes)));
+    found.uneven = uneven.map(|job| job.name.clone()).collect();
+    found.jobs.sort_by(|a, b| b.saved_gib_hours.total_cmp(&a.saved_gib_hours));
+    found
+}
+
+fn differ_greatly(small: Option<u64>, large: Option<u64>) -> bool {
+    let (small, large) = (small.unwrap_or(0), large.unwrap_or(0));
+    large >= small.saturating_mul(UNEVEN_TIMES) && large - small.min(large) >= UNEVEN_BYTES
+}
+
+fn of_kind(name: &str, names: usize, per: MemoryPer, runs: &[&Run], percentile: f64) -> JobMemory {
     let needs: Vec<Need> = runs.iter().map(|run| run.need).collect();
+    let asks: Vec<Need> = runs.iter().map(|run| run.ask).collect();
     let caches: Vec<Need> =
         runs.iter().filter_map(|run| run.cache_bytes).map(|bytes| Need { bytes, is_bound: false }).collect();
     let mut asked: Vec<u64> = runs.iter().filter_map(|run| run.asked_bytes).collect();
     asked.sort_unstable();
     let wanted = quantile(&needs, percentile);
     let largest = needs.iter().map(|need| need.bytes).max().unwrap_or(0);
-    let mem_bytes = with_margin(wanted.unwrap_or(largest));
+    let largest_ask = asks.iter().map(|ask| ask.bytes).max().unwrap_or(0);
+    let mem_bytes = quantile(&asks, percentile).unwrap_or(largest_ask).max(start_bytes(runs));
     let cache_bytes = quantile(&caches, percentile);
     let killed = runs.iter().filter(|run| run.is_killed(mem_bytes)).count();
     let cut_short = needs.iter().filter(|need| need.is_bound).count();
-    let maybe = runs.iter().filter(|run| run.need.is_bound && !run.is_killed(mem_bytes)).count();
+    let maybe = runs.iter().filter(|run| !run.is_killed(mem_bytes) && run.may_be_killed(mem_bytes)).count();
+    let without_cache = with_margin(wanted.unwrap_or(largest)).max(start_bytes(runs)).min(mem_bytes);
     JobMemory {
         name: name.to_string(),
+        names: names as u64,
         per,
         runs: runs.len() as u64,
         cut_short: cut_short as u64,
@@ -82,14 +151,24 @@ fn of_kind(name: &str, per: MemoryPer, runs: &[Run], percentile: f64) -> JobMemo
         cache_bytes,
         asked_bytes: asked.get(asked.len() / 2).copied(),
         mem_bytes,
-        mem_with_cache_bytes: cache_bytes.map(|cache| with_margin(wanted.unwrap_or(largest).saturating_add(cache))),
-        reserved_gib_hours: runs.iter().map(Run::reserved).sum::<f64>() / GIB_HOUR,
+        is_upper_bound: mem_bytes > without_cache || runs.iter().any(|run| run.holds_cache),
+        mem_with_cache_bytes: cache_bytes.map(|_| mem_bytes),
+        mem_without_cache_bytes: cache_bytes.map(|_| without_cache),
+        reserved_gib_hours: runs.iter().map(|run| run.reserved()).sum::<f64>() / GIB_HOUR,
         saved_gib_hours: runs.iter().map(|run| run.saved(mem_bytes)).sum::<f64>() / GIB_HOUR,
         killed: killed as u64,
         maybe_killed: maybe as u64,
         // Laplace's rule: of n runs and the next, each is as likely to be the largest.
         next_needs_more: (killed + 1) as f64 / (runs.len() - maybe + 1) as f64,
     }
+}
+
+/// What starts a job of the kind: less than [`LEAST_JOB_BYTES`] where a run with less came to its end.
+fn start_bytes(runs: &[&Run]) -> u64 {
+    let completed = runs.iter().filter(|run| run.end == JobEnd::Completed);
+    let proven = completed.filter_map(|run| run.asked_bytes).min().unwrap_or(u64::MAX);
+    let start = runs.iter().map(|run| run.start_bytes).max().unwrap_or(0);
+    round_up(start.min(proven))
 }
 
 /// What to ask for where so much was needed, in whole MiB.
@@ -102,8 +181,12 @@ impl Run {
         match self.end {
             // It was killed at that, and so it would be at no more.
             JobEnd::OutOfMemory => self.need.bytes >= mem_bytes,
-            JobEnd::Completed | JobEnd::CutShort => self.need.bytes > mem_bytes,
+            JobEnd::Completed | JobEnd::CutShort => self.least_bytes > mem_bytes,
         }
+    }
+
+    fn may_be_killed(&self, mem_bytes: u64) -> bool {
+        self.need.is_bound || self.most_bytes > mem_bytes
     }
 
     /// Bytes times seconds.
@@ -122,8 +205,8 @@ impl Run {
     }
 }
 
-/// A job by node or CPU; `None`: nothing was measured of it.
-fn run(job: &PastJob) -> Option<Run> {
+/// A job by node or CPU.
+fn run(job: &PastJob) -> Measured {
     let (nodes, cpus) = (job.nodes.max(1), job.cpus.max(1));
     // What a node's processors share is asked for by each.
     let per_unit = |node_bytes: u64| match job.per {
@@ -140,14 +223,42 @@ fn run(job: &PastJob) -> Option<Run> {
     let bytes = match job.end {
         JobEnd::OutOfMemory => measured.max(refused.or(asked)),
         JobEnd::Completed | JobEnd::CutShort => measured,
-    }?;
-    Some(Run {
-        need: Need { bytes: per_unit(bytes), is_bound: job.end != JobEnd::Completed },
+    };
+    let Some(bytes) = bytes else { return Measured::Not };
+    let is_blind = |step: &PastStep| step.largest_task_bytes.is_none() && !step.out_of_memory;
+    // A job that was killed needed more than its limit, whatever the figures of its steps are.
+    if job.end != JobEnd::OutOfMemory && job.steps.iter().any(is_blind) {
+        return Measured::Partly;
+    }
+    let beside = |step: &PastStep| step.cache_bytes.unwrap_or(0) / step.nodes.max(1);
+    let most = most_at_once(&job.steps, |step| Some(node_bytes(step)?.saturating_add(beside(step))));
+    // Page cache fills whatever is allowed, and is given back: a job needs none of it beyond what it had asked for.
+    let most = most.map(|most| most.min(bytes.max(asked.unwrap_or(u64::MAX)))).unwrap_or(bytes).max(bytes);
+    let is_bound = job.end != JobEnd::Completed;
+    let [bytes, most] = [bytes, most].map(per_unit);
+    let asked = asked.map(per_unit);
+    Measured::Whole(Run {
+        need: Need { bytes, is_bound },
+        ask: Need { bytes: ask_bytes(job, bytes, most, asked), is_bound },
+        least_bytes: if job.figures == Figures::HoldCache { 0 } else { bytes },
+        most_bytes: most,
         end: job.end,
+        holds_cache: job.figures == Figures::HoldCache && job.end != JobEnd::OutOfMemory,
         cache_bytes: most_at_once(&job.steps, |step| Some(step.cache_bytes? / step.nodes.max(1))).map(per_unit),
-        asked_bytes: asked.map(per_unit),
+        asked_bytes: asked,
+        start_bytes: per_unit(LEAST_JOB_BYTES),
         unit_seconds: job.elapsed_seconds * if job.per == MemoryPer::Node { nodes } else { cpus } as f64,
     })
+}
+
+/// What a run should have asked for. Page cache is no reason to ask for more than the request with which the run went on to its end.
+fn ask_bytes(job: &PastJob, need: u64, most: u64, asked: Option<u64>) -> u64 {
+    match (job.end, asked.map(round_up)) {
+        (JobEnd::OutOfMemory, _) => with_margin(need),
+        (_, None) => with_margin(most),
+        (_, Some(asked)) if job.figures == Figures::Needed => with_margin(most).min(asked.max(with_margin(need))),
+        (_, Some(asked)) => with_margin(most).min(asked),
+    }
 }
 
 /// What a step had at most on one of its nodes: all tasks at their largest, spread evenly over the nodes; each one's own peak is not

@@ -1,7 +1,7 @@
 //! What jobs should ask for, against other ways to the same figures.
 
-use budget::jobs::{Need, enough_for, most_at_once, quantile, recommend};
-use model::{JobEnd, MemoryPer, PastJob, PastStep};
+use budget::jobs::{LEAST_JOB_BYTES, Need, Recommended, enough_for, most_at_once, quantile, recommend};
+use model::{Figures, JobEnd, MemoryPer, PastJob, PastStep};
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
@@ -20,6 +20,9 @@ fn step(start: u64, end: u64, mib: u64) -> PastStep {
 fn job(end: JobEnd, mib: u64) -> PastJob {
     PastJob {
         name: "solver".into(),
+        kind: "solver".into(),
+        is_kind_guessed: false,
+        figures: Figures::Needed,
         end,
         elapsed_seconds: 3600.0,
         nodes: 1,
@@ -112,7 +115,7 @@ proptest! {
         let end = if out_of_memory { JobEnd::OutOfMemory } else { JobEnd::Completed };
         let reserved_bytes = Some(of[9]);
         let job = PastJob { end, nodes: of[2], cpus: of[8], per, reserved_bytes, steps: vec![step.clone(), step], ..completed(1) };
-        let (found, _) = recommend(&[job.clone(), job], percentile);
+        let found = recommend(&[job.clone(), job], percentile).jobs;
         prop_assert!(found[0].mem_bytes > 0 && found[0].saved_gib_hours.is_finite());
     }
 
@@ -123,7 +126,7 @@ proptest! {
     ) {
         let end = |kind| [JobEnd::Completed, JobEnd::CutShort, JobEnd::OutOfMemory][kind as usize];
         let jobs: Vec<PastJob> = runs.iter().map(|(mib, kind)| job(end(*kind), *mib)).collect();
-        let found = recommend(&jobs, percentile).0.remove(0);
+        let found = recommend(&jobs, percentile).jobs.remove(0);
         let (mut saved, mut killed, mut maybe) = (0.0, 0, 0);
         for (mib, kind) in runs {
             let (need, mem) = (mib * MIB, found.mem_bytes);
@@ -143,7 +146,7 @@ proptest! {
 #[test]
 fn a_name_gets_what_its_runs_needed_and_a_margin() {
     let jobs: Vec<PastJob> = (1..=20).map(|run| completed(80 + run)).collect();
-    let (found, unmeasured) = recommend(&jobs, 0.95);
+    let Recommended { jobs: found, unmeasured, .. } = recommend(&jobs, 0.95);
     let solver = &found[0];
     assert_eq!((found.len(), unmeasured, solver.runs, solver.cut_short), (1, 0, 20, 0));
     assert_eq!((solver.min_bytes, solver.median_bytes, solver.max_bytes), (81 * MIB, 90 * MIB, 100 * MIB));
@@ -162,9 +165,9 @@ fn a_run_that_was_killed_for_memory_needed_more_than_its_limit() {
     let refused =
         PastStep { largest_task_bytes: None, allowed_bytes: Some(60 * MIB), out_of_memory: true, ..step(0, 1, 0) };
     let dead = PastJob { reserved_bytes: Some(60 * MIB), steps: vec![refused], ..job(JobEnd::OutOfMemory, 0) };
-    let alone = &recommend(std::slice::from_ref(&dead), 0.95).0[0];
+    let alone = &recommend(std::slice::from_ref(&dead), 0.95).jobs[0];
     assert!(alone.is_lower_bound && alone.mem_bytes > 60 * MIB && alone.out_of_memory == 1, "{alone:?}");
-    let with_others = &recommend(&[dead, completed(90), completed(100)], 0.95).0[0];
+    let with_others = &recommend(&[dead, completed(90), completed(100)], 0.95).jobs[0];
     assert!(!with_others.is_lower_bound && with_others.percentile_bytes == 100 * MIB, "{with_others:?}");
     assert_eq!((with_others.killed, with_others.maybe_killed), (0, 1));
 }
@@ -175,18 +178,91 @@ fn figures_are_of_a_node_or_of_a_cpu_as_was_asked() {
     let spread = PastStep { nodes: 2, tasks: 8, tasks_bytes: Some(720 * MIB), ..step(0, 60, 100) };
     let node = PastJob { nodes: 2, cpus: 16, reserved_bytes: Some(2048 * MIB), steps: vec![spread], ..completed(0) };
     let cpu = PastJob { per: MemoryPer::Cpu, ..node.clone() };
-    let of = |job: &PastJob| recommend(std::slice::from_ref(job), 0.95).0.remove(0);
+    let of = |job: &PastJob| recommend(std::slice::from_ref(job), 0.95).jobs.remove(0);
     assert_eq!((of(&node).max_bytes, of(&node).asked_bytes), (400 * MIB, Some(1024 * MIB)));
     assert_eq!((of(&cpu).max_bytes, of(&cpu).asked_bytes), (50 * MIB, Some(128 * MIB)));
     assert!((of(&cpu).reserved_gib_hours - of(&node).reserved_gib_hours).abs() < 1e-9);
     // Jobs of one name that ask in different units cannot be compared.
-    assert_eq!(recommend(&[node, cpu], 0.95).0.len(), 2);
+    assert_eq!(recommend(&[node, cpu], 0.95).jobs.len(), 2);
 }
 
 #[test]
 fn a_job_of_which_nothing_was_measured_is_counted_and_left_out() {
     let blind = PastJob { steps: vec![PastStep::default()], ..completed(0) };
-    let (found, unmeasured) = recommend(&[blind, completed(10)], 0.95);
+    let Recommended { jobs: found, unmeasured, .. } = recommend(&[blind, completed(10)], 0.95);
     assert_eq!((found[0].runs, unmeasured), (1, 1));
-    assert_eq!(recommend(&[], 0.95), (vec![], 0));
+    assert_eq!(recommend(&[], 0.95), Recommended::default());
+}
+
+/// A job of one node that had 10 MiB beside page cache or shared memory.
+fn with_beside(mib: u64, beside: u64, asked: u64) -> PastJob {
+    let mut job = PastJob { reserved_bytes: Some(asked * MIB), ..completed(mib) };
+    job.steps[0].cache_bytes = Some(beside * MIB);
+    job
+}
+
+#[test]
+fn a_step_without_a_figure_makes_its_job_unknown() {
+    let mut job = completed(4);
+    job.steps.push(PastStep { largest_task_bytes: None, ..step(0, 3600, 0) });
+    let found = recommend(&[job.clone()], 0.95);
+    assert_eq!((found.jobs.len(), found.partly_measured, found.unmeasured), (0, 1, 0));
+    // What it was killed at is known all the same.
+    job.end = JobEnd::OutOfMemory;
+    job.steps[1].out_of_memory = true;
+    job.steps[1].allowed_bytes = Some(512 * MIB);
+    assert_eq!(recommend(&[job], 0.95).jobs[0].max_bytes, 512 * MIB);
+}
+
+#[test]
+fn memory_that_may_be_shared_is_never_subtracted() {
+    let found = recommend(&[with_beside(7, 100, 300)], 0.95).jobs.remove(0);
+    assert_eq!((found.mem_bytes, found.max_bytes), (118 * MIB, 7 * MIB));
+    assert_eq!((found.mem_without_cache_bytes, found.is_upper_bound), (Some(30 * MIB), true));
+    // Nor is more asked for than before, though the cache fills all of it: heap alone may be a reason to.
+    assert_eq!(recommend(&[with_beside(7, 293, 300)], 0.95).jobs[0].mem_bytes, 300 * MIB);
+    assert_eq!(recommend(&[with_beside(290, 10, 300)], 0.95).jobs[0].mem_bytes, 319 * MIB);
+}
+
+#[test]
+fn page_cache_is_no_reason_to_ask_for_more_than_before() {
+    let full = PastJob { figures: Figures::HoldCache, reserved_bytes: Some(200 * MIB), ..completed(199) };
+    let found = recommend(&[full.clone(), full.clone()], 0.95).jobs.remove(0);
+    assert_eq!((found.mem_bytes, found.is_upper_bound), (200 * MIB, true));
+    assert_eq!((found.killed, found.maybe_killed), (0, 0));
+    // A job that was killed at its limit was not killed by its cache.
+    let killed =
+        PastJob { figures: Figures::HoldCache, reserved_bytes: Some(200 * MIB), ..job(JobEnd::OutOfMemory, 200) };
+    assert!(recommend(&[full, killed], 0.95).jobs[0].mem_bytes > 200 * MIB);
+}
+
+#[test]
+fn no_job_is_told_to_ask_for_less_than_starts_it() {
+    assert_eq!(recommend(&[completed(2)], 0.95).jobs[0].mem_bytes, LEAST_JOB_BYTES);
+    // Of four CPUs, each has its share.
+    let cpu = PastJob { per: MemoryPer::Cpu, ..completed(2) };
+    assert_eq!(recommend(&[cpu], 0.95).jobs[0].mem_bytes, 8 * MIB);
+    // It came to its end with less.
+    let small = PastJob { reserved_bytes: Some(20 * MIB), ..completed(2) };
+    assert_eq!(recommend(&[small], 0.95).jobs[0].mem_bytes, 20 * MIB);
+}
+
+#[test]
+fn names_that_differ_by_a_number_are_one_kind_unless_their_needs_differ_greatly() {
+    let instance = |number: u64, mib| PastJob {
+        name: format!("sim_{number}"),
+        kind: "sim_*".into(),
+        is_kind_guessed: true,
+        ..completed(mib)
+    };
+    let alike: Vec<PastJob> = (1..=20).map(|number| instance(number, 400 + number)).collect();
+    let found = recommend(&alike, 0.95);
+    assert_eq!((found.jobs.len(), found.jobs[0].name.as_str(), found.jobs[0].names), (1, "sim_*", 20));
+    let found = recommend(&[instance(1, 40), instance(2, 4000)], 0.95);
+    assert_eq!((found.jobs.len(), found.kept_apart), (2, vec!["sim_*".to_string()]));
+    assert_eq!(recommend(&[instance(3, 40)], 0.95).jobs[0].name, "sim_3");
+    // A kind that is known is not taken apart, but its spread is said.
+    let known = |mib| PastJob { is_kind_guessed: false, ..instance(mib, mib) };
+    let found = recommend(&[known(40), known(41), known(4000)], 0.95);
+    assert_eq!((found.jobs.len(), found.uneven), (1, vec!["sim_*".to_string()]));
 }

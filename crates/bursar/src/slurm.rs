@@ -11,6 +11,7 @@ use crate::cli::slurm::Slurm;
 use crate::status::Status;
 
 pub use allocation::{Allocation, BY_SRUN};
+pub use recommend::Version;
 
 pub fn slurm(action: &Slurm) -> anyhow::Result<Status> {
     match action {

@@ -23,6 +23,18 @@ pub enum MemoryPer {
     Cpu,
 }
 
+/// What a job's measured memory holds: it depends on the plugin that gathers it and on the version of Slurm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Figures {
+    /// Memory that the job needed. What lies beside it is in [`PastStep::cache_bytes`].
+    #[default]
+    Needed,
+    /// The same, unless the plugin counts page cache: nothing shows which.
+    MayHoldCache,
+    /// The page cache is in it, so the need may be smaller.
+    HoldCache,
+}
+
 /// A step of a past job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PastStep {
@@ -34,11 +46,11 @@ pub struct PastStep {
     pub nodes: u64,
     /// Its processes as Slurm started them.
     pub tasks: u64,
-    /// Most memory that one of its tasks had.
+    /// Most memory that one of its tasks had. `None`: the accounting has no figure of this step.
     pub largest_task_bytes: Option<u64>,
     /// The sum of what its tasks had at most, each at its own time.
     pub tasks_bytes: Option<u64>,
-    /// Page cache beside it; `None`: not told.
+    /// Page cache or shared memory beside it: the accounting does not tell one from the other. `None`: not known.
     pub cache_bytes: Option<u64>,
     /// What it was allowed, on all its nodes.
     pub allowed_bytes: Option<u64>,
@@ -51,6 +63,12 @@ pub struct PastStep {
 pub struct PastJob {
     /// The name it was submitted with.
     pub name: String,
+    /// The kind of job it is an instance of; often its name.
+    pub kind: String,
+    /// The kind is a guess: only the number at the end of the names differs.
+    pub is_kind_guessed: bool,
+    /// What the figures of its steps hold.
+    pub figures: Figures,
     /// Whether it tells what it needed.
     pub end: JobEnd,
     /// From its start to its end.
@@ -67,11 +85,14 @@ pub struct PastJob {
     pub steps: Vec<PastStep>,
 }
 
-/// What jobs of one name should ask for.
+/// What jobs of one kind should ask for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobMemory {
-    /// The jobs' name.
+    /// The kind: the jobs' name, with `*` for what differs between instances.
     pub name: String,
+    /// Job names that are of this kind.
+    #[serde(default)]
+    pub names: u64,
     /// What the figures are of: a node, or a CPU.
     pub per: MemoryPer,
     /// Jobs whose memory is known; each task of an array is one.
@@ -90,21 +111,27 @@ pub struct JobMemory {
     pub max_bytes: u64,
     /// What stands for the wanted share is only a lower bound: the largest runs were cut short.
     pub is_lower_bound: bool,
-    /// Page cache that the wanted share of the runs had at most. `None`: not told.
+    /// Page cache or shared memory that the wanted share of the runs had at most beside that. `None`: not told.
     pub cache_bytes: Option<u64>,
     /// What the runs asked for: the middle one. `None`: not told.
     pub asked_bytes: Option<u64>,
-    /// What to ask for.
+    /// What to ask for: with the page cache or shared memory beside the need, up to what was asked for.
     pub mem_bytes: u64,
+    /// `mem_bytes` holds page cache, so it is an upper bound of the need.
+    #[serde(default)]
+    pub is_upper_bound: bool,
     /// What to ask for so that the page cache stays. `None`: not told.
     pub mem_with_cache_bytes: Option<u64>,
+    /// What to ask for if all of `cache_bytes` is page cache, and none of it shared memory. `None`: not told.
+    #[serde(default)]
+    pub mem_without_cache_bytes: Option<u64>,
     /// GiB times hours that the runs kept for themselves.
     pub reserved_gib_hours: f64,
     /// What asking for `mem_bytes` would have saved of that; the runs that it would have killed are lost. Below 0 it costs.
     pub saved_gib_hours: f64,
     /// Runs that it would have killed for sure.
     pub killed: u64,
-    /// Runs that were cut short below it: nobody knows.
+    /// Runs that were cut short below it, and runs whose page cache or shared memory it does not hold: nobody knows.
     pub maybe_killed: u64,
     /// How likely the next run is to need more, if it is one of the kind.
     pub next_needs_more: f64,
@@ -117,6 +144,15 @@ pub struct JobsMemory {
     pub percentile: f64,
     /// Who told what the jobs used: `jobacct_gather/linux`, `jobacct_gather/cgroup`. `None`: not known.
     pub gatherer: Option<String>,
+    /// The version of Slurm that gathered the figures, such as `24.11.5`. `None`: not known.
+    #[serde(default)]
+    pub slurm_version: Option<String>,
+    /// Why the answer is not sure, as sentences. They come before the answer.
+    #[serde(default)]
+    pub doubts: Vec<String>,
+    /// Lines or jobs of the input that could not be used.
+    #[serde(default)]
+    pub left_out: u64,
     /// By name, those that would save most first.
     pub jobs: Vec<JobMemory>,
     /// What the reader should know.

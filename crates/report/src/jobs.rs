@@ -15,7 +15,12 @@ pub fn headline(found: &JobsMemory) -> String {
         (0, 0) => "killed none".to_string(),
         (killed, 0) => format!("killed {}", count(Some(killed))),
         (killed, maybe) => {
-            format!("killed {}, and perhaps {} that were cut short", count(Some(killed)), count(Some(maybe)))
+            let why = if found.jobs.iter().any(|job| job.is_upper_bound && job.maybe_killed > job.cut_short) {
+                "more"
+            } else {
+                "that were cut short"
+            };
+            format!("killed {}, and perhaps {} {why}", count(Some(killed)), count(Some(maybe)))
         }
     };
     let runs = format!("{} {}", count(Some(runs)), if runs == 1 { "past job" } else { "past jobs" });
@@ -30,7 +35,7 @@ pub fn headline(found: &JobsMemory) -> String {
     format!("{runs}: asking for --mem would have {saved} that they kept for themselves, and {killed}")
 }
 
-/// A row for each name.
+/// A row for each kind.
 pub fn table(found: &JobsMemory) -> Table {
     let wanted = format!("{} need", percent(Some(found.percentile)));
     let mut table = Table::new(&[
@@ -39,7 +44,7 @@ pub fn table(found: &JobsMemory) -> Table {
         "half need",
         &wanted,
         "most",
-        "cache",
+        "beside",
         "asked",
         "--mem",
         "saves GiB·h",
@@ -68,7 +73,7 @@ pub fn table(found: &JobsMemory) -> Table {
                 short_bytes(job.max_bytes),
                 or_unknown(job.cache_bytes, short_bytes),
                 or_unknown(job.asked_bytes, short_bytes),
-                format!("{}M", Bytes(job.mem_bytes).mib_ceil()),
+                format!("{}{}M", if job.is_upper_bound { "\u{2264}" } else { "" }, Bytes(job.mem_bytes).mib_ceil()),
                 if job.asked_bytes.is_some() { hours(job.saved_gib_hours) } else { UNKNOWN.to_string() },
                 kills,
                 percent(Some((job.next_needs_more * 100.0).round() / 100.0)),

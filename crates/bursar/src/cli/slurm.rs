@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::values::rate;
+use crate::slurm::Version;
 
 /// `bursar slurm`
 #[derive(Debug, Subcommand)]
 pub enum Slurm {
-    /// What jobs should ask for, by what past jobs of their name needed
+    /// What jobs should ask for, by what past jobs of their kind needed
     Recommend(Recommend),
     /// What the SPANK plugin runs beside a step: reads a task's PID, and gives the step's account when standard input ends
     #[command(hide = true)]
@@ -35,22 +36,35 @@ pub struct Recommend {
     /// The share of the runs that must not be killed
     #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = rate)]
     pub percentile: f64,
-    /// What sacct --json or sacct -P has told, instead of running it; - is standard input
+    /// What jobs are one kind: a column of sacct (Comment, Account, …), or a regular expression whose groups, or else whose match in the job's name,
+    /// are the kind [default: by name; Snakemake's rules, Nextflow's processes and numbers at the end are known]
+    #[arg(long, value_name = "COLUMN|REGEX")]
+    pub by: Option<String>,
+    /// Read what sacct --json or sacct -P printed, instead of running it; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "days")]
     pub from: Option<PathBuf>,
-    /// Who measured the jobs (JobAcctGatherType) [default: as scontrol says]
+    /// The plugin that gathered the figures (JobAcctGatherType) [default: as scontrol, or the figures themselves, show]
     #[arg(long, value_name = "PLUGIN")]
     pub gatherer: Option<Gatherer>,
+    /// The version of Slurm that gathered the figures, such as 24.11.5 [default: as sacct says; text does not]
+    #[arg(long, value_name = "VERSION")]
+    pub slurm_version: Option<Version>,
     /// Write the figures as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
 /// What the figures of the accounting are.
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Gatherer {
-    /// jobacct_gather/linux: RSS of processes, with what they map of files; vmem is address space
+    /// jobacct_gather/linux: RSS of processes, with shared memory and mapped files
     Linux,
-    /// jobacct_gather/cgroup: heap; vmem is heap, page cache and swap
+    /// jobacct_gather/cgroup: heap, or heap with page cache, by version
     Cgroup,
+    /// The same, on cgroup v1
+    CgroupV1,
+    /// The same, on cgroup v2
+    CgroupV2,
+    /// jobacct_gather/cgroup on cgroup v2, with JobAcctGatherParams=no_file_cache
+    CgroupNoFileCache,
 }

@@ -1,9 +1,15 @@
 //! `bursar slurm recommend`: what jobs should ask for, by what the accounting tells of past ones.
 
 mod accounting;
+mod decode;
 mod json;
+mod kind;
+mod meaning;
 mod text;
+mod version;
 
+use std::io::Read;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
@@ -12,22 +18,34 @@ use model::JobsMemory;
 use super::Config;
 use crate::bench::unix_ns;
 use crate::cli::slurm::{Gatherer, Recommend};
-use crate::input::{is_dash, name, read};
+use crate::input::{is_dash, name};
 use crate::results::{style, write_json};
 use crate::say;
 use crate::status::Status;
-use accounting::{Accounting, Wanted};
+use accounting::{Printed, Wanted};
+use kind::By;
+use meaning::Gathering;
+
+pub use version::Version;
 
 pub fn recommend(options: &Recommend) -> anyhow::Result<Status> {
+    let by = By::of(options.by.as_deref())?;
     let wanted = wanted(options)?;
-    let accounting = match &options.from {
+    let (mut printed, site) = match &options.from {
         Some(path) => {
-            let told = read(path)?;
-            parse(&told, &wanted).with_context(|| format!("{} is not what sacct prints", name(path)))?
+            let bytes = bytes(path)?;
+            let printed = parse(&bytes, &by).with_context(|| format!("{} is not what sacct prints", name(path)))?;
+            (printed, Gathering::default())
         }
-        None => ask(options, &wanted)?,
+        None => (ask(options, &by)?, site()),
     };
-    let found = advice(&accounting, options.percentile, wanted.gatherer)?;
+    printed.select(&wanted);
+    let gathering = Gathering {
+        gatherer: options.gatherer.or(site.gatherer),
+        version: options.slurm_version.or(printed.version).or(site.version),
+        ..site
+    };
+    let found = advice(printed, options.percentile, &gathering, &by)?;
     if !options.json.as_deref().is_some_and(is_dash) {
         say::result(format_args!("{}", report::terminal::jobs(&found, style())))?;
     }
@@ -37,10 +55,20 @@ pub fn recommend(options: &Recommend) -> anyhow::Result<Status> {
     Ok(Status::of(0))
 }
 
-/// All that a file tells, unless a user is named; else what sacct would tell this user of the last days.
+fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = if is_dash(path) {
+        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(path)
+    };
+    read.with_context(|| format!("{} could not be read", name(path)))
+}
+
+/// All jobs of a file, unless a user is named; else what sacct would print of this user's last days.
 fn wanted(options: &Recommend) -> anyhow::Result<Wanted> {
     if options.from.is_some() {
-        return Ok(Wanted { user: options.user.clone(), since_seconds: 0, gatherer: options.gatherer });
+        return Ok(Wanted { user: options.user.clone(), since_seconds: 0 });
     }
     let is_root = rustix::process::geteuid().is_root();
     let user = match &options.user {
@@ -49,7 +77,7 @@ fn wanted(options: &Recommend) -> anyhow::Result<Wanted> {
     };
     let now_seconds = unix_ns() / 1_000_000_000;
     let since_seconds = now_seconds.saturating_sub(u64::from(options.days) * 86_400);
-    Ok(Wanted { user, since_seconds, gatherer: options.gatherer.or_else(site_gatherer) })
+    Ok(Wanted { user, since_seconds })
 }
 
 fn own_name() -> anyhow::Result<String> {
@@ -58,77 +86,157 @@ fn own_name() -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
-fn advice(accounting: &Accounting, percentile: f64, gatherer: Option<Gatherer>) -> anyhow::Result<JobsMemory> {
+fn advice(printed: Printed, percentile: f64, gathering: &Gathering, by: &By) -> anyhow::Result<JobsMemory> {
+    let meaning = gathering.meaning(printed.evidence());
+    let mut notes: Vec<String> = printed.left_out.notes().collect();
+    let (left_out, unknown_requests, rounded) = (printed.left_out.len(), printed.unknown_requests, printed.rounded);
+    let accounting = printed.past_jobs(&meaning, by);
+    let why = |notes: &[String]| {
+        if notes.is_empty() { String::new() } else { format!(". Of the input: {}", notes.join("; ")) }
+    };
     ensure!(
         !accounting.jobs.is_empty(),
-        "sacct tells of no job that has ended; --user and --days say whose and how old"
+        "sacct prints no job that has ended; --user and --days say whose and how old{}",
+        why(&notes)
     );
-    let (jobs, unmeasured) = budget::jobs::recommend(&accounting.jobs, percentile);
+    let found = budget::jobs::recommend(&accounting.jobs, percentile);
+    let unknown = found.unmeasured + found.partly_measured;
     ensure!(
-        !jobs.is_empty(),
-        "sacct tells of {unmeasured} jobs that have ended, and of none how much memory it had: they were shorter than the \
-         accounting's interval, or the site does not gather it (JobAcctGatherType)"
+        !found.jobs.is_empty(),
+        "jobs that have ended: {unknown}; the memory of none is known, for the accounting has no figure of a step. The step was shorter than the \
+         sampling interval, the site gathers no figures (JobAcctGatherType), or they are printed in a unit too large for them (use sacct \
+         --noconvert){}",
+        why(&notes)
     );
-    let mut notes = Vec::new();
-    if unmeasured > 0 {
-        notes.push(format!("left out, for they ended before the accounting had looked at them: {unmeasured}"));
-    }
-    if accounting.unfinished > 0 {
-        notes.push(format!("left out, for they have not ended: {}", accounting.unfinished));
-    }
-    notes.push(
-        match gatherer {
-            Some(Gatherer::Linux) => {
-                "measured by jobacct_gather/linux: RSS, with what is mapped of files and shared; no other page cache is in it, and how much the \
-                 jobs had is not known: bursar budget finds what of it is worth its memory"
-            }
-            Some(Gatherer::Cgroup) => {
-                "measured by jobacct_gather/cgroup: heap; cache is the page cache beside it: bursar budget finds what of it is worth its memory"
-            }
-            None => {
-                "who measured is not known: --gatherer linux or cgroup tells (scontrol show config, JobAcctGatherType); with cgroup, page cache is \
-                 told apart"
-            }
+    let mut say = |count: u64, what: &str| {
+        if count > 0 {
+            notes.push(format!("{what}: {count}"));
         }
-        .to_string(),
+    };
+    say(found.unmeasured as u64, "left out, jobs of which the accounting has no figure");
+    say(
+        found.partly_measured as u64,
+        "left out, jobs with a step that the accounting has no figure of: what they needed is unknown, whatever their other steps had",
     );
-    let gatherer = gatherer.map(|gatherer| format!("jobacct_gather/{}", format!("{gatherer:?}").to_lowercase()));
-    Ok(JobsMemory { percentile, gatherer, jobs, notes })
+    say(accounting.too_short, "steps that were shorter than the sampling interval, whose figures are taken for none");
+    say(accounting.unfinished, "left out, jobs that have not ended");
+    say(unknown_requests, "jobs whose request could not be read, so it counts as unknown");
+    say(
+        rounded,
+        "figures that were printed in a unit so large that they are taken for the largest number they can stand for (use sacct --noconvert)",
+    );
+    if !found.kept_apart.is_empty() {
+        let kinds = listed(&found.kept_apart);
+        notes.push(format!("names that differ by a number are not taken for one kind, since their memory differs greatly: {kinds}; --by says what a kind is"));
+    }
+    if !found.uneven.is_empty() {
+        let kinds = listed(&found.uneven);
+        notes.push(format!("the largest run had at least 4 times the memory of the middle one: {kinds}; if these are different jobs, --by tells them apart"));
+    }
+    notes.extend(meaning.note.clone());
+    let mut doubts: Vec<String> = meaning.doubt.clone().into_iter().collect();
+    if !accounting.nameless.is_empty() {
+        doubts.push(
+            "not sure: job names that are UUIDs (Snakemake) name no kind of job, and no Comment with a rule is there; these jobs are grouped by their \
+             request. Add the column Comment (AccountingStoreFlags=job_comment), or give --by"
+                .into(),
+        );
+    }
+    Ok(JobsMemory {
+        percentile,
+        gatherer: meaning.plugin.map(Into::into),
+        slurm_version: gathering.version.map(|version| version.to_string()),
+        doubts,
+        left_out,
+        jobs: found.jobs,
+        notes,
+    })
+}
+
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > 5 { format!("{shown} and {} more", names.len() - 5) } else { shown }
 }
 
 /// By what it begins with.
-fn parse(told: &str, wanted: &Wanted) -> anyhow::Result<Accounting> {
-    let told = told.trim_start_matches('\u{feff}');
-    if told.trim_start().starts_with('{') { json::parse(told, wanted) } else { text::parse(told, wanted) }
+fn parse(bytes: &[u8], by: &By) -> anyhow::Result<Printed> {
+    let text = decode::decode(bytes)?;
+    let is_json = text.trim_start().starts_with(['{', '[']);
+    if is_json { json::parse(&text, by.column()) } else { text::parse(&text, by.column()) }
 }
 
 /// Asks sacct, as text where it is older than its JSON (Slurm 21.08).
-fn ask(options: &Recommend, wanted: &Wanted) -> anyhow::Result<Accounting> {
-    let told = match sacct(options, &["--json"]) {
-        Err(error) if error.to_string().contains("json") => {
-            sacct(options, &["--parsable2", "--format", text::COLUMNS])?
-        }
-        told => told?,
+fn ask(options: &Recommend, by: &By) -> anyhow::Result<Printed> {
+    let columns = match by.column().filter(|by| !["jobname", "comment", "user"].contains(by)) {
+        Some(by) => format!("{},{by}", text::COLUMNS),
+        None => text::COLUMNS.to_string(),
     };
-    parse(&told, wanted).context("what sacct prints is not understood")
+    let bytes = match sacct(options, &["--json"]) {
+        Err(error) if error.to_string().contains("json") => sacct(options, &["--parsable2", "--format", &columns])?,
+        bytes => bytes?,
+    };
+    parse(&bytes, by).context("what sacct prints could not be read")
 }
 
-fn sacct(options: &Recommend, form: &[&str]) -> anyhow::Result<String> {
+fn sacct(options: &Recommend, form: &[&str]) -> anyhow::Result<Vec<u8>> {
     let mut command = Command::new("sacct");
     command.args(form).arg(format!("--starttime=now-{}days", options.days));
     command.args(options.user.iter().map(|user| format!("--user={user}")));
-    let output = command.output().context("sacct could not be run; --from FILE takes what it has told elsewhere")?;
+    let output = command.output().context("sacct could not be run; --from FILE reads what it printed elsewhere")?;
     if !output.status.success() {
         bail!("sacct failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
-    String::from_utf8(output.stdout).context("sacct printed what is not UTF-8")
+    Ok(output.stdout)
 }
 
-/// What the site's configuration says; `None`: neither of the two, or it cannot be asked.
-fn site_gatherer() -> Option<Gatherer> {
-    match Config::ask().ok()?.value("JobAcctGatherType")? {
-        "jobacct_gather/linux" => Some(Gatherer::Linux),
-        "jobacct_gather/cgroup" => Some(Gatherer::Cgroup),
+/// What the site's configuration and its sacct say of who gathers the figures.
+fn site() -> Gathering {
+    let version = Command::new("sacct").arg("--version").output().ok();
+    let version = version.and_then(|output| String::from_utf8_lossy(&output.stdout).trim().parse().ok());
+    match Config::ask() {
+        Ok(config) => Gathering { version, ..of_config(&config) },
+        Err(_) => Gathering { version, ..Gathering::default() },
+    }
+}
+
+fn of_config(config: &Config) -> Gathering {
+    let value = |key: &str| config.value(key).unwrap_or_default().to_ascii_lowercase();
+    let gatherer = match (value("JobAcctGatherType").as_str(), value("CgroupPlugin").as_str()) {
+        ("jobacct_gather/linux", _) => Some(Gatherer::Linux),
+        ("jobacct_gather/cgroup", "cgroup/v1") => Some(Gatherer::CgroupV1),
+        ("jobacct_gather/cgroup", "cgroup/v2") => Some(Gatherer::CgroupV2),
+        ("jobacct_gather/cgroup", _) => Some(Gatherer::Cgroup),
         _ => None,
+    };
+    let frequency = value("JobAcctGatherFrequency");
+    let of_tasks = frequency.split(',').find_map(|part| match part.trim().split_once('=') {
+        None => part.split_whitespace().next()?.parse().ok(),
+        Some(("task", seconds)) => seconds.parse().ok(),
+        Some(_) => None,
+    });
+    Gathering { gatherer, version: None, params: value("JobAcctGatherParams"), interval_seconds: of_tasks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sites_configuration_says_who_gathers_the_figures() {
+        let of = |text: &str| of_config(&Config(text.into()));
+        let config = "JobAcctGatherFrequency  = task=20,network=60\nJobAcctGatherType       = jobacct_gather/cgroup\n\
+                      JobAcctGatherParams     = no_file_cache\nCgroupPlugin            = cgroup/v2\n";
+        assert_eq!(
+            of(config),
+            Gathering {
+                gatherer: Some(Gatherer::CgroupV2),
+                version: None,
+                params: "no_file_cache".into(),
+                interval_seconds: Some(20),
+            }
+        );
+        assert_eq!(of("JobAcctGatherFrequency = 30\n").interval_seconds, Some(30));
+        assert_eq!(of(&config.replace("cgroup/v2", "autodetect")).gatherer, Some(Gatherer::Cgroup));
+        assert_eq!(of("JobAcctGatherType = jobacct_gather/none\n").gatherer, None);
     }
 }

@@ -8,9 +8,12 @@ use crate::format::printable;
 use crate::jobs;
 use crate::tables::Tone;
 
-/// What jobs should ask for; its first line is what that would have brought.
+/// What jobs should ask for: why that is not sure, if it is not, then what it would have brought.
 pub fn jobs(found: &JobsMemory, style: Style) -> String {
     let mut page = Page::new(style);
+    for doubt in &found.doubts {
+        page.paragraph(Tone::Warning, &printable(doubt));
+    }
     page.paragraph(Tone::Strong, &jobs::headline(found));
     page.gap();
     page.table(&jobs::table(found));
@@ -30,6 +33,7 @@ mod tests {
     fn solver() -> JobMemory {
         JobMemory {
             name: "solver".into(),
+            names: 1,
             per: MemoryPer::Node,
             runs: 6,
             cut_short: 2,
@@ -42,7 +46,9 @@ mod tests {
             cache_bytes: None,
             asked_bytes: Some(400 << 20),
             mem_bytes: 128 << 20,
+            is_upper_bound: false,
             mem_with_cache_bytes: None,
+            mem_without_cache_bytes: None,
             reserved_gib_hours: 20.0,
             saved_gib_hours: 12.34,
             killed: 0,
@@ -52,7 +58,19 @@ mod tests {
     }
 
     fn report(jobs: &[JobMemory]) -> String {
-        let found = JobsMemory { percentile: 0.95, gatherer: None, jobs: jobs.to_vec(), notes: vec!["a note".into()] };
+        with_doubts(jobs, &[])
+    }
+
+    fn with_doubts(jobs: &[JobMemory], doubts: &[&str]) -> String {
+        let found = JobsMemory {
+            percentile: 0.95,
+            gatherer: None,
+            slurm_version: None,
+            doubts: doubts.iter().map(|doubt| (*doubt).to_string()).collect(),
+            left_out: 0,
+            jobs: jobs.to_vec(),
+            notes: vec!["a note".into()],
+        };
         super::jobs(&found, Style { width: 100, color: false })
     }
 
@@ -68,6 +86,12 @@ mod tests {
             assert!(row.contains(cell), "{cell}: {row}");
         }
         assert!(text.contains("95 % need") && text.contains("note: a note"), "{text}");
+    }
+
+    #[test]
+    fn a_doubt_comes_before_the_answer_and_an_upper_bound_says_so() {
+        let text = with_doubts(&[JobMemory { is_upper_bound: true, ..solver() }], &["upper bound: a reason"]);
+        assert!(text.starts_with("upper bound: a reason\n6 past jobs") && text.contains("\u{2264}128M"), "{text}");
     }
 
     #[test]

@@ -1,0 +1,245 @@
+//! The line of column names, the delimiter, and how a line is cut into fields.
+
+use anyhow::{bail, ensure};
+
+use super::super::kind;
+use super::fields::{Fields, align, has_form};
+
+/// What a column may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    JobId,
+    State,
+    Elapsed,
+    Size,
+    Count,
+    Time,
+    /// A list with commas.
+    Tres,
+    /// One field of any content.
+    Word,
+    /// Text of the user's, in which delimiters and line ends may stand.
+    Text,
+}
+
+/// Columns that are read, by their names in lower case.
+const KNOWN: [(&str, &str, Form); 18] = [
+    ("jobid", "JobID", Form::JobId),
+    ("jobidraw", "JobIDRaw", Form::JobId),
+    ("jobname", "JobName", Form::Text),
+    ("state", "State", Form::State),
+    ("elapsedraw", "ElapsedRaw", Form::Elapsed),
+    ("elapsed", "Elapsed", Form::Elapsed),
+    ("maxrss", "MaxRSS", Form::Size),
+    ("user", "User", Form::Word),
+    ("reqmem", "ReqMem", Form::Word),
+    ("alloctres", "AllocTRES", Form::Tres),
+    ("nnodes", "NNodes", Form::Count),
+    ("alloccpus", "AllocCPUS", Form::Count),
+    ("ntasks", "NTasks", Form::Count),
+    ("tresusageintot", "TRESUsageInTot", Form::Tres),
+    ("tresusageinmax", "TRESUsageInMax", Form::Tres),
+    ("start", "Start", Form::Time),
+    ("end", "End", Form::Time),
+    ("comment", "Comment", Form::Text),
+];
+
+/// Other columns in which delimiters may stand.
+const TEXTS: [&str; 14] = [
+    "submitline",
+    "workdir",
+    "admincomment",
+    "systemcomment",
+    "extra",
+    "reason",
+    "nodelist",
+    "container",
+    "constraints",
+    "flags",
+    "stdout",
+    "stderr",
+    "stdin",
+    "licenses",
+];
+
+/// The columns of a text, in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    pub names: Vec<String>,
+    pub forms: Vec<Form>,
+    delimiter: String,
+}
+
+/// A line that cannot be used: why, and the job or step that it seems to be of.
+pub type Unusable = (String, Option<String>);
+
+/// As sacct prints a column's name.
+pub fn printed(name: &str) -> &str {
+    KNOWN.iter().find(|(known, ..)| *known == name).map_or(name, |(_, printed, _)| printed)
+}
+
+impl Header {
+    /// The line of names, which may follow others.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn find(lines: &[&str]) -> anyhow::Result<(usize, Header)> {
+        if let Some((at, header)) = lines.iter().enumerate().find_map(|(at, line)| Some((at, Header::of(line)?))) {
+            return Ok((at, header));
+        }
+        let is_ruler = |line: &&str| line.len() > 3 && line.chars().all(|c| c == '-' || c == ' ');
+        if lines.iter().any(is_ruler) {
+            bail!(
+                "its columns are aligned by blanks, in which sacct cuts names and ids off: write sacct -P -o {}",
+                super::COLUMNS
+            );
+        }
+        bail!(
+            "line 1: no column JobID: the first line must name the columns; write sacct -P -o {} (without -n)",
+            super::COLUMNS
+        )
+    }
+
+    /// `None`: the line is none.
+    pub fn of(line: &str) -> Option<Header> {
+        let line = line.trim_start_matches('\u{feff}').trim();
+        let after = line.find(|c: char| !c.is_ascii_alphanumeric() && !"\"' _-".contains(c)).unwrap_or(line.len());
+        let own: String =
+            line[after..].chars().take_while(|c| !c.is_ascii_alphanumeric() && !"\"'".contains(*c)).collect();
+        let delimiters = [own.as_str(), "|", "\t", ",", ";"];
+        let read = delimiters.iter().filter(|delimiter| !delimiter.is_empty() && line.contains(**delimiter));
+        read.map(|delimiter| Header::with(line, delimiter)).filter(Header::is_one).max_by_key(Header::known)
+    }
+
+    fn with(line: &str, delimiter: &str) -> Header {
+        // With --parsable instead of --parsable2 each line ends in a delimiter.
+        let line = line.strip_suffix(delimiter).or(line.strip_suffix(delimiter.trim_end())).unwrap_or(line);
+        let plain = |name: &str| -> String {
+            name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
+        };
+        let names: Vec<String> = line.split(delimiter).map(plain).collect();
+        let names: Vec<String> =
+            names.into_iter().map(|name| if name == "ncpus" { "alloccpus".into() } else { name }).collect();
+        let names: Vec<String> =
+            names.into_iter().map(|name| if name == "allocnodes" { "nnodes".into() } else { name }).collect();
+        let form = |name: &String| match KNOWN.iter().find(|(known, ..)| known == name) {
+            Some((.., form)) => *form,
+            None if TEXTS.contains(&name.as_str()) => Form::Text,
+            None => Form::Word,
+        };
+        let forms = names.iter().map(form).collect();
+        Header { names, forms, delimiter: delimiter.to_string() }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known == name)
+    }
+
+    fn is_one(&self) -> bool {
+        (self.has("jobid") || self.has("jobidraw")) && self.known() >= 2
+    }
+
+    fn known(&self) -> usize {
+        KNOWN.iter().filter(|(name, ..)| self.has(name)).count()
+    }
+
+    /// # Errors
+    /// If a column lacks without which nothing can be said.
+    pub fn check(&self, by: Option<&str>, columns: &str) -> anyhow::Result<()> {
+        ensure!(self.has("state"), "line 1: no column State; write sacct -P -o {columns}");
+        ensure!(
+            self.has("maxrss") || self.has("tresusageintot") || self.has("tresusageinmax"),
+            "line 1: no column MaxRSS; write sacct -P -o {columns}"
+        );
+        match by {
+            Some(by) => ensure!(self.has(by), "line 1: no column {by}, by which jobs are to be grouped"),
+            None => ensure!(self.has("jobname"), "line 1: no column JobName; write sacct -P -o {columns}"),
+        }
+        debug_assert!(by.is_none_or(|by| kind::COLUMNS.contains(&by)));
+        Ok(())
+    }
+
+    /// The fields of the first line, and of those after it that belong to it: a name may hold delimiters and line ends. The second: how many lines
+    /// were read.
+    pub fn read<'a>(&'a self, lines: &[&'a str], most_lines: usize) -> (Result<Fields<'a>, Unusable>, usize) {
+        if let Some(fields) = self.one(lines[0]) {
+            return (Ok(Fields::new(self, fields)), 1);
+        }
+        let mut text = lines[0].to_string();
+        let mut used = 1;
+        while self.cut(&text).len() < self.names.len()
+            && used < most_lines.min(lines.len())
+            && !self.begins(lines[used])
+        {
+            text.push('\n');
+            text.push_str(lines[used]);
+            used += 1;
+        }
+        let parts = self.cut(&text);
+        let id = parts.first().map(|id| id.trim().to_string());
+        let id = id.filter(|id| self.forms[0] == Form::JobId && has_form(Form::JobId, id));
+        let known = self.names.len();
+        if parts.len() < known {
+            let reason = format!("with {} fields instead of {known}", parts.len());
+            // What follows may be whole.
+            return (Err((reason, id)), if used == lines.len().min(most_lines) { 1 } else { used });
+        }
+        match align(&self.forms, &parts, &self.delimiter) {
+            Some(fields) => (Ok(Fields::new(self, fields.into_iter().map(Into::into).collect())), used),
+            None => (Err((format!("with {} fields instead of {known}", parts.len()), id)), used),
+        }
+    }
+
+    /// A line that has a field for each column.
+    fn one<'a>(&self, line: &'a str) -> Option<Vec<std::borrow::Cow<'a, str>>> {
+        let line = line.trim_end_matches(['\r', '\n']);
+        let mut fields: Vec<&str> = line.split(self.delimiter.as_str()).collect();
+        if fields.len() == self.names.len() + 1 && fields.last().is_some_and(|last| last.trim().is_empty()) {
+            fields.pop();
+        }
+        if fields.len() == self.names.len() {
+            let plain = |field: &&'a str| {
+                let field = field.trim();
+                field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(field).into()
+            };
+            return Some(fields.iter().map(plain).collect());
+        }
+        let quoted = line.contains('"') && self.delimiter.len() == 1;
+        let fields = if quoted { unquoted(line, self.delimiter.chars().next()?) } else { None }?;
+        (fields.len() == self.names.len()).then(|| fields.into_iter().map(Into::into).collect())
+    }
+
+    /// Without the delimiter at its end that --parsable has.
+    fn cut(&self, text: &str) -> Vec<String> {
+        let mut fields: Vec<String> = text.split(self.delimiter.as_str()).map(str::to_string).collect();
+        if fields.len() > self.names.len() && fields.last().is_some_and(|last| last.trim().is_empty()) {
+            fields.pop();
+        }
+        fields
+    }
+
+    /// Whether a line is that of another job or step.
+    fn begins(&self, line: &str) -> bool {
+        let Some(fields) = self.one(line) else { return false };
+        self.forms.iter().zip(&fields).all(|(form, field)| has_form(*form, field))
+    }
+}
+
+/// Fields of which some stand in quotes, as in CSV; `None`: a quote is not closed.
+fn unquoted(line: &str, delimiter: char) -> Option<Vec<String>> {
+    let (mut fields, mut field, mut inside) = (Vec::new(), String::new(), false);
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if inside && chars.peek() == Some(&'"') => {
+                chars.next();
+                field.push('"');
+            }
+            '"' => inside = !inside,
+            c if c == delimiter && !inside => fields.push(std::mem::take(&mut field)),
+            c => field.push(c),
+        }
+    }
+    fields.push(field);
+    (!inside).then_some(fields)
+}
