@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Writes a file anew. What was there before stays until all of it is written, and where `write` fails.
-/// What is no regular file (a pipe, `/dev/stdout`) cannot be replaced and is written to as it is.
+/// What is no regular file (a pipe, `/dev/stdout`) cannot be replaced and is written to as it is. A file that may be written in a
+/// folder that may not is written over once the whole result is in memory.
 ///
 /// # Errors
 /// What `write` says, or what the file system says of the new file beside the old one.
@@ -24,7 +25,13 @@ pub fn replace<E: From<io::Error>>(
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // The umask is taken off this, as for a file that is simply created.
     let mode = fs::metadata(&path).map_or(0o666, |there| there.permissions().mode() & 0o777);
-    let mut new = tempfile::Builder::new().permissions(Permissions::from_mode(mode)).tempfile_in(folder)?;
+    let new = tempfile::Builder::new().permissions(Permissions::from_mode(mode)).tempfile_in(folder);
+    if new.is_err() && path.exists() {
+        let mut result = Vec::new();
+        write(&mut result)?;
+        return Ok(fs::write(&path, result)?);
+    }
+    let mut new = new?;
     let mut out = BufWriter::new(new.as_file_mut());
     write(&mut out)?;
     out.flush()?;

@@ -160,6 +160,7 @@ fn records_of_older_versions_are_read_without_what_they_do_not_have() {
     write(&path, &Entry::of_run(&observation(0))).seal().unwrap();
     let database = rusqlite::Connection::open(&path).unwrap();
     let older = [
+        "ALTER TABLE run DROP COLUMN evidence; ALTER TABLE budget DROP COLUMN doubts; PRAGMA user_version = 6",
         "DROP VIEW function; CREATE VIEW function AS SELECT run FROM attribution; PRAGMA user_version = 5",
         "DROP VIEW decision; DROP TABLE advice; PRAGMA user_version = 4",
         "DROP VIEW fault_kind; DROP TABLE faults; PRAGMA user_version = 3",
