@@ -109,6 +109,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
             cache_state: if run == 0 { "as found" } else { "as the run before left it" }.into(),
             timeout: options.timeout,
             interval: None,
+            over_nodes: false,
             clean_up: false,
         };
         let observed = match observe(&bench, &plan, &mut |entry| sink.append(entry), &mut |_| false) {

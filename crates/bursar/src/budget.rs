@@ -365,6 +365,7 @@ impl<'a> Search<'a> {
             cache_state: self.cache.describe(),
             timeout: self.options.timeout,
             interval: self.options.interval,
+            over_nodes: nodes.is_some(),
             clean_up: true,
         };
         let expected = self.seen.reference().map(|spread| spread.median);

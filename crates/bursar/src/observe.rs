@@ -54,6 +54,8 @@ pub struct Plan<'a> {
     pub timeout: Option<Duration>,
     /// Time between samples.
     pub interval: Option<Duration>,
+    /// Whether agents on other nodes measure their parts of the job, which are in cgroups of the agents'.
+    pub over_nodes: bool,
     /// Whether what it leaves behind (processes, page cache) is removed, as before a next trial.
     pub clean_up: bool,
 }
@@ -155,7 +157,8 @@ pub fn observe(
     bench.signals.set_target(running.pid());
     sampler.begin(running.started());
     let begin_ns = procfs::monotonic_ns() - running.started().elapsed().as_nanos() as u64;
-    let mut outside = group.as_ref().map(|group| Outside::of(group, running.pid()));
+    let own_group = group.as_ref().filter(|_| !plan.over_nodes);
+    let mut outside = own_group.map(|group| Outside::of(group, running.pid()));
     let eyes = Eyes {
         sampler: &mut sampler,
         exits: exits.as_mut(),

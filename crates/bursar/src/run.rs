@@ -54,6 +54,7 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
             cache_state: if number == 0 { "as found" } else { "as the run before left it" }.into(),
             timeout: options.timeout,
             interval: options.interval,
+            over_nodes: false,
             clean_up: false,
         };
         let mut observed = observe(&bench, &plan, &mut |entry| sink.append(entry), &mut |_| false)?;

@@ -64,6 +64,7 @@ fn part(options: &Node, order: &Order, line: &mut Line) -> anyhow::Result<Status
         cache_state: order.cache.describe(),
         timeout: None,
         interval: order.interval,
+        over_nodes: false,
         clean_up: true,
     };
     let mut told = Instant::now();
