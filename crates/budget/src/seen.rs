@@ -135,7 +135,8 @@ impl Seen {
     fn run_times(&self, compared: bool) -> Option<f64> {
         let references = self.references.iter().filter(|_| !compared).map(|r| r.wall_seconds);
         let trials = self.trials.iter().filter(|t| t.method.is_some() == compared).map(|t| t.wall_seconds);
-        Some(references.chain(trials).sum::<f64>() / self.reference()?.median)
+        // The sum of nothing is -0.0.
+        Some(references.chain(trials).fold(0.0, |sum, seconds| sum + seconds) / self.reference()?.median)
     }
 }
 
