@@ -190,6 +190,26 @@ fn what_was_asked_for_and_cannot_be_printed_is_told() {
     }
 }
 
+#[test]
+fn a_curve_that_lacks_references_through_mappings_says_so() {
+    if !can_limit() {
+        return;
+    }
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, vec![7; 96 << 20]).unwrap();
+    for (kind, is_mapped) in [("mapfile", true), ("readfile", false)] {
+        linux::cache::evict(&file).unwrap();
+        let mut command = bursar();
+        command.args(["run", "--interval", "20ms", "--", programs.footprint(), kind, "96M", "--hold", "500", "--path"]);
+        let output = command.arg(&file).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+        let says = text.contains("references through mappings after the first, so the curve may be too low (96.");
+        assert_eq!(says, is_mapped, "{kind}: {text}");
+    }
+}
+
 /// Neither is seen by a sample: the program ends as soon as it has its memory, or it gives it back and rests.
 #[test]
 fn a_floor_that_no_sample_saw_is_what_the_kernels_peaks_prove() {

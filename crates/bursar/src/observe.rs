@@ -28,6 +28,8 @@ use crate::tier::FastTier;
 
 /// How often it is asked whether the run has gone on for too long, however seldom it is sampled.
 const TICK: Duration = Duration::from_millis(50);
+/// Programs and their libraries are smaller than this.
+const MUCH_MAPPED_BYTES: u64 = 48 << 20;
 
 /// What is to be run, and how.
 #[derive(Clone)]
@@ -316,6 +318,14 @@ pub fn record_row(row: Row, run: u32, sink: &mut dyn FnMut(Entry) -> anyhow::Res
     sink(Entry::Sample { t_ns: row.t_ns, values: row.values })
 }
 
+/// What a job maps of files, where it is more than programs and their libraries. Only the first reference through a mapping is
+/// seen, and where the kernel maps large folios not each first one.
+fn read_through_mappings(observation: &Observation) -> Option<(String, Option<u64>)> {
+    let mapped = observation.job_series(names::TREE_RSS_FILE)?.peak()? as u64;
+    let name = "references through mappings after the first, so the curve may be too low";
+    (mapped >= MUCH_MAPPED_BYTES).then(|| (name.into(), Some(mapped)))
+}
+
 /// Adds the curve of what the page cache would cost, from what was referenced and what could not be reclaimed at the time.
 /// `lead_ns`: how long before the observation's begin the tracker's time begins.
 pub fn add_file_demand(observation: &mut Observation, tracked: &Tracked, lead_ns: u64) {
@@ -330,7 +340,7 @@ pub fn add_file_demand(observation: &mut Observation, tracked: &Tracked, lead_ns
     let references = tracked.references.iter().map(at);
     observation.file_demand = Some(FileDemand {
         foreign: tracked.foreign.clone(),
-        not_visible: tracked.not_visible.clone(),
+        not_visible: tracked.not_visible.iter().cloned().chain(read_through_mappings(observation)).collect(),
         lost_events: tracked.lost_events,
         rung: tracked.rung.clone(),
         ..curve::file_demand(references, &unreclaimable, procfs::page_bytes())
