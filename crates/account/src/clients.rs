@@ -40,7 +40,11 @@ const CLIENTS: [&str; 35] = [
 ];
 
 /// Of these, a job may use one beside work of its own: as a process of a script they do not mean that the work is elsewhere.
-const HELPERS: [&str; 4] = ["ssh", "rsh", "at", "batch"];
+/// Some of the names are anybody's.
+const HELPERS: [&str; 8] = ["ssh", "rsh", "at", "batch", "flux", "ctr", "oc", "toolbox"];
+
+/// Where clients are installed. A program of the user's own that has the name of one is in another folder.
+const INSTALLED: [&str; 6] = ["/usr/", "/bin/", "/sbin/", "/opt/", "/snap/", "/nix/"];
 
 /// Programs that start the command that follows their options, with the options that take a word of their own.
 const WRAPPERS: [(&str, &[&str]); 17] = [
@@ -94,7 +98,14 @@ pub fn of_command(words: &[String]) -> Option<Use> {
     }
     // In a scope of its own the command is below us, and is seen to be in another cgroup.
     let is_scope = program == "systemd-run" && words.iter().any(|word| word == "--scope");
-    (CLIENTS.contains(&program) && !is_scope).then(|| Use::Is(program.into()))
+    // Gradle's wrapper is in each project's folder.
+    let is_installed = program == "gradlew" || is_installed(words.first()?);
+    (CLIENTS.contains(&program) && is_installed && !is_scope).then(|| Use::Is(program.into()))
+}
+
+/// Whether a command is found on `PATH` or is in a folder of installed programs.
+fn is_installed(word: &str) -> bool {
+    !word.contains('/') || INSTALLED.iter().any(|folder| word.starts_with(folder))
 }
 
 /// Whether a process of the job is a client, by the name that the kernel has of it.
@@ -187,12 +198,16 @@ mod tests {
         assert_eq!(found(&["sh", "-c", "exec docker run x"]), docker());
         assert_eq!(found(&["bash", "-ec", "cd /x && docker run x | sort"]), Some(Use::Has("docker".into())));
         assert_eq!(found(&["systemd-run", "--wait", "x"]), Some(Use::Is("systemd-run".into())));
+        assert_eq!(found(&["./gradlew", "build"]), Some(Use::Is("gradlew".into())));
     }
 
     #[test]
     fn takes_nothing_else_for_a_client() {
         for words in [
             &["./docker-tool", "run"][..],
+            &["./flux", "solve"],
+            &["/home/me/bin/batch"],
+            &["sh", "-c", "exec ../at"],
             &["sh", "-c", "echo 'docker run'"],
             &["sh", "-c", "cat docker"],
             &["systemd-run", "--scope", "x"],
