@@ -201,6 +201,7 @@ fn pool_status() -> PoolStatus {
         alive: None,
         broker_pid: None,
         whole: Parts::default(),
+        surplus_bytes: 0,
         nodes: vec![NodeStatus { node: None, parts: Parts::default() }],
         leases: Some(vec![lease]),
     }

@@ -394,6 +394,27 @@ fn a_pool_grows_by_whole_segments_and_shrinks_by_what_is_free() {
     bench.all_given_back();
 }
 
+/// As `sysctl --system`, tuned and the kubelet do.
+#[test]
+fn a_pool_keeps_its_memory_when_others_lower_the_number_of_huge_pages() {
+    let Some(bench) = Bench::with_pool(&[]) else { return };
+    let set = |pages: u64| std::fs::write("/proc/sys/vm/nr_hugepages", pages.to_string()).unwrap();
+    assert_eq!(bench.bytes("surplus_bytes"), 0);
+    set(0);
+    assert_eq!(bench.bytes("surplus_bytes"), 128 << 20);
+    assert!(bench.pool(&["status"]).contains("128 MiB of it is more than vm.nr_hugepages allows"));
+    let client = bench.client(2 * SEGMENT);
+    assert_eq!(client.answer, granted(2));
+    client.end();
+    // Others may also raise it again, above what the pool has.
+    set(bench.pages_before + 64 + 1);
+    assert_eq!(bench.bytes("surplus_bytes"), 0);
+    bench.pool(&["destroy"]);
+    assert_eq!(pages(), bench.pages_before + 1, "the page that is not the pool's stays");
+    set(bench.pages_before);
+    bench.all_given_back();
+}
+
 #[test]
 fn a_pool_whose_mount_is_gone_is_made_anew() {
     let Some(bench) = Bench::with_pool(&[]) else { return };

@@ -135,6 +135,13 @@ fn print(pool: &PoolStatus) -> anyhow::Result<()> {
         let name = node.node.map_or("all nodes".into(), |node| format!("node {node}"));
         show!("  {name:<10} {}", parts(&node.parts))?;
     }
+    if pool.surplus_bytes > 0 {
+        show!(
+            "  {} of it is more than vm.nr_hugepages allows, which was lowered after the pool was made: it stays in the pool, \
+             and `pool shrink` or `destroy` gives it back to the kernel",
+            Bytes(pool.surplus_bytes)
+        )?;
+    }
     for lease in pool.leases.iter().flatten() {
         show!("  {}", sentence(lease))?;
     }

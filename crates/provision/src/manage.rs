@@ -92,6 +92,9 @@ pub struct PoolStatus {
     /// All memory.
     #[serde(flatten)]
     pub whole: Parts,
+    /// Of it, what the kernel counts as surplus, since somebody has lowered `vm.nr_hugepages` after the pool was made. It stays in
+    /// the pool, and vanishes when it leaves it. 0 of device-dax.
+    pub surplus_bytes: u64,
     /// By node.
     pub nodes: Vec<NodeStatus>,
     /// Who has what.
@@ -247,9 +250,20 @@ pub fn status(directory: &Directory) -> Result<PoolStatus, Error> {
         alive,
         broker_pid: standing.as_ref().map(|standing| standing.broker_pid),
         whole: parts(&|_| true),
+        surplus_bytes: surplus_bytes(&pool),
         nodes: nodes.iter().map(|node| NodeStatus { node: *node, parts: parts(&|of| of == *node) }).collect(),
         leases: standing.as_ref().map(|standing| standing.leases.clone()),
     })
+}
+
+fn surplus_bytes(pool: &Pool) -> u64 {
+    if pool.backend != Backend::Hugetlb {
+        return 0;
+    }
+    let pages = |node: &numa::Node| Some(hugetlb::pages(node.number, pool.page_bytes).ok()?.persistent);
+    let persistent: u64 = numa::nodes().iter().flatten().filter_map(pages).sum();
+    let held: u64 = pool.segments.values().map(|segment| segment.bytes).sum();
+    held.saturating_sub(persistent * pool.page_bytes)
 }
 
 /// A pool without memory, if there can be one as planned.
