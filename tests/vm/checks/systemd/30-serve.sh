@@ -12,7 +12,12 @@ scrape() {
     tr -d '\r' <&3
     exec 3>&-
 }
-scrape >/out/metrics
+# Before its first scan is complete it answers 503, at once.
+for _ in {1..300}; do
+    scrape >/out/metrics
+    grep -qx 'HTTP/1.1 503 Service Unavailable' /out/metrics || break
+    sleep 0.1
+done
 holds "it answers" grep -qx 'HTTP/1.1 200 OK' /out/metrics
 holds "to the end" test "$(tail -n 1 /out/metrics)" = "# EOF"
 own='bursar_cgroup_charge_bytes{cgroup="/system.slice/bursar-serve.service",kind="service",unit="bursar-serve.service"}'
