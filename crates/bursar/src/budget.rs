@@ -390,8 +390,11 @@ impl<'a> Search<'a> {
         };
         self.display.end();
         let Observed { observation, errors, not_started } = observed?;
-        if let Some(error) = not_started {
-            return Err(error.into());
+        match not_started {
+            // A limit in which no program begins is too small, as any other that ends the command.
+            Some(job::Error::Killed { .. }) if limit_bytes.is_some() => {}
+            Some(error) => return Err(error.into()),
+            None => {}
         }
         let others = match nodes.map(|nodes| nodes.end(&errors)) {
             None => Vec::new(),

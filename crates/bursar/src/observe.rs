@@ -13,7 +13,7 @@ use linux::numa::{self, Occupied};
 use linux::place::JobCgroup;
 use linux::procfs;
 use linux::shared_memory::Before;
-use model::{Evidence, Exit, FileDemand, FileReference, Observation, ProcessRecord, RunRole, Target, names};
+use model::{Evidence, Exit, FileDemand, FileReference, KeptPeaks, Observation, ProcessRecord, RunRole, Target, names};
 use record::Entry;
 use sample::{ExitRecords, Options, Row, Sampler, Scope};
 use serde::{Deserialize, Serialize};
@@ -402,10 +402,15 @@ fn begun(plan: &Plan<'_>, started_unix_ns: u64) -> Observation {
 }
 
 fn nothing_ran(plan: &Plan<'_>, started_unix_ns: u64, error: &job::Error) -> Observation {
-    Observation {
-        exit: Exit::Status(error.exit_status()),
-        notes: vec![error.to_string()],
-        ..begun(plan, started_unix_ns)
+    let begun = begun(plan, started_unix_ns);
+    let notes = vec![error.to_string()];
+    match error {
+        // Under a limit, nothing else kills what is about to become the command.
+        job::Error::Killed { signal, .. } if plan.limit_bytes.is_some() => {
+            let kept = KeptPeaks { oom_kills: Some(1), ..begun.kept };
+            Observation { exit: Exit::Signal(*signal), kept, notes, ..begun }
+        }
+        _ => Observation { exit: Exit::Status(error.exit_status()), notes, ..begun },
     }
 }
 
