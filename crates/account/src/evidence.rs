@@ -4,7 +4,7 @@ use model::{Bytes, Doubt, DoubtKind, Evidence, Header, Named, Observation, names
 
 use crate::clients::{self, Use};
 use crate::moment::peak;
-use crate::{is_attached, peaks};
+use crate::{is_attached, peaks, shares_cgroup};
 
 /// What is smaller is never a reason to doubt: the C library, a shell.
 const LEAST_BYTES: u64 = 2 << 20;
@@ -239,8 +239,7 @@ fn not_seen(run: &Observation, need: u64) -> Option<Doubt> {
 
 /// In a cgroup that the job shares with bursar, its heap is at most what its processes hold.
 fn others_in_cgroup(run: &Observation, need: u64) -> Option<Doubt> {
-    let is_shared = run.sources.get("charge").is_some_and(|source| source.contains("with all else that is in it"));
-    if !is_shared || is_attached(run) {
+    if !shares_cgroup(run) || is_attached(run) {
         return None;
     }
     let (heap, own) = (peak(run, names::HEAP)?, peak(run, names::TREE_RSS_ANON)?);

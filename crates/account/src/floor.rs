@@ -3,6 +3,7 @@
 use model::{DemandPoint, FileDemand, Header, Observation, names};
 
 use crate::moment::{Moment, STOCKS, peak};
+use crate::{is_attached, shares_cgroup};
 
 /// Peak over time of heap, shared and kernel memory that cannot be reclaimed, with file pages that are locked in. Below
 /// it the job is killed, not slowed. Anonymous memory that was swapped out at the time counts: without swap it would have
@@ -22,19 +23,29 @@ pub fn floor(run: &Observation, header: &Header, notes: &mut Vec<String>) -> Opt
 }
 
 /// A floor that the kernel's own peaks prove, however short they were and whatever the samples missed. It needs a bound on the
-/// page cache, which holds where every page that the job brought in was seen.
+/// page cache, which holds where every page that the job brought in was seen: not of a job that was there before, nor in a cgroup
+/// that held others, whose peaks may be older or theirs.
 ///
 /// - The charge at its peak, less all file pages and other memory that reclaim could have taken then.
-/// - The peak RSS of one process, less all file pages that it can have mapped: those that the job referenced. Memory that a
-///   process maps may be charged elsewhere, so the charge bounds it.
+/// - The peak RSS of one process, less all file pages that it can have mapped: those that the job referenced, or that samples
+///   saw mapped, for where large folios are mapped not every reference is seen. Memory that a process maps may be charged
+///   elsewhere, so the charge bounds it.
 fn proven(run: &Observation) -> Option<u64> {
+    if is_attached(run) || shares_cgroup(run) {
+        return None;
+    }
     let most_cached = run.kept.most_cached_bytes?;
     let charge = run.kept.charge_bytes?;
     let points = run.job_series(names::CHARGE).map_or(&[][..], |charge| &charge.points);
     let given_back = points.iter().map(|(t_ns, _)| Moment::at(run, *t_ns).given_back()).max().unwrap_or(0);
     let reclaimable = peak(run, names::SLAB_RECLAIMABLE).unwrap_or(0) + given_back + STOCKS;
     let by_charge = charge.saturating_sub(most_cached).saturating_sub(reclaimable);
-    let most_mapped = run.file_demand.as_ref().map(|demand| demand.distinct_bytes.max(most_cached));
+    let sampled = peak(run, names::TREE_RSS_FILE).filter(|mapped| *mapped > 0);
+    let most_mapped = run
+        .file_demand
+        .as_ref()
+        .zip(sampled)
+        .map(|(demand, mapped)| demand.distinct_bytes.max(most_cached).max(mapped));
     let largest = run.processes.iter().filter_map(|process| process.max_rss_bytes).max();
     let by_rss = largest.zip(most_mapped).map_or(0, |(rss, mapped)| rss.saturating_sub(mapped));
     Some(by_charge.max(by_rss.min(charge)))

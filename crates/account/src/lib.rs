@@ -101,5 +101,10 @@ fn is_attached(run: &Observation) -> bool {
     run.target != Target::Command
 }
 
+/// Whether the charge is of a cgroup that holds more than the job.
+fn shares_cgroup(run: &Observation) -> bool {
+    run.sources.get("charge").is_some_and(|source| source.contains("with all else that is in it"))
+}
+
 #[cfg(test)]
 mod tests;

@@ -26,7 +26,9 @@ pub fn replace<E: From<io::Error>>(
     // The umask is taken off this, as for a file that is simply created.
     let mode = fs::metadata(&path).map_or(0o666, |there| there.permissions().mode() & 0o777);
     let new = tempfile::Builder::new().permissions(Permissions::from_mode(mode)).tempfile_in(folder);
-    if new.is_err() && path.exists() {
+    // Of any other failure, such as a full disk, the old file would not survive either.
+    let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    if new.as_ref().is_err_and(is_refused) && path.exists() {
         let mut result = Vec::new();
         write(&mut result)?;
         return Ok(fs::write(&path, result)?);
