@@ -528,6 +528,28 @@ fn a_signal_sent_to_bursar_reaches_the_command() {
 }
 
 #[test]
+fn a_hang_up_reaches_the_command_of_a_session_led_from_outside_the_pid_namespace() {
+    if !support::is_root() {
+        return;
+    }
+    let script = "trap 'echo hung up; exit 5' HUP; echo ready; while :; do sleep 0.05; done";
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_bursar"), "run", "-q", "--", "sh", "-c", script]);
+    let mut running = unshare.stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(running.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let inside = linux::procfs::children(running.id() as i32)[0];
+    let inside = rustix::process::Pid::from_raw(inside).unwrap();
+    rustix::process::kill_process(inside, rustix::process::Signal::HUP).unwrap();
+    line.clear();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "hung up\n");
+    assert_eq!(running.wait().unwrap().code(), Some(5));
+}
+
+#[test]
 fn a_tree_and_a_cgroup_that_run_already_are_watched_as_a_whole() {
     let mut shell = Command::new("sh").args(["-c", "sleep 61 & sleep 61; wait"]).spawn().unwrap();
     let pid = shell.id().to_string();

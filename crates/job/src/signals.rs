@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getsid, kill_process, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::iterator::{Handle, SignalsInfo};
@@ -57,7 +57,7 @@ impl Forwarding {
                     noted.store(true, Ordering::SeqCst);
                 }
                 // A closed terminal tells only the session's leader, which the command would be without us.
-                let is_ours_alone = origin.signal == SIGHUP && getsid(None).ok() == Some(getpid());
+                let is_ours_alone = origin.signal == SIGHUP && linux::procfs::leads_session();
                 if matches!(origin.cause, Cause::Sent(_)) || is_ours_alone {
                     let Some(signal) = Signal::from_named_raw(origin.signal) else { continue };
                     let mut target = lock(&to);

@@ -173,6 +173,13 @@ fn parse_io(text: &str) -> Option<BytesMoved> {
     })
 }
 
+/// Whether this process leads its session: a terminal that closes signals the leader only. `getsid` names no leader that is
+/// outside the PID namespace (pid_namespaces(7)); `false` there, and where it cannot be read.
+pub fn leads_session() -> bool {
+    let own = ::procfs::process::Process::myself().and_then(|process| process.stat());
+    own.is_ok_and(|own| own.session == own.pid)
+}
+
 /// Mask of the signals that this process ignores, bit 0 for signal 1; 0 where that cannot be read.
 pub fn ignored_signals() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
