@@ -4,7 +4,7 @@ use model::{FileDemand, Outcome, Trial};
 
 use crate::clock::ratio;
 use crate::noise::ratio_noise;
-use crate::{MIB, Seen, Settings};
+use crate::{MIB, Reference, Seen, Settings};
 
 /// Anonymous and kernel memory sampled at its peak is at most this much above what the job can do with: charges are
 /// batched per processor, and caches inside the kernel give way.
@@ -12,6 +12,9 @@ const FLOOR_SLACK: f64 = 0.97;
 
 /// Too few bytes read again to say what one costs.
 pub const TELLING_BYTES: u64 = 4 * MIB;
+
+/// Programs and their libraries map less than this.
+const MUCH_MAPPED_BYTES: u64 = 48 * MIB;
 
 /// Reading a byte again costs at least this, whatever the first reading seemed to: a page is allocated, filled, mapped
 /// into the cache and reclaimed at about 2 GiB/s where the storage is no hindrance. A first reading ahead of the program
@@ -81,10 +84,12 @@ pub fn knee(settings: &Settings, seen: &Seen) -> Option<u64> {
 }
 
 /// What cannot be reclaimed and the mapped file pages in use. The curve knows of mapped pages only when they were first
-/// touched: below this, more may be read again than it says.
+/// touched: below this, more may be read again than it says. Of data that a job maps, the kernel's lists tell little of what is in use:
+/// it is taken to be all.
 fn mapped_floor(seen: &Seen) -> Option<u64> {
-    let in_use = seen.references.iter().filter_map(|r| r.mapped_in_use_bytes).max().unwrap_or(0);
-    Some(seen.floor_bytes()? + in_use)
+    let most = |of: fn(&Reference) -> Option<u64>| seen.references.iter().filter_map(of).max().unwrap_or(0);
+    let data = Some(most(|r| r.file_mapped_bytes)).filter(|mapped| *mapped >= MUCH_MAPPED_BYTES);
+    Some(seen.floor_bytes()? + data.unwrap_or(0).max(most(|r| r.mapped_in_use_bytes)))
 }
 
 fn readers_knee(settings: &Settings, seen: &Seen) -> Option<u64> {
@@ -123,12 +128,15 @@ fn price_in(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
         return None;
     }
     let reference = seen.reference_of(trial)?;
-    // Stopped early, it tells only the price of what it did read again; at its end, that of what was foretold.
+    // Stopped early, it tells only the price of what it did read again; at its end, that of what was foretold, or of what was
+    // read again where that is more: a price of the little that a curve foretold would make the curve's whole rest dear.
     let (seconds, bytes) = if trial.lower_bound {
         let lost = trial.stall_seconds.unwrap_or(0.0).max((trial.runtime_ratio? - 1.0) * reference);
         (lost, trial.refaults? * settings.page_bytes)
     } else {
-        ((ratio(settings, seen, trial)? - 1.0) * reference, seen.demand.as_ref()?.refault_bytes_at(trial.limit_bytes?)?)
+        let foretold = seen.demand.as_ref()?.refault_bytes_at(trial.limit_bytes?)?;
+        let again = trial.refaults.map_or(0, |refaults| refaults * settings.page_bytes);
+        ((ratio(settings, seen, trial)? - 1.0) * reference, foretold.max(again))
     };
     if bytes < TELLING_BYTES {
         return None;
@@ -154,7 +162,6 @@ mod tests {
     use model::DemandPoint;
 
     use super::*;
-    use crate::Reference;
     use crate::tests::trial;
 
     /// Heap of 100 MiB and a loop over 300 MiB, 16 times in 10 s; the first reading stalls for 0.6 s.
@@ -213,5 +220,16 @@ mod tests {
         assert_eq!(knee(&settings, &seen), Some(400 * MIB), "of unknown price, none is allowed");
         seen.demand = None;
         assert_eq!(knee(&settings, &seen), Some(107 * MIB), "floor and mapped files");
+    }
+
+    /// `numpy.memmap`, five times through a file of 200 MiB: its curve is flat.
+    #[test]
+    fn data_that_is_mapped_is_taken_to_be_needed_until_a_trial_shows_that_it_is_not() {
+        let (settings, mut seen) = (Settings::default(), looping());
+        let flat = DemandPoint { limit_bytes: 100 * MIB, refault_bytes: 0 };
+        seen.demand = Some(FileDemand { distinct_bytes: 70 * MIB, points: vec![flat], ..FileDemand::default() });
+        assert_eq!(knee(&settings, &seen), Some(100 * MIB));
+        seen.references.iter_mut().for_each(|r| r.file_mapped_bytes = Some(203 * MIB));
+        assert_eq!(knee(&settings, &seen), Some(303 * MIB));
     }
 }
