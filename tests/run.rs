@@ -534,7 +534,18 @@ fn a_hang_up_reaches_the_command_of_a_session_led_from_outside_the_pid_namespace
     }
     let script = "trap 'echo hung up; exit 5' HUP; echo ready; while :; do sleep 0.05; done";
     let mut unshare = Command::new("unshare");
-    unshare.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_bursar"), "run", "-q", "--", "sh", "-c", script]);
+    unshare.args([
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        env!("CARGO_BIN_EXE_bursar"),
+        "run",
+        "-q",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]);
     let mut running = unshare.stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(running.stdout.take().unwrap());
     let mut line = String::new();

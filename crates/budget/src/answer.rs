@@ -3,8 +3,8 @@
 use model::{Answer, Breakdown, Bytes, Outcome, Spread};
 
 use crate::noise::{can_tell, references_needed};
-use crate::search::{Bracket, Tried, bracket, is_close, is_telling, is_told_by_memory, tried};
-use crate::{MIB, Seen, Settings, round_up};
+use crate::search::{Bracket, Tried, bracket, is_close, is_telling, is_told_by_margin, is_told_by_memory, tried};
+use crate::{MIB, Reference, Seen, Settings, round_up};
 
 /// The answer stays within this of the knee.
 const WITHIN: f64 = 1.15;
@@ -104,7 +104,8 @@ fn doubts(
     if !is_close(bracket) {
         doubts.push("less may be enough: no limit close below is known to be too little".into());
     }
-    if !can_tell(settings, seen) && !is_told_by_memory(settings, seen) {
+    let is_told = is_told_by_memory(settings, seen) || is_told_by_margin(settings, seen);
+    if !can_tell(settings, seen) && !is_told {
         doubts.push(match references_needed(settings, seen) {
             Some(runs) => format!(
                 "a slow-down of {:.0} % cannot be told from noise by so few runs; it would take about {runs} (--runs {runs}) \
@@ -131,7 +132,13 @@ fn doubts(
     if let Some(lost) = seen.demand.as_ref().map(|d| d.lost_events).filter(|lost| *lost > 0) {
         doubts.push(format!("{lost} references to the page cache were lost, so the prediction was too low"));
     }
-    if let Some(spread) = unreclaimable(seen).filter(|spread| spread.max > spread.min * (1.0 + SAME)) {
+    // A sampled peak may be missed, and one that the kernel's peaks prove depends on how much was cached: a job that needs more has
+    // more of both.
+    let differs = |spread: &Spread| spread.max > spread.min * (1.0 + SAME);
+    let is_sampled_the_same = spread_of(seen, |r| r.held_bytes).is_some_and(|held| !differs(&held));
+    if let Some(spread) =
+        unreclaimable(seen).filter(|spread| differs(spread) && !is_sampled_the_same && !settings.sizes_itself)
+    {
         let (min, max) = (Bytes(spread.min as u64), Bytes(spread.max as u64));
         doubts.push(format!("the reference runs needed from {min} to {max}: the next may need more"));
     }
@@ -152,9 +159,10 @@ fn peaks(seen: &Seen) -> Option<(Spread, usize)> {
 
 /// What could not be reclaimed in each reference; the peak charge where that is not known.
 fn unreclaimable(seen: &Seen) -> Option<Spread> {
-    let all = |of: fn(&crate::Reference) -> Option<u64>| {
-        let values: Option<Vec<f64>> = seen.references.iter().map(|r| of(r).map(|v| v as f64)).collect();
-        values.and_then(|values| Spread::of(&values))
-    };
-    all(|r| r.floor_bytes).or_else(|| all(|r| r.peak_charge_bytes))
+    spread_of(seen, |r| r.floor_bytes).or_else(|| spread_of(seen, |r| r.peak_charge_bytes))
+}
+
+fn spread_of(seen: &Seen, of: fn(&Reference) -> Option<u64>) -> Option<Spread> {
+    let values: Option<Vec<f64>> = seen.references.iter().map(|r| of(r).map(|v| v as f64)).collect();
+    values.and_then(|values| Spread::of(&values))
 }

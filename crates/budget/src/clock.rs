@@ -1,8 +1,10 @@
 //! A clock that is steadier than the wall: what memory cost a run in CPU time and in stall.
 //!
 //! Other programs, the hypervisor and the storage change the run time of a short job by more than the slow-down that is asked
-//! about. What a limit costs shows elsewhere, too: in CPU time (reclaim, faults, garbage collection) and in waiting for storage. Where
-//! nothing of memory's cost can hide from both, the two clocks are weighed by how well each is known.
+//! about. What a limit costs shows elsewhere, too: in the kernel's CPU time (reclaim, faults, reading), in that of a garbage collector,
+//! and in waiting for memory and storage. Where nothing of memory's cost can hide from both, the two clocks are weighed by how well
+//! each is known. The CPU time that a program spends in its own code is left out where it collects no garbage: a limit does not change
+//! it, and it varies with the speed of the processor.
 
 use model::{Outcome, Spread, Trial};
 
@@ -12,6 +14,15 @@ use crate::{Seen, Settings};
 
 /// The share of a stall that is sure to be seen.
 const SEEN_STALL: f64 = 0.5;
+
+/// What reading a byte again costs the processor at the most, in seconds: 15 us a page. Slower storage shows as stall.
+const MOST_READ_PRICE: f64 = 4.0 / (1u64 << 30) as f64;
+
+/// The share of it that is believed of a run whose CPU time is known; 0.3 to 3 us a page were measured.
+const BELIEVED: f64 = 0.2;
+
+/// What reclaiming a byte costs it at the most: 2 us a page.
+const MOST_RECLAIM_PRICE: f64 = 0.5 / (1u64 << 30) as f64;
 
 /// How far this clock may be off, as a share of the run time: waits for locks and for other processes are not in it.
 const LEAST_NOISE: f64 = 0.025;
@@ -26,31 +37,69 @@ pub struct Cost {
     pub likely: f64,
     /// Where one processor had all of it, and half of the stall was not seen.
     pub most: f64,
+    /// How far `likely` may be off for want of knowing whose the additional time in the program's own code is.
+    pub doubt: f64,
 }
 
 /// `None` where memory's cost can hide from this clock (swap, writers that are held back), or is not known.
 pub fn cost(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<Cost> {
-    let is_whole = !trial.lower_bound && matches!(trial.outcome, Outcome::Ok | Outcome::TooSlow);
-    if !is_whole || may_cost_unseen(settings, seen) {
+    if !is_whole(trial) || may_cost_unseen(settings, seen) {
         return None;
     }
-    let (wall, usual) = (seen.reference_of(trial)?, usual_cpu(seen)?.median);
-    let processors = (usual / wall).max(1.0);
-    let (cpu, stall) = ((trial.cpu_seconds? - usual).max(0.0), trial.stall_seconds?.max(0.0));
-    Some(Cost { likely: 1.0 + (cpu / processors + stall) / wall, most: 1.0 + (cpu + stall / SEEN_STALL) / wall })
+    let wall = seen.reference_of(trial)?;
+    let processors = (usual_cpu(seen)?.median / wall).max(1.0);
+    let (cpu, stall) = (additional_cpu(settings, seen, trial)?, trial.stall_seconds?.max(0.0));
+    // Pages that come back displace the program's own data in the processor's caches: of its own code's time half may be memory's.
+    let own = additional_of_all(settings, seen, trial).map_or(0.0, |all| (all - cpu).max(0.0) / 2.0);
+    let likely = 1.0 + ((cpu + own) / processors + stall) / wall;
+    // Where the machine's pressure stands for the job's, others may have stalled: a run that was fast lost nothing.
+    let by_wall = trial.runtime_ratio? + 2.0 * ratio_noise(settings, seen);
+    Some(Cost {
+        likely: likely.min(by_wall.max(1.0)),
+        most: 1.0 + (cpu + stall / SEEN_STALL) / wall,
+        doubt: own / processors / wall,
+    })
 }
 
-/// Additional CPU seconds of a run that came to its end; `None` if not known.
-pub fn additional_cpu(seen: &Seen, trial: &Trial) -> Option<f64> {
-    let is_whole = !trial.lower_bound && matches!(trial.outcome, Outcome::Ok | Outcome::TooSlow);
-    Some((trial.cpu_seconds.filter(|_| is_whole)? - usual_cpu(seen)?.median).max(0.0))
+/// Additional CPU seconds that memory cost a run that came to its end; `None` if not known.
+pub fn additional_cpu(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
+    match usual_system(settings, seen).zip(trial.system_seconds) {
+        Some((usual, used)) if is_whole(trial) => Some(within(settings, seen, trial, used - usual.median)),
+        _ => additional_of_all(settings, seen, trial),
+    }
+}
+
+/// The same of all CPU time: more than memory cost, where the processor was slower.
+pub fn additional_of_all(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
+    let used = trial.cpu_seconds.filter(|_| is_whole(trial))?;
+    Some(within(settings, seen, trial, used - usual_cpu(seen)?.median))
+}
+
+/// At least nothing, and no more than memory can have cost: a host that hands out memory slowly costs the kernel's CPU time, too.
+fn within(settings: &Settings, seen: &Seen, trial: &Trial, additional: f64) -> f64 {
+    let had_to_go =
+        seen.peak_charge_bytes().zip(trial.limit_bytes).map_or(0, |(peak, limit)| peak.saturating_sub(limit));
+    let reading = most_read(settings, trial).filter(|_| !settings.sizes_itself);
+    let most = reading.map_or(f64::INFINITY, |reading| BELIEVED * reading + had_to_go as f64 * MOST_RECLAIM_PRICE);
+    additional.max(0.0).min(most)
+}
+
+/// The most CPU seconds that reading again takes; `None` if it is not known how much was.
+pub fn most_read(settings: &Settings, trial: &Trial) -> Option<f64> {
+    Some((trial.refaults? * settings.page_bytes) as f64 * MOST_READ_PRICE)
+}
+
+fn is_whole(trial: &Trial) -> bool {
+    !trial.lower_bound && matches!(trial.outcome, Outcome::Ok | Outcome::TooSlow)
 }
 
 /// Whether a run used so much more CPU time than the references that this alone exceeds the slow-down. A garbage collector that has
 /// little room shows so, and neither stalls nor reads again.
 pub fn computes_more(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
-    let allowed = usual_cpu(seen).map(|usual| (settings.slowdown + 2.0 * cpu_noise(seen)) * usual.median);
-    additional_cpu(seen, trial).zip(allowed).is_some_and(|(cpu, allowed)| cpu > allowed)
+    // What a run had used when it was stopped can only grow.
+    let has_run = matches!(trial.outcome, Outcome::Ok | Outcome::TooSlow);
+    let Some((used, usual)) = trial.cpu_seconds.filter(|_| has_run).zip(usual_cpu(seen)) else { return false };
+    used > (1.0 + settings.slowdown + 2.0 * share_of(seen, &usual, usual.median)) * usual.median
 }
 
 /// How many times as long as the references a run took, by both clocks.
@@ -58,7 +107,8 @@ pub fn ratio(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
     let wall = trial.runtime_ratio?;
     let Some(cost) = cost(settings, seen, trial) else { return Some(wall) };
     let weight = |deviation: f64| 1.0 / (deviation * deviation);
-    let (by_wall, by_cost) = (weight(ratio_noise(settings, seen)), weight(cost_noise(seen)));
+    let (by_wall, by_cost) =
+        (weight(ratio_noise(settings, seen)), weight(cost_noise(settings, seen).hypot(cost.doubt)));
     Some((wall * by_wall + cost.likely * by_cost) / (by_wall + by_cost))
 }
 
@@ -77,22 +127,35 @@ pub fn together(settings: &Settings, seen: &Seen, wall: f64) -> f64 {
     if !knows || wall <= 0.0 || may_cost_unseen(settings, seen) {
         return wall;
     }
-    1.0 / (1.0 / (wall * wall) + 1.0 / cost_noise(seen).powi(2)).sqrt()
+    1.0 / (1.0 / (wall * wall) + 1.0 / cost_noise(settings, seen).powi(2)).sqrt()
 }
 
-fn cost_noise(seen: &Seen) -> f64 {
-    cpu_noise(seen).max(LEAST_NOISE)
+fn cost_noise(settings: &Settings, seen: &Seen) -> f64 {
+    cpu_noise(settings, seen).max(LEAST_NOISE)
 }
 
-/// How much the references' CPU time varies, as a share.
-fn cpu_noise(seen: &Seen) -> f64 {
-    let spread = usual_cpu(seen).filter(|cpu| cpu.median > 0.0 && seen.references.len() > 1);
-    spread.map_or(UNKNOWN_NOISE, |cpu| cpu.stddev / cpu.median)
+/// How much the references vary in the CPU time that memory may change, as a share of the run time.
+fn cpu_noise(settings: &Settings, seen: &Seen) -> f64 {
+    let Some(cpu) = usual_cpu(seen) else { return UNKNOWN_NOISE };
+    share_of(seen, &usual_system(settings, seen).unwrap_or(cpu), cpu.median)
+}
+
+/// The standard deviation of what the references used, as a share of `whole`; of one alone it is not known, and taken to be
+/// [`UNKNOWN_NOISE`] of what it used.
+fn share_of(seen: &Seen, used: &Spread, whole: f64) -> f64 {
+    let deviation = if seen.references.len() > 1 { used.stddev } else { UNKNOWN_NOISE * used.median };
+    if whole > 0.0 { deviation / whole } else { UNKNOWN_NOISE }
 }
 
 /// Whether a run's cost exceeds the slow-down by more than CPU times vary.
 pub fn is_surely_more(settings: &Settings, seen: &Seen, cost: Cost) -> bool {
-    cost.likely > 1.0 + settings.slowdown + cpu_noise(seen)
+    cost.likely > 1.0 + settings.slowdown + cpu_noise(settings, seen)
+}
+
+/// What the kernel used in the references; `None` where that is not known of each, and where a garbage collector may use more.
+fn usual_system(settings: &Settings, seen: &Seen) -> Option<Spread> {
+    let system: Option<Vec<f64>> = seen.references.iter().map(|r| r.system_seconds).collect();
+    Spread::of(&system.filter(|_| !settings.sizes_itself)?)
 }
 
 fn usual_cpu(seen: &Seen) -> Option<Spread> {
@@ -128,6 +191,22 @@ mod tests {
         assert!(slow_by_chance < 1.05, "{slow_by_chance}");
         let fast_by_chance = ratio(&settings, &seen, &ended(2.7, 2.6, 0.4, 2.96)).unwrap();
         assert!(fast_by_chance > 1.05, "{fast_by_chance}");
+    }
+
+    /// `samtools sort` where its writes wait for storage: the processor was faster, and the pressure of memory shows what that cost.
+    #[test]
+    fn the_processors_speed_does_not_hide_what_memory_cost() {
+        let mut seen = seen(&[2.28, 1.95]);
+        seen.references[0].cpu_seconds = Some(2.22);
+        seen.references[1].cpu_seconds = Some(1.90);
+        seen.references.iter_mut().for_each(|r| r.system_seconds = Some(0.25));
+        let settings = Settings::default();
+        let fast = Trial { system_seconds: Some(0.2), ..ended(2.18, 1.55, 0.35, 2.11) };
+        assert!(ratio(&settings, &seen, &fast).unwrap() > 1.1, "{:?}", ratio(&settings, &seen, &fast));
+        let slow = Trial { system_seconds: Some(0.26), refaults: Some(30_000), ..ended(2.4, 2.33, 0.0, 2.11) };
+        assert!(ratio(&settings, &seen, &slow).unwrap() < 1.05, "{:?}", ratio(&settings, &seen, &slow));
+        let others_stalled = Trial { system_seconds: Some(0.25), ..ended(1.9, 1.85, 2.0, 2.11) };
+        assert!(cost(&settings, &seen, &others_stalled).unwrap().likely < 1.2);
     }
 
     #[test]

@@ -25,7 +25,7 @@ const SEEN_STALL: f64 = 0.5;
 pub struct Progress {
     /// Seconds since its start.
     pub elapsed_seconds: f64,
-    /// Stall so far, counted as [`crate::Reference::stall_seconds`].
+    /// Stall so far, of which pressure may say more at the end ([`crate::Reference::stall_seconds`]).
     pub stall_seconds: Option<f64>,
     /// How far it has come, as [`crate::Reference::pace`]: CPU seconds used when it was last looked at, and when that was.
     pub pace: Option<(f64, f64)>,

@@ -70,6 +70,7 @@ mod tests {
             lower_bound: false,
             wall_seconds,
             cpu_seconds: None,
+            system_seconds: None,
             stall_seconds: None,
             runtime_ratio: Some(wall_seconds / 10.0),
             predicted_ratio: None,

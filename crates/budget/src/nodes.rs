@@ -61,6 +61,7 @@ mod tests {
             lower_bound: false,
             wall_seconds: 0.0,
             cpu_seconds: None,
+            system_seconds: None,
             stall_seconds: None,
             runtime_ratio: None,
             predicted_ratio: None,

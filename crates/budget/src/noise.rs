@@ -5,7 +5,7 @@ use model::{Outcome, Spread};
 use crate::clock::together;
 use crate::drift::{nearest, stretches, suspected};
 use crate::predict::may_cost_unseen;
-use crate::search::{affords, cost_nothing, is_told_by_memory, is_told_by_time_alone, is_untouched};
+use crate::search::{affords, cost_nothing, is_told_by_margin, is_told_by_memory, is_told_by_time_alone, is_untouched};
 use crate::seen::{spread, timed};
 use crate::{Seen, Settings};
 
@@ -17,6 +17,11 @@ const LEAST_NOISE: f64 = 0.005;
 
 /// What a run time is taken to vary by while there is one run only.
 const UNKNOWN_NOISE: f64 = 0.03;
+
+/// What a run time of [`SHORT_SECONDS`] is taken to vary by before it is measured, with the weight of one run: two runs agree by
+/// chance. Longer ones vary by less, as what disturbs them comes and goes more often.
+const PRIOR_NOISE: f64 = 0.02;
+const SHORT_SECONDS: f64 = 3.0;
 
 /// Standard error of a median of n normal values, over that of their mean.
 const MEDIAN_OVER_MEAN: f64 = 1.2533;
@@ -46,7 +51,13 @@ fn noise(settings: &Settings, seen: &Seen) -> Option<Noise> {
     let before = stretches(&seen.references).into_iter().filter(|s| s.len() > 1).map(|s| of(spread(timed(s))));
     let now = Spread::of(&walls).filter(|spread| spread.median > 0.0)?;
     // One run alone has no spread: then the machine is taken to be as noisy as it was before.
-    let share = if walls.len() > 1 { of(Some(now)) } else { before.reduce(f64::max).unwrap_or(UNKNOWN_NOISE) };
+    let runs = walls.len() as f64;
+    let share = if walls.len() > 1 {
+        let prior = PRIOR_NOISE.powi(2) * (SHORT_SECONDS / now.median).min(1.0);
+        ((of(Some(now)).powi(2) * (runs - 1.0) + prior) / runs).sqrt()
+    } else {
+        before.reduce(f64::max).unwrap_or(UNKNOWN_NOISE)
+    };
     Some(Noise { share, runs: walls.len() as f64 })
 }
 
@@ -83,6 +94,10 @@ pub fn references_needed(settings: &Settings, seen: &Seen) -> Option<u64> {
     runs.is_finite().then_some(runs as u64)
 }
 
+fn waited_much(settings: &Settings, seen: &Seen) -> bool {
+    seen.references.iter().any(|r| r.stall_seconds.is_some_and(|stall| stall > settings.slowdown * r.wall_seconds))
+}
+
 /// Why another reference run is wanted before the search goes on, or `None`.
 pub fn wants_reference(settings: &Settings, seen: &Seen) -> Option<String> {
     let n = seen.references.len();
@@ -91,7 +106,11 @@ pub fn wants_reference(settings: &Settings, seen: &Seen) -> Option<String> {
         Some(_) => None,
         None if n == 0 => Some("how long it takes, and what it uses, without a limit".into()),
         // The trials beside a knee that a curve foretells mostly tell it as well.
-        None if n < FEWEST && (seen.demand.is_none() || may_cost_unseen(settings, seen)) => {
+        // What it waited for at its first start, or because of what ran before, would be taken off the trials' stall.
+        None if n < FEWEST && waited_much(settings, seen) => {
+            Some("it waited for storage: how long does it wait when nothing disturbs it?".into())
+        }
+        None if n < FEWEST && (seen.demand.is_none() || settings.sizes_itself || may_cost_unseen(settings, seen)) => {
             Some("how much its run time varies without a limit".into())
         }
         None if !affords(seen, 1.0) => None,
@@ -110,7 +129,8 @@ pub fn wants_to_tell(settings: &Settings, seen: &Seen) -> Option<String> {
     let percent = settings.slowdown * 100.0;
     match () {
         _ if settings.runs.is_some() || n >= MOST || !affords(seen, 1.0) => None,
-        _ if is_told_by_memory(settings, seen) || n >= FEWEST && can_tell(settings, seen) => None,
+        _ if is_told_by_memory(settings, seen) || is_told_by_margin(settings, seen) => None,
+        _ if n >= FEWEST && can_tell(settings, seen) => None,
         _ if n < FEWEST => Some("how much its run time varies without a limit".into()),
         _ => Some(format!("its run time varies too much so far to tell a slow-down of {percent:.0} %")),
     }
@@ -143,6 +163,7 @@ mod tests {
             lower_bound: false,
             wall_seconds: 7.06,
             cpu_seconds: Some(12.96),
+            system_seconds: None,
             stall_seconds: Some(stall_seconds),
             runtime_ratio: Some(1.006),
             predicted_ratio: None,

@@ -2,7 +2,7 @@
 
 use model::{Bytes, Method, Outcome, Spread, Trial};
 
-use crate::clock::{additional_cpu, computes_more, cost, is_surely_more, noise, ratio};
+use crate::clock::{additional_cpu, additional_of_all, computes_more, cost, is_surely_more, most_read, noise, ratio};
 use crate::drift::nearest;
 use crate::judge::give_up_after;
 use crate::noise::{can_tell, ratio_noise};
@@ -42,11 +42,11 @@ const EXPLAINED: f64 = 0.5;
 /// The share of a stall that is sure to be seen.
 const SEEN_STALL: f64 = 0.5;
 
-/// What reading a byte again costs the processor at the most, in seconds: 15 us a page. Slower storage shows as stall.
-const MOST_CPU_PRICE: f64 = 4.0 / (1u64 << 30) as f64;
-
 /// A limit that was in the way shows: the charge came to it.
 const TOUCHED: f64 = 0.98;
+
+/// Standard deviation of a ratio that is never taken to be less where nothing but the ratio tells.
+const LEAST_CHANCE: f64 = 0.05;
 
 /// What is known of one limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,6 +62,8 @@ pub struct Tried {
     pub costs: bool,
     /// Too slow by so little that another run may not be.
     pub hardly_failed: bool,
+    /// So far from the threshold that chance is out of the question.
+    pub clear: bool,
     /// One was stopped before its end.
     pub stopped: bool,
     /// The worst that happened there.
@@ -187,6 +189,15 @@ pub fn is_told_by_memory(settings: &Settings, seen: &Seen) -> bool {
     bracket.pass.is_some_and(|limit| is_told(limit, true)) && bracket.failed.is_none_or(|limit| is_told(limit, false))
 }
 
+/// Whether the limits next to the answer were so clearly enough, and too little, that chance is out of the question, though run times
+/// vary by more than the slow-down. One reference alone may have been slow for another reason.
+pub fn is_told_by_margin(settings: &Settings, seen: &Seen) -> bool {
+    let tried = tried(settings, seen);
+    let bracket = bracket(settings, seen, &tried);
+    let is_clear = |limit: Option<u64>| tried.iter().any(|t| Some(t.limit) == limit && t.clear);
+    seen.timed().len() > 1 && is_clear(bracket.passed) && (bracket.failed.is_none() || is_clear(bracket.failed))
+}
+
 /// Whether a run was too slow for reasons that are memory's: by its CPU time and stall, or stopped far above the slow-down with much read
 /// again.
 fn is_surely_slow(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
@@ -274,6 +285,10 @@ fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> 
             && !stopped
             && ratio.is_some_and(|r| r > threshold && r - threshold <= SURE * chance / (trials.len() as f64).sqrt())
             && !trials.iter().all(|t| cost(settings, seen, t).is_some_and(|cost| is_surely_more(settings, seen, cost))),
+        clear: broke
+            || ratio.is_some_and(|r| {
+                (r - threshold).abs() > SURE * chance.max(LEAST_CHANCE) / (trials.len() as f64).sqrt()
+            }),
         unexplained: !broke && unexplained,
         worst: trials.iter().map(|t| t.outcome).max_by_key(severity).unwrap_or(Outcome::Ok),
     }
@@ -290,15 +305,13 @@ pub fn severity(outcome: &Outcome) -> u8 {
     }
 }
 
-/// The most that memory can have cost a run, in seconds: what it stalled, of which some may be hidden, or what reading again takes
-/// the processor at the most. `None` if that is not known: how long the storage takes shows as stall only.
-fn most_lost_to_memory(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
+/// The most that memory can have cost a run, in seconds: what it stalled, of which some may be hidden, or what reclaim and reading
+/// again took the processor: `cpu`, if the run came to its end, else what reading takes at the most. `None` if that is not known: how long the storage takes shows as stall only.
+fn most_lost_to_memory(settings: &Settings, trial: &Trial, cpu: Option<f64>) -> Option<f64> {
     if settings.has_slower_memory {
         return None;
     }
-    // Measured, if the run came to its end; else what reading again costs at the most.
-    let reading = additional_cpu(seen, trial)
-        .or(trial.refaults.map(|refaults| (refaults * settings.page_bytes) as f64 * MOST_CPU_PRICE));
+    let reading = cpu.or(most_read(settings, trial));
     match trial.stall_seconds {
         Some(stall) => Some(reading.unwrap_or(0.0).max(stall / SEEN_STALL)),
         None => reading.filter(|_| read_again(settings, trial) == Some(false)),
@@ -309,7 +322,8 @@ fn most_lost_to_memory(settings: &Settings, seen: &Seen, trial: &Trial) -> Optio
 /// anything, however long it took.
 fn lost_nothing(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
     let allowed = seen.reference_of(trial).map(|reference| settings.slowdown * reference);
-    most_lost_to_memory(settings, seen, trial).zip(allowed).is_some_and(|(lost, allowed)| lost < EXPLAINED * allowed)
+    let cpu = additional_cpu(settings, seen, trial);
+    most_lost_to_memory(settings, trial, cpu).zip(allowed).is_some_and(|(lost, allowed)| lost < EXPLAINED * allowed)
 }
 
 /// Memory did not slow it down: its limit was not in its way, or it lost nothing to it.
@@ -324,8 +338,10 @@ pub fn is_unexplained(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
     // Without refaults, not all is known of what memory did.
     let is_near = ratio < 1.0 + settings.slowdown + CHANCE.max(4.0 * ratio_noise(settings, seen));
     trial.outcome == Outcome::TooSlow
+        && !(settings.sizes_itself && computes_more(settings, seen, trial))
         && (trial.refaults.is_some() || is_near)
-        && most_lost_to_memory(settings, seen, trial).is_some_and(|by_memory| by_memory < EXPLAINED * lost)
+        && most_lost_to_memory(settings, trial, additional_of_all(settings, seen, trial))
+            .is_some_and(|by_memory| by_memory < EXPLAINED * lost)
 }
 
 /// Whether it had to read so much again that this tells of memory; `None` if that is not known.
@@ -431,16 +447,21 @@ fn groping(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket)
     let up = |fail: u64| above(fail).max(round_down((fail as f64 * stride(fails)) as u64));
     let middle = |fail: u64, pass: u64| round_up((fail as f64 * pass as f64).sqrt() as u64);
     let trusts_curve = seen.demand.is_some();
+    // It costs something there already: the knee is near.
+    let is_slope = |pass: u64| tried.iter().any(|t| t.limit == pass && t.costs);
     let limit = match (bracket.failed, bracket.passed, bracket.fail, bracket.pass) {
         (Some(fail), Some(passed), _, pass) => {
             let pass = pass.unwrap_or(passed);
-            // It costs something there already: the knee is near.
-            let is_slope = tried.iter().any(|t| t.limit == pass && t.costs);
-            if is_slope { middle(fail, pass).max((pass as f64 / GRID.powi(2)) as u64) } else { middle(fail, pass) }
+            if is_slope(pass) {
+                middle(fail, pass).max((pass as f64 / GRID.powi(2)) as u64)
+            } else {
+                middle(fail, pass)
+            }
         }
         (Some(fail), None, _, Some(peak)) if trusts_curve => up(fail).min(middle(fail, peak)),
         (Some(fail), None, _, Some(peak)) => middle(fail, peak),
         (Some(fail), None, _, None) => up(fail),
+        (None, _, _, Some(pass)) if is_slope(pass) => below(pass),
         (None, _, floor, Some(pass)) => floor.map_or(down(pass), |floor| down(pass).max(middle(floor, pass))),
         (None, _, Some(floor), None) => up(floor),
         (None, _, None, None) => return None,

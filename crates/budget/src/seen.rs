@@ -17,7 +17,7 @@ pub struct Reference {
     /// Seconds it ran.
     pub wall_seconds: f64,
     /// Seconds it waited for storage or memory, comparable with wall time: delays summed over the threads, divided by
-    /// how many there were at a time; or pressure.
+    /// how many there were at a time; or pressure, where that says more.
     pub stall_seconds: Option<f64>,
     /// Peak charge, bytes.
     pub peak_charge_bytes: Option<u64>,
@@ -36,6 +36,8 @@ pub struct Reference {
     pub refaults: Option<u64>,
     /// CPU seconds used, all tasks.
     pub cpu_seconds: Option<f64>,
+    /// Of it, what the kernel used.
+    pub system_seconds: Option<f64>,
     /// Share of the tasks' life spent waiting for I/O.
     pub io_wait_share: Option<f64>,
     /// What the peak charge was made of.

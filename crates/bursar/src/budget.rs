@@ -33,7 +33,7 @@ use crate::slurm::Allocation;
 use crate::status::Status;
 use crate::tier::FastTier;
 use failure::Failure;
-use figures::{cpu_of, pace, peak_of_sum, progress_of, stall_of};
+use figures::{cpu_of, lost_to_pressure, pace, peak_of_sum, progress_of, stall_of};
 use given::Given;
 use resume::{restored, saved};
 use runtime::Sizing;
@@ -470,7 +470,7 @@ impl<'a> Search<'a> {
         let reference = Reference {
             run: whole.run,
             wall_seconds: whole.wall_seconds,
-            stall_seconds: made.stall_seconds(),
+            stall_seconds: made.stall_seconds(&account),
             peak_charge_bytes: most(&|_, account| account.peak_charge_bytes),
             floor_bytes: most(&|_, account| account.floor_bytes),
             file_mapped_bytes: most(&mapped),
@@ -479,6 +479,7 @@ impl<'a> Search<'a> {
             dirty_bytes: most(&|node, _| peak_of_sum(node, [names::FILE_DIRTY, names::FILE_WRITEBACK])),
             refaults: account.flow.refaults_file,
             cpu_seconds: cpu_of(whole),
+            system_seconds: account.system_seconds,
             io_wait_share: share_of_most(&nodes),
             breakdown: largest(&nodes).map(|account| account.peak_breakdown).unwrap_or_default(),
             pace: pace(whole),
@@ -517,7 +518,7 @@ impl<'a> Search<'a> {
         let observation = &made.observation;
         let nodes: Vec<(&Observation, RunAccount)> =
             made.nodes().iter().map(|node| (node, account::account(node, &self.record.header))).collect();
-        let stall_seconds = made.stall_seconds();
+        let stall_seconds = made.stall_seconds(account);
         let cpu_seconds = cpu_of(observation);
         let refaults = account.flow.refaults_file;
         // A run that was stopped went on to clean up, and that is not counted.
@@ -543,7 +544,8 @@ impl<'a> Search<'a> {
             lower_bound,
             wall_seconds: observation.wall_seconds,
             cpu_seconds,
-            stall_seconds: stall_seconds.zip(usual).map(|(stall, usual)| (stall - usual.median).max(0.0)),
+            system_seconds: account.system_seconds.filter(|_| !lower_bound),
+            stall_seconds: stall_seconds.zip(usual).map(|(stall, usual)| (stall - usual.min).max(0.0)),
             runtime_ratio,
             predicted_ratio,
             io_wait_share: share_of_most(&nodes),
@@ -671,9 +673,10 @@ impl Made {
         if self.parts.is_empty() { std::slice::from_ref(&self.observation) } else { &self.parts }
     }
 
-    /// Of the node that waited longest.
-    fn stall_seconds(&self) -> Option<f64> {
-        self.nodes().iter().filter_map(stall_of).reduce(f64::max)
+    /// Of the node that waited longest; pressure where that says more.
+    fn stall_seconds(&self, account: &RunAccount) -> Option<f64> {
+        let of_pressure = lost_to_pressure(&account.pressure);
+        self.nodes().iter().filter_map(stall_of).chain(of_pressure).reduce(f64::max)
     }
 }
 

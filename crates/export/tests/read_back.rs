@@ -88,6 +88,7 @@ fn record() -> Record {
         lower_bound: true,
         wall_seconds: 0.5,
         cpu_seconds: None,
+        system_seconds: None,
         stall_seconds: None,
         runtime_ratio: Some(1.5),
         predicted_ratio: None,

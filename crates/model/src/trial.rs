@@ -56,6 +56,9 @@ pub struct Trial {
     pub wall_seconds: f64,
     /// User plus system time.
     pub cpu_seconds: Option<f64>,
+    /// Of it, what the kernel used: faults, reclaim, reading.
+    #[serde(default)]
+    pub system_seconds: Option<f64>,
     /// Seconds lost to memory: block I/O delay and pressure beyond the reference's; less noisy than wall time.
     pub stall_seconds: Option<f64>,
     /// `wall_seconds` over the reference's median.

@@ -39,7 +39,7 @@ CREATE TABLE foreign_file (
     run INTEGER, path TEXT, device UNSIGNED INTEGER, inode UNSIGNED INTEGER, cached_bytes UNSIGNED INTEGER, more JSON);
 CREATE TABLE trial (
     run INTEGER, method TEXT, limit_bytes UNSIGNED INTEGER, outcome TEXT, lower_bound BOOLEAN, wall_seconds REAL,
-    cpu_seconds REAL, stall_seconds REAL, runtime_ratio REAL, predicted_ratio REAL, io_wait_share REAL,
+    cpu_seconds REAL, system_seconds REAL, stall_seconds REAL, runtime_ratio REAL, predicted_ratio REAL, io_wait_share REAL,
     refaults UNSIGNED INTEGER, peak_charge_bytes UNSIGNED INTEGER, breakdown JSON, exit_status INTEGER, why TEXT,
     nodes JSON, more JSON);
 CREATE TABLE budget (

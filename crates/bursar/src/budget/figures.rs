@@ -1,7 +1,7 @@
 //! What the planner is told of a run, by what was observed of it.
 
 use budget::Progress;
-use model::{Observation, names};
+use model::{Observation, Pressure, names};
 
 use crate::observe;
 
@@ -29,6 +29,16 @@ pub fn stall_of(observation: &Observation) -> Option<f64> {
     let exit_records = observation.processes.iter().filter_map(|p| p.io_delay_seconds).reduce(|a, b| a + b);
     let delay = or_sampled(observation, exit_records, names::IO_DELAY)?;
     Some(stall(delay, cpu_of(observation)?, observation.wall_seconds))
+}
+
+/// Seconds of run time that pressure says were lost. While some task stalled and others went on, it is half: the truth lies between
+/// all and nothing (Documentation/accounting/psi.rst). A page that is read again counts as memory and as I/O, so the larger of
+/// the two is taken.
+pub fn lost_to_pressure(pressure: &Pressure) -> Option<f64> {
+    let lost = |some: Option<f64>, full: Option<f64>| Some((some? + full.unwrap_or(0.0)) / 2.0);
+    let memory = lost(pressure.memory_some_seconds, pressure.memory_full_seconds);
+    let io = lost(pressure.io_some_seconds, pressure.io_full_seconds);
+    memory.into_iter().chain(io).reduce(f64::max)
 }
 
 pub fn cpu_of(observation: &Observation) -> Option<f64> {

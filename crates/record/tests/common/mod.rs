@@ -69,6 +69,7 @@ pub fn trial(run: u32) -> Trial {
         lower_bound: true,
         wall_seconds: 1.5,
         cpu_seconds: Some(0.1),
+        system_seconds: None,
         stall_seconds: None,
         runtime_ratio: Some(1.5),
         predicted_ratio: Some(1.4),
