@@ -26,7 +26,7 @@ pub mod holders;
 pub mod hugetlb;
 pub mod idle;
 pub mod journal;
-mod mounts;
+pub mod mounts;
 pub mod numa;
 pub mod pages;
 mod patience;

@@ -1,5 +1,6 @@
 //! Where the cgroup hierarchies are mounted, from `/proc/PID/mountinfo`.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -7,6 +8,8 @@ use std::path::{Path, PathBuf};
 /// One line of `mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
+    /// Device number of the file system as the kernel holds it: 12 bits of major above 20 of minor.
+    pub device: u32,
     /// The directory of the file system that is mounted: for a container, its cgroup.
     pub root: PathBuf,
     /// Where.
@@ -37,14 +40,17 @@ pub fn parse(text: &[u8]) -> Vec<Mount> {
 
 fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ');
-    let root = unescape(fields.nth(3)?);
+    let device = std::str::from_utf8(fields.nth(2)?).ok()?;
+    let (major, minor) = device.split_once(':')?;
+    let device = major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?;
+    let root = unescape(fields.next()?);
     let point = unescape(fields.next()?);
     let read_only = fields.next()?.split(|byte| *byte == b',').any(|option| option == b"ro");
     // A varying number of optional fields ends at a single hyphen.
     fields.find(|field| *field == b"-")?;
     let kind = String::from_utf8_lossy(fields.next()?).into_owned();
     let options = String::from_utf8_lossy(fields.nth(1)?).split(',').map(String::from).collect();
-    Some(Mount { root, point, kind, read_only, options })
+    Some(Mount { device, root, point, kind, read_only, options })
 }
 
 /// Space, tab, newline and backslash are written as three octal digits after a backslash.
@@ -73,6 +79,12 @@ fn unescape(field: &[u8]) -> PathBuf {
 /// Where file systems of this type are mounted.
 pub fn points_of(kind: &str) -> Vec<PathBuf> {
     own().into_iter().filter(|mount| mount.kind == kind).map(|mount| mount.point).collect()
+}
+
+/// Devices of the mounted file systems that hold their files in memory.
+pub fn devices_in_memory() -> HashSet<u32> {
+    let is_in_memory = |mount: &Mount| matches!(mount.kind.as_str(), "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs");
+    own().into_iter().filter(is_in_memory).map(|mount| mount.device).collect()
 }
 
 /// The mounts that this process sees.
@@ -114,6 +126,7 @@ mod tests {
         let line =
             br"31 23 0:28 /a\040b /mnt/x\134y\011z rw,relatime shared:4 master:1 - cgroup2 cgroup2 rw,nsdelegate";
         let mount = &parse(line)[0];
+        assert_eq!(mount.device, 28);
         assert_eq!(mount.root, Path::new("/a b"));
         assert_eq!(mount.point, Path::new("/mnt/x\\y\tz"));
         assert_eq!((mount.kind.as_str(), mount.read_only), ("cgroup2", false));

@@ -38,6 +38,42 @@ pub(super) fn mapping(line: &str) -> Option<Mapping> {
     (start < end).then(|| Mapping { range: start..end, shared, name: name.into() })
 }
 
+/// A part of the address space that maps a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileMapping {
+    /// Its addresses.
+    pub range: Range<u64>,
+    /// The file's page at the first address.
+    pub first_page: u64,
+    /// Device number of its file system as the kernel holds it: 12 bits of major above 20 of minor.
+    pub device: u32,
+    /// Inode number.
+    pub inode: u64,
+}
+
+/// The mappings of a process, of files that the page cache holds, by address: neither shared memory nor devices.
+///
+/// # Errors
+/// [`Error::Gone`] if it ended, [`Error::Read`] if it is somebody else's.
+pub fn file_mappings(pid: i32) -> Result<Vec<FileMapping>, Error> {
+    let text = procfs::read(pid, Path::new(&format!("/proc/{pid}/maps")))?;
+    Ok(String::from_utf8_lossy(&text).lines().filter_map(file_mapping).collect())
+}
+
+/// Names of the kernel's own files in memory, which have no mount.
+const IN_MEMORY: [&str; 6] = ["/dev/", "/SYSV", "/memfd:", "/anon_hugepage", "/dmabuf:", "/drm "];
+
+fn file_mapping(line: &str) -> Option<FileMapping> {
+    let Mapping { range, name, .. } = mapping(line)?;
+    let mut fields = line.splitn(6, ' ').skip(2);
+    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let device = u32::from_str_radix(major, 16).ok()? << 20 | u32::from_str_radix(minor, 16).ok()?;
+    let inode = fields.next()?.parse().ok()?;
+    let is_cached = name.starts_with('/') && inode != 0 && !IN_MEMORY.iter().any(|start| name.starts_with(start));
+    is_cached.then(|| FileMapping { range, first_page: offset / procfs::page_bytes(), device, inode })
+}
+
 fn is_memory(mapping: &Mapping) -> bool {
     let name = &mapping.name;
     let of_kernel = name.starts_with("[v") || name == "[uprobes]";
@@ -56,6 +92,20 @@ mod tests {
         assert_eq!(mapping("1000-2000 rw-p 00000000 00:00 0").unwrap().name, "[anon]");
         assert_eq!(mapping("1000-2000 rw-p 00000000 00:00 0 ").unwrap().name, "[anon]");
         assert_eq!(mapping("nonsense"), None);
+    }
+
+    #[test]
+    fn a_mapped_file_has_its_device_inode_and_first_page() {
+        let file = file_mapping("7f00-8f00 r--s 00003000 fe:01 42                         /data/a file").unwrap();
+        assert_eq!(file, FileMapping { range: 0x7f00..0x8f00, first_page: 3, device: 0xfe << 20 | 1, inode: 42 });
+        for other in [
+            "1000-2000 rw-p 00000000 00:00 0 [heap]",
+            "1000-2000 rw-s 00000000 00:01 7 /SYSV00000000 (deleted)",
+            "1000-2000 rw-s 00000000 00:01 8 /memfd:buffer (deleted)",
+            "1000-2000 rw-s 00000000 00:19 9 /dev/shm/x",
+        ] {
+            assert_eq!(file_mapping(other), None, "{other}");
+        }
     }
 
     #[test]

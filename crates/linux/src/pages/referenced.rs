@@ -25,8 +25,20 @@ pub struct Referenced {
 /// # Errors
 /// [`Error::Gone`] if it ended, [`Error::Write`] if it is somebody else's.
 pub fn clear_referenced(pid: i32) -> Result<(), Error> {
+    clear(pid, "1")
+}
+
+/// As [`clear_referenced`], of the pages of mapped files only. The process cannot map or unmap anything meanwhile.
+///
+/// # Errors
+/// [`Error::Gone`] if it ended, [`Error::Write`] if it is somebody else's.
+pub fn clear_referenced_files(pid: i32) -> Result<(), Error> {
+    clear(pid, "3")
+}
+
+fn clear(pid: i32, which: &str) -> Result<(), Error> {
     let path = PathBuf::from(format!("/proc/{pid}/clear_refs"));
-    file::write(&path, "1").map_err(|error| match error.raw_os_error() {
+    file::write(&path, which).map_err(|error| match error.raw_os_error() {
         Some(libc::ESRCH | libc::ENOENT) => Error::Gone(pid),
         _ => error,
     })
