@@ -190,24 +190,108 @@ fn what_was_asked_for_and_cannot_be_printed_is_told() {
     }
 }
 
-#[test]
-fn a_curve_that_lacks_references_through_mappings_says_so() {
+/// The file demand of a shell's script; `None` where mapped pages cannot be scanned.
+fn demand_of(script: &str) -> Option<Value> {
     if !can_limit() {
-        return;
+        return None;
     }
+    let mut command = bursar();
+    let (status, json) = json_of(command.args(["run", "--json", "-", "-q", "--", "sh", "-c", script]));
+    assert_eq!(status, 0, "{script}: {json:#}");
+    let demand = json["file_demand"].clone();
+    let is_scanned = demand["mapped_scanned_bytes"].as_u64().is_some_and(|bytes| bytes > 0);
+    if !is_scanned {
+        assert!(std::env::var_os("BURSAR_NO_SKIP").is_none(), "{script}: {demand:#}");
+        eprintln!("skipped: mapped pages cannot be scanned");
+    }
+    is_scanned.then_some(demand)
+}
+
+/// MiB read again at a limit, in MiB.
+fn refaults_at(demand: &Value, limit: u64) -> f64 {
+    let points = demand["points"].as_array().unwrap().iter();
+    let points =
+        points.map(|point| [&point["limit_bytes"], &point["refault_bytes"]].map(|b| b.as_f64().unwrap() / MIB));
+    let points: Vec<[f64; 2]> = points.collect();
+    let after = points.partition_point(|[at, _]| *at < limit as f64);
+    match (after.checked_sub(1).map(|before| points[before]), points.get(after)) {
+        (Some(left), Some(right)) => left[1] + (right[1] - left[1]) * (limit as f64 - left[0]) / (right[0] - left[0]),
+        (None, Some(right)) => right[1],
+        (_, None) => points.last().map_or(0.0, |last| last[1]),
+    }
+}
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// A file of this size, of which nothing is cached.
+fn cold_file(folder: &std::path::Path, mib: usize) -> std::path::PathBuf {
+    let file = folder.join(format!("file-{mib}"));
+    std::fs::write(&file, vec![7; mib << 20]).unwrap();
+    linux::cache::evict(&file).unwrap();
+    file
+}
+
+#[test]
+fn a_mapped_file_that_is_read_again_has_its_cliff_at_its_size() {
     let programs = Programs::build();
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
-    std::fs::write(&file, vec![7; 96 << 20]).unwrap();
-    for (kind, is_mapped) in [("mapfile", true), ("readfile", false)] {
-        linux::cache::evict(&file).unwrap();
-        let mut command = bursar();
-        command.args(["run", "--interval", "20ms", "--", programs.footprint(), kind, "96M", "--hold", "500", "--path"]);
-        let output = command.arg(&file).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
-        let says = text.contains("references through mappings after the first, so the curve may be too low (96.");
-        assert_eq!(says, is_mapped, "{kind}: {text}");
+    let file = cold_file(folder.path(), 300);
+    let (mapped, file) = (programs.mapped(), file.display());
+    // The first finds the file cold, the others warm; the last two share it.
+    for script in [
+        format!("exec {mapped} {file} 30"),
+        format!("exec {mapped} {file} 30"),
+        format!("exec {mapped} {file} 30 97"),
+        format!("{mapped} {file} 30 & {mapped} {file} 30; wait"),
+    ] {
+        let Some(demand) = demand_of(&script) else { return };
+        let distinct = demand["distinct_bytes"].as_f64().unwrap() / MIB;
+        assert!((285.0..=315.0).contains(&distinct), "{script}: {demand:#}");
+        let (low, high) = (refaults_at(&demand, 20), refaults_at(&demand, 316));
+        assert!(low >= 300.0 && high == 0.0, "{script}: {low} MiB, then {high}: {demand:#}");
+        let last = demand["points"].as_array().unwrap().last().unwrap()["limit_bytes"].as_f64().unwrap() / MIB;
+        assert!((285.0..=315.0).contains(&last), "{script}: {demand:#}");
+        let hidden = demand["not_visible"].to_string();
+        assert!(!hidden.contains("through mappings"), "{script}: {hidden}");
     }
+}
+
+#[test]
+fn a_mapped_file_that_is_read_once_has_no_cliff() {
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let file = cold_file(folder.path(), 300);
+    for _ in ["cold", "warm"] {
+        let script = format!("exec {} {} 1", programs.mapped(), file.display());
+        let command = ["run", "--json", "-", "-q", "--", "sh", "-c", &script];
+        if !can_limit() {
+            return;
+        }
+        let (_, json) = json_of(bursar().args(command));
+        let demand = &json["file_demand"];
+        let again = refaults_at(demand, 20);
+        assert!(again <= 30.0, "{again} MiB: {demand:#}");
+    }
+}
+
+/// 100 MiB by mapping and 50 MiB by `read`, in turn: both have to be there.
+#[test]
+fn mapped_and_read_files_have_one_curve() {
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let (mapped, read) = (cold_file(folder.path(), 100), cold_file(folder.path(), 50));
+    // One mapping that is there all the time, beside the reader.
+    let script = format!(
+        "{} {} 60 & for i in 1 2 3 4 5 6 7 8; do cat {}; sleep 0.1; done >/dev/null; wait",
+        programs.mapped(),
+        mapped.display(),
+        read.display()
+    );
+    let Some(demand) = demand_of(&script) else { return };
+    let distinct = demand["distinct_bytes"].as_f64().unwrap() / MIB;
+    assert!((142.0..=165.0).contains(&distinct), "{demand:#}");
+    assert!(refaults_at(&demand, 165) <= 5.0, "{demand:#}");
+    assert!(refaults_at(&demand, 130) >= 100.0, "{demand:#}");
 }
 
 /// Neither is seen by a sample: the program ends as soon as it has its memory, or it gives it back and rests.

@@ -88,6 +88,10 @@ impl Programs {
         self.path("lease")
     }
 
+    pub fn mapped(&self) -> &str {
+        self.path("mapped")
+    }
+
     pub fn revisit(&self) -> &str {
         self.path("revisit")
     }

@@ -83,13 +83,24 @@ pub fn knee(settings: &Settings, seen: &Seen) -> Option<u64> {
     writers_knee(settings, seen).or_else(|| readers_knee(settings, seen)).filter(|_| !settings.sizes_itself)
 }
 
-/// What cannot be reclaimed and the mapped file pages in use. The curve knows of mapped pages only when they were first
+/// What cannot be reclaimed and the mapped file pages in use. Of pages that were not scanned the curve knows only when they were first
 /// touched: below this, more may be read again than it says. Of data that a job maps, the kernel's lists tell little of what is in use:
 /// it is taken to be all.
 fn mapped_floor(seen: &Seen) -> Option<u64> {
     let most = |of: fn(&Reference) -> Option<u64>| seen.references.iter().filter_map(of).max().unwrap_or(0);
     let data = Some(most(|r| r.file_mapped_bytes)).filter(|mapped| *mapped >= MUCH_MAPPED_BYTES);
-    Some(seen.floor_bytes()? + data.unwrap_or(0).max(most(|r| r.mapped_in_use_bytes)))
+    let in_use = data.unwrap_or(0).max(most(|r| r.mapped_in_use_bytes));
+    let floor = seen.floor_bytes()?;
+    Some(floor + in_use.saturating_sub(well_scanned(seen, floor)))
+}
+
+/// Mapped bytes whose references the curve knows. A run that was short for its scans shows only a part of what was read again: the curve is
+/// believed where it shows that all was, at least once, or next to nothing.
+fn well_scanned(seen: &Seen, floor: u64) -> u64 {
+    let Some(demand) = &seen.demand else { return 0 };
+    let again = demand.refault_bytes_at(floor).unwrap_or(0);
+    let scanned = demand.mapped_scanned_bytes;
+    if again < TELLING_BYTES || again >= scanned { scanned } else { 0 }
 }
 
 fn readers_knee(settings: &Settings, seen: &Seen) -> Option<u64> {
@@ -208,6 +219,16 @@ mod tests {
         seen.demand = None;
         assert_eq!(predict(&settings, &seen, 200 * MIB), None);
         assert_eq!(predict(&settings, &seen, 420 * MIB), Some(1.0));
+    }
+
+    #[test]
+    fn mapped_pages_that_were_scanned_are_needed_as_far_as_the_curve_says() {
+        let (settings, mut seen) = (Settings::default(), looping());
+        seen.references.iter_mut().for_each(|r| r.mapped_in_use_bytes = Some(310 * MIB));
+        assert_eq!(knee(&settings, &seen), Some(410 * MIB));
+        seen.demand.iter_mut().for_each(|demand| demand.mapped_scanned_bytes = 300 * MIB);
+        let found = knee(&settings, &seen).unwrap();
+        assert!(found > 399 * MIB && found < 400 * MIB, "{found}");
     }
 
     #[test]

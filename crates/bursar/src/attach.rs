@@ -102,7 +102,7 @@ pub fn follow(
         ..Observation::begun(run, role, target, cache_state, started_unix_ns)
     };
     if let Some(tracked) = tracked {
-        add_file_demand(&mut observation, &tracked, 0);
+        add_file_demand(&mut observation, &tracked, &track::Mapped::default(), 0);
     }
     let mut record = Record::new(header);
     finish_run(&mut sink, &mut record, observation, Vec::new())?;

@@ -100,6 +100,11 @@ impl Bench {
         loading.and_then(|loading| loading.follow(pids, origin_ns)).map_err(refused).ok()
     }
 
+    /// Whether its runs' references to files are wanted.
+    pub fn sees_references(&self) -> bool {
+        self.tracking.is_some_and(|best| best != Rung::Processes)
+    }
+
     /// The first entry of a record.
     pub fn header(&self, kind: RecordKind, command: &[std::ffi::OsString], swap: &str) -> Header {
         Header { placement: self.place.describe(), swap: swap.into(), ..header(kind, command) }

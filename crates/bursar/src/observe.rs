@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use job::{Command, Ended, Output, Prepared, Running};
 use linux::bpf::Rung;
-use linux::cgroup::Swap;
+use linux::cgroup::{Cgroup, Swap};
 use linux::numa::{self, Occupied};
 use linux::place::JobCgroup;
 use linux::procfs;
@@ -17,7 +17,8 @@ use model::{Evidence, Exit, FileDemand, FileReference, KeptPeaks, Observation, P
 use record::Entry;
 use sample::{ExitRecords, Options, Row, Sampler, Scope};
 use serde::{Deserialize, Serialize};
-use track::{Tracked, Tracker};
+use track::pages::Scope as PagesScope;
+use track::{Mapped, MappedTracker, Tracked, Tracker};
 
 use crate::bench::{Bench, unix_ns};
 use crate::budget::given::Given;
@@ -134,6 +135,10 @@ pub fn observe(
     let mut sampler = Sampler::new(scope, options, Instant::now());
     let tracker_origin = procfs::monotonic_ns();
     let tracker = bench.track(&[stub], tracker_origin, &mut notes);
+    // Under a limit the job faults anew on what it references again.
+    let is_scanned = tracker.is_some() && bench.sees_references() && plan.limit_bytes.is_none();
+    let mapped = is_scanned.then(|| MappedTracker::start(mapped_scope(group.as_deref(), stub), tracker_origin));
+    let mapped = mapped.and_then(|mapped| mapped.map_err(|error| notes.push(error.to_string())).ok());
     let mut exits = if tracker.is_some() { None } else { ExitRecords::start().ok() };
     // Last: what else begins here takes memory, and gives some of it back.
     let shared = Before::note();
@@ -180,6 +185,8 @@ pub fn observe(
         shared_before: shared.used(),
         ..Evidence::default()
     };
+    let mapped = mapped.map(MappedTracker::finish).unwrap_or_default();
+    notes.extend(mapped.failure().map(|why| format!("Mapped pages are not scanned: {why}.")));
     let mut tracked = tracker.and_then(|tracker| tracker.finish().map_err(|error| notes.push(error.to_string())).ok());
     // The tracker was there before the run's time began.
     let lead_ns = begin_ns.saturating_sub(tracker_origin);
@@ -218,9 +225,17 @@ pub fn observe(
         ..begun(plan, started_unix_ns)
     };
     if let Some(tracked) = tracked {
-        add_file_demand(&mut observation, &tracked, lead_ns);
+        add_file_demand(&mut observation, &tracked, &mapped, lead_ns);
     }
     Ok(Observed { observation, errors: errors.map(end_of).unwrap_or_default(), not_started: None })
+}
+
+/// Whose mapped pages are scanned.
+fn mapped_scope(group: Option<&Cgroup>, stub: i32) -> PagesScope {
+    match group {
+        Some(group) => PagesScope::Cgroup(group.clone()),
+        None => PagesScope::Command(stub),
+    }
 }
 
 struct End {
@@ -318,17 +333,17 @@ pub fn record_row(row: Row, run: u32, sink: &mut dyn FnMut(Entry) -> anyhow::Res
     sink(Entry::Sample { t_ns: row.t_ns, values: row.values })
 }
 
-/// What a job maps of files, where it is more than programs and their libraries. Only the first reference through a mapping is
-/// seen, and where the kernel maps large folios not each first one.
-fn read_through_mappings(observation: &Observation) -> Option<(String, Option<u64>)> {
-    let mapped = observation.job_series(names::TREE_RSS_FILE)?.peak()? as u64;
+/// What a job maps of files, where it is more than programs and their libraries and was not scanned. Then only the first reference
+/// through a mapping is seen, and where the kernel maps large folios not each first one.
+fn read_through_mappings(observation: &Observation, mapped: &Mapped) -> Option<(String, Option<u64>)> {
+    let all = observation.job_series(names::TREE_RSS_FILE)?.peak()? as u64;
     let name = "references through mappings after the first, so the curve may be too low";
-    (mapped >= MUCH_MAPPED_BYTES).then(|| (name.into(), Some(mapped)))
+    (all >= MUCH_MAPPED_BYTES && mapped.resident_bytes() < all / 4 * 3).then(|| (name.into(), Some(all)))
 }
 
 /// Adds the curve of what the page cache would cost, from what was referenced and what could not be reclaimed at the time.
 /// `lead_ns`: how long before the observation's begin the tracker's time begins.
-pub fn add_file_demand(observation: &mut Observation, tracked: &Tracked, lead_ns: u64) {
+pub fn add_file_demand(observation: &mut Observation, tracked: &Tracked, mapped: &Mapped, lead_ns: u64) {
     observation.sources.insert("file_demand".into(), tracked.rung.clone());
     if tracked.rung == Rung::Processes.to_string() {
         observation.notes.push("This kernel has no tracepoint that tells of the page cache's references.".into());
@@ -337,10 +352,11 @@ pub fn add_file_demand(observation: &mut Observation, tracked: &Tracked, lead_ns
     observation.kept.most_cached_bytes = tracked.most_cached_bytes;
     let unreclaimable = account::unreclaimable_over_time(observation);
     let at = |reference: FileReference| FileReference { t_ns: reference.t_ns.saturating_sub(lead_ns), ..reference };
-    let references = tracked.references.iter().map(at);
+    let references = tracked.joined(mapped).map(at);
     observation.file_demand = Some(FileDemand {
         foreign: tracked.foreign.clone(),
-        not_visible: tracked.not_visible.iter().cloned().chain(read_through_mappings(observation)).collect(),
+        not_visible: tracked.not_visible.iter().cloned().chain(read_through_mappings(observation, mapped)).collect(),
+        mapped_scanned_bytes: mapped.distinct_bytes(),
         lost_events: tracked.lost_events,
         rung: tracked.rung.clone(),
         ..curve::file_demand(references, &unreclaimable, procfs::page_bytes())

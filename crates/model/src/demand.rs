@@ -42,6 +42,10 @@ pub struct FileDemand {
     pub foreign: Vec<ForeignFile>,
     /// References the tracker cannot see, named: `O_DIRECT`, `tmpfs`, `dax`, `nfs` …, with bytes where known.
     pub not_visible: Vec<(String, Option<u64>)>,
+    /// Bytes of mapped files whose Accessed bits were scanned, at most at one time: later references through these mappings are in the
+    /// curve. 0: none are.
+    #[serde(default)]
+    pub mapped_scanned_bytes: u64,
     /// Events that the tracker lost; with any, the curve is a lower bound.
     pub lost_events: u64,
     /// The rung it came from.

@@ -116,6 +116,12 @@ fn stat_device(kernel: u32) -> u64 {
     (minor & 0xff) | (major & 0xfff) << 8 | (minor & !0xff) << 12
 }
 
+/// The device number as the kernel holds it, of one as `stat` gives it.
+pub(crate) fn kernel_device(stat: u64) -> u32 {
+    let (major, minor) = (stat >> 8 & 0xfff, stat & 0xff | stat >> 12 & 0xf_ff00);
+    (major << 20 | minor) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,5 +148,8 @@ mod tests {
     fn device_numbers_are_those_of_stat() {
         assert_eq!(stat_device(254 << 20), 254 << 8);
         assert_eq!(stat_device(8 << 20 | 0x1_2345), 0x1_2300 << 12 | 8 << 8 | 0x45);
+        for device in [254 << 20, 8 << 20 | 0x1_2345, 0xfff << 20 | 0xf_ffff] {
+            assert_eq!(kernel_device(stat_device(device)), device);
+        }
     }
 }

@@ -8,7 +8,7 @@
 //!   referenced last is no further reference: the page is at the top of the stack already.
 //! - A fault on a mapped page. A fault on a cached page maps up to 16 cached neighbours with it and marks them used, so
 //!   they are never seen to fault: the kernel takes them all for referenced, and so does the tracker. Later references
-//!   through a mapping that is already there are invisible to every tracker of this kind.
+//!   through a mapping that is already there make no event: a [`MappedTracker`] finds them by scans.
 //! - Readahead beyond what was asked for, and what a read asked for beyond the end of the file, are none.
 //! - On ext4 and XFS every write is seen; elsewhere a write to a page that is dirty already is not (writeback cleans it
 //!   within half a minute, after which a write is seen again).
@@ -18,6 +18,7 @@
 
 mod cached;
 mod files;
+mod mapped;
 pub mod pages;
 mod processes;
 mod references;
@@ -25,5 +26,6 @@ pub mod regions;
 mod tracker;
 
 pub use files::TrackedFile;
+pub use mapped::{Joined, Mapped, MappedTracker};
 pub use references::{Iter, References};
 pub use tracker::{Error, Loading, Tracked, Tracker};

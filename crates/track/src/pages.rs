@@ -35,7 +35,7 @@ mod guests;
 mod heat;
 mod idle;
 mod misses;
-mod order;
+pub(crate) mod order;
 mod page_cache;
 mod process;
 mod returned;

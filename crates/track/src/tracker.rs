@@ -71,6 +71,13 @@ pub struct Tracked {
     pub rung: String,
 }
 
+impl Tracked {
+    /// Whether faults on mapped pages are among the references.
+    pub fn sees_faults(&self) -> bool {
+        self.rung == Rung::Filemap.to_string()
+    }
+}
+
 impl Loading {
     /// Begins to load the programs, on the best rung there is, of those from `best` downwards.
     pub fn start(best: Rung) -> Result<Loading, Error> {

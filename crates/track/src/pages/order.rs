@@ -39,6 +39,11 @@ impl Order {
     pub fn kept(&self) -> f64 {
         (self.kept + PRIOR / 2.0) / (self.kept + self.reversed + PRIOR)
     }
+
+    /// Pairs that this was learnt from, those of old scans counting less.
+    pub fn pairs(&self) -> f64 {
+        self.kept + self.reversed
+    }
 }
 
 #[cfg(test)]

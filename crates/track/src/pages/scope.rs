@@ -49,6 +49,11 @@ impl Members {
         }
     }
 
+    /// Of a scope of bursar's own in which there may be no process yet.
+    pub fn awaited(scope: Scope) -> Members {
+        Members { scope, living: BTreeMap::new() }
+    }
+
     /// Looks for processes that came and went. Returns those that live: number and start time.
     pub fn refresh(&mut self) -> &BTreeMap<i32, u64> {
         self.living.retain(|pid, start| living(*pid) == Some(*start));

@@ -1,0 +1,269 @@
+//! References to pages through mappings that are there already, which no tracepoint shows: their Accessed bits.
+//!
+//! [`MappedTracker`] waits until a job has mapped much of files. From then on it scans the Accessed bits of a sample of these pages, the
+//! same pages of a file in every process, and clears the bits of all after each scan. A page counts once from scan to scan.
+//! What a scan finds goes into the job's references as if it were a fault, see [`Joined`]: heap, pages that are read and pages that
+//! are mapped have one curve.
+//!
+//! # What it costs
+//! A scan costs 25 ns per sampled page, and clearing 15 to 50 ns per page of a mapped file in each process, during which the
+//! process cannot map or unmap anything. [`pace`] keeps both below a hundredth of one processor.
+
+mod arrange;
+mod join;
+mod pace;
+mod process;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use linux::pages::{Tables, clear_referenced_files, file_mappings};
+use linux::{mounts, procfs};
+use model::{FileReference, ReferenceKind};
+
+use crate::pages::{Scope, own_cpu};
+use crate::references::References;
+use crate::{Error, pages::Members};
+use arrange::{Arranger, Present};
+pub use join::Joined;
+use pace::Pace;
+use process::Process;
+
+/// It begins when the job has mapped so much of files.
+const LEAST_BYTES: u64 = 24 << 20;
+/// And at least this part of all that it has mapped.
+const LEAST_PART: u64 = 10;
+/// Processes that have mapped less of files are left out, and mappings that are shorter.
+const LEAST_PROCESS_BYTES: u64 = 4 << 20;
+const LEAST_MAPPING_BYTES: u64 = 1 << 20;
+/// Before it begins, the job is asked so often, and at most for one part in so many of the time.
+const POLL: Duration = Duration::from_millis(20);
+const POLL_PAYS: u32 = 300;
+/// Pages in the sample; with twice as many it is halved.
+const SAMPLED_PAGES: u64 = 1024;
+/// Clearing the bits of one process may take so long; beyond, it is left alone.
+const LONGEST_CLEAR: Duration = Duration::from_millis(100);
+
+/// Scans the pages of files that a job has mapped.
+#[derive(Debug)]
+pub struct MappedTracker {
+    stop: Sender<()>,
+    thread: JoinHandle<Mapped>,
+}
+
+/// What the scans have found.
+#[derive(Debug, Default)]
+pub struct Mapped {
+    /// Sampled pages, file numbers being indices of `files`.
+    references: References,
+    /// By device number as the kernel holds it, and inode number.
+    files: Vec<(u32, u64)>,
+    /// Of each 2^level pages of a file one is in the sample.
+    level: u32,
+    /// Pages that were scanned at one time, at most: in all processes, and each counted once.
+    resident: u64,
+    distinct: u64,
+    /// When each scan was, from the origin of the references.
+    scans: Vec<u64>,
+    /// Why pages were not scanned though much was mapped.
+    failure: Option<String>,
+}
+
+impl MappedTracker {
+    /// Begins to wait until the job in this scope has mapped much. `origin_ns` on CLOCK_MONOTONIC is the zero of the references'
+    /// times.
+    ///
+    /// # Errors
+    /// [`Error::Thread`].
+    pub fn start(scope: Scope, origin_ns: u64) -> Result<MappedTracker, Error> {
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("bursar-mapped".into())
+            .spawn(move || run(scope, origin_ns, &stopped))
+            .map_err(Error::Thread)?;
+        Ok(MappedTracker { stop, thread })
+    }
+
+    /// Stops, and gives what was found.
+    pub fn finish(self) -> Mapped {
+        drop(self.stop);
+        self.thread.join().unwrap_or_else(|_| Mapped {
+            failure: Some("the thread that scanned mapped pages has ended early; please report this".into()),
+            ..Mapped::default()
+        })
+    }
+}
+
+impl Mapped {
+    /// Bytes that were scanned at one time, at most, a page that several processes map being counted in each. 0 if there was one scan
+    /// only: it shows nothing of what is referenced again.
+    pub fn resident_bytes(&self) -> u64 {
+        self.bytes(self.resident)
+    }
+
+    /// The same, each page being counted once.
+    pub fn distinct_bytes(&self) -> u64 {
+        self.bytes(self.distinct)
+    }
+
+    fn bytes(&self, pages: u64) -> u64 {
+        if self.scans.len() < 2 || self.failure.is_some() { 0 } else { pages * procfs::page_bytes() }
+    }
+
+    /// Why pages were not scanned though much was mapped.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+}
+
+fn run(scope: Scope, origin_ns: u64, stopped: &Receiver<()>) -> Mapped {
+    let mut members = Members::awaited(scope);
+    let failed = |failure: String| Mapped { failure: Some(failure), ..Mapped::default() };
+    let mut poll = POLL;
+    loop {
+        let began = own_cpu();
+        if maps_much(&mut members) {
+            break;
+        }
+        let dear = own_cpu().saturating_sub(began) * POLL_PAYS;
+        if !goes_on(stopped, poll.max(dear)) {
+            return Mapped::default();
+        }
+        poll = (poll + poll / 64).min(10 * POLL);
+    }
+    let tables = match Tables::open() {
+        Ok(tables) => tables,
+        Err(error) => return failed(error.to_string()),
+    };
+    let mut scanner = Scanner::new(tables, origin_ns);
+    loop {
+        if let Err(failure) = scanner.scan(&mut members) {
+            scanner.found.failure = Some(failure);
+            return scanner.found;
+        }
+        if !goes_on(stopped, scanner.pace.pause()) {
+            return scanner.found;
+        }
+    }
+}
+
+/// Waits. Returns whether nobody has asked to stop.
+fn goes_on(stopped: &Receiver<()>, pause: Duration) -> bool {
+    matches!(stopped.recv_timeout(pause), Err(RecvTimeoutError::Timeout))
+}
+
+fn maps_much(members: &mut Members) -> bool {
+    let living = members.refresh().keys();
+    let (mut files, mut all) = (0, 0);
+    for status in living.filter_map(|pid| procfs::status(*pid).ok()) {
+        files += status.rss_file.unwrap_or(0);
+        all += status.vm_rss.unwrap_or(0);
+    }
+    files >= LEAST_BYTES && files >= all / LEAST_PART
+}
+
+struct Scanner {
+    tables: Tables,
+    origin_ns: u64,
+    processes: BTreeMap<i32, Process>,
+    /// Devices of file systems in memory.
+    in_memory: HashSet<u32>,
+    numbers: BTreeMap<(u32, u64), u32>,
+    arranger: Arranger,
+    pace: Pace,
+    found: Mapped,
+}
+
+impl Scanner {
+    fn new(tables: Tables, origin_ns: u64) -> Scanner {
+        Scanner {
+            tables,
+            origin_ns,
+            processes: BTreeMap::new(),
+            in_memory: mounts::devices_in_memory(),
+            numbers: BTreeMap::new(),
+            arranger: Arranger::default(),
+            pace: Pace::begin(),
+            found: Mapped::default(),
+        }
+    }
+
+    /// Finds what was referenced since the last scan, and clears the bits of all pages of mapped files.
+    fn scan(&mut self, members: &mut Members) -> Result<(), String> {
+        let began = own_cpu();
+        self.refresh(members);
+        let now_ns = procfs::monotonic_ns().saturating_sub(self.origin_ns);
+        let mut present = Vec::new();
+        for (pid, process) in &mut self.processes {
+            process.look(&mut self.tables, &mut present);
+            // At once: what is referenced in between is lost.
+            let began = Instant::now();
+            match clear_referenced_files(*pid) {
+                Ok(()) | Err(linux::Error::Gone(_)) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+            if began.elapsed() > LONGEST_CLEAR {
+                return Err("so much is mapped that clearing the Accessed bits would hold up the job".into());
+            }
+        }
+        let count = present.len() as u64;
+        let distinct = present.iter().map(|(page, _)| page).collect::<HashSet<_>>().len() as u64;
+        self.found.resident = self.found.resident.max(count << self.found.level);
+        self.found.distinct = self.found.distinct.max(distinct << self.found.level);
+        self.tell(now_ns, present);
+        if count > 2 * SAMPLED_PAGES {
+            self.found.level += 1;
+        }
+        self.pace.spent(own_cpu().saturating_sub(began));
+        tracing::debug!(now_ns, count, level = self.found.level, cost = ?own_cpu().saturating_sub(began), "mapped pages");
+        Ok(())
+    }
+
+    /// Finds processes that came and went, and chooses the pages to scan.
+    fn refresh(&mut self, members: &mut Members) {
+        let living = members.refresh();
+        self.processes.retain(|pid, process| living.get(pid) == Some(&process.start));
+        let rss_file = |pid: i32| procfs::status(pid).ok().and_then(|status| status.rss_file).unwrap_or(0);
+        let mut mapped = BTreeMap::new();
+        for (pid, start) in living {
+            let bytes = rss_file(*pid);
+            if bytes >= LEAST_PROCESS_BYTES {
+                mapped.insert((*pid, *start), bytes);
+            }
+        }
+        if self.found.scans.is_empty() {
+            let pages = mapped.values().sum::<u64>() / procfs::page_bytes();
+            self.found.level = (pages / SAMPLED_PAGES).max(1).ilog2();
+        }
+        for (pid, start) in mapped.into_keys() {
+            let process = self.processes.entry(pid).or_insert_with(|| Process::new(pid, start));
+            let mut mappings = file_mappings(pid).unwrap_or_default();
+            mappings.retain(|mapping| {
+                mapping.range.end - mapping.range.start >= LEAST_MAPPING_BYTES
+                    && !self.in_memory.contains(&mapping.device)
+            });
+            let (numbers, files) = (&mut self.numbers, &mut self.found.files);
+            process.choose(&mut self.tables, &mappings, self.found.level, |device, inode| {
+                *numbers.entry((device, inode)).or_insert_with(|| {
+                    files.push((device, inode));
+                    (files.len() - 1) as u32
+                })
+            });
+        }
+    }
+
+    /// Spreads what was found over the time since the last scan.
+    fn tell(&mut self, now_ns: u64, present: Vec<Present>) {
+        let before = self.found.scans.last().copied().unwrap_or(0);
+        let arranged = self.arranger.arrange(present);
+        let (span, count) = (now_ns.saturating_sub(before), arranged.len() as u64);
+        for ((file, page), at) in arranged.into_iter().zip(1..) {
+            let t_ns = before + (u128::from(span) * at as u128 / u128::from(count)) as u64;
+            let kind = ReferenceKind::Fault;
+            self.found.references.push(FileReference { t_ns, file, first_page: page, pages: 1, kind });
+        }
+        self.found.scans.push(now_ns);
+    }
+}
