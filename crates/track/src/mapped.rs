@@ -67,6 +67,8 @@ pub struct Mapped {
     distinct: u64,
     /// When each scan was, from the origin of the references.
     scans: Vec<u64>,
+    /// When the job ended.
+    ended_ns: u64,
     /// Why pages were not scanned though much was mapped.
     failure: Option<String>,
 }
@@ -97,8 +99,8 @@ impl MappedTracker {
 }
 
 impl Mapped {
-    /// Bytes that were scanned at one time, at most, a page that several processes map being counted in each. 0 if there was one scan
-    /// only: it shows nothing of what is referenced again.
+    /// Bytes that were scanned at one time, at most, a page that several processes map being counted in each. 0 if scans show
+    /// too little of what is referenced again: if there was one only, or none in the last quarter of the time since the first.
     pub fn resident_bytes(&self) -> u64 {
         self.bytes(self.resident)
     }
@@ -109,7 +111,13 @@ impl Mapped {
     }
 
     fn bytes(&self, pages: u64) -> u64 {
-        if self.scans.len() < 2 || self.failure.is_some() { 0 } else { pages * procfs::page_bytes() }
+        if self.is_followed() { pages * procfs::page_bytes() } else { 0 }
+    }
+
+    fn is_followed(&self) -> bool {
+        let (Some(first), Some(last)) = (self.scans.first(), self.scans.last()) else { return false };
+        let unseen = self.ended_ns.saturating_sub(*last);
+        self.scans.len() >= 2 && self.failure.is_none() && 4 * unseen <= self.ended_ns.saturating_sub(*first)
     }
 
     /// Why pages were not scanned though much was mapped.
@@ -144,6 +152,7 @@ fn run(scope: Scope, origin_ns: u64, stopped: &Receiver<()>) -> Mapped {
             return scanner.found;
         }
         if !goes_on(stopped, scanner.pace.pause()) {
+            scanner.found.ended_ns = procfs::monotonic_ns().saturating_sub(origin_ns);
             return scanner.found;
         }
     }
@@ -265,5 +274,20 @@ impl Scanner {
             self.found.references.push(FileReference { t_ns, file, first_page: page, pages: 1, kind });
         }
         self.found.scans.push(now_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scans_that_end_long_before_the_job_show_too_little() {
+        let mapped =
+            |scans: &[u64], ended_ns| Mapped { scans: scans.into(), ended_ns, distinct: 5, ..Mapped::default() };
+        assert_eq!(mapped(&[100, 200, 400], 500).distinct_bytes(), 5 * procfs::page_bytes());
+        assert_eq!(mapped(&[100, 200, 300], 500).distinct_bytes(), 0);
+        assert_eq!(mapped(&[400], 410).distinct_bytes(), 0);
+        assert_eq!(mapped(&[], 500).distinct_bytes(), 0);
     }
 }

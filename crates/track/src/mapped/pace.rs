@@ -7,6 +7,8 @@ const SHARE: f64 = 0.008;
 /// Allowed at the start, so that a run of a second has scans.
 const AT_ONCE: Duration = Duration::from_millis(8);
 const SHORTEST: Duration = Duration::from_millis(25);
+/// What may be spent at once is spread: a scan waits for a third of the time since the first one, up to this.
+const LONGEST_SPREAD: Duration = Duration::from_millis(200);
 
 /// What scans have cost.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ impl Pace {
 
 fn pause(elapsed: Duration, cost: Duration) -> Duration {
     let paid_after = cost.saturating_sub(AT_ONCE).div_f64(SHARE);
-    paid_after.saturating_sub(elapsed).max(SHORTEST)
+    paid_after.saturating_sub(elapsed).max((elapsed / 3).clamp(SHORTEST, LONGEST_SPREAD))
 }
 
 #[cfg(test)]
@@ -48,8 +50,9 @@ mod tests {
     #[test]
     fn the_first_scans_follow_each_other_and_later_ones_wait_until_they_are_paid() {
         assert_eq!(pause(Duration::ZERO, 2 * MS), SHORTEST);
+        assert_eq!(pause(300 * MS, 8 * MS), 100 * MS);
         assert_eq!(pause(Duration::ZERO, 16 * MS), 1000 * MS);
-        assert_eq!(pause(900 * MS, 16 * MS), 100 * MS);
-        assert_eq!(pause(5000 * MS, 16 * MS), SHORTEST);
+        assert_eq!(pause(500 * MS, 16 * MS), 500 * MS);
+        assert_eq!(pause(5000 * MS, 16 * MS), LONGEST_SPREAD);
     }
 }
