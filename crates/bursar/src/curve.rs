@@ -63,12 +63,16 @@ fn curves<I: OfRecord + 'static>(options: &cli::curve::Trace) -> anyhow::Result<
     let mut profile = Profile::<I>::new(settings);
     let mut windows: Vec<WindowCurve> = Vec::new();
     let mut seen = 0u64;
-    while let Some(record) = next(&mut trace, &name, &format)? {
-        seen += 1;
-        let ended = profile.reference(&record).with_context(|| name.clone())?;
-        windows.extend(ended.and_then(|part| window(&part, options)));
-        if windows.len() > MOST_WINDOWS {
-            refuse_windows(&windows, seen, trace.assumes_seconds(), &name)?;
+    if settings.parts == Parts::Whole {
+        seen = whole(&mut trace, &mut profile, settings.engine.batch(), &name, &format)?;
+    } else {
+        while let Some(record) = next(&mut trace, &name, &format)? {
+            seen += 1;
+            let ended = profile.reference(&record).with_context(|| name.clone())?;
+            windows.extend(ended.and_then(|part| window(&part, options)));
+            if windows.len() > MOST_WINDOWS {
+                refuse_windows(&windows, seen, trace.assumes_seconds(), &name)?;
+            }
         }
     }
     let (skipped, first_bad) = trace.skipped();
@@ -114,6 +118,26 @@ fn curves<I: OfRecord + 'static>(options: &cli::curve::Trace) -> anyhow::Result<
         windows,
     };
     Ok((curve, lines))
+}
+
+/// Takes in all references where only the items matter; how many there are.
+fn whole<I: OfRecord + 'static>(
+    trace: &mut Trace,
+    profile: &mut Profile<I>,
+    batch: usize,
+    name: &str,
+    format: &Format,
+) -> anyhow::Result<u64> {
+    let (mut items, mut seen) = (Vec::with_capacity(batch), 0);
+    loop {
+        items.clear();
+        I::read(trace, &mut items, batch).with_context(|| format!("{name} as {format}"))?;
+        profile.references(&items).with_context(|| name.to_string())?;
+        seen += items.len() as u64;
+        if items.len() < batch {
+            return Ok(seen);
+        }
+    }
 }
 
 fn next(trace: &mut Trace, name: &str, format: &Format) -> anyhow::Result<Option<Record>> {

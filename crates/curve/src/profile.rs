@@ -3,7 +3,7 @@
 use crate::engine::{Engine, EngineKind};
 use crate::item::{Item, Object};
 use crate::miss_ratio::MissRatioCurve;
-use crate::trace::Record;
+use crate::trace::{NO_SIZES, Record, Trace, TraceError};
 
 /// To a tenant's engine references are handed by so many, whichever it is: there may be thousands of tenants.
 const TENANTS_BATCH: usize = 1 << 12;
@@ -58,7 +58,7 @@ pub enum ProfileError {
     #[error("this trace does not say whose a reference is; name the column with --tenant-column")]
     NoTenants,
     /// Bytes need sizes.
-    #[error("this trace does not say how large an object is; name the column with --size-column, or leave out --bytes")]
+    #[error("{NO_SIZES}")]
     NoSizes,
 }
 
@@ -75,17 +75,28 @@ pub struct Profile<I: Item> {
 pub trait OfRecord: Item {
     /// The record as that; `None` if it does not say enough.
     fn of(record: &Record) -> Option<Self>;
+
+    /// The next references of a trace as that, until there are `most` in `into`; fewer are there at the end.
+    fn read(trace: &mut Trace, into: &mut Vec<Self>, most: usize) -> Result<(), TraceError>;
 }
 
 impl OfRecord for u64 {
     fn of(record: &Record) -> Option<u64> {
         Some(record.key)
     }
+
+    fn read(trace: &mut Trace, into: &mut Vec<u64>, most: usize) -> Result<(), TraceError> {
+        trace.keys(into, most)
+    }
 }
 
 impl OfRecord for Object {
     fn of(record: &Record) -> Option<Object> {
         Some(Object { key: record.key, bytes: record.bytes? })
+    }
+
+    fn read(trace: &mut Trace, into: &mut Vec<Object>, most: usize) -> Result<(), TraceError> {
+        trace.objects(into, most)
     }
 }
 
@@ -130,6 +141,26 @@ impl<I: OfRecord + 'static> Profile<I> {
         Ok(None)
     }
 
+    /// Takes in the next references, of which only the items are known; windows and tenants need more. The curve is the same as of
+    /// these references one by one, however many at a time, and fastest with [`EngineKind::batch`] at a time.
+    pub fn references(&mut self, items: &[I]) -> Result<(), ProfileError> {
+        match self.settings.parts {
+            Parts::Whole => {}
+            Parts::Tenants => return Err(ProfileError::NoTenants),
+            Parts::Windows(_) => return Err(ProfileError::NoTimes),
+        }
+        let warm_up = self.settings.warm_up.saturating_sub(self.seen).min(items.len() as u64) as usize;
+        let (first, counted) = items.split_at(warm_up);
+        self.whole.extend(first);
+        self.seen += first.len() as u64;
+        if self.seen == self.settings.warm_up && self.seen > 0 && !counted.is_empty() {
+            self.end_warm_up();
+        }
+        self.whole.extend(counted);
+        self.seen += counted.len() as u64;
+        Ok(())
+    }
+
     /// The whole's curve, the share of the items it was made from, and the curves of the parts that have not been given yet; a
     /// part without a reference is none.
     pub fn finish(mut self) -> (MissRatioCurve, f64, Vec<Part>) {
@@ -171,6 +202,24 @@ impl<I: Item + 'static> Batched<I> {
         self.waiting.push(item);
         if self.waiting.len() == self.batch {
             self.flush();
+        }
+    }
+
+    /// The engine is given the same references together as if they had been pushed one by one.
+    fn extend(&mut self, mut items: &[I]) {
+        while !items.is_empty() {
+            if self.waiting.is_empty() && items.len() >= self.batch {
+                let (batch, rest) = items.split_at(self.batch);
+                self.engine.reference(batch);
+                items = rest;
+            } else {
+                let (more, rest) = items.split_at(items.len().min(self.batch - self.waiting.len()));
+                self.waiting.extend_from_slice(more);
+                if self.waiting.len() == self.batch {
+                    self.flush();
+                }
+                items = rest;
+            }
         }
     }
 
@@ -228,6 +277,8 @@ impl<I: Item + 'static> Windows<I> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn record(key: u64, seconds: Option<f64>, tenant: Option<u32>) -> Record {
@@ -252,6 +303,37 @@ mod tests {
         let mut profile = Profile::<u64>::new(settings(50, Parts::Whole));
         (0..50).for_each(|i| assert_eq!(profile.reference(&record(i % 10, None, None)), Ok(None)));
         assert_eq!(profile.finish().0.references(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn references_together_have_the_curve_of_references_one_by_one(
+            lengths in prop::collection::vec(0usize..9000, 1..6),
+            warm_up in prop_oneof![Just(0u64), 0u64..30_000],
+            seed in 1u64..1000,
+        ) {
+            let total: usize = lengths.iter().sum();
+            let keys: Vec<u64> = (0..total as u64).map(|i| i.wrapping_mul(i).wrapping_mul(seed) >> 3).map(|key| key % 3000).collect();
+            for engine in [EngineKind::Exact, EngineKind::ShardsRate(0.1), EngineKind::ShardsSize(100), EngineKind::Aet(100)] {
+                let settings = Settings { engine, warm_up, parts: Parts::Whole };
+                let (mut single, mut together) = (Profile::<u64>::new(settings), Profile::<u64>::new(settings));
+                keys.iter().for_each(|key| assert_eq!(single.reference(&record(*key, None, None)), Ok(None)));
+                let mut rest = &keys[..];
+                for length in &lengths {
+                    let (block, others) = rest.split_at(*length);
+                    prop_assert_eq!(together.references(block), Ok(()));
+                    rest = others;
+                }
+                prop_assert_eq!(together.finish(), single.finish(), "{:?}", engine);
+            }
+        }
+    }
+
+    #[test]
+    fn items_alone_have_no_parts() {
+        let refused = |parts| Profile::<u64>::new(settings(0, parts)).references(&[1]);
+        assert_eq!(refused(Parts::Windows(1.0)), Err(ProfileError::NoTimes));
+        assert_eq!(refused(Parts::Tenants), Err(ProfileError::NoTenants));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 #[path = "../../tests/generate/mod.rs"]
 mod generate;
 mod plot;
+mod race;
 
 use std::time::{Duration, Instant};
 
@@ -36,8 +37,11 @@ fn main() {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["memory", engine, references] => print_memory(engine, references.parse().expect("a number of references")),
         ["scaling", path] => scaling(path),
+        ["race", bursar, mrc_profiler, folder, ref rows @ ..] => {
+            race::race(bursar, mrc_profiler, std::path::Path::new(folder), rows);
+        }
         [] => table(),
-        _ => panic!("arguments: none, or scaling FILE.svg"),
+        _ => panic!("arguments: none, scaling FILE.svg, or race BURSAR MRCPROFILER FOLDER [ROW…]"),
     }
 }
 

@@ -1,9 +1,8 @@
 //! What `valgrind --tool=lackey --trace-mem=yes` writes: `I  04001000,3`, ` L 1ffeff,8`, ` S …`, ` M …`: instruction, load, store,
 //! and load with store, with address (hexadecimal) and bytes. Lines of valgrind's own begin with `==` or `--`.
 
-use std::io::BufRead;
-
 use super::error::{Bad, TraceError, shown};
+use super::input::Input;
 use super::lines::Lines;
 use super::{Record, Records};
 
@@ -11,7 +10,7 @@ use super::{Record, Records};
 pub struct Lackey(Lines, [String; 2]);
 
 impl Lackey {
-    pub fn new(input: Box<dyn BufRead + Send>) -> Lackey {
+    pub fn new(input: Input) -> Lackey {
         Lackey(Lines::new(input), ["data".to_string(), "instructions".to_string()])
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{BufRead, ErrorKind};
 
 use super::error::{Bad, Place, TraceError};
+use super::input::Input;
 use super::unpack::is_broken;
 
 /// A line longer than this is none of a trace.
@@ -10,14 +11,14 @@ const LONGEST: usize = 64 << 10;
 
 /// Reads lines without their ends.
 pub struct Lines {
-    input: Box<dyn BufRead + Send>,
+    input: Input,
     number: u64,
     line: Vec<u8>,
     ended: bool,
 }
 
 impl Lines {
-    pub fn new(input: Box<dyn BufRead + Send>) -> Lines {
+    pub fn new(input: Input) -> Lines {
         Lines { input, number: 0, line: Vec::new(), ended: false }
     }
 

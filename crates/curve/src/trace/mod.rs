@@ -7,6 +7,7 @@ mod binary;
 mod error;
 mod fields;
 mod format;
+mod input;
 mod lackey;
 mod layout;
 mod lines;
@@ -27,9 +28,10 @@ pub use format::{Column, Columns, Format};
 pub use layout::Layout;
 pub use time::TimeUnit;
 
+use crate::item::Object;
 use pages::Pages;
 use plan::Plan;
-use unpack::{Unpacked, expect_text, unpack};
+use unpack::{SHAPE_BYTES, expect_text, unpack};
 
 /// One reference of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,6 +49,25 @@ pub struct Record {
 /// A format's reader: the next record, `None` at the end. After a [`TraceError::Bad`] it goes on with the record after.
 trait Records {
     fn next(&mut self) -> Result<Option<Record>, TraceError>;
+
+    /// The keys of the next records, until there are `most` in all; fewer are there at the end. After an error those before it are
+    /// there, as if they had been read one by one.
+    fn keys(&mut self, into: &mut Vec<u64>, most: usize) -> Result<(), TraceError> {
+        while into.len() < most {
+            let Some(record) = self.next()? else { break };
+            into.push(record.key);
+        }
+        Ok(())
+    }
+
+    /// As [`keys`](Records::keys), with their bytes. The format must give some.
+    fn objects(&mut self, into: &mut Vec<Object>, most: usize) -> Result<(), TraceError> {
+        while into.len() < most {
+            let Some(record) = self.next()? else { break };
+            into.push(object(&record)?);
+        }
+        Ok(())
+    }
 
     fn tenants(&self) -> &[String] {
         &[]
@@ -124,13 +145,14 @@ impl Trace {
 
     /// Begins to read; the first bytes say whether it is compressed, and what is in it where the format is [`Format::Auto`].
     pub fn open(input: impl Read + Send + 'static, format: &Format, reading: &Reading) -> Result<Trace, TraceError> {
-        let Unpacked { input, head } = unpack(input, format.may_be_text())?;
+        let mut input = unpack(input, format.may_be_text())?;
+        let head = input.peek(SHAPE_BYTES)?;
         let format = match format {
-            Format::Auto => shape::of(&head)?,
+            Format::Auto => shape::of(head)?,
             format => format.clone(),
         };
         if format.may_be_text() {
-            expect_text(&head)?;
+            expect_text(head)?;
         }
         let paged = |format: Option<u64>| reading.page_bytes.or(format);
         let unit = reading.time_unit;
@@ -152,7 +174,7 @@ impl Trace {
                 "addresses in bytes".to_string(),
             ),
             Format::Auto | Format::Csv(_) | Format::Layout(_) => {
-                let mut plan = Plan::of(&head, &format)?;
+                let mut plan = Plan::of(head, &format)?;
                 if plan.address.is_none() || head.is_empty() {
                     no_pages(reading, &format)?;
                 }
@@ -217,32 +239,78 @@ impl Trace {
         }
         loop {
             match self.records.next() {
-                Err(TraceError::Cut(bad)) if self.skips_bad => {
-                    self.skipped += 1;
-                    self.first_bad.get_or_insert(bad);
-                }
-                Err(TraceError::Bad(bad)) if self.skips_bad || self.records.bad_percent() > 0 => {
-                    self.skipped += 1;
-                    self.first_bad.get_or_insert(bad);
-                    if self.skipped > FEW_BAD {
-                        self.judge_bad()?;
-                    }
-                }
                 Ok(Some(record)) => {
                     self.good += 1;
                     let Some(pages) = &mut self.pages else { return Ok(Some(record)) };
                     return Ok(pages.cut(record));
                 }
                 Ok(None) => {
-                    if !self.ended {
-                        self.ended = true;
-                        self.judge_bad()?;
-                    }
+                    self.end()?;
                     return Ok(None);
                 }
-                error => return error,
+                Err(error) => self.pass_over(error)?,
             }
         }
+    }
+
+    /// The keys of the next references, until there are `most` in `into`; fewer are there at the end. Far cheaper than to
+    /// [`read`](Trace::read) one by one, and otherwise the same: after an error those before it are there.
+    pub fn keys(&mut self, into: &mut Vec<u64>, most: usize) -> Result<(), TraceError> {
+        self.many(into, most, |records, into| records.keys(into, most), |record| Ok(record.key))
+    }
+
+    /// As [`keys`](Trace::keys), with the objects' bytes; [`TraceError::Columns`] where the trace does not give any.
+    pub fn objects(&mut self, into: &mut Vec<Object>, most: usize) -> Result<(), TraceError> {
+        self.many(into, most, |records, into| records.objects(into, most), object)
+    }
+
+    fn many<T>(
+        &mut self,
+        into: &mut Vec<T>,
+        most: usize,
+        next: impl Fn(&mut dyn Records, &mut Vec<T>) -> Result<(), TraceError>,
+        of: impl Fn(&Record) -> Result<T, TraceError>,
+    ) -> Result<(), TraceError> {
+        if self.pages.is_some() {
+            while into.len() < most {
+                let Some(page) = self.read()? else { break };
+                into.push(of(&page)?);
+            }
+            return Ok(());
+        }
+        while into.len() < most {
+            let before = into.len();
+            let read = next(&mut *self.records, into);
+            self.good += (into.len() - before) as u64;
+            match read {
+                Ok(()) if into.len() < most => return self.end(),
+                Ok(()) => {}
+                Err(error) => self.pass_over(error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a malformed record, if such are passed over, and gives any other error back.
+    fn pass_over(&mut self, error: TraceError) -> Result<(), TraceError> {
+        let is_passed_over = match &error {
+            TraceError::Cut(_) => self.skips_bad,
+            TraceError::Bad(_) => self.skips_bad || self.records.bad_percent() > 0,
+            _ => false,
+        };
+        match error {
+            TraceError::Cut(bad) | TraceError::Bad(bad) if is_passed_over => {
+                self.skipped += 1;
+                self.first_bad.get_or_insert(bad);
+            }
+            error => return Err(error),
+        }
+        if self.skipped > FEW_BAD { self.judge_bad() } else { Ok(()) }
+    }
+
+    /// At the end of the trace, which may be asked for again.
+    fn end(&mut self) -> Result<(), TraceError> {
+        if std::mem::replace(&mut self.ended, true) { Ok(()) } else { self.judge_bad() }
     }
 
     /// Refuses a trace of which too many records are malformed.
@@ -291,6 +359,15 @@ impl Trace {
         self.records.tenants()
     }
 }
+
+fn object(record: &Record) -> Result<Object, TraceError> {
+    let bytes = record.bytes.ok_or_else(|| TraceError::Columns(NO_SIZES.to_string()))?;
+    Ok(Object { key: record.key, bytes })
+}
+
+/// Why objects cannot be weighed.
+pub(crate) const NO_SIZES: &str =
+    "this trace does not say how large an object is; name the column with --size-column, or leave out --bytes";
 
 /// Pages of programs.
 const PROGRAM_PAGE_BYTES: u64 = 4096;

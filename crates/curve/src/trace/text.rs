@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
-use std::io::BufRead;
 
 use super::error::{Bad, TraceError, shown};
 use super::fields::{fields, whole_number};
+use super::input::Input;
 use super::layout::is_delete;
 use super::lines::Lines;
 use super::plan::{Plan, is_remark};
@@ -39,7 +39,7 @@ struct Tenants {
 
 impl Text {
     /// Reads by a plan. Columns that are not in it are not looked at.
-    pub fn new(input: Box<dyn BufRead + Send>, plan: Plan) -> Text {
+    pub fn new(input: Input, plan: Plan) -> Text {
         let (tenants, volumes) = (Tenants::default(), Tenants::default());
         Text { lines: Lines::new(input), plan, tenants, volumes, left_out: 0, assumes_seconds: false }
     }

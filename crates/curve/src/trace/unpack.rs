@@ -1,16 +1,14 @@
 //! Decompresses the input, if its first bytes say that it is compressed.
 
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, Read};
 
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::{LzipReader, LzmaReader, XzReader};
 
 use super::ahead::Ahead;
 use super::error::TraceError;
+use super::input::Input;
 use super::magic::{HEAD_BYTES, Packing, is_binary, other_file};
-
-/// Large enough that a record costs no system call, small enough for a processor's cache.
-const BUFFER_BYTES: usize = 256 << 10;
 
 /// The longest match distance of zstd, as a power of two: all that `zstd --long=31` makes.
 const ZSTD_WINDOW_LOG_MAX: u32 = 31;
@@ -21,42 +19,21 @@ const MOST_LAYERS: usize = 3;
 /// Bytes at the start of the trace that decide whether it is text and which layout it has.
 pub const SHAPE_BYTES: usize = 64 << 10;
 
-/// An input after decompression.
-pub struct Unpacked {
-    /// All of it.
-    pub input: Box<dyn BufRead + Send>,
-    /// Its first bytes, [`SHAPE_BYTES`] or fewer if there are no more.
-    pub head: Vec<u8>,
-}
-
 /// Decompresses the input if it is compressed. `is_text`: it is known to be text, or not known to be binary records. A container that
 /// is not read, and binary data where text is expected, is an error.
-pub fn unpack(input: impl Read + Send + 'static, is_text: bool) -> Result<Unpacked, TraceError> {
-    let mut input: Box<dyn Read + Send> = Box::new(input);
+pub fn unpack(input: impl Read + Send + 'static, is_text: bool) -> Result<Input, TraceError> {
+    let mut input = Input::buffered(input);
     for _ in 0..=MOST_LAYERS {
-        let (head, rest) = peek(input, HEAD_BYTES)?;
-        let Some(packing) = Packing::of(&head, is_text) else {
-            if let Some((name, advice)) = other_file(&head) {
+        let head = input.peek(HEAD_BYTES)?;
+        let Some(packing) = Packing::of(head, is_text) else {
+            if let Some((name, advice)) = other_file(head) {
                 return Err(TraceError::OtherFile(format!("it is {name}, which is not read; {advice}")));
             }
-            let (head, rest) = peek(Box::new(Cursor::new(head).chain(rest)), SHAPE_BYTES)?;
-            let whole = Cursor::new(head.clone()).chain(rest);
-            return Ok(Unpacked { input: Box::new(BufReader::with_capacity(BUFFER_BYTES, whole)), head });
+            return Ok(input);
         };
-        let packed = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(head).chain(rest));
-        input = Box::new(Ahead::new(move || open(packing, packed))?);
+        input = Input::of(Ahead::new(move || open(packing, input))?);
     }
     Err(TraceError::OtherFile(format!("it is compressed more than {MOST_LAYERS} times")))
-}
-
-/// The first bytes, and the input after them. Where compressed data is broken within them, the input gives that error after them.
-fn peek(mut input: Box<dyn Read + Send>, bytes: usize) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
-    let mut head = Vec::new();
-    match input.by_ref().take(bytes as u64).read_to_end(&mut head) {
-        Ok(_) => Ok((head, input)),
-        Err(error) if is_broken(&error) => Ok((head, Box::new(Failing(Some(error))))),
-        Err(error) => Err(error),
-    }
 }
 
 /// Bytes that should be text, and are not, are an error.
@@ -96,15 +73,6 @@ impl<R: BufRead> Read for Frames<R> {
                 end => return end,
             }
         }
-    }
-}
-
-/// An input that fails once and then ends.
-struct Failing(Option<io::Error>);
-
-impl Read for Failing {
-    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        self.0.take().map_or(Ok(0), Err)
     }
 }
 

@@ -3,11 +3,11 @@
 //! microseconds (u64). Version 2 has 40: command (u16), version (u16), serial number, bytes, elements (u32 each), block, time,
 //! response time (u64 each). The version's high byte says which it is.
 
-use std::io::{BufRead, Cursor, Read};
-
 use super::binary::{Binary, number};
 use super::error::{Bad, TraceError};
+use super::input::Input;
 use super::{Record, Records};
+use crate::item::Object;
 
 const BLOCK_BYTES: u64 = 512;
 
@@ -22,46 +22,73 @@ enum Version {
     Two,
 }
 
+/// Bytes of a record of either version.
+const ONE: usize = 32;
+const TWO: usize = 40;
+
 impl Vscsi {
     /// The first record says which version it is.
-    pub fn new(mut input: Box<dyn BufRead + Send>) -> Result<Vscsi, TraceError> {
-        let mut head = Vec::new();
-        input.by_ref().take(32).read_to_end(&mut head)?;
+    pub fn new(mut input: Input) -> Result<Vscsi, TraceError> {
+        let head = input.peek(ONE)?;
         let version = match (head.get(3), head.get(15)) {
             (Some(2), _) => Version::Two,
             (_, Some(1)) | (None, _) => Version::One,
             _ => return Err(Bad::at_byte(0, "neither version 1 nor version 2 of vscsi")),
         };
-        Ok(Vscsi { input: Binary::new(Box::new(Cursor::new(head).chain(input))), version })
+        Ok(Vscsi { input: Binary::new(input), version })
     }
 
-    fn record(&self, offset: u64, version: u64, block: u64, bytes: u64, micros: u64) -> Result<Record, TraceError> {
-        let expected = match self.version {
-            Version::One => 1,
-            Version::Two => 2,
-        };
-        if version >> 8 != expected {
-            return Err(Bad::at_byte(offset, format!("not a record of version {expected} of vscsi")));
+    /// Decodes records where they lie in the input's buffer, by what makes an item of an object.
+    fn decode_all<T>(&mut self, into: &mut Vec<T>, most: usize, of: impl Fn(Object) -> T) -> Result<(), TraceError> {
+        match self.version {
+            Version::One => self.input.decode_all(into, most, |offset, record| Ok(of(one(offset, record)?))),
+            Version::Two => self.input.decode_all(into, most, |offset, record| Ok(of(two(offset, record)?))),
         }
-        let Some(key) = block.checked_mul(BLOCK_BYTES) else {
-            return Err(Bad::at_byte(offset, format!("block {block} is on no disk")));
-        };
-        Ok(Record { key, bytes: Some(bytes), seconds: Some(micros as f64 / 1e6), tenant: None })
     }
 }
 
 impl Records for Vscsi {
     fn next(&mut self) -> Result<Option<Record>, TraceError> {
-        let read = match self.version {
-            Version::One => self.input.take::<32>()?.map(|(offset, r)| {
-                let (version, block, bytes) = (number::<2>(&r, 14), number::<8>(&r, 16), number::<4>(&r, 4));
-                self.record(offset, version, block, bytes, number::<8>(&r, 24))
-            }),
-            Version::Two => self.input.take::<40>()?.map(|(offset, r)| {
-                let (version, block, bytes) = (number::<2>(&r, 2), number::<8>(&r, 16), number::<4>(&r, 8));
-                self.record(offset, version, block, bytes, number::<8>(&r, 24))
-            }),
+        let (object, micros) = match self.version {
+            Version::One => {
+                let Some((offset, record)) = self.input.take::<ONE>()? else { return Ok(None) };
+                (one(offset, &record)?, number::<8>(&record, 24))
+            }
+            Version::Two => {
+                let Some((offset, record)) = self.input.take::<TWO>()? else { return Ok(None) };
+                (two(offset, &record)?, number::<8>(&record, 24))
+            }
         };
-        read.transpose()
+        let Object { key, bytes } = object;
+        Ok(Some(Record { key, bytes: Some(bytes), seconds: Some(micros as f64 / 1e6), tenant: None }))
+    }
+
+    fn keys(&mut self, into: &mut Vec<u64>, most: usize) -> Result<(), TraceError> {
+        self.decode_all(into, most, |object| object.key)
+    }
+
+    fn objects(&mut self, into: &mut Vec<Object>, most: usize) -> Result<(), TraceError> {
+        self.decode_all(into, most, |object| object)
+    }
+}
+
+#[inline]
+fn one(offset: u64, record: &[u8; ONE]) -> Result<Object, TraceError> {
+    object(offset, 1, number::<2>(record, 14), number::<8>(record, 16), number::<4>(record, 4))
+}
+
+#[inline]
+fn two(offset: u64, record: &[u8; TWO]) -> Result<Object, TraceError> {
+    object(offset, 2, number::<2>(record, 2), number::<8>(record, 16), number::<4>(record, 8))
+}
+
+#[inline]
+fn object(offset: u64, expected: u64, version: u64, block: u64, bytes: u64) -> Result<Object, TraceError> {
+    if version >> 8 != expected {
+        return Err(Bad::at_byte(offset, format!("not a record of version {expected} of vscsi")));
+    }
+    match block.checked_mul(BLOCK_BYTES) {
+        Some(key) => Ok(Object { key, bytes }),
+        None => Err(Bad::at_byte(offset, format!("block {block} is on no disk"))),
     }
 }
