@@ -23,6 +23,10 @@
 #define MAGIC_TMPFS 0x01021994
 #define MM_SWAPENTS 2
 #define REGION_SHIFT 21
+#define MAP_LOCKED 0x2000
+#define MAP_POPULATE 0x8000
+#define MLOCK_ONFAULT 1
+#define PAGE_SHIFT 12
 /* No fault that waits for a collapse is as short. */
 #define COLLAPSE_LEAST_NS 8000
 
@@ -36,6 +40,17 @@ struct vm_area_struct {
     unsigned long vm_flags;
     const struct vm_operations_struct *vm_ops;
     struct file *vm_file;
+};
+
+struct userfaultfd_ctx;
+
+struct vm_userfaultfd_ctx {
+    struct userfaultfd_ctx *ctx;
+};
+
+/* Without userfaultfd in the kernel there is nothing in it. */
+struct vm_area_struct___userfault {
+    struct vm_userfaultfd_ctx vm_userfaultfd_ctx;
 };
 
 struct task_struct___storage {
@@ -86,6 +101,17 @@ struct mapping {
     u32 seq;
     u8 class;
     u8 is_private;
+    u8 is_userfault; /* another thread or process may serve it */
+};
+
+/* A system call on memory that a thread is in. */
+struct memory_call {
+    u64 start_ns; /* 0: it is in none */
+    u64 since_ns[CAUSES];
+    u64 parts_ns[CAUSES];
+    u64 populated;
+    u64 allocated;
+    u32 kind;
 };
 
 struct thread {
@@ -98,7 +124,9 @@ struct thread {
     u8 swapped;
     u8 in_kernel;
     u8 causes;
+    u8 slept; /* let its processor go, and not for memory to be reclaimed or compacted */
     struct mapping mapping;
+    struct memory_call call;
 };
 
 struct collapse {
@@ -134,6 +162,13 @@ struct {
     __type(key, u32);
     __type(value, struct histogram);
 } histograms SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, CALLS);
+    __type(key, u32);
+    __type(value, struct call_figures);
+} calls SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -204,8 +239,10 @@ int BPF_PROG(thread_starts, struct task_struct *parent, struct task_struct *chil
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(thread_executes, struct task_struct *task, int old_pid, struct linux_binprm *bprm) {
     struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
-    if (thread)
+    if (thread) {
         thread->mapping.mm = 0;
+        thread->call.start_ns = 0;
+    }
     return 0;
 }
 
@@ -234,6 +271,7 @@ static __always_inline int begin(unsigned long address, u32 error, bool in_kerne
     thread->swapped = 0;
     thread->in_kernel = in_kernel;
     thread->causes = 0;
+    thread->slept = 0;
     thread->start_ns = bpf_ktime_get_ns();
     return 0;
 }
@@ -250,9 +288,15 @@ int BPF_PROG(kernel_faults, unsigned long address, struct pt_regs *regs, unsigne
 
 SEC("tp_btf/mm_page_alloc")
 int BPF_PROG(page_allocated, struct page *page, unsigned int order, u32 flags) {
-    struct thread *thread = faulting_thread();
+    struct thread *thread = current_thread();
     if (!thread)
         return 0;
+    if (!thread->start_ns) {
+        struct memory_call *call = &thread->call;
+        if (call->start_ns && page && (flags & GFP_MOVABLE) && !call->since_ns[CAUSE_RECLAIM] && order < 32)
+            call->allocated += 1ull << order;
+        return 0;
+    }
     thread->inner++;
     /* Page tables do not move; what reclaim allocates to write pages out is not the fault's. */
     if (page && (flags & GFP_MOVABLE) && !thread->since_ns[CAUSE_RECLAIM] && order < ORDER_NONE &&
@@ -274,61 +318,71 @@ int BPF_PROG(rss_changes, struct mm_struct *mm, int member) {
     return 0;
 }
 
+/* A fault's part, or if the thread is in none, that of its call. */
 static __always_inline int part_begins(struct thread *thread, u32 cause) {
     if (!thread)
         return 0;
-    thread->causes |= 1 << cause;
-    thread->since_ns[cause] = bpf_ktime_get_ns();
+    if (thread->start_ns) {
+        thread->causes |= 1 << cause;
+        thread->since_ns[cause] = bpf_ktime_get_ns();
+    } else if (thread->call.start_ns) {
+        thread->call.since_ns[cause] = bpf_ktime_get_ns();
+    }
     return 0;
 }
 
 static __always_inline int part_ends(struct thread *thread, u32 cause) {
-    if (!thread || !thread->since_ns[cause])
+    if (!thread)
         return 0;
-    thread->parts_ns[cause] += bpf_ktime_get_ns() - thread->since_ns[cause];
-    thread->since_ns[cause] = 0;
+    if (thread->start_ns && thread->since_ns[cause]) {
+        thread->parts_ns[cause] += bpf_ktime_get_ns() - thread->since_ns[cause];
+        thread->since_ns[cause] = 0;
+    } else if (thread->call.start_ns && thread->call.since_ns[cause]) {
+        thread->call.parts_ns[cause] += bpf_ktime_get_ns() - thread->call.since_ns[cause];
+        thread->call.since_ns[cause] = 0;
+    }
     return 0;
 }
 
 SEC("tp_btf/mm_compaction_begin")
 int BPF_PROG(compaction_begins) {
-    return part_begins(faulting_thread(), CAUSE_COMPACTION);
+    return part_begins(current_thread(), CAUSE_COMPACTION);
 }
 
 SEC("tp_btf/mm_compaction_end")
 int BPF_PROG(compaction_ends) {
-    return part_ends(faulting_thread(), CAUSE_COMPACTION);
+    return part_ends(current_thread(), CAUSE_COMPACTION);
 }
 
 SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
 int BPF_PROG(reclaim_begins) {
-    return part_begins(faulting_thread(), CAUSE_RECLAIM);
+    return part_begins(current_thread(), CAUSE_RECLAIM);
 }
 
 SEC("tp_btf/mm_vmscan_direct_reclaim_end")
 int BPF_PROG(reclaim_ends) {
-    return part_ends(faulting_thread(), CAUSE_RECLAIM);
+    return part_ends(current_thread(), CAUSE_RECLAIM);
 }
 
 /* Under a cgroup's limit. */
 SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
 int BPF_PROG(group_reclaim_begins) {
-    return part_begins(faulting_thread(), CAUSE_RECLAIM);
+    return part_begins(current_thread(), CAUSE_RECLAIM);
 }
 
 SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
 int BPF_PROG(group_reclaim_ends) {
-    return part_ends(faulting_thread(), CAUSE_RECLAIM);
+    return part_ends(current_thread(), CAUSE_RECLAIM);
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(task_switches, bool preempt, struct task_struct *prev, struct task_struct *next) {
     struct thread *thread = bpf_task_storage_get(&threads, prev, 0, 0);
-    if (thread && thread->start_ns)
-        part_begins(thread, CAUSE_OFF_CPU);
+    part_begins(thread, CAUSE_OFF_CPU);
+    if (thread && !preempt && !thread->since_ns[CAUSE_RECLAIM] && !thread->since_ns[CAUSE_COMPACTION])
+        thread->slept = 1;
     thread = bpf_task_storage_get(&threads, next, 0, 0);
-    if (thread && thread->start_ns)
-        part_ends(thread, CAUSE_OFF_CPU);
+    part_ends(thread, CAUSE_OFF_CPU);
     return 0;
 }
 
@@ -384,6 +438,9 @@ static long remember_mapping(struct task_struct *task, struct vm_area_struct *vm
     mapping->end = vma->vm_end;
     mapping->is_private = !(vma->vm_flags & VM_SHARED);
     mapping->class = class_of(vma);
+    struct vm_area_struct___userfault *served = (void *)vma;
+    if (bpf_core_field_exists(served->vm_userfaultfd_ctx.ctx))
+        mapping->is_userfault = served->vm_userfaultfd_ctx.ctx != 0;
     return 0;
 }
 
@@ -409,6 +466,13 @@ static __always_inline struct mapping mapping_at(struct thread *thread, struct t
 
 static __always_inline u32 kind_of(struct thread *thread, struct mapping *mapping, u32 pmd_order) {
     bool writes = thread->error & FAULT_WRITE, present = thread->error & FAULT_PRESENT;
+    /*
+     * It slept: a handler has placed the page, or lifted its protection. Anonymous memory is allocated before the
+     * handler is asked, and given back.
+     */
+    if (mapping->is_userfault && thread->slept && !thread->swapped &&
+        (mapping->class == CLASS_ANONYMOUS || thread->order == ORDER_NONE))
+        return KIND_USERFAULT;
     switch (mapping->class) {
     case CLASS_HUGETLB:
         return KIND_HUGETLB;
@@ -597,6 +661,125 @@ SEC("perf_event")
 int major_fault_ends(struct bpf_perf_event_data *ctx) {
     return end(ctx, 1);
 }
+
+#if defined(__TARGET_ARCH_x86)
+
+static __always_inline u32 call_of_advice(u64 advice) {
+    switch (advice) {
+    case 22: /* MADV_POPULATE_READ */
+    case 23: /* MADV_POPULATE_WRITE */
+        return CALL_POPULATE;
+    case 25: /* MADV_COLLAPSE */
+        return CALL_COLLAPSE;
+    case 4:  /* MADV_DONTNEED */
+    case 8:  /* MADV_FREE */
+    case 9:  /* MADV_REMOVE */
+    case 20: /* MADV_COLD */
+    case 21: /* MADV_PAGEOUT */
+    case 24: /* MADV_DONTNEED_LOCKED */
+        return CALL_RELEASE;
+    }
+    return CALL_ADVISE;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(call_begins, struct pt_regs *regs, long number) {
+    u32 kind = CALL_NONE;
+    u64 populated = 0;
+    /* First of all: every system call of the machine comes here. */
+    switch (number) {
+    case NR_MMAP:
+        kind = CALL_MMAP;
+        populated = regs->r10 & (MAP_POPULATE | MAP_LOCKED) ? regs->si : 0;
+        break;
+    case NR_MUNMAP:
+        kind = CALL_MUNMAP;
+        break;
+    case NR_MREMAP:
+        kind = CALL_MREMAP;
+        break;
+    case NR_MPROTECT:
+        kind = CALL_MPROTECT;
+        break;
+    case NR_BRK:
+        kind = CALL_BRK;
+        break;
+    case NR_MLOCK:
+        kind = CALL_MLOCK;
+        populated = regs->si;
+        break;
+    case NR_MLOCK2:
+        kind = CALL_MLOCK;
+        populated = regs->dx & MLOCK_ONFAULT ? 0 : regs->si;
+        break;
+    case NR_MLOCKALL:
+        kind = CALL_MLOCK;
+        break;
+    case NR_MADVISE:
+        kind = call_of_advice(regs->dx);
+        populated = kind == CALL_POPULATE ? regs->si : 0;
+        break;
+    case NR_PROCESS_MADVISE:
+        kind = CALL_PROCESS_ADVISE;
+        break;
+    }
+    if (kind == CALL_NONE)
+        return 0;
+    struct thread *thread = current_thread();
+    struct task_struct *self = bpf_get_current_task_btf();
+    /* Numbers of 32-bit programs are others. */
+    if (!thread || self->thread_info.status & TS_COMPAT)
+        return 0;
+    thread->call = (struct memory_call){.kind = kind, .populated = populated, .start_ns = bpf_ktime_get_ns()};
+    return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(call_ends, struct pt_regs *regs, long result) {
+    switch (regs->orig_ax) {
+    case NR_MMAP:
+    case NR_MUNMAP:
+    case NR_MREMAP:
+    case NR_MPROTECT:
+    case NR_BRK:
+    case NR_MLOCK:
+    case NR_MLOCK2:
+    case NR_MLOCKALL:
+    case NR_MADVISE:
+    case NR_PROCESS_MADVISE:
+        break;
+    default:
+        return 0;
+    }
+    struct thread *thread = current_thread();
+    if (!thread || !thread->call.start_ns)
+        return 0;
+    struct memory_call *call = &thread->call;
+    u64 took = bpf_ktime_get_ns() - call->start_ns;
+    call->start_ns = 0;
+    u32 kind = call->kind;
+    struct call_figures *all = bpf_map_lookup_elem(&calls, &kind);
+    if (!all)
+        return 0;
+    all->count++;
+    all->sum_ns += took;
+    if (took > all->max_ns)
+        all->max_ns = took;
+    all->allocated += call->allocated;
+    /* After mlockall, memory is populated without being asked for in the call. */
+    bool may_populate = kind == CALL_MMAP || kind == CALL_BRK || kind == CALL_MREMAP || kind == CALL_MLOCK;
+    u64 populated = call->populated ? call->populated : may_populate ? call->allocated << PAGE_SHIFT : 0;
+    if (populated && (result >= 0 || result < -4095)) {
+        all->populated += populated;
+        all->populating_count++;
+        all->populating_ns += took;
+    }
+    for (u32 cause = 0; cause < CAUSES; cause++)
+        all->parts_ns[cause] += call->parts_ns[cause];
+    return 0;
+}
+
+#endif
 
 /* Much of what it calls is GPL only, as is the reading of kernel memory. */
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -13,7 +13,8 @@ enum kind {
     KIND_SWAP = 7,
     KIND_HUGETLB = 8,
     KIND_OTHER = 9,
-    KINDS = 10,
+    KIND_USERFAULT = 10,
+    KINDS = 11,
 };
 
 enum cause {
@@ -74,6 +75,34 @@ struct figures {
     u64 slow_causes[CAUSES];
     struct of_cause causes[CAUSES];
     struct of_order orders[ORDERS];
+};
+
+/* System calls that change what memory a process has; madvise by what it is asked for. */
+enum call {
+    CALL_MMAP = 0,
+    CALL_MUNMAP = 1,
+    CALL_MREMAP = 2,
+    CALL_MPROTECT = 3,
+    CALL_BRK = 4,
+    CALL_MLOCK = 5,
+    CALL_POPULATE = 6,
+    CALL_COLLAPSE = 7,
+    CALL_RELEASE = 8,
+    CALL_ADVISE = 9,
+    CALL_PROCESS_ADVISE = 10,
+    CALLS = 11,
+    CALL_NONE = 255,
+};
+
+struct call_figures {
+    u64 count;
+    u64 sum_ns;
+    u64 max_ns;
+    u64 populated; /* bytes, where the call asks for that */
+    u64 allocated; /* pages of memory, without page tables */
+    u64 populating_count;
+    u64 populating_ns;
+    u64 parts_ns[CAUSES];
 };
 
 /* So many moments of 2^MOMENT_LOG2 ns each are kept before they are written over: 8.6 s. */

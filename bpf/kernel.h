@@ -57,17 +57,27 @@ enum {
 #define TS_COMPAT 2
 #define NR_READ 0
 #define NR_WRITE 1
+#define NR_MMAP 9
+#define NR_MPROTECT 10
+#define NR_MUNMAP 11
+#define NR_BRK 12
 #define NR_PREAD64 17
 #define NR_PWRITE64 18
 #define NR_READV 19
 #define NR_WRITEV 20
+#define NR_MREMAP 25
+#define NR_MADVISE 28
 #define NR_SENDFILE 40
+#define NR_MLOCK 149
+#define NR_MLOCKALL 151
 #define NR_SPLICE 275
 #define NR_PREADV 295
 #define NR_PWRITEV 296
+#define NR_MLOCK2 325
 #define NR_COPY_FILE_RANGE 326
 #define NR_PREADV2 327
 #define NR_PWRITEV2 328
+#define NR_PROCESS_MADVISE 440
 #endif
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

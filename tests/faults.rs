@@ -48,7 +48,9 @@ fn each_kind_of_fault_is_told_for_what_it_is() {
         let (status, json) = faults_of(&[what, &made.to_string(), file.to_str().unwrap()]);
         assert_eq!(status, 0);
         assert_made(&json, kind, made);
-        for other in ["base", "large", "huge", "zero", "cow", "file", "shared", "swap", "hugetlb", "other"] {
+        for other in
+            ["base", "large", "huge", "zero", "cow", "file", "shared", "swap", "hugetlb", "other", "userfaultfd"]
+        {
             assert!(other == kind || count(&json, other) < FEW, "{what}, {other}: {json:#}");
         }
         assert!(json["untimed_count"].as_u64().unwrap() < FEW, "{json:#}");
@@ -166,6 +168,96 @@ fn reclaim_under_a_limit_is_told() {
     assert!(command.arg(&data).status().unwrap().success());
     let json: Value = serde_json::from_slice(&std::fs::read(&told).unwrap()).unwrap();
     assert!(json["kinds"]["base"]["reclaim"]["count"].as_u64().unwrap() > 0, "{json:#}");
+}
+
+/// The figure of a kind of system call.
+fn call(json: &Value, kind: &str, figure: &str) -> f64 {
+    json["calls"][kind][figure].as_f64().unwrap_or(0.0)
+}
+
+#[test]
+fn memory_that_system_calls_populate_is_in_the_first_line() {
+    if !can_time() {
+        return;
+    }
+    const PAGES: u64 = 4096;
+    let bytes = (PAGES * 4096) as f64;
+    let (status, json) = faults_of(&["populated", &PAGES.to_string()]);
+    assert_eq!(status, 0);
+    assert!(count(&json, "base") < FEW, "{json:#}");
+    for kind in ["mmap", "populate", "mlock"] {
+        // mmap populates twice: as it is asked, and after mlockall.
+        let asked = if kind == "mmap" { 2.0 * bytes } else { bytes };
+        for figure in ["populated_bytes", "allocated_bytes"] {
+            let seen = call(&json, kind, figure);
+            assert!((asked..=asked + (FEW * 4096) as f64).contains(&seen), "{kind}, {figure}: {json:#}");
+        }
+        assert!(call(&json, kind, "populating_seconds") > 0.0 && call(&json, kind, "max_us") > 0.0);
+    }
+    let programs = Programs::build();
+    let program = programs.faults();
+    let output = bursar().args(["faults", "--", program, "populated", "4096"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).replace("\n  ", " ");
+    let first = text.lines().next().unwrap();
+    assert!(first.contains("; system calls populated 64.") && first.contains(" MiB more in "), "{text}");
+    let output = bursar().args(["faults", "--", program, "base", "64"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!text.contains("populated 64") && !text.contains("MiB more"), "{text}");
+}
+
+#[test]
+fn time_in_collapses_and_what_frees_memory_is_in_its_call() {
+    let _alone = huge_pages_alone();
+    let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if !can_time() || !need("MADV_COLLAPSE", !modes.is_empty() && linux::procfs::kernel_version() >= (6, 1)) {
+        return;
+    }
+    let (status, json) = faults_of(&["collapses", "40"]);
+    assert_eq!(status, 0);
+    assert_eq!((call(&json, "collapse", "count"), call(&json, "collapse", "populated_bytes")), (40.0, 0.0));
+    assert!(call(&json, "collapse", "allocated_bytes") >= (40 * (2 << 20)) as f64, "{json:#}");
+    assert_eq!(call(&json, "release", "count"), 40.0);
+    assert!(call(&json, "advise", "count") >= 80.0);
+    // Clearing and copying 40 times 2 MiB takes more than all the other calls.
+    let others = ["mmap", "munmap", "mprotect", "brk", "advise"].map(|kind| call(&json, kind, "sum_seconds"));
+    assert!(call(&json, "collapse", "sum_seconds") > others.iter().sum(), "{json:#}");
+}
+
+#[test]
+fn reclaim_within_a_call_is_of_the_call() {
+    if !can_time() || !can_limit() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (data, figures) = (folder.path().join("data"), folder.path().join("figures.json"));
+    std::fs::write(&data, vec![7; 96 << 20]).unwrap();
+    let mut command = bursar();
+    command.args(["run", "-q", "--limit", "96M", "--"]).arg(assert_cmd::cargo::cargo_bin("bursar"));
+    command.args(["faults", "-q", "--json"]).arg(&figures);
+    command.args(["--", Programs::build().faults(), "populates-under-limit", "8000"]);
+    assert!(command.arg(&data).status().unwrap().success());
+    let json: Value = serde_json::from_slice(&std::fs::read(&figures).unwrap()).unwrap();
+    assert!(call(&json, "populate", "reclaim_seconds") > 0.0, "{json:#}");
+    assert_eq!(call(&json, "populate", "allocated_bytes"), (8000 * 4096) as f64);
+}
+
+#[test]
+fn faults_that_a_userfaultfd_handler_serves_are_a_kind_of_their_own() {
+    if !can_time() {
+        return;
+    }
+    for what in ["userfault", "userfault-protected"] {
+        let (status, json) = faults_of(&[what, "200"]);
+        assert_eq!(status, 0);
+        assert_eq!(count(&json, "userfaultfd"), 200, "{what}: {json:#}");
+        let kind = &json["kinds"]["userfaultfd"];
+        assert!(kind["p50_us"].as_f64().unwrap() >= 1000.0, "{json:#}");
+        let off = kind["off_cpu"]["part_seconds"].as_f64().unwrap();
+        assert!(off > 0.9 * kind["sum_seconds"].as_f64().unwrap(), "{json:#}");
+        for other in ["base", "zero", "cow", "other"] {
+            assert!(count(&json, other) < FEW, "{what}, {other}: {json:#}");
+        }
+    }
 }
 
 #[test]

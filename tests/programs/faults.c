@@ -7,10 +7,16 @@
  * interrupted: SIGSEGV COUNT times, caught; segv: the same until it is fatal
  * swapped: COUNT pages of anonymous memory, paged out before they are read
  * collapsed: a thread touches memory while another collapses it, COUNT times
+ * populated: COUNT pages by each of MAP_POPULATE, MADV_POPULATE_WRITE, mlock, and mmap after mlockall(MCL_FUTURE)
+ * populates-under-limit: COUNT pages by MADV_POPULATE_WRITE with the page cache of FILE in the way
+ * collapses: 2 MiB of base pages made a huge page by MADV_COLLAPSE, COUNT times
+ * userfault: COUNT pages that a handler thread places, 1 ms after each fault
+ * userfault-protected: COUNT pages whose write protection a handler thread lifts
  * reclaiming: COUNT base faults with the page cache of FILE in the way, under the caller's limit
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -18,7 +24,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -176,7 +184,74 @@ static void collapse(size_t count) {
     pthread_join(toucher, 0);
 }
 
-static void reclaim(size_t count, const char *path) {
+static void populate(size_t count) {
+    size_t bytes = count * PAGE;
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    if (mmap(0, bytes, PROT_READ | PROT_WRITE, flags | MAP_POPULATE, -1, 0) == MAP_FAILED)
+        fail("mmap");
+    if (madvise((void *)anonymous(bytes, MADV_NOHUGEPAGE), bytes, MADV_POPULATE_WRITE))
+        fail("madvise");
+    if (mlock((void *)anonymous(bytes, MADV_NOHUGEPAGE), bytes))
+        fail("mlock");
+    if (mlockall(MCL_FUTURE) || mmap(0, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
+        fail("mlockall");
+}
+
+static void collapses(size_t count) {
+    region = anonymous(HUGE, MADV_HUGEPAGE);
+    for (size_t i = 0; i < count; i++) {
+        madvise((void *)region, HUGE, MADV_DONTNEED);
+        madvise((void *)region, HUGE, MADV_NOHUGEPAGE);
+        write_each(region, HUGE / PAGE, PAGE);
+        madvise((void *)region, HUGE, MADV_HUGEPAGE);
+        if (madvise((void *)region, HUGE, MADV_COLLAPSE))
+            fail("MADV_COLLAPSE");
+    }
+}
+
+static int handled;
+static int is_protected;
+
+static void *handle_faults(void *count) {
+    static char page[PAGE];
+    for (size_t i = 0; i < (size_t)count; i++) {
+        struct uffd_msg message;
+        if (read(handled, &message, sizeof(message)) != sizeof(message))
+            fail("userfaultfd");
+        usleep(1000);
+        unsigned long at = message.arg.pagefault.address & ~(PAGE - 1);
+        struct uffdio_copy copy = {.dst = at, .src = (unsigned long)page, .len = PAGE};
+        struct uffdio_writeprotect lift = {.range = {at, PAGE}};
+        if (is_protected ? ioctl(handled, UFFDIO_WRITEPROTECT, &lift) : ioctl(handled, UFFDIO_COPY, &copy))
+            fail("userfaultfd");
+    }
+    return 0;
+}
+
+static void userfault(size_t count) {
+    pthread_t handler;
+    volatile char *at = anonymous(count * PAGE, MADV_NOHUGEPAGE);
+    struct uffdio_api api = {.api = UFFD_API, .features = is_protected ? UFFD_FEATURE_PAGEFAULT_FLAG_WP : 0};
+    struct uffdio_register range = {.range = {(unsigned long)at, count * PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    handled = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+    if (handled < 0 || ioctl(handled, UFFDIO_API, &api))
+        fail("userfaultfd");
+    if (is_protected) {
+        if (madvise((void *)at, count * PAGE, MADV_POPULATE_WRITE))
+            fail("madvise");
+        range.mode = UFFDIO_REGISTER_MODE_WP;
+    }
+    if (ioctl(handled, UFFDIO_REGISTER, &range))
+        fail("userfaultfd");
+    struct uffdio_writeprotect protect = {.range = range.range, .mode = UFFDIO_WRITEPROTECT_MODE_WP};
+    if (is_protected && ioctl(handled, UFFDIO_WRITEPROTECT, &protect))
+        fail("userfaultfd");
+    pthread_create(&handler, 0, handle_faults, (void *)count);
+    write_each(at, count, PAGE);
+    pthread_join(handler, 0);
+}
+
+static void cache(const char *path) {
     static char buffer[1 << 20];
     int file = open(path, O_RDWR);
     /* Whoever wrote it had its page cache charged. */
@@ -184,7 +259,6 @@ static void reclaim(size_t count, const char *path) {
         fail(path);
     while (read(file, buffer, sizeof(buffer)) > 0)
         ;
-    base(count);
 }
 
 int main(int argc, char **argv) {
@@ -227,9 +301,21 @@ int main(int argc, char **argv) {
         swap(count);
     else if (!strcmp(what, "collapsed"))
         collapse(count);
-    else if (!strcmp(what, "reclaiming") && argc > 3)
-        reclaim(count, argv[3]);
-    else
+    else if (!strcmp(what, "reclaiming") && argc > 3) {
+        cache(argv[3]);
+        base(count);
+    } else if (!strcmp(what, "populates-under-limit") && argc > 3) {
+        cache(argv[3]);
+        if (madvise((void *)anonymous(count * PAGE, MADV_NOHUGEPAGE), count * PAGE, MADV_POPULATE_WRITE))
+            fail("madvise");
+    } else if (!strcmp(what, "populated"))
+        populate(count);
+    else if (!strcmp(what, "collapses"))
+        collapses(count);
+    else if (!strncmp(what, "userfault", 9)) {
+        is_protected = !strcmp(what, "userfault-protected");
+        userfault(count);
+    } else
         return 2;
     return 0;
 }

@@ -10,7 +10,10 @@ use anyhow::Context;
 use job::{Command, Forwarding, Output, Prepared};
 use linux::faults::{Counted, Tracer};
 use linux::procfs;
-use model::{FaultFigures, FaultKind, Faults, Observation, RecordKind, RunRole, SlowFault, Target, TracerCost};
+use model::{
+    CallFigures, FaultFigures, FaultKind, Faults, MemoryCall, Observation, RecordKind, RunRole, SlowFault, Target,
+    TracerCost,
+};
 use record::{Entry, Record};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
@@ -37,6 +40,7 @@ struct Json<'a> {
     rung: &'a str,
     kinds: BTreeMap<FaultKind, FaultFigures>,
     overall: FaultFigures,
+    calls: &'a BTreeMap<MemoryCall, CallFigures>,
     unfinished_count: Option<u64>,
     untimed_count: Option<u64>,
     tracer: Option<TracerCost>,
@@ -218,6 +222,7 @@ fn json<'a>(run: &Observation, faults: &'a Faults) -> Json<'a> {
         rung: &faults.rung,
         kinds: faults.kinds.iter().map(|(kind, of)| (*kind, figures(of))).collect(),
         overall: figures(&faults.overall),
+        calls: &faults.calls,
         unfinished_count: faults.unfinished_count,
         untimed_count: faults.untimed_count,
         tracer: faults.tracer,

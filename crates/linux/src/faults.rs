@@ -8,8 +8,8 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 use libbpf_sys::{PERF_COUNT_SW_PAGE_FAULTS_MAJ, PERF_COUNT_SW_PAGE_FAULTS_MIN};
 use model::{
-    FaultCauses, FaultFigures, FaultKind, FaultMoment, FaultShare, Faults, Latencies, LatencyHistogram, OrderFaults,
-    SlowFault, SlowFaults, TracerCost,
+    CallFigures, FaultCauses, FaultFigures, FaultKind, FaultMoment, FaultShare, Faults, Latencies, LatencyHistogram,
+    MemoryCall, OrderFaults, SlowFault, SlowFaults, TracerCost,
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -51,7 +51,7 @@ pub struct Tracer {
 }
 
 /// A tracepoint, the program on it, and whether faults can be timed without it.
-const PROGRAMS: [(&str, &str, bool); 16] = [
+const PROGRAMS: [(&str, &str, bool); 18] = [
     ("thread_starts", "sched_process_fork", true),
     ("thread_executes", "sched_process_exec", true),
     ("thread_exits", "sched_process_exit", true),
@@ -68,6 +68,8 @@ const PROGRAMS: [(&str, &str, bool); 16] = [
     ("group_reclaim_ends", "mm_vmscan_memcg_reclaim_end", false),
     ("collapse_begins", "mm_collapse_huge_page_isolate", false),
     ("collapse_ends", "mm_collapse_huge_page", false),
+    ("call_begins", "sys_enter", false),
+    ("call_ends", "sys_exit", false),
 ];
 
 /// The programs on perf events, and the events.
@@ -165,6 +167,9 @@ impl Tracer {
             }
         }
         faults.overall = all.figures(&self.cost);
+        for (number, call) in (0u32..).zip(MemoryCall::ALL) {
+            faults.calls.extend(calls(&self.object, number)?.map(|figures| (call, figures)));
+        }
         let missed = map(&self.object, "missed")?;
         let sum = |what| Ok::<u64, Error>(per_cpu(&missed, what)?.iter().map(|value| Words(value).next()).sum());
         faults.unfinished_count = Some(sum(0)?);
@@ -391,6 +396,27 @@ impl Raw {
             histogram,
         }
     }
+}
+
+/// `struct call_figures` of a kind of call, summed over the processors; `None`: there was none.
+fn calls(object: &Object, kind: u32) -> Result<Option<CallFigures>, Error> {
+    let mut sum = CallFigures::default();
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    for values in per_cpu(&map(object, "calls")?, kind)? {
+        let mut words = Words(&values);
+        sum.count += words.next();
+        sum.sum_seconds += seconds(words.next());
+        sum.max_us = sum.max_us.max(words.next() as f64 / 1e3);
+        sum.populated_bytes += words.next();
+        sum.allocated_bytes += words.next() * procfs::page_bytes();
+        sum.populating_count += words.next();
+        sum.populating_seconds += seconds(words.next());
+        sum.compaction_seconds += seconds(words.next());
+        sum.reclaim_seconds += seconds(words.next());
+        let _collapse = words.next();
+        sum.off_cpu_seconds += seconds(words.next());
+    }
+    Ok((sum.count > 0).then_some(sum))
 }
 
 /// `struct slowest`.

@@ -28,11 +28,13 @@ pub enum FaultKind {
     Hugetlb,
     /// None of these: device memory, a page that another thread had just mapped.
     Other,
+    /// The thread waited until a handler of userfaultfd had placed the page, or lifted its write protection.
+    Userfaultfd,
 }
 
 impl FaultKind {
     /// All, in the order in which the BPF programs number them.
-    pub const ALL: [FaultKind; 10] = [
+    pub const ALL: [FaultKind; 11] = [
         FaultKind::Base,
         FaultKind::Large,
         FaultKind::Huge,
@@ -43,6 +45,7 @@ impl FaultKind {
         FaultKind::Swap,
         FaultKind::Hugetlb,
         FaultKind::Other,
+        FaultKind::Userfaultfd,
     ];
 
     /// As reports call it.
@@ -58,8 +61,96 @@ impl FaultKind {
             FaultKind::Swap => "swap-in",
             FaultKind::Hugetlb => "hugetlb",
             FaultKind::Other => "other",
+            FaultKind::Userfaultfd => "userfaultfd",
         }
     }
+}
+
+/// A system call that changes what memory a process has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryCall {
+    /// mmap.
+    Mmap,
+    /// munmap.
+    Munmap,
+    /// mremap.
+    Mremap,
+    /// mprotect.
+    Mprotect,
+    /// brk.
+    Brk,
+    /// mlock, mlock2 and mlockall.
+    Mlock,
+    /// madvise with `MADV_POPULATE_READ` or `MADV_POPULATE_WRITE`.
+    Populate,
+    /// madvise with `MADV_COLLAPSE`.
+    Collapse,
+    /// madvise that gives memory back: `MADV_DONTNEED`, `MADV_FREE`, `MADV_REMOVE`, `MADV_COLD`, `MADV_PAGEOUT`.
+    Release,
+    /// Any other madvise.
+    Advise,
+    /// process_madvise.
+    ProcessAdvise,
+}
+
+impl MemoryCall {
+    /// All, in the order in which the BPF programs number them.
+    pub const ALL: [MemoryCall; 11] = [
+        MemoryCall::Mmap,
+        MemoryCall::Munmap,
+        MemoryCall::Mremap,
+        MemoryCall::Mprotect,
+        MemoryCall::Brk,
+        MemoryCall::Mlock,
+        MemoryCall::Populate,
+        MemoryCall::Collapse,
+        MemoryCall::Release,
+        MemoryCall::Advise,
+        MemoryCall::ProcessAdvise,
+    ];
+
+    /// As reports call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            MemoryCall::Mmap => "mmap",
+            MemoryCall::Munmap => "munmap",
+            MemoryCall::Mremap => "mremap",
+            MemoryCall::Mprotect => "mprotect",
+            MemoryCall::Brk => "brk",
+            MemoryCall::Mlock => "mlock",
+            MemoryCall::Populate => "madvise (populate)",
+            MemoryCall::Collapse => "madvise (collapse)",
+            MemoryCall::Release => "madvise (give back)",
+            MemoryCall::Advise => "madvise (other)",
+            MemoryCall::ProcessAdvise => "process_madvise",
+        }
+    }
+}
+
+/// The calls of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallFigures {
+    /// How many.
+    pub count: u64,
+    /// All of them, from entry to return, seconds.
+    pub sum_seconds: f64,
+    /// The longest, microseconds.
+    pub max_us: f64,
+    /// Bytes that the calls made present without a page fault, those that were there before among them.
+    pub populated_bytes: u64,
+    /// How many calls did that.
+    pub populating_count: u64,
+    /// How long these took, seconds.
+    pub populating_seconds: f64,
+    /// Bytes of memory that the kernel allocated within the calls, without page tables.
+    pub allocated_bytes: u64,
+    /// Time in direct compaction within the calls, outside of page faults, seconds.
+    pub compaction_seconds: f64,
+    /// In direct reclaim.
+    pub reclaim_seconds: f64,
+    /// Off the processor.
+    pub off_cpu_seconds: f64,
 }
 
 /// How often which latency occurred. Linear below 64 ns, then 64 buckets to each power of two: a bucket's middle is at most
@@ -367,6 +458,9 @@ pub struct Faults {
     pub kinds: BTreeMap<FaultKind, FaultFigures>,
     /// All of them.
     pub overall: FaultFigures,
+    /// System calls on memory by kind; those that occurred. Empty where they are not seen. None of their time is in the faults'.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub calls: BTreeMap<MemoryCall, CallFigures>,
     /// Faults after which no page was mapped: those that end in a signal, and those that a signal interrupted and that are then
     /// taken again.
     pub unfinished_count: Option<u64>,

@@ -37,8 +37,8 @@ pub use curve::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, ToleranceOf, Tr
 pub use demand::{DemandPoint, FileDemand, ForeignFile};
 pub use evidence::{BytesMoved, Doubt, DoubtKind, Evidence, Named};
 pub use faults::{
-    FaultCauses, FaultFigures, FaultKind, FaultMoment, FaultShare, Faults, Latencies, LatencyHistogram, OrderFaults,
-    SlowFault, SlowFaults, TracerCost,
+    CallFigures, FaultCauses, FaultFigures, FaultKind, FaultMoment, FaultShare, Faults, Latencies, LatencyHistogram,
+    MemoryCall, OrderFaults, SlowFault, SlowFaults, TracerCost,
 };
 pub use jobs::{Figures, JobEnd, JobMemory, JobsMemory, MemoryPer, PastJob, PastStep};
 pub use observation::{Exit, Header, KeptPeaks, Observation, Origin, RecordKind, RunRole, Rusage, Target};

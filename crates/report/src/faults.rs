@@ -1,12 +1,19 @@
 //! How long page faults took, in sentences and tables.
 
-use model::{FaultFigures, FaultShare, Faults, Header, Latencies, SlowFault, SlowFaults};
+use model::{
+    Bytes, CallFigures, FaultFigures, FaultShare, Faults, Header, Latencies, MemoryCall, SlowFault, SlowFaults,
+};
 
 use crate::format::{UNKNOWN, count, percent, seconds, shell_word, short};
 use crate::tables::{Table, Tone};
 
 /// Of the slowest faults, those that are listed.
 const MOST_SLOWEST: usize = 8;
+/// The first line names what system calls populated from this on: what the start of any program does is less.
+const LEAST_POPULATED_BYTES: u64 = 256 << 10;
+/// And their time if it is at least this, and at least this share of the time in faults.
+const LEAST_CALL_SECONDS: f64 = 1e-3;
+const LEAST_CALL_SHARE: f64 = 0.1;
 
 /// What a report of faults is made from.
 #[derive(Clone, Copy, Debug)]
@@ -37,14 +44,60 @@ pub fn headline(faults: &Faults) -> String {
     let of = count(Some(*faulted));
     match latency.sum_seconds {
         Some(sum) => format!(
-            "{of} page faults took {}: half of them up to {}, one in 1000 over {}, the longest {}",
+            "{of} page faults took {}: half of them up to {}, one in 1000 over {}, the longest {}{}",
             seconds(sum),
             short(latency.p50_us),
             short(latency.p999_us),
-            short(latency.max_us)
+            short(latency.max_us),
+            beside_faults(faults, sum)
         ),
         None => format!("{of} page faults, whose latency cannot be seen here"),
     }
+}
+
+/// What system calls took beside the faults, where it matters.
+fn beside_faults(faults: &Faults, fault_seconds: f64) -> String {
+    let sum = |figure: fn(&CallFigures) -> f64| faults.calls.values().map(figure).sum::<f64>();
+    let populated: u64 = faults.calls.values().map(|call| call.populated_bytes).sum();
+    let mut text = String::new();
+    if populated >= LEAST_POPULATED_BYTES {
+        let took = short(Some(sum(|call| call.populating_seconds) * 1e6));
+        text = format!("; system calls populated {} more in {took}", Bytes(populated));
+    }
+    let others = sum(|call| call.sum_seconds - call.populating_seconds);
+    if others >= LEAST_CALL_SECONDS && others >= LEAST_CALL_SHARE * fault_seconds {
+        let most = |a: &(&MemoryCall, &CallFigures), b: &(&MemoryCall, &CallFigures)| {
+            let own = |call: &CallFigures| call.sum_seconds - call.populating_seconds;
+            own(a.1).total_cmp(&own(b.1))
+        };
+        let name = faults.calls.iter().max_by(most).map_or("", |(call, _)| call.name());
+        text += &format!("; other system calls on memory took {}, most of it in {name}", short(Some(others * 1e6)));
+    }
+    text
+}
+
+/// System calls on memory: what the program waited for outside of faults.
+pub fn calls_table(faults: &Faults) -> Table {
+    let header =
+        ["system calls", "calls", "populated", "allocated", "compaction", "reclaim", "off processor", "max", "sum"];
+    let mut table = Table::new(&header);
+    let bytes = |bytes: u64| if bytes > 0 { Bytes(bytes).to_string() } else { UNKNOWN.to_string() };
+    let time = |seconds: f64| if seconds > 0.0 { short(Some(seconds * 1e6)) } else { UNKNOWN.to_string() };
+    for (call, of) in &faults.calls {
+        let cells = vec![
+            call.name().to_string(),
+            count(Some(of.count)),
+            bytes(of.populated_bytes),
+            bytes(of.allocated_bytes),
+            time(of.compaction_seconds),
+            time(of.reclaim_seconds),
+            time(of.off_cpu_seconds),
+            short(Some(of.max_us)),
+            short(Some(of.sum_seconds * 1e6)),
+        ];
+        table.row(Tone::Plain, cells);
+    }
+    table
 }
 
 /// The distribution of every kind.
@@ -149,6 +202,9 @@ pub fn sentences(faults: &Faults) -> Vec<String> {
         });
         format!("Major: {}.{}", count(Some(major)), in_kernel.unwrap_or_default())
     }));
+    if !faults.calls.is_empty() {
+        sentences.push("System calls are timed from entry to return, what following them costs included; their time is in no figure of faults.".into());
+    }
     if let Some(unfinished) = faults.unfinished_count.filter(|unfinished| *unfinished > 0) {
         sentences.push(format!(
             "Mapped no page, for they ended in a signal, or were interrupted by one and taken again: {} more.",
@@ -266,6 +322,29 @@ pub mod tests {
         let said = [0.52, 1.304, 36.09, 218.1, 2768.0].map(|us| short(Some(us)));
         assert_eq!(said, ["520 ns", "1.30 µs", "36.1 µs", "218 µs", "2.77 ms"]);
         assert_eq!(short(None), "-");
+    }
+
+    #[test]
+    fn the_first_line_names_what_system_calls_populated_and_took() {
+        let call = |populated_bytes, sum_seconds, populating_seconds| CallFigures {
+            count: 2,
+            sum_seconds,
+            populated_bytes,
+            populating_seconds,
+            ..CallFigures::default()
+        };
+        let with = |calls: &[(MemoryCall, CallFigures)]| {
+            headline(&Faults { calls: calls.iter().copied().collect(), ..faults() })
+        };
+        assert_eq!(with(&[(MemoryCall::Mmap, call(4096, 1e-4, 1e-4))]), headline(&faults()));
+        let populated =
+            with(&[(MemoryCall::Mmap, call(64 << 20, 0.02, 0.02)), (MemoryCall::Populate, call(64 << 20, 0.01, 0.01))]);
+        assert!(populated.ends_with("; system calls populated 128 MiB more in 30 ms"), "{populated}");
+        let slow = with(&[(MemoryCall::Collapse, call(0, 0.5, 0.0)), (MemoryCall::Munmap, call(0, 0.1, 0.0))]);
+        assert!(
+            slow.ends_with("; other system calls on memory took 600 ms, most of it in madvise (collapse)"),
+            "{slow}"
+        );
     }
 
     #[test]

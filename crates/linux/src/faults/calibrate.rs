@@ -10,7 +10,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
-use model::{FaultKind, TracerCost};
+use model::{FaultKind, MemoryCall, TracerCost};
 use rustix::mm::{MapFlags as Mapping, ProtFlags, mmap_anonymous, munmap};
 
 use super::{Error, KINDS, MOMENTS, Raw, attach, follow, map, set};
@@ -77,8 +77,14 @@ pub fn cost_us(cost: &TracerCost, inner: f64) -> f64 {
 /// Lets the programs forget all they have seen.
 fn reset(object: &Object) -> Result<(), Error> {
     let processors = libbpf_rs::num_possible_cpus().map_err(bpf::Error::Read)?;
-    let entries =
-        [("figures", KINDS), ("histograms", KINDS * 3), ("moments", MOMENTS as usize), ("slowest", 1), ("missed", 3)];
+    let entries = [
+        ("figures", KINDS),
+        ("histograms", KINDS * 3),
+        ("calls", MemoryCall::ALL.len()),
+        ("moments", MOMENTS as usize),
+        ("slowest", 1),
+        ("missed", 3),
+    ];
     for (name, entries) in entries {
         let map = map(object, name)?;
         let fresh = vec![vec![0; map.value_size() as usize]; processors];

@@ -8,7 +8,9 @@ use plotly::{Scatter, Trace};
 use super::markup::{Html, escape};
 use super::page;
 use super::plots::{ANSWER, FILE, HEAP, KERNEL, LIMIT, PREDICTED, SHARED, UNSPLIT, axis, axis_seconds, draw, layout};
-use crate::faults::{Faulted, arm, headline, kinds_table, on_cpu_table, orders_table, sentences, slowest_table};
+use crate::faults::{
+    Faulted, arm, calls_table, headline, kinds_table, on_cpu_table, orders_table, sentences, slowest_table,
+};
 
 /// Points of the time line at the most.
 const MOST_POINTS: usize = 2000;
@@ -63,6 +65,7 @@ fn run(html: &mut Html, faults: &Faults, faulted: &Faulted) {
     html.table(&id("kinds"), &kinds_table(faults));
     html.table(&id("on-processor"), &on_cpu_table(faults));
     html.table(&id("orders"), &orders_table(faults, faulted.header.page_bytes));
+    html.table(&id("calls"), &calls_table(faults));
     for sentence in sentences(faults) {
         html.paragraph("", &sentence);
     }
@@ -83,6 +86,7 @@ fn color(kind: FaultKind) -> &'static str {
         FaultKind::Shared => SHARED,
         FaultKind::Swap | FaultKind::Hugetlb => ANSWER,
         FaultKind::Other => "#bab0ac",
+        FaultKind::Userfaultfd => "#9c755f",
     }
 }
 

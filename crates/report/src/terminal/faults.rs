@@ -2,7 +2,9 @@
 
 use super::Style;
 use super::table::Page;
-use crate::faults::{Faulted, arm, headline, kinds_table, on_cpu_table, orders_table, sentences, slowest_table};
+use crate::faults::{
+    Faulted, arm, calls_table, headline, kinds_table, on_cpu_table, orders_table, sentences, slowest_table,
+};
 use crate::format::printable;
 use crate::tables::Tone;
 
@@ -18,9 +20,13 @@ pub fn faults(faulted: &Faulted, style: Style) -> String {
             page.paragraph(Tone::Strong, &printable(&format!("{}: {}", arm(faults), headline(faults))));
         }
         let page_bytes = faulted.header.page_bytes;
-        for table in
-            [kinds_table(faults), on_cpu_table(faults), orders_table(faults, page_bytes), slowest_table(faults)]
-        {
+        for table in [
+            kinds_table(faults),
+            on_cpu_table(faults),
+            orders_table(faults, page_bytes),
+            calls_table(faults),
+            slowest_table(faults),
+        ] {
             if !table.rows.is_empty() {
                 page.gap();
                 page.table(&table);
