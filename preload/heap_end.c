@@ -40,7 +40,7 @@ static bool map_pool(uint64_t bytes) {
 }
 
 static bool map_kernel(uint64_t bytes, enum passed why) {
-    if (!serve_falls_back(why) || !space_at(mapped, bytes, PROT_READ | PROT_WRITE))
+    if (!serve_falls_back(why, bytes) || !space_at(mapped, bytes, PROT_READ | PROT_WRITE))
         return false;
     told_passed(why, bytes);
     if (why == PASSED_ADVISED)

@@ -349,6 +349,8 @@ static __attribute__((constructor)) void begin(void) {
 static __attribute__((destructor)) void finish(void) {
     if (advising)
         advice_sample();
+    if (serving)
+        serve_end();
     // Where `_exit` could not be patched.
     if (!next_exit_now) {
         end("exit");

@@ -105,9 +105,25 @@ static void served(uint64_t bytes) {
     told->served_bytes += bytes;
 }
 
+static void tell_unwritten(void) {
+    const uint64_t unwritten = units_unwritten();
+    if (unwritten > told->unwritten_bytes)
+        told->unwritten_bytes = unwritten;
+}
+
+// Where the pool has no more, that is likely why.
+static void tell_unwritten_once(void) {
+    static bool done;
+    if (!done)
+        tell_unwritten();
+    done = true;
+}
+
 // Memory of the pool; 0 and why not.
 static uint64_t obtain(uint64_t hint, uint64_t bytes, int flags, enum passed *why) {
     *why = units_for(bytes, flags);
+    if (*why == PASSED_EXHAUSTED || *why == PASSED_CAP)
+        tell_unwritten_once();
     if (*why != PASSED_REASONS)
         return 0;
     uint64_t address = bytes < UNIT ? units_room(bytes / PAGE) : 0, count = (bytes + UNIT - 1) / UNIT;
@@ -128,11 +144,14 @@ static bool for_want_of_memory(enum passed why) {
     return why == PASSED_NO_POOL || why == PASSED_EXHAUSTED || why == PASSED_CAP;
 }
 
-bool serve_falls_back(enum passed why) {
+bool serve_falls_back(enum passed why, uint64_t bytes) {
     if (!fails || (why != PASSED_EXHAUSTED && why != PASSED_CAP))
         return true;
     __atomic_fetch_add(&told->fallbacks, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&told->failed, 1, __ATOMIC_RELAXED);
+    // A larger pool would have had it at this moment.
+    told_demand((int64_t)up(bytes, HUGE));
+    told_demand(-(int64_t)up(bytes, HUGE));
     return false;
 }
 
@@ -289,7 +308,7 @@ void *serve_mmap(void *at, size_t bytes, int protection, int flags, int file, of
         advise_served(bytes);
     if (address)
         return (void *)address;
-    if (!serve_falls_back(why)) {
+    if (!serve_falls_back(why, bytes)) {
         errno = ENOMEM;
         return MAP_FAILED;
     }
@@ -532,7 +551,7 @@ static void *move_and_grow(uint64_t begin, uint64_t old_end, uint64_t bytes) {
     if (to)
         return (void *)to;
     errno = ENOMEM;
-    if (!serve_falls_back(PASSED_EXHAUSTED))
+    if (!serve_falls_back(PASSED_EXHAUSTED, bytes))
         return MAP_FAILED;
     void *got = by_kernel(NULL, bytes, READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, PASSED_EXHAUSTED);
     if (got != MAP_FAILED) {
@@ -626,6 +645,12 @@ static void dump_the_pool(void) {
         return;
     sys(SYS_write, file, text, strlen(text));
     sys(SYS_close, file);
+}
+
+void serve_end(void) {
+    serve_begin_exclusive();
+    tell_unwritten();
+    serve_end_exclusive();
 }
 
 void serve_begin(void) {

@@ -14,6 +14,9 @@ extern bool serving;
 // Reads what was asked for, and serves what the program has from the start: its .bss and its stack. libc is patched.
 void serve_begin(void);
 
+// When the program ends: what it never wrote is told.
+void serve_end(void);
+
 void *serve_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset);
 int serve_munmap(void *memory, size_t bytes);
 void *serve_mremap(void *memory, size_t before, size_t bytes, int flags, void *to);
@@ -26,8 +29,8 @@ void *serve_sbrk(intptr_t more);
 // become of it.
 bool serve_over(uint64_t begin, uint64_t bytes);
 
-// Whether the kernel is to give what the pool could not. That it is not to is told.
-bool serve_falls_back(enum passed why);
+// Whether the kernel is to give so many bytes that the pool could not. That it is not to is told.
+bool serve_falls_back(enum passed why, uint64_t bytes);
 
 // One thread at a time, and no handler of signals in between; may be taken again by who has it.
 void serve_begin_exclusive(void);

@@ -573,6 +573,33 @@ char *unit_view(uint32_t unit) {
     return sys_failed(view) ? NULL : (char *)view;
 }
 
+static bool is_zero(const uint64_t *words, uint64_t bytes) {
+    for (const uint64_t *end = words + bytes / sizeof *words; words < end; words += 8)
+        if (words[0] | words[1] | words[2] | words[3] | words[4] | words[5] | words[6] | words[7])
+            return false;
+    return true;
+}
+
+// Units that are in use as a whole: of the others it is not worth looking.
+static bool is_whole(uint32_t unit) {
+    return units[unit].address && units[unit].live == pages_per_unit && units[unit].protection & PROT_READ;
+}
+
+uint64_t units_unwritten(void) {
+    enum { PIECES = 64 };
+    uint64_t whole = 0, looked = 0, empty = 0, number = 0;
+    for (uint32_t unit = 1; unit < unit_count; unit++)
+        whole += is_whole(unit);
+    const uint64_t pieces = whole * (UNIT / HUGE), step = pieces / PIECES + 1;
+    for (uint32_t unit = 1; unit < unit_count; unit++)
+        for (uint64_t at = 0; is_whole(unit) && at < UNIT; at += HUGE)
+            if (number++ % step == 0) {
+                looked++;
+                empty += is_zero((const uint64_t *)(units[unit].address + at), HUGE);
+            }
+    return looked ? pieces * HUGE * empty / looked : 0;
+}
+
 bool unit_page_live(uint32_t unit, uint32_t i) {
     return bit(live_bits(unit), i);
 }

@@ -60,6 +60,10 @@ bool units_move(uint64_t from, uint64_t to, uint64_t count);
 // Another view of a unit, to read and write; NULL: none. Unmapped by the caller.
 char *unit_view(uint32_t unit);
 
+// How much of what is in use holds nothing but zeroes, by pieces of it: at most 128 MiB are read. Of any thread that
+// has the exclusive lock.
+uint64_t units_unwritten(void);
+
 // Whether page `i` of a unit is in use.
 bool unit_page_live(uint32_t unit, uint32_t i);
 

@@ -69,6 +69,7 @@ fn what_a_process_tells_is_in_the_statistics_as_the_runtimes_header_has_it() {
         ("forks", json!(5)),
         ("fallbacks", json!(6)),
         ("failed", json!(7)),
+        ("unwritten_bytes", json!(70)),
         ("left_alone", Value::Null),
     ] {
         assert_eq!(process[name], value, "{name}: {process:#}");
@@ -257,6 +258,42 @@ fn the_default_pool_is_taken_from_when_its_broker_answers() {
         let peak = stats["pool_bytes_peak"].as_u64().unwrap();
         assert!((64 * MIB..=128 * MIB).contains(&peak), "{stats:#}");
     }
+}
+
+#[test]
+fn memory_of_the_pool_that_is_never_written_is_named() {
+    let Some(pool) = Pool::create() else { return };
+    let bytes = |mib: u64| (mib * MIB).to_string();
+    let run = |options: &[&str], words: &[&str]| {
+        let output = pool.with(&mut provision(options, words)).output().unwrap();
+        (output.status.code(), said(&output))
+    };
+    let over = program("over");
+    let figures = |words: &[&str]| json_after(pool.with(&mut provision(&["--quiet", "--stats", "-"], words))).1;
+    // When the pool has no more, and at the end where it has.
+    for (later, empties) in [(60, true), (0, false)] {
+        let words = [over.as_str(), &bytes(100), &bytes(5), &bytes(later)];
+        let unwritten = figures(&words)["unwritten_bytes"].as_u64().unwrap();
+        assert!((90 * MIB..=96 * MIB).contains(&unwritten), "{unwritten}");
+        let (status, text) = run(&[], &words);
+        assert_eq!(status, Some(0));
+        assert!(text.contains("from the pool was never written: the program asks for more than it uses"), "{text}");
+        assert_eq!(text.contains("what came later found the pool empty for it"), empties, "{text}");
+    }
+    assert_eq!(figures(&[&over, &bytes(100), &bytes(100), "0"])["unwritten_bytes"], 0);
+    let (_, text) = run(&[], &[&over, &bytes(100), &bytes(100), "0"]);
+    assert!(!text.contains("never written"), "{text}");
+}
+
+#[test]
+fn a_request_that_fails_counts_towards_the_pool_that_would_have_served_all() {
+    let Some(pool) = Pool::create() else { return };
+    let words = [&program("over"), &(100 * MIB).to_string(), "1", &(60 * MIB).to_string()].map(|word| word.to_string());
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut command = provision(&["--stats", "-", "--on-exhaustion", "fail"], &words);
+    let (status, stats, _) = json_after(pool.with(&mut command));
+    let demand = stats["demand_bytes_peak"].as_u64().unwrap();
+    assert!(status == 1 && stats["failed"].as_u64().unwrap() > 0 && demand > 128 * MIB, "{stats:#}");
 }
 
 /// Each byte is seen to be zero, and then is not. Whoever gives back and waits finds it done.

@@ -27,6 +27,8 @@ use crate::unseen::Purpose;
 const PAGE_BYTES: u64 = 2 << 20;
 /// Preparations longer than this are worth a word.
 const WORTH_TELLING_SECONDS: f64 = 0.01;
+/// Memory of a pool that was never written is said from this on, if it is a quarter of what was taken.
+const LEAST_UNWRITTEN_BYTES: u64 = 16 << 20;
 
 /// What `--stats` writes.
 #[derive(Serialize)]
@@ -284,7 +286,21 @@ pub fn too_small(figures: &Figures) -> Option<String> {
     (calls > 0).then(|| format!("the pool was too small for {calls} calls{failed}; {wanted} would have served all"))
 }
 
-/// One to four lines for people.
+/// How much of a pool was taken and never written, as a sentence; `None`: not enough to matter.
+pub fn unwritten(figures: &Figures) -> Option<String> {
+    let (bytes, peak) = (figures.unwritten_bytes, figures.pool_bytes_peak);
+    let matters = bytes >= LEAST_UNWRITTEN_BYTES && bytes >= peak / 4;
+    let why = if figures.fallbacks > 0 { "; what came later found the pool empty for it" } else { "" };
+    matters.then(|| {
+        format!(
+            "about {} of {} from the pool was never written: the program asks for more than it uses{why}",
+            Bytes(bytes),
+            Bytes(peak)
+        )
+    })
+}
+
+/// One to five lines for people.
 fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     let Served { told, notes, .. } = &ran.served;
     let passed = |reason| figures.passed_to_linux.get(&reason).copied().unwrap_or_default();
@@ -325,6 +341,7 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
         lines.push(format!("left to Linux: {}", left.join(", ")));
     }
     lines.extend(pool.and_then(|_| too_small(figures)));
+    lines.extend(pool.and_then(|_| unwritten(figures)));
     let alone = |why| told.iter().filter(|told| told.left_alone == Some(why)).count();
     let kinds = [
         (LeftAlone::Sanitizer, "built with a sanitizer, or in valgrind"),
