@@ -5,7 +5,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -208,6 +208,99 @@ fn next(output: &mut impl BufRead) -> String {
     let mut line = String::new();
     output.read_line(&mut line).unwrap();
     line.trim().to_string()
+}
+
+/// A cgroup with the hugetlb controller, beneath the root of version 2.
+struct Limited {
+    root: PathBuf,
+    own: PathBuf,
+    has_enabled: bool,
+}
+
+impl Limited {
+    /// `None` where the controller is not there.
+    fn new() -> Option<Limited> {
+        let roots = [Path::new("/sys/fs/cgroup/unified"), Path::new("/sys/fs/cgroup")];
+        let has = |root: &Path, file: &str| {
+            std::fs::read_to_string(root.join(file)).is_ok_and(|all| all.split_whitespace().any(|one| one == "hugetlb"))
+        };
+        let root = roots.into_iter().find(|root| has(root, "cgroup.controllers"));
+        if !need("the hugetlb controller", root.is_some()) {
+            return None;
+        }
+        let root = root?.to_path_buf();
+        let has_enabled = !has(&root, "cgroup.subtree_control");
+        if has_enabled {
+            std::fs::write(root.join("cgroup.subtree_control"), "+hugetlb").unwrap();
+        }
+        let own = root.join(format!("bursar-test-{}", std::process::id()));
+        std::fs::create_dir(&own).unwrap();
+        Some(Limited { root, own, has_enabled })
+    }
+
+    fn set(&self, file: &str, value: &str) {
+        std::fs::write(self.own.join(file), value).unwrap();
+    }
+
+    /// Runs it in the cgroup.
+    fn run(&self, bench: &Bench, arguments: &[&str]) -> Output {
+        let script = r#"echo $$ >"$0/cgroup.procs" && exec "$@""#;
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).arg(&self.own).arg(assert_cmd::cargo::cargo_bin("bursar")).args(arguments);
+        command.env("BURSAR_POOLS", bench.base.path()).output().unwrap()
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        soon("the cgroup is empty", || std::fs::remove_dir(&self.own).is_ok());
+        if self.has_enabled {
+            let _ = std::fs::write(self.root.join("cgroup.subtree_control"), "-hugetlb");
+        }
+    }
+}
+
+#[test]
+fn a_hugetlb_limit_is_named_before_anything_is_reserved() {
+    let Some(bench) = Bench::new() else { return };
+    let Some(limited) = Limited::new() else { return };
+    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    for file in ["hugetlb.2MB.max", "hugetlb.2MB.rsvd.max"] {
+        limited.set(file, "64M");
+        let output = limited.run(&bench, &["pool", "create", "128M"]);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(125), "{text}");
+        assert!(text.contains("allows 64.0 MiB more in pages of 2.00 MiB, and 128 MiB are needed"), "{text}");
+        assert!(text.contains(&format!("raise {}", limited.own.join(file).display())), "{text}");
+        assert_eq!(pages(), bench.pages_before);
+        limited.set(file, "max");
+    }
+    // What is within the limit is made; more is refused by the limit of the broker's cgroup, whoever asks.
+    limited.set("hugetlb.2MB.max", "128M");
+    let output = limited.run(&bench, &["pool", "create", "64M"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let refused = bench.refused(&["grow", "128M"]);
+    assert!(refused.contains("allows 64.0 MiB more"), "{refused}");
+    bench.pool(&["destroy"]);
+    bench.all_given_back();
+}
+
+#[test]
+fn a_pool_serves_a_program_whose_cgroup_may_have_no_huge_pages() {
+    let Some(bench) = Bench::with_pool(&[]) else { return };
+    let Some(limited) = Limited::new() else { return };
+    for file in ["hugetlb.2MB.max", "hugetlb.2MB.rsvd.max"] {
+        limited.set(file, "0");
+        let program = ["provision", "--", "python3", "-c", "print(sum(bytearray(b'x') * (64 << 20)) >> 20)"];
+        let output = limited.run(&bench, &program);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "7680\n");
+        assert!(said.contains("from pool default"), "{said}");
+    }
+    drop(limited);
+    bench.pool(&["destroy"]);
+    bench.all_given_back();
 }
 
 /// With Ctrl-C at any moment, from before its broker is there until its memory is.

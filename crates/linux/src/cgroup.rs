@@ -5,6 +5,7 @@
 //! there.
 
 mod allotment;
+mod hugetlb;
 mod limit;
 mod members;
 mod memory;
@@ -24,6 +25,7 @@ use crate::{Error, file};
 
 pub use allotment::Allotment;
 pub(crate) use allotment::put_back;
+pub use hugetlb::HugetlbRoom;
 pub(crate) use members::{kill_all, own_processes, remove_tree};
 pub use memory::MemoryState;
 pub use tree::{Found, Tree};

@@ -56,6 +56,20 @@ pub enum Error {
         /// Where.
         nodes: Vec<u32>,
     },
+    /// A limit of the hugetlb controller is lower.
+    #[error(
+        "the hugetlb controller allows {} more in pages of {page}, and {wanted} are needed: raise {}, or choose a smaller size, \
+         or make the pool from another cgroup",
+        Bytes(.room.bytes), .room.file.display()
+    )]
+    HugetlbLimit {
+        /// The limit.
+        room: linux::cgroup::HugetlbRoom,
+        /// Asked for, whole segments.
+        wanted: Bytes,
+        /// Size of a page.
+        page: Bytes,
+    },
     /// Fewer huge pages than needed; what was had was given back.
     #[error(
         "only {had} of {wanted} could be had in pages of {page} on node {node}, and were given back: choose a smaller \

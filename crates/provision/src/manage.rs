@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
+use linux::cgroup::{Cgroup, HugetlbRoom};
 use linux::holders::{FileId, Holder, holders};
 use linux::{hugetlb, numa};
 use model::Bytes;
@@ -313,6 +314,9 @@ fn has_memory(pool: &Pool, directory: &Directory, bytes: u64) -> Result<(), Erro
     let nodes: Vec<_> = nodes.into_iter().filter(|node| pool.nodes.contains(&node.number)).collect();
     let available: u64 = nodes.iter().map(|node| node.available).sum();
     let wanted = bytes.div_ceil(pool.segment_bytes).saturating_mul(pool.segment_bytes);
+    if let Some(room) = hugetlb_room(pool, directory).filter(|room| room.bytes < wanted) {
+        return Err(Error::HugetlbLimit { room, wanted: Bytes(wanted), page: Bytes(pool.page_bytes) });
+    }
     if wanted > available {
         let nodes = nodes.iter().map(|node| node.number).collect();
         return Err(Error::Memory { wanted: Bytes(wanted), available: Bytes(available), nodes });
@@ -327,6 +331,15 @@ fn has_memory(pool: &Pool, directory: &Directory, bytes: u64) -> Result<(), Erro
         }
     }
     Ok(())
+}
+
+/// What the hugetlb controller allows the broker, or who will start it.
+fn hugetlb_room(pool: &Pool, directory: &Directory) -> Option<HugetlbRoom> {
+    let broker = match ask(directory, &Ask::Status) {
+        Ok(Answer::Status(standing)) => standing.broker_pid,
+        _ => std::process::id(),
+    };
+    Cgroup::of(broker as i32).ok()??.hugetlb_room(pool.page_bytes)
 }
 
 /// Starts a broker that outlives this process, and waits until it answers.

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use linux::cgroup::Cgroup;
 use linux::holders::{FileId, holders};
 use linux::{hugetlb, procfs};
+use model::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FlockOperation;
 use rustix::process::{Pid, PidfdFlags, Resource, getrlimit, pidfd_open, setrlimit};
@@ -284,7 +285,8 @@ impl<'a> Broker<'a> {
                     self.went_on(number, None);
                 }
                 Done::Renewed { number, result: Err(error) } => {
-                    let what = format!("segment {number} cannot be populated: {error}");
+                    let why = self.why_not_populated(number, &error);
+                    let what = format!("segment {number} cannot be populated: {why}");
                     // It is tried again every second, and told once.
                     if self.withheld.insert(number) {
                         (self.tell)(&what);
@@ -294,6 +296,27 @@ impl<'a> Broker<'a> {
                     self.went_on(number, Some(what));
                 }
                 Done::Added { adding, result } => self.added(adding, result),
+            }
+        }
+    }
+
+    /// In words: the kernel's own, "no space left on device", name neither the limit nor who has the pages.
+    fn why_not_populated(&self, number: u32, error: &io::Error) -> String {
+        let is_short = matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::ENOMEM));
+        if !is_short || self.pool.backend != Backend::Hugetlb {
+            return error.to_string();
+        }
+        let needed = self.pool.segments.get(&number).map_or(self.pool.segment_bytes, |segment| segment.bytes);
+        let own = Cgroup::of(std::process::id() as i32).ok().flatten();
+        match own.and_then(|own| own.hugetlb_room(self.pool.page_bytes)).filter(|room| room.bytes < needed) {
+            Some(room) => format!(
+                "the hugetlb controller allows {} more of the {} that it needs; raise {}",
+                Bytes(room.bytes),
+                Bytes(needed),
+                room.file.display()
+            ),
+            None => {
+                "no huge page is free, for other programs have taken them; see HugePages_Free in /proc/meminfo".into()
             }
         }
     }
