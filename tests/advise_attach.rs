@@ -190,6 +190,23 @@ fn huge_pages_that_are_cold_and_mostly_zero_are_split_and_full_ones_are_not() {
 }
 
 #[test]
+fn memory_that_the_program_gave_back_does_not_come_again() {
+    let _alone = huge_pages_alone();
+    if !can_look() {
+        return;
+    }
+    const REFUSED: &str = "it would make the program's memory more than a tenth larger";
+    let start = || Target::start("returns", 1024);
+    let (target, stats, errors) =
+        attach_until(start, &[15, 60, 120], &[], |stats| stats["refused"][REFUSED].as_u64().is_some());
+    // 64 MiB are left of 1 GiB.
+    let resident = target.memory("Rss:");
+    assert!(resident <= (64 + 7 + 4) << 20, "{} MiB: {stats:#}", resident >> 20);
+    assert!(stats["promoted"].as_u64().unwrap() <= 3, "{stats:#}");
+    assert!(errors.contains(REFUSED), "it is hot, and worth huge pages but for its memory: {errors}");
+}
+
+#[test]
 fn what_the_program_refuses_is_counted_and_told() {
     let _alone = huge_pages_alone();
     if !can_look() {

@@ -4,6 +4,7 @@
  *
  *   advised skewed MIB         9999 of 10000 accesses go to every tenth region of 2 MiB
  *   advised chases MIB         any page, and which is next is read from it
+ *   advised returns MIB        all is written and 15 of 16 pages given back; the rest is hot
  *   advised sparse MIB         one page of sixteen, which nobody uses then
  *   advised refuses MIB        as skewed, but it wants no huge pages
  *   advised still MIB          huge pages that nobody uses; every other one is full, the rest are zero but for a page
@@ -94,6 +95,25 @@ static int sparse(size_t regions) {
     return 0;
 }
 
+static int returns(size_t regions) {
+    const size_t kept = REGION / 16;
+    char *memory = map(regions);
+    memset(memory, 1, regions * REGION);
+    for (size_t region = 0; region < regions; region++)
+        if (madvise(memory + region * REGION + kept, REGION - kept, MADV_DONTNEED))
+            return 3;
+    printf("%lx\n", (unsigned long)memory);
+    fflush(stdout);
+    volatile uint64_t sum = 0;
+    while (!is_over(0)) {
+        for (int i = 0; i < 100000; i++) {
+            uint64_t drawn = next();
+            sum += (uint64_t)memory[(drawn >> 40) % regions * REGION + (drawn >> 8) % kept];
+        }
+    }
+    return 0;
+}
+
 static void *in_thread(void *regions) {
     skewed((size_t)regions, MADV_NORMAL);
     return NULL;
@@ -129,6 +149,8 @@ int main(int count, char **arguments) {
         return skewed(regions, MADV_NOHUGEPAGE);
     if (!strcmp(what, "chases"))
         return chases(regions);
+    if (!strcmp(what, "returns"))
+        return returns(regions);
     if (!strcmp(what, "sparse"))
         return sparse(regions);
     if (!strcmp(what, "still"))

@@ -1,6 +1,7 @@
 //! `bursar advise attach`: an agent that makes huge pages of what a running program uses much, and splits those that it does not.
 
 mod choose;
+mod growth;
 mod history;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use crate::results::write_json;
 use crate::say::tell;
 use crate::status::Status;
 use choose::Choice;
+use growth::Growth;
 use history::History;
 
 /// The most that looking may take of one processor; while regions are known that wait for their huge pages; and the most that all may.
@@ -39,6 +41,8 @@ const ASKED_EVERY: Duration = Duration::from_secs(5);
 const GIVES_ZEROES_BACK: (u32, u32) = (6, 12);
 /// Decisions that are told.
 const MOST_EXPLAINED: usize = 1000;
+/// Why a hot region is left alone of which the program has little.
+const WOULD_GROW: &str = "it would make the program's memory more than a tenth larger";
 /// Huge pages that are read for zeroes in a round: each takes some tenths of a millisecond.
 const MOST_READ: usize = 8;
 
@@ -85,6 +89,7 @@ struct Process {
     /// What its mappings are called, and when that was asked for.
     areas: Vec<Area>,
     named: Option<Instant>,
+    growth: Growth,
 }
 
 struct Agent<'a> {
@@ -206,10 +211,22 @@ impl Agent<'_> {
             self.left.insert((region.pid, region.start), (self.seconds(region.pid), estimate));
             return;
         }
-        let done = self.carry_out(region, |advised| advised.collapse(region.start));
         let why = format!("{:.0} accesses per second miss the TLB", region.misses_per_second);
+        if !self.may_grow(region.pid, present) {
+            self.history.done(region.pid, region.start, now);
+            *self.stats.refused.entry(WOULD_GROW).or_default() += 1;
+            let told = self.explained(region.pid, region.start, "leave", format!("{why}, but {WOULD_GROW}"), &estimate);
+            if self.stats.explained.len() < MOST_EXPLAINED {
+                self.stats.explained.push(told);
+            }
+            return;
+        }
+        let done = self.carry_out(region, |advised| advised.collapse(region.start));
         if done.is_ok() {
             self.stats.promoted += 1;
+            if let Some(process) = self.processes.get_mut(&region.pid) {
+                process.growth.promoted(present);
+            }
             let (_, state) = &mut self.state;
             state.free_huge = state.free_huge.saturating_sub(1);
             state.free_bytes = state.free_bytes.saturating_sub(HUGE_BYTES);
@@ -230,7 +247,17 @@ impl Agent<'_> {
         let done = self.carry_out(region, |advised| advised.split(region.start));
         let why = format!("{zero} of 512 pages are zero, and not accessed for {}", seconds(region.idle.as_secs_f64()));
         self.stats.demoted += u64::from(done.is_ok());
+        if let (Ok(()), Some(process)) = (&done, self.processes.get_mut(&region.pid)) {
+            process.growth.demoted(zero);
+        }
         self.tell(region, "demote", why, estimate, done, now);
+    }
+
+    /// What is read of a process that has just ended is nothing, and so is what it may have.
+    fn may_grow(&self, pid: i32, present_pages: u64) -> bool {
+        let anonymous = procfs::status(pid).ok().and_then(|status| status.rss_anon).unwrap_or(0);
+        let growth = self.processes.get(&pid).map(|process| process.growth).unwrap_or_default();
+        growth.allows(present_pages, anonymous / procfs::page_bytes())
     }
 
     /// Nothing in a dry run.
@@ -300,7 +327,13 @@ impl Agent<'_> {
         self.processes.retain(|pid, process| living.get(pid) == Some(&process.start));
         self.left.retain(|(pid, _), _| living.contains_key(pid));
         for (pid, start) in living {
-            let new = || Process { start, advised: Advised::of(pid, start).ok(), areas: Vec::new(), named: None };
+            let new = || Process {
+                start,
+                advised: Advised::of(pid, start).ok(),
+                areas: Vec::new(),
+                named: None,
+                growth: Growth::default(),
+            };
             let process = self.processes.entry(pid).or_insert_with(new);
             if process.named.is_some_and(|named| named.elapsed() < ASKED_EVERY) {
                 continue;
