@@ -139,13 +139,17 @@ fn intervals(json: &Path) -> Vec<Value> {
 /// Swap of the test's own, for what must be root's and on cgroup v1; none where that cannot be. One test at a time: a bursar that
 /// starts puts back what any other that was killed has left.
 fn swap() -> Option<(Zram, MutexGuard<'static, ()>)> {
+    let alone = alone()?;
+    Some((Zram::of(1024)?, alone))
+}
+
+fn alone() -> Option<MutexGuard<'static, ()>> {
     static ALONE: Mutex<()> = Mutex::new(());
     let v1 = Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists();
     if !is_root() || !need("the memory controller of cgroup v1", v1) {
         return None;
     }
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    Some((Zram::of(1024)?, alone))
+    Some(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// The limits of [`two`]: they fit. The kernel kills such a program now and then where it does not, with swap free and without bursar.
@@ -242,6 +246,78 @@ fn memory_goes_to_whom_it_serves_and_limits_are_put_back_after_any_end() {
     let told = std::io::read_to_string(live.stderr.take().unwrap()).unwrap();
     assert!(live.wait().unwrap().success() && told.contains("has ended"), "{told}");
     assert_eq!(gains.limit(), BEFORE.0, "after Ctrl-C");
+}
+
+#[test]
+fn a_limit_that_somebody_else_sets_is_set_again_and_put_back_to_that() {
+    let Some((_swap, gains, streams)) = two("others") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("intervals.json");
+    let mut command = bursar();
+    command.args(["balance", "-q", "--total", "128M", "--interval", "300ms", "--json"]).arg(&json);
+    let mut balance = command.arg(&gains.dir).arg(&streams.dir).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("limits are moved", || gains.limit() + streams.limit() <= 128 * MIB);
+    // As systemd does at daemon-reload where the unit has no limit.
+    fs::write(streams.dir.join("memory.limit_in_bytes"), "-1").unwrap();
+    wait_until("it is set again", || streams.limit() <= 128 * MIB);
+    let says = |what: &str| intervals(&json).iter().any(|interval| interval.to_string().contains(what));
+    wait_until("it is told", || says("somebody else set memory.limit_in_bytes to no limit, and it was set again"));
+    // And as `systemctl set-property` does; what the last interval before the end does not see counts, too.
+    fs::write(gains.dir.join("memory.limit_in_bytes"), (160 * MIB).to_string()).unwrap();
+    signal(&balance, rustix::process::Signal::TERM);
+    let told = std::io::read_to_string(balance.stderr.take().unwrap()).unwrap();
+    assert!(balance.wait().unwrap().success() && told.contains("at the end puts back that"), "{told}");
+    assert_eq!(gains.limit(), 160 * MIB);
+    assert!(streams.limit() > 1 << 60, "{}", streams.limit());
+    let repaired = bursar().args(["doctor", "--repair"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&repaired.stdout).contains("others-"), "{repaired:?}");
+}
+
+/// Holds 32 MiB, and after a line of input 200 MiB.
+const BURSTS: &str = "
+import sys
+held = bytearray(b'x') * (32 << 20)
+print('held', flush=True)
+sys.stdin.readline()
+burst = bytearray(b'x') * (200 << 20)
+print('burst', flush=True)
+sys.stdin.readline()
+";
+
+#[test]
+fn a_heap_that_cannot_be_reclaimed_raises_its_limit_at_once() {
+    let Some(_alone) = alone() else { return };
+    let swaps = fs::read_to_string("/proc/swaps").unwrap();
+    if !need("no swap", swaps.lines().count() == 1) {
+        return;
+    }
+    let (dir, other) = (cgroup("bursts"), cgroup("bursts-beside"));
+    fs::write(dir.join("memory.limit_in_bytes"), (64 * MIB).to_string()).unwrap();
+    let mut command = python_in(&dir, BURSTS, &[]);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut job = Job { dir: dir.clone(), child };
+    let mut says = BufReader::new(job.child.stdout.take().unwrap()).lines();
+    assert_eq!(says.next().unwrap().unwrap(), "held");
+    let beside = python_in(&other, CHANGES, &["stream", "16"]).spawn().unwrap();
+    let beside = Job { dir: other, child: beside };
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("intervals.json");
+    let mut command = bursar();
+    command.args(["balance", "-q", "--total", "128M", "--interval", "2s", "--json"]).arg(&json);
+    let mut balance = command.arg(&dir).arg(&beside.dir).spawn().unwrap();
+    wait_until("it balances", || !intervals(&json).is_empty());
+    writeln!(job.child.stdin.as_mut().unwrap()).unwrap();
+    assert_eq!(says.next().unwrap().unwrap(), "burst");
+    wait_until("it is told", || {
+        intervals(&json).iter().any(|interval| interval.to_string().contains("it was raised at once"))
+    });
+    assert!(job.limit() > 232 * MIB, "{}", job.limit());
+    // Its own limit is less than it holds.
+    writeln!(job.child.stdin.as_mut().unwrap()).unwrap();
+    assert!(job.child.wait().unwrap().success());
+    signal(&balance, rustix::process::Signal::TERM);
+    assert!(balance.wait().unwrap().success());
+    assert_eq!(job.limit(), 64 * MIB);
 }
 
 #[test]

@@ -85,9 +85,12 @@ fn follow(options: &Balance, targets: &mut Vec<Target>, signals: &Forwarding) ->
             if signals.interrupted() {
                 return Ok(());
             }
-            targets.iter_mut().for_each(Target::wake);
+            let swap = swap_of_each(targets);
+            targets.iter_mut().for_each(|target| target.wake(swap));
             std::thread::sleep(PATIENCE.min(due.saturating_duration_since(Instant::now())));
         }
+        let patience = options.interval / (4 * targets.len().max(1) as u32);
+        targets.iter_mut().for_each(|target| target.set_again(patience));
         look(targets, &mut devices);
         let (gone, left): (Vec<_>, Vec<_>) =
             std::mem::take(targets).into_iter().partition(|target| target.end().is_some());
@@ -118,9 +121,14 @@ fn look(targets: &mut [Target], devices: &mut Devices) {
     targets.iter_mut().for_each(|target| target.judge(devices.of(target), is_anew));
 }
 
+/// Swap that is free for one of them.
+fn swap_of_each(targets: &[Target]) -> u64 {
+    procfs::meminfo().map_or(0, |memory| memory.swap_free) / targets.len().max(1) as u64
+}
+
 /// One decision.
 fn step(options: &Balance, targets: &mut [Target], signals: &Forwarding) -> Vec<Row> {
-    let swap = procfs::meminfo().map_or(0, |memory| memory.swap_free) / targets.len() as u64;
+    let swap = swap_of_each(targets);
     let seen: Vec<Seen<'_>> = targets.iter().map(|target| target.as_seen(swap)).collect();
     let now: Vec<u64> = seen.iter().map(|one| one.limit.unwrap_or(one.usage)).collect();
     let mut moves = decide(options.total.0, &seen);

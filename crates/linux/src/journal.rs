@@ -288,6 +288,17 @@ impl Journal {
 }
 
 impl Guard {
+    /// Somebody else has set a limit meanwhile: that is what it is put back to.
+    pub(crate) fn set_by_others(&mut self, before: &str) -> Result<(), Error> {
+        let open = self.journal.open_changes().iter().find(|(id, _)| *id == self.id).map(|(_, change)| change.clone());
+        let Some(Change::Limit { path, .. }) = open else { return Ok(()) };
+        let mut now = self.journal.record(Change::Limit { path, before: before.into() })?;
+        now.undone = true;
+        self.journal.forget(self.id);
+        self.id = now.id;
+        Ok(())
+    }
+
     /// Undoes the change now.
     ///
     /// # Errors

@@ -100,19 +100,23 @@ impl Hold {
             Hold::Process { .. } => return MARGIN,
             Hold::Machine(machine) => return machine.floor(),
         };
-        let Ok(memory) = cgroup.memory() else { return 0 };
-        let swap = cgroup.swap_room().map_or(swap, |room| room.min(swap));
-        let swappable = memory.anon.unwrap_or(0) + memory.shmem.unwrap_or(0);
-        let locked = memory.unevictable.unwrap_or(0);
-        let stays = swappable.saturating_sub(swap).max(locked) + memory.kernel.unwrap_or(0);
-        stays + MARGIN
+        floor_of(cgroup, swap)
     }
 
-    /// See [`Allotment::wake`].
-    pub fn wake(&mut self) {
-        if let Hold::Cgroup { allotment: Some(allotment), .. } = self {
-            // What cannot be written is told when its limit is set.
-            let _ = allotment.wake();
+    /// See [`Allotment::wake`] and [`Allotment::relieve`]; whether its limit was raised.
+    pub fn wake(&mut self, swap: u64) -> bool {
+        let Hold::Cgroup { cgroup, allotment: Some(allotment) } = self else { return false };
+        // What cannot be written is told when its limit is set.
+        let is_raised = allotment.relieve(|| floor_of(cgroup, swap)).unwrap_or(false);
+        let _ = allotment.wake();
+        is_raised
+    }
+
+    /// See [`Allotment::set_by_others`].
+    pub fn set_by_others(&mut self, patience: Duration) -> Option<String> {
+        match self {
+            Hold::Cgroup { allotment: Some(allotment), .. } => allotment.set_by_others(patience).ok().flatten(),
+            _ => None,
         }
     }
 
@@ -144,6 +148,16 @@ impl Hold {
             _ => Ok(bytes),
         }
     }
+}
+
+/// What cannot be reclaimed of a cgroup while so much swap is free, and a margin.
+fn floor_of(cgroup: &Cgroup, swap: u64) -> u64 {
+    let Ok(memory) = cgroup.memory() else { return 0 };
+    let swap = cgroup.swap_room().map_or(swap, |room| room.min(swap));
+    let swappable = memory.anon.unwrap_or(0) + memory.shmem.unwrap_or(0);
+    let locked = memory.unevictable.unwrap_or(0);
+    let stays = swappable.saturating_sub(swap).max(locked) + memory.kernel.unwrap_or(0);
+    stays + MARGIN
 }
 
 /// By the kernel, which is quick to take back what is unused of files; if that does not do, what is coldest is paged out, and cannot come back

@@ -26,6 +26,9 @@ const MOST_STALLED: f64 = 0.95;
 /// Who waits for memory more than this share of its time is slow enough to be seen.
 const LEAST_STALLED: f64 = 0.1;
 
+/// What is told where a limit was raised between two decisions.
+const RAISED: &str = "it was raised at once, for its programs were held up below what cannot be reclaimed";
+
 /// Of a guest that lacks memory more is looked at until its curve is in no more doubt than this.
 const MOST_DOUBT: f64 = 0.01;
 
@@ -49,6 +52,8 @@ pub struct Target {
     stalled: f64,
     unrest: Unrest,
     counters: Counters,
+    /// What was done to its limit beside the decision, in words.
+    beside: Vec<String>,
     /// Of the last interval.
     pub seen: Option<Looked>,
 }
@@ -116,6 +121,7 @@ impl Target {
             stalled: 0.0,
             unrest: Unrest::default(),
             counters,
+            beside: Vec::new(),
             seen: None,
         };
         match Pages::start(target.scope(), settings) {
@@ -329,8 +335,18 @@ impl Target {
     }
 
     /// See [`Hold::wake`].
-    pub fn wake(&mut self) {
-        self.hold.wake();
+    pub fn wake(&mut self, swap: u64) {
+        if self.hold.wake(swap) && !self.beside.iter().any(|said| said == RAISED) {
+            self.beside.push(RAISED.into());
+        }
+    }
+
+    /// Sets its limit again if somebody else has set it.
+    pub fn set_again(&mut self, patience: Duration) {
+        if let Some(found) = self.hold.set_by_others(patience) {
+            tell!("bursar: {}: {found}; bursar sets its own again, and at the end puts back that", self.name);
+            self.beside.push(format!("{found}, and it was set again"));
+        }
     }
 
     /// See [`Hold::set`].
@@ -360,7 +376,7 @@ impl Target {
             wss_bytes,
             misses_per_second: misses,
             moved_bytes: to.to as i64 - now as i64,
-            why: to.why.clone(),
+            why: std::iter::once(to.why.clone()).chain(self.beside.drain(..)).collect::<Vec<_>>().join("; "),
         }
     }
 

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use model::Bytes;
+
 use super::limit::UNLIMITED_V1;
 use super::{Cgroup, Version};
 use crate::journal::{Guard, Journal};
@@ -22,6 +24,8 @@ const KILLER: &str = "memory.oom_control";
 /// Between moves of all memory to the inactive list, and so many times as long as one takes. See [`Inactive`].
 const INACTIVE_PERIOD: Duration = Duration::from_millis(200);
 const INACTIVE_SHARE: u32 = 10;
+/// This part of what cannot be reclaimed is given beside it where a program is held up.
+const RELIEF: u64 = 8;
 /// For a limit to be put back that is below what is used.
 const LAST_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -96,11 +100,66 @@ impl Allotment {
         Ok(usage > bytes)
     }
 
-    /// Puts back what was there before.
+    /// What somebody else has set since it was set last, as `systemctl daemon-reload` and `set-property` do, in words; `None`: nobody has.
+    /// It is what is put back at the end; until then it is set again.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if it cannot be set again.
+    pub fn set_by_others(&mut self, patience: Duration) -> Result<Option<String>, Error> {
+        let Some(found) = self.found_by_others()? else { return Ok(None) };
+        let wanted = self.now;
+        self.now = number_in(&found);
+        if let Some(bytes) = wanted {
+            self.set(bytes, patience)?;
+        }
+        let found = number_in(&found).map_or_else(|| "no limit".into(), |bytes| Bytes(bytes).to_string());
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        Ok(Some(format!("somebody else set {name} to {found}")))
+    }
+
+    /// What is there, if it is not what was set last. From now on that is what is put back.
+    fn found_by_others(&mut self) -> Result<Option<String>, Error> {
+        let found = file::read(&self.path)?.trim().to_string();
+        if number_in(&found) == self.now {
+            return Ok(None);
+        }
+        self.guard.set_by_others(&found)?;
+        Ok(Some(found))
+    }
+
+    /// Raises it at once where so much cannot be reclaimed and its programs are held up for it; whether it did. A high mark below what
+    /// cannot be reclaimed slows a program down for as long as it stays, and a limit of version 1 stops it.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if it is refused.
+    pub fn relieve(&mut self, floor: impl FnOnce() -> u64) -> Result<bool, Error> {
+        let Some(now) = self.now else { return Ok(false) };
+        let is_held_up = match self.cgroup.version {
+            Version::V1 => self.is_under_oom(),
+            Version::V2 => self.cgroup.usage()? > now,
+        };
+        let floor = if is_held_up { floor() } else { 0 };
+        if floor <= now {
+            return Ok(false);
+        }
+        // What grows goes on growing until this is called again.
+        let to = (floor + floor / RELIEF) / procfs::page_bytes() * procfs::page_bytes();
+        file::write(&self.path, &to.to_string())?;
+        self.now = Some(to);
+        Ok(true)
+    }
+
+    fn is_under_oom(&self) -> bool {
+        file::read(&self.cgroup.dir.join(KILLER)).is_ok_and(|state| state.contains("under_oom 1"))
+    }
+
+    /// Puts back what was there before, or what somebody else has set since.
     ///
     /// # Errors
     /// [`Error::Write`]; it then stays in the journal for `bursar doctor --repair`.
-    pub fn release(self) -> Result<(), Error> {
+    pub fn release(mut self) -> Result<(), Error> {
+        // A cgroup that is gone has nothing to read.
+        let _ = self.found_by_others();
         self.guard.restore()?;
         self.killer.map_or(Ok(()), Guard::restore)
     }
@@ -112,7 +171,7 @@ impl Allotment {
     /// [`Error::Write`] if it is refused.
     pub fn wake(&mut self) -> Result<(), Error> {
         let path = self.cgroup.dir.join(KILLER);
-        if self.cgroup.version != Version::V1 || !file::read(&path).is_ok_and(|state| state.contains("under_oom 1")) {
+        if self.cgroup.version != Version::V1 || !self.is_under_oom() {
             return Ok(());
         }
         if self.killer.is_some() {
@@ -129,6 +188,11 @@ impl Allotment {
         self.now = Some(if is_as_before { now } else { more });
         Ok(())
     }
+}
+
+/// Of a limit as it is read; `None`: there is none.
+fn number_in(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|limit| *limit < UNLIMITED_V1)
 }
 
 /// Writes a limit back as it was read. What is used beyond a high mark follows later.
