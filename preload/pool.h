@@ -118,6 +118,7 @@ struct provision_told {
     uint64_t fallbacks;           // calls that the pool would have served, had it had more
     uint64_t failed;              // of these, those that failed for it (BURSAR_POOL_FAIL)
     uint64_t left_alone;          // 1: built with a sanitizer, or in valgrind; 2: libc could not be patched
+    uint64_t copied_bytes;    // of the pool's memory, for the children of a process with several threads, all together
     uint64_t unwritten_bytes; // from the pool and nothing but zeroes, as far as pieces of it tell: when the pool had no
                               // more for the first time, or at the end, whichever is more
     struct {

@@ -292,6 +292,8 @@ int private_fork(void) {
         errno = ENOMEM;
         child = -1;
     }
+    if (child > 0 && state)
+        told->copied_bytes += held;
     if (child > 0 && (state || shares)) {
         told->forks++;
         told->fork_ns += now_ns() - began;

@@ -69,6 +69,7 @@ fn what_a_process_tells_is_in_the_statistics_as_the_runtimes_header_has_it() {
         ("forks", json!(5)),
         ("fallbacks", json!(6)),
         ("failed", json!(7)),
+        ("copied_bytes", json!(60)),
         ("unwritten_bytes", json!(70)),
         ("left_alone", Value::Null),
     ] {
@@ -283,6 +284,21 @@ fn memory_of_the_pool_that_is_never_written_is_named() {
     assert_eq!(figures(&[&over, &bytes(100), &bytes(100), "0"])["unwritten_bytes"], 0);
     let (_, text) = run(&[], &[&over, &bytes(100), &bytes(100), "0"]);
     assert!(!text.contains("never written"), "{text}");
+}
+
+#[test]
+fn copies_for_children_of_a_process_with_threads_are_named() {
+    let Some(pool) = Pool::create() else { return };
+    let words = [program("threads"), (64 * MIB).to_string(), "3".into()];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (status, stats, printed) = json_after(pool.with(&mut provision(&["--stats", "-"], &words)));
+    assert_eq!((status, printed.as_str()), (0, "forked\n"));
+    let copied = stats["copied_bytes"].as_u64().unwrap();
+    assert!((3 * 64 * MIB..=3 * 70 * MIB).contains(&copied), "{stats:#}");
+    let text = said(&pool.with(&mut provision(&[], &words)).output().unwrap());
+    assert!(text.contains("each child of a process with several threads has a copy of all"), "{text}");
+    let text = said(&pool.with(&mut provision(&[], &[&program("asks"), "67108864"])).output().unwrap());
+    assert!(!text.contains("copied at forks"), "{text}");
 }
 
 #[test]

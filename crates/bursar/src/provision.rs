@@ -29,6 +29,8 @@ const PAGE_BYTES: u64 = 2 << 20;
 const WORTH_TELLING_SECONDS: f64 = 0.01;
 /// Memory of a pool that was never written is said from this on, if it is a quarter of what was taken.
 const LEAST_UNWRITTEN_BYTES: u64 = 16 << 20;
+/// Copies that forks have made are said from this on.
+const LEAST_COPIED_BYTES: u64 = 16 << 20;
 
 /// What `--stats` writes.
 #[derive(Serialize)]
@@ -300,7 +302,19 @@ pub fn unwritten(figures: &Figures) -> Option<String> {
     })
 }
 
-/// One to five lines for people.
+/// How much memory children have as copies that they would share without a pool, as a sentence.
+pub fn copied(figures: &Figures) -> Option<String> {
+    let (copies, peak) = (Bytes(figures.copied_bytes), Bytes(figures.pool_bytes_peak));
+    let matters = copies.0 >= LEAST_COPIED_BYTES;
+    matters.then(|| {
+        format!(
+            "{copies} were copied at forks, beside {peak} of the pool: each child of a process with several threads has a copy of all, \
+             where without a pool it would share it"
+        )
+    })
+}
+
+/// One to six lines for people.
 fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     let Served { told, notes, .. } = &ran.served;
     let passed = |reason| figures.passed_to_linux.get(&reason).copied().unwrap_or_default();
@@ -342,6 +356,7 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     }
     lines.extend(pool.and_then(|_| too_small(figures)));
     lines.extend(pool.and_then(|_| unwritten(figures)));
+    lines.extend(pool.and_then(|_| copied(figures)));
     let alone = |why| told.iter().filter(|told| told.left_alone == Some(why)).count();
     let kinds = [
         (LeftAlone::Sanitizer, "built with a sanitizer, or in valgrind"),

@@ -109,6 +109,8 @@ pub struct Figures {
     pub forks: u64,
     /// Held from the pool when it was last told.
     pub leased_bytes: u64,
+    /// Of the pool's memory, copied for the children of processes with several threads.
+    pub copied_bytes: u64,
     /// Taken from the pool and nothing but zeroes when the pool had no more, or at the end of the program; an estimate.
     pub unwritten_bytes: u64,
     /// What a pool without end would have given at most; of several processes the sum.
@@ -183,7 +185,7 @@ impl Words<'_> {
 
 impl Told {
     const NAME: usize = 256;
-    const NUMBERS: usize = 24 + 2 * Reason::ALL.len();
+    const NUMBERS: usize = 25 + 2 * Reason::ALL.len();
     const BYTES: usize = MAGIC.len() + 8 * Told::NUMBERS + Told::NAME;
 
     /// From the bytes of one file.
@@ -215,7 +217,7 @@ impl Told {
             1 => Some(LeftAlone::Sanitizer),
             _ => Some(LeftAlone::Libc),
         };
-        let unwritten_bytes = words.next();
+        let [copied_bytes, unwritten_bytes] = [words.next(), words.next()];
         let passed_to_linux = Reason::ALL.map(|reason| (reason, Amount { calls: words.next(), bytes: words.next() }));
         let name = &words.0[..Told::NAME];
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -238,6 +240,7 @@ impl Told {
                 failed,
                 forks,
                 leased_bytes,
+                copied_bytes,
                 unwritten_bytes,
                 demand_bytes_peak,
                 start_seconds,
@@ -273,6 +276,7 @@ impl Figures {
             failed: sum(|of| of.failed),
             forks: sum(|of| of.forks),
             leased_bytes: sum(|of| of.leased_bytes),
+            copied_bytes: sum(|of| of.copied_bytes),
             unwritten_bytes: sum(|of| of.unwritten_bytes),
             demand_bytes_peak: sum(|of| of.demand_bytes_peak),
             start_seconds: seconds(|of| of.start_seconds),
@@ -303,12 +307,12 @@ mod tests {
         assert_eq!((told.executable.as_str(), told.left_alone), ("/opt/solve", Some(LeftAlone::Sanitizer)));
         let figures = &told.figures;
         assert_eq!((figures.leased_bytes, figures.pool_bytes_peak, figures.demand_bytes_peak), (7, 9, 11));
-        assert_eq!(figures.unwritten_bytes, 24);
+        assert_eq!((figures.copied_bytes, figures.unwritten_bytes), (24, 25));
         assert_eq!((figures.zeroed_bytes, figures.zeroed_beside_bytes), (17, 18));
         assert_eq!((figures.served_bytes, figures.fallbacks, figures.failed, figures.forks), (13, 21, 22, 19));
         assert_eq!((figures.start_seconds, figures.lease_seconds, figures.populate_seconds), (14e-9, 15e-9, 16e-9));
-        assert_eq!(figures.passed_to_linux[&Reason::Small], Amount { calls: 25, bytes: 26 });
-        assert_eq!(figures.passed_to_linux[&Reason::Forked], Amount { calls: 47, bytes: 48 });
+        assert_eq!(figures.passed_to_linux[&Reason::Small], Amount { calls: 26, bytes: 27 });
+        assert_eq!(figures.passed_to_linux[&Reason::Forked], Amount { calls: 48, bytes: 49 });
     }
 
     #[test]
@@ -329,7 +333,7 @@ mod tests {
         let told = Told::read(&recorded(0)).unwrap();
         let sum = Figures::sum(&[told.clone(), told]);
         assert_eq!((sum.pool_bytes_peak, sum.populate_seconds), (18, 32e-9));
-        assert_eq!(sum.passed_to_linux[&Reason::Small], Amount { calls: 50, bytes: 52 });
+        assert_eq!(sum.passed_to_linux[&Reason::Small], Amount { calls: 52, bytes: 54 });
         assert_eq!(Figures::sum(&[]).passed_to_linux.len(), Reason::ALL.len(), "every reason is told");
     }
 

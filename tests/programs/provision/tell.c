@@ -46,6 +46,7 @@ int main(int argc, char **argv) {
         .fork_ns = 50,
         .fallbacks = 6,
         .failed = 7,
+        .copied_bytes = 60,
         .unwritten_bytes = 70,
         .executable = "by-hand",
     };

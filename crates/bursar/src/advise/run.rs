@@ -168,6 +168,7 @@ fn summary(inside: &Inside, figures: &AdviceFigures, told: &[Told], pooled: Opti
     }];
     lines.extend(pooled.and_then(|pooled| provision::too_small(&pooled.figures)));
     lines.extend(pooled.and_then(|pooled| provision::unwritten(&pooled.figures)));
+    lines.extend(pooled.and_then(|pooled| provision::copied(&pooled.figures)));
     let sum = |of: fn(&Told) -> u64| told.iter().map(of).fold(0, u64::saturating_add);
     let (matched, unmatched, others) =
         (sum(|told| told.rules_matched), sum(|told| told.rules_unmatched), sum(|told| told.rules_of_others));
