@@ -1,4 +1,5 @@
-// Asks for memory at once and writes to the beginning of it, then asks for more and writes to all: over ASKED USED LATER
+// Asks for memory at once and writes to the beginning of it, then asks for more and writes to all: over ASKED USED
+// LATER
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -13,8 +13,8 @@ use super::Results;
     bursar faults --json - -q -- ./solver input.dat\n  \
     bursar faults --html page.html --beside 'make -C src clean all' -- ./solver\n\n\
     How long each fault takes needs root (see bursar doctor); without, faults are\n\
-    only counted. Meanwhile faults of all other processes take a few tenths of a\n\
-    microsecond more.")]
+    only counted. Meanwhile faults and system calls of all other processes take a\n\
+    few tenths of a microsecond more.")]
 pub struct Faults {
     /// Run it once more, beside this shell command, which is begun again whenever it ends
     #[arg(long, value_name = "LOAD")]
