@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::agent::Scan;
 use crate::exposition::{Family, Format, Kind, Page, label};
 use crate::server::Counts;
-use crate::watched::{Shown, unreclaimable};
+use crate::watched::{Shown, unmapped, unreclaimable};
 
 /// A value of a cgroup's metric: a label of its own, if it has any, and what it is, if it is known.
 type Value = (Option<(&'static str, &'static str)>, Option<f64>);
@@ -44,7 +44,9 @@ const OF_CGROUPS: [OfCgroup; 20] = [
     OfCgroup {
         family: gauge(
             "bursar_cgroup_memory_bytes",
-            "What the charge is made of: heap, file (on the active list, on the inactive one, on neither), shared, kernel.",
+            "What the charge is made of: heap, file (on the active list, on the inactive one, on neither), shared, \
+             kernel, unmapped (charged and in none of these: mostly parts of huge pages that a program has given back, which the \
+             kernel frees when memory is short).",
         ),
         values: |of| {
             let memory = &of.seen.memory;
@@ -56,6 +58,7 @@ const OF_CGROUPS: [OfCgroup; 20] = [
                 ("file_unlisted", memory.file.zip(listed).map(|(file, listed)| file.saturating_sub(listed))),
                 ("shared", memory.shmem),
                 ("kernel", memory.kernel),
+                ("unmapped", unmapped(memory)),
             ];
             each("memory", parts)
         },

@@ -87,6 +87,15 @@ impl Most {
     }
 }
 
+/// Processors keep stocks of charged pages, 64 pages each, and lines are read a little later than the charge, in bytes.
+const STOCKS_BYTES: u64 = 8 << 20;
+
+/// What is charged and in no line: 0 as long as stocks explain it.
+pub fn unmapped(memory: &MemoryState) -> Option<u64> {
+    let lines = memory.anon? + memory.file? + memory.shmem? + memory.kernel?;
+    Some(memory.usage?.saturating_sub(lines)).map(|bytes| if bytes > STOCKS_BYTES { bytes } else { 0 })
+}
+
 /// What reclaim could not take now.
 pub fn unreclaimable(memory: &MemoryState) -> Option<u64> {
     let held = Held {
@@ -106,6 +115,22 @@ pub fn unreclaimable(memory: &MemoryState) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_huge_pages_that_were_given_back_are_unmapped_and_not_unreclaimable() {
+        let memory = |usage| MemoryState {
+            usage: Some(usage),
+            anon: Some(1 << 20),
+            file: Some(0),
+            shmem: Some(0),
+            kernel: Some(1 << 20),
+            ..MemoryState::default()
+        };
+        assert_eq!(unmapped(&memory(257 << 20)), Some(255 << 20));
+        assert_eq!(unreclaimable(&memory(257 << 20)), Some(2 << 20));
+        assert_eq!(unmapped(&memory(3 << 20)), Some(0), "as much as processors keep in stock");
+        assert_eq!(unmapped(&MemoryState::default()), None);
+    }
 
     #[test]
     fn the_most_stays_when_memory_goes() {
