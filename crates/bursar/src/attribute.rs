@@ -10,7 +10,7 @@ use ::attribute::{Options, ProcessLog};
 use ::report::Attributed;
 use anyhow::{Context, bail};
 use job::preload;
-use model::{Attribution, Axis, Bytes, Observation, ProcessRecord, RecordKind, RunRole, Target};
+use model::{Attribution, Axis, Bytes, Observation, ProcessKey, ProcessRecord, RecordKind, RunRole, Target};
 use record::{Entry, Record};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
@@ -238,6 +238,11 @@ fn few_addresses() -> Option<String> {
     ))
 }
 
+/// Whether a log is that process's.
+fn is_of(log: &ProcessLog, process: &ProcessRecord) -> bool {
+    process.is(ProcessKey { pid: log.started.pid, start_ticks: log.started.start_ticks })
+}
+
 /// Processes of the job that have left no log, or became a program that left none, in a sentence.
 fn strangers(processes: &[ProcessRecord], found: &Found) -> Option<String> {
     let is_launcher = |process: &ProcessRecord| launch::is_launcher(&process.command);
@@ -259,10 +264,8 @@ fn strangers(processes: &[ProcessRecord], found: &Found) -> Option<String> {
         process.max_rss_bytes.is_some_and(|bytes| bytes >= much)
     };
     let is_stranger = |process: &&ProcessRecord| {
-        let is_its = |log: &&ProcessLog| {
-            log.started.pid == process.key.pid && log.started.start_ticks.abs_diff(process.key.start_ticks) <= 2
-        };
-        match found.logs.iter().filter(is_its).max_by_key(|log| log.started.unix_ns) {
+        let logs = found.logs.iter().filter(|log| is_of(log, process));
+        match logs.max_by_key(|log| log.started.unix_ns) {
             Some(last) => last.totals.last().is_some_and(|totals| totals.reason == "exec"),
             None => ran_long(process) || is_rank(process) || (is_another(process) && held_much(process)),
         }

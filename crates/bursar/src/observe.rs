@@ -379,10 +379,7 @@ fn merge(
     sources.insert("processes".into(), rung.into());
     let mut all = tracked.unwrap_or_default();
     for process in sampled {
-        let same = |p: &&mut ProcessRecord| {
-            p.key.pid == process.key.pid && p.key.start_ticks.abs_diff(process.key.start_ticks) <= 2
-        };
-        match all.iter_mut().find(same) {
+        match all.iter_mut().find(|known| known.is(process.key)) {
             Some(known) => fill(known, process),
             None => all.push(process),
         }
@@ -402,6 +399,7 @@ fn merge(
 
 /// What an exit record lacks, the last sample may have.
 fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
+    known.key = sampled.key;
     known.max_rss_bytes = known.max_rss_bytes.or(sampled.max_rss_bytes);
     known.started_seconds = known.started_seconds.or(sampled.started_seconds);
     known.user_seconds = known.user_seconds.or(sampled.user_seconds);

@@ -45,7 +45,19 @@ pub struct ProcessRecord {
     pub source: String,
 }
 
+/// Clocks that are read one after the other may differ by so many ticks.
+const TICKS: u64 = 2;
+/// taskstats says when a thread ended only as its record is read, and its start by its lifetime: so late at most, in ticks.
+const LATE_TICKS: u64 = 1000;
+
 impl ProcessRecord {
+    /// Whether it is the process of that identity, whose start is exact.
+    pub fn is(&self, key: ProcessKey) -> bool {
+        let late = if self.source == "taskstats" { LATE_TICKS } else { TICKS };
+        let (known, exact) = (self.key.start_ticks, key.start_ticks);
+        self.key.pid == key.pid && known + TICKS >= exact && known <= exact + late
+    }
+
     /// One of which nothing is known yet but who it is.
     pub fn new(key: ProcessKey, source: &str) -> ProcessRecord {
         ProcessRecord {
@@ -64,5 +76,22 @@ impl ProcessRecord {
             exit_status: None,
             source: source.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_that_is_known_late_is_the_same_process() {
+        let at = |start_ticks| ProcessKey { pid: 7, start_ticks };
+        let exact = ProcessRecord::new(at(1000), "tracepoint");
+        assert!(exact.is(at(1000)) && exact.is(at(1002)) && exact.is(at(998)));
+        assert!(!exact.is(at(997)) && !exact.is(at(1003)) && !exact.is(ProcessKey { pid: 8, start_ticks: 1000 }));
+        let late = ProcessRecord::new(at(1000), "taskstats");
+        assert!(late.is(at(1000)) && late.is(at(900)) && late.is(at(0)));
+        assert!(!late.is(at(1003)), "it cannot have started later");
+        assert!(!ProcessRecord::new(at(5000), "taskstats").is(at(1000)), "that is another of the same PID");
     }
 }
