@@ -151,6 +151,43 @@ fn what_a_process_holds_when_it_forks_is_told_though_nobody_looks_at_it_again() 
     assert_eq!(status, -1, "bursar ends by the same signal");
 }
 
+/// Grows, or is killed, with so long a pause between looks that none sees its peak: as (status, JSON) with memory and without.
+fn unseen_peak(case: &str) -> [(i32, Value); 2] {
+    [SIZE, 0].map(|bytes| {
+        let (status, json, _) = attribute(&["--interval", "10s"], [program("plain"), case.into(), bytes.to_string()]);
+        (status, json)
+    })
+}
+
+/// By how much a figure is larger with the memory than without it.
+fn grown(runs: &[(i32, Value); 2], pointer: &str) -> u64 {
+    let [with, without] = [0, 1].map(|run: usize| runs[run].1.pointer(pointer).and_then(Value::as_u64).unwrap_or(0));
+    with.saturating_sub(without)
+}
+
+#[test]
+fn growth_after_the_last_look_before_a_kill_is_in_the_total() {
+    for case in ["grow-killed", "grow-abort"] {
+        let runs = unseen_peak(case);
+        assert_eq!(runs[0].0, -1, "{case}: bursar ends by the same signal");
+        for figure in ["/total_peak_bytes", "/unattributed_peak_bytes", "/per_rank/0/total_peak_bytes"] {
+            let found = grown(&runs, figure);
+            assert!(found.abs_diff(SIZE) <= 3 << 20, "{case}: {figure} grew by {found}: {:#}", runs[0].1);
+        }
+        let notes = runs[0].1["notes"].to_string();
+        assert!(notes.contains("not looked at since") && notes.contains("killed by signal"), "{case}: {notes}");
+        assert_eq!(runs[0].1["per_rank"][0]["ended"], "killed", "{case}");
+    }
+}
+
+#[test]
+fn a_child_that_was_killed_does_not_count_to_the_end() {
+    let (_, without, _) = plain("child-killed", 0);
+    let (status, with, _) = plain("child-killed", SIZE);
+    let total = with["total_peak_bytes"].as_u64().unwrap() - without["total_peak_bytes"].as_u64().unwrap();
+    assert!(status == 0 && total.abs_diff(SIZE) <= 3 << 20, "{total}: {with:#}");
+}
+
 #[test]
 fn huge_pages_of_the_pool_are_told_though_no_resident_set_has_them() {
     const PAGES: &str = "/proc/sys/vm/nr_hugepages";

@@ -6,6 +6,7 @@ mod comm;
 mod forked;
 mod group;
 mod init;
+mod kernel;
 mod log;
 mod memory;
 mod merge;
@@ -15,5 +16,6 @@ mod phases;
 mod replay;
 mod timelines;
 
+pub use kernel::{KernelPeak, Unseen, add_kernel_peaks};
 pub use log::{Calls, End, Function, Held, LogError, Mark, Object, Owner, ProcessLog, Reader, Started, Totals};
 pub use merge::{Attributed, Options, attribute};

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use model::{MemoryKind, Messages};
 
+use crate::kernel::Unseen;
+
 /// The version that is understood.
 const VERSION: u32 = 1;
 /// The first byte keeps the file from passing as text, the last one tells of a transfer that changed line ends.
@@ -38,6 +40,8 @@ pub struct ProcessLog {
     pub notes: Vec<String>,
     /// How it ended; `None`: killed, or still running.
     pub ended: Option<End>,
+    /// What was resident at its peak and at no look, as the kernel says; in `totals`, as unattributed.
+    pub unseen: Option<Unseen>,
     /// The log is whole to its last byte; false where it is cut or damaged, and what followed is not here.
     pub complete: bool,
 }
@@ -153,7 +157,7 @@ pub struct Mark {
 pub struct End {
     /// Since the log began.
     pub t_us: u64,
-    /// `exit` or `exec`.
+    /// `exit` or `exec`; as the kernel says, `killed`, or `ended` by a way that the runtime does not see.
     pub how: String,
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use model::Axis;
+use model::{Axis, Bytes};
 
 use crate::group::Groups;
+use crate::kernel::Unseen;
 use crate::replay::Process;
 
 /// How the runtime begins its sentence of how it follows touches.
@@ -44,7 +45,7 @@ pub fn notes(groups: &Groups) -> Vec<String> {
             by.extend(Some(name(process)).filter(|name| by.last() != Some(name)));
         }
     }
-    let mut notes: Vec<String> = missing(groups).into_iter().collect();
+    let mut notes: Vec<String> = missing(groups).into_iter().chain(unseen(groups)).collect();
     notes.extend(order.into_iter().map(|note| match &said[&note][..] {
         by if by.len() == groups.ranks.len() => note,
         [one] => format!("{note} ({one})"),
@@ -66,6 +67,38 @@ fn missing(groups: &Groups) -> Option<String> {
     let ranks: u64 = worlds.values().map(|ranks| u64::from(*ranks)).sum();
     let absent = ranks.checked_sub(groups.ranks.len() as u64).filter(|absent| *absent > 0)?;
     Some(format!("{absent} of {ranks} ranks left no log and are in no figure"))
+}
+
+/// What the kernel counted and nobody looked at, in one sentence of the process in which it is most.
+fn unseen(groups: &Groups) -> Option<String> {
+    let processes = groups.ranks.iter().flatten();
+    let mut all: Vec<(&Process, Unseen)> = processes.filter_map(|each| Some((*each, each.log.unseen?))).collect();
+    all.sort_by_key(|(_, unseen)| std::cmp::Reverse(unseen.bytes));
+    let (process, most) = all.first()?;
+    let end = match most.signal {
+        Some(signal) => format!("was killed by signal {signal}"),
+        None => "ended".into(),
+    };
+    let why = match (most.at_the_end, most.last_seconds) {
+        (true, Some(seconds)) => format!("not looked at since {seconds:.2} s before it {end}"),
+        (true, None) => format!("not looked at again before it {end}"),
+        (false, _) => "its peak came and went between two looks (--interval)".into(),
+    };
+    let more = match all.len() {
+        1 => String::new(),
+        count => format!("; {} more processes likewise", count - 1),
+    };
+    Some(format!(
+        "{} of the peak of {} ({}), which the kernel counted, are unattributed: {why}{more}",
+        Bytes(most.bytes),
+        name(process),
+        base(&process.log.started.executable)
+    ))
+}
+
+/// The last part of a path.
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn name(process: &Process) -> String {

@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use attribute::{Attributed, Options, ProcessLog, attribute};
+use attribute::{Attributed, KernelPeak, Options, ProcessLog, add_kernel_peaks, attribute};
 use common::{APPLICATION, BEGIN, LLVM, Log, MIB, MPI, OWN, RETAINED, UNATTRIBUTED, Who};
 use model::{Axis, MemoryKind, Messages, Series, Share, line_name, lines};
 use proptest::collection::vec;
@@ -172,6 +172,73 @@ fn a_rank_that_was_killed_counts_to_the_end() {
     assert_eq!((both.per_rank[0].ended.as_deref(), both.per_rank[1].ended.as_deref()), (None, Some("exit")));
     assert_eq!(both.notes.len(), 1);
     assert!(both.notes[0].contains("no end") && both.notes[0].ends_with("(rank 0)"), "{:?}", both.notes);
+}
+
+/// What the kernel kept of the process of [`Who::default`]; it ended after so many milliseconds.
+fn kernel(max_rss_mib: u64, ended_ms: Option<u64>, exit_status: i32) -> KernelPeak {
+    KernelPeak {
+        host: Who::default().host.into(),
+        pid: Who::default().pid as i32,
+        start_ticks: Who::default().pid * 10 + 1,
+        max_rss_bytes: max_rss_mib * MIB,
+        ended_unix_ns: ended_ms.map(|ms| BEGIN + ms * MS),
+        exit_status: Some(exit_status),
+    }
+}
+
+fn with_kernel(logs: &[Log], peaks: &[KernelPeak]) -> Attributed {
+    let mut logs: Vec<ProcessLog> = logs.iter().map(Log::read).collect();
+    add_kernel_peaks(&mut logs, peaks);
+    attribute(&logs, OPTIONS)
+}
+
+#[test]
+fn what_a_killed_process_grew_by_since_its_last_look_is_unattributed() {
+    let log = Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 10), (OWN, 3)]);
+    let log = log.heap(100, "timer", &[(APPLICATION, 57)]);
+    for (ended_ms, why) in [(Some(1100), "not looked at since 1.00 s before"), (None, "not looked at again before")] {
+        let found = with_kernel(&[log.clone()], &[kernel(160, ended_ms, 137)]).attribution;
+        assert_eq!(found.total_peak_bytes, 157 * MIB, "without the runtime's own");
+        assert_eq!((found.unattributed_peak_bytes, found.components["application"].peak_bytes), (100 * MIB, 57 * MIB));
+        assert_eq!((found.total.at_end_bytes, found.own.peak_bytes), (157 * MIB, 3 * MIB));
+        let note = &found.notes[0];
+        assert!(note.contains("100 MiB of the peak") && note.contains(why), "{note}");
+        assert!(note.ends_with("it was killed by signal 9"), "{note}");
+    }
+}
+
+#[test]
+fn a_killed_process_holds_nothing_after_its_end() {
+    let parent = Who { pid: 7, ..Who::default() };
+    let killed = Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 50)]);
+    let later = Log::new(parent).heap(1, "start", &[(APPLICATION, 1)]).heap(9, "exit", &[(APPLICATION, 60)]);
+    let found = with_kernel(&[killed, later.end(10, "exit")], &[kernel(50, Some(5), 134)]).attribution;
+    assert_eq!((found.total_peak_bytes, found.unattributed_peak_bytes), (60 * MIB, 0));
+    assert!(found.notes.is_empty(), "{:?}", found.notes);
+    assert_eq!(found.per_rank.iter().find(|rank| rank.pid == 100).unwrap().ended.as_deref(), Some("killed"));
+}
+
+#[test]
+fn a_peak_between_two_looks_is_in_the_total_and_unattributed() {
+    let log = Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 10)]).heap(100, "timer", &[(APPLICATION, 40)]);
+    let log = log.heap(200, "exit", &[(APPLICATION, 20)]).end(200, "exit");
+    let found = with_kernel(&[log], &[kernel(80, Some(201), 0)]).attribution;
+    assert_eq!((found.total_peak_bytes, found.unattributed_peak_bytes), (80 * MIB, 40 * MIB));
+    assert_eq!((found.total.at_end_bytes, found.unattributed.at_end_bytes), (20 * MIB, 0));
+    assert!(found.notes[0].contains("between two looks"), "{:?}", found.notes);
+}
+
+#[test]
+fn a_peak_of_the_kernel_that_is_no_more_than_was_seen_changes_nothing() {
+    let exec = Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 90)]).heap(2, "exec", &[]);
+    let log = Log::new(Who { unix_ns: BEGIN + 3 * MS, ..Who::default() }).heap(1, "start", &[(APPLICATION, 40)]);
+    let log = log.end(3, "exit");
+    let hugetlb = [(APPLICATION, MemoryKind::Hugetlb, 64 << 10, 64 << 10)];
+    let pool = Log::new(Who { pid: 8, ..Who::default() }).totals(1, "start", &hugetlb).end(2, "exit");
+    let before = of(&[exec.clone(), log.clone(), pool.clone()]);
+    let elsewhere = KernelPeak { host: "node2".into(), ..kernel(500, Some(7), 137) };
+    let other = KernelPeak { pid: 8, start_ticks: 80, ..kernel(1, Some(7), 0) };
+    assert_eq!(with_kernel(&[exec, log, pool], &[kernel(90, Some(7), 0), elsewhere, other]), before);
 }
 
 #[test]

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use ::attribute::{Options, ProcessLog};
+use ::attribute::{KernelPeak, Options, ProcessLog};
 use ::report::Attributed;
 use anyhow::{Context, bail};
 use job::preload;
+use linux::procfs;
 use model::{Attribution, Axis, Bytes, Observation, ProcessKey, ProcessRecord, RecordKind, RunRole, Target};
 use record::{Entry, Record};
 use rustix::process::{Resource, getrlimit};
@@ -138,7 +139,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
             folder.remove();
             return Ok(Status::of(error.exit_status()));
         }
-        let found = folder.read();
+        let mut found = folder.read();
         let why = || unseen::why(command, launcher, bench.signals.interrupted());
         let unseen = sanitizer.or_else(|| found.logs.is_empty().then(why));
         for sentence in found.troubles.iter().chain(&unseen) {
@@ -147,6 +148,8 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
         observation.notes.extend(unseen);
         observation.notes.extend(few_addresses());
         observation.notes.extend(strangers(&observation.processes, &found));
+        let peaks = kernel_peaks(&observation, &found.logs);
+        ::attribute::add_kernel_peaks(&mut found.logs, &peaks);
         let is_kept = keep(options, &mut sink, &mut record, observation, &found)?;
         // With the logs of the others a report of all can be made.
         if is_kept && found.troubles.is_empty() && absent.is_none() {
@@ -282,6 +285,31 @@ fn strangers(processes: &[ProcessRecord], found: &Found) -> Option<String> {
          setuid, was given another environment, or may not read the library.",
         first.command, first.key.pid
     ))
+}
+
+/// The largest resident sets that the kernel kept of those of the job's processes that have left logs here.
+fn kernel_peaks(observation: &Observation, logs: &[ProcessLog]) -> Vec<KernelPeak> {
+    let here = procfs::hostname();
+    let peak = |process: &ProcessRecord| {
+        let ended_seconds = process.started_seconds.zip(process.lifetime_seconds).map(|(start, life)| start + life);
+        let unix_ns = |seconds: f64| observation.started_unix_ns.saturating_add_signed((seconds * 1e9) as i64);
+        let log = logs.iter().find(|log| log.started.host == here && is_of(log, process))?;
+        Some(KernelPeak {
+            host: here.clone(),
+            pid: process.key.pid,
+            start_ticks: log.started.start_ticks,
+            max_rss_bytes: process.max_rss_bytes?,
+            ended_unix_ns: ended_seconds.map(unix_ns),
+            exit_status: process.exit_status,
+        })
+    };
+    let mut peaks: Vec<KernelPeak> = observation.processes.iter().filter_map(peak).collect();
+    // Without exit records, peaks are samples; `wait4` knows the largest process alone.
+    let largest = peaks.iter_mut().max_by_key(|peak| peak.max_rss_bytes);
+    if let (Some(largest), Some(usage)) = (largest, observation.rusage) {
+        largest.max_rss_bytes = largest.max_rss_bytes.max(usage.max_rss_bytes);
+    }
+    peaks
 }
 
 /// Records a run with what its logs show; whether the record has it.

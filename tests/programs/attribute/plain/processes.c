@@ -119,6 +119,37 @@ void make_fork_killed(size_t bytes) {
     raise(SIGKILL);
 }
 
+// It grows and is killed, or aborts, before it is looked at again.
+static void grow_after_a_look(size_t bytes) {
+    usleep(100 * 1000);
+    blocks(bytes);
+    truth_at("/total_peak_bytes", bytes);
+    truth_at("/unattributed_peak_bytes", bytes);
+}
+
+void make_grow_killed(size_t bytes) {
+    grow_after_a_look(bytes);
+    raise(SIGKILL);
+}
+
+void make_grow_abort(size_t bytes) {
+    grow_after_a_look(bytes);
+    abort();
+}
+
+// A child that is killed at its peak long before its parent grows.
+void make_child_killed(size_t bytes) {
+    if (fork() == 0) {
+        hold();
+        blocks(bytes);
+        raise(SIGKILL);
+    }
+    wait(NULL);
+    blocks(bytes);
+    hold();
+    truth_at("/total_peak_bytes", bytes);
+}
+
 void make_abort(size_t bytes) {
     blocks(bytes);
     truth("application", "heap", bytes);

@@ -1,0 +1,138 @@
+//! Peaks that the kernel kept of processes, joined with what their logs saw.
+//!
+//! A process is looked at on a timer. What it grew by after the last look before it was killed, or between two looks, is in no
+//! log; but the kernel keeps the largest resident set of each process. The difference is memory of unknown owners.
+
+use model::MemoryKind;
+
+use crate::log::{End, Held, ProcessLog, Totals};
+use crate::replay::{Held as Cells, cells};
+
+/// What the kernel kept of a process that has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelPeak {
+    /// Where it ran.
+    pub host: String,
+    /// PID.
+    pub pid: i32,
+    /// Start in clock ticks since boot.
+    pub start_ticks: u64,
+    /// Its largest resident set (`VmHWM`), without hugetlb pages.
+    pub max_rss_bytes: u64,
+    /// When it ended, nanoseconds since 1970; `None`: not known.
+    pub ended_unix_ns: Option<u64>,
+    /// Exit status, or 128 + signal; `None`: not known.
+    pub exit_status: Option<i32>,
+}
+
+/// What the kernel's peak adds to the looks at a process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unseen {
+    /// Resident at the peak, and at no look.
+    pub bytes: u64,
+    /// It grew after the last look, up to its end; else the peak came and went between two looks.
+    pub at_the_end: bool,
+    /// Seconds between the last look and the end; `None`: not known.
+    pub last_seconds: Option<f64>,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+}
+
+/// The id that logs give to memory of unknown owners.
+const UNATTRIBUTED: u64 = 0;
+/// Clocks and counters of the kernel may differ by so many ticks.
+const TICKS: u64 = 2;
+/// The kernel counts resident pages per processor, so its peak is known to some MiB only; and so much or more of the peak.
+const SLACK_BYTES: u64 = 2 << 20;
+const SLACK_SHARE: u64 = 50;
+
+/// Completes logs by what the kernel kept: a process without an end in its log has one, and what was resident at its peak but
+/// at no look is unattributed, for the moment at which it must have been there.
+pub fn add_kernel_peaks(logs: &mut [ProcessLog], peaks: &[KernelPeak]) {
+    for peak in peaks {
+        let is_its = |log: &ProcessLog| {
+            let started = &log.started;
+            started.pid == peak.pid
+                && started.host == peak.host
+                && started.start_ticks.abs_diff(peak.start_ticks) <= TICKS
+        };
+        let mut own: Vec<&mut ProcessLog> = logs.iter_mut().filter(|log| is_its(log)).collect();
+        // What it was before exec has a log of its own, and the kernel's peak may be of any of them.
+        let seen = own.iter().map(|log| largest(&log.totals).bytes).max().unwrap_or(0);
+        let Some(last) = own.iter_mut().max_by_key(|log| log.started.unix_ns) else { continue };
+        complete(last, peak, seen);
+    }
+}
+
+/// The look at which most was resident.
+#[derive(Clone, Copy, Debug, Default)]
+struct Look {
+    number: usize,
+    bytes: u64,
+}
+
+fn complete(log: &mut ProcessLog, peak: &KernelPeak, seen: u64) {
+    let Some(last_us) = log.totals.last().map(|totals| totals.t_us) else { return };
+    let end = log.ended.as_ref().map(|end| end.how.as_str());
+    // It became a program that left no log: what that held is no part of this one.
+    if end == Some("exec") {
+        return;
+    }
+    let is_cut = end.is_none();
+    let ended_us = peak.ended_unix_ns.map(|ns| (ns.saturating_sub(log.started.unix_ns) / 1000).max(last_us + 1));
+    let signal = peak.exit_status.and_then(|status| status.checked_sub(128)).filter(|signal| *signal > 0);
+    if let (true, Some(t_us)) = (is_cut, ended_us) {
+        log.ended = Some(End { t_us, how: if signal.is_some() { "killed" } else { "ended" }.into() });
+    }
+    if peak.max_rss_bytes <= seen + SLACK_BYTES.max(seen / SLACK_SHARE) {
+        return;
+    }
+    let most = largest(&log.totals);
+    // Where it held most when it was last looked at, it went on growing.
+    let at_the_end = is_cut && most.number + 1 == log.totals.len();
+    let t_us = if at_the_end { ended_us.unwrap_or(last_us + 1) } else { log.totals[most.number].t_us + 1 };
+    log.unseen = Some(Unseen {
+        bytes: peak.max_rss_bytes - seen,
+        last_seconds: at_the_end.then_some(ended_us).flatten().map(|ended_us| (ended_us - last_us) as f64 / 1e6),
+        at_the_end,
+        signal: signal.filter(|_| is_cut),
+    });
+    for all in [&mut log.totals, &mut log.touched] {
+        if !all.is_empty() {
+            raise(all, peak.max_rss_bytes, t_us, at_the_end);
+        }
+    }
+}
+
+fn largest(totals: &[Totals]) -> Look {
+    let mut held = Cells::new();
+    let looks = totals.iter().enumerate().map(|(number, totals)| {
+        held.extend(cells(totals));
+        Look { number, bytes: resident(&held) }
+    });
+    // Of equal ones the last.
+    looks.max_by_key(|look| (look.bytes, look.number)).unwrap_or_default()
+}
+
+/// As the kernel counts it: with the runtime's own memory, without hugetlb.
+fn resident(held: &Cells) -> u64 {
+    held.iter().filter(|((_, kind), _)| *kind != MemoryKind::Hugetlb).map(|(_, cell)| cell.rss).sum()
+}
+
+/// Adds to what is unattributed at a time so that all together were `bytes`; to the end, or for a microsecond.
+fn raise(all: &mut Vec<Totals>, bytes: u64, t_us: u64, to_the_end: bool) {
+    let at = all.iter().position(|totals| totals.t_us > t_us).unwrap_or(all.len());
+    let mut held = Cells::new();
+    all[..at].iter().for_each(|totals| held.extend(cells(totals)));
+    let missing = bytes.saturating_sub(resident(&held));
+    let known = held.get(&(UNATTRIBUTED, MemoryKind::Mapped)).copied().unwrap_or_default();
+    let totals = |t_us: u64, more: u64| {
+        let (rss_bytes, pss_bytes) = (known.rss + more, known.pss + more);
+        let held = Held { owner: UNATTRIBUTED, kind: MemoryKind::Mapped, rss_bytes, pss_bytes };
+        Totals { t_us, reason: "kernel".into(), changed: vec![held] }
+    };
+    all.insert(at, totals(t_us, missing));
+    if !to_the_end {
+        all.insert(at + 1, totals(t_us + 1, 0));
+    }
+}
