@@ -6,6 +6,7 @@
 
 #include "arena.h"
 #include "comm.h"
+#include "heap.h"
 #include "log.h"
 #include "main.h"
 #include "objects.h"
@@ -305,8 +306,10 @@ static void found(uint32_t id, const struct link_map *map) {
 // In place of a function of the loader that does nothing, but is called when objects have come or gone: before their
 // constructors run.
 static void on_debug_state(void) {
-    if (loader()->r_state == RT_CONSISTENT)
+    if (loader()->r_state == RT_CONSISTENT) {
         objects_scan(found);
+        heap_objects_changed();
+    }
     next_debug_state();
 }
 

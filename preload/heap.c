@@ -12,6 +12,7 @@
 #include "reconcile.h"
 #include "shadow.h"
 #include "text.h"
+#include "whose.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -55,8 +56,7 @@ static inline uint64_t size_before(void *block) {
 // another.
 static bool sizes_are_before;
 
-// By the object that asks: the owner of what the application obtains there. 0: not seen yet, or it is to be looked at
-// more closely.
+// By the object that asks outside of all components: the owner. 0: not seen yet, or it is to be looked at more closely.
 static uint8_t quick_owners[OBJECTS + 1];
 
 // Only glibc's blocks have their size in front of them. Other allocators export glibc's names too (__libc_malloc), and
@@ -94,6 +94,10 @@ static void find_operators(void);
 void heap_off(void) {
     off = true;
     sizes_are_before = false; // nothing is done quickly
+    memset(quick_owners, 0, sizeof quick_owners);
+}
+
+void heap_objects_changed(void) {
     memset(quick_owners, 0, sizeof quick_owners);
 }
 
@@ -138,10 +142,10 @@ static __attribute__((noinline)) void obtained(void *block, void *caller, void *
     if (unlikely(off || thread->asking))
         return;
     uint64_t bytes = usable(block);
-    uint32_t component = inside(thread, (uint64_t)stack), object = coder((uint64_t)caller);
-    if (unlikely(object == new_object))
-        object = coder(thread->caller);
-    else if (sizes_are_before && component == APPLICATION)
+    bool by_operator = coder((uint64_t)caller) == new_object;
+    struct whose by = whose(thread, by_operator ? thread->caller : (uint64_t)caller, (uint64_t)stack);
+    uint32_t component = by.component, object = by.object;
+    if (sizes_are_before && !by_operator && !thread->inside && asks_for_itself(object))
         quick_owners[object] = owner_of(component, object);
     // One function of the allocator has called another, which was seen, too.
     uint8_t noted = sizes_are_before ? 0 : marked((uint64_t)block);
@@ -149,7 +153,7 @@ static __attribute__((noinline)) void obtained(void *block, void *caller, void *
         count(thread, owner_component[noted], -(int64_t)bytes);
     mark((uint64_t)block, bytes, owner_of(component, object));
     count(thread, component, bytes);
-    if (component && !noted)
+    if (component && component == thread->inside && !noted)
         calls_obtained(thread, bytes);
 }
 
@@ -231,8 +235,8 @@ static __attribute__((noinline)) void *kept_inside(void *block, void *caller, vo
     uint32_t component = self.inside, object = coder((uint64_t)caller);
     uint8_t owner = owner_ids[component][object];
     struct noted noted;
-    if (unlikely(!block || !owner || object == new_object || !sizes_are_before || (uint64_t)stack >= self.frame ||
-                 !note(&noted, block, component, 1)))
+    if (unlikely(!block || !owner || objects[object].component != component || !sizes_are_before ||
+                 (uint64_t)stack >= self.frame || !note(&noted, block, component, 1)))
         return kept_slowly(block, caller, stack);
     calls_obtained(&self, noted.bytes);
     return kept_noted(block, noted, owner);
@@ -241,7 +245,7 @@ static __attribute__((noinline)) void *kept_inside(void *block, void *caller, vo
 static __attribute__((noinline)) void *kept_outside(void *block, void *caller, void *stack) {
     uint8_t owner = quick_owners[coder((uint64_t)caller)];
     struct noted noted;
-    if (unlikely(!block || !owner || !note(&noted, block, APPLICATION, 1)))
+    if (unlikely(!block || !owner || !note(&noted, block, owner_component[owner], 1)))
         return kept_slowly(block, caller, stack);
     return kept_noted(block, noted, owner);
 }

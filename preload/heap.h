@@ -12,6 +12,9 @@ void heap_off(void);
 // Nobody asks: calls that come here by name go on at once to whom they were meant for, by a jump.
 void heap_leave(void);
 
+// Objects have come or gone: who asks for whom may be another.
+void heap_objects_changed(void);
+
 // Whether blocks are noted. If not, nothing is known of memory that the allocator has mapped: it may be in use.
 bool heap_is_divided(void);
 

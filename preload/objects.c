@@ -4,6 +4,7 @@
 #include <sys/auxv.h>
 
 #include "arena.h"
+#include "frames.h"
 #include "log.h"
 #include "owners.h"
 #include "shadow.h"
@@ -417,6 +418,25 @@ static uint32_t number_for(const char *path) {
     return object_count + 1;
 }
 
+static uint64_t frames_table(const struct link_map *map, const ElfW(Phdr) * segments, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (segments[i].p_type == PT_GNU_EH_FRAME)
+            return map->l_addr + segments[i].p_vaddr;
+    return 0;
+}
+
+// What it obtains is never for itself.
+static bool passes_on(const struct object *object) {
+    static const char *const names[] = {"libc.so.", "libc-2",   "ld-",    "linux-vdso", "libpthread", "libgcc_s.",
+                                        "libdl.",   "libstdc++.", "librt.", "libm.so.",   "libm-2"};
+    if (object->map->l_ld == own_dynamic)
+        return true;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (starts(text_base(object->path), names[i]))
+            return true;
+    return false;
+}
+
 static uint32_t add(const struct link_map *map) {
     char path[4096];
     text_format(path, sizeof path, "%s", map->l_name);
@@ -445,6 +465,9 @@ static uint32_t add(const struct link_map *map) {
     }
     object->begin = end ? begin & -PAGE : 0;
     object->end = up(end, PAGE);
+    object->frames = frames_table(map, segments, count);
+    object->needed_by = object->serves = 0;
+    object->passes = passes_on(object);
     code_of(object->begin, object->end, id);
     object->component = component_of(object);
     if (id > object_count)
@@ -474,6 +497,57 @@ static void log_object(uint32_t id) {
         log_note("%s", object->unseen);
 }
 
+// What an object needs is needed by its component, and by those that need it. Of thousands of objects few have any.
+static void spread_need(uint32_t by) {
+    const struct object *object = &objects[by];
+    uint16_t whose = object->needed_by | (object->component ? 1U << object->component : 0);
+    const char *strings = whose && object->map ? tables_of(object->map).strings : NULL, *name;
+    for (const ElfW(Dyn) *entry = NULL; strings && (name = next_needed(object->map, strings, &entry));) {
+        for (uint32_t id = 1; id <= object_count; id++) {
+            if (!objects[id].map || !(whose & ~objects[id].needed_by) || !is_called(&objects[id], name))
+                continue;
+            objects[id].needed_by |= whose;
+            spread_need(id);
+        }
+    }
+}
+
+// Whether it calls a function of another by its name. An allocator that is part of the program serves everybody, and is
+// no sign.
+static bool calls_by_name(const struct link_map *map, const struct link_map *other) {
+    static const char *const heap[] = {"malloc",  "free",          "calloc", "realloc", "memalign", "aligned_alloc",
+                                       "valloc",  "posix_memalign", "pvalloc", "malloc_usable_size"};
+    struct tables tables = tables_of(map);
+    uint32_t count = tables.symbols && tables.strings ? symbol_count(&tables) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const ElfW(Sym) *symbol = &tables.symbols[i];
+        const char *name = tables.strings + symbol->st_name;
+        bool wanted = symbol->st_shndx == SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT && *name;
+        for (size_t n = 0; wanted && n < sizeof heap / sizeof *heap; n++)
+            wanted = strcmp(name, heap[n]) != 0;
+        if (wanted && !starts(name, "_Zn") && !starts(name, "_Zd") && object_symbol(other, name))
+            return true;
+    }
+    return false;
+}
+
+// Plug-ins call functions of the program, or of what it needs, without saying that they need it (Python's modules).
+static void find_servers(uint32_t id) {
+    const struct link_map *program = loader()->r_map;
+    const char *strings = tables_of(program).strings, *name;
+    if (calls_by_name(objects[id].map, program))
+        objects[1].serves |= 1U << objects[id].component;
+    for (const ElfW(Dyn) *entry = NULL; strings && (name = next_needed(program, strings, &entry));) {
+        for (uint32_t other = 2; other <= object_count; other++) {
+            struct object *server = &objects[other];
+            uint32_t known = (server->needed_by | server->serves) >> objects[id].component & 1;
+            if (server->map && !server->component && !server->passes && !known && is_called(server, name) &&
+                calls_by_name(objects[id].map, server->map))
+                server->serves |= 1U << objects[id].component;
+        }
+    }
+}
+
 void objects_scan(void (*found)(uint32_t id, const struct link_map *map)) {
     static uint32_t news[OBJECTS];
     static bool listed[OBJECTS + 1];
@@ -485,6 +559,7 @@ void objects_scan(void (*found)(uint32_t id, const struct link_map *map)) {
         if (objects[id].map && !listed[id]) {
             code_of(objects[id].begin, objects[id].end, 0);
             objects[id].map = NULL;
+            frames_forget();
             objects[id].gone_ns = now_ns();
             objects[id].gone_component = objects[id].component;
         }
@@ -497,7 +572,11 @@ void objects_scan(void (*found)(uint32_t id, const struct link_map *map)) {
     }
     decide();
     publish();
+    for (uint32_t i = 0; i < count; i++)
+        spread_need(news[i]);
     for (uint32_t i = 0; i < count; i++) {
+        if (objects[news[i]].component && objects[news[i]].named)
+            find_servers(news[i]);
         found(news[i], objects[news[i]].map);
         if (logging)
             log_object(news[i]);

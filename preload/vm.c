@@ -22,6 +22,7 @@
 #include "serve.h"
 #include "sys.h"
 #include "touch.h"
+#include "whose.h"
 
 enum { CHANGES = 8192, RANGES = 1 << 20, TRIES = 100 };
 
@@ -170,9 +171,10 @@ void vm_known(uint64_t begin, uint64_t end, uint8_t owner, enum use use) {
     say(take_turn(), nothing, (struct range){begin, end, owner, use});
 }
 
-// Of whom: the thread's component, by way of the object that called.
+// Of whom: of the component whose code asks, by way of the object that called.
 static uint8_t owner_now(void *caller, void *stack) {
-    return owner_of(inside(&self, (uint64_t)stack), coder((uint64_t)caller));
+    struct whose by = whose(&self, (uint64_t)caller, (uint64_t)stack);
+    return owner_of(by.component, by.object);
 }
 
 // Whether it counts as memory in use: the allocator's is counted block by block, and address space is not memory.
@@ -184,7 +186,7 @@ static void count_obtained(struct range range) {
     if (!counts(range))
         return;
     live_add(owner_component[range.owner], range.end - range.begin);
-    if (self.inside)
+    if (self.inside && self.inside == owner_component[range.owner])
         calls_obtained(&self, range.end - range.begin);
 }
 
@@ -419,7 +421,7 @@ static int on_pthread_create(pthread_t *thread, const pthread_attr_t *attributes
     lock_release(&starts_lock);
     if (!start && !(start = arena(sizeof *start)))
         return next_pthread_create(thread, attributes, routine, argument);
-    *start = (struct start){routine, argument, inside(&self, (uint64_t)STACK), NULL};
+    *start = (struct start){routine, argument, whose(&self, (uint64_t)CALLER, (uint64_t)STACK).component, NULL};
     makes_thread = true;
     int error = next_pthread_create(thread, attributes, run, start);
     makes_thread = false;

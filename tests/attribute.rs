@@ -783,3 +783,20 @@ fn the_last_of_many_objects_has_its_component() {
     };
     check("many", SIZE, &many);
 }
+
+/// Runs `reached`, whose two libraries are components.
+fn reached(case: &str, bytes: u64) -> Run {
+    let components = ["--component", "plug=libplug.so", "--component", "back=libback.so"];
+    attribute(&components, [program("reached/reached"), case.into(), bytes.to_string()])
+}
+
+#[test]
+fn functions_reached_through_pointers_are_their_library_s() {
+    all(&["block", "small", "copy", "text", "array", "given-back", "mapping"], &reached);
+}
+
+#[test]
+fn code_that_a_component_calls_back_is_the_program_s() {
+    all(&["called", "called-strdup", "called-string", "called-in-a-thread", "called-in-a-comparison"], &reached);
+    all(&["called-plug"], &reached);
+}
