@@ -109,7 +109,7 @@ static void divide_page(uint64_t page, uint64_t entry, void *context) {
     if (blocks || piece->use == USE_ALLOCATOR)
         bytes[HEAP][heap_is_divided() ? RETAINED : UNATTRIBUTED] += PAGE - blocks;
     else
-        bytes[piece->use == USE_STACK ? STACK : MAPPED][piece->owner] += PAGE;
+        bytes[piece->use == USE_STACK ? STACK : piece->use == USE_BREAK ? HEAP : MAPPED][piece->owner] += PAGE;
 }
 
 // What was counted page by page, as shares of what the kernel says of the whole where that is less: pages of zeros are
@@ -132,7 +132,7 @@ static void divide(const struct mapping *mapping, bool brk, struct parts *parts)
     memset(parts, 0, sizeof *parts);
     for (uint64_t at = mapping->begin; at < mapping->end;) {
         struct range piece = piece_at(at, mapping->end);
-        if (brk)
+        if (brk && piece.use != USE_BREAK)
             piece.use = USE_ALLOCATOR;
         pagemap_present(at, piece.end, divide_page, &(struct dividing){parts, piece});
         at = piece.end;

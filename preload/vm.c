@@ -331,6 +331,19 @@ static int on_madvise(void *memory, size_t bytes, int advice) {
     return failed;
 }
 
+static __thread bool in_sbrk __attribute__((tls_model("initial-exec"))); // which calls brk
+
+// What the allocator obtains so is the allocator's; what the program does for itself (an allocator of its own) is its
+// own.
+static void break_moved(uint64_t before, uint64_t now, void *caller, void *stack) {
+    if (now < before) {
+        touch_clear(now, before);
+        say(take_turn(), (struct range){.begin = now, .end = before}, nothing);
+    } else if (!in_sbrk && coder((uint64_t)caller) != allocator_object()) {
+        obtained((struct range){up(before, PAGE), up(now, PAGE), owner_now(caller, stack), USE_BREAK});
+    }
+}
+
 static int on_brk(void *end) {
     if (!attributing)
         return GIVEN(brk, end);
@@ -339,21 +352,22 @@ static int on_brk(void *end) {
     if ((long)end < before)
         before_shrinking();
     int failed = GIVEN(brk, end);
-    if (!failed && (long)end < before)
-        touch_clear((uint64_t)end, before);
+    if (!failed)
+        break_moved(before, (uint64_t)end, CALLER, STACK);
     return failed;
 }
 
 // As UCX's does not, which moves the kernel's own end.
 static void *on_sbrk(intptr_t more) {
-    if (!serving)
-        return next_sbrk(more);
-    if (!attributing || more >= 0)
-        return serve_sbrk(more);
-    before_shrinking();
-    char *before = serve_sbrk(more);
-    if (before != (void *)-1)
-        touch_clear((uint64_t)before + more, (uint64_t)before);
+    if (!attributing)
+        return serving ? serve_sbrk(more) : next_sbrk(more);
+    if (more < 0)
+        before_shrinking();
+    in_sbrk = true;
+    char *before = serving ? serve_sbrk(more) : next_sbrk(more);
+    in_sbrk = false;
+    if (before != (void *)-1 && more)
+        break_moved((uint64_t)before, (uint64_t)before + more, CALLER, STACK);
     return before;
 }
 
@@ -441,12 +455,19 @@ static struct detour detours[] = {
     // Of attribution alone.
     {"shmat", on_shmat, (void **)&next_shmat, NULL},
     {"shmdt", on_shmdt, (void **)&next_shmdt, NULL},
-    // Of provisioning alone.
-    {"mprotect", on_mprotect, (void **)&next_mprotect, NULL},
     {"sbrk", on_sbrk, (void **)&next_sbrk, NULL},
+    // Not sbrk: of provisioning alone.
+    {"mprotect", on_mprotect, (void **)&next_mprotect, NULL},
     {"_Fork", private_fork, (void **)&next_fork, NULL},
 };
-enum { ENDS = 6, FOR_ATTRIBUTION = 8, FOR_PROVISIONING = 10, FORK = 12, DETOURS = sizeof detours / sizeof *detours };
+enum {
+    ENDS = 6,
+    FOR_ATTRIBUTION = 8,
+    FOR_PROVISIONING = 10,
+    MPROTECT = 11,
+    FORK = 12,
+    DETOURS = sizeof detours / sizeof *detours
+};
 
 static bool holds_an_entry(uint64_t begin, uint64_t end) {
     for (size_t i = 0; i < DETOURS; i++)
@@ -460,7 +481,7 @@ void vm_detour(void) {
     if (attributing || !provisioning)
         detours_patch(detours + ENDS, FOR_ATTRIBUTION - ENDS);
     if (attributing)
-        detours_patch(detours + FOR_ATTRIBUTION, FOR_PROVISIONING - FOR_ATTRIBUTION);
+        detours_patch(detours + FOR_ATTRIBUTION, MPROTECT - FOR_ATTRIBUTION);
     if (!provisioning)
         return;
     // Before glibc 2.34 fork is one function.

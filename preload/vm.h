@@ -17,7 +17,8 @@ enum use {
     USE_MAPPED,
     USE_RESERVED,  // addresses rather than memory, so far
     USE_ALLOCATOR, // the allocator's: what is not a live block in it is retained
-    USE_STACK
+    USE_STACK,
+    USE_BREAK // obtained by sbrk for something else than the allocator
 };
 
 // Patches libc's functions; again when somebody else has patched them since (Open MPI and UCX do).

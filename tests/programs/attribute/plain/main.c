@@ -6,6 +6,7 @@ static const struct known cases[] = {
     {"small", make_small},
     {"mapped", make_mapped},
     {"remapped", make_remapped},
+    {"sbrk", make_sbrk},
     {"shared", make_shared},
     {"file", make_file},
     {"stacks", make_stacks},

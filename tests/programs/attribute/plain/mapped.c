@@ -56,3 +56,14 @@ void make_hugetlb(size_t bytes) {
     truth("application", "hugetlb", bytes);
     hold();
 }
+
+// Not by malloc, as an allocator of the program's own does.
+void make_sbrk(size_t bytes) {
+    free(malloc(1000));
+    void *memory = sbrk((intptr_t)bytes);
+    touch(memory, bytes);
+    truth("application", "heap", bytes);
+    hold();
+    // The allocator's memory lies on both sides of it.
+    free(malloc(100000));
+}

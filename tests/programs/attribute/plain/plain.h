@@ -7,6 +7,7 @@ void make_blocks(size_t bytes);
 void make_small(size_t bytes);
 void make_mapped(size_t bytes);
 void make_remapped(size_t bytes);
+void make_sbrk(size_t bytes);
 void make_shared(size_t bytes);
 void make_file(size_t bytes);
 void make_hugetlb(size_t bytes);
