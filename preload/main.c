@@ -230,6 +230,57 @@ void on_exit_now(int status) {
     next_exit_now(status);
 }
 
+// LD_PRELOAD without the runtime; NULL: nothing else is in it, or it is too long.
+static const char *preload_without(const char *list, const char *own, char *kept, size_t bytes) {
+    size_t length = 0;
+    for (size_t part; *list; list += part + (list[part] != 0)) {
+        part = strcspn(list, ": ");
+        if (!part || (part == strlen(own) && !strncmp(list, own, part)))
+            continue;
+        if (length + part + 2 > bytes)
+            return NULL;
+        kept[length] = length ? ':' : 0;
+        length++;
+        memcpy(kept + length, list, part);
+        length += part;
+    }
+    kept[length] = 0;
+    return length ? kept + 1 : NULL;
+}
+
+// The program is started where the runtime's file cannot be read: in a mount namespace, a container, behind chroot. The
+// loader would complain on the program's standard error.
+static int execute_without(const char *path, char *const *arguments, char *const *environment, const char *own) {
+    const char *const name = "LD_PRELOAD=";
+    uint32_t count = 0, kept = 0;
+    while (environment && environment[count])
+        count++;
+    char *without[count + 1], list[4096];
+    text_format(list, sizeof list, "%s", name);
+    size_t head = strlen(name);
+    for (uint32_t i = 0; i < count; i++) {
+        without[kept++] = environment[i];
+        if (strncmp(environment[i], name, head))
+            continue;
+        const char *others = preload_without(environment[i] + head, own, list + head - 1, sizeof list - head);
+        list[head - 1] = '=';
+        if (others)
+            without[kept - 1] = list;
+        else
+            kept--;
+    }
+    without[kept] = NULL;
+    return next_execve(path, arguments, without);
+}
+
+// The runtime's file, if it cannot be read from here; else NULL.
+static const char *unreadable_file(const char *path) {
+    const struct link_map *own = runtime_map();
+    bool starts = !sys_failed(sys(SYS_faccessat, AT_FDCWD, path, 1 /* X_OK */));
+    bool hidden = own && *own->l_name == '/' && sys_failed(sys(SYS_faccessat, AT_FDCWD, own->l_name, 4 /* R_OK */));
+    return starts && hidden ? own->l_name : NULL;
+}
+
 int on_execve(const char *path, char *const *arguments, char *const *environment) {
     // What vfork shares is the parent's.
     if (process.pid == sys(SYS_getpid) && logging) {
@@ -237,7 +288,15 @@ int on_execve(const char *path, char *const *arguments, char *const *environment
         calls_log();
         comm_log();
     }
+    const char *hidden = unreadable_file(path);
+    if (hidden && process.pid == sys(SYS_getpid) && logging)
+        log_note(
+            "%s (%lu) does not see %s, and the library is not in it: bind that directory into its mount namespace or "
+            "container, or run bursar inside",
+            text_base(path), process.pid, hidden);
     presence_tell_before_exec();
+    if (hidden)
+        return execute_without(path, arguments, environment, hidden);
     return next_execve(path, arguments, environment);
 }
 

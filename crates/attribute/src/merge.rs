@@ -111,6 +111,8 @@ pub fn attribute(logs: &[ProcessLog], options: Options) -> Attributed {
         libraries,
         comm_matrix: None,
         other_processes: groups.others.iter().map(|process| other(process, &lines)).collect(),
+        not_looked_at_bytes: all.iter().filter_map(|process| process.log.unseen).map(|unseen| unseen.bytes).sum(),
+        without_library: Vec::new(),
         notes: notes(&groups),
     };
     if options.comm_matrix {

@@ -11,7 +11,9 @@ use ::report::Attributed;
 use anyhow::{Context, bail};
 use job::preload;
 use linux::procfs;
-use model::{Attribution, Axis, Bytes, Observation, ProcessKey, ProcessRecord, RecordKind, RunRole, Target};
+use model::{
+    Attribution, Axis, Bytes, Observation, OtherProcess, ProcessKey, ProcessRecord, RecordKind, RunRole, Target,
+};
 use record::{Entry, Record};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
@@ -147,10 +149,13 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
         }
         observation.notes.extend(unseen);
         observation.notes.extend(few_addresses());
-        observation.notes.extend(strangers(&observation.processes, &found));
+        let without = strangers(&observation.processes, &found);
+        let note = strangers_note(&without, &found);
+        let without = large(&record.header.host, &without);
+        observation.notes.extend(note);
         let peaks = kernel_peaks(&observation, &found.logs);
         ::attribute::add_kernel_peaks(&mut found.logs, &peaks);
-        let is_kept = keep(options, &mut sink, &mut record, observation, &found)?;
+        let is_kept = keep(options, &mut sink, &mut record, observation, &found, without)?;
         // With the logs of the others a report of all can be made.
         if is_kept && found.troubles.is_empty() && absent.is_none() {
             folder.remove()
@@ -184,7 +189,7 @@ fn report_left(options: &Attribute) -> anyhow::Result<Status> {
     let mut record = Record { notes: no_record.into_iter().collect(), ..Record::new(header) };
     let observation = Observation::begun(0, RunRole::Plain, Target::Command, "not known".into(), first.unix_ns);
     sink.append(Entry::begin(&observation))?;
-    keep(options, &mut sink, &mut record, observation, &found)?;
+    keep(options, &mut sink, &mut record, observation, &found, Vec::new())?;
     deliver(options, &record, sink)?;
     Ok(Status::of(0))
 }
@@ -246,8 +251,8 @@ fn is_of(log: &ProcessLog, process: &ProcessRecord) -> bool {
     process.is(ProcessKey { pid: log.started.pid, start_ticks: log.started.start_ticks })
 }
 
-/// Processes of the job that have left no log, or became a program that left none, in a sentence.
-fn strangers(processes: &[ProcessRecord], found: &Found) -> Option<String> {
+/// Processes of the job that have left no log, or became a program that left none.
+fn strangers<'a>(processes: &'a [ProcessRecord], found: &Found) -> Vec<&'a ProcessRecord> {
     let is_launcher = |process: &ProcessRecord| launch::is_launcher(&process.command);
     let is_rank = |process: &ProcessRecord| {
         processes.iter().any(|parent| Some(parent.key.pid) == process.parent && is_launcher(parent))
@@ -273,18 +278,43 @@ fn strangers(processes: &[ProcessRecord], found: &Found) -> Option<String> {
             None => ran_long(process) || is_rank(process) || (is_another(process) && held_much(process)),
         }
     };
-    let strangers: Vec<&ProcessRecord> =
-        processes.iter().filter(|process| !is_launcher(process) && is_stranger(process)).collect();
+    processes.iter().filter(|process| !is_launcher(process) && is_stranger(process)).collect()
+}
+
+/// The same in a sentence; without any log another one says why.
+fn strangers_note(strangers: &[&ProcessRecord], found: &Found) -> Option<String> {
+    // What it was before has said why already.
+    let is_explained = |process: &&&ProcessRecord| {
+        let mut logs = found.logs.iter().filter(|log| is_of(log, process));
+        logs.any(|log| log.notes.iter().any(|note| note.contains("the library is not in it")))
+    };
+    let strangers: Vec<_> = strangers.iter().filter(|process| !is_explained(process)).collect();
     let first = strangers.first().filter(|_| !found.logs.is_empty())?;
     let more = match strangers.len() {
         1 => String::new(),
         count => format!(" and {} more", count - 1),
     };
     Some(format!(
-        "{} ({}){more} ran without the library, and is in no figure: it is statically linked or of another libc than glibc, \
-         setuid, was given another environment, or may not read the library.",
+        "{} ({}){more} ran without the library, and is in no figure: it is statically linked or of another libc than glibc \
+         (32-bit, musl), setuid, was given another environment, or does not see the library (a mount namespace, a \
+         container, chroot).",
         first.command, first.key.pid
     ))
+}
+
+/// Those that held much, largest first.
+fn large(host: &str, strangers: &[&ProcessRecord]) -> Vec<OtherProcess> {
+    let process = |process: &&ProcessRecord| {
+        Some(OtherProcess {
+            pid: process.key.pid,
+            host: host.into(),
+            command: process.command.clone(),
+            peak_bytes: process.max_rss_bytes.filter(|bytes| *bytes >= WORTH_TELLING_BYTES)?,
+        })
+    };
+    let mut large: Vec<OtherProcess> = strangers.iter().filter_map(process).collect();
+    large.sort_by_key(|process| std::cmp::Reverse(process.peak_bytes));
+    large
 }
 
 /// The largest resident sets that the kernel kept of those of the job's processes that have left logs here.
@@ -319,6 +349,7 @@ fn keep(
     record: &mut Record,
     observation: Observation,
     found: &Found,
+    without_library: Vec<OtherProcess>,
 ) -> anyhow::Result<bool> {
     let of_run = Options {
         run: observation.run,
@@ -329,7 +360,8 @@ fn keep(
         },
         comm_matrix: options.comm_matrix,
     };
-    let attributed = ::attribute::attribute(&found.logs, of_run);
+    let mut attributed = ::attribute::attribute(&found.logs, of_run);
+    attributed.attribution.without_library = without_library;
     finish_run(sink, record, observation, attributed.series)?;
     sink.append(Entry::Attribution(Box::new(attributed.attribution.clone())))?;
     record.attributions.push(attributed.attribution);

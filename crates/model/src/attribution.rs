@@ -287,6 +287,12 @@ pub struct Attribution {
     pub comm_matrix: Option<CommMatrix>,
     /// Processes that are no ranks; they are in no other figure.
     pub other_processes: Vec<OtherProcess>,
+    /// Of the peaks of processes, what the kernel counted and nobody looked at; it is unattributed.
+    #[serde(default)]
+    pub not_looked_at_bytes: u64,
+    /// Processes that held much without the library, largest first; they are in no other figure.
+    #[serde(default)]
+    pub without_library: Vec<OtherProcess>,
     /// What the reader should know, as sentences.
     pub notes: Vec<String>,
 }

@@ -75,7 +75,30 @@ pub fn headline(attribution: &Attribution) -> String {
         several => format!(" ({} {})", several.len(), if has_ranks(attribution) { "ranks" } else { "processes" }),
     };
     let by = if attribution.by == Axis::Touch { "by touch, " } else { "" };
-    format!("held {} at peak{of}; {by}at their own peaks {}", size(attribution.total_peak_bytes), parts.join(", "))
+    format!(
+        "held {} at peak{of}{}; {by}at their own peaks {}",
+        size(attribution.total_peak_bytes),
+        without_library(attribution),
+        parts.join(", ")
+    )
+}
+
+/// What the total lacks.
+fn without_library(attribution: &Attribution) -> String {
+    let sum: u64 = attribution.without_library.iter().map(|process| process.peak_bytes).sum();
+    match &attribution.without_library[..] {
+        [] => String::new(),
+        [one] => {
+            format!(", without {} of {} ({}), which is not attributed", size(sum), printable(&one.command), one.pid)
+        }
+        [largest, more @ ..] => format!(
+            ", without {} of {} ({}) and {} more, which are not attributed",
+            size(sum),
+            printable(&largest.command),
+            largest.pid,
+            more.len()
+        ),
+    }
 }
 
 /// By component and kind, each at its own peak, all ranks together; beside it the peak of the sum by RSS.
@@ -266,7 +289,9 @@ pub fn beside(attribution: &Attribution) -> Vec<String> {
             printable(&attribution.rung)
         ));
     }
-    let unexplained = attribution.unattributed_peak_bytes as f64 / attribution.total_peak_bytes.max(1) as f64;
+    // A note says what of it was not looked at.
+    let unexplained = attribution.unattributed_peak_bytes.saturating_sub(attribution.not_looked_at_bytes);
+    let unexplained = unexplained as f64 / attribution.total_peak_bytes.max(1) as f64;
     if unexplained > UNEXPLAINED {
         let why = match attribution.by {
             Axis::Owner => "something obtains memory by calls that are not seen, such as raw system calls",
