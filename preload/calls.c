@@ -283,6 +283,7 @@ static void take(const char *name, void *entry, size_t bytes, void *context) {
 static void found(uint32_t id, const struct link_map *map) {
     static struct scan scan;
     struct object *object = &objects[id];
+    heap_look_at(id);
     if (!object->named || !object->component ||
         begins_with_one_of(text_base(object->path), untouched, sizeof untouched / sizeof *untouched))
         return;

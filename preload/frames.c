@@ -6,14 +6,14 @@
 #include "shadow.h"
 #include "space.h"
 
-enum { RBP = 6, RSP = 7, RETURN = 16 };                   // registers, as the tables number them
+enum { RBP = 6, RSP = 7, RETURN = 16 }; // registers, as the tables number them
 enum { CIE_ID = 0, PCREL_SDATA4 = 0x1b, UDATA4 = 3, DATAREL_SDATA4 = 0x3b };
 enum { KNOWN = 1 << 12, DEPTH = 8 };
 
 // Where the caller's frame is, seen from one place in the code.
 struct rule {
-    uint8_t from;   // the frame begins at: RBP or RSP and `offset`; DEREF: what is there; 0: not known
-    bool rbp_saved; // at `rbp_at` from where the frame begins
+    uint8_t from;      // the frame begins at: RBP or RSP and `offset`; DEREF: what is there; 0: not known
+    bool rbp_saved;    // at `rbp_at` from where the frame begins
     bool rbp_indirect; // at `rbp_at` from rbp
     int32_t offset, rbp_at;
 };

@@ -1,5 +1,5 @@
-// The callers of a place in the code, by the tables that compilers leave for exceptions (.eh_frame). No lock, no memory;
-// of x86-64 alone. What has been read is kept, so that a frame costs some ns.
+// The callers of a place in the code, by the tables that compilers leave for exceptions (.eh_frame). No lock, no
+// memory; of x86-64 alone. What has been read is kept, so that a frame costs some ns.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 #include "heap.h"
 
+#include <dlfcn.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,10 +143,13 @@ static __attribute__((noinline)) void obtained(void *block, void *caller, void *
     if (unlikely(off || thread->asking))
         return;
     uint64_t bytes = usable(block);
-    bool by_operator = coder((uint64_t)caller) == new_object;
+    // The C++ library may ask for itself, or by an operator that was not called through ours (RTLD_DEEPBIND).
+    bool in_cpp = coder((uint64_t)caller) == new_object, by_operator = in_cpp && thread->caller;
     struct whose by = whose(thread, by_operator ? thread->caller : (uint64_t)caller, (uint64_t)stack);
     uint32_t component = by.component, object = by.object;
-    if (sizes_are_before && !by_operator && !thread->inside && asks_for_itself(object))
+    if (by_operator)
+        thread->caller = 0;
+    if (sizes_are_before && !in_cpp && !thread->inside && asks_for_itself(object))
         quick_owners[object] = owner_of(component, object);
     // One function of the allocator has called another, which was seen, too.
     uint8_t noted = sizes_are_before ? 0 : marked((uint64_t)block);
@@ -515,6 +519,140 @@ static const char *patch_all(const struct link_map *map, const struct kin *all, 
     return why;
 }
 
+// What a library opened with RTLD_DEEPBIND calls by these names is libc's own function, whatever comes before it. Our
+// own calls of libc's pass through.
+static struct {
+    void *(*malloc)(size_t);
+    void (*free)(void *);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void *(*memalign)(size_t, size_t);
+    void *(*aligned_alloc)(size_t, size_t);
+    int (*posix_memalign)(void **, size_t, size_t);
+} deep;
+
+static uint32_t own_object;
+
+#define IS_OWN (coder((uint64_t)CALLER) == own_object)
+
+static void *deep_malloc(size_t bytes) {
+    void *block = deep.malloc(bytes);
+    return IS_OWN ? block : kept(block, CALLER, STACK);
+}
+
+static void *deep_calloc(size_t count, size_t bytes) {
+    void *block = deep.calloc(count, bytes);
+    return IS_OWN ? block : kept(block, CALLER, STACK);
+}
+
+static void *deep_memalign(size_t alignment, size_t bytes) {
+    void *block = deep.memalign(alignment, bytes);
+    return IS_OWN ? block : kept(block, CALLER, STACK);
+}
+
+static void *deep_aligned_alloc(size_t alignment, size_t bytes) {
+    void *block = deep.aligned_alloc(alignment, bytes);
+    return IS_OWN ? block : kept(block, CALLER, STACK);
+}
+
+static int deep_posix_memalign(void **block, size_t alignment, size_t bytes) {
+    int error = deep.posix_memalign(block, alignment, bytes);
+    if (!error && !IS_OWN)
+        kept(*block, CALLER, STACK);
+    return error;
+}
+
+static void deep_free(void *block) {
+    if (block && !IS_OWN)
+        given_back(block);
+    deep.free(block);
+}
+
+static void *deep_realloc(void *block, size_t bytes) {
+    if (IS_OWN)
+        return deep.realloc(block, bytes);
+    struct given given = block ? given_back(block) : (struct given){0};
+    void *moved = deep.realloc(block, bytes);
+    if (!moved && given.owner && bytes) {
+        mark((uint64_t)block, given.bytes, given.owner);
+        count(&self, owner_component[given.owner], given.bytes);
+    }
+    return kept(moved, CALLER, STACK);
+}
+
+static const struct kin deep_kin[] = {
+    {"malloc", (void **)&deep.malloc, deep_malloc},
+    {"free", (void **)&deep.free, deep_free},
+    {"calloc", (void **)&deep.calloc, deep_calloc},
+    {"realloc", (void **)&deep.realloc, deep_realloc},
+    {"memalign", (void **)&deep.memalign, deep_memalign},
+    {"aligned_alloc", (void **)&deep.aligned_alloc, deep_aligned_alloc},
+    {"posix_memalign", (void **)&deep.posix_memalign, deep_posix_memalign},
+};
+
+// Whether blocks are obtained that are not seen: what lies in the allocator's memory unmarked may be in use.
+static bool some_unseen;
+
+// Once; where another allocator comes before libc's, each has its own blocks, and libc's mappings are no allocator's.
+static void follow_deep(const char *path) {
+    static bool followed;
+    if (off || !all_is_glibc() || __atomic_exchange_n(&followed, true, __ATOMIC_ACQ_REL))
+        return;
+    own_object = object_of((uint64_t)follow_deep);
+    const struct link_map *libc = next_definer("malloc");
+    patch_begin();
+    const char *why = NULL;
+    for (uint32_t i = 0; i < sizeof deep_kin / sizeof *deep_kin && !why; i++) {
+        void *entry = object_symbol(libc, deep_kin[i].name);
+        // Some are two names of one function.
+        if (entry && !patched(entry))
+            why = patch(entry, deep_kin[i].ours, deep_kin[i].next);
+    }
+    const char *later = patch_done();
+    if (!why)
+        why = later;
+    if (!why)
+        return;
+    some_unseen = true;
+    log_note("%s is opened with RTLD_DEEPBIND, and the blocks that it obtains are not seen: libc's malloc: %s",
+             path ? text_base(path) : "the program", why);
+}
+
+static void *(*next_dlopen)(const char *, int);
+
+// The loader asks who called, so that this must be no call of ours.
+static void *on_dlopen(const char *path, int flags) {
+    if (flags & RTLD_DEEPBIND)
+        follow_deep(path);
+    return next_dlopen(path, flags);
+}
+
+// Names by which allocators are called beside malloc.
+static bool is_own_name(const char *name) {
+    static const char *const names[] = {"mallocx",    "rallocx",  "mi_malloc", "mi_zalloc",   "mi_calloc",
+                                        "mi_realloc", "mi_heap_", "mi_new",    "tc_malloc",   "tc_calloc",
+                                        "tc_realloc", "tc_new",   "je_malloc", "je_calloc",   "je_realloc",
+                                        "nallocx",    "rpmalloc", "rpcalloc",  "tc_memalign", "mi_aligned_alloc"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncmp(name, names[i], strlen(names[i])))
+            return true;
+    return false;
+}
+
+// Once for each allocator: an object that calls it by its own names.
+void heap_look_at(uint32_t id) {
+    if (off || !allocator || id == allocator || !objects[id].map || objects[id].map == runtime_map())
+        return;
+    const char *name = object_wants(objects[id].map, is_own_name);
+    if (!name || !object_symbol(objects[allocator].map, name))
+        return;
+    if (!some_unseen)
+        log_note("%s calls %s of %s, which is not followed: what it obtains by it is unattributed; malloc and its kind "
+                 "are followed",
+                 text_base(objects[id].path), name, text_base(objects[allocator].path));
+    some_unseen = true;
+}
+
 void heap_begin(void) {
     find();
     find_operators();
@@ -537,8 +675,16 @@ void heap_begin(void) {
                  text_base(objects[allocator].path), why);
         heap_off();
     }
+    for (uint32_t id = 1; id <= object_count; id++)
+        heap_look_at(id);
+    void *entry = next_symbol("dlopen");
+    patch_begin();
+    // Without it what is opened so is nobody's.
+    if (entry)
+        patch(entry, on_dlopen, (void **)&next_dlopen);
+    patch_done();
 }
 
 bool heap_is_divided(void) {
-    return !off;
+    return !off && !some_unseen;
 }

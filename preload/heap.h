@@ -15,6 +15,9 @@ void heap_leave(void);
 // Objects have come or gone: who asks for whom may be another.
 void heap_objects_changed(void);
 
+// Whether an object calls the allocator by names that are not followed; noted once.
+void heap_look_at(uint32_t id);
+
 // Whether blocks are noted. If not, nothing is known of memory that the allocator has mapped: it may be in use.
 bool heap_is_divided(void);
 

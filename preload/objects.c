@@ -427,7 +427,7 @@ static uint64_t frames_table(const struct link_map *map, const ElfW(Phdr) * segm
 
 // What it obtains is never for itself.
 static bool passes_on(const struct object *object) {
-    static const char *const names[] = {"libc.so.", "libc-2",   "ld-",    "linux-vdso", "libpthread", "libgcc_s.",
+    static const char *const names[] = {"libc.so.", "libc-2",     "ld-",    "linux-vdso", "libpthread", "libgcc_s.",
                                         "libdl.",   "libstdc++.", "librt.", "libm.so.",   "libm-2"};
     if (object->map->l_ld == own_dynamic)
         return true;
@@ -512,11 +512,20 @@ static void spread_need(uint32_t by) {
     }
 }
 
+const char *object_wants(const struct link_map *map, bool (*is_one)(const char *name)) {
+    struct tables tables = tables_of(map);
+    uint32_t count = tables.symbols && tables.strings ? symbol_count(&tables) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (tables.symbols[i].st_shndx == SHN_UNDEF && is_one(tables.strings + tables.symbols[i].st_name))
+            return tables.strings + tables.symbols[i].st_name;
+    return NULL;
+}
+
 // Whether it calls a function of another by its name. An allocator that is part of the program serves everybody, and is
 // no sign.
 static bool calls_by_name(const struct link_map *map, const struct link_map *other) {
-    static const char *const heap[] = {"malloc",  "free",          "calloc", "realloc", "memalign", "aligned_alloc",
-                                       "valloc",  "posix_memalign", "pvalloc", "malloc_usable_size"};
+    static const char *const heap[] = {"malloc",        "free",   "calloc",         "realloc", "memalign",
+                                       "aligned_alloc", "valloc", "posix_memalign", "pvalloc", "malloc_usable_size"};
     struct tables tables = tables_of(map);
     uint32_t count = tables.symbols && tables.strings ? symbol_count(&tables) : 0;
     for (uint32_t i = 0; i < count; i++) {

@@ -18,10 +18,10 @@ struct object {
     bool again;              // it has been unloaded before
     const char *unseen; // which of its entries could not be patched, as a sentence; NULL: all were, or none need be
     const struct link_map *map; // NULL when it is unloaded
-    uint64_t frames;    // its table of frames (.eh_frame_hdr); 0: none
-    bool passes;        // libc and its kind: what it obtains is for whoever called it
-    uint16_t needed_by; // a bit for each component whose libraries need it, through others too
-    uint16_t serves;    // and for each that calls functions of it by their names without that
+    uint64_t frames;            // its table of frames (.eh_frame_hdr); 0: none
+    bool passes;                // libc and its kind: what it obtains is for whoever called it
+    uint16_t needed_by;         // a bit for each component whose libraries need it, through others too
+    uint16_t serves;            // and for each that calls functions of it by their names without that
 };
 
 extern struct object objects[OBJECTS + 1]; // 1 up: 1 is the executable; 0 is nobody
@@ -42,6 +42,9 @@ bool object_code(uint64_t address, uint64_t *begin, uint64_t *end);
 
 // A defined function or variable of the dynamic symbols of an object; NULL: none. Versions: the default one.
 void *object_symbol(const struct link_map *map, const char *name);
+
+// A name that an object wants of others, and that is one; NULL: none.
+const char *object_wants(const struct link_map *map, bool (*is_one)(const char *name));
 
 // What the loader tells of itself, and of what it has loaded.
 const struct r_debug *loader(void);

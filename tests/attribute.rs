@@ -131,7 +131,7 @@ fn blocks_are_whose_call_obtained_them_and_halves_of_pages_the_allocators() {
 
 #[test]
 fn mappings_stacks_files_and_shared_memory_are_lines_of_their_own() {
-    all(&["mapped", "remapped", "shared", "file", "stacks"], &plain);
+    all(&["mapped", "remapped", "sbrk", "shared", "file", "stacks"], &plain);
 }
 
 #[test]
@@ -154,7 +154,9 @@ fn what_a_process_holds_when_it_forks_is_told_though_nobody_looks_at_it_again() 
 /// Grows, or is killed, with so long a pause between looks that none sees its peak: as (status, JSON) with memory and without.
 fn unseen_peak(case: &str) -> [(i32, Value); 2] {
     [SIZE, 0].map(|bytes| {
-        let (status, json, _) = attribute(&["--interval", "10s"], [program("plain"), case.into(), bytes.to_string()]);
+        let mut rarely = bursar();
+        rarely.args(["attribute", "-q", "--json", "-", "--interval", "10s", "--", &program("plain"), case]);
+        let (status, json, _) = json_after(rarely.arg(bytes.to_string()));
         (status, json)
     })
 }
@@ -786,7 +788,8 @@ fn the_last_of_many_objects_has_its_component() {
 
 /// Runs `reached`, whose two libraries are components.
 fn reached(case: &str, bytes: u64) -> Run {
-    let components = ["--component", "plug=libplug.so", "--component", "back=libback.so"];
+    let components =
+        ["--component", "plug=libplug.so", "--component", "plug=libdeep.so", "--component", "back=libback.so"];
     attribute(&components, [program("reached/reached"), case.into(), bytes.to_string()])
 }
 
@@ -799,4 +802,71 @@ fn functions_reached_through_pointers_are_their_library_s() {
 fn code_that_a_component_calls_back_is_the_program_s() {
     all(&["called", "called-strdup", "called-string", "called-in-a-thread", "called-in-a-comparison"], &reached);
     all(&["called-plug"], &reached);
+}
+
+#[test]
+fn libraries_opened_with_rtld_deepbind_are_seen() {
+    all(&["deep-block", "deep-small", "deep-copy", "deep-text", "deep-array", "deep-crossing"], &reached);
+}
+
+/// A tool before MPI's functions sees each call once, and so does the library, whichever of the two comes first.
+#[test]
+fn tools_that_come_before_mpi_see_what_they_see_alone() {
+    for name in mpis() {
+        let (tool, program) = (program(&format!("tool.{name}.so")), program(&format!("mpi.{name}")));
+        let launch = [&*format!("mpirun.{name}"), "-n", "2"].map(String::from);
+        let run = |script: &str| {
+            let words = ["sh", "-c", script, "sh", &program, "counted", "1000"].map(String::from);
+            launch.iter().cloned().chain(words).collect::<Vec<String>>()
+        };
+        let said = |printed: &str| {
+            let mut lines: Vec<String> =
+                printed.lines().filter(|line| line.starts_with("tool ")).map(String::from).collect();
+            lines.sort();
+            lines
+        };
+        let alone = run(&format!("LD_PRELOAD={tool} exec \"$@\""));
+        let alone = as_root(Command::new(&alone[0]).args(&alone[1..])).output().unwrap();
+        let alone = said(&String::from_utf8_lossy(&alone.stdout));
+        assert_eq!(alone.len(), 2, "{name}: {alone:?}");
+        let (_, plain, _) = mpi(name, 2, "counted", 1000);
+        for list in [format!("{tool}:$LD_PRELOAD"), format!("$LD_PRELOAD:{tool}")] {
+            let (status, json, printed) = attribute(&[], run(&format!("LD_PRELOAD={list} exec \"$@\"")));
+            assert_eq!((status, said(&printed)), (0, alone.clone()), "{name}: {list}");
+            for function in ["MPI_Barrier", "MPI_Init", "MPI_Finalize"] {
+                assert_eq!(calls(&json, function), calls(&plain, function), "{name}: {function}, {list}: {json:#}");
+            }
+        }
+    }
+}
+
+/// The program that it starts does not see where the library is.
+#[test]
+fn a_mount_namespace_without_the_library_is_said_in_the_first_line() {
+    let hides = "mount -t tmpfs none /var/cache && exec \"$@\"";
+    let can = Command::new("unshare").args(["-m", "sh", "-c", hides, "sh", "true"]).output();
+    if !need("unshare -m", is_root() && can.is_ok_and(|output| output.status.success())) {
+        return;
+    }
+    let mut command = bursar();
+    command.args(["attribute", "--json", "-", "--", "unshare", "-m", "sh", "-c", hides, "sh", &program("plain")]);
+    let output = command.args(["blocks", &SIZE.to_string()]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !said.contains("ld.so"), "{said}");
+    let first = said.lines().find(|line| line.starts_with("held ")).unwrap_or_default();
+    assert!(first.contains("without 6") && first.contains("plain ("), "{said}");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("plain (") && said.contains("into its mount namespace"), "{said}");
+}
+
+#[test]
+fn blocks_by_an_allocator_s_own_names_are_unattributed_and_named() {
+    if !need("libjemalloc.so.2", Path::new(&program("allocators/named")).exists()) {
+        return;
+    }
+    let (status, json, _) = attribute(&[], [program("allocators/named"), SIZE.to_string()]);
+    let unattributed = json["unattributed_peak_bytes"].as_u64().unwrap();
+    assert!(status == 0 && unattributed.abs_diff(SIZE) <= 4 << 20, "{unattributed}: {json:#}");
+    let notes = json["notes"].to_string();
+    assert!(notes.contains("named calls mallocx of libjemalloc.so.2"), "{notes}");
 }

@@ -4,17 +4,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const size_t STEP = 256 << 10;
+static const size_t STEP = 64 << 10;
 
 static void say(const char *component, const char *kind, size_t bytes) {
     printf("/components/%s/%s=%zu\n", component, kind, bytes);
 }
 
-// In steps that no allocator maps for themselves, and in larger ones.
+// In steps that the allocator does not map one by one.
 static void in_steps(size_t bytes, void *(*get)(size_t)) {
     for (size_t done = 0; done < bytes; done += STEP)
         get(STEP);
@@ -22,8 +23,23 @@ static void in_steps(size_t bytes, void *(*get)(size_t)) {
 
 static plug *made;
 
-static void by_pointer(const std::string &way, size_t bytes) {
-    made = plug_make();
+// The same library, which finds libc's functions before those that are preloaded.
+static plug *deep_plug() {
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    std::string file(path, length > 0 ? length : 0);
+    file.resize(file.rfind('/') + 1);
+    void *library = dlopen((file + "libdeep.so").c_str(), RTLD_NOW | RTLD_DEEPBIND);
+    void *make = library ? dlsym(library, "plug_make") : nullptr;
+    if (!make)
+        abort();
+    return reinterpret_cast<plug *(*)()>(make)();
+}
+
+static void by_pointer(std::string way, size_t bytes) {
+    const bool deep = way.rfind("deep-", 0) == 0;
+    made = deep ? deep_plug() : plug_make();
+    way.erase(0, deep ? strlen("deep-") : 0);
     if (way == "block")
         in_steps(bytes, [](size_t n) { return made->block(n); });
     if (way == "small")
@@ -44,6 +60,14 @@ static void by_pointer(const std::string &way, size_t bytes) {
     }
     if (way == "mapping")
         made->mapping(bytes + 1);
+    // Each side gives back what the other has obtained.
+    if (way == "crossing") {
+        for (int i = 0; i < 1000000; i++) {
+            free(made->block(40 + i % 3000));
+            made->give_back(malloc(40 + i % 3000));
+        }
+        in_steps(bytes, [](size_t n) { return made->block(n); });
+    }
     say("plug", way == "mapping" ? "mapped" : "heap", bytes);
 }
 
