@@ -1,7 +1,6 @@
 //! Peaks that the kernel kept of processes, joined with what their logs saw.
 //!
-//! A process is looked at on a timer. What it grew by after the last look before it was killed, or between two looks, is in no
-//! log; but the kernel keeps the largest resident set of each process. The difference is memory of unknown owners.
+//! A process is looked at on a timer. What it grew by after the last look before it was killed is in no log; but the kernel keeps the largest resident set of each process. The difference is memory of unknown owners.
 
 use model::MemoryKind;
 
@@ -30,8 +29,6 @@ pub struct KernelPeak {
 pub struct Unseen {
     /// Resident at the peak, and at no look.
     pub bytes: u64,
-    /// It grew after the last look, up to its end; else the peak came and went between two looks.
-    pub at_the_end: bool,
     /// Seconds between the last look and the end; `None`: not known.
     pub last_seconds: Option<f64>,
     /// The signal that killed it.
@@ -49,6 +46,8 @@ const SLACK_SHARE: u64 = 50;
 /// Completes logs by what the kernel kept: a process without an end in its log has one, and what was resident at its peak but
 /// at no look is unattributed, for the moment at which it must have been there.
 pub fn add_kernel_peaks(logs: &mut [ProcessLog], peaks: &[KernelPeak]) {
+    let parents: Vec<(String, i32, u64)> =
+        logs.iter().map(|log| (log.started.host.clone(), log.started.pid, largest(&log.totals))).collect();
     for peak in peaks {
         let is_its = |log: &ProcessLog| {
             let started = &log.started;
@@ -58,17 +57,15 @@ pub fn add_kernel_peaks(logs: &mut [ProcessLog], peaks: &[KernelPeak]) {
         };
         let mut own: Vec<&mut ProcessLog> = logs.iter_mut().filter(|log| is_its(log)).collect();
         // What it was before exec has a log of its own, and the kernel's peak may be of any of them.
-        let seen = own.iter().map(|log| largest(&log.totals).bytes).max().unwrap_or(0);
+        let seen = own.iter().map(|log| largest(&log.totals)).max().unwrap_or(0);
+        // Between fork and exec it may have shared what its parent held.
+        let is_parent = |(host, pid, _): &&(String, i32, u64)| {
+            *host == peak.host && own.iter().any(|log| log.started.parent == *pid)
+        };
+        let seen = parents.iter().filter(is_parent).map(|(.., bytes)| *bytes).fold(seen, u64::max);
         let Some(last) = own.iter_mut().max_by_key(|log| log.started.unix_ns) else { continue };
         complete(last, peak, seen);
     }
-}
-
-/// The look at which most was resident.
-#[derive(Clone, Copy, Debug, Default)]
-struct Look {
-    number: usize,
-    bytes: u64,
 }
 
 fn complete(log: &mut ProcessLog, peak: &KernelPeak, seen: u64) {
@@ -84,34 +81,31 @@ fn complete(log: &mut ProcessLog, peak: &KernelPeak, seen: u64) {
     if let (true, Some(t_us)) = (is_cut, ended_us) {
         log.ended = Some(End { t_us, how: if signal.is_some() { "killed" } else { "ended" }.into() });
     }
-    if peak.max_rss_bytes <= seen + SLACK_BYTES.max(seen / SLACK_SHARE) {
+    // Of one that ended by itself the last look was at its end, and what exec replaced may have held more.
+    if !is_cut || peak.max_rss_bytes <= seen + SLACK_BYTES.max(seen / SLACK_SHARE) {
         return;
     }
-    let most = largest(&log.totals);
-    // Where it held most when it was last looked at, it went on growing.
-    let at_the_end = is_cut && most.number + 1 == log.totals.len();
-    let t_us = if at_the_end { ended_us.unwrap_or(last_us + 1) } else { log.totals[most.number].t_us + 1 };
+    let t_us = ended_us.unwrap_or(last_us + 1);
     log.unseen = Some(Unseen {
         bytes: peak.max_rss_bytes - seen,
-        last_seconds: at_the_end.then_some(ended_us).flatten().map(|ended_us| (ended_us - last_us) as f64 / 1e6),
-        at_the_end,
-        signal: signal.filter(|_| is_cut),
+        last_seconds: ended_us.map(|ended_us| (ended_us - last_us) as f64 / 1e6),
+        signal,
     });
     for all in [&mut log.totals, &mut log.touched] {
         if !all.is_empty() {
-            raise(all, peak.max_rss_bytes, t_us, at_the_end);
+            raise(all, peak.max_rss_bytes, t_us);
         }
     }
 }
 
-fn largest(totals: &[Totals]) -> Look {
+/// The most that was resident at a look.
+fn largest(totals: &[Totals]) -> u64 {
     let mut held = Cells::new();
-    let looks = totals.iter().enumerate().map(|(number, totals)| {
+    let looks = totals.iter().map(|totals| {
         held.extend(cells(totals));
-        Look { number, bytes: resident(&held) }
+        resident(&held)
     });
-    // Of equal ones the last.
-    looks.max_by_key(|look| (look.bytes, look.number)).unwrap_or_default()
+    looks.max().unwrap_or(0)
 }
 
 /// As the kernel counts it: with the runtime's own memory, without hugetlb.
@@ -119,20 +113,13 @@ fn resident(held: &Cells) -> u64 {
     held.iter().filter(|((_, kind), _)| *kind != MemoryKind::Hugetlb).map(|(_, cell)| cell.rss).sum()
 }
 
-/// Adds to what is unattributed at a time so that all together were `bytes`; to the end, or for a microsecond.
-fn raise(all: &mut Vec<Totals>, bytes: u64, t_us: u64, to_the_end: bool) {
-    let at = all.iter().position(|totals| totals.t_us > t_us).unwrap_or(all.len());
+/// Adds to what is unattributed from a time behind the last look on, so that all together are `bytes`.
+fn raise(all: &mut Vec<Totals>, bytes: u64, t_us: u64) {
     let mut held = Cells::new();
-    all[..at].iter().for_each(|totals| held.extend(cells(totals)));
+    all.iter().for_each(|totals| held.extend(cells(totals)));
     let missing = bytes.saturating_sub(resident(&held));
     let known = held.get(&(UNATTRIBUTED, MemoryKind::Mapped)).copied().unwrap_or_default();
-    let totals = |t_us: u64, more: u64| {
-        let (rss_bytes, pss_bytes) = (known.rss + more, known.pss + more);
-        let held = Held { owner: UNATTRIBUTED, kind: MemoryKind::Mapped, rss_bytes, pss_bytes };
-        Totals { t_us, reason: "kernel".into(), changed: vec![held] }
-    };
-    all.insert(at, totals(t_us, missing));
-    if !to_the_end {
-        all.insert(at + 1, totals(t_us + 1, 0));
-    }
+    let (rss_bytes, pss_bytes) = (known.rss + missing, known.pss + missing);
+    let changed = vec![Held { owner: UNATTRIBUTED, kind: MemoryKind::Mapped, rss_bytes, pss_bytes }];
+    all.push(Totals { t_us, reason: "kernel".into(), changed });
 }

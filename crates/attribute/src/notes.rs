@@ -79,10 +79,9 @@ fn unseen(groups: &Groups) -> Option<String> {
         Some(signal) => format!("was killed by signal {signal}"),
         None => "ended".into(),
     };
-    let why = match (most.at_the_end, most.last_seconds) {
-        (true, Some(seconds)) => format!("not looked at since {seconds:.2} s before it {end}"),
-        (true, None) => format!("not looked at again before it {end}"),
-        (false, _) => "its peak came and went between two looks (--interval)".into(),
+    let why = match most.last_seconds {
+        Some(seconds) => format!("not looked at since {seconds:.2} s before it {end}"),
+        None => format!("not looked at again before it {end}"),
     };
     let more = match all.len() {
         1 => String::new(),

@@ -219,13 +219,14 @@ fn a_killed_process_holds_nothing_after_its_end() {
 }
 
 #[test]
-fn a_peak_between_two_looks_is_in_the_total_and_unattributed() {
-    let log = Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 10)]).heap(100, "timer", &[(APPLICATION, 40)]);
-    let log = log.heap(200, "exit", &[(APPLICATION, 20)]).end(200, "exit");
-    let found = with_kernel(&[log], &[kernel(80, Some(201), 0)]).attribution;
-    assert_eq!((found.total_peak_bytes, found.unattributed_peak_bytes), (80 * MIB, 40 * MIB));
-    assert_eq!((found.total.at_end_bytes, found.unattributed.at_end_bytes), (20 * MIB, 0));
-    assert!(found.notes[0].contains("between two looks"), "{:?}", found.notes);
+fn a_peak_that_exec_or_fork_explain_changes_nothing() {
+    let log =
+        || Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 10)]).heap(100, "timer", &[(APPLICATION, 40)]);
+    let ended = log().end(200, "exit");
+    assert_eq!(with_kernel(&[ended.clone()], &[kernel(80, Some(201), 0)]), of(&[ended]), "its end was looked at");
+    let parent = Log::new(Who { pid: 1, ..Who::default() }).heap(1, "start", &[(APPLICATION, 80)]).end(500, "exit");
+    let found = with_kernel(&[log(), parent], &[kernel(80, Some(201), 137)]).attribution;
+    assert_eq!(found.unattributed_peak_bytes, 0, "its parent held as much when it forked");
 }
 
 #[test]
