@@ -197,7 +197,7 @@ fn what_a_killed_process_grew_by_since_its_last_look_is_unattributed() {
     let log = Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 10), (OWN, 3)]);
     let log = log.heap(100, "timer", &[(APPLICATION, 57)]);
     for (ended_ms, why) in [(Some(1100), "not looked at since 1.00 s before"), (None, "not looked at again before")] {
-        let found = with_kernel(&[log.clone()], &[kernel(160, ended_ms, 137)]).attribution;
+        let found = with_kernel(std::slice::from_ref(&log), &[kernel(160, ended_ms, 137)]).attribution;
         assert_eq!(found.total_peak_bytes, 157 * MIB, "without the runtime's own");
         assert_eq!((found.unattributed_peak_bytes, found.components["application"].peak_bytes), (100 * MIB, 57 * MIB));
         assert_eq!((found.total.at_end_bytes, found.own.peak_bytes), (157 * MIB, 3 * MIB));
@@ -223,7 +223,7 @@ fn a_peak_that_exec_or_fork_explain_changes_nothing() {
     let log =
         || Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 10)]).heap(100, "timer", &[(APPLICATION, 40)]);
     let ended = log().end(200, "exit");
-    assert_eq!(with_kernel(&[ended.clone()], &[kernel(80, Some(201), 0)]), of(&[ended]), "its end was looked at");
+    assert_eq!(with_kernel(std::slice::from_ref(&ended), &[kernel(80, Some(201), 0)]), of(&[ended]), "its end was looked at");
     let parent = Log::new(Who { pid: 1, ..Who::default() }).heap(1, "start", &[(APPLICATION, 80)]).end(500, "exit");
     let found = with_kernel(&[log(), parent], &[kernel(80, Some(201), 137)]).attribution;
     assert_eq!(found.unattributed_peak_bytes, 0, "its parent held as much when it forked");
