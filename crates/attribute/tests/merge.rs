@@ -223,7 +223,11 @@ fn a_peak_that_exec_or_fork_explain_changes_nothing() {
     let log =
         || Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 10)]).heap(100, "timer", &[(APPLICATION, 40)]);
     let ended = log().end(200, "exit");
-    assert_eq!(with_kernel(std::slice::from_ref(&ended), &[kernel(80, Some(201), 0)]), of(&[ended]), "its end was looked at");
+    assert_eq!(
+        with_kernel(std::slice::from_ref(&ended), &[kernel(80, Some(201), 0)]),
+        of(&[ended]),
+        "its end was looked at"
+    );
     let parent = Log::new(Who { pid: 1, ..Who::default() }).heap(1, "start", &[(APPLICATION, 80)]).end(500, "exit");
     let found = with_kernel(&[log(), parent], &[kernel(80, Some(201), 137)]).attribution;
     assert_eq!(found.unattributed_peak_bytes, 0, "its parent held as much when it forked");
