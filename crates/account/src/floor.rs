@@ -82,6 +82,7 @@ fn unreclaimable(at: &Moment) -> Option<u64> {
         anon_lists: at.get(names::ACTIVE_ANON).zip(at.get(names::INACTIVE_ANON)).map(|(a, b)| a + b),
         unevictable: at.get(names::UNEVICTABLE),
         file: at.get(names::FILE),
+        hugetlb_charged: at.hugetlb_charged(),
     };
     Some(held.unreclaimable())
 }
@@ -107,6 +108,8 @@ pub struct Held {
     pub unevictable: Option<u64>,
     /// Page cache.
     pub file: Option<u64>,
+    /// Pages of hugetlb's pools, where they are part of the charge.
+    pub hugetlb_charged: u64,
 }
 
 impl Held {
@@ -115,7 +118,8 @@ impl Held {
         let shared = self.shared.unwrap_or(0);
         let kernel = self.kernel.unwrap_or(0).saturating_sub(self.slab_reclaimable.unwrap_or(0));
         let swapped = self.swap.unwrap_or(0).saturating_sub(self.swap_cache.unwrap_or(0));
-        self.heap + shared + kernel + swapped + self.locked_file(self.heap + shared).unwrap_or(0)
+        let fixed = shared + kernel + self.hugetlb_charged;
+        self.heap + fixed + swapped + self.locked_file(self.heap + shared).unwrap_or(0)
     }
 
     /// File pages on the unevictable list. That list also holds locked anonymous pages, which are those missing from the

@@ -1,6 +1,6 @@
 //! Series read across: all lines at one moment.
 
-use model::{Observation, names};
+use model::{HUGETLB_CHARGED, Observation, names};
 
 /// The job's figures at one moment, in bytes.
 pub struct Moment<'a> {
@@ -64,14 +64,24 @@ impl<'a> Moment<'a> {
         self.get(names::KERNEL).or_else(|| self.rest())
     }
 
+    /// Pages of hugetlb's pools that are part of the charge.
+    pub fn hugetlb_charged(&self) -> u64 {
+        if hugetlb_is_charged(self.run) { self.get(names::HUGETLB).unwrap_or(0) } else { 0 }
+    }
+
     fn rest(&self) -> Option<u64> {
         let others = self.get(names::HEAP)? + self.get(names::FILE)? + self.get(names::SHARED)?;
-        Some(self.get(names::CHARGE)?.saturating_sub(others))
+        Some(self.get(names::CHARGE)?.saturating_sub(others + self.hugetlb_charged()))
     }
 }
 
 /// Processors keep stocks of charged pages, 64 pages each, and lines are read a little later than the charge, in bytes.
 pub const STOCKS: u64 = 8 << 20;
+
+/// Whether pages of hugetlb's pools are part of the charge: they are on cgroup v2 mounted with `memory_hugetlb_accounting`.
+pub fn hugetlb_is_charged(run: &Observation) -> bool {
+    run.job_series(names::HUGETLB).is_some_and(|series| series.rung == HUGETLB_CHARGED)
+}
 
 /// The largest value of one series, in bytes.
 pub fn peak(run: &Observation, name: &str) -> Option<u64> {

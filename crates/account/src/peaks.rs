@@ -46,7 +46,8 @@ pub fn charge(run: &Observation, notes: &mut Vec<String>) -> ChargePeak {
     // Among the moments at the peak, the one whose lines explain most of it.
     let explained = |at: &Moment| {
         at.get(names::CHARGE).filter(|charge| at.has_job() && Some(charge + BATCH) >= most)?;
-        Some(at.get(names::HEAP)? + at.get(names::FILE).unwrap_or(0) + at.get(names::SHARED).unwrap_or(0))
+        let lines = at.get(names::HEAP)? + at.get(names::FILE).unwrap_or(0) + at.get(names::SHARED).unwrap_or(0);
+        Some(lines + at.hugetlb_charged())
     };
     let sampled = Moment::of_the_largest(run, names::CHARGE, explained)
         .or_else(|| Moment::of_the_largest(run, names::CHARGE, |at| at.get(names::CHARGE).filter(|_| at.has_job())));
@@ -83,11 +84,17 @@ pub fn charge(run: &Observation, notes: &mut Vec<String>) -> ChargePeak {
         kernel: at.kernel(),
         hugetlb,
     };
-    let scale = match (bytes, sampled.charge()) {
+    // What is charged of hugetlb's pools was taken whole, page by page: the other lines share the rest.
+    let others = bytes.map(|bytes| bytes.saturating_sub(at.hugetlb_charged()));
+    let scale = match (others, sampled.charge()) {
         (Some(bytes), Some(sum)) if sum > 0 => bytes as f64 / sum as f64,
         _ => 1.0,
     };
-    ChargePeak { bytes, breakdown: bytes.map_or(sampled, |bytes| sampled.scaled_to(bytes)), detail: detail(&at, scale) }
+    ChargePeak {
+        bytes,
+        breakdown: others.map_or(sampled, |bytes| sampled.scaled_to(bytes)),
+        detail: detail(&at, scale),
+    }
 }
 
 fn say_how_far_apart(run: &Observation, kept: u64, seen: u64, notes: &mut Vec<String>) {

@@ -175,6 +175,28 @@ fn huge_pages_that_a_broker_lends_are_the_jobs_though_they_are_charged_to_the_br
 }
 
 #[test]
+fn huge_pages_that_are_charged_are_in_the_charge_once_and_in_the_floor() {
+    const HUGE: f64 = 64.0 * 1024.0 * 1024.0;
+    let mut observed = run(&[
+        (names::CHARGE, [0.0, HUGE + 1000.0, 1000.0]),
+        (names::HEAP, [0.0, 600.0, 600.0]),
+        (names::FILE, [0.0, 300.0, 300.0]),
+        (names::SHARED, [0.0; 3]),
+        (names::KERNEL, [0.0, 100.0, 100.0]),
+        (names::HUGETLB, [0.0, HUGE, 0.0]),
+    ]);
+    let beside = account(&observed, &header("no swap"));
+    assert!(beside.peak_breakdown.kernel > Some(1000), "beside the charge it explains nothing of it");
+    let hugetlb = observed.series.iter_mut().find(|series| series.name == names::HUGETLB).unwrap();
+    hugetlb.rung = model::HUGETLB_CHARGED.into();
+    let seen = account(&observed, &header("no swap"));
+    let parts = seen.peak_breakdown;
+    assert_eq!((parts.heap, parts.file, parts.kernel), (Some(600), Some(300), Some(100)));
+    assert_eq!(parts.charge().zip(parts.hugetlb).map(|(charge, huge)| charge + huge), seen.peak_charge_bytes);
+    assert_eq!(seen.floor_bytes, Some(HUGE as u64 + 700));
+}
+
+#[test]
 fn a_peak_from_before_the_attachment_says_so() {
     let mut observed = charged();
     observed.target = Target::Cgroup("/x".into());

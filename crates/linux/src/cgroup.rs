@@ -57,6 +57,8 @@ pub struct Cgroup {
     unified: Option<PathBuf>,
     /// The directory whose `hugetlb.*` files count for these processes.
     hugetlb: Option<PathBuf>,
+    /// Whether pages of hugetlb's pools are part of the charge.
+    charges_hugetlb: bool,
 }
 
 impl Cgroup {
@@ -84,7 +86,15 @@ impl Cgroup {
         let candidates =
             std::iter::once(dir.to_path_buf()).chain(beneath_mounts.filter_map(|mount| mount.resolve(dir)));
         let found = candidates
-            .filter_map(|dir| Some(Cgroup { version: version_of(&dir)?, unified: None, hugetlb: None, dir }))
+            .filter_map(|dir| {
+                Some(Cgroup {
+                    version: version_of(&dir)?,
+                    unified: None,
+                    hugetlb: None,
+                    charges_hugetlb: charges_hugetlb(&mounts),
+                    dir,
+                })
+            })
             .next()
             .ok_or_else(|| Error::NotAMemoryCgroup(dir.into()))?;
         // Other hierarchies need not mirror this one: ask a process that is in it.
@@ -159,6 +169,7 @@ impl Cgroup {
             dir: self.dir.join(name),
             unified: beside(&self.unified),
             hugetlb: beside(&self.hugetlb),
+            charges_hugetlb: self.charges_hugetlb,
         }
     }
 
@@ -216,6 +227,7 @@ impl Cgroup {
             dir: top(&self.dir),
             unified: self.unified.as_deref().map(top),
             hugetlb: self.hugetlb.as_deref().map(top),
+            charges_hugetlb: self.charges_hugetlb,
         }
     }
 
@@ -240,7 +252,7 @@ impl Cgroup {
         };
         if let Some(dir) = v1("memory").filter(|dir| version_of(dir) == Some(Version::V1)) {
             let hugetlb = v1("hugetlb").or_else(|| hugetlb_in(unified.as_deref()?));
-            return Some(Cgroup { version: Version::V1, dir, unified, hugetlb });
+            return Some(Cgroup { version: Version::V1, dir, unified, hugetlb, charges_hugetlb: false });
         }
         let unified = unified?;
         let dir = unified.ancestors().take_while(|dir| dir.join("cgroup.procs").exists());
@@ -250,12 +262,19 @@ impl Cgroup {
             dir: dir.into(),
             unified: None,
             hugetlb: v1("hugetlb").or_else(|| hugetlb_in(dir)),
+            charges_hugetlb: charges_hugetlb(mounts),
         })
     }
 }
 
 pub(crate) fn is_memory_v1(mount: &Mount) -> bool {
     mount.kind == "cgroup" && mount.options.iter().any(|option| option == "memory")
+}
+
+/// Since Linux 6.6 an option of the v2 hierarchy (Documentation/admin-guide/cgroup-v2.rst).
+fn charges_hugetlb(mounts: &[Mount]) -> bool {
+    let has = |mount: &Mount| mount.options.iter().any(|option| option == "memory_hugetlb_accounting");
+    mounts.iter().any(|mount| mount.kind == "cgroup2" && has(mount))
 }
 
 /// The directory of the cgroup `path` in whichever mount of its hierarchy shows it.

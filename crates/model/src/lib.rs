@@ -50,5 +50,5 @@ pub use process::{ProcessKey, ProcessRecord};
 pub use program::Program;
 pub use reference::{FileReference, ReferenceKind};
 pub use replay::{PhaseReplay, ReplayArm, ReplayedArm, ReplayedRecord};
-pub use series::{Series, Unit, names};
+pub use series::{HUGETLB_CHARGED, Series, Unit, names};
 pub use trial::{Answer, BudgetReport, Method, MethodRow, NodeNeed, NodeRun, Outcome, Trial};

@@ -51,6 +51,9 @@ impl Series {
     }
 }
 
+/// The rung of [`names::HUGETLB`] where it is part of [`names::CHARGE`]: on cgroup v2 that is mounted with `memory_hugetlb_accounting`.
+pub const HUGETLB_CHARGED: &str = "cgroup v2, within the charge";
+
 /// The names series have. All are of the whole job except [`names::RSS`], which is per process.
 pub mod names {
     macro_rules! series_names {

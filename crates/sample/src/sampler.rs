@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use linux::cgroup::{Cgroup, MemoryState};
 use linux::{procfs, psi};
-use model::{KeptPeaks, ProcessRecord, Series, Unit, names};
+use model::{HUGETLB_CHARGED, KeptPeaks, ProcessRecord, Series, Unit, names};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::lines::{Lines, Row, RowBuilder};
@@ -270,7 +270,6 @@ fn put_group(row: &mut RowBuilder<'_>, group: &Cgroup, state: &MemoryState) {
         (names::FILE, state.file),
         (names::SHARED, state.shmem),
         (names::KERNEL, state.kernel),
-        (names::HUGETLB, state.hugetlb),
         (names::FILE_DIRTY, state.file_dirty),
         (names::FILE_WRITEBACK, state.file_writeback),
         (names::FILE_MAPPED, state.file_mapped),
@@ -289,6 +288,7 @@ fn put_group(row: &mut RowBuilder<'_>, group: &Cgroup, state: &MemoryState) {
     ] {
         row.bytes(name, rung, value);
     }
+    row.bytes(names::HUGETLB, if state.charges_hugetlb { HUGETLB_CHARGED } else { rung }, state.hugetlb);
     for (name, value) in [
         (names::REFAULTS_FILE, state.refault_file),
         (names::REFAULTS_ANON, state.refault_anon),

@@ -64,7 +64,10 @@ const OF_CGROUPS: [OfCgroup; 20] = [
         },
     },
     OfCgroup {
-        family: gauge("bursar_cgroup_hugetlb_bytes", "Pages of the hugetlb pools in use; no part of the charge."),
+        family: gauge(
+            "bursar_cgroup_hugetlb_bytes",
+            "Pages of the hugetlb pools in use; part of the charge only where the hierarchy is mounted with memory_hugetlb_accounting.",
+        ),
         values: |of| one(of.seen.memory.hugetlb),
     },
     OfCgroup {

@@ -93,7 +93,12 @@ const STOCKS_BYTES: u64 = 8 << 20;
 /// What is charged and in no line: 0 as long as stocks explain it.
 pub fn unmapped(memory: &MemoryState) -> Option<u64> {
     let lines = memory.anon? + memory.file? + memory.shmem? + memory.kernel?;
-    Some(memory.usage?.saturating_sub(lines)).map(|bytes| if bytes > STOCKS_BYTES { bytes } else { 0 })
+    Some(memory.usage?.saturating_sub(lines + hugetlb_charged(memory)))
+        .map(|bytes| if bytes > STOCKS_BYTES { bytes } else { 0 })
+}
+
+fn hugetlb_charged(memory: &MemoryState) -> u64 {
+    memory.hugetlb.filter(|_| memory.charges_hugetlb).unwrap_or(0)
 }
 
 /// What reclaim could not take now.
@@ -108,6 +113,7 @@ pub fn unreclaimable(memory: &MemoryState) -> Option<u64> {
         anon_lists: memory.active_anon.zip(memory.inactive_anon).map(|(active, inactive)| active + inactive),
         unevictable: memory.unevictable,
         file: memory.file,
+        hugetlb_charged: hugetlb_charged(memory),
     };
     Some(held.unreclaimable())
 }
@@ -130,6 +136,8 @@ mod tests {
         assert_eq!(unreclaimable(&memory(257 << 20)), Some(2 << 20));
         assert_eq!(unmapped(&memory(3 << 20)), Some(0), "as much as processors keep in stock");
         assert_eq!(unmapped(&MemoryState::default()), None);
+        let charged = MemoryState { hugetlb: Some(200 << 20), charges_hugetlb: true, ..memory(257 << 20) };
+        assert_eq!((unmapped(&charged), unreclaimable(&charged)), (Some(55 << 20), Some(202 << 20)));
     }
 
     #[test]

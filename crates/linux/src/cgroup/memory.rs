@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Cgroup, Version};
 use crate::file;
 
-/// Bytes now (counts where said), descendants included. `anon + file + shmem + kernel` is `usage` as near as the kernel says: it
+/// Bytes now (counts where said), descendants included. `anon + file + shmem + kernel` (and `hugetlb`, where it is charged) is `usage` as near as the kernel says: it
 /// charges in batches per processor and does not sum at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryState {
@@ -18,8 +18,10 @@ pub struct MemoryState {
     pub swap: Option<u64>,
     /// The largest it has been (v2 since Linux 6.5).
     pub swap_peak: Option<u64>,
-    /// Pages of the hugetlb pools; not part of `usage`.
+    /// Pages of the hugetlb pools; not part of `usage`, but where `charges_hugetlb` says so.
     pub hugetlb: Option<u64>,
+    /// Whether `usage` and `peak` hold `hugetlb` (v2, mounted with `memory_hugetlb_accounting`).
+    pub charges_hugetlb: bool,
     /// The largest it has been (v1 only; `None` if pages of several sizes were used, whose peaks do not add up).
     pub hugetlb_peak: Option<u64>,
     /// Anonymous memory mapped.
@@ -113,7 +115,10 @@ impl Cgroup {
                 }
             }
         };
-        (state.hugetlb, state.hugetlb_peak) = self.hugetlb.as_deref().map_or((None, None), hugetlb);
+        let (now, peak) = self.hugetlb.as_deref().map_or((None, None), hugetlb);
+        state.charges_hugetlb = self.charges_hugetlb && self.version == Version::V2;
+        state.hugetlb = now.or(state.hugetlb.filter(|_| state.charges_hugetlb));
+        state.hugetlb_peak = peak;
         Ok(state)
     }
 }
@@ -180,6 +185,8 @@ fn stat_v2(text: &str) -> MemoryState {
             "kernel_stack" => &mut state.kernel_stack,
             "percpu" => &mut percpu,
             "sock" => &mut state.sock,
+            // Since Linux 6.13, where it is charged.
+            "hugetlb" => &mut state.hugetlb,
             "pgfault" => &mut state.pgfault,
             "pgmajfault" => &mut state.pgmajfault,
             "workingset_refault" => &mut refault_all,

@@ -10,7 +10,7 @@ impl Cgroup {
         let dir = Some(self.dir.join("user"))
             .filter(|dir| self.version == Version::V2 && is_step && dir.join("memory.current").exists())?;
         let hugetlb = self.hugetlb.as_ref().map(|_| dir.clone());
-        Some(Cgroup { version: self.version, unified: None, hugetlb, dir })
+        Some(Cgroup { version: self.version, unified: None, hugetlb, charges_hugetlb: self.charges_hugetlb, dir })
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{Cgroup, Version, hugetlb_in, is_memory_v1, version_of};
+use super::{Cgroup, Version, charges_hugetlb, hugetlb_in, is_memory_v1, version_of};
 use crate::mounts::{self, Mount};
 use crate::{Error, file};
 
@@ -17,6 +17,7 @@ pub struct Tree {
     unified: Option<PathBuf>,
     /// The v1 hierarchy of hugetlb, if that is another.
     hugetlb: Option<PathBuf>,
+    charges_hugetlb: bool,
 }
 
 /// A cgroup as the walk finds it.
@@ -45,10 +46,11 @@ impl Tree {
         let unified = point(&|mount| mount.kind == "cgroup2");
         let hugetlb = point(&|mount| mount.kind == "cgroup" && mount.options.iter().any(|option| option == "hugetlb"));
         match point(&is_memory_v1) {
-            Some(point) => Some(Tree { version: Version::V1, point, unified, hugetlb }),
+            Some(point) => Some(Tree { version: Version::V1, point, unified, hugetlb, charges_hugetlb: false }),
             None => {
                 let point = unified.filter(|point| version_of(point) == Some(Version::V2))?;
-                Some(Tree { version: Version::V2, point, unified: None, hugetlb })
+                let charges_hugetlb = charges_hugetlb(mounts);
+                Some(Tree { version: Version::V2, point, unified: None, hugetlb, charges_hugetlb })
             }
         }
     }
@@ -93,7 +95,7 @@ impl Tree {
         let unified = beside(&self.unified);
         let own = beside(&self.hugetlb).or_else(|| hugetlb_in(&dir));
         let hugetlb = own.or_else(|| hugetlb_in(unified.as_deref()?));
-        Cgroup { version: self.version, dir, unified, hugetlb }
+        Cgroup { version: self.version, dir, unified, hugetlb, charges_hugetlb: self.charges_hugetlb }
     }
 }
 
