@@ -3,17 +3,14 @@
 //! Other programs, the hypervisor and the storage change the run time of a short job by more than the slow-down that is asked
 //! about. What a limit costs shows elsewhere, too: in the kernel's CPU time (reclaim, faults, reading), in that of a garbage collector,
 //! and in waiting for memory and storage. Where nothing of memory's cost can hide from both, the two clocks are weighed by how well
-//! each is known. The CPU time that a program spends in its own code is left out where it collects no garbage: a limit does not change
-//! it, and it varies with the speed of the processor.
+//! each is known. The CPU time that a program spends in its own code varies with the speed of the processor, and memory changes it little:
+//! half of what is additional counts, as far as pages that went and came back can explain it, and all where garbage is collected.
 
 use model::{Outcome, Spread, Trial};
 
 use crate::noise::ratio_noise;
 use crate::predict::may_cost_unseen;
 use crate::{Seen, Settings};
-
-/// The share of a stall that is sure to be seen.
-const SEEN_STALL: f64 = 0.5;
 
 /// What reading a byte again costs the processor at the most, in seconds: 15 us a page. Slower storage shows as stall.
 const MOST_READ_PRICE: f64 = 4.0 / (1u64 << 30) as f64;
@@ -35,8 +32,6 @@ const UNKNOWN_NOISE: f64 = 0.05;
 pub struct Cost {
     /// Where the additional CPU time was shared by as many processors as the references used.
     pub likely: f64,
-    /// Where one processor had all of it, and half of the stall was not seen.
-    pub most: f64,
     /// How far `likely` may be off for want of knowing whose the additional time in the program's own code is.
     pub doubt: f64,
 }
@@ -54,11 +49,7 @@ pub fn cost(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<Cost> {
     let likely = 1.0 + ((cpu + own) / processors + stall) / wall;
     // Where the machine's pressure stands for the job's, others may have stalled: a run that was fast lost nothing.
     let by_wall = trial.runtime_ratio? + 2.0 * ratio_noise(settings, seen);
-    Some(Cost {
-        likely: likely.min(by_wall.max(1.0)),
-        most: 1.0 + (cpu + stall / SEEN_STALL) / wall,
-        doubt: own / processors / wall,
-    })
+    Some(Cost { likely: likely.min(by_wall.max(1.0)), doubt: own / processors / wall })
 }
 
 /// Additional CPU seconds that memory cost a run that came to its end; `None` if not known.
