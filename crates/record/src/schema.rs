@@ -56,7 +56,8 @@ CREATE TABLE pages (
     overhead JSON, one_in UNSIGNED INTEGER, interval REAL, rung TEXT, more JSON);
 CREATE TABLE attribution (
     run INTEGER PRIMARY KEY, \"by\" TEXT, rung TEXT, ranks INTEGER, total_peak_bytes UNSIGNED INTEGER,
-    unattributed_peak_bytes UNSIGNED INTEGER, allocator_retained_peak_bytes UNSIGNED INTEGER, components JSON,
+    unattributed_peak_bytes UNSIGNED INTEGER, allocator_retained_peak_bytes UNSIGNED INTEGER,
+    not_looked_at_bytes UNSIGNED INTEGER, without_library JSON, components JSON,
     total JSON, unattributed JSON, allocator_retained JSON, own JSON, per_rank JSON, functions JSON, init JSON,
     phases JSON, libraries JSON, comm_matrix JSON, other_processes JSON, notes JSON, more JSON);
 CREATE TABLE faults (
