@@ -12,6 +12,9 @@ const WITHIN: f64 = 1.15;
 /// Added to the smallest passing limit at least.
 const LEAST_MARGIN: f64 = 0.01;
 
+/// A limit that passes below this share of what a reference held shows that the job does not hold it every time.
+const LESS: f64 = 0.95;
+
 /// References whose unreclaimable memory differs by more than this do not do the same thing.
 const SAME: f64 = 0.05;
 
@@ -142,7 +145,23 @@ fn doubts(
         let (min, max) = (Bytes(spread.min as u64), Bytes(spread.max as u64));
         doubts.push(format!("the reference runs needed from {min} to {max}: the next may need more"));
     }
+    if let Some(held) =
+        surely_held(settings, seen).filter(|held| bracket.pass.is_some_and(|pass| (pass as f64) < LESS * *held as f64))
+    {
+        doubts.push(format!(
+            "the reference runs held up to {} that could not be reclaimed: the next may need more",
+            Bytes(held)
+        ));
+    }
     doubts
+}
+
+/// The most that a reference held, without what the kernel held for it, of which some gives way under a limit. Nothing is known where it
+/// may swap, or takes what it gets.
+fn surely_held(settings: &Settings, seen: &Seen) -> Option<u64> {
+    let of = |r: &Reference| Some(r.floor_bytes?.saturating_sub(r.breakdown.kernel.unwrap_or(0)));
+    let most = seen.references.iter().filter_map(of).max();
+    most.filter(|_| !settings.has_slower_memory && !settings.sizes_itself)
 }
 
 /// What could not be reclaimed, over more than one run, and over how many: of the references; of a single one and the trials that

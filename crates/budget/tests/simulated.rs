@@ -455,6 +455,17 @@ fn a_program_that_lost_events_or_differs_from_run_to_run_is_not_answered_with_co
     assert!(!answer.confident && answer.reason.contains("the next may need more"), "{}", answer.reason);
 }
 
+/// A first run that fills a cache holds 160 MiB for a moment that no sample sees; the kernel's peak proves it.
+#[test]
+fn a_limit_below_what_a_reference_held_is_no_sure_answer() {
+    let mut program = Program { demand: Some(demand(&[(100, 0)])), ..Program::new(100, 170, |_| 1.0) };
+    let (answer, mut seen) = program.drive(&search_only());
+    assert!(answer.confident, "{}", answer.reason);
+    seen.references[0].floor_bytes = Some(160 * MIB);
+    let Step::Done(answer) = next(&search_only(), &seen) else { panic!("nothing new was learnt") };
+    assert!(!answer.confident && answer.reason.contains("held up to 160 MiB"), "{}", answer.reason);
+}
+
 #[test]
 fn the_comparison_has_all_methods_in_order_and_marks_bounds() {
     let settings = Settings::default();
