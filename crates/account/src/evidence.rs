@@ -12,6 +12,8 @@ const LEAST_BYTES: u64 = 2 << 20;
 const LEAST_PART: u64 = 10;
 /// By so much a process's RSS may exceed what was charged: pages counted before they are charged, and by other batches.
 const RSS_SLACK_BYTES: u64 = 8 << 20;
+/// Samples that saw this part of a process's RSS know what it was made of.
+const SAMPLED: f64 = 0.75;
 /// The work of equal runs is taken to differ where one moved less than one part in this of what another did.
 const WORK_PART: u64 = 2;
 
@@ -26,7 +28,7 @@ pub fn doubts(run: &Observation, header: &Header) -> Vec<Doubt> {
     let need = need(run);
     let shared = shared_before(run, need);
     let cached = cached_before(run, need);
-    let missing: u64 = [&shared, &cached].into_iter().flatten().filter_map(|doubt| doubt.bytes).sum();
+    let missing = shared.iter().filter_map(|doubt| doubt.bytes).sum::<u64>() + seen_cached_before(run);
     let mut found: Vec<Doubt> = [
         left_cgroup(run, missing),
         client(run, header),
@@ -90,6 +92,11 @@ fn need(run: &Observation) -> u64 {
     charge(run).or_else(|| peaks::tree_max_rss(run, peaks::app_max_rss(run)).bytes).unwrap_or(0)
 }
 
+fn largest_rss(run: &Observation) -> Option<u64> {
+    let recorded = run.processes.iter().filter_map(|process| process.max_rss_bytes).max();
+    peaks::app_max_rss(run).max(recorded)
+}
+
 fn charge(run: &Observation) -> Option<u64> {
     run.kept.charge_bytes.max(peak(run, names::CHARGE))
 }
@@ -114,23 +121,30 @@ fn left_cgroup(run: &Observation, missing: u64) -> Option<Doubt> {
         return Some(Doubt { kind: DoubtKind::LeftCgroup, bytes: largest.bytes, voids: is_most, sentence });
     }
     // Pages of files and shared memory may be charged elsewhere; what else a process holds is charged where it is.
-    let recorded = run.processes.iter().filter_map(|process| process.max_rss_bytes).max();
-    let rss = peaks::app_max_rss(run).max(recorded)?;
+    let rss = largest_rss(run)?;
     let mapped = [names::TREE_RSS_FILE, names::TREE_RSS_SHARED].map(|name| peak(run, name).unwrap_or(0));
-    let cached: u64 = run.file_demand.iter().flat_map(|demand| &demand.foreign).map(|file| file.cached_bytes).sum();
-    let elsewhere = mapped.iter().sum::<u64>().max(cached).max(missing);
+    let elsewhere = mapped.iter().sum::<u64>().max(missing);
     let most = charge.saturating_add(elsewhere);
     // Swapped memory left the charge and the RSS alike. Under a limit, RSS may have been before it was reclaimed.
     (run.limit_bytes.is_none() && rss > most + most / 4 + RSS_SLACK_BYTES).then(|| Doubt {
         kind: DoubtKind::LeftCgroup,
         bytes: Some(rss),
         voids: true,
-        sentence: format!(
-            "the command left its cgroup: nothing is known of what it needs (its largest process had {}, and {} was \
-             charged to the cgroup)",
-            Bytes(rss),
-            Bytes(charge)
-        ),
+        sentence: if peak(run, names::TREE_RSS).is_some_and(|sampled| sampled as f64 >= SAMPLED * rss as f64) {
+            format!(
+                "the command left its cgroup: nothing is known of what it needs (its largest process had {}, and {} was \
+                 charged to the cgroup)",
+                Bytes(rss),
+                Bytes(charge)
+            )
+        } else {
+            format!(
+                "nothing is known of what it needs: its largest process had {}, and {} was charged to the cgroup. It left its \
+                 cgroup, or mapped files that were cached before, for too short a time to see which",
+                Bytes(rss),
+                Bytes(charge)
+            )
+        },
     })
 }
 
@@ -201,14 +215,26 @@ fn hugetlb_before(run: &Observation, need: u64) -> Option<Doubt> {
     })
 }
 
+/// What the job referenced, or had mapped when that was scanned, of files that were cached before. Of pages that are mapped around a
+/// fault no reference is told.
+fn seen_cached_before(run: &Observation) -> u64 {
+    let Some(demand) = &run.file_demand else { return 0 };
+    let charged = peak(run, names::FILE).max(run.kept.most_cached_bytes);
+    let mapped = charged.map_or(0, |charged| demand.mapped_scanned_bytes.saturating_sub(charged));
+    demand.foreign.iter().map(|file| file.cached_bytes).sum::<u64>().max(mapped)
+}
+
 fn cached_before(run: &Observation, need: u64) -> Option<Doubt> {
     charge(run)?;
     let foreign = &run.file_demand.as_ref()?.foreign;
-    let bytes: u64 = foreign.iter().map(|file| file.cached_bytes).sum();
+    // What one process holds and nobody was charged with here is mapped: shared memory is told of by itself.
+    let shared = peak(run, names::TREE_RSS_SHARED).max(run.evidence.shared_mapped_bytes).unwrap_or(0);
+    let beyond = charge(run).zip(largest_rss(run)).map_or(0, |(charge, rss)| rss.saturating_sub(charge + shared));
+    let bytes = seen_cached_before(run).max(if run.limit_bytes.is_none() { beyond } else { 0 });
     let largest = foreign.first().filter(|_| matters(bytes, need))?;
     let name = largest.path.clone().unwrap_or_else(|| format!("inode {}", largest.inode));
     let sentence = format!(
-        "{} of the files that it read was in the page cache before and is charged elsewhere: it is missing from that \
+        "{} of the files that it read or mapped was in the page cache before and is charged elsewhere: it is missing from that \
          figure (largest: {name} with {})",
         Bytes(bytes),
         Bytes(largest.cached_bytes)

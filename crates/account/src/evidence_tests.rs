@@ -82,9 +82,22 @@ fn a_peak_rss_above_the_charge_shows_that_the_command_left() {
     assert_eq!(kinds(&left, &["x"]), [(DoubtKind::LeftCgroup, Some(113), true)]);
     let seen = account(&left, &header(&["x"]));
     assert_eq!((seen.peak_charge_bytes, seen.floor_bytes, seen.peak_breakdown.heap), (None, None, None));
-    // What it maps of others' page cache is in its RSS alone.
+    assert!(seen.doubts[0].sentence.contains("or mapped files"), "{:?}: no sample saw its RSS", seen.doubts);
+    let mut sampled = left.clone();
+    sampled.series.extend(run(&[(names::TREE_RSS, 110)], Evidence::default()).series);
+    assert!(doubts(&sampled, &header(&["x"]))[0].sentence.starts_with("the command left its cgroup"));
+    // What it maps of others' page cache is in its RSS alone, and its RSS tells how much that is.
     let mapped = Observation { file_demand: cached(70), ..left.clone() };
-    assert_eq!(kinds(&mapped, &["x"]), [(DoubtKind::CachedBefore, Some(70), false)]);
+    assert_eq!(kinds(&mapped, &["x"]), [(DoubtKind::CachedBefore, Some(73), false)]);
+    // So it is where references are told of a few of the pages only, and scans found all.
+    let scanned = FileDemand { mapped_scanned_bytes: 70 * MIB, ..cached(8).unwrap() };
+    let with_file = |mib| {
+        let mut run = Observation { file_demand: Some(scanned.clone()), ..left.clone() };
+        run.kept.most_cached_bytes = Some(mib * MIB);
+        run
+    };
+    assert_eq!(kinds(&with_file(1), &["x"]), [(DoubtKind::CachedBefore, Some(73), false)]);
+    assert_eq!(kinds(&with_file(70), &["x"])[0].0, DoubtKind::LeftCgroup, "what it mapped was charged to it");
     let mut mapped = left.clone();
     mapped.series.extend(run(&[(names::TREE_RSS_FILE, 72)], Evidence::default()).series);
     assert_eq!(kinds(&mapped, &["x"]), []);

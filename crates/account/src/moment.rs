@@ -64,9 +64,10 @@ impl<'a> Moment<'a> {
         self.get(names::KERNEL).or_else(|| self.rest())
     }
 
-    /// Pages of hugetlb's pools that are part of the charge.
+    /// Pages of hugetlb's pools that are part of the charge, as they are on cgroup v2 mounted with `memory_hugetlb_accounting`.
     pub fn hugetlb_charged(&self) -> u64 {
-        if hugetlb_is_charged(self.run) { self.get(names::HUGETLB).unwrap_or(0) } else { 0 }
+        let is_charged = self.run.job_series(names::HUGETLB).is_some_and(|series| series.rung == HUGETLB_CHARGED);
+        self.get(names::HUGETLB).filter(|_| is_charged).unwrap_or(0)
     }
 
     fn rest(&self) -> Option<u64> {
@@ -77,11 +78,6 @@ impl<'a> Moment<'a> {
 
 /// Processors keep stocks of charged pages, 64 pages each, and lines are read a little later than the charge, in bytes.
 pub const STOCKS: u64 = 8 << 20;
-
-/// Whether pages of hugetlb's pools are part of the charge: they are on cgroup v2 mounted with `memory_hugetlb_accounting`.
-pub fn hugetlb_is_charged(run: &Observation) -> bool {
-    run.job_series(names::HUGETLB).is_some_and(|series| series.rung == HUGETLB_CHARGED)
-}
 
 /// The largest value of one series, in bytes.
 pub fn peak(run: &Observation, name: &str) -> Option<u64> {
