@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use account::Held;
+use account::{Held, STOCKS};
 use linux::cgroup::{Cgroup, MemoryState};
 use linux::psi::Psi;
 
@@ -87,14 +87,11 @@ impl Most {
     }
 }
 
-/// Processors keep stocks of charged pages, 64 pages each, and lines are read a little later than the charge, in bytes.
-const STOCKS_BYTES: u64 = 8 << 20;
-
 /// What is charged and in no line: 0 as long as stocks explain it.
 pub fn unmapped(memory: &MemoryState) -> Option<u64> {
     let lines = memory.anon? + memory.file? + memory.shmem? + memory.kernel?;
     Some(memory.usage?.saturating_sub(lines + hugetlb_charged(memory)))
-        .map(|bytes| if bytes > STOCKS_BYTES { bytes } else { 0 })
+        .map(|bytes| if bytes > STOCKS { bytes } else { 0 })
 }
 
 fn hugetlb_charged(memory: &MemoryState) -> u64 {
