@@ -19,7 +19,7 @@
 
 enum { SOON = 256 << 10, LARGE = 1 << 20 };
 
-static struct {
+struct functions {
     void *(*malloc)(size_t);
     void (*free)(void *);
     void *(*calloc)(size_t, size_t);
@@ -30,7 +30,9 @@ static struct {
     void *(*valloc)(size_t);
     void *(*pvalloc)(size_t);
     size_t (*usable)(void *);
-} next;
+};
+
+static struct functions next;
 
 static uint32_t allocator;    // the object that malloc is in
 static uint32_t new_object;   // the C++ library, which asks for others
@@ -521,15 +523,7 @@ static const char *patch_all(const struct link_map *map, const struct kin *all, 
 
 // What a library opened with RTLD_DEEPBIND calls by these names is libc's own function, whatever comes before it. Our
 // own calls of libc's pass through.
-static struct {
-    void *(*malloc)(size_t);
-    void (*free)(void *);
-    void *(*calloc)(size_t, size_t);
-    void *(*realloc)(void *, size_t);
-    void *(*memalign)(size_t, size_t);
-    void *(*aligned_alloc)(size_t, size_t);
-    int (*posix_memalign)(void **, size_t, size_t);
-} deep;
+static struct functions deep;
 
 static uint32_t own_object;
 
