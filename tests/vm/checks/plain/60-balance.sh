@@ -9,15 +9,7 @@ in_cgroup $root/gains wants any 24 &
 in_cgroup $root/streams wants round 48 &
 
 high() { cat $root/gains/memory.high $root/streams/memory.high | tr '\n' ' '; }
-# eventually COMMAND…: waits for what has to come.
-eventually() {
-    for _ in {1..600}; do
-        if "$@"; then return; fi
-        sleep 0.1
-    done 2>/dev/null
-    echo "after a minute and more: $(high) $(tail -n 1 /tmp/intervals)"
-    return 1
-}
+state() { echo "$(high) $(tail -n 1 /tmp/intervals)"; }
 # last NAME: what the last interval says of that target.
 last() { tail -n 1 /tmp/intervals | grep -o "{\"name\":\"$root/$1\"[^}]*}"; }
 says() { last "$1" | grep -q "$2"; }

@@ -16,15 +16,7 @@ END
 in_cgroup $root/bursts python3 /tmp/bursts.py &
 in_cgroup $root/beside wants round 16 &
 
-# eventually COMMAND…: waits for what has to come.
-eventually() {
-    for _ in {1..600}; do
-        if "$@"; then return; fi
-        sleep 0.1
-    done 2>/dev/null
-    echo "after a minute and more: $(cat $root/bursts/memory.high $root/beside/memory.high | tr '\n' ' ') $(tail -n 1 /tmp/burst-intervals)"
-    return 1
-}
+state() { echo "$(cat $root/bursts/memory.high $root/beside/memory.high | tr '\n' ' ') $(tail -n 1 /tmp/burst-intervals)"; }
 is_limited() { test "$(cat $root/beside/memory.high)" != max; }
 says() { grep -q "$1" /tmp/burst-intervals; }
 

@@ -2,14 +2,7 @@
 systemd-run -q --unit=held -p MemoryHigh=100M python3 -c 'import time; held = bytearray(b"x") * (64 << 20); time.sleep(1000)'
 high=/sys/fs/cgroup/system.slice/held.service/memory.high
 rm -f /tmp/held-intervals
-eventually() {
-    for _ in {1..600}; do
-        if "$@"; then return; fi
-        sleep 0.1
-    done 2>/dev/null
-    echo "after a minute and more: $(cat $high) $(tail -n 1 /tmp/held-intervals)"
-    return 1
-}
+state() { echo "$(cat $high) $(tail -n 1 /tmp/held-intervals)"; }
 is_ours() { test "$(cat $high)" != $((300 << 20)); }
 says() { grep -q "$1" /tmp/held-intervals; }
 bursar balance -q --total 128M --interval 1s --json /tmp/held-intervals "${high%/*}" 2>/tmp/told &
