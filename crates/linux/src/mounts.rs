@@ -1,4 +1,4 @@
-//! Where the cgroup hierarchies are mounted, from `/proc/PID/mountinfo`.
+//! What is mounted where, from `/proc/PID/mountinfo`: cgroup hierarchies, file systems in memory.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
