@@ -50,12 +50,12 @@ impl<'a> Moment<'a> {
 
     /// Parts of transparent huge pages that the program has given back. They are in no line of the kernel's, but stay charged
     /// until memory is short: then the kernel splits the huge pages and frees the parts
-    /// (Documentation/mm/transhuge.rst, deferred_split_folio). What is charged beyond all lines is such where the job had
-    /// huge pages.
+    /// (Documentation/mm/transhuge.rst, deferred_split_folio). What is charged beyond all lines is such wherever the kernel says how
+    /// many huge pages there are, though it be none at every sample: each may have been given back before the next was made.
     pub fn given_back(&self) -> u64 {
         let beyond_all_lines = || Some(self.rest()?.saturating_sub(self.get(names::KERNEL)?));
-        let had_huge = || peak(self.run, names::HUGE_PAGES).is_some_and(|bytes| bytes > 0);
-        beyond_all_lines().filter(|bytes| *bytes > STOCKS && had_huge()).unwrap_or(0)
+        let may_have_had_huge = || self.run.job_series(names::HUGE_PAGES).is_some();
+        beyond_all_lines().filter(|bytes| *bytes > STOCKS && may_have_had_huge()).unwrap_or(0)
     }
 
     /// Kernel memory that somebody holds: what is named, else what the other lines leave. Stocks are given back when
