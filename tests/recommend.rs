@@ -183,6 +183,8 @@ fn the_user_says_what_a_kind_is() {
     assert_eq!(found["jobs"].as_array().unwrap().len(), 200);
     let output = recommend(&["--by", "Account"], &case("nextflow.txt"));
     assert!(String::from_utf8(output.stderr).unwrap().contains("no column account"));
+    let output = recommend(&["--by", "Coment"], &case("snakemake-one-uuid.txt"));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("--by Coment is no column of sacct"));
     let output = recommend(&["--by", "("], &case("nextflow.txt"));
     assert!(String::from_utf8(output.stderr).unwrap().contains("neither a column of sacct nor a regular expression"));
 }

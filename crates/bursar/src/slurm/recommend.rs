@@ -90,6 +90,9 @@ fn advice(printed: Printed, percentile: f64, gathering: &Gathering, by: &By) -> 
     let meaning = gathering.meaning(printed.evidence());
     let mut notes: Vec<String> = printed.left_out.notes().collect();
     let (left_out, unknown_requests, rounded) = (printed.left_out.len(), printed.unknown_requests, printed.rounded);
+    if let Some(pattern) = by.finds_nothing(&printed.jobs).filter(|_| !printed.jobs.is_empty()) {
+        bail!("--by {pattern} is no column of sacct, and as a regular expression it is found in the name of no job");
+    }
     let accounting = printed.past_jobs(&meaning, by);
     let why = |notes: &[String]| {
         if notes.is_empty() { String::new() } else { format!(". Of the input: {}", notes.join("; ")) }

@@ -52,6 +52,14 @@ impl By {
         }
     }
 
+    /// The pattern, if it finds nothing in the name of any job: then it was meant for something else.
+    pub fn finds_nothing(&self, jobs: &[PrintedJob]) -> Option<&Regex> {
+        match self {
+            By::Pattern(pattern) if !jobs.iter().any(|job| pattern.is_match(&job.name)) => Some(pattern),
+            _ => None,
+        }
+    }
+
     pub fn kind(&self, job: &PrintedJob) -> Kind {
         let known = |name: String| Kind { name, ..Kind::default() };
         match self {
