@@ -151,6 +151,72 @@ fn a_file_mapping_touched_in_bursts_is_needed_as_a_whole() {
     });
 }
 
+/// Working sets that are printed of a file mapping that is touched whole each 3 s, by a program that begins so many seconds later.
+fn late_bursts(seconds: &str, path: &str) -> Vec<u64> {
+    let programs = Programs::build();
+    let bursts = programs.bursts();
+    let json = tempfile::NamedTempFile::new().unwrap();
+    let script = format!("sleep {seconds}; exec {bursts} file 100 3 13 {path}");
+    let output = watch(&["--quiet", "--json", json.path().to_str().unwrap(), "--", "sh", "-c", &script]);
+    assert!(output.status.success(), "{output:?}");
+    let intervals = intervals(&std::fs::read(json.path()).unwrap());
+    intervals.iter().filter_map(|interval| interval["wss_bytes"].as_u64()).collect()
+}
+
+#[test]
+fn bursts_are_seen_whenever_they_begin() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, vec![7; 100 << 20]).unwrap();
+    let path = path.to_str().unwrap();
+    std::thread::scope(|scope| {
+        for seconds in ["0.5", "1", "1.5", "2", "2.5", "3"] {
+            scope.spawn(move || {
+                let sizes = late_bursts(seconds, path);
+                assert!(is_within(5, &sizes, 100), "began after {seconds} s: {sizes:?}");
+                assert!(!sizes.contains(&0), "began after {seconds} s: {sizes:?}");
+            });
+        }
+    });
+}
+
+#[test]
+fn pages_of_a_file_that_the_kernel_took_back_are_needed() {
+    let Ok(tree) = linux::cgroup::Tree::find() else { return };
+    let dir = tree.point().join(format!("watch-limit-{}", std::process::id()));
+    if !is_root() || !need("a memory cgroup that can be written", std::fs::create_dir(&dir).is_ok()) {
+        return;
+    }
+    let names = ["memory.limit_in_bytes", "memory.max"];
+    let limit = names.into_iter().map(|name| dir.join(name)).find(|path| path.exists()).unwrap();
+    std::fs::write(limit, (60 * MIB).to_string()).unwrap();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("file");
+    // The program writes the file, so that its pages are charged to its cgroup.
+    let programs = Programs::build();
+    let bursts = programs.bursts();
+    let script = format!(
+        "echo $$ >{}/cgroup.procs; head -c 100M /dev/zero >{path}; exec {bursts} file 100 2 12 {path}",
+        dir.display(),
+        path = path.display()
+    );
+    let output = watch(&["--quiet", "--json", "-", "--", "sh", "-c", &script]);
+    // The program prints its faults.
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = printed.lines().filter(|line| line.starts_with('{')).collect();
+    let sizes: Vec<u64> = intervals(lines.join("\n").as_bytes())
+        .iter()
+        .filter_map(|interval| interval["peak_wss_bytes"].as_u64())
+        .collect();
+    while std::fs::remove_dir(&dir).is_err() && dir.exists() {
+        std::thread::yield_now();
+    }
+    assert!(!sizes.contains(&0) && is_within(10, &sizes, 100), "{printed}");
+}
+
 #[test]
 fn without_root_bursts_are_needed_as_a_whole_or_unknown() {
     if !is_root() {

@@ -48,6 +48,7 @@ mod stratified;
 mod table;
 pub mod trace;
 pub mod two_lists;
+mod untracked;
 mod weights;
 
 pub use aet::Aet;

@@ -31,7 +31,8 @@ pub struct PagesRound {
     /// it is told further on. `None` if they are at no size that can be judged.
     pub wss_bytes: Option<u64>,
     /// Where `wss_bytes` is not known yet: memory that was accessed in the time that was watched, and so is needed at least, unless it
-    /// is never accessed again.
+    /// is never accessed again. In a round without tracking, as the tracker reports it: so much was accessed again, at least, as the
+    /// bits of a few pages show.
     #[serde(default)]
     pub accessed_at_least: Option<u64>,
     /// Of `touched_bytes`, in huge pages. One access makes all of a huge page count as accessed.
@@ -139,10 +140,13 @@ impl Overhead {
 }
 
 impl PagesRound {
-    /// What stands after this round: itself, or, where nothing was tracked, what was seen last before it.
+    /// What stands after this round: itself, or, where nothing was tracked, what was seen last before it. If more was accessed than
+    /// was reported to be needed, the working set is unknown from then on.
     pub fn standing(self, before: Option<&PagesRound>) -> PagesRound {
         match before {
             Some(before) if !self.tracking => PagesRound {
+                wss_bytes: before.wss_bytes.filter(|_| self.accessed_at_least.is_none()),
+                accessed_at_least: self.accessed_at_least.or(before.accessed_at_least),
                 t_ns: self.t_ns,
                 seconds: self.seconds,
                 tracking: false,
@@ -265,6 +269,8 @@ mod tests {
         let standing = off.clone().standing(Some(&seen));
         assert_eq!((standing.t_ns, standing.wss_bytes, standing.overhead), (2, Some(7), overhead));
         assert!(!standing.tracking);
+        let refuted = PagesRound { accessed_at_least: Some(9), ..off.clone() }.standing(Some(&seen));
+        assert_eq!((refuted.wss_bytes, refuted.accessed_at_least), (None, Some(9)));
         assert_eq!(off.clone().standing(None), off);
         assert_eq!(seen.clone().standing(Some(&off)), seen);
     }

@@ -29,6 +29,7 @@ pub(crate) mod choice;
 mod coarse;
 mod control;
 mod distances;
+mod few;
 mod fine;
 mod growth;
 mod guests;
@@ -53,6 +54,7 @@ use linux::pages::Tables;
 use model::{PagesRound, TOLERATED_MISSES};
 
 use coarse::Coarse;
+use few::Few;
 use fine::Fine;
 pub use idle::Idle;
 use page_cache::PageCache;
@@ -245,9 +247,9 @@ trait Looks {
     /// What was seen since the last call.
     fn round(&mut self) -> PagesRound;
 
-    /// The share of a few pages that was accessed since the last round, if single pages can be seen. To be asked before the
-    /// round. While not tracking, their bits are read and cleared here.
-    fn few_accessed(&mut self, is_tracking: bool) -> Option<f64>;
+    /// What was accessed of a few pages since the last round, if single pages can be seen. To be asked before the round. While not
+    /// tracking, their bits are read and cleared here.
+    fn few_accessed(&mut self, is_tracking: bool) -> Option<Few>;
 
     /// Takes in what was told of itself, before there is no room for more.
     fn take_in(&mut self) {}
@@ -316,8 +318,8 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
         match asked.recv_timeout(wait) {
             Ok(Ask::Round(reply)) => {
                 living &= !members.refresh().is_empty();
-                let accessed = looks.few_accessed(is_tracking);
-                let signals = signals.sample(members.living(), accessed);
+                let few = looks.few_accessed(is_tracking);
+                let signals = signals.sample(members.living(), few.map(Few::share));
                 let seen = looks.round();
                 let round = match is_tracking {
                     true => seen,
@@ -326,6 +328,7 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
                         seconds: seen.seconds,
                         overhead: seen.overhead,
                         rung: seen.rung,
+                        accessed_at_least: few.map(|few| few.accessed_at_least() * page_bytes()),
                         ..PagesRound::default()
                     },
                 };

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use linux::pages::{Referenced, clear_referenced, referenced};
 use model::{AgeBytes, MappingHeat, Overhead, PagesRound};
 
+use super::few::Few;
 use super::growth::{Growth, Reading};
 use super::scope::Members;
 use super::{Error, Looks, Settings, own_cpu, page_bytes};
@@ -161,7 +162,7 @@ impl Looks for Coarse {
         }
     }
 
-    fn few_accessed(&mut self, _is_tracking: bool) -> Option<f64> {
+    fn few_accessed(&mut self, _is_tracking: bool) -> Option<Few> {
         None
     }
 

@@ -11,13 +11,13 @@ use model::PagesRound;
 use super::choice::mix;
 use super::control::Pace;
 use super::distances::{Access, Distances, Tie};
+use super::few::{Few, few};
 use super::guests::{Guest, Guests};
 use super::idle::{Idle, idle};
 use super::page_cache::{PageCache, Seen};
 use super::process::{Looked, Place, Process};
 use super::returned::{self, Returned};
 use super::scope::Members;
-use super::signals::few;
 use super::stack::Stack;
 use super::sweep;
 use super::window::{TLB_ENTRIES, TOUCH_SECONDS, Window};
@@ -335,17 +335,20 @@ impl Fine {
             }
             for index in 0..process.samples.len() {
                 let state = process.state(index);
+                let is_of_file = process.is_of_file(&process.samples[index]);
                 let sample = &mut process.samples[index];
                 if state.is_mapped() && state.is_huge() != sample.huge {
                     // Pages were joined into a huge one, or one was split.
                     self.stale = true;
                     continue;
                 }
-                // Of what came back from swap the kernel may have cleared the bit since, in search of what to take next.
-                let was_away = std::mem::replace(&mut sample.away, state.is_away());
+                let is_known = !matches!(sample.place, Place::Absent | Place::Blind(_));
+                let is_away = state.is_away() || (is_of_file && is_known && !state.is_mapped());
+                // Of what came back the kernel may have cleared the bit since, in search of what to take next.
+                let was_away = std::mem::replace(&mut sample.away, is_away);
                 let returned = std::mem::take(&mut sample.returned);
                 let accessed = state.is_mapped() && (state.is_accessed() || was_away);
-                let there = state.is_mapped() || (state.is_away() && sample.place != Place::Absent);
+                let there = state.is_mapped() || (is_away && sample.place != Place::Absent);
                 match sample.place {
                     Place::Absent if there => {
                         sample.touched = true;
@@ -596,8 +599,8 @@ impl Looks for Fine {
         self.processes.iter().flat_map(|process| idle(process, since.as_nanos() as u64)).collect()
     }
 
-    fn few_accessed(&mut self, is_tracking: bool) -> Option<f64> {
-        let few = few(&self.processes);
+    fn few_accessed(&mut self, is_tracking: bool) -> Option<Few> {
+        let (few, all) = few(&self.processes);
         if !is_tracking {
             self.stay_beside();
             self.pay_for_guests();
@@ -615,12 +618,9 @@ impl Looks for Fine {
             .iter()
             .zip(&few)
             .flat_map(|(process, indices)| indices.iter().map(|index| &process.samples[*index]));
-        let (mut pages, mut accessed) = (0, 0);
-        for sample in samples {
-            pages += sample.pages;
-            accessed += if sample.touched { sample.pages } else { 0 };
-        }
-        Some(if pages > 0 { accessed as f64 / pages as f64 } else { 0.0 })
+        let mut found = Few::of(all);
+        samples.for_each(|sample| found.add(sample.pages, sample.touched));
+        Some(found)
     }
 
     fn take_in(&mut self) {
@@ -629,7 +629,7 @@ impl Looks for Fine {
     }
 
     fn pause(&mut self) {
-        let few = few(&self.processes);
+        let (few, _) = few(&self.processes);
         self.processes.iter_mut().zip(&few).for_each(|(process, indices)| process.look_at(indices));
         self.cache.iter_mut().for_each(PageCache::pause);
         self.returned.pause();

@@ -56,7 +56,8 @@ pub struct Sample {
     pub seen_ns: Option<u64>,
     /// Accessed in this round.
     pub touched: bool,
-    /// Was swapped out, or being moved, at the last look.
+    /// Was swapped out, or being moved, at the last look; or its page table entry was empty, and it is a file's: the kernel has
+    /// taken it back.
     pub away: bool,
     /// Was told to have come back since the last look.
     pub returned: bool,
@@ -186,6 +187,7 @@ impl Process {
             let seen = if fresh { now } else { stamp(sample.address, neighbour) };
             first_touches += if fresh { sample.pages } else { 0 };
             sample.place = Place::Armed { seen };
+            sample.touched = fresh;
             arm.push(index);
         }
         // What was shared may be no longer, and what was locked.
@@ -287,6 +289,12 @@ impl Process {
     pub fn is_heap(&self, sample: &Sample) -> bool {
         let mapping = self.mappings.get(sample.mapping as usize);
         mapping.is_some_and(|mapping| !mapping.shared && mapping.name.starts_with('['))
+    }
+
+    /// Whether it is a page of a file or of shared memory: the kernel empties its page table entry when it takes it back, and it is the
+    /// same page when it comes again.
+    pub fn is_of_file(&self, sample: &Sample) -> bool {
+        self.mappings.get(sample.mapping as usize).is_some_and(|mapping| mapping.name.starts_with('/'))
     }
 
     /// Whether the page can be cleared by itself; else it is blind from now on.

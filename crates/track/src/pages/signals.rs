@@ -9,12 +9,8 @@ use linux::perf::{self, Counter, Event};
 use linux::procfs;
 use model::Signal;
 
-use super::choice::mix;
+use super::few::FEW;
 use super::page_bytes;
-use super::process::{Place, Process};
-
-/// Pages whose bits tell of phases.
-const FEW: usize = 64;
 
 /// So many of them off the mean are chance: two standard errors where a twelfth is accessed, which programs of much memory have.
 const FEW_BY_CHANCE: f64 = 4.0 / FEW as f64;
@@ -77,24 +73,6 @@ impl Hardware {
         let before = std::mem::replace(&mut self.before, now);
         Signal { name: self.event.name().into(), value: now.saturating_sub(before) as f64, unit: 0.0 }
     }
-}
-
-/// The few pages, by process, each in rising order: those with the least hashes, so that few of them change when the sample does.
-pub fn few(processes: &[Process]) -> Vec<Vec<usize>> {
-    let is_seen = |place: Place| place.rests() || matches!(place, Place::Armed { .. });
-    let mut all: Vec<(u64, usize, usize)> = Vec::new();
-    for (number, process) in processes.iter().enumerate() {
-        let seen = process.samples.iter().enumerate().filter(|(_, sample)| is_seen(sample.place));
-        all.extend(seen.map(|(index, sample)| (mix(sample.address ^ process.pid as u64), number, index)));
-    }
-    if all.len() > FEW {
-        all.select_nth_unstable(FEW);
-        all.truncate(FEW);
-    }
-    let mut few = vec![Vec::new(); processes.len()];
-    all.iter().for_each(|(_, number, index)| few[*number].push(*index));
-    few.iter_mut().for_each(|indices| indices.sort_unstable());
-    few
 }
 
 #[cfg(test)]

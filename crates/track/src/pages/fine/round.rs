@@ -92,7 +92,9 @@ impl Fine {
         for process in &mut self.processes {
             let mut heats: Vec<_> = process.mappings.iter().map(|mapping| Heat::of(process.pid, mapping)).collect();
             for sample in &mut process.samples {
-                if let Some(heat) = heats.get_mut(sample.mapping as usize) {
+                // What the kernel has taken back is not resident.
+                let is_gone = sample.away && !sample.touched;
+                if let Some(heat) = heats.get_mut(sample.mapping as usize).filter(|_| !is_gone) {
                     heat.add(sample.address, sample.pages * page, sample.place, sample.touched);
                 }
                 sample.touched = false;
