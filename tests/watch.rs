@@ -313,6 +313,65 @@ fn a_worker_that_left_the_tree_but_not_the_cgroup_is_named() {
     assert!(text.contains(&expected) && text.contains(&dir.display().to_string()), "{text}");
 }
 
+/// A threaded cgroup and the root of its domain, on whatever v2 hierarchy there is; removed when dropped.
+struct ThreadedCgroup(std::path::PathBuf);
+
+impl ThreadedCgroup {
+    fn make() -> Option<ThreadedCgroup> {
+        let points = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new);
+        let point = points.into_iter().find(|dir| dir.join("cgroup.threads").exists())?;
+        let domain = point.join(format!("watch-threads-{}", std::process::id()));
+        let inner = domain.join("inner");
+        std::fs::create_dir_all(&inner).ok()?;
+        let made = ThreadedCgroup(domain);
+        std::fs::write(inner.join("cgroup.type"), "threaded").ok().map(|()| made)
+    }
+}
+
+impl Drop for ThreadedCgroup {
+    fn drop(&mut self) {
+        let removed = |dir: &Path| std::fs::remove_dir(dir).is_ok() || !dir.exists();
+        while !removed(&self.0.join("inner")) || !removed(&self.0) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn a_threaded_cgroup_is_watched_by_its_processes() {
+    let made = ThreadedCgroup::make();
+    if !need("a cgroup v2 hierarchy that can be written", made.is_some()) {
+        return;
+    }
+    let threaded = made.unwrap();
+    let inner = threaded.0.join("inner");
+    let programs = Programs::build();
+    let script = "echo $$ >$0/cgroup.procs && echo $$ >$0/inner/cgroup.threads && exec $1 pages 64 0.2 60";
+    let mut program = Command::new("sh")
+        .args(["-c", script])
+        .arg(&threaded.0)
+        .arg(programs.bursts())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !std::fs::read_to_string(inner.join("cgroup.threads")).unwrap().contains(&program.id().to_string()) {
+        assert!(program.try_wait().unwrap().is_none());
+    }
+    let mut watched = bursar().args(["watch", "--intrusive"]).arg(&inner).stdout(Stdio::piped()).spawn().unwrap();
+    let mut printed = BufReader::new(watched.stdout.take().unwrap());
+    let mut text = String::new();
+    while !text.contains("needs about 6") && text.lines().count() < 20 && printed.read_line(&mut text).unwrap() > 0 {}
+    let refused = bursar().args(["balance", "--total", "1G", "--dry-run"]).arg(&inner).output().unwrap();
+    watched.kill().unwrap();
+    watched.wait().unwrap();
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let note = format!("{} is a threaded cgroup: the processes with threads in it are watched", inner.display());
+    assert!(text.starts_with(&note) && text.contains("needs about 6"), "{text}");
+    let complaint = String::from_utf8(refused.stderr).unwrap();
+    assert!(complaint.contains(&format!("charged to {}", threaded.0.display())), "{complaint}");
+}
+
 #[test]
 fn a_process_that_bursar_did_not_start_is_left_alone_unless_that_is_allowed() {
     let mut other = Command::new("python3").args(["-c", ROUND, "60"]).spawn().unwrap();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use job::{Command, Forwarding, Output, Prepared, Running};
-use linux::cgroup::Cgroup;
+use linux::cgroup::{Cgroup, ThreadedCgroup};
 use linux::journal;
 use model::{Exit, RecordKind};
 use record::Record;
@@ -143,16 +143,30 @@ fn start(options: &Watch, kept: Option<&File>, signals: &Forwarding) -> anyhow::
 fn scope_of(target: &str) -> anyhow::Result<Scope> {
     match target.parse() {
         Ok(pid) => Ok(Scope::Tree(pid)),
-        Err(_) => Ok(Scope::Cgroup(Cgroup::at(Path::new(target))?)),
+        Err(_) => Ok(match ThreadedCgroup::at(Path::new(target)) {
+            Some(threaded) => Scope::Threads(threaded),
+            None => Scope::Cgroup(Cgroup::at(Path::new(target))?),
+        }),
     }
 }
 
+/// What a reader should know of what is watched.
+fn note_of(scope: &Scope) -> Option<String> {
+    let Scope::Threads(cgroup) = scope else { return None };
+    Some(format!(
+        "{} is a threaded cgroup: the processes with threads in it are watched as a whole, and their memory is charged to {}",
+        cgroup.dir().display(),
+        cgroup.domain().display()
+    ))
+}
+
 /// Tells interval by interval, until the end; how a command that was started ended.
-fn follow(options: &Watch, target: Target, told: Told, signals: &Forwarding) -> anyhow::Result<Option<Exit>> {
+fn follow(options: &Watch, target: Target, mut told: Told, signals: &Forwarding) -> anyhow::Result<Option<Exit>> {
     let (scope, running) = match target {
         Target::Found(scope) => (scope, None),
         Target::Started(running) => (Scope::Command(running.pid()), Some(running)),
     };
+    let note = note_of(&scope);
     let settings = Settings {
         overhead: options.overhead,
         intrusive: options.intrusive,
@@ -170,6 +184,7 @@ fn follow(options: &Watch, target: Target, told: Told, signals: &Forwarding) -> 
             return Err(error.into());
         }
     };
+    note.iter().try_for_each(|note| told.note(note))?;
     let ended = tell(options, pages.as_ref(), running.as_ref(), told, signals);
     if let (Err(_), Some(running)) = (&ended, &running) {
         // That it cannot be told is no reason for the command to end, nor to be left alone. It may have ended, and have been

@@ -13,6 +13,7 @@ mod reclaim;
 mod slurm;
 #[cfg(test)]
 mod tests;
+mod threaded;
 mod tree;
 
 use std::fs;
@@ -28,6 +29,8 @@ pub(crate) use allotment::put_back;
 pub use hugetlb::HugetlbRoom;
 pub(crate) use members::{kill_all, own_processes, remove_tree};
 pub use memory::MemoryState;
+pub use threaded::ThreadedCgroup;
+pub(crate) use threaded::is_threaded_domain;
 pub use tree::{Found, Tree};
 
 /// Version of the hierarchy that the memory controller is on.
@@ -79,7 +82,7 @@ impl Cgroup {
     /// The cgroup of a directory, or of a path as it stands in `/proc/PID/cgroup`.
     ///
     /// # Errors
-    /// [`Error::NotAMemoryCgroup`].
+    /// [`Error::NotAMemoryCgroup`], [`Error::Threaded`].
     pub fn at(dir: &Path) -> Result<Cgroup, Error> {
         let mounts = mounts::own();
         let beneath_mounts = mounts.iter().filter(|mount| is_memory_v1(mount) || mount.kind == "cgroup2");
@@ -96,7 +99,10 @@ impl Cgroup {
                 })
             })
             .next()
-            .ok_or_else(|| Error::NotAMemoryCgroup(dir.into()))?;
+            .ok_or_else(|| match ThreadedCgroup::at(dir) {
+                Some(threaded) => Error::Threaded { path: dir.into(), domain: threaded.domain().into() },
+                None => Error::NotAMemoryCgroup(dir.into()),
+            })?;
         // Other hierarchies need not mirror this one: ask a process that is in it.
         let pid = found.processes().unwrap_or_default().into_iter().next();
         let same = pid.and_then(|pid| Cgroup::of(pid).ok()?).filter(|whole| whole.dir == found.dir);

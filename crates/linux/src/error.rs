@@ -55,6 +55,17 @@ pub enum Error {
     /// The path names no cgroup with a memory controller.
     #[error("{0} is not a cgroup with a memory controller; `cat /proc/PID/cgroup` shows the cgroup of a process")]
     NotAMemoryCgroup(PathBuf),
+    /// The path names a threaded cgroup.
+    #[error(
+        "{path} is a threaded cgroup, which has no memory controller: the memory of its threads' processes is charged to {domain}; \
+         name that one"
+    )]
+    Threaded {
+        /// The cgroup.
+        path: PathBuf,
+        /// The root of its threaded domain.
+        domain: PathBuf,
+    },
     /// Swap is in use and this kernel cannot forbid it to a cgroup.
     #[error(
         "{0} has no swap limit, so its processes may swap; start the kernel with `swapaccount=1` or run `swapoff -a`"

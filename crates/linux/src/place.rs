@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{geteuid, getpid};
 
-use crate::cgroup::{Cgroup, Version, own_processes};
+use crate::cgroup::{Cgroup, Version, is_threaded_domain, own_processes};
 use crate::journal::{Guard, Journal};
 use crate::mounts::{self, Mount};
 use crate::{Error, file, procfs, systemd};
@@ -345,6 +345,13 @@ fn v2_delegated(own: &Cgroup) -> Result<(), Obstacle> {
     if !own.is_writable() || !file::is_writable(&dir.join("cgroup.subtree_control")) {
         return Err(Obstacle::because(format!("{} is not delegated to this user", dir.display()))
             .but("systemd-run --user --scope -p Delegate=yes bursar …, or in a container: docker run --privileged …"));
+    }
+    if is_threaded_domain(dir) {
+        return Err(Obstacle::because(format!(
+            "bursar runs in {}, a domain of threaded cgroups, beneath which no cgroup can have a memory controller",
+            dir.display()
+        ))
+        .but("start bursar outside of the threaded cgroup: systemd-run --user --scope -p Delegate=yes bursar …"));
     }
     let pid = getpid().as_raw_nonzero().get();
     let inside = own_processes(dir).unwrap_or_default();

@@ -136,6 +136,12 @@ pub fn status(pid: i32) -> Result<Status, Error> {
     Ok(parse_status(&String::from_utf8_lossy(&text)))
 }
 
+/// The process that a thread is of; `None` if the thread has ended.
+pub fn process_of_thread(tid: i32) -> Option<i32> {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
 /// What a process has read and written, with all that it has waited for; also of one that has ended and was not yet waited
 /// for. `None` where that cannot be read: another user's, or a kernel without I/O accounting.
 pub fn moved(pid: i32) -> Option<BytesMoved> {

@@ -127,7 +127,7 @@ pub(crate) fn own_processes(dir: &Path) -> Result<Vec<i32>, Error> {
 }
 
 /// Directories beneath, parents before their children.
-fn descendants(dir: &Path) -> Vec<PathBuf> {
+pub(super) fn descendants(dir: &Path) -> Vec<PathBuf> {
     let mut found = file::subdirectories(dir).unwrap_or_default();
     let mut next = 0;
     while next < found.len() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linux::cgroup::Cgroup;
+use linux::cgroup::{Cgroup, ThreadedCgroup};
 use linux::procfs;
 
 use super::Error;
@@ -17,6 +17,8 @@ pub enum Scope {
     Command(i32),
     /// Those in a cgroup and beneath it.
     Cgroup(Cgroup),
+    /// Those of which a thread is in a threaded cgroup or beneath it, as a whole.
+    Threads(ThreadedCgroup),
 }
 
 /// The processes of a scope that live, with the start times that tell them from later ones of the same number.
@@ -39,6 +41,7 @@ impl Members {
                 }
                 Scope::Tree(pid) | Scope::Command(pid) => Error::NoProcess(*pid),
                 Scope::Cgroup(cgroup) => Error::Empty(cgroup.dir().into()),
+                Scope::Threads(cgroup) => Error::Empty(cgroup.dir().into()),
             });
         }
         // What has ended since it was found has no parents any more.
@@ -72,6 +75,7 @@ impl Members {
                 roots.into_iter().chain(beneath).collect()
             }
             Scope::Cgroup(cgroup) => cgroup.processes().unwrap_or_default(),
+            Scope::Threads(cgroup) => cgroup.processes(),
         };
         for pid in found {
             if let Some(start) = living(pid) {
