@@ -274,6 +274,45 @@ fn a_mapped_file_that_is_read_once_has_no_cliff() {
     }
 }
 
+/// Maps a file in pieces that are too small to be scanned, each beneath the one before so that they stay apart, and reads all of them
+/// several times.
+const READ_IN_PIECES: &str = "
+import mmap, os, sys, time
+file = os.open(sys.argv[1], os.O_RDONLY)
+piece = 512 << 10
+starts = range(0, os.fstat(file).st_size, piece)
+maps = [mmap.mmap(file, piece, mmap.MAP_SHARED, mmap.PROT_READ, offset=at) for at in starts]
+for _ in range(20):
+    for one in maps:
+        sum(one[::4096])
+    time.sleep(0.05)
+";
+
+#[test]
+fn a_mapped_file_that_is_not_scanned_makes_the_curve_unsure() {
+    if !can_limit() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = cold_file(folder.path(), 96);
+    let json = folder.path().join("json");
+    let mut command = bursar();
+    command.args(["run", "--json"]).arg(&json).args(["--", "python3", "-c", READ_IN_PIECES]).arg(&file);
+    let text = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let doubt = "references through mappings after the first, so the curve may be too low (";
+    let (doubt, figures) = (words.find(doubt), words.find(" wall "));
+    assert!(doubt.is_some() && doubt < figures && !text.contains("confident"), "{text}");
+    let json: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    let demand = &json["file_demand"];
+    let hidden = demand["not_visible"].as_array().unwrap().iter().filter_map(|hidden| hidden[1].as_u64());
+    let scanned = demand["mapped_scanned_bytes"].as_u64().unwrap();
+    assert!(hidden.sum::<u64>() >= 96 << 20 && scanned < 48 << 20, "{demand:#}");
+    // The doubt is right: of 19 passes over 96 MiB the curve has none.
+    let again = refaults_at(demand, 30);
+    assert!(again < 96.0, "{again} MiB: {demand:#}");
+}
+
 /// 100 MiB by mapping and 50 MiB by `read`, in turn: both have to be there.
 #[test]
 fn mapped_and_read_files_have_one_curve() {

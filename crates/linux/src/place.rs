@@ -473,6 +473,22 @@ mod tests {
     }
 
     #[test]
+    fn a_delegated_domain_of_threads_is_no_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        let files = ["memory.current", "cgroup.controllers", "cgroup.subtree_control"];
+        files.into_iter().for_each(|name| write(name, "0"));
+        write("cgroup.procs", &getpid().as_raw_nonzero().to_string());
+        let obstacle = |kind| {
+            write("cgroup.type", kind);
+            v2_delegated(&Cgroup::at(dir.path()).unwrap()).err().map(|obstacle| obstacle.why)
+        };
+        assert_eq!(obstacle("domain\n"), None);
+        let why = obstacle("domain threaded\n").unwrap();
+        assert!(why.contains("a domain of threaded cgroups"), "{why}");
+    }
+
+    #[test]
     fn another_bursars_job_is_not_left() {
         let inner = tree("linux-6.18-v1/hybrid/sys/fs/cgroup/memory/bursar-record/inner");
         assert!(stay_within(&inner, Path::new("/")).unwrap_err().why.contains("another bursar"));
