@@ -808,6 +808,139 @@ fn shared_memory_from_before_is_in_the_first_line() {
     }
 }
 
+/// The headline of a run, of which the test's own process holds the memory.
+fn says_shared(told: &str, mib: u64) -> bool {
+    let headline = told.split(" is missing from that figure").next().unwrap_or_default();
+    headline.starts_with("needs") && headline.contains(&format!("{mib}.0 MiB of shared memory was there before"))
+}
+
+#[test]
+fn memory_in_files_that_are_only_read_is_in_the_first_line() {
+    use std::os::fd::AsRawFd;
+    if !support::is_root() || !can_limit() {
+        return;
+    }
+    let programs = Programs::build();
+    // Many small files.
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    for number in 0..64 {
+        std::fs::write(folder.path().join(number.to_string()), vec![1; 512 << 10]).unwrap();
+    }
+    let told = summary(&["--", "sh", "-c", &format!("cat {}/*", folder.path().display())]);
+    assert!(says_shared(&told, 32), "{told}");
+    // Files without a name: of a server, or inherited.
+    let path = folder.path().join("gone");
+    let mut unlinked = std::fs::File::options().create_new(true).read(true).write(true).open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    let mut memfd = std::fs::File::from(rustix::fs::memfd_create("buffer", flags).unwrap());
+    for file in [&mut unlinked, &mut memfd] {
+        file.write_all(&vec![1; 32 << 20]).unwrap();
+        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        let mapped = [programs.footprint(), "mapfile", "32M", "--hold", "300", "--path", &path];
+        for command in [&["cat", &path][..], &mapped] {
+            let told = summary(&[&["--"], command].concat());
+            assert!(says_shared(&told, 32), "{command:?}: {told}");
+        }
+        std::io::Seek::rewind(file).unwrap();
+        let mut command = bursar();
+        command.args(["run", "--", "cat"]).stdin(file.try_clone().unwrap()).stdout(Stdio::null());
+        let told = String::from_utf8(command.output().unwrap().stderr).unwrap();
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(says_shared(&told, 32), "inherited: {told}");
+    }
+}
+
+#[test]
+fn memory_in_ramfs_is_in_the_first_line() {
+    if !support::is_root() || !can_limit() {
+        return;
+    }
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x");
+    let (point, file) = (folder.path().to_str().unwrap(), file.to_str().unwrap());
+    let mapped = format!("{} mapfile 32M --hold 300 --path {file}", programs.footprint());
+    for command in [&format!("cat {file}"), &mapped] {
+        // The mount is gone with its namespace.
+        let script = format!(
+            "mount -t ramfs none {point} && head -c 32M /dev/zero >{file} && {} run -- {command}",
+            env!("CARGO_BIN_EXE_bursar")
+        );
+        let mut unshare = Command::new("unshare");
+        let output = unshare.args(["-m", "sh", "-c", &script]).env("XDG_STATE_HOME", point).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(says_shared(&told, 32), "{command}: {told}");
+    }
+}
+
+#[test]
+fn shared_memory_that_others_use_is_no_doubt() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    if !support::is_root() || !can_limit() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = disk.path().join("file");
+    std::fs::write(&file, vec![1; 64 << 20]).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let others = folder.path().join("others");
+            while !done.load(Ordering::Relaxed) {
+                std::fs::write(&others, vec![1; 32 << 20]).unwrap();
+                std::fs::read(&others).unwrap();
+            }
+        });
+        for script in [format!("cat {0} {0} >/dev/null", file.display()), "sleep 0.5".into()] {
+            let (_, json) = json_of(bursar().args(["run", "-q", "--json", "-", "--", "sh", "-c", &script]));
+            let found = json["doubts"]
+                .as_array()
+                .map_or(0, |_| doubts(&json).iter().filter(|kind| **kind == "shared-before").count());
+            done.store(found > 0, Ordering::Relaxed);
+            assert_eq!(found, 0, "{script}: {json:#}");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn kernel_objects_that_can_be_reclaimed_are_no_floor() {
+    if !can_limit() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let script = "i=0; while [ $i -lt 12000 ]; do : >$0/$i; i=$((i+1)); done; sleep 0.3";
+    let mut command = bursar();
+    command.args(["run", "-q", "--json", "-", "--", "sh", "-c", script, folder.path().to_str().unwrap()]);
+    let (status, json) = json_of(&mut command);
+    assert_eq!(status, 0);
+    let kernel = json["peak_breakdown"]["kernel"].as_u64().unwrap_or(0);
+    assert!(kernel >= 8 << 20, "names and inodes of 12,000 files: {json:#}");
+    let floor = json["floor_bytes"].as_u64().unwrap();
+    assert!(floor <= kernel / 2, "{json:#}");
+}
+
+#[test]
+fn a_spike_without_a_cgroup_is_in_the_floor() {
+    if !support::is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let program = folder.path().join("footprint");
+    std::fs::copy(Programs::build().footprint(), &program).unwrap();
+    let mut command = support::bursar_as_nobody(folder.path());
+    command.args(["run", "--interval", "60s", "--"]).arg(&program).args(["private", "200M", "--hold", "0"]);
+    let output = command.stdout(Stdio::null()).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, floor) = told.split_once("(floor ").unwrap_or_else(|| panic!("{told}"));
+    let mib: f64 = floor.split_once(" MiB").and_then(|(number, _)| number.parse().ok()).unwrap_or(0.0);
+    assert!((200.0..=204.0).contains(&mib), "{told}");
+    let (headline, _) = told.split_once(" wall ").unwrap();
+    assert!(headline.contains("no sample saw what up to"), "{told}");
+}
+
 #[test]
 fn what_was_cached_before_is_in_the_first_line() {
     if !support::is_root() || !can_limit() {

@@ -37,6 +37,7 @@ pub fn doubts(run: &Observation, header: &Header) -> Vec<Doubt> {
         hugetlb_before(run, need),
         cached,
         not_seen(run, need),
+        not_sampled(run, need),
         others_in_cgroup(run, need),
         went_on(facts),
     ]
@@ -122,6 +123,11 @@ fn left_cgroup(run: &Observation, missing: u64) -> Option<Doubt> {
     }
     // Pages of files and shared memory may be charged elsewhere; what else a process holds is charged where it is.
     let rss = largest_rss(run)?;
+    // Samples alone, none of which saw the process at its peak, did not see what was charged then either.
+    let is_sampled = peak(run, names::TREE_RSS).is_some_and(|sampled| sampled as f64 >= SAMPLED * rss as f64);
+    if run.kept.charge_bytes.is_none() && !is_sampled && peak(run, names::TREE_RSS).is_some() {
+        return None;
+    }
     let mapped = [names::TREE_RSS_FILE, names::TREE_RSS_SHARED].map(|name| peak(run, name).unwrap_or(0));
     let elsewhere = mapped.iter().sum::<u64>().max(missing);
     let most = charge.saturating_add(elsewhere);
@@ -130,7 +136,7 @@ fn left_cgroup(run: &Observation, missing: u64) -> Option<Doubt> {
         kind: DoubtKind::LeftCgroup,
         bytes: Some(rss),
         voids: true,
-        sentence: if peak(run, names::TREE_RSS).is_some_and(|sampled| sampled as f64 >= SAMPLED * rss as f64) {
+        sentence: if is_sampled {
             format!(
                 "the command left its cgroup: nothing is known of what it needs (its largest process had {}, and {} was \
                  charged to the cgroup)",
@@ -184,17 +190,19 @@ fn shared_before(run: &Observation, need: u64) -> Option<Doubt> {
     let hidden = run.file_demand.iter().flat_map(|demand| &demand.not_visible).filter(|(name, _)| name == "tmpfs");
     let hidden: u64 = hidden.filter_map(|(_, bytes)| *bytes).sum();
     let most = facts.shared_mapped_bytes.unwrap_or(0).max(read).max(hidden);
-    let used: Vec<&Named> =
-        facts.shared_before.iter().filter(|file| file.bytes.is_some_and(|bytes| bytes / 2 <= most)).collect();
+    let is_used = |file: &&Named| file.bytes.is_some_and(|bytes| bytes / 2 <= most);
+    let mut used: Vec<&Named> = facts.shared_opened.iter().chain(facts.shared_before.iter().filter(is_used)).collect();
+    used.sort_by_key(|file| std::cmp::Reverse(file.bytes));
     let known: u64 = used.iter().filter_map(|file| file.bytes).sum();
     let bytes = known.max(mapped);
     matters(bytes, need).then(|| {
-        let name = used.first().map(|file| match used.len() - 1 {
-            0 => format!(" ({})", file.name),
-            n => format!(" ({} and {n} more)", file.name),
+        let name = used.first().map(|file| match used.len() {
+            1 => format!(" ({})", file.name),
+            _ => format!(" (largest: {})", file.name),
         });
         let sentence = format!(
-            "{} of shared memory was there before and is charged elsewhere{}: it is missing from that figure",
+            "{}{} of shared memory was there before and is charged elsewhere{}: it is missing from that figure",
+            if facts.shared_opened_is_incomplete { "at least " } else { "" },
             Bytes(bytes),
             name.unwrap_or_default()
         );
@@ -259,6 +267,18 @@ fn not_seen(run: &Observation, need: u64) -> Option<Doubt> {
                 Bytes(charged)
             ),
         };
+        doubt(DoubtKind::NotSeen, Some(bytes), sentence)
+    })
+}
+
+/// A peak that is known only by its size.
+fn not_sampled(run: &Observation, need: u64) -> Option<Doubt> {
+    let bytes = crate::floor::not_sampled(run)?;
+    matters(bytes, need).then(|| {
+        let sentence = format!(
+            "no sample saw what up to {} of its largest process was: the floor takes it for heap, and is lower if it was mapped files",
+            Bytes(bytes)
+        );
         doubt(DoubtKind::NotSeen, Some(bytes), sentence)
     })
 }

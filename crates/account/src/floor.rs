@@ -3,15 +3,16 @@
 use model::{DemandPoint, FileDemand, Header, Observation, names};
 
 use crate::moment::{Moment, STOCKS, peak};
-use crate::{is_attached, shares_cgroup};
+use crate::{is_attached, peaks, shares_cgroup};
 
 /// Peak over time of heap, shared and kernel memory that cannot be reclaimed, with file pages that are locked in. Below
 /// it the job is killed, not slowed. Anonymous memory that was swapped out at the time counts: without swap it would have
 /// had to stay.
 pub fn floor(run: &Observation, header: &Header, notes: &mut Vec<String>) -> Option<u64> {
     let held = |at: &Moment| unreclaimable(at).filter(|_| at.has_job());
+    let unsampled = proven(run).max(anonymous(run)).max(not_sampled(run)).unwrap_or(0);
     let Some((moment, floor)) = Moment::of_the_largest(run, names::HEAP, held) else {
-        return proven(run).filter(|floor| *floor > 0);
+        return Some(unsampled).filter(|floor| *floor > 0);
     };
     if moment.kernel_held().is_none() {
         notes.push("The floor leaves kernel memory out: it could not be read for this job.".into());
@@ -19,7 +20,35 @@ pub fn floor(run: &Observation, header: &Header, notes: &mut Vec<String>) -> Opt
     if header.swap.contains("allowed") || moment.get(names::SWAP).is_some_and(|swap| swap > 0) {
         notes.push("The floor is for a job that may not swap; with swap it goes on below it, at another price.".into());
     }
-    Some(floor.max(proven(run).unwrap_or(0)))
+    Some(floor.max(unsampled))
+}
+
+/// The most anonymous memory that the processes were seen with, where there is no charge and the proportional sets, which count what
+/// forked processes share once, were never read while there was nearly as much.
+fn anonymous(run: &Observation) -> Option<u64> {
+    if is_attached(run) || run.job_series(names::CHARGE).is_some() {
+        return None;
+    }
+    let (at, most) = Moment::of_the_largest(run, names::TREE_RSS_ANON, |at| at.get(names::TREE_RSS_ANON))?;
+    let near = |t_ns: u64| Moment::at(run, t_ns).get(names::TREE_RSS_ANON).is_some_and(|anon| anon >= most / 4 * 3);
+    let is_known = run.job_series(names::HEAP).is_some_and(|heap| heap.points.iter().any(|(t_ns, _)| near(*t_ns)));
+    (!is_known).then(|| most + at.get(names::TREE_RSS_SHARED).unwrap_or(0))
+}
+
+/// By so much more than sampled a process's peak RSS may be before it says that something was missed, bytes.
+const RSS_SLACK: u64 = 8 << 20;
+
+/// Memory of a command's largest process of which nobody knows what it was: its peak RSS by its exit, less all mapped files that a
+/// sample saw. `None` where samples saw most of it, or where the references bound the page cache, as [`proven`] needs.
+pub fn not_sampled(run: &Observation) -> Option<u64> {
+    if is_attached(run) || run.kept.most_cached_bytes.is_some() {
+        return None;
+    }
+    let rss = run.processes.iter().filter_map(|process| process.max_rss_bytes).max().max(peaks::app_max_rss(run))?;
+    let seen = peak(run, names::TREE_RSS)?;
+    let charge = run.kept.charge_bytes.unwrap_or(u64::MAX);
+    let bytes = rss.saturating_sub(peak(run, names::TREE_RSS_FILE).unwrap_or(0)).min(charge);
+    (rss > seen + seen / 4 + RSS_SLACK).then_some(bytes)
 }
 
 /// A floor that the kernel's own peaks prove, however short they were and whatever the samples missed. It needs a bound on the
@@ -37,8 +66,9 @@ fn proven(run: &Observation) -> Option<u64> {
     let most_cached = run.kept.most_cached_bytes?;
     let charge = run.kept.charge_bytes?;
     let points = run.job_series(names::CHARGE).map_or(&[][..], |charge| &charge.points);
-    let given_back = points.iter().map(|(t_ns, _)| Moment::at(run, *t_ns).given_back()).max().unwrap_or(0);
-    let reclaimable = peak(run, names::SLAB_RECLAIMABLE).unwrap_or(0) + given_back + STOCKS;
+    let most =
+        |of: &dyn Fn(&Moment) -> u64| points.iter().map(|(t_ns, _)| of(&Moment::at(run, *t_ns))).max().unwrap_or(0);
+    let reclaimable = most(&|at| at.slab_reclaimable().unwrap_or(0)) + most(&|at| at.given_back()) + STOCKS;
     let by_charge = charge.saturating_sub(most_cached).saturating_sub(reclaimable);
     let sampled = peak(run, names::TREE_RSS_FILE).filter(|mapped| *mapped > 0);
     let most_mapped = run
@@ -76,7 +106,7 @@ fn unreclaimable(at: &Moment) -> Option<u64> {
         heap: at.get(names::HEAP)?,
         shared: at.get(names::SHARED),
         kernel: at.kernel_held(),
-        slab_reclaimable: at.get(names::SLAB_RECLAIMABLE),
+        slab_reclaimable: at.slab_reclaimable(),
         swap: at.get(names::SWAP),
         swap_cache: at.get(names::SWAP_CACHE),
         anon_lists: at.get(names::ACTIVE_ANON).zip(at.get(names::INACTIVE_ANON)).map(|(a, b)| a + b),

@@ -25,7 +25,11 @@ pub use together::together;
 /// The account of one run.
 pub fn account(run: &Observation, header: &Header) -> RunAccount {
     let mut notes = run.notes.clone();
-    let charge = peaks::charge(run, &mut notes);
+    let mut charge = peaks::charge(run, &mut notes);
+    if run.kept.charge_bytes.is_none() && floor::not_sampled(run).is_some() {
+        // What the samples missed of a process they missed of the charge.
+        charge = Default::default();
+    }
     let app_max_rss = peaks::app_max_rss(run);
     let tree_max_rss = peaks::tree_max_rss(run, app_max_rss);
     let lists = peaks::lists(run);

@@ -64,6 +64,20 @@ impl<'a> Moment<'a> {
         self.get(names::KERNEL).or_else(|| self.rest())
     }
 
+    /// Kernel objects that reclaim can take, such as the names and inodes of files. cgroup v2 counts them. On v1 they are what the
+    /// cgroup still holds of kernel memory when its last process has ended, but never more than the machine's reclaimable objects have
+    /// grown by since the begin, nor than what page tables and stacks leave of the job's kernel memory.
+    pub fn slab_reclaimable(&self) -> Option<u64> {
+        self.get(names::SLAB_RECLAIMABLE).or_else(|| {
+            let of_machine = self.run.job_series(names::SYSTEM_SLAB_RECLAIMABLE)?;
+            let before = of_machine.points.first()?.1.max(0.0) as u64;
+            let grown = self.get(names::SYSTEM_SLAB_RECLAIMABLE)?.saturating_sub(before);
+            let stacks = self.get(names::TASKS).unwrap_or(0) * STACK;
+            let of_processes = self.get(names::PAGE_TABLES).unwrap_or(0) + stacks;
+            Some(left_by_all(self.run)?.min(grown).min(self.get(names::KERNEL)?.saturating_sub(of_processes)))
+        })
+    }
+
     /// Pages of hugetlb's pools that are part of the charge, as they are on cgroup v2 mounted with `memory_hugetlb_accounting`.
     pub fn hugetlb_charged(&self) -> u64 {
         let is_charged = self.run.job_series(names::HUGETLB).is_some_and(|series| series.rung == HUGETLB_CHARGED);
@@ -78,6 +92,16 @@ impl<'a> Moment<'a> {
 
 /// Processors keep stocks of charged pages, 64 pages each, and lines are read a little later than the charge, in bytes.
 pub const STOCKS: u64 = 8 << 20;
+
+/// A thread's stack in the kernel, bytes (x86-64, arm64).
+const STACK: u64 = 16 << 10;
+
+/// Kernel memory that a cgroup held at the last sample, if none of its processes lived any more.
+fn left_by_all(run: &Observation) -> Option<u64> {
+    let (_, processes) = run.job_series(names::PROCESSES)?.points.last()?;
+    let (_, left) = run.job_series(names::KERNEL)?.points.last()?;
+    (*processes == 0.0).then_some(left.max(0.0) as u64)
+}
 
 /// The largest value of one series, in bytes.
 pub fn peak(run: &Observation, name: &str) -> Option<u64> {

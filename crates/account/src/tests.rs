@@ -377,3 +377,56 @@ fn parts_of_huge_pages_that_were_given_back_are_heap_and_not_the_kernels() {
     run.series.retain(|series| series.name != names::HUGE_PAGES);
     assert_eq!(account_of(&run).peak_breakdown.kernel, Some(256 * MIB));
 }
+
+#[test]
+fn kernel_objects_that_outlive_the_job_on_cgroup_v1_are_no_floor() {
+    const MIB: u64 = 1 << 20;
+    let mib = |values: [u64; 3]| values.map(|value| (value * MIB) as f64);
+    let of = |processes: [f64; 3], machine: [u64; 3]| {
+        let run = run(&[
+            (names::CHARGE, mib([0, 33, 25])),
+            (names::HEAP, mib([0, 3, 0])),
+            (names::FILE, mib([0, 0, 0])),
+            (names::SHARED, mib([0, 0, 0])),
+            (names::KERNEL, mib([0, 30, 25])),
+            (names::PAGE_TABLES, mib([0, 1, 0])),
+            (names::PROCESSES, processes),
+            (names::SYSTEM_SLAB_RECLAIMABLE, mib(machine)),
+        ]);
+        account(&run, &header("no swap")).floor_bytes.map(|bytes| bytes / MIB)
+    };
+    assert_eq!(of([1.0, 1.0, 0.0], [100, 130, 130]), Some(8));
+    assert_eq!(of([1.0, 1.0, 0.0], [100, 110, 130]), Some(23), "no more than the machine had grown by then");
+    assert_eq!(of([1.0, 1.0, 1.0], [100, 130, 130]), Some(33), "a process that lives may hold it");
+}
+
+#[test]
+fn a_peak_between_two_samples_is_in_the_floor_without_a_cgroup() {
+    const MIB: u64 = 1 << 20;
+    let mib = |values: [u64; 3]| values.map(|value| (value * MIB) as f64);
+    let mut run = run(&[
+        (names::HEAP, mib([0, 1, 1])),
+        (names::TREE_RSS, mib([0, 2, 2])),
+        (names::TREE_RSS_ANON, mib([0, 1, 1])),
+        (names::TREE_RSS_FILE, mib([0, 1, 1])),
+    ]);
+    run.rusage = Some(Rusage { max_rss_bytes: 301 * MIB, ..Default::default() });
+    let of = |run: &Observation| {
+        let account = account(run, &header("no swap"));
+        (
+            account.floor_bytes.map(|bytes| bytes / MIB),
+            account.doubts.iter().any(|doubt| doubt.sentence.contains("no sample")),
+        )
+    };
+    assert_eq!(of(&run), (Some(300), true));
+    // Samples saw what it was, but the proportional sets were read before.
+    let mut set = |name: &str, peak: u64| {
+        let series = run.series.iter_mut().find(|series| series.name == name).unwrap();
+        series.points[1].1 = (peak * MIB) as f64;
+    };
+    set(names::TREE_RSS, 301);
+    set(names::TREE_RSS_ANON, 300);
+    let heap = run.series.iter_mut().find(|series| series.name == names::HEAP).unwrap();
+    heap.points.remove(1);
+    assert_eq!(of(&run), (Some(300), false));
+}

@@ -12,8 +12,10 @@ use linux::cgroup::{Cgroup, Swap};
 use linux::numa::{self, Occupied};
 use linux::place::JobCgroup;
 use linux::procfs;
-use linux::shared_memory::Before;
-use model::{Evidence, Exit, FileDemand, FileReference, KeptPeaks, Observation, ProcessRecord, RunRole, Target, names};
+use linux::shared_memory::{Before, Used};
+use model::{
+    Evidence, Exit, FileDemand, FileReference, KeptPeaks, Named, Observation, ProcessRecord, RunRole, Target, names,
+};
 use record::Entry;
 use sample::{ExitRecords, Options, Row, Sampler, Scope};
 use serde::{Deserialize, Serialize};
@@ -141,7 +143,7 @@ pub fn observe(
     let mapped = mapped.and_then(|mapped| mapped.map_err(|error| notes.push(error.to_string())).ok());
     let mut exits = if tracker.is_some() { None } else { ExitRecords::start().ok() };
     // Last: what else begins here takes memory, and gives some of it back.
-    let shared = Before::note();
+    let mut shared = Before::note(stub, group.as_deref().map(Cgroup::dir));
     let _occupied = fast_node.zip(plan.limit_bytes).map(|(node, limit)| Occupied::leaving(node, limit)).transpose()?;
     let started_unix_ns = unix_ns();
     sink(Entry::RunBegin {
@@ -170,6 +172,7 @@ pub fn observe(
         sampler: &mut sampler,
         exits: exits.as_mut(),
         outside: outside.as_mut().map(|outside| (outside, tracker.as_ref())),
+        shared: &mut shared,
         sink,
         watch,
     };
@@ -182,7 +185,6 @@ pub fn observe(
         moved: ended.reaped.moved,
         outside: outside.map(Outside::finish).unwrap_or_default(),
         went_on: if is_ended_by_us { Vec::new() } else { went_on(group.as_deref()) },
-        shared_before: shared.used(),
         ..Evidence::default()
     };
     let mapped = mapped.map(MappedTracker::finish).unwrap_or_default();
@@ -202,6 +204,8 @@ pub fn observe(
         notes.extend(lost.then(|| "Exit records were lost: some short-lived processes may be missing.".to_string()));
     }
     let processes = merge(sampled.processes, exit_records, &ended, &main, &mut sources);
+    let is_job = |pid: i32| pid == main.pid || processes.iter().any(|process| process.key.pid == pid);
+    let shared = shared.used(&is_job);
     // A next trial must find neither this one's processes nor its page cache, which would stay, charged to the parent
     // (trap 1). After a single run, both are left as they would be without bursar.
     if let Some(group) = group.filter(|_| plan.clean_up) {
@@ -227,7 +231,46 @@ pub fn observe(
     if let Some(tracked) = tracked {
         add_file_demand(&mut observation, &tracked, &mapped, lead_ns);
     }
+    add_shared(&mut observation, shared);
     Ok(Observed { observation, errors: errors.map(end_of).unwrap_or_default(), not_started: None })
+}
+
+/// Files in memory that an observation lists one by one.
+const LISTED_FILES: usize = 16;
+
+/// Adds what memory of others the job used.
+fn add_shared(observation: &mut Observation, used: Used) {
+    let mapped = observation.evidence.shared_mapped_bytes.unwrap_or(0);
+    let hidden = observation.file_demand.iter().flat_map(|demand| &demand.not_visible);
+    let ramfs: Option<u64> = hidden.filter(|(name, _)| name == "ramfs").map(|(_, bytes)| *bytes).next().flatten();
+    let sum = |files: &[Named]| files.iter().filter_map(|file| file.bytes).sum::<u64>();
+    let evidence = &mut observation.evidence;
+    let mut opened = used.by_job;
+    match ramfs {
+        // The tracker saw how much of ramfs the job itself referenced, not of which files.
+        Some(bytes) if bytes < sum(&used.ramfs) / 2 => opened.extend(
+            used.ramfs
+                .into_iter()
+                .take(1)
+                .map(|file| Named { bytes: Some(bytes.min(file.bytes.unwrap_or(0))), ..file }),
+        ),
+        Some(_) => opened.extend(used.ramfs),
+        None if observation.file_demand.is_none() => evidence.shared_before.extend(used.ramfs),
+        None => {}
+    }
+    for (segment, is_job) in used.segments {
+        if is_job || segment.bytes.is_some_and(|bytes| bytes / 2 <= mapped) {
+            evidence.shared_before.push(segment);
+        }
+    }
+    evidence.shared_before.extend(used.perhaps);
+    opened.sort_by_key(|file| std::cmp::Reverse(file.bytes));
+    let rest = opened.split_off(opened.len().min(LISTED_FILES));
+    if !rest.is_empty() {
+        opened.push(Named { name: format!("{} smaller files", rest.len()), bytes: Some(sum(&rest)) });
+    }
+    evidence.shared_opened = opened;
+    evidence.shared_opened_is_incomplete = used.is_incomplete;
 }
 
 /// Whose mapped pages are scanned.
@@ -255,6 +298,7 @@ struct Eyes<'a> {
     sampler: &'a mut Sampler,
     exits: Option<&'a mut ExitRecords>,
     outside: Option<(&'a mut Outside, Option<&'a Tracker>)>,
+    shared: &'a mut Before,
     sink: &'a mut dyn FnMut(Entry) -> anyhow::Result<()>,
     watch: &'a mut dyn FnMut(Progress) -> bool,
 }
@@ -267,7 +311,7 @@ fn follow(
     group: Option<&JobCgroup>,
     eyes: Eyes<'_>,
 ) -> anyhow::Result<End> {
-    let Eyes { sampler, mut exits, mut outside, sink, watch } = eyes;
+    let Eyes { sampler, mut exits, mut outside, shared, sink, watch } = eyes;
     let mut stopped: Option<(Exit, Stop, Duration)> = None;
     let mut due = Instant::now() + sampler.interval();
     loop {
@@ -292,6 +336,7 @@ fn follow(
         if let Some(exits) = &mut exits {
             exits.collect();
         }
+        shared.drain();
         if group.is_none() {
             reap_orphans(running.pid());
         }

@@ -105,6 +105,8 @@ pub struct Meminfo {
     pub total: u64,
     /// MemFree.
     pub free: u64,
+    /// SReclaimable: objects of the kernel that it can reclaim (Linux 2.6.19).
+    pub slab_reclaimable: Option<u64>,
     /// SwapTotal.
     pub swap_total: u64,
     /// SwapFree.
@@ -235,7 +237,13 @@ pub fn meminfo() -> Result<Meminfo, Error> {
     let path = "/proc/meminfo";
     let info = ::procfs::Meminfo::current()
         .map_err(|error| Error::Read { path: path.into(), source: io::Error::other(error) })?;
-    Ok(Meminfo { total: info.mem_total, free: info.mem_free, swap_total: info.swap_total, swap_free: info.swap_free })
+    Ok(Meminfo {
+        total: info.mem_total,
+        free: info.mem_free,
+        slab_reclaimable: info.s_reclaimable,
+        swap_total: info.swap_total,
+        swap_free: info.swap_free,
+    })
 }
 
 /// Identity of this boot; start ticks and counters are comparable only within one.

@@ -1,7 +1,13 @@
-//! Shared memory that was there before a run: files on tmpfs and System V segments. It is charged to whoever made it, so a job
-//! that only reads it has it for nothing.
+//! Memory that a job uses and that is charged to others: files on tmpfs and ramfs, files without a name (memfds), System V
+//! segments. It is charged to whoever made it, so a job that only reads it has it for nothing.
+//!
+//! fanotify names the process that opens a file, where root allows it. ramfs has no file handles, and without root there is only
+//! inotify: then it is known that somebody opened a file, and the caller bounds that by what the job moved or mapped.
 
-use std::collections::BTreeMap;
+mod charged;
+mod opens;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -11,22 +17,54 @@ use std::path::{Path, PathBuf};
 use model::Named;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
-use crate::mounts;
+use crate::holders::FileId;
+use crate::{mounts, procfs};
+use opens::Opens;
 
-/// Smaller files and segments are not looked for, bytes.
+/// Segments smaller than this are not looked for, bytes.
 const LEAST_BYTES: u64 = 1 << 20;
 /// Folders and files that are looked at, at most.
 const MOST_ENTRIES: usize = 20_000;
+/// Files without a name that are followed, at most.
+const MOST_NAMELESS: usize = 1_000;
 /// File systems of the system's own, in which no program keeps large files for another.
 const NOT_SEARCHED: [&str; 4] = ["/sys", "/proc", "/dev", "/run/credentials"];
+/// `statfs`'s numbers (linux/magic.h).
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// What there was before a run; it is noted whether it is used from then on.
 #[derive(Debug)]
 pub struct Before {
-    notifier: Option<OwnedFd>,
-    /// By watch.
-    files: BTreeMap<i32, Named>,
+    opens: Option<Opens>,
+    ramfs: Watched,
+    tmpfs: Watched,
+    inherited: Vec<Named>,
     segments: BTreeMap<u64, Segment>,
+}
+
+/// What of it was used, largest first.
+#[derive(Debug, Default)]
+pub struct Used {
+    /// Files that processes of the job opened, with what was charged elsewhere then.
+    pub by_job: Vec<Named>,
+    /// There may be more of those.
+    pub is_incomplete: bool,
+    /// Files on tmpfs that somebody opened, where it is not known who, and those that the job inherited open.
+    pub perhaps: Vec<Named>,
+    /// Files on ramfs that somebody opened.
+    pub ramfs: Vec<Named>,
+    /// System V segments that somebody used; and whether the job was the last to do so.
+    pub segments: Vec<(Named, bool)>,
+}
+
+/// Files whose opening inotify tells, by whomever.
+#[derive(Debug, Default)]
+struct Watched {
+    notifier: Option<OwnedFd>,
+    /// By watch; folders tell of what is in them.
+    paths: BTreeMap<i32, PathBuf>,
+    /// Their memory before, bytes.
+    files: BTreeMap<PathBuf, u64>,
 }
 
 /// A line of `/proc/sysvipc/shm`.
@@ -40,65 +78,117 @@ struct Segment {
 }
 
 impl Before {
-    /// Notes what there is now. Costs a look at each file on tmpfs.
-    pub fn note() -> Before {
-        let notifier = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
-        let mut files = BTreeMap::new();
-        for (path, bytes) in large_files() {
-            let Some(notifier) = &notifier else { break };
-            if let Ok(watch) = inotify::add_watch(notifier, &path, WatchFlags::OPEN | WatchFlags::ACCESS) {
-                files.insert(watch, Named { name: path.to_string_lossy().into_owned(), bytes: Some(bytes) });
-            }
-        }
-        Before { notifier, files, segments: segments() }
+    /// Notes what there is now. `stub`: the process that will become the job; `group`: the directory of the job's memory cgroup.
+    /// Costs a look at each file on ramfs, and without root on tmpfs, and at the descriptors of all processes.
+    pub fn note(stub: i32, group: Option<&Path>) -> Before {
+        let nameless = nameless(stub);
+        let opens = Opens::watch(&points("tmpfs"), &nameless, group);
+        let tmpfs = match &opens {
+            Some(_) => Watched::default(),
+            None => Watched::of(&points("tmpfs"), &nameless),
+        };
+        let ramfs = Watched::of(&points("ramfs"), &[]);
+        Before { opens, ramfs, tmpfs, inherited: inherited(stub), segments: segments() }
     }
 
-    /// What of it was opened, read or attached since then, by whomever, largest first.
-    pub fn used(self) -> Vec<Named> {
-        let mut used: Vec<Named> =
-            self.notified().into_iter().filter_map(|watch| self.files.get(&watch).cloned()).collect();
-        let now = segments();
-        for (id, before) in self.segments {
-            let same = |now: &Segment| Segment { resident_bytes: 0, ..*now } == Segment { resident_bytes: 0, ..before };
-            if before.resident_bytes >= LEAST_BYTES && !now.get(&id).is_some_and(same) {
-                let name = format!("System V segment {id}");
-                used.push(Named { name, bytes: Some(before.resident_bytes) });
-            }
+    /// Takes in what happened until now, before the kernel's queue is full.
+    pub fn drain(&mut self) {
+        if let Some(opens) = &mut self.opens {
+            opens.drain();
         }
-        used.sort_by_key(|used| std::cmp::Reverse(used.bytes));
+    }
+
+    /// What was opened, read or attached since then. `is_job`: whether a process is, or was, of the job.
+    pub fn used(self, is_job: &dyn Fn(i32) -> bool) -> Used {
+        let (by_job, is_incomplete) = self.opens.map(|opens| opens.by(is_job)).unwrap_or_default();
+        let now = segments();
+        let same = |id: &u64, before: &Segment| {
+            now.get(id)
+                .is_some_and(|now| Segment { resident_bytes: 0, ..*now } == Segment { resident_bytes: 0, ..*before })
+        };
+        let segments =
+            self.segments.into_iter().filter(|(id, before)| before.resident_bytes >= LEAST_BYTES && !same(id, before));
+        let segments = segments.map(|(id, before)| {
+            let named = Named { name: format!("System V segment {id}"), bytes: Some(before.resident_bytes) };
+            // One that is gone was removed by its last user.
+            (named, now.get(&id).is_none_or(|now| is_job(now.last_pid)))
+        });
+        let mut used = Used {
+            by_job,
+            is_incomplete,
+            perhaps: self.tmpfs.opened().into_iter().chain(self.inherited).collect(),
+            ramfs: self.ramfs.opened(),
+            segments: segments.collect(),
+        };
+        used.perhaps.sort_by_key(|used| std::cmp::Reverse(used.bytes));
         used
     }
+}
 
-    /// The watches that saw something.
-    fn notified(&self) -> Vec<i32> {
-        let mut found = Vec::new();
-        let Some(notifier) = &self.notifier else { return found };
+impl Watched {
+    fn of(points: &[PathBuf], nameless: &[PathBuf]) -> Watched {
+        if points.is_empty() && nameless.is_empty() {
+            return Watched::default();
+        }
+        let notifier = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+        let mut watched = Watched { notifier, ..Watched::default() };
+        let (folders, files) = files_of(points);
+        watched.files = files;
+        for path in nameless {
+            let bytes = fs::metadata(path).map_or(0, |facts| facts.blocks() * 512);
+            watched.files.insert(path.clone(), bytes);
+        }
+        let Some(notifier) = &watched.notifier else { return watched };
+        for path in folders.iter().chain(nameless) {
+            if let Ok(watch) = inotify::add_watch(notifier, path, WatchFlags::OPEN) {
+                watched.paths.insert(watch, path.clone());
+            }
+        }
+        watched
+    }
+
+    /// The files that were there before and were opened since, largest first.
+    fn opened(&self) -> Vec<Named> {
+        let mut found = BTreeSet::new();
+        let Some(notifier) = &self.notifier else { return Vec::new() };
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(notifier, &mut buffer);
         while let Ok(event) = reader.next() {
-            let of_use = event.events().intersects(ReadFlags::OPEN | ReadFlags::ACCESS);
-            if of_use && !found.contains(&event.wd()) {
-                found.push(event.wd());
-            }
+            let Some(path) = self.paths.get(&event.wd()).filter(|_| event.events().contains(ReadFlags::OPEN)) else {
+                continue;
+            };
+            let name = event.file_name().map(|name| name.to_string_lossy().into_owned());
+            found.insert(name.map_or_else(|| path.clone(), |name| path.join(name)));
         }
+        let of_path = |path: PathBuf| {
+            let bytes = *self.files.get(&path)?;
+            Some(Named { name: path.to_string_lossy().into_owned(), bytes: Some(bytes) })
+        };
+        let mut found: Vec<Named> = found.into_iter().filter_map(of_path).collect();
+        found.sort_by_key(|named| std::cmp::Reverse(named.bytes));
         found
     }
 }
 
-/// Files on tmpfs with memory of their own.
-fn large_files() -> Vec<(PathBuf, u64)> {
-    let mut found = Vec::new();
-    let mut entries = 0;
+/// Where file systems of this type are mounted that programs keep files in.
+fn points(kind: &str) -> Vec<PathBuf> {
     let is_searched =
         |point: &PathBuf| point == Path::new("/dev/shm") || !NOT_SEARCHED.iter().any(|not| point.starts_with(not));
-    for point in mounts::points_of("tmpfs").into_iter().filter(is_searched) {
-        let Ok(device) = fs::symlink_metadata(&point).map(|found| found.dev()) else { continue };
-        let mut folders = vec![point];
+    mounts::points_of(kind).into_iter().filter(is_searched).collect()
+}
+
+/// Folders, and files with memory of their own.
+fn files_of(points: &[PathBuf]) -> (Vec<PathBuf>, BTreeMap<PathBuf, u64>) {
+    let (mut found, mut all) = (BTreeMap::new(), Vec::new());
+    let mut entries = 0;
+    for point in points {
+        let Ok(device) = fs::symlink_metadata(point).map(|found| found.dev()) else { continue };
+        let mut folders = vec![point.clone()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                 entries += 1;
                 if entries > MOST_ENTRIES {
-                    return found;
+                    return (all, found);
                 }
                 let Ok(facts) = entry.metadata() else { continue };
                 // Other file systems may be mounted beneath.
@@ -108,13 +198,67 @@ fn large_files() -> Vec<(PathBuf, u64)> {
                 let bytes = facts.blocks() * 512;
                 if facts.is_dir() {
                     folders.push(entry.path());
-                } else if facts.is_file() && bytes >= LEAST_BYTES {
-                    found.push((entry.path(), bytes));
+                } else if facts.is_file() && bytes > 0 {
+                    found.insert(entry.path(), bytes);
                 }
+            }
+            all.push(folder);
+        }
+    }
+    (all, found)
+}
+
+/// Files in memory that have no name, by the descriptors of the processes that have them open; none of bursar's own.
+fn nameless(stub: i32) -> Vec<PathBuf> {
+    let own = std::process::id() as i32;
+    let mut known = BTreeSet::new();
+    let mut found = Vec::new();
+    for pid in procfs::processes().into_iter().filter(|pid| *pid != own && *pid != stub) {
+        for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let Ok(link) = fs::read_link(&path) else { continue };
+            let link = link.to_string_lossy();
+            let has_no_name = link.starts_with("/memfd:") || link.ends_with(" (deleted)");
+            if has_no_name && is_in_memory(&path) && FileId::of(&path).is_some_and(|id| known.insert(id)) {
+                found.push(path);
+            }
+            if found.len() >= MOST_NAMELESS {
+                return found;
             }
         }
     }
     found
+}
+
+/// Files in memory that the job has open from its begin.
+fn inherited(stub: i32) -> Vec<Named> {
+    let own = fs::read_link(format!("/proc/{stub}/exe")).unwrap_or_default();
+    let mut known = BTreeSet::new();
+    let mut found = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{stub}/fd")).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let Ok(name) = fs::read_link(&path) else { continue };
+        if !is_readable(stub, &entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        let facts = fs::metadata(&path).ok().filter(|facts| facts.is_file() && facts.blocks() > 0);
+        let Some(facts) = facts.filter(|_| name != own && is_in_memory(&path)) else { continue };
+        if FileId::of(&path).is_some_and(|id| known.insert(id)) {
+            found.push(Named { name: name.to_string_lossy().into_owned(), bytes: Some(facts.blocks() * 512) });
+        }
+    }
+    found
+}
+
+/// What is open for writing alone, such as a log, is not read.
+fn is_readable(pid: i32, descriptor: &str) -> bool {
+    let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}")).unwrap_or_default();
+    let flags = text.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
+    flags.is_none_or(|flags| flags & libc::O_ACCMODE as u32 != libc::O_WRONLY as u32)
+}
+
+fn is_in_memory(path: &Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|found| IN_MEMORY.contains(&(found.f_type as u64 & 0xffff_ffff)))
 }
 
 fn segments() -> BTreeMap<u64, Segment> {
@@ -144,21 +288,74 @@ fn parse(text: &str) -> BTreeMap<u64, Segment> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
+    /// A file of this test's own, charged to the cgroup that it is in.
+    fn file_in(folder: &tempfile::TempDir, name: &str, bytes: usize) -> PathBuf {
+        let path = folder.path().join(name);
+        fs::write(&path, vec![1; bytes]).unwrap();
+        path
+    }
+
+    fn bytes_of(found: &[Named], path: &Path) -> Option<u64> {
+        found.iter().find(|used| used.name == path.to_string_lossy()).and_then(|used| used.bytes)
+    }
+
     #[test]
-    fn finds_the_file_on_tmpfs_that_was_read() {
+    fn finds_the_files_on_tmpfs_that_a_process_of_the_job_opened() {
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-        let (read, untouched) = (folder.path().join("read"), folder.path().join("untouched"));
-        for path in [&read, &untouched] {
-            fs::write(path, vec![1; 3 << 20]).unwrap();
+        let small: Vec<PathBuf> = (0..8).map(|n| file_in(&folder, &format!("small-{n}"), 64 << 10)).collect();
+        let (others, untouched) = (file_in(&folder, "others", 3 << 20), file_in(&folder, "untouched", 3 << 20));
+        let mut before = Before::note(0, None);
+        let cat = |paths: &[PathBuf]| {
+            let mut cat = Command::new("cat").args(paths).stdout(Stdio::null()).spawn().unwrap();
+            cat.wait().unwrap();
+            cat.id() as i32
+        };
+        let job = cat(&small);
+        cat(std::slice::from_ref(&others));
+        before.drain();
+        let is_root = before.opens.is_some();
+        let used = before.used(&|pid| pid == job);
+        if is_root {
+            // Which cgroup its pages are charged to is not asked: they have just been made.
+            assert!(used.by_job.iter().all(|used| used.name != others.to_string_lossy()), "{used:?}");
+            assert_eq!(used.perhaps.len(), 0, "{used:?}");
+        } else {
+            assert_eq!(bytes_of(&used.perhaps, &small[0]), Some(64 << 10), "{used:?}");
+            assert_eq!(bytes_of(&used.perhaps, &others), Some(3 << 20), "{used:?}");
         }
-        let before = Before::note();
+        assert_eq!(bytes_of(&used.perhaps, &untouched), None);
+    }
+
+    #[test]
+    fn inotify_tells_of_files_that_were_opened_by_their_folders() {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let (read, untouched) = (file_in(&folder, "read", 64 << 10), file_in(&folder, "untouched", 3 << 20));
+        let watched = Watched::of(&[folder.path().into()], &[]);
         fs::read(&read).unwrap();
-        let used = before.used();
-        let is = |path: &PathBuf| used.iter().find(|used| used.name == path.to_string_lossy());
-        assert_eq!(is(&read).and_then(|used| used.bytes), Some(3 << 20));
-        assert_eq!(is(&untouched), None);
+        let made_later = file_in(&folder, "later", 1 << 20);
+        let found = watched.opened();
+        assert_eq!(bytes_of(&found, &read), Some(64 << 10));
+        assert_eq!((bytes_of(&found, &untouched), bytes_of(&found, &made_later)), (None, None));
+    }
+
+    #[test]
+    fn a_file_in_memory_that_a_process_has_open_is_inherited() {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = file_in(&folder, "gone", 3 << 20);
+        let open = fs::File::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let mut child = Command::new("sleep").arg("20").stdin(open).spawn().unwrap();
+        let pid = child.id() as i32;
+        let (found, all) = (inherited(pid), nameless(0));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].bytes, Some(3 << 20));
+        assert!(all.contains(&PathBuf::from(format!("/proc/{pid}/fd/0"))), "{all:?}");
     }
 
     #[test]

@@ -48,6 +48,11 @@ pub struct Evidence {
     pub went_on: Vec<Named>,
     /// Files on tmpfs and System V segments that were there before and were used while the command ran.
     pub shared_before: Vec<Named>,
+    /// Files in memory that processes of the job opened, with what of each was charged elsewhere then: the largest, and the sum of
+    /// the others as one. Unlike `shared_before` it is known that the job used them.
+    pub shared_opened: Vec<Named>,
+    /// There may be more of those: the kernel lost events.
+    pub shared_opened_is_incomplete: bool,
     /// Peak of the shared memory that the job had mapped: of the process that had most, or in proportion.
     pub shared_mapped_bytes: Option<u64>,
     /// Peak of the pages of the hugetlb pools that the process with most of them had mapped.
@@ -112,6 +117,8 @@ impl Evidence {
             all.outside.extend(part.outside);
             all.went_on.extend(part.went_on);
             all.shared_before.extend(part.shared_before);
+            all.shared_opened.extend(part.shared_opened);
+            all.shared_opened_is_incomplete |= part.shared_opened_is_incomplete;
             all.shared_mapped_bytes = most(all.shared_mapped_bytes, part.shared_mapped_bytes);
             all.hugetlb_mapped_bytes = most(all.hugetlb_mapped_bytes, part.hugetlb_mapped_bytes);
             all.own_bytes = most(all.own_bytes, part.own_bytes);

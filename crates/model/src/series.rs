@@ -124,6 +124,8 @@ pub mod names {
         TREE_PSS = "tree_pss_bytes",
         /// MemTotal - MemFree of the whole machine.
         SYSTEM_USED = "system_used_bytes",
+        /// SReclaimable of the whole machine.
+        SYSTEM_SLAB_RECLAIMABLE = "system_slab_reclaimable_bytes",
         /// Faults without I/O, counted up.
         MINOR_FAULTS = "minor_faults",
         /// Faults with I/O, counted up.
