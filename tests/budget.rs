@@ -372,3 +372,45 @@ fn a_run_that_finds_its_output_made_shows_that_the_work_differs() {
     assert_eq!(json["confident"], false, "{json:#}");
     assert!(doubts(&json).contains(&"work-differs"), "{json:#}");
 }
+
+#[test]
+fn memory_in_small_files_of_others_makes_the_answer_unsure() {
+    if !can_limit() || !support::is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    for number in 0..64 {
+        std::fs::write(folder.path().join(number.to_string()), vec![1; 512 << 10]).unwrap();
+    }
+    let script = format!("cat {}/* | wc -c; sleep 0.2", folder.path().display());
+    let mut command = bursar();
+    command.args(["budget", "-q", "--no-compare", "--json", "-", "--", "sh", "-c", &script]);
+    let (status, json) = json_of(&mut command);
+    assert_eq!((status, &json["confident"]), (0, &Value::Bool(false)), "{json:#}");
+    assert!(doubts(&json).contains(&"shared-before"), "{json:#}");
+}
+
+/// Takes half of its cgroup's limit, of 256 MiB at most.
+const HALF_OF_ITS_LIMIT: &str = r#"
+    group=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
+    if [ "$group" ]; then
+        limit=$(cat "/sys/fs/cgroup/memory$group/memory.limit_in_bytes")
+    else
+        limit=$(cat "/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/memory.max")
+    fi
+    case $limit in max | ?????????*) [ "$limit" -le 268435456 ] 2>/dev/null || limit=268435456 ;; esac
+    exec "$0" private $((limit / 2)) --hold 300
+"#;
+
+#[test]
+fn a_program_that_takes_a_part_of_its_limit_gets_no_sure_answer() {
+    if !can_limit() {
+        return;
+    }
+    let programs = Programs::build();
+    let mut command = bursar();
+    command.args(["budget", "-q", "--no-compare", "--json", "-", "--", "sh", "-c", HALF_OF_ITS_LIMIT]);
+    let (status, json) = json_of(command.arg(programs.footprint()));
+    assert_eq!((status, &json["confident"]), (0, &Value::Bool(false)), "{json:#}");
+    assert!(json["reason"].as_str().unwrap().contains("sizes itself by its limit"), "{json:#}");
+}

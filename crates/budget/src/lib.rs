@@ -32,6 +32,7 @@ mod predict;
 mod search;
 mod seen;
 mod settings;
+mod sizing;
 
 pub use estimate::estimate;
 pub use judge::{Measured, Progress, judge, ratio_at_least, watch};
@@ -42,6 +43,7 @@ pub use plan::{Step, next};
 pub use predict::predict;
 pub use seen::{MethodMemory, Reference, Seen};
 pub use settings::Settings;
+pub use sizing::{HeldLess, held_less};
 
 /// One mebibyte: limits are whole multiples of it.
 const MIB: u64 = 1 << 20;

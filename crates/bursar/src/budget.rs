@@ -203,6 +203,7 @@ impl<'a> Search<'a> {
 
     fn run(&mut self) -> anyhow::Result<Ended> {
         loop {
+            self.settings.sizes_itself = self.sizes_itself();
             let step = budget::next(&self.settings, &self.seen);
             let ended = match step {
                 Step::Done(answer) => Some(Ended::Answered(answer)),
@@ -224,17 +225,17 @@ impl<'a> Search<'a> {
     fn reference(&mut self, compared: bool, why: String) -> anyhow::Result<Option<Ended>> {
         let label = format!("reference {}", self.seen.references.len() + 1);
         let role = if compared { RunRole::Method } else { RunRole::Reference };
-        let (mut loaded, mut due, is_known) = (None, FIRST_SCAN_SECONDS, self.sizing.is_some());
+        let (mut running, mut due, is_known) = (None, FIRST_SCAN_SECONDS, self.sizing.is_some());
         let mut watch = |nodes: &[observe::Progress]| {
             let elapsed = nodes.first().map_or(0.0, |node| node.elapsed.as_secs_f64());
-            if !is_known && loaded.is_none() && elapsed >= due {
+            if !is_known && running.is_none() && elapsed >= due {
                 due *= 2.0;
-                loaded = runtime::loaded();
+                running = runtime::running();
             }
             false
         };
         let mut made = self.observe(role, None, &label, &mut watch)?;
-        self.sizing = self.sizing.take().or_else(|| Sizing::of_runtime(&self.options.command, loaded?));
+        self.sizing = self.sizing.take().or_else(|| Sizing::of_running(&self.options.command, running?));
         if self.bench.signals.interrupted() {
             return Ok(Some(Ended::Interrupted));
         }
@@ -502,7 +503,7 @@ impl<'a> Search<'a> {
             }
         }
         self.sizing = self.sizing.take().or_else(|| Sizing::of(&self.options.command, Some(whole)));
-        self.settings.sizes_itself = self.sizing.as_ref().is_some_and(Sizing::follows_limit);
+        self.settings.sizes_itself = self.sizes_itself();
         self.seen.learn(&self.settings, reference);
     }
 
@@ -555,6 +556,14 @@ impl<'a> Search<'a> {
             exit_status: account.exit_status,
             why,
             nodes: nodes.iter().filter_map(|(node, account)| node_run(node, account)).collect(),
+        }
+    }
+
+    /// Whether the program sizes itself by its limit: its runtime is known to, or the trials show it.
+    fn sizes_itself(&self) -> bool {
+        match &self.sizing {
+            Some(sizing) => sizing.follows_limit(),
+            None => budget::held_less(&self.seen).is_some(),
         }
     }
 
@@ -633,7 +642,21 @@ impl<'a> Search<'a> {
         notes.extend(budget::method_notes(&self.settings, &self.seen));
         let sizes = answer.budget_bytes.zip(answer.smallest_passing_bytes);
         let advice = self.sizing.as_ref().zip(sizes).and_then(|(sizing, (budget, tried))| sizing.advice(budget, tried));
+        // Where no runtime is known, nothing says by what rule it does.
+        let held_less = budget::held_less(&self.seen).filter(|_| self.sizing.is_none());
+        let advice = advice.or_else(|| {
+            held_less.map(|found| {
+                format!(
+                    "But the program sizes itself by its limit, or does not do the same every time: under a limit of {} it never had \
+                     more than {}, and without one it held {}. A fixed size, if it has such a setting, makes the answer certain.",
+                    Bytes(found.limit_bytes),
+                    Bytes(found.peak_bytes),
+                    Bytes(found.held_bytes)
+                )
+            })
+        });
         let answer = Answer {
+            confident: answer.confident && held_less.is_none(),
             reason: [Some(answer.reason), advice].into_iter().flatten().collect::<Vec<_>>().join(" "),
             ..answer
         };

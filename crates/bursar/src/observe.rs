@@ -1,6 +1,6 @@
 //! One run of a command, from before its first instruction to after its last, as an observation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -204,8 +204,8 @@ pub fn observe(
         notes.extend(lost.then(|| "Exit records were lost: some short-lived processes may be missing.".to_string()));
     }
     let processes = merge(sampled.processes, exit_records, &ended, &main, &mut sources);
-    let is_job = |pid: i32| pid == main.pid || processes.iter().any(|process| process.key.pid == pid);
-    let shared = shared.used(&is_job);
+    let pids: HashSet<i32> = processes.iter().map(|process| process.key.pid).chain([main.pid]).collect();
+    let shared = shared.used(&|pid| pids.contains(&pid));
     // A next trial must find neither this one's processes nor its page cache, which would stay, charged to the parent
     // (trap 1). After a single run, both are left as they would be without bursar.
     if let Some(group) = group.filter(|_| plan.clean_up) {

@@ -32,6 +32,17 @@ pub enum Sizing {
     Fixed(Runtime),
 }
 
+/// A runtime that a process of the job has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Running {
+    runtime: Runtime,
+    /// The words of that process, and the variables of its environment (`NAME=VALUE`) that may hold a setting.
+    set: Vec<String>,
+}
+
+/// A process with less than this part of the largest one's peak RSS does not decide how the job sizes itself.
+const LEAST_PART: u64 = 4;
+
 /// Words before which nothing is the program.
 const WRAPPERS: [&str; 14] = [
     "sh", "bash", "dash", "exec", "env", "nice", "ionice", "nohup", "timeout", "time", "taskset", "setsid", "stdbuf",
@@ -41,17 +52,15 @@ const WRAPPERS: [&str; 14] = [
 impl Sizing {
     /// Of a command, and of the processes that its first run had; `None`: no runtime is known.
     pub fn of(command: &[OsString], first: Option<&Observation>) -> Option<Sizing> {
-        let words = words(command);
-        let names = first.into_iter().flat_map(|run| &run.processes).map(|process| process.command.as_str());
-        let runtime = of_words(&words).or_else(|| names.filter_map(named).next())?;
-        Sizing::of_runtime(command, runtime)
+        let runtime = of_words(&words(command)).or_else(|| first.and_then(of_processes))?;
+        Sizing::of_running(command, Running { runtime, set: Vec::new() })
     }
 
-    /// Of a command that is known to have this runtime.
-    pub fn of_runtime(command: &[OsString], runtime: Runtime) -> Option<Sizing> {
-        let words = words(command);
-        let set: Vec<String> =
-            words.into_iter().chain(runtime.variables().iter().filter_map(|v| std::env::var(v).ok())).collect();
+    /// Of a command, one of whose processes had this runtime.
+    pub fn of_running(command: &[OsString], running: Running) -> Option<Sizing> {
+        let Running { runtime, set } = running;
+        let variables = runtime.variables().iter().filter_map(|v| std::env::var(v).ok());
+        let set: Vec<String> = words(command).into_iter().chain(variables).chain(set).collect();
         Some(runtime.sizing(&set))
     }
 
@@ -141,8 +150,10 @@ impl Runtime {
             Runtime::Jvm if has(&["-Xmx", "-XX:MaxHeapSize"]) => Sizing::Fixed(self),
             Runtime::Jvm if has(&["RAMPercentage", "RAMFraction", "-XX:MaxRAM="]) => Sizing::Reads(self),
             Runtime::Node if has(&["max-old-space-size", "max_old_space_size", "max-heap-size"]) => Sizing::Fixed(self),
-            Runtime::DotNet if is_set(&["DOTNET_GCHeapHardLimitPercent"]) => Sizing::Reads(self),
-            Runtime::DotNet if is_set(self.variables()) => Sizing::Fixed(self),
+            Runtime::DotNet if is_set(&["DOTNET_GCHeapHardLimitPercent"]) || has(&["GCHeapHardLimitPercent="]) => {
+                Sizing::Reads(self)
+            }
+            Runtime::DotNet if is_set(self.variables()) || has(&["GCHeapHardLimit="]) => Sizing::Fixed(self),
             Runtime::Go if is_set(self.variables()) || has(&["GOMEMLIMIT="]) => Sizing::Fixed(self),
             Runtime::DuckDb if has(&["memory_limit", "max_memory"]) => Sizing::Fixed(self),
             Runtime::DuckDb => Sizing::Reads(self),
@@ -184,13 +195,40 @@ fn of_words(words: &[String]) -> Option<Runtime> {
     named(file_name(program)).or_else(|| is_go(program).then_some(Runtime::Go))
 }
 
-/// The runtime whose library a running process of the job has mapped.
-pub fn loaded() -> Option<Runtime> {
-    let own = std::process::id() as i32;
-    let maps = linux::procfs::descendants(own)
-        .into_iter()
-        .filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/maps")).ok());
-    maps.into_iter().find_map(|maps| maps.lines().filter_map(|line| line.rsplit('/').next()).find_map(of_library))
+/// The runtime of the processes that a run had, by their names; of those that were large.
+fn of_processes(run: &Observation) -> Option<Runtime> {
+    let largest = run.processes.iter().filter_map(|process| process.max_rss_bytes).max().unwrap_or(0);
+    let is_large = |bytes: Option<u64>| bytes.is_none_or(|bytes| bytes >= largest / LEAST_PART);
+    run.processes.iter().filter(|process| is_large(process.max_rss_bytes)).find_map(|process| named(&process.command))
+}
+
+/// The runtime that a process of the job has now, by its name, its program or a library that it has mapped.
+pub fn running() -> Option<Running> {
+    let pages = |pid: i32| Some((pid, linux::procfs::stat(pid).ok()?.rss_pages));
+    let living = linux::procfs::descendants(std::process::id() as i32).into_iter().filter_map(pages);
+    let living: Vec<(i32, u64)> = living.collect();
+    let largest = living.iter().map(|(_, pages)| *pages).max()?;
+    living.into_iter().filter(|(_, pages)| *pages >= largest / LEAST_PART).find_map(|(pid, _)| {
+        let runtime = of_process(pid)?;
+        let strings = |file: &str| {
+            let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            text.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned()).collect::<Vec<_>>()
+        };
+        let is_setting =
+            |entry: &String| entry.split_once('=').is_some_and(|(name, _)| runtime.variables().contains(&name));
+        let set = strings("cmdline").into_iter().chain(strings("environ").into_iter().filter(is_setting)).collect();
+        Some(Running { runtime, set })
+    })
+}
+
+fn of_process(pid: i32) -> Option<Runtime> {
+    let by_name = || named(&linux::procfs::stat(pid).ok()?.comm);
+    let by_library = || {
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+        maps.lines().filter_map(|line| line.rsplit('/').next()).find_map(of_library)
+    };
+    let by_program = || is_go(&format!("/proc/{pid}/exe")).then_some(Runtime::Go);
+    by_name().or_else(by_library).or_else(by_program)
 }
 
 fn of_library(name: &str) -> Option<Runtime> {
@@ -270,6 +308,36 @@ mod tests {
         assert_eq!(of_library("_duckdb.cpython-311-x86_64-linux-gnu.so"), Some(Runtime::DuckDb));
         assert_eq!(of_library("libduckdb.so"), Some(Runtime::DuckDb));
         assert_eq!(of_library("libc.so.6"), None);
+    }
+
+    #[test]
+    fn a_runtime_is_known_by_the_processes_that_ran() {
+        let process = |name: &str, mib: u64| model::ProcessRecord {
+            command: name.into(),
+            max_rss_bytes: Some(mib << 20),
+            ..model::ProcessRecord::new(model::ProcessKey { pid: 1, start_ticks: 1 }, "sampled")
+        };
+        let run = |processes: Vec<model::ProcessRecord>| Observation {
+            processes,
+            ..Observation::begun(0, model::RunRole::Reference, model::Target::Command, String::new(), 0)
+        };
+        let command: Vec<OsString> = ["sh", "-c", ": ; ./start"].map(OsString::from).into();
+        let of = |processes| Sizing::of(&command, Some(&run(processes)));
+        assert_eq!(of(vec![process("sh", 1), process("java", 90)]), Some(Sizing::Set(Runtime::Jvm)));
+        assert_eq!(of(vec![process("python3", 40), process("node", 60)]), Some(Sizing::Set(Runtime::Node)));
+        assert_eq!(of(vec![process("python3", 900), process("node", 60)]), None, "a helper decides nothing");
+    }
+
+    #[test]
+    fn the_settings_of_the_process_that_ran_stay() {
+        let command: Vec<OsString> = ["./start"].map(OsString::from).into();
+        let of = |set: &[&str]| {
+            let set = set.iter().map(|word| word.to_string()).collect();
+            Sizing::of_running(&command, Running { runtime: Runtime::Jvm, set })
+        };
+        assert_eq!(of(&["java", "-Xmx2g", "X"]), Some(Sizing::Fixed(Runtime::Jvm)));
+        assert_eq!(of(&["java", "X", "JAVA_TOOL_OPTIONS=-XX:MaxRAMPercentage=50"]), Some(Sizing::Reads(Runtime::Jvm)));
+        assert_eq!(of(&["java", "X"]), Some(Sizing::Set(Runtime::Jvm)));
     }
 
     #[test]
