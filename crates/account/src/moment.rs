@@ -69,9 +69,12 @@ impl<'a> Moment<'a> {
     /// grown by since the begin, nor than what page tables and stacks leave of the job's kernel memory.
     pub fn slab_reclaimable(&self) -> Option<u64> {
         self.get(names::SLAB_RECLAIMABLE).or_else(|| {
-            let of_machine = self.run.job_series(names::SYSTEM_SLAB_RECLAIMABLE)?;
-            let before = of_machine.points.first()?.1.max(0.0) as u64;
-            let grown = self.get(names::SYSTEM_SLAB_RECLAIMABLE)?.saturating_sub(before);
+            let growth = |name: &str| {
+                let before = self.run.job_series(name)?.points.first()?.1.max(0.0) as u64;
+                Some(self.get(name)?.saturating_sub(before))
+            };
+            // Slabs that were half empty take in more without growing: the objects' own numbers show that.
+            let grown = growth(names::SYSTEM_SLAB_RECLAIMABLE).max(growth(names::SYSTEM_NAMES))?;
             let stacks = self.get(names::TASKS).unwrap_or(0) * STACK;
             let of_processes = self.get(names::PAGE_TABLES).unwrap_or(0) + stacks;
             Some(left_by_all(self.run)?.min(grown).min(self.get(names::KERNEL)?.saturating_sub(of_processes)))

@@ -395,7 +395,7 @@ fn kernel_objects_that_outlive_the_job_on_cgroup_v1_are_no_floor() {
         ]);
         account(&run, &header("no swap")).floor_bytes.map(|bytes| bytes / MIB)
     };
-    assert_eq!(of([1.0, 1.0, 0.0], [100, 130, 130]), Some(8));
+    assert_eq!(of([1.0, 1.0, 0.0], [100, 130, 130]), Some(8), "all but what is left is a process's");
     assert_eq!(of([1.0, 1.0, 0.0], [100, 110, 130]), Some(23), "no more than the machine had grown by then");
     assert_eq!(of([1.0, 1.0, 1.0], [100, 130, 130]), Some(33), "a process that lives may hold it");
 }

@@ -124,7 +124,8 @@ fn added(parts: &[Observation], name: &str, begin: u64) -> Option<Series> {
 
 fn scope(part: &Observation, series: &Series) -> Scope {
     let is_shared = part.sources.get("charge").is_some_and(|source| source.contains(SHARED));
-    let of_machine = [names::SYSTEM_USED, names::SYSTEM_SLAB_RECLAIMABLE].contains(&series.name.as_str())
+    let of_machine = [names::SYSTEM_USED, names::SYSTEM_SLAB_RECLAIMABLE, names::SYSTEM_NAMES]
+        .contains(&series.name.as_str())
         || series.rung.contains("(system)");
     if of_machine || (is_shared && series.rung.starts_with("cgroup")) { Scope::Host } else { Scope::Part }
 }

@@ -246,6 +246,18 @@ pub fn meminfo() -> Result<Meminfo, Error> {
     })
 }
 
+/// A name in the kernel's cache, bytes (struct dentry).
+const DENTRY_BYTES: u64 = 192;
+/// An inode of a file system on a disk, bytes (ext4 1.1 KiB, XFS 1.0 KiB, Btrfs 1.1 KiB).
+const INODE_BYTES: u64 = 1100;
+
+/// Memory of the names and inodes that the machine keeps, by their numbers (proc_sys_fs(5)), with usual sizes; `None` without
+/// `/proc/sys/fs`.
+pub fn names_bytes() -> Option<u64> {
+    let first = |path: &str| file::read_if_there(Path::new(path))?.split_whitespace().next()?.parse::<u64>().ok();
+    Some(first("/proc/sys/fs/dentry-state")? * DENTRY_BYTES + first("/proc/sys/fs/inode-nr")? * INODE_BYTES)
+}
+
 /// Identity of this boot; start ticks and counters are comparable only within one.
 ///
 /// # Errors

@@ -126,6 +126,8 @@ pub mod names {
         SYSTEM_USED = "system_used_bytes",
         /// SReclaimable of the whole machine.
         SYSTEM_SLAB_RECLAIMABLE = "system_slab_reclaimable_bytes",
+        /// Names and inodes that the machine keeps, by their numbers. Slabs that have room for them do not grow.
+        SYSTEM_NAMES = "system_names_bytes",
         /// Faults without I/O, counted up.
         MINOR_FAULTS = "minor_faults",
         /// Faults with I/O, counted up.

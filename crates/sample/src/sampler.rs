@@ -337,6 +337,7 @@ fn put_system(row: &mut RowBuilder<'_>, own: Option<psi::Psi>) {
     if let Ok(memory) = procfs::meminfo() {
         row.bytes(names::SYSTEM_USED, "/proc/meminfo", Some(memory.total.saturating_sub(memory.free)));
         row.bytes(names::SYSTEM_SLAB_RECLAIMABLE, "/proc/meminfo", memory.slab_reclaimable);
+        row.bytes(names::SYSTEM_NAMES, "/proc/sys/fs", procfs::names_bytes());
     }
     let (rung, pressure) = match own {
         Some(own) => ("cgroup pressure", Some(own)),

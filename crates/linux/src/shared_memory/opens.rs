@@ -187,7 +187,7 @@ impl Opens {
 fn number_of(path: &Path) -> Option<[u8; 8]> {
     let found = rustix::fs::statfs(path).ok()?;
     // SAFETY: two numbers of 32 bits, in all architectures.
-    Some(unsafe { std::mem::transmute::<_, [u8; 8]>(found.f_fsid) })
+    Some(unsafe { std::mem::transmute::<rustix::fs::Fsid, [u8; 8]>(found.f_fsid) })
 }
 
 /// A file's handle with its head, as events have it.
