@@ -1,5 +1,7 @@
 //! The line of column names, the delimiter, and how a line is cut into fields.
 
+use std::borrow::Cow;
+
 use anyhow::{bail, ensure};
 
 use super::super::kind;
@@ -68,6 +70,16 @@ pub struct Header {
     pub names: Vec<String>,
     pub forms: Vec<Form>,
     delimiter: String,
+    quotes: Quotes,
+}
+
+/// What a quotation mark means. sacct quotes nothing: a name has its own marks as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quotes {
+    /// A character like others.
+    Plain,
+    /// Another tool wrote the file as CSV: a field in quotation marks may hold delimiters.
+    Csv,
 }
 
 /// A line that cannot be used: why, and the job or step that it seems to be of.
@@ -128,7 +140,10 @@ impl Header {
             None => Form::Word,
         };
         let forms = names.iter().map(form).collect();
-        Header { names, forms, delimiter: delimiter.to_string() }
+        // Tools that write CSV quote fields only where they must, so names of columns may stand without quotes.
+        let is_csv = line.starts_with('"') || [",", ";", "\t"].contains(&delimiter);
+        let quotes = if is_csv && delimiter.len() == 1 { Quotes::Csv } else { Quotes::Plain };
+        Header { names, forms, delimiter: delimiter.to_string(), quotes }
     }
 
     fn has(&self, name: &str) -> bool {
@@ -174,6 +189,9 @@ impl Header {
             text.push('\n');
             text.push_str(lines[used]);
             used += 1;
+            if let Some(fields) = self.quoted(&text) {
+                return (Ok(Fields::new(self, fields)), used);
+            }
         }
         let parts = self.cut(&text);
         let id = parts.first().map(|id| id.trim().to_string());
@@ -191,21 +209,30 @@ impl Header {
     }
 
     /// A line that has a field for each column.
-    fn one<'a>(&self, line: &'a str) -> Option<Vec<std::borrow::Cow<'a, str>>> {
+    fn one<'a>(&self, line: &'a str) -> Option<Vec<Cow<'a, str>>> {
         let line = line.trim_end_matches(['\r', '\n']);
+        if let Some(fields) = self.quoted(line) {
+            return Some(fields);
+        }
         let mut fields: Vec<&str> = line.split(self.delimiter.as_str()).collect();
         if fields.len() == self.names.len() + 1 && fields.last().is_some_and(|last| last.trim().is_empty()) {
             fields.pop();
         }
-        if fields.len() == self.names.len() {
-            let plain = |field: &&'a str| {
-                let field = field.trim();
-                field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(field).into()
-            };
-            return Some(fields.iter().map(plain).collect());
+        (fields.len() == self.names.len()).then(|| fields.into_iter().map(Into::into).collect())
+    }
+
+    /// The fields of a line of CSV in which some stand in quotation marks, one for each column. `None`: it is no such line.
+    fn quoted(&self, line: &str) -> Option<Vec<Cow<'static, str>>> {
+        if !line.contains('"') {
+            return None;
         }
-        let quoted = line.contains('"') && self.delimiter.len() == 1;
-        let fields = if quoted { unquoted(line, self.delimiter.chars().next()?) } else { None }?;
+        // sacct quotes no job id, so a line whose id is quoted was written by another tool, whatever the delimiter.
+        let delimiter = self.delimiter.chars().next().filter(|one| self.delimiter.len() == one.len_utf8())?;
+        let is_csv = self.quotes == Quotes::Csv || (self.forms[0] == Form::JobId && line.starts_with('"'));
+        let mut fields = unquoted(line, delimiter).filter(|_| is_csv)?;
+        if fields.len() == self.names.len() + 1 && fields.last().is_some_and(|last| last.trim().is_empty()) {
+            fields.pop();
+        }
         (fields.len() == self.names.len()).then(|| fields.into_iter().map(Into::into).collect())
     }
 
@@ -225,21 +252,48 @@ impl Header {
     }
 }
 
-/// Fields of which some stand in quotes, as in CSV; `None`: a quote is not closed.
+/// Fields of which some stand in quotation marks, as RFC 4180 has them: from the field's start to its end, a mark within it twice. `None`: the
+/// marks stand in another way.
 fn unquoted(line: &str, delimiter: char) -> Option<Vec<String>> {
-    let (mut fields, mut field, mut inside) = (Vec::new(), String::new(), false);
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if inside && chars.peek() == Some(&'"') => {
-                chars.next();
-                field.push('"');
+    let mut fields = Vec::new();
+    let mut rest = line;
+    loop {
+        let Some(inner) = rest.strip_prefix('"') else {
+            match rest.split_once(delimiter) {
+                Some((field, after)) => {
+                    fields.push(field.to_string());
+                    rest = after;
+                    continue;
+                }
+                None => {
+                    fields.push(rest.to_string());
+                    return Some(fields);
+                }
             }
-            '"' => inside = !inside,
-            c if c == delimiter && !inside => fields.push(std::mem::take(&mut field)),
-            c => field.push(c),
+        };
+        let (field, after) = until_closed(inner)?;
+        fields.push(field);
+        match after.strip_prefix(delimiter) {
+            Some(after) => rest = after,
+            None if after.trim().is_empty() => return Some(fields),
+            None => return None,
         }
     }
-    fields.push(field);
-    (!inside).then_some(fields)
+}
+
+/// The text up to the closing quotation mark, and what follows it.
+fn until_closed(text: &str) -> Option<(String, &str)> {
+    let mut field = String::new();
+    let mut rest = text;
+    loop {
+        let (before, after) = rest.split_once('"')?;
+        field.push_str(before);
+        match after.strip_prefix('"') {
+            Some(after) => {
+                field.push('"');
+                rest = after;
+            }
+            None => return Some((field, after)),
+        }
+    }
 }
