@@ -4,9 +4,9 @@
 //! lower bound. Leaving those out would make the answer too small, taking them for the truth, too. So the share of runs that need at most so much
 //! is estimated as survival times are: by the product-limit estimator (Kaplan and Meier, 1958).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Figures, JobEnd, JobMemory, MemoryPer, PastJob, PastStep};
+use model::{ByNumber, Figures, JobEnd, JobMemory, MemoryPer, PastJob, PastStep};
 
 use crate::round_up;
 
@@ -57,17 +57,38 @@ pub struct Recommended {
     pub unmeasured: usize,
     /// Jobs of which it has figures of some steps only: what the others needed is unknown, so the job's need is, too.
     pub partly_measured: usize,
-    /// Guessed kinds whose names need such different memory that each name has a row of its own.
-    pub kept_apart: Vec<String>,
-    /// Kinds whose largest run needed several times what the middle one did.
+    /// Kinds of several names that differ in numbers alone.
+    pub numbered: Vec<Numbered>,
+    /// Other kinds whose largest run needed several times what the middle one did.
     pub uneven: Vec<String>,
 }
 
-/// Names of a guessed kind are kept apart, and a kind is called uneven, where one needs so many times what another does …
+/// A kind of names that differ in numbers alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbered {
+    /// With `*` for the number.
+    pub kind: String,
+    /// How many there are.
+    pub names: usize,
+    /// `None`: memory is alike, whatever the number.
+    pub by_number: Option<ByNumber>,
+    /// The name whose runs needed least, and the most that one of them did.
+    pub least: (String, u64),
+    /// The name whose runs needed most.
+    pub most: (String, u64),
+}
+
+/// Memory of names or runs differs greatly where one needs so many times what another does …
 const UNEVEN_TIMES: u64 = 4;
 
 /// … and so much more.
 const UNEVEN_BYTES: u64 = 64 << 20;
+
+/// Memory goes with the number in the names where their ranks correlate so much …
+const IN_ORDER: f64 = 0.8;
+
+/// … and, where it does not differ greatly, there are so many names.
+const FEWEST_IN_ORDER: usize = 4;
 
 /// What no job is told to go below on a node: `MinRAMSpace` of Slurm's cgroup.conf, 30 MiB, below which it sets no limit because slurmstepd, which
 /// starts the job within it, would be killed.
@@ -91,54 +112,107 @@ pub fn recommend(jobs: &[PastJob], percentile: f64) -> Recommended {
         }
     }
     for ((kind, per), runs) in kinds {
-        let is_guessed = runs.iter().any(|(job, _)| job.is_kind_guessed);
-        let mut names: BTreeMap<&str, Vec<&Run>> = BTreeMap::new();
-        for (job, run) in &runs {
-            names.entry(&job.name).or_default().push(run);
+        let numbered = numbered(kind, &runs);
+        let by_number = numbered.as_ref().and_then(|found| found.by_number);
+        let job = of_kind(kind, per, &runs, percentile, by_number);
+        if by_number.is_none() && differ_greatly(job.median_bytes, job.max_bytes) {
+            found.uneven.push(kind.to_string());
         }
-        let largest = |runs: &Vec<&Run>| runs.iter().map(|run| run.most_bytes).max().unwrap_or(0);
-        let needs: Vec<u64> = names.values().map(largest).collect();
-        let is_uneven = differ_greatly(needs.iter().min().copied(), needs.iter().max().copied());
-        if is_guessed && (names.len() == 1 || is_uneven) {
-            if names.len() > 1 {
-                found.kept_apart.push(kind.to_string());
-            }
-            found.jobs.extend(names.iter().map(|(name, runs)| of_kind(name, 1, per, runs, percentile)));
-        } else {
-            let runs: Vec<&Run> = runs.iter().map(|(_, run)| run).collect();
-            found.jobs.push(of_kind(kind, names.len(), per, &runs, percentile));
-        }
+        found.numbered.extend(numbered);
+        found.jobs.push(job);
     }
-    let uneven = found.jobs.iter().filter(|job| differ_greatly(Some(job.median_bytes), Some(job.max_bytes)));
-    found.uneven = uneven.map(|job| job.name.clone()).collect();
     found.jobs.sort_by(|a, b| b.saved_gib_hours.total_cmp(&a.saved_gib_hours));
     found
 }
 
-fn differ_greatly(small: Option<u64>, large: Option<u64>) -> bool {
-    let (small, large) = (small.unwrap_or(0), large.unwrap_or(0));
+/// Of a kind whose names differ in numbers; `None`: of another, or of one name.
+fn numbered(kind: &str, runs: &[(&PastJob, Run)]) -> Option<Numbered> {
+    let mut names: BTreeMap<&str, (Option<f64>, u64)> = BTreeMap::new();
+    for (job, run) in runs.iter().filter(|(job, _)| job.is_kind_guessed) {
+        let (_, most) = names.entry(&job.name).or_insert((job.number, 0));
+        *most = run.most_bytes.max(*most);
+    }
+    let least = names.iter().min_by_key(|(_, (_, bytes))| *bytes)?;
+    let most = names.iter().max_by_key(|(_, (_, bytes))| *bytes)?;
+    let of = |(name, (_, bytes)): (&&str, &(Option<f64>, u64))| (name.to_string(), *bytes);
+    let by_number = by_number(&names.values().copied().collect::<Vec<_>>());
+    let found = Numbered { kind: kind.to_string(), names: names.len(), by_number, least: of(least), most: of(most) };
+    (found.names > 1).then_some(found)
+}
+
+/// How memory goes with the numbers, each with the most that its runs needed.
+fn by_number(names: &[(Option<f64>, u64)]) -> Option<ByNumber> {
+    let least = names.iter().map(|(_, bytes)| *bytes).min()?;
+    let most = names.iter().map(|(_, bytes)| *bytes).max()?;
+    let is_uneven = differ_greatly(least, most);
+    let numbers: Option<Vec<f64>> = names.iter().map(|(number, _)| *number).collect();
+    let correlation = numbers.map_or(0.0, |numbers| {
+        let bytes: Vec<f64> = names.iter().map(|(_, bytes)| *bytes as f64).collect();
+        correlation(&ranks(&numbers), &ranks(&bytes))
+    });
+    // A few names may be in order by chance; and what the margin covers anyway matters to nobody.
+    let can_be_in_order = is_uneven || (names.len() >= FEWEST_IN_ORDER && with_margin(least) < most);
+    match correlation {
+        c if c >= IN_ORDER && can_be_in_order => Some(ByNumber::Grows),
+        c if c <= -IN_ORDER && can_be_in_order => Some(ByNumber::Falls),
+        _ if is_uneven => Some(ByNumber::Differs),
+        _ => None,
+    }
+}
+
+/// The rank of each value; equal ones share the middle of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = |value: &f64| {
+        let below = sorted.partition_point(|other| other.total_cmp(value).is_lt());
+        let up_to = sorted.partition_point(|other| other.total_cmp(value).is_le());
+        (below + up_to) as f64 / 2.0
+    };
+    values.iter().map(rank).collect()
+}
+
+/// Pearson's; of ranks it is Spearman's. 0 where one of them is always the same.
+fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (mean_a, mean_b) = (mean(a), mean(b));
+    let sum = |of: &dyn Fn(f64, f64) -> f64| a.iter().zip(b).map(|(a, b)| of(a - mean_a, b - mean_b)).sum::<f64>();
+    let (both, squares) = (sum(&|a, b| a * b), sum(&|a, _| a * a) * sum(&|_, b| b * b));
+    if squares > 0.0 { both / squares.sqrt() } else { 0.0 }
+}
+
+fn differ_greatly(small: u64, large: u64) -> bool {
     large >= small.saturating_mul(UNEVEN_TIMES) && large - small.min(large) >= UNEVEN_BYTES
 }
 
-fn of_kind(name: &str, names: usize, per: MemoryPer, runs: &[&Run], percentile: f64) -> JobMemory {
+fn of_kind(
+    name: &str,
+    per: MemoryPer,
+    all: &[(&PastJob, Run)],
+    percentile: f64,
+    by_number: Option<ByNumber>,
+) -> JobMemory {
+    let names: BTreeSet<&str> = all.iter().map(|(job, _)| job.name.as_str()).collect();
+    let runs: Vec<&Run> = all.iter().map(|(_, run)| run).collect();
     let needs: Vec<Need> = runs.iter().map(|run| run.need).collect();
-    let asks: Vec<Need> = runs.iter().map(|run| run.ask).collect();
     let caches: Vec<Need> =
         runs.iter().filter_map(|run| run.cache_bytes).map(|bytes| Need { bytes, is_bound: false }).collect();
     let mut asked: Vec<u64> = runs.iter().filter_map(|run| run.asked_bytes).collect();
     asked.sort_unstable();
     let wanted = quantile(&needs, percentile);
     let largest = needs.iter().map(|need| need.bytes).max().unwrap_or(0);
-    let largest_ask = asks.iter().map(|ask| ask.bytes).max().unwrap_or(0);
-    let mem_bytes = quantile(&asks, percentile).unwrap_or(largest_ask).max(start_bytes(runs));
     let cache_bytes = quantile(&caches, percentile);
-    let killed = runs.iter().filter(|run| run.is_killed(mem_bytes)).count();
     let cut_short = needs.iter().filter(|need| need.is_bound).count();
-    let maybe = runs.iter().filter(|run| !run.is_killed(mem_bytes) && run.may_be_killed(mem_bytes)).count();
-    let without_cache = with_margin(wanted.unwrap_or(largest)).max(start_bytes(runs)).min(mem_bytes);
+    // Where memory goes with the number, a share of the runs stands for certain numbers, which would be killed each time.
+    let share = if by_number.is_some() { 1.0 } else { percentile };
+    let mem_bytes = (cut_short < runs.len()).then(|| ask_of_kind(&runs, share));
+    let killed = mem_bytes.map_or(0, |mem| runs.iter().filter(|run| run.is_killed(mem)).count());
+    let maybe = mem_bytes
+        .map_or(runs.len(), |mem| runs.iter().filter(|run| !run.is_killed(mem) && run.may_be_killed(mem)).count());
+    let without_cache = mem_bytes.map(|mem| with_margin(wanted.unwrap_or(largest)).max(start_bytes(&runs)).min(mem));
     JobMemory {
         name: name.to_string(),
-        names: names as u64,
+        names: names.len() as u64,
         per,
         runs: runs.len() as u64,
         cut_short: cut_short as u64,
@@ -151,16 +225,24 @@ fn of_kind(name: &str, names: usize, per: MemoryPer, runs: &[&Run], percentile: 
         cache_bytes,
         asked_bytes: asked.get(asked.len() / 2).copied(),
         mem_bytes,
-        is_upper_bound: mem_bytes > without_cache || runs.iter().any(|run| run.holds_cache),
-        mem_with_cache_bytes: cache_bytes.map(|_| mem_bytes),
-        mem_without_cache_bytes: cache_bytes.map(|_| without_cache),
+        by_number,
+        is_upper_bound: mem_bytes.is_some() && (mem_bytes > without_cache || runs.iter().any(|run| run.holds_cache)),
+        mem_with_cache_bytes: cache_bytes.and(mem_bytes),
+        mem_without_cache_bytes: cache_bytes.and(without_cache),
         reserved_gib_hours: runs.iter().map(|run| run.reserved()).sum::<f64>() / GIB_HOUR,
-        saved_gib_hours: runs.iter().map(|run| run.saved(mem_bytes)).sum::<f64>() / GIB_HOUR,
+        saved_gib_hours: mem_bytes.map_or(0.0, |mem| runs.iter().map(|run| run.saved(mem)).sum::<f64>() / GIB_HOUR),
         killed: killed as u64,
         maybe_killed: maybe as u64,
         // Laplace's rule: of n runs and the next, each is as likely to be the largest.
         next_needs_more: (killed + 1) as f64 / (runs.len() - maybe + 1) as f64,
     }
+}
+
+/// What to ask for so that this share of the runs is not killed, as far as they tell.
+fn ask_of_kind(runs: &[&Run], share: f64) -> u64 {
+    let asks: Vec<Need> = runs.iter().map(|run| run.ask).collect();
+    let largest = asks.iter().map(|ask| ask.bytes).max().unwrap_or(0);
+    quantile(&asks, share).unwrap_or(largest).max(start_bytes(runs))
 }
 
 /// What starts a job of the kind: less than [`LEAST_JOB_BYTES`] where a run with less came to its end.

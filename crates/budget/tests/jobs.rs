@@ -1,7 +1,7 @@
 //! What jobs should ask for, against other ways to the same figures.
 
 use budget::jobs::{LEAST_JOB_BYTES, Need, Recommended, enough_for, most_at_once, quantile, recommend};
-use model::{Figures, JobEnd, MemoryPer, PastJob, PastStep};
+use model::{ByNumber, Figures, JobEnd, MemoryPer, PastJob, PastStep};
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
@@ -22,6 +22,7 @@ fn job(end: JobEnd, mib: u64) -> PastJob {
         name: "solver".into(),
         kind: "solver".into(),
         is_kind_guessed: false,
+        number: None,
         figures: Figures::Needed,
         end,
         elapsed_seconds: 3600.0,
@@ -116,7 +117,7 @@ proptest! {
         let reserved_bytes = Some(of[9]);
         let job = PastJob { end, nodes: of[2], cpus: of[8], per, reserved_bytes, steps: vec![step.clone(), step], ..completed(1) };
         let found = recommend(&[job.clone(), job], percentile).jobs;
-        prop_assert!(found[0].mem_bytes > 0 && found[0].saved_gib_hours.is_finite());
+        prop_assert!(found[0].mem_bytes.is_none_or(|mem| mem > 0) && found[0].saved_gib_hours.is_finite());
     }
 
     #[test]
@@ -128,8 +129,13 @@ proptest! {
         let jobs: Vec<PastJob> = runs.iter().map(|(mib, kind)| job(end(*kind), *mib)).collect();
         let found = recommend(&jobs, percentile).jobs.remove(0);
         let (mut saved, mut killed, mut maybe) = (0.0, 0, 0);
+        let Some(mem) = found.mem_bytes else {
+            prop_assert!(runs.iter().all(|(_, kind)| end(*kind) != JobEnd::Completed));
+            prop_assert_eq!((found.killed, found.maybe_killed, found.saved_gib_hours), (0, runs.len() as u64, 0.0));
+            return Ok(());
+        };
         for (mib, kind) in runs {
-            let (need, mem) = (mib * MIB, found.mem_bytes);
+            let need = mib * MIB;
             let dies = if end(kind) == JobEnd::OutOfMemory { need >= mem } else { need > mem };
             killed += u64::from(dies);
             maybe += u64::from(!dies && end(kind) != JobEnd::Completed);
@@ -137,7 +143,7 @@ proptest! {
         }
         prop_assert_eq!((found.killed, found.maybe_killed), (killed, maybe));
         prop_assert!((found.saved_gib_hours - saved).abs() < 1e-6);
-        prop_assert_eq!(found.mem_bytes % MIB, 0);
+        prop_assert_eq!(mem % MIB, 0);
         prop_assert!(found.next_needs_more > 0.0 && found.next_needs_more <= 1.0);
         prop_assert!(found.min_bytes <= found.median_bytes && found.median_bytes <= found.max_bytes);
     }
@@ -151,7 +157,7 @@ fn a_name_gets_what_its_runs_needed_and_a_margin() {
     assert_eq!((found.len(), unmeasured, solver.runs, solver.cut_short), (1, 0, 20, 0));
     assert_eq!((solver.min_bytes, solver.median_bytes, solver.max_bytes), (81 * MIB, 90 * MIB, 100 * MIB));
     // 19 of 20 need at most 99 MiB.
-    assert_eq!((solver.percentile_bytes, solver.mem_bytes, solver.killed), (99 * MIB, 109 * MIB, 0));
+    assert_eq!((solver.percentile_bytes, solver.mem_bytes, solver.killed), (99 * MIB, Some(109 * MIB), 0));
     assert_eq!(solver.asked_bytes, Some(1024 * MIB));
     assert!(
         (solver.reserved_gib_hours - 20.0).abs() < 1e-9
@@ -166,7 +172,8 @@ fn a_run_that_was_killed_for_memory_needed_more_than_its_limit() {
         PastStep { largest_task_bytes: None, allowed_bytes: Some(60 * MIB), out_of_memory: true, ..step(0, 1, 0) };
     let dead = PastJob { reserved_bytes: Some(60 * MIB), steps: vec![refused], ..job(JobEnd::OutOfMemory, 0) };
     let alone = &recommend(std::slice::from_ref(&dead), 0.95).jobs[0];
-    assert!(alone.is_lower_bound && alone.mem_bytes > 60 * MIB && alone.out_of_memory == 1, "{alone:?}");
+    assert!(alone.is_lower_bound && alone.mem_bytes.is_none() && alone.max_bytes == 60 * MIB, "{alone:?}");
+    assert_eq!((alone.out_of_memory, alone.maybe_killed, alone.saved_gib_hours), (1, 1, 0.0));
     let with_others = &recommend(&[dead, completed(90), completed(100)], 0.95).jobs[0];
     assert!(!with_others.is_lower_bound && with_others.percentile_bytes == 100 * MIB, "{with_others:?}");
     assert_eq!((with_others.killed, with_others.maybe_killed), (0, 1));
@@ -217,52 +224,88 @@ fn a_step_without_a_figure_makes_its_job_unknown() {
 #[test]
 fn memory_that_may_be_shared_is_never_subtracted() {
     let found = recommend(&[with_beside(7, 100, 300)], 0.95).jobs.remove(0);
-    assert_eq!((found.mem_bytes, found.max_bytes), (118 * MIB, 7 * MIB));
+    assert_eq!((found.mem_bytes, found.max_bytes), (Some(118 * MIB), 7 * MIB));
     assert_eq!((found.mem_without_cache_bytes, found.is_upper_bound), (Some(30 * MIB), true));
     // Nor is more asked for than before, though the cache fills all of it: heap alone may be a reason to.
-    assert_eq!(recommend(&[with_beside(7, 293, 300)], 0.95).jobs[0].mem_bytes, 300 * MIB);
-    assert_eq!(recommend(&[with_beside(290, 10, 300)], 0.95).jobs[0].mem_bytes, 319 * MIB);
+    assert_eq!(recommend(&[with_beside(7, 293, 300)], 0.95).jobs[0].mem_bytes, Some(300 * MIB));
+    assert_eq!(recommend(&[with_beside(290, 10, 300)], 0.95).jobs[0].mem_bytes, Some(319 * MIB));
 }
 
 #[test]
 fn page_cache_is_no_reason_to_ask_for_more_than_before() {
     let full = PastJob { figures: Figures::HoldCache, reserved_bytes: Some(200 * MIB), ..completed(199) };
     let found = recommend(&[full.clone(), full.clone()], 0.95).jobs.remove(0);
-    assert_eq!((found.mem_bytes, found.is_upper_bound), (200 * MIB, true));
+    assert_eq!((found.mem_bytes, found.is_upper_bound), (Some(200 * MIB), true));
     assert_eq!((found.killed, found.maybe_killed), (0, 0));
     // A job that was killed at its limit was not killed by its cache.
     let killed =
         PastJob { figures: Figures::HoldCache, reserved_bytes: Some(200 * MIB), ..job(JobEnd::OutOfMemory, 200) };
-    assert!(recommend(&[full, killed], 0.95).jobs[0].mem_bytes > 200 * MIB);
+    assert!(recommend(&[full, killed], 0.95).jobs[0].mem_bytes > Some(200 * MIB));
 }
 
 #[test]
 fn no_job_is_told_to_ask_for_less_than_starts_it() {
-    assert_eq!(recommend(&[completed(2)], 0.95).jobs[0].mem_bytes, LEAST_JOB_BYTES);
+    assert_eq!(recommend(&[completed(2)], 0.95).jobs[0].mem_bytes, Some(LEAST_JOB_BYTES));
     // Of four CPUs, each has its share.
     let cpu = PastJob { per: MemoryPer::Cpu, ..completed(2) };
-    assert_eq!(recommend(&[cpu], 0.95).jobs[0].mem_bytes, 8 * MIB);
+    assert_eq!(recommend(&[cpu], 0.95).jobs[0].mem_bytes, Some(8 * MIB));
     // It came to its end with less.
     let small = PastJob { reserved_bytes: Some(20 * MIB), ..completed(2) };
-    assert_eq!(recommend(&[small], 0.95).jobs[0].mem_bytes, 20 * MIB);
+    assert_eq!(recommend(&[small], 0.95).jobs[0].mem_bytes, Some(20 * MIB));
 }
 
 #[test]
-fn names_that_differ_by_a_number_are_one_kind_unless_their_needs_differ_greatly() {
-    let instance = |number: u64, mib| PastJob {
-        name: format!("sim_{number}"),
-        kind: "sim_*".into(),
-        is_kind_guessed: true,
-        ..completed(mib)
-    };
-    let alike: Vec<PastJob> = (1..=20).map(|number| instance(number, 400 + number)).collect();
+fn a_kind_of_which_no_run_ended_well_has_a_lower_bound_alone() {
+    let ends = [JobEnd::OutOfMemory, JobEnd::CutShort];
+    let cut: Vec<PastJob> = ends.iter().map(|end| PastJob { kind: "cut".into(), ..job(*end, 80) }).collect();
+    let found = recommend(&[cut, vec![completed(80)]].concat(), 0.95).jobs;
+    let of = |name: &str| found.iter().find(|job| job.name == name).unwrap();
+    let bound = of("cut");
+    assert_eq!((bound.mem_bytes, bound.max_bytes, bound.is_lower_bound), (None, 80 * MIB, true));
+    assert_eq!((bound.mem_with_cache_bytes, bound.mem_without_cache_bytes, bound.is_upper_bound), (None, None, false));
+    assert_eq!(of("solver").mem_bytes, Some(88 * MIB));
+}
+
+fn instance(number: u64, mib: u64) -> PastJob {
+    let name = format!("sim_{number}");
+    PastJob { name, kind: "sim_*".into(), is_kind_guessed: true, number: Some(number as f64), ..completed(mib) }
+}
+
+#[test]
+fn names_that_differ_in_numbers_are_one_kind_whatever_they_need() {
+    let alike: Vec<PastJob> = (1..=20).map(|number| instance(number, 400 + number * 7 % 20)).collect();
     let found = recommend(&alike, 0.95);
     assert_eq!((found.jobs.len(), found.jobs[0].name.as_str(), found.jobs[0].names), (1, "sim_*", 20));
-    let found = recommend(&[instance(1, 40), instance(2, 4000)], 0.95);
-    assert_eq!((found.jobs.len(), found.kept_apart), (2, vec!["sim_*".to_string()]));
-    assert_eq!(recommend(&[instance(3, 40)], 0.95).jobs[0].name, "sim_3");
-    // A kind that is known is not taken apart, but its spread is said.
+    assert_eq!((found.jobs[0].by_number, found.jobs[0].mem_bytes), (None, Some(460 * MIB)), "19 of 20 need 418 MiB");
+    // 3 of 100 names need 20 times as much: they are more than the share that may be killed, for they may be killed each time.
+    let some: Vec<PastJob> = (1..=100).map(|at| instance(at, if at * 37 % 100 < 3 { 4000 } else { 200 })).collect();
+    let found = recommend(&some, 0.95);
+    assert_eq!((found.jobs[0].by_number, found.jobs[0].mem_bytes), (Some(ByNumber::Differs), Some(4400 * MIB)));
+    assert_eq!((found.jobs[0].killed, found.uneven), (0, vec![]));
+    // A kind that is known: its share is, too, and its spread is said.
     let known = |mib| PastJob { is_kind_guessed: false, ..instance(mib, mib) };
     let found = recommend(&[known(40), known(41), known(4000)], 0.95);
     assert_eq!((found.jobs.len(), found.uneven), (1, vec!["sim_*".to_string()]));
+}
+
+#[test]
+fn memory_that_goes_with_the_number_is_asked_for_the_largest() {
+    let ask = |jobs: &[PastJob]| {
+        let found = recommend(jobs, 0.95);
+        let ends = (found.numbered[0].least.0.clone(), found.numbered[0].most.0.clone());
+        (found.jobs[0].by_number, found.jobs[0].mem_bytes.unwrap() / MIB, ends)
+    };
+    let ends = |least: &str, most: &str| (least.to_string(), most.to_string());
+    // A parameter.
+    assert_eq!(ask(&[instance(3, 300), instance(30, 3000)]), (Some(ByNumber::Grows), 3300, ends("sim_3", "sim_30")));
+    // Chromosomes: the first is the largest. Of 40 runs each, 95 % would be killed at 1 alone.
+    let chromosomes: Vec<PastJob> =
+        (1..=22).flat_map(|number| (0..40).map(move |run| instance(number, 1200 - 50 * number + run % 3))).collect();
+    assert_eq!(ask(&chromosomes), (Some(ByNumber::Falls), 1268, ends("sim_22", "sim_1")));
+    // By less than the margin, or by so few that it may be chance.
+    assert_eq!(ask(&(1..=30).map(|number| instance(number, 1000 + number)).collect::<Vec<_>>()).0, None);
+    assert_eq!(ask(&[instance(1, 100), instance(2, 120), instance(3, 140)]).0, None);
+    // Numbers that are no single number.
+    let unordered = [instance(3, 300), instance(30, 3000)].map(|job| PastJob { number: None, ..job });
+    assert_eq!(ask(&unordered).0, Some(ByNumber::Differs));
 }

@@ -23,6 +23,18 @@ pub enum MemoryPer {
     Cpu,
 }
 
+/// How the memory of jobs goes with the number that alone tells their names apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ByNumber {
+    /// A larger number needs more.
+    Grows,
+    /// A larger number needs less.
+    Falls,
+    /// It differs greatly, in no order of the numbers.
+    Differs,
+}
+
 /// What a job's measured memory holds: it depends on the plugin that gathers it and on the version of Slurm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Figures {
@@ -65,8 +77,10 @@ pub struct PastJob {
     pub name: String,
     /// The kind of job it is an instance of; often its name.
     pub kind: String,
-    /// The kind is a guess: only the number at the end of the names differs.
+    /// The kind is a guess: its names differ in nothing but numbers.
     pub is_kind_guessed: bool,
+    /// The number in its name, if that alone tells the names of its kind apart.
+    pub number: Option<f64>,
     /// What the figures of its steps hold.
     pub figures: Figures,
     /// Whether it tells what it needed.
@@ -109,14 +123,19 @@ pub struct JobMemory {
     pub percentile_bytes: u64,
     /// The most.
     pub max_bytes: u64,
-    /// What stands for the wanted share is only a lower bound: the largest runs were cut short.
+    /// What stands for the wanted share is only a lower bound, and so is `mem_bytes`: the largest runs were cut short.
     pub is_lower_bound: bool,
     /// Page cache or shared memory that the wanted share of the runs had at most beside that. `None`: not told.
     pub cache_bytes: Option<u64>,
     /// What the runs asked for: the middle one. `None`: not told.
     pub asked_bytes: Option<u64>,
-    /// What to ask for: with the page cache or shared memory beside the need, up to what was asked for.
-    pub mem_bytes: u64,
+    /// What to ask for: with the page cache or shared memory beside the need, up to what was asked for. `None`: no run came to its end, so it is
+    /// more than `max_bytes`, and nobody knows how much more.
+    pub mem_bytes: Option<u64>,
+    /// The names of this kind differ in numbers, and memory goes with the number or differs greatly: `mem_bytes` is of the largest run. `None`: it is
+    /// of the wanted share of the runs.
+    #[serde(default)]
+    pub by_number: Option<ByNumber>,
     /// `mem_bytes` holds page cache, so it is an upper bound of the need.
     #[serde(default)]
     pub is_upper_bound: bool,

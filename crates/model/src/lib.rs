@@ -40,7 +40,7 @@ pub use faults::{
     CallFigures, FaultCauses, FaultFigures, FaultKind, FaultMoment, FaultShare, Faults, Latencies, LatencyHistogram,
     MemoryCall, OrderFaults, SlowFault, SlowFaults, TracerCost,
 };
-pub use jobs::{Figures, JobEnd, JobMemory, JobsMemory, MemoryPer, PastJob, PastStep};
+pub use jobs::{ByNumber, Figures, JobEnd, JobMemory, JobsMemory, MemoryPer, PastJob, PastStep};
 pub use observation::{Exit, Header, KeptPeaks, Observation, Origin, RecordKind, RunRole, Rusage, Target};
 pub use pages::{
     AgeBytes, MappingHeat, MissPoint, Overhead, PagesRound, Signal, TOLERATED_MISSES, WatchInterval, told_apart,

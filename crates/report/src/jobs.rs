@@ -1,38 +1,69 @@
 //! What jobs should ask for, in a sentence and a table.
 
-use model::{Bytes, JobMemory, JobsMemory, MemoryPer};
+use model::{ByNumber, Bytes, JobMemory, JobsMemory, MemoryPer};
 
 use crate::format::{UNKNOWN, count, or_unknown, percent, printable, short_bytes};
 use crate::tables::{Table, Tone};
 
-/// The answer: what asking for that would have saved, and whom it would have killed.
+/// The answer: what asking for that would have saved, and how many runs it would have killed.
 pub fn headline(found: &JobsMemory) -> String {
-    let sum = |of: fn(&JobMemory) -> f64| found.jobs.iter().map(of).sum::<f64>();
-    let all = |of: fn(&JobMemory) -> u64| found.jobs.iter().map(of).sum::<u64>();
+    let known: Vec<&JobMemory> = found.jobs.iter().filter(|job| job.mem_bytes.is_some()).collect();
+    let sum = |of: fn(&JobMemory) -> f64| known.iter().map(|job| of(job)).sum::<f64>();
+    let all = |of: fn(&JobMemory) -> u64| known.iter().map(|job| of(job)).sum::<u64>();
+    let runs = found.jobs.iter().map(|job| job.runs).sum::<u64>();
+    let unknown = runs - all(|job| job.runs);
+    let runs = format!("{} {}", count(Some(runs)), if runs == 1 { "past job" } else { "past jobs" });
+    if known.is_empty() {
+        return format!("{runs}: none of a kind that ended well, so no --mem is known that is enough");
+    }
     let (reserved, saved) = (sum(|job| job.reserved_gib_hours), sum(|job| job.saved_gib_hours));
-    let runs = all(|job| job.runs);
     let killed = match (all(|job| job.killed), all(|job| job.maybe_killed)) {
-        (0, 0) => "killed none".to_string(),
-        (killed, 0) => format!("killed {}", count(Some(killed))),
+        (0, 0) => "killed none of them".to_string(),
+        (killed, 0) => format!("killed {} of them", count(Some(killed))),
         (killed, maybe) => {
-            let why = if found.jobs.iter().any(|job| job.is_upper_bound && job.maybe_killed > job.cut_short) {
+            let why = if known.iter().any(|job| job.is_upper_bound && job.maybe_killed > job.cut_short) {
                 "more"
             } else {
                 "that were cut short"
             };
-            format!("killed {}, and perhaps {} {why}", count(Some(killed)), count(Some(maybe)))
+            format!("killed {} of them, and perhaps {} {why}", count(Some(killed)), count(Some(maybe)))
         }
     };
-    let runs = format!("{} {}", count(Some(runs)), if runs == 1 { "past job" } else { "past jobs" });
+    let unknown = match unknown {
+        0 => String::new(),
+        1 => ". 1 more is of a kind that never ended well".to_string(),
+        some => format!(". {} more are of kinds that never ended well", count(Some(some))),
+    };
     if reserved == 0.0 {
-        return format!("{runs}: what they asked for is not told; asking for --mem would have {killed}");
+        return format!("{runs}: their requests are unknown; asking for --mem would have {killed}{unknown}");
     }
     let saved = if saved < 0.0 {
         format!("cost {} GiB·h beyond the {}", hours(-saved), hours(reserved))
     } else {
         format!("saved {} of the {} GiB·h", hours(saved), hours(reserved))
     };
-    format!("{runs}: asking for --mem would have {saved} that they kept for themselves, and {killed}")
+    format!("{runs}: asking for --mem would have {saved} that they reserved, and {killed}{unknown}")
+}
+
+/// A kind as it is printed.
+pub fn name(job: &JobMemory) -> String {
+    let name = if job.name.trim().is_empty() { "(no name)".to_string() } else { printable(&job.name) };
+    if job.per == MemoryPer::Cpu { name + " (per CPU)" } else { name }
+}
+
+/// What to ask for: `>`: more than that, and nobody knows how much; `≤`: at most that, since it holds page cache.
+fn ask(job: &JobMemory) -> String {
+    match job.mem_bytes {
+        None => format!("> {}", short_bytes(job.max_bytes)),
+        Some(mem) => {
+            let bound = match (job.is_lower_bound, job.is_upper_bound) {
+                (true, _) => "\u{2265}",
+                (false, true) => "\u{2264}",
+                (false, false) => "",
+            };
+            format!("{bound}{}M", Bytes(mem).mib_ceil())
+        }
+    }
 }
 
 /// A row for each kind.
@@ -44,51 +75,59 @@ pub fn table(found: &JobsMemory) -> Table {
         "half need",
         &wanted,
         "most",
-        "beside",
+        "cache",
         "asked",
         "--mem",
         "saves GiB·h",
-        "kills",
+        "killed",
         "next",
     ]);
     for job in &found.jobs {
         let bound = if job.is_lower_bound { "> " } else { "" };
-        let mut name = printable(&job.name);
-        if job.per == MemoryPer::Cpu {
-            name += " (per CPU)";
-        }
         let tone = if job.killed > 0 || job.is_lower_bound { Tone::Warning } else { Tone::Plain };
-        let kills = if job.maybe_killed > 0 {
-            format!("{} to {}", job.killed, job.killed + job.maybe_killed)
-        } else {
-            job.killed.to_string()
+        let kills = match (job.mem_bytes, job.maybe_killed) {
+            (None, _) => UNKNOWN.to_string(),
+            (_, 0) => job.killed.to_string(),
+            (_, maybe) => format!("{} to {}", job.killed, job.killed + maybe),
         };
+        let next = percent(Some((job.next_needs_more * 100.0).round() / 100.0));
         table.row(
             tone,
             vec![
-                name,
+                name(job),
                 if job.cut_short > 0 { format!("{} ({} cut)", job.runs, job.cut_short) } else { job.runs.to_string() },
                 short_bytes(job.median_bytes),
                 format!("{bound}{}", short_bytes(job.percentile_bytes)),
                 short_bytes(job.max_bytes),
                 or_unknown(job.cache_bytes, short_bytes),
                 or_unknown(job.asked_bytes, short_bytes),
-                format!("{}{}M", if job.is_upper_bound { "\u{2264}" } else { "" }, Bytes(job.mem_bytes).mib_ceil()),
-                if job.asked_bytes.is_some() { hours(job.saved_gib_hours) } else { UNKNOWN.to_string() },
+                ask(job),
+                if job.asked_bytes.and(job.mem_bytes).is_some() {
+                    hours(job.saved_gib_hours)
+                } else {
+                    UNKNOWN.to_string()
+                },
                 kills,
-                percent(Some((job.next_needs_more * 100.0).round() / 100.0)),
+                // Where memory grows with the number, past numbers say nothing of the next.
+                match (job.mem_bytes, job.by_number) {
+                    (None, _) | (_, Some(ByNumber::Grows)) => UNKNOWN.to_string(),
+                    _ if job.next_needs_more < 0.01 => "< 1 %".to_string(),
+                    _ => next,
+                },
             ],
         );
     }
     table
 }
 
-/// Three digits, so that jobs of seconds show, too.
+/// Two or three digits, so that jobs of seconds show, too.
 fn hours(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
         v if v >= 1.0 => format!("{value:.1}"),
-        v if v >= 0.01 || v == 0.0 => format!("{value:.2}"),
-        _ => format!("{value:.2e}"),
+        0.0 => "0".to_string(),
+        v if v >= 0.01 => format!("{value:.2}"),
+        v if v >= 1e-5 => format!("{value:.*}", (1.0 - v.log10().floor()) as usize),
+        _ => format!("{value:.1e}"),
     }
 }

@@ -14,7 +14,7 @@ mod figures;
 mod fixture;
 mod format;
 pub mod html;
-mod jobs;
+pub mod jobs;
 mod phases;
 mod processes;
 mod tables;

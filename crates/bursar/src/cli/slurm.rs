@@ -24,6 +24,11 @@ pub enum Slurm {
     bursar slurm recommend --user ada --days 7\n  \
     sacct --json -S now-7days >jobs.json; bursar slurm recommend --from jobs.json\n  \
     bursar slurm recommend --from - <jobs.txt  of sacct -P, see docs/slurm.md\n\n\
+    Columns: half need, 95 % need, most: memory that half of the runs, 95 % and all\n\
+    need at most; cache: page cache or shared memory beside it; asked: the request;\n\
+    --mem: what to ask for (<= and >= are bounds; > is less than is needed, since no\n\
+    run ended well); saves: memory times hours not reserved; killed: past runs that\n\
+    need more; next: how likely the next run is to need more.\n\n\
     Nothing is run and nothing is changed: the figures are those of the site's\n\
     accounting (sacct).")]
 pub struct Recommend {
@@ -37,7 +42,7 @@ pub struct Recommend {
     #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = rate)]
     pub percentile: f64,
     /// What jobs are one kind: a column of sacct (Comment, Account, …), or a regular expression whose groups, or else whose match in the job's name,
-    /// are the kind [default: by name; Snakemake's rules, Nextflow's processes and numbers at the end are known]
+    /// are the kind [default: by name; names that differ only in numbers are one kind, and Snakemake's rules and Nextflow's processes are known; JobName keeps each name apart]
     #[arg(long, value_name = "COLUMN|REGEX")]
     pub by: Option<String>,
     /// Read what sacct --json or sacct -P printed, instead of running it; - is standard input

@@ -13,7 +13,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
-use model::JobsMemory;
+use budget::jobs::Numbered;
+use model::{ByNumber, Bytes, JobMemory, JobsMemory};
 
 use super::Config;
 use crate::bench::unix_ns;
@@ -34,6 +35,12 @@ pub fn recommend(options: &Recommend) -> anyhow::Result<Status> {
     let (mut printed, site) = match &options.from {
         Some(path) => {
             let bytes = bytes(path)?;
+            ensure!(
+                !bytes.trim_ascii().is_empty(),
+                "{} is empty. Write what sacct prints to it: sacct --json, or sacct -P -o {}",
+                name(path),
+                text::COLUMNS
+            );
             let printed = parse(&bytes, &by).with_context(|| format!("{} is not what sacct prints", name(path)))?;
             (printed, Gathering::default())
         }
@@ -45,7 +52,7 @@ pub fn recommend(options: &Recommend) -> anyhow::Result<Status> {
         version: options.slurm_version.or(printed.version).or(site.version),
         ..site
     };
-    let found = advice(printed, options.percentile, &gathering, &by)?;
+    let found = advice(printed, options, &gathering, &by)?;
     if !options.json.as_deref().is_some_and(is_dash) {
         say::result(format_args!("{}", report::terminal::jobs(&found, style())))?;
     }
@@ -86,7 +93,7 @@ fn own_name() -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
-fn advice(printed: Printed, percentile: f64, gathering: &Gathering, by: &By) -> anyhow::Result<JobsMemory> {
+fn advice(printed: Printed, options: &Recommend, gathering: &Gathering, by: &By) -> anyhow::Result<JobsMemory> {
     let meaning = gathering.meaning(printed.evidence());
     let mut notes: Vec<String> = printed.left_out.notes().collect();
     let (left_out, unknown_requests, rounded) = (printed.left_out.len(), printed.unknown_requests, printed.rounded);
@@ -97,18 +104,14 @@ fn advice(printed: Printed, percentile: f64, gathering: &Gathering, by: &By) -> 
     let why = |notes: &[String]| {
         if notes.is_empty() { String::new() } else { format!(". Of the input: {}", notes.join("; ")) }
     };
-    ensure!(
-        !accounting.jobs.is_empty(),
-        "sacct prints no job that has ended; --user and --days say whose and how old{}",
-        why(&notes)
-    );
-    let found = budget::jobs::recommend(&accounting.jobs, percentile);
+    ensure!(!accounting.jobs.is_empty(), "{}{}", no_job(accounting.unfinished, options), why(&notes));
+    let found = budget::jobs::recommend(&accounting.jobs, options.percentile);
     let unknown = found.unmeasured + found.partly_measured;
     ensure!(
         !found.jobs.is_empty(),
-        "jobs that have ended: {unknown}; the memory of none is known, for the accounting has no figure of a step. The step was shorter than the \
-         sampling interval, the site gathers no figures (JobAcctGatherType), or they are printed in a unit too large for them (use sacct \
-         --noconvert){}",
+        "jobs that have ended: {unknown}; the memory of none is known, for the accounting has no figure (MaxRSS) of a step. Either the steps were \
+         shorter than the sampling interval, or the site gathers no figures (JobAcctGatherType), or they are printed in a unit too large for them \
+         (use sacct --noconvert){}",
         why(&notes)
     );
     let mut say = |count: u64, what: &str| {
@@ -128,16 +131,18 @@ fn advice(printed: Printed, percentile: f64, gathering: &Gathering, by: &By) -> 
         rounded,
         "figures that were printed in a unit so large that they are taken for the largest number they can stand for (use sacct --noconvert)",
     );
-    if !found.kept_apart.is_empty() {
-        let kinds = listed(&found.kept_apart);
-        notes.push(format!("names that differ by a number are not taken for one kind, since their memory differs greatly: {kinds}; --by says what a kind is"));
-    }
+    notes.extend(numbered_note(&found.numbered));
+    notes.extend(of_largest_note(&found.numbered));
     if !found.uneven.is_empty() {
         let kinds = listed(&found.uneven);
-        notes.push(format!("the largest run had at least 4 times the memory of the middle one: {kinds}; if these are different jobs, --by tells them apart"));
+        notes.push(format!(
+            "the largest run used at least 4 times as much as the middle one: {kinds}. If these are different jobs, tell them apart with --by"
+        ));
     }
     notes.extend(meaning.note.clone());
     let mut doubts: Vec<String> = meaning.doubt.clone().into_iter().collect();
+    doubts.extend(lower_bounds(&found.jobs));
+    doubts.extend(growing(&found.numbered));
     if !accounting.nameless.is_empty() {
         doubts.push(
             "not sure: job names that are UUIDs (Snakemake) name no kind of job, and no Comment with a rule is there; these jobs are grouped by their \
@@ -146,7 +151,7 @@ fn advice(printed: Printed, percentile: f64, gathering: &Gathering, by: &By) -> 
         );
     }
     Ok(JobsMemory {
-        percentile,
+        percentile: options.percentile,
         gatherer: meaning.plugin.map(Into::into),
         slurm_version: gathering.version.map(|version| version.to_string()),
         doubts,
@@ -156,9 +161,97 @@ fn advice(printed: Printed, percentile: f64, gathering: &Gathering, by: &By) -> 
     })
 }
 
+/// Why there is nothing to go by.
+fn no_job(unfinished: u64, options: &Recommend) -> String {
+    let source = options.from.as_deref().map_or("sacct's answer".to_string(), name);
+    let user = options.user.as_deref().map_or(String::new(), |user| format!(" of user {user}"));
+    let what_to_do = match &options.from {
+        Some(_) => "Print jobs that have ended, such as those of the last 30 days: sacct -S now-30days".to_string(),
+        None => format!(
+            "sacct was asked for the last {} days; --days asks for more, --user for another user's",
+            options.days
+        ),
+    };
+    match unfinished {
+        0 => format!("{source} has no job{user}. {what_to_do}"),
+        1 => format!("{source} has one job{user}, and it has not ended. {what_to_do}"),
+        more => format!("{source} has {more} jobs{user}, and none has ended. {what_to_do}"),
+    }
+}
+
 fn listed(names: &[String]) -> String {
     let shown = names.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
     if names.len() > 5 { format!("{shown} and {} more", names.len() - 5) } else { shown }
+}
+
+/// Of which kinds less is known than `--mem` seems to say.
+fn lower_bounds(jobs: &[JobMemory]) -> Vec<String> {
+    let named = |of: &dyn Fn(&JobMemory) -> bool| -> Vec<String> {
+        jobs.iter().filter(|job| of(job)).map(report::jobs::name).collect()
+    };
+    let unknown = named(&|job| job.mem_bytes.is_none());
+    let partly = named(&|job| job.mem_bytes.is_some() && job.is_lower_bound);
+    let mut doubts = Vec::new();
+    if !unknown.is_empty() {
+        doubts.push(format!(
+            "lower bound: no run ended well of {}. These jobs used at least what --mem shows behind '>': ask for more than that",
+            listed(&unknown)
+        ));
+    }
+    if !partly.is_empty() {
+        doubts.push(format!(
+            "lower bound: the largest runs were cut short (killed, failed, cancelled or timed out) of {}. These jobs may need more than --mem",
+            listed(&partly)
+        ));
+    }
+    doubts
+}
+
+/// Which names were put together.
+fn numbered_note(kinds: &[Numbered]) -> Option<String> {
+    let kinds: Vec<String> = kinds.iter().map(|found| format!("{} ({} names)", found.kind, found.names)).collect();
+    (!kinds.is_empty()).then(|| {
+        format!(
+            "job names that differ only in numbers are one kind: {}. --by JobName keeps each name apart",
+            listed(&kinds)
+        )
+    })
+}
+
+/// Kinds of which a larger number than those that ran needs more.
+fn growing(kinds: &[Numbered]) -> Option<String> {
+    let growing = with_ends(kinds, &[ByNumber::Grows]);
+    (!growing.is_empty()).then(|| {
+        format!(
+            "not sure: memory grows with the number in {}. --mem is what the largest of these needs, and a larger number needs more; --by JobName \
+             keeps each name apart",
+            listed(&growing)
+        )
+    })
+}
+
+/// Kinds that differ so much that a share of their runs says nothing.
+fn of_largest_note(kinds: &[Numbered]) -> Option<String> {
+    let falling = with_ends(kinds, &[ByNumber::Falls]);
+    let differing = with_ends(kinds, &[ByNumber::Differs]);
+    let mut found = Vec::new();
+    if !falling.is_empty() {
+        found.push(format!("memory falls as the number grows in {}", listed(&falling)));
+    }
+    if !differing.is_empty() {
+        found.push(format!("memory differs greatly between the names of {}", listed(&differing)));
+    }
+    (!found.is_empty())
+        .then(|| format!("{}: --mem is what the largest needs; --by JobName keeps each name apart", found.join("; ")))
+}
+
+fn with_ends(kinds: &[Numbered], of: &[ByNumber]) -> Vec<String> {
+    let found = kinds.iter().filter(|kind| kind.by_number.is_some_and(|by_number| of.contains(&by_number)));
+    let ends = |kind: &Numbered| {
+        let [(least, least_bytes), (most, most_bytes)] = [&kind.least, &kind.most];
+        format!("{} ({} at {least}, {} at {most})", kind.kind, Bytes(*least_bytes), Bytes(*most_bytes))
+    };
+    found.map(ends).collect()
 }
 
 /// By what it begins with.

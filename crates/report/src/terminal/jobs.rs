@@ -45,7 +45,8 @@ mod tests {
             is_lower_bound: false,
             cache_bytes: None,
             asked_bytes: Some(400 << 20),
-            mem_bytes: 128 << 20,
+            mem_bytes: Some(128 << 20),
+            by_number: None,
             is_upper_bound: false,
             mem_with_cache_bytes: None,
             mem_without_cache_bytes: None,
@@ -77,7 +78,7 @@ mod tests {
     #[test]
     fn the_answer_comes_first_then_a_row_for_each_name() {
         let text = report(&[solver()]);
-        let first = "6 past jobs: asking for --mem would have saved 12.3 of the 20.0 GiB·h that they kept for themselves, and killed 0, and \
+        let first = "6 past jobs: asking for --mem would have saved 12.3 of the 20.0 GiB·h that they reserved, and killed 0 of them, and \
                      perhaps 1 that were cut short";
         let words: Vec<&str> = text.split_whitespace().collect();
         assert!(words.join(" ").starts_with(first), "{text}");
@@ -104,9 +105,30 @@ mod tests {
             ..solver()
         };
         let text = report(&[larger]);
-        assert!(text.contains("(per CPU)") && text.contains("> 116M") && !text.contains('\u{1b}'), "{text}");
+        assert!(
+            text.contains("(per CPU)")
+                && text.contains("> 116M")
+                && text.contains(" \u{2265}128M ")
+                && !text.contains('\u{1b}'),
+            "{text}"
+        );
         assert!(text.contains("cost 2.0 GiB·h beyond the 20.0"), "{text}");
         let unknown = JobMemory { asked_bytes: None, reserved_gib_hours: 0.0, saved_gib_hours: 0.0, ..solver() };
-        assert!(report(&[unknown]).contains("what they asked for is not told"));
+        assert!(report(&[unknown]).contains("their requests are unknown"));
+    }
+
+    #[test]
+    fn a_kind_that_never_ended_well_has_no_mem_and_no_figures_of_it() {
+        let unknown =
+            JobMemory { name: String::new(), runs: 3, cut_short: 3, mem_bytes: None, is_lower_bound: true, ..solver() };
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = report(&[solver(), unknown.clone()]);
+        assert!(
+            words(&text).contains("perhaps 1 that were cut short. 3 more are of kinds that never ended well"),
+            "{text}"
+        );
+        let row = text.lines().find(|line| line.starts_with("(no name)")).unwrap();
+        assert!(words(row).ends_with("400M > 116M - - -"), "{row}");
+        assert!(report(&[unknown]).starts_with("3 past jobs: none of a kind that ended well, so no --mem is known"));
     }
 }

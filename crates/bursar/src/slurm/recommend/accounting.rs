@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::{JobEnd, MemoryPer, PastJob, PastStep};
 
-use super::kind::{By, Kind};
+use super::kind::By;
 use super::meaning::{Evidence, Meaning};
 use super::version::Version;
 
@@ -194,18 +194,20 @@ impl Printed {
     }
 
     /// In the form that the model takes.
-    pub fn past_jobs(self, meaning: &Meaning, by: &By) -> Accounting {
+    pub fn past_jobs(&self, meaning: &Meaning, by: &By) -> Accounting {
         let interval = self.interval_seconds(meaning);
         let mut accounting = Accounting::default();
-        for job in self.jobs {
-            let end = match ended(&job.state) {
-                Some(Ended::Yes(end)) => end,
-                _ => {
-                    accounting.unfinished += 1;
-                    continue;
-                }
-            };
-            let kind = by.kind(&job);
+        let ended: Vec<(&PrintedJob, JobEnd)> = self
+            .jobs
+            .iter()
+            .filter_map(|job| match ended(&job.state)? {
+                Ended::Yes(end) => Some((job, end)),
+                Ended::NotYet => None,
+            })
+            .collect();
+        accounting.unfinished = (self.jobs.len() - ended.len()) as u64;
+        let kinds = by.kinds(&ended.iter().map(|(job, _)| *job).collect::<Vec<_>>());
+        for ((job, end), kind) in ended.into_iter().zip(kinds) {
             if kind.is_nameless {
                 accounting.nameless.insert(kind.name.clone());
             }
@@ -219,14 +221,11 @@ impl Printed {
             }
             // A step that was killed for want of memory is a job that was, whatever its script made of it.
             let was_killed = steps.iter().any(|step| step.out_of_memory);
-            let Kind { mut name, is_guessed, .. } = kind;
-            if job.component > 0 {
-                name += &format!(" (component {})", job.component);
-            }
             accounting.jobs.push(PastJob {
-                kind: name,
-                is_kind_guessed: is_guessed && job.component == 0,
-                name: job.name,
+                kind: kind.name,
+                is_kind_guessed: kind.is_guessed,
+                number: kind.number,
+                name: job.name.clone(),
                 figures: meaning.figures,
                 end: if was_killed { JobEnd::OutOfMemory } else { end },
                 elapsed_seconds: job.elapsed_seconds,

@@ -1,5 +1,7 @@
 //! Which jobs are of one kind: names differ in what tells instances apart.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, bail};
 use regex::Regex;
 
@@ -19,15 +21,27 @@ pub enum By {
 /// What a job is an instance of.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kind {
+    /// With `*` for what tells its instances apart.
     pub name: String,
-    /// Only a number at the end of the name tells its instances apart.
+    /// There are several names of this kind, which differ in numbers alone.
     pub is_guessed: bool,
+    /// The number in the job's name, if that alone tells the names of its kind apart.
+    pub number: Option<f64>,
     /// Nothing names it: jobs of one request stand together.
     pub is_nameless: bool,
 }
 
-/// File endings that a job's name may have from its script.
-const ENDINGS: [&str; 8] = [".sh", ".slurm", ".sbatch", ".job", ".bash", ".py", ".R", ".cmd"];
+/// A job's name or kind, cut at the numbers that may tell instances apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shape {
+    /// What stands between the numbers, one more than there are numbers.
+    between: Vec<String>,
+    numbers: Vec<String>,
+    is_nameless: bool,
+}
+
+/// The numbers of a kind's first name, and which of them are others in other names.
+type Differ<'a> = (&'a [String], Vec<bool>);
 
 impl By {
     /// From what the user wrote: a column of Slurm's by its name, else a regular expression.
@@ -60,17 +74,66 @@ impl By {
         }
     }
 
-    pub fn kind(&self, job: &PrintedJob) -> Kind {
-        let known = |name: String| Kind { name, ..Kind::default() };
+    /// The kind of each of these jobs. Names are of one kind if they differ in numbers alone.
+    pub fn kinds(&self, jobs: &[&PrintedJob]) -> Vec<Kind> {
+        let shapes: Vec<Shape> = jobs.iter().map(|job| self.shape(job)).collect();
+        // Which of the numbers differ, of each kind and each component of a heterogeneous job.
+        let mut first: BTreeMap<(&[String], u64), Differ<'_>> = BTreeMap::new();
+        for (job, shape) in jobs.iter().zip(&shapes) {
+            let none = || (&shape.numbers[..], vec![false; shape.numbers.len()]);
+            let (numbers, differ) = first.entry((&shape.between, job.component)).or_insert_with(none);
+            for (differs, (one, other)) in differ.iter_mut().zip(numbers.iter().zip(&shape.numbers)) {
+                *differs |= one != other;
+            }
+        }
+        let kind = |(job, shape): (&&PrintedJob, &Shape)| {
+            let differ = first.get(&(&shape.between[..], job.component)).map_or(&[][..], |(_, differ)| differ);
+            shape.kind(differ, job.component)
+        };
+        jobs.iter().zip(&shapes).map(kind).collect()
+    }
+
+    fn shape(&self, job: &PrintedJob) -> Shape {
         match self {
-            By::Kind => kind_of(job),
-            By::Column(_) => known(job.by.clone().filter(|value| !value.is_empty()).unwrap_or_else(|| "-".into())),
-            By::Pattern(pattern) => known(match pattern.captures(&job.name) {
+            By::Kind => shape_of(job),
+            By::Column(_) => {
+                Shape::known(job.by.clone().filter(|value| !value.is_empty()).unwrap_or_else(|| "-".into()))
+            }
+            By::Pattern(pattern) => Shape::known(match pattern.captures(&job.name) {
                 None => job.name.clone(),
                 Some(found) if found.len() == 1 => found[0].to_string(),
                 Some(found) => found.iter().skip(1).flatten().map(|group| group.as_str()).collect::<Vec<_>>().join(" "),
             }),
         }
+    }
+}
+
+impl Shape {
+    /// A kind that needs no guess.
+    fn known(name: String) -> Shape {
+        Shape { between: vec![name], numbers: Vec::new(), is_nameless: false }
+    }
+
+    /// Numbers that do not differ stay as they are.
+    fn kind(&self, differ: &[bool], component: u64) -> Kind {
+        let mut name = String::new();
+        for (at, between) in self.between.iter().enumerate() {
+            name += between;
+            match (self.numbers.get(at), differ.get(at)) {
+                (Some(_), Some(true)) => name.push('*'),
+                (Some(number), _) => name += number,
+                (None, _) => {}
+            }
+        }
+        if component > 0 {
+            name += &format!(" (component {component})");
+        }
+        let mut differing = self.numbers.iter().zip(differ).filter(|(_, differs)| **differs).map(|(number, _)| number);
+        let number = match (differing.next(), differing.next()) {
+            (Some(number), None) => number.parse().ok(),
+            _ => None,
+        };
+        Kind { name, is_guessed: differ.contains(&true), number, is_nameless: self.is_nameless }
     }
 }
 
@@ -92,30 +155,66 @@ pub const COLUMNS: [&str; 14] = [
     "container",
 ];
 
-fn kind_of(job: &PrintedJob) -> Kind {
+fn shape_of(job: &PrintedJob) -> Shape {
     let (name, had_uuid) = without_uuids(&job.name);
     if let Some(rule) = snakemake_rule(&job.comment) {
         let prefix = name.trim_matches(['*', '-', '_', '.', ' ']);
         let is_uuid = had_uuid && prefix.is_empty();
-        let name = if is_uuid || name == rule { rule.to_string() } else { format!("{name} {rule}") };
-        return Kind { name, ..Kind::default() };
+        return Shape::known(if is_uuid || name == rule { rule.to_string() } else { format!("{name} {rule}") });
     }
     if had_uuid && name == "*" {
         // Rules of one workflow differ in what they ask for at least.
         let asked = job
             .reserved_bytes
             .map_or("nothing known".into(), |bytes| model::Bytes(bytes / job.nodes.max(1)).to_string());
-        return Kind { name: format!("UUID, {} CPU, asked {asked}", job.cpus), is_guessed: false, is_nameless: true };
+        return Shape { is_nameless: true, ..Shape::known(format!("UUID, {} CPU, asked {asked}", job.cpus)) };
     }
     if had_uuid {
-        return Kind { name, ..Kind::default() };
+        return Shape::known(name);
     }
     if let Some(process) = nextflow_process(&name) {
-        return Kind { name: format!("{process}(*)"), ..Kind::default() };
+        return Shape::known(format!("{process}(*)"));
     }
-    match without_number(&name) {
-        Some(name) => Kind { name, is_guessed: true, is_nameless: false },
-        None => Kind { name, ..Kind::default() },
+    let (between, numbers) = numbers(&name);
+    Shape { between, numbers, is_nameless: false }
+}
+
+/// The numbers in a name that may tell instances apart: those that end at its end or at a separator, as of `chr1`, `align_001.sh`, `task[3]`,
+/// `lr_0.25` and `s-12-map`. First what stands between them.
+fn numbers(name: &str) -> (Vec<String>, Vec<String>) {
+    let (mut between, mut numbers, mut kept) = (Vec::new(), Vec::new(), String::new());
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let length = number_length(rest);
+        // Else all digits of what is no number, or one other character.
+        let used = [length, digits(rest), first.len_utf8()].into_iter().find(|used| *used > 0).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(used);
+        if length > 0 {
+            between.push(std::mem::take(&mut kept));
+            numbers.push(part.to_string());
+        } else {
+            kept.push_str(part);
+        }
+        rest = after;
+    }
+    between.push(kept);
+    (between, numbers)
+}
+
+fn digits(text: &str) -> usize {
+    text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len()
+}
+
+/// How much of the text is a number, with decimals if it has some; 0: it does not begin with one that ends at a separator.
+fn number_length(text: &str) -> usize {
+    let ends = |at: usize| !text[at..].starts_with(char::is_alphanumeric);
+    let whole = digits(text);
+    let decimals = text[whole..].strip_prefix('.').map_or(0, digits);
+    match (whole, decimals) {
+        (0, _) => 0,
+        (_, 1..) if ends(whole + 1 + decimals) => whole + 1 + decimals,
+        _ if ends(whole) => whole,
+        _ => 0,
     }
 }
 
@@ -161,39 +260,19 @@ fn is_uuid(text: &str) -> bool {
         && bytes.get(36).is_none_or(|next| !next.is_ascii_alphanumeric())
 }
 
-/// With `*` for the numbers at its end, which may stand in brackets or before the ending of a script.
-fn without_number(name: &str) -> Option<String> {
-    let ending = ENDINGS.iter().find(|ending| name.ends_with(*ending)).copied().unwrap_or("");
-    let mut stem = &name[..name.len() - ending.len()];
-    let mut closing = String::new();
-    while let Some(rest) = stem.strip_suffix([')', ']', '}']) {
-        closing.insert_str(0, &stem[rest.len()..]);
-        stem = rest;
-    }
-    let mut kept = stem;
-    loop {
-        let without = kept.trim_end_matches(|c: char| c.is_ascii_digit());
-        if without.len() == kept.len() {
-            break;
-        }
-        // `sim-20260501-1200` and `x_0.25` have several.
-        let before = without.trim_end_matches(['-', '_', '.', ':', ',', '#']);
-        let goes_on = before.ends_with(|c: char| c.is_ascii_digit());
-        kept = if goes_on { before } else { without };
-        if !goes_on {
-            break;
-        }
-    }
-    (kept.len() < stem.len()).then(|| format!("{kept}*{closing}{ending}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::text::tests::job;
     use super::*;
 
     fn kind(name: &str, comment: &str) -> Kind {
-        By::Kind.kind(&PrintedJob { name: name.into(), comment: comment.into(), ..job() })
+        let job = PrintedJob { name: name.into(), comment: comment.into(), ..job() };
+        By::Kind.kinds(&[&job]).remove(0)
+    }
+
+    fn kinds(names: &[&str]) -> Vec<Kind> {
+        let jobs: Vec<PrintedJob> = names.iter().map(|name| PrintedJob { name: (*name).into(), ..job() }).collect();
+        By::Kind.kinds(&jobs.iter().collect::<Vec<_>>())
     }
 
     #[test]
@@ -217,21 +296,50 @@ mod tests {
     }
 
     #[test]
-    fn numbers_at_the_end_are_instances() {
-        for (name, wanted) in [
-            ("sim_17", "sim_*"),
-            ("sim17", "sim*"),
-            ("sim-20260501-1200", "sim-*"),
-            ("x_0.25", "x_*"),
-            ("task(12)", "task(*)"),
-            ("task[3]", "task[*]"),
-            ("run_7.sh", "run_*.sh"),
-            ("1234", "*"),
+    fn names_that_differ_in_numbers_alone_are_one_kind() {
+        for (one, other, wanted, number) in [
+            ("sim_17", "sim_18", "sim_*", Some(17.0)),
+            ("sim-17", "sim-2", "sim-*", Some(17.0)),
+            ("run42", "run7", "run*", Some(42.0)),
+            ("train.3", "train.30", "train.*", Some(3.0)),
+            ("align_001", "align_100", "align_*", Some(1.0)),
+            ("chr1", "chr22", "chr*", Some(1.0)),
+            ("chr1.impute", "chr2.impute", "chr*.impute", Some(1.0)),
+            ("s_3_map", "s_12_map", "s_*_map", Some(3.0)),
+            ("001-fastqc", "002-fastqc", "*-fastqc", Some(1.0)),
+            ("sim-20260501-1200", "sim-20260501-1300", "sim-20260501-*", Some(1200.0)),
+            ("sim-20260501-1200", "sim-20260502-1300", "sim-*-*", None),
+            ("lr_0.25", "lr_0.5", "lr_*", Some(0.25)),
+            ("v1.2_rep1", "v1.2_rep2", "v1.2_rep*", Some(1.0)),
+            ("K=3", "K=30", "K=*", Some(3.0)),
+            ("task(12)", "task(13)", "task(*)", Some(12.0)),
+            ("task[3]", "task[4]", "task[*]", Some(3.0)),
+            ("run_7.sh", "run_8.sh", "run_*.sh", Some(7.0)),
+            ("1234", "5678", "*", Some(1234.0)),
+            ("é1", "é2", "é*", Some(1.0)),
         ] {
-            assert_eq!(kind(name, ""), Kind { name: wanted.into(), is_guessed: true, is_nameless: false }, "{name}");
+            let found = kinds(&[one, other, "solver"]);
+            let wanted = Kind { name: wanted.into(), is_guessed: true, number, is_nameless: false };
+            assert_eq!((&found[0], &found[1].name), (&wanted, &wanted.name), "{one} {other}");
+            assert_eq!(found[2], Kind { name: "solver".into(), ..Kind::default() });
         }
-        for name in ["solver", "12_months", "a(b)", "", "é"] {
-            assert_eq!(kind(name, ""), Kind { name: name.into(), ..Kind::default() });
+    }
+
+    #[test]
+    fn other_names_are_kinds_of_their_own() {
+        for names in [
+            ["sim_17", "sim_17"],
+            ["sim_17", "simulate_17"],
+            ["step1_align", "step2_sort"],
+            ["bwa", "bwa2"],
+            ["k3b", "k4b"],
+            ["0x1f", "0x2f"],
+            ["", "1"],
+            ["é", "è"],
+        ] {
+            for (found, name) in kinds(&names).into_iter().zip(names) {
+                assert_eq!(found, Kind { name: name.into(), ..Kind::default() });
+            }
         }
     }
 
@@ -239,7 +347,7 @@ mod tests {
     fn the_user_may_say_what_a_kind_is() {
         let of = |by: &str, name: &str| {
             let job = PrintedJob { name: name.into(), by: Some("physics".into()), ..job() };
-            By::of(Some(by)).unwrap().kind(&job).name
+            By::of(Some(by)).unwrap().kinds(&[&job]).remove(0).name
         };
         assert_eq!(of("^(\\w+)-", "align-7-x"), "align");
         assert_eq!(of("^(\\w+)-\\d-(\\w)", "align-7-x"), "align x");
