@@ -47,6 +47,7 @@ struct settings {
     u8 xfs_writes;
     u8 direct;
     u8 page_shift;
+    u32 pid_namespace; /* the reader's; 0: the first one, in which the kernel counts */
 };
 
 struct hidden {
@@ -91,6 +92,8 @@ struct event_fork {
     u32 type;
     u32 pid;
     u32 parent;
+    u32 own_pid;       /* its number in its own PID namespace */
+    u32 pid_namespace; /* that namespace */
     u32 pad;
     u64 start_time;
     u64 start_boottime;
@@ -108,6 +111,10 @@ struct event_exit {
     u32 pid;
     u32 parent;
     u32 exit_code;
+    u32 own_pid;
+    u32 pid_namespace;
+    u32 key; /* the kernel's number, by which its sums are kept */
+    u32 pad;
     u64 time;
     u64 start_time;
     u64 start_boottime;

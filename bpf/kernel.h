@@ -194,6 +194,26 @@ struct thread_info {
     u32 status;
 };
 
+struct ns_common {
+    unsigned int inum;
+};
+
+struct pid_namespace {
+    struct ns_common ns;
+};
+
+/* A process's number in one PID namespace. */
+struct upid {
+    int nr;
+    struct pid_namespace *ns;
+};
+
+/* One number for each level of PID namespaces, the first namespace's first. */
+struct pid {
+    unsigned int level;
+    struct upid numbers[1];
+};
+
 struct task_struct {
     struct thread_info thread_info;
     int pid;
@@ -201,6 +221,7 @@ struct task_struct {
     int exit_code;
     struct task_struct *real_parent;
     struct task_struct *group_leader;
+    struct pid *thread_pid;
     struct sched_entity se;
     u64 utime;
     u64 stime;

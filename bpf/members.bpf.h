@@ -5,7 +5,13 @@
 
 #include "kernel.h"
 
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+
+#include "files.bpf.h"
+
+/* PID namespaces within each other; the kernel allows 32. */
+#define PID_LEVELS 8
 
 /* What a tgid of the job has come to; threads that exited are summed up. Mirrored in linux::bpf. */
 struct process {
@@ -19,6 +25,8 @@ struct process {
     u32 delay_known;
     u32 dead;
     u64 replaced_maxrss;
+    u32 pid; /* the reader's number for it; 0: the kernel's */
+    u32 pad;
 };
 
 struct {
@@ -29,9 +37,65 @@ struct {
     __type(value, struct process);
 } processes SEC(".maps");
 
+/* Processes to be followed, by the reader's numbers, where these are not the kernel's. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 65536);
+    __type(key, u32);
+    __type(value, u32);
+} wanted SEC(".maps");
+
+/* A number of a process, and the PID namespace in which it is the process's. */
+struct number {
+    u32 pid;
+    u32 namespace;
+};
+
+static __always_inline struct number number_at(struct pid *pid, u32 level) {
+    struct upid found = {};
+    void *at = (void *)pid + bpf_core_field_offset(struct pid, numbers) + level * sizeof(found);
+    bpf_probe_read_kernel(&found, sizeof(found), at);
+    struct number number = {.pid = found.nr, .namespace = BPF_CORE_READ(found.ns, ns.inum)};
+    return number;
+}
+
+/* By which a process knows itself: its leader's number in its own namespace. */
+static __always_inline struct number own_number(struct task_struct *leader) {
+    struct pid *pid = BPF_CORE_READ(leader, thread_pid);
+    return number_at(pid, BPF_CORE_READ(pid, level));
+}
+
+/* By which the reader knows it; 0: it does not see it. */
+static __always_inline u32 number_for_reader(struct task_struct *leader) {
+    if (!settings.pid_namespace)
+        return BPF_CORE_READ(leader, tgid);
+    struct pid *pid = BPF_CORE_READ(leader, thread_pid);
+    u32 deepest = BPF_CORE_READ(pid, level);
+    for (u32 level = 1; level < PID_LEVELS && level <= deepest; level++) {
+        struct number number = number_at(pid, level);
+        if (number.namespace == settings.pid_namespace)
+            return number.pid;
+    }
+    return 0;
+}
+
+/* What is known of the process of a task; 0: it is none of the job's. */
+static __always_inline struct process *process_of(struct task_struct *task, u32 tgid) {
+    struct process *process = bpf_map_lookup_elem(&processes, &tgid);
+    if (process || !settings.pid_namespace)
+        return process;
+    u32 number = number_for_reader(BPF_CORE_READ(task, group_leader));
+    if (!number || !bpf_map_lookup_elem(&wanted, &number))
+        return 0;
+    struct process fresh = {.pid = number};
+    bpf_map_update_elem(&processes, &tgid, &fresh, BPF_NOEXIST);
+    bpf_map_delete_elem(&wanted, &number);
+    return bpf_map_lookup_elem(&processes, &tgid);
+}
+
 static __always_inline bool in_job(void) {
-    u32 tgid = bpf_get_current_pid_tgid() >> 32;
-    return bpf_map_lookup_elem(&processes, &tgid) != 0;
+    return process_of((struct task_struct *)bpf_get_current_task(), bpf_get_current_pid_tgid() >> 32) != 0;
 }
 
 #endif

@@ -21,9 +21,9 @@ SEC("raw_tp/sched_process_fork")
 int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *child) {
     u32 tgid = BPF_CORE_READ(child, tgid);
     u32 parent_tgid = BPF_CORE_READ(parent, tgid);
-    if (tgid == parent_tgid || !bpf_map_lookup_elem(&processes, &parent_tgid))
+    if (tgid == parent_tgid || !process_of(parent, parent_tgid))
         return 0;
-    struct process fresh = {};
+    struct process fresh = {.pid = settings.pid_namespace ? number_for_reader(child) : 0};
     if (bpf_map_update_elem(&processes, &tgid, &fresh, BPF_ANY)) {
         lose();
         return 0;
@@ -34,8 +34,11 @@ int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *chil
         return 0;
     }
     event->type = EVENT_FORK;
-    event->pid = tgid;
-    event->parent = parent_tgid;
+    struct number own = own_number(child);
+    event->pid = fresh.pid ? fresh.pid : tgid;
+    event->parent = number_for_reader(BPF_CORE_READ(parent, group_leader));
+    event->own_pid = own.pid;
+    event->pid_namespace = own.namespace;
     event->pad = 0;
     event->start_time = BPF_CORE_READ(child, start_time);
     event->start_boottime = BPF_CORE_READ(child, start_boottime);
@@ -48,7 +51,7 @@ SEC("raw_tp/sched_process_exec")
 int BPF_PROG(process_executes, struct task_struct *task, int old_pid, struct linux_binprm *bprm) {
     u32 tgid = BPF_CORE_READ(task, tgid);
     u32 old = old_pid;
-    struct process *process = bpf_map_lookup_elem(&processes, &tgid);
+    struct process *process = process_of(task, tgid);
     if (!process)
         return 0;
     /* The peak of the image that was replaced, often a copy of the parent's; exec keeps it (wait4 tells the larger). */
@@ -68,7 +71,7 @@ int BPF_PROG(process_executes, struct task_struct *task, int old_pid, struct lin
         return 0;
     }
     event->type = EVENT_EXEC;
-    event->pid = tgid;
+    event->pid = process->pid ? process->pid : tgid;
     BPF_CORE_READ_STR_INTO(&event->comm, task, comm);
     bpf_ringbuf_submit(event, wakeup());
     return 0;
@@ -153,7 +156,7 @@ SEC("raw_tp/sched_process_exit")
 int BPF_PROG(thread_exits, struct task_struct *task) {
     u32 tgid = BPF_CORE_READ(task, tgid);
     u32 tid = BPF_CORE_READ(task, pid);
-    struct process *process = bpf_map_lookup_elem(&processes, &tgid);
+    struct process *process = process_of(task, tgid);
     if (!process)
         return 0;
     struct signal_struct *signal = BPF_CORE_READ(task, signal);
@@ -201,9 +204,14 @@ int BPF_PROG(thread_exits, struct task_struct *task) {
         lose();
         return 0;
     }
+    struct number own = own_number(leader);
     event->type = EVENT_EXIT;
-    event->pid = tgid;
-    event->parent = BPF_CORE_READ(task, real_parent, tgid);
+    event->pid = process->pid ? process->pid : tgid;
+    event->parent = number_for_reader(BPF_CORE_READ(task, real_parent, group_leader));
+    event->own_pid = own.pid;
+    event->pid_namespace = own.namespace;
+    event->key = tgid;
+    event->pad = 0;
     event->exit_code = BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT ? BPF_CORE_READ(signal, group_exit_code)
                                                                         : BPF_CORE_READ(leader, exit_code);
     event->time = now;

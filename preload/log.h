@@ -16,7 +16,8 @@
 //   'P' process   n page size, n pid, n parent, n ticks, n unix time in ns when the log began, n rank + 1 (0: no rank),
 //                 n ranks (0: not known), s host, s executable, n arguments, s each,
 //                 n components, s each name (0 is application, 1 mpi), s world: what tells the ranks of one
-//                 MPI_COMM_WORLD from those of another that it spawned ("": not known)
+//                 MPI_COMM_WORLD from those of another that it spawned ("": not known), n PID namespace in which pid
+//                 and parent are its numbers (0: not known), s boot id of the machine ("": not known)
 //   'O' object    n id (1 up), n component that it belongs to, n component inside which it was loaded, s path, s soname,
 //                 n needed, s each soname: a shared object, or the executable (id 1)
 //   'W' owner     n id, n component, n object (0: not told apart): who memory belongs to, as the totals name it. Ids 0

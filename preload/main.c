@@ -65,6 +65,8 @@ static void log_process(void) {
         log_string(component_names[i]);
     const char *world = getenv("PMIX_NAMESPACE");
     log_string(world ? world : "");
+    log_number(process.namespace);
+    log_string(process.boot);
     log_end();
 }
 

@@ -14,6 +14,9 @@ void owners_begin(void);
 // The owner, made if need be; when there are too many, the component's own.
 uint8_t owner_made(uint32_t component, uint32_t object);
 
+// The same for the code and data of an object itself: its component's own, when not many are left.
+uint8_t owner_of_file(uint32_t component, uint32_t object);
+
 static inline uint8_t owner_of(uint32_t component, uint32_t object) {
     uint8_t owner = owner_ids[component][object];
     return likely(owner) ? owner : owner_made(component, object);

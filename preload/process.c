@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "objects.h"
@@ -55,9 +56,24 @@ static void find_times(void) {
     }
 }
 
+static void find_namespace(void) {
+    struct stat found;
+    process.namespace = 0;
+    if (!sys_failed(sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &found, 0)))
+        process.namespace = found.st_ino;
+}
+
+static void find_boot(void) {
+    static char boot[64];
+    long length = text_of_file("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    boot[length > 0 ? strcspn(boot, "\n") : 0] = 0;
+    process.boot = boot;
+}
+
 void process_forked(void) {
     process.pid = sys(SYS_getpid);
     find_times();
+    find_namespace();
 }
 
 bool process_find(void) {
@@ -66,6 +82,7 @@ bool process_find(void) {
     process.host = machine.nodename;
     process.executable = executable;
     process_forked();
+    find_boot();
     find_rank();
     return length > 0;
 }

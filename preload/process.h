@@ -6,10 +6,12 @@
 struct process {
     long pid;
     uint64_t parent, ticks; // of its start, since boot
+    uint64_t namespace;     // in which `pid` and `parent` are its numbers; 0: not known
     uint32_t rank_plus_1;   // 0: none
     uint32_t ranks;         // 0: not known
     uint32_t local_rank;    // among those of this node
     const char *host, *executable;
+    const char *boot; // what tells this boot of the machine from others; "": not known
 };
 
 extern struct process process;

@@ -871,3 +871,135 @@ fn blocks_by_an_allocator_s_own_names_are_unattributed_and_named() {
     let notes = json["notes"].to_string();
     assert!(notes.contains("named calls mallocx of libjemalloc.so.2"), "{notes}");
 }
+
+/// What a run prints on standard error, in one line of words.
+fn printed_words<I: AsRef<OsStr>>(options: &[&str], command: impl IntoIterator<Item = I>) -> String {
+    let mut all = bursar();
+    let output = all.arg("attribute").args(options).arg("--").args(command).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+/// The first line: until the figures of the components.
+fn first_words(said: &str) -> &str {
+    let from = said.find("held ").unwrap_or_default();
+    said[from..].split("; at their own peaks").next().unwrap_or_default()
+}
+
+fn can_unshare(options: &[&str]) -> bool {
+    let can = Command::new("unshare").args(options).arg("true").output();
+    need("unshare", is_root() && can.is_ok_and(|output| output.status.success()))
+}
+
+const PID_NAMESPACE: [&str; 4] = ["unshare", "--pid", "--fork", "--mount-proc"];
+
+/// Two of them at once have the same numbers inside.
+#[test]
+fn processes_of_pid_namespaces_are_in_the_figures_and_not_called_missing() {
+    if !can_unshare(&PID_NAMESPACE[1..]) {
+        return;
+    }
+    let (plain, inside) = (program("plain"), PID_NAMESPACE.join(" "));
+    let script = format!("{inside} {plain} blocks {SIZE} & {inside} {plain} blocks {} & wait", SIZE / 2);
+    let (status, json, _) = attribute(&[], ["sh", "-c", &script]);
+    assert_eq!((status, &json["without_library"]), (0, &json!([])), "{json:#}");
+    let ranks = json["per_rank"].as_array().unwrap().iter();
+    let held = ranks.filter(|rank| rank["command"] == plain.as_str()).map(|rank| {
+        assert!(rank["pid"].as_u64().unwrap() > 2, "the number that it has outside: {rank:#}");
+        rank["total_peak_bytes"].as_u64().unwrap() / (SIZE / 2)
+    });
+    let mut held: Vec<u64> = held.collect();
+    held.sort();
+    assert_eq!(held, [1, 2], "{json:#}");
+    assert!(!json["notes"].to_string().contains("ran without the library"), "{json:#}");
+}
+
+#[test]
+fn what_has_no_library_in_a_pid_namespace_is_in_the_first_line() {
+    if !can_unshare(&PID_NAMESPACE[1..]) {
+        return;
+    }
+    let script = format!("(unset LD_PRELOAD; exec {} blocks {SIZE}); true", program("plain"));
+    let said = printed_words(&[], PID_NAMESPACE.into_iter().chain(["sh", "-c", &script]));
+    assert!(first_words(&said).contains("of plain (") && first_words(&said).contains("without 6"), "{said}");
+}
+
+#[test]
+fn within_a_pid_namespace_nothing_is_called_missing() {
+    if !can_unshare(&PID_NAMESPACE[1..]) {
+        return;
+    }
+    let mut command = Command::new(PID_NAMESPACE[0]);
+    command.args(&PID_NAMESPACE[1..]).args([env!("CARGO_BIN_EXE_bursar"), "attribute", "--json", "-", "--"]);
+    let (status, json, _) = json_after(command.arg(program("plain")).args(["blocks", &SIZE.to_string()]));
+    assert_eq!((status, &json["without_library"]), (0, &json!([])), "{json:#}");
+    assert!(json["components"]["application"]["peak_bytes"].as_u64().unwrap() > SIZE, "{json:#}");
+}
+
+#[test]
+fn another_host_name_or_boot_time_hides_no_process() {
+    let options = ["--uts", "--time", "--boottime", "100000", "--fork"];
+    if !can_unshare(&options) {
+        return;
+    }
+    let script = format!("hostname elsewhere; exec {} blocks {SIZE}", program("plain"));
+    let words = ["unshare"].into_iter().chain(options).chain(["sh", "-c", &script]);
+    let (status, json, _) = attribute(&[], words);
+    assert_eq!((status, &json["without_library"]), (0, &json!([])), "{json:#}");
+    assert!(!json["notes"].to_string().contains("ran without the library"), "{json:#}");
+    let host = json["per_rank"][0]["host"].clone();
+    assert!(json["per_rank"].as_array().unwrap().iter().all(|rank| rank["host"] == host), "{json:#}");
+}
+
+#[test]
+fn what_goes_on_after_the_command_is_in_the_first_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (number, quiet) = (folder.path().join("pid").display().to_string(), ">/dev/null 2>&1");
+    let starts = [
+        format!("setsid sleep 60 {quiet} & echo $! >{number}"),
+        format!("nohup sleep 60 {quiet} & echo $! >{number}"),
+        format!("(sleep 60 {quiet} & echo $! >{number})"),
+    ];
+    for start in starts {
+        let said = printed_words(&[], ["sh", "-c", &start]);
+        let pid = std::fs::read_to_string(&number).unwrap();
+        assert!(Command::new("kill").arg(pid.trim()).status().unwrap().success(), "{start}: it went on");
+        let first = first_words(&said);
+        // It may not have become what it is to become.
+        assert!(first.contains(", until the command ended: ") && first.contains(" went on"), "{start}: {said}");
+    }
+}
+
+#[test]
+fn a_pattern_of_a_component_that_matches_nothing_is_named() {
+    let options = ["--component", "greedy=libgreedy.so*", "--component", "wrong=libgredy*"];
+    let said = printed_words(&options, [program("plain"), "blocks".into(), "1000".into()]);
+    assert!(said.contains("--component wrong=libgredy* matches no shared object"), "{said}");
+    assert!(said.contains("near it are libgreedy.so") && !said.contains("greedy=libgreedy.so* matches"), "{said}");
+    let mut many = bursar();
+    many.arg("attribute").args((0..15).flat_map(|n| ["--component".into(), format!("c{n}=lib{n}.so")]));
+    let output = many.args(["--", "true"]).output().unwrap();
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("at most 14"), "{output:?}");
+    let output = bursar().args(["attribute", "--scaling", "1,2", "--", "true"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the command has no {}"), "{output:?}");
+}
+
+#[test]
+fn of_many_libraries_the_rest_is_one_line_and_who_is_not_told_apart_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = 300;
+    for number in 1..=count {
+        std::fs::copy(program("libgreedy.so"), folder.path().join(format!("{number}.so"))).unwrap();
+    }
+    let words = [program("allocators/many"), folder.path().display().to_string(), count.to_string(), SIZE.to_string()];
+    let said = printed_words(&["--by-library"], words.clone());
+    assert!(said.contains(" more ") && said.contains("(not told apart)"), "{said}");
+    assert!(said.contains("by library: at most") && said.contains("that of "), "{said}");
+    let (_, json, _) = attribute(&["--by-library"], words.clone());
+    let libraries = json["libraries"].as_array().unwrap();
+    let largest = libraries.iter().find(|library| library["library"] == "libobtain.so");
+    assert!(largest.is_some_and(|library| library["bytes"].as_u64() >= Some(SIZE)), "{json:#}");
+    let (_, without, _) = attribute(&[], words);
+    assert!(!without["notes"].to_string().contains("by library"), "{without:#}");
+}

@@ -1026,3 +1026,30 @@ fn a_cgroup_of_several_pid_namespaces_is_not_taken_for_the_jobs() {
     assert!(json["tree_max_rss_bytes"].as_u64().unwrap() < 8 << 20, "{json:#}");
     assert!(json["notes"].to_string().contains("processes that bursar cannot see"), "{json:#}");
 }
+
+/// The kernel numbers processes otherwise than bursar sees them.
+#[test]
+fn within_a_pid_namespace_references_and_processes_are_the_jobs() {
+    let unshare = ["--pid", "--fork", "--mount-proc"];
+    let can = Command::new("unshare").args(unshare).arg("true").output();
+    if !support::need("unshare", support::is_root() && can.is_ok_and(|output| output.status.success())) {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().join("read");
+    std::fs::write(&file, vec![7; 32 << 20]).unwrap();
+    let script = format!("for i in 1 2 3; do cat {} >/dev/null; done", file.display());
+    let json_of = |mut command: Command| support::json_after(command.args(["-c", &script])).1;
+    let run = ["run", "-q", "--json", "-", "--", "sh"];
+    let mut outside = support::bursar();
+    outside.args(run);
+    let mut within = Command::new("unshare");
+    within.args(unshare).arg(env!("CARGO_BIN_EXE_bursar")).args(run);
+    let (outside, within) = (json_of(outside), json_of(within));
+    let referenced = |json: &Value| json["file_demand"]["referenced_bytes"].as_u64();
+    assert_eq!(referenced(&outside).is_some(), referenced(&within).is_some(), "{within:#}");
+    if referenced(&outside) >= Some(96 << 20) {
+        assert!(referenced(&within) >= Some(96 << 20), "{within:#}");
+    }
+    assert_eq!(within["processes"], outside["processes"], "{within:#}");
+}

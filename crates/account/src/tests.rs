@@ -75,6 +75,7 @@ fn process(pid: i32, io_delay: Option<f64>, life: f64) -> ProcessRecord {
         io_delay_seconds: io_delay,
         thread_seconds: Some(life),
         exit_status: Some(0),
+        own: None,
         source: "taskstats".into(),
     }
 }

@@ -33,7 +33,7 @@ pub fn unseen<'a>(process: &Process, others: &[&Process<'a>]) -> Vec<(u64, Chang
 fn is_child(other: &Process, process: &Process) -> bool {
     let (child, parent) = (&other.log.started, &process.log.started);
     let forked = other.totals.first().is_some_and(|first| first.reason == "fork");
-    forked && child.parent == parent.pid && child.host == parent.host
+    forked && child.is_child_of(parent)
 }
 
 /// By what children saw that lived between two looks. The numbers of owners are the same after a fork.

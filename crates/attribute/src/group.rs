@@ -19,7 +19,10 @@ impl<'a> Groups<'a> {
         // In a run without ranks they come in the order of their start.
         let key = |process: &Process| {
             let started = &process.log.started;
-            (process.rank, (!has_ranks).then(|| (started.start_ticks, started.host.clone(), started.pid)))
+            (
+                process.rank,
+                (!has_ranks).then(|| (started.start_ticks, started.host.clone(), started.pid_namespace, started.pid)),
+            )
         };
         let mut ranks: BTreeMap<_, Vec<&Process>> = BTreeMap::new();
         for process in counted {

@@ -4,7 +4,7 @@
 
 use model::MemoryKind;
 
-use crate::log::{End, Held, ProcessLog, Totals};
+use crate::log::{End, Held, ProcessLog, Started, Totals};
 use crate::replay::{Held as Cells, cells};
 
 /// What the kernel kept of a process that has ended.
@@ -46,8 +46,7 @@ const SLACK_SHARE: u64 = 50;
 /// Completes logs by what the kernel kept: a process without an end in its log has one, and what was resident at its peak but
 /// at no look is unattributed, for the moment at which it must have been there.
 pub fn add_kernel_peaks(logs: &mut [ProcessLog], peaks: &[KernelPeak]) {
-    let parents: Vec<(String, i32, u64)> =
-        logs.iter().map(|log| (log.started.host.clone(), log.started.pid, largest(&log.totals))).collect();
+    let parents: Vec<(Started, u64)> = logs.iter().map(|log| (log.started.clone(), largest(&log.totals))).collect();
     for peak in peaks {
         let is_its = |log: &ProcessLog| {
             let started = &log.started;
@@ -59,10 +58,8 @@ pub fn add_kernel_peaks(logs: &mut [ProcessLog], peaks: &[KernelPeak]) {
         // What it was before exec has a log of its own, and the kernel's peak may be of any of them.
         let seen = own.iter().map(|log| largest(&log.totals)).max().unwrap_or(0);
         // Between fork and exec it may have shared what its parent held.
-        let is_parent = |(host, pid, _): &&(String, i32, u64)| {
-            *host == peak.host && own.iter().any(|log| log.started.parent == *pid)
-        };
-        let seen = parents.iter().filter(is_parent).map(|(.., bytes)| *bytes).fold(seen, u64::max);
+        let is_parent = |(parent, _): &&(Started, u64)| own.iter().any(|log| log.started.is_child_of(parent));
+        let seen = parents.iter().filter(is_parent).map(|(_, bytes)| *bytes).fold(seen, u64::max);
         let Some(last) = own.iter_mut().max_by_key(|log| log.started.unix_ns) else { continue };
         complete(last, peak, seen);
     }

@@ -5,17 +5,21 @@
 mod comm;
 mod forked;
 mod group;
+mod identify;
 mod init;
 mod kernel;
 mod log;
 mod memory;
 mod merge;
 mod notes;
+mod patterns;
 mod peaks;
 mod phases;
 mod replay;
 mod timelines;
 
+pub use identify::{Here, identify};
 pub use kernel::{KernelPeak, Unseen, add_kernel_peaks};
 pub use log::{Calls, End, Function, Held, LogError, Mark, Object, Owner, ProcessLog, Reader, Started, Totals};
 pub use merge::{Attributed, Options, attribute};
+pub use patterns::unmatched;

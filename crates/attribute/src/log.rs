@@ -65,6 +65,10 @@ pub struct Started {
     pub ranks: Option<u32>,
     /// What tells the ranks of its `MPI_COMM_WORLD` from those of another; empty: not known.
     pub world: String,
+    /// The PID namespace in which `pid` and `parent` are its numbers; 0: not known.
+    pub pid_namespace: u64,
+    /// Names the boot of the machine; empty: not known.
+    pub boot: String,
     /// Where it ran.
     pub host: String,
     /// Its executable.
@@ -73,6 +77,19 @@ pub struct Started {
     pub arguments: Vec<String>,
     /// Names of the components by their numbers; 0 is the application.
     pub components: Vec<String>,
+}
+
+impl Started {
+    /// Whether it is a log of the same process: of what it was before or after exec.
+    pub fn is_same_process(&self, other: &Started) -> bool {
+        let key = |of: &Started| (of.pid, of.start_ticks, of.pid_namespace);
+        key(self) == key(other) && self.host == other.host
+    }
+
+    /// Whether that process started it, as far as its parent's number shows that.
+    pub fn is_child_of(&self, parent: &Started) -> bool {
+        self.parent == parent.pid && self.pid_namespace == parent.pid_namespace && self.host == parent.host
+    }
 }
 
 /// A shared object, or the executable.
@@ -282,7 +299,7 @@ impl Fields<'_> {
 fn started(payload: &[u8]) -> Option<Started> {
     let (b'P', rest) = payload.split_first()? else { return None };
     let mut fields = Fields(rest);
-    Some(Started {
+    let started = Started {
         page_bytes: fields.number()?,
         pid: i32::try_from(fields.number()?).ok()?,
         parent: i32::try_from(fields.number()?).ok()?,
@@ -295,7 +312,14 @@ fn started(payload: &[u8]) -> Option<Started> {
         arguments: fields.strings()?,
         components: fields.strings()?,
         world: fields.string()?,
-    })
+        pid_namespace: 0,
+        boot: String::new(),
+    };
+    // Earlier runtimes did not say it.
+    if fields.0.is_empty() {
+        return Some(started);
+    }
+    Some(Started { pid_namespace: fields.number()?, boot: fields.string()?, ..started })
 }
 
 /// Takes in one entry; `None` if it is not as it should be.

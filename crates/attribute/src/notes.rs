@@ -35,7 +35,10 @@ pub fn notes(groups: &Groups) -> Vec<String> {
         if !log.complete {
             of_log.push("the log is cut or damaged: what followed is not told".into());
         } else if process.gone_ns.is_none() {
-            of_log.push("the log has no end, as after a kill: what was logged until then is told".into());
+            of_log.push(
+                "the log has no end, as after a kill or of a process that goes on: what was logged until then is told"
+                    .into(),
+            );
         }
         for note in of_log {
             let by = said.entry(note.clone()).or_default();

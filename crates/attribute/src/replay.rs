@@ -68,7 +68,6 @@ impl<'a> Process<'a> {
     /// All processes of a run that began at `started_unix_ns`.
     pub fn of(logs: &'a [ProcessLog], started_unix_ns: u64, by: Axis) -> Vec<Process<'a>> {
         let worlds = worlds(logs);
-        let key = |log: &ProcessLog| (log.started.host.clone(), log.started.pid, log.started.start_ticks);
         let process = |log: &'a ProcessLog| {
             let world = worlds.iter().position(|world| *world == log.started.world).unwrap_or_default() as u32 + 1;
             let mut process = Process {
@@ -82,8 +81,10 @@ impl<'a> Process<'a> {
                 gone_ns: None,
             };
             // What it was before exec may have been cut off before it could say so.
-            let later =
-                logs.iter().filter(|other| key(other) == key(log) && other.started.unix_ns > log.started.unix_ns);
+            let is_later = |other: &&ProcessLog| {
+                other.started.is_same_process(&log.started) && other.started.unix_ns > log.started.unix_ns
+            };
+            let later = logs.iter().filter(is_later);
             let next = later.map(|other| (other.started.unix_ns - log.started.unix_ns) / 1000).min();
             // Its last totals may be of the same microsecond, or of another thread that was still at them.
             let last_us = process.totals.last().map_or(0, |last| last.t_us);

@@ -2,17 +2,17 @@
 
 mod logs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
 
-use ::attribute::{KernelPeak, Options, ProcessLog};
+use ::attribute::{Here, KernelPeak, Options, ProcessLog};
 use ::report::Attributed;
 use anyhow::{Context, bail};
 use job::preload;
 use linux::procfs;
 use model::{
-    Attribution, Axis, Bytes, Observation, OtherProcess, ProcessKey, ProcessRecord, RecordKind, RunRole, Target,
+    Attribution, Axis, Bytes, Named, Observation, OtherProcess, ProcessKey, ProcessRecord, RecordKind, RunRole, Target,
 };
 use record::{Entry, Record};
 use rustix::process::{Resource, getrlimit};
@@ -50,11 +50,19 @@ const WORTH_TELLING_BYTES: u64 = 8 << 20;
 /// And as large a part of what the largest held.
 const WORTH_TELLING_SHARE: u64 = 50;
 
+/// How the library begins what matters to `--by-library` alone.
+const OF_LIBRARIES: &str = "by library: ";
+/// The library's `COMPONENTS` less the application and MPI, and its `GLOBS` less those of MPI.
+const MOST_COMPONENTS: usize = 14;
+const MOST_GLOBS: usize = 56;
+
 /// What `--json` prints of one run.
 #[derive(Serialize)]
 struct Json<'a> {
     exit_status: Option<i32>,
     wall_seconds: f64,
+    /// Processes that went on when the command ended.
+    went_on: &'a [Named],
     #[serde(flatten)]
     attribution: &'a Attribution,
 }
@@ -72,12 +80,26 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
     if options.by == By::Touch && options.by_library {
         bail!("--by-library tells whose call obtained memory, and goes with --by owner");
     }
+    let names: BTreeSet<&str> =
+        options.components.iter().map(|(name, _)| name.as_str()).filter(|n| *n != "mpi").collect();
+    if names.len() > MOST_COMPONENTS || options.components.len() > MOST_GLOBS {
+        bail!(
+            "{} components with {} patterns, and at most {MOST_COMPONENTS} with {MOST_GLOBS} can be told apart; give several \
+             patterns one name",
+            names.len(),
+            options.components.len()
+        );
+    }
     let launcher = Launcher::of(&options.command);
     // Under a launcher every rank has its bursar; one of them is told what all have logged. Where we start the launcher,
     // whatever we were started by is another job's.
     let rank = if launcher.is_some() { None } else { Rank::find() };
     if !options.scaling.is_empty() && rank.is_some() {
         bail!("--scaling starts the launcher itself: bursar attribute --scaling 1,2,4 -- mpirun -n {{}} ./app");
+    }
+    let has_place = |word: &OsString| word.to_str().is_some_and(|text| text.contains("{}"));
+    if !options.scaling.is_empty() && !options.command.iter().any(has_place) {
+        bail!("--scaling puts each number in place of {{}}, and the command has no {{}}: mpirun -n {{}} ./app");
     }
     // What is referenced in files is no part of its report.
     let bench = Bench::set_up(None)?;
@@ -142,6 +164,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
             return Ok(Status::of(error.exit_status()));
         }
         let mut found = folder.read();
+        ::attribute::identify(&mut found.logs, &observation.processes, &here(&observation));
         let why = || unseen::why(command, launcher, bench.signals.interrupted());
         let unseen = sanitizer.or_else(|| found.logs.is_empty().then(why));
         for sentence in found.troubles.iter().chain(&unseen) {
@@ -153,6 +176,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
         let note = strangers_note(&without, &found);
         let without = large(&record.header.host, &without);
         observation.notes.extend(note);
+        observation.notes.extend(::attribute::unmatched(&found.logs, &options.components));
         let peaks = kernel_peaks(&observation, &found.logs);
         ::attribute::add_kernel_peaks(&mut found.logs, &peaks);
         let is_kept = keep(options, &mut sink, &mut record, observation, &found, without)?;
@@ -246,9 +270,21 @@ fn few_addresses() -> Option<String> {
     ))
 }
 
-/// Whether a log is that process's.
+/// From where the job's processes were seen.
+fn here(observation: &Observation) -> Here {
+    Here {
+        host: procfs::hostname(),
+        boot: procfs::boot_id().unwrap_or_default(),
+        pid_namespace: procfs::pid_namespace(std::process::id() as i32).map_or(0, u64::from),
+        started_unix_ns: observation.started_unix_ns,
+    }
+}
+
+/// Whether a log is that process's, as `identify` has found it.
 fn is_of(log: &ProcessLog, process: &ProcessRecord) -> bool {
-    process.is(ProcessKey { pid: log.started.pid, start_ticks: log.started.start_ticks })
+    let namespace = procfs::pid_namespace(std::process::id() as i32).map_or(0, u64::from);
+    let is_here = log.started.pid_namespace == 0 || namespace == 0 || log.started.pid_namespace == namespace;
+    is_here && process.is(ProcessKey { pid: log.started.pid, start_ticks: log.started.start_ticks })
 }
 
 /// Processes of the job that have left no log, or became a program that left none.
@@ -362,6 +398,7 @@ fn keep(
     };
     let mut attributed = ::attribute::attribute(&found.logs, of_run);
     attributed.attribution.without_library = without_library;
+    attributed.attribution.notes.retain(|note| options.by_library || !note.starts_with(OF_LIBRARIES));
     finish_run(sink, record, observation, attributed.series)?;
     sink.append(Entry::Attribution(Box::new(attributed.attribution.clone())))?;
     record.attributions.push(attributed.attribution);
@@ -404,11 +441,12 @@ pub fn notes(record: &Record) -> Vec<String> {
     record.notes.iter().chain(record.runs.iter().flat_map(|run| &run.notes)).cloned().collect()
 }
 
-fn json<'a>(record: &Record, attribution: &'a Attribution) -> Json<'a> {
+fn json<'a>(record: &'a Record, attribution: &'a Attribution) -> Json<'a> {
     let run = record.runs.iter().find(|run| run.run == attribution.run);
     Json {
         exit_status: run.and_then(Observation::exit_status),
         wall_seconds: run.map_or(0.0, |run| run.wall_seconds),
+        went_on: run.map_or(&[], |run| &run.evidence.went_on),
         attribution,
     }
 }

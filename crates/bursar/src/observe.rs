@@ -450,6 +450,7 @@ fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
     known.user_seconds = known.user_seconds.or(sampled.user_seconds);
     known.system_seconds = known.system_seconds.or(sampled.system_seconds);
     known.parent = known.parent.or(sampled.parent);
+    known.own = known.own.or(sampled.own);
     if known.command.is_empty() {
         known.command = sampled.command;
     }

@@ -63,6 +63,8 @@ pub enum Rung {
 /// How a page was referenced; the same as in `model`.
 pub use model::ReferenceKind;
 
+pub use model::OwnPid;
+
 /// Which file: an inode of a device, and which of the files that had its number one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileKey {
@@ -81,6 +83,8 @@ pub struct Fork<'a> {
     pub pid: i32,
     /// Its parent.
     pub parent: i32,
+    /// By which it knows itself.
+    pub own: OwnPid,
     /// Start, CLOCK_MONOTONIC nanoseconds.
     pub start_ns: u64,
     /// Start, CLOCK_BOOTTIME nanoseconds.
@@ -96,6 +100,10 @@ pub struct Exit<'a> {
     pub pid: i32,
     /// Its parent at that moment.
     pub parent: i32,
+    /// By which it knew itself.
+    pub own: OwnPid,
+    /// The kernel's number for it.
+    key: u32,
     /// As `wait` tells it: signal in the low 7 bits, status in bits 8 to 15.
     pub code: u32,
     /// When, CLOCK_MONOTONIC nanoseconds.
@@ -199,6 +207,8 @@ pub struct Hidden {
 #[derive(Debug)]
 pub struct Follower {
     processes: MapHandle,
+    /// Where the kernel numbers processes otherwise than we do: those to be followed, by our numbers.
+    wanted: Option<MapHandle>,
     waker: Arc<OwnedFd>,
 }
 
@@ -217,7 +227,8 @@ pub struct Programs {
 pub struct Observer<'a> {
     ring: RingBuffer<'a>,
     programs: Programs,
-    exited: Rc<RefCell<Vec<i32>>>,
+    /// Our number and the kernel's.
+    exited: Rc<RefCell<Vec<(i32, u32)>>>,
 }
 
 /// Whether the programs load here, and which rung they reach.
@@ -324,7 +335,8 @@ impl Programs {
 
     /// A handle that adds processes.
     pub fn follower(&self) -> Result<Follower, Error> {
-        Ok(Follower { processes: map(&self.object, "processes")?, waker: Arc::clone(&self.waker) })
+        let wanted = foreign_namespace().map(|_| map(&self.object, "wanted")).transpose()?;
+        Ok(Follower { processes: map(&self.object, "processes")?, wanted, waker: Arc::clone(&self.waker) })
     }
 
     /// Begins to read what they tell. `sink` is called from [`Observer::poll`] and [`Observer::finish`] only.
@@ -337,7 +349,7 @@ impl Programs {
             .add(&events, move |bytes| {
                 if let Some(event) = Event::read(bytes) {
                     if let Event::Exit(exit) = event {
-                        gone.borrow_mut().push(exit.pid);
+                        gone.borrow_mut().push((exit.pid, exit.key));
                     }
                     sink(event);
                 }
@@ -371,14 +383,14 @@ impl Observer<'_> {
         self.collect(exited)
     }
 
-    fn collect(&self, exited: Vec<i32>) -> Result<Vec<(i32, Threads)>, Error> {
+    fn collect(&self, exited: Vec<(i32, u32)>) -> Result<Vec<(i32, Threads)>, Error> {
         let mut sums = Vec::new();
         if exited.is_empty() {
             return Ok(sums);
         }
         let processes = map(&self.programs.object, "processes")?;
-        for pid in exited {
-            let key = pid.to_ne_bytes();
+        for (pid, key) in exited {
+            let key = key.to_ne_bytes();
             let Ok(Some(value)) = processes.lookup(&key, MapFlags::ANY) else { continue };
             let threads = Threads::read(&value);
             // Not so if the number was given to a new process in the meantime.
@@ -393,7 +405,7 @@ impl Observer<'_> {
     /// Detaches the programs, so that they cost nobody anything, and forgets all processes. What they have not told yet is lost.
     pub fn pause(&mut self) -> Result<(), Error> {
         self.programs.links.clear();
-        for name in ["processes", "tasks"] {
+        for name in ["processes", "tasks", "wanted"] {
             let map = map(&self.programs.object, name)?;
             for key in map.keys() {
                 let _ = map.delete(&key);
@@ -479,22 +491,26 @@ impl Follower {
     /// From now on the process belongs to the job, and with it what it forks.
     pub fn follow(&self, pid: i32) -> Result<(), Error> {
         let fresh = [0u8; PROCESS_BYTES];
-        self.processes
-            .update(&pid.to_ne_bytes(), &fresh, MapFlags::NO_EXIST)
+        let (map, fresh) = match &self.wanted {
+            Some(wanted) => (wanted, &fresh[..4]),
+            None => (&self.processes, &fresh[..]),
+        };
+        map.update(&pid.to_ne_bytes(), fresh, MapFlags::NO_EXIST)
             .or_else(|error| if error.kind() == libbpf_rs::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })
             .map_err(|source| Error::Follow { pid, source })
     }
 
     /// The processes of the job that live.
     pub fn living(&self) -> Vec<i32> {
-        self.processes
-            .keys()
-            .filter(|key| {
-                let value = self.processes.lookup(key, MapFlags::ANY).ok().flatten();
-                value.is_some_and(|value| !Threads::read(&value).dead)
-            })
-            .map(|key| Fields(&key).u32() as i32)
-            .collect()
+        let pid = |key: Vec<u8>| {
+            let value = self.processes.lookup(&key, MapFlags::ANY).ok().flatten()?;
+            let own = Fields(value.get(PID_AT..).unwrap_or_default()).u32();
+            let pid = if own == 0 { Fields(&key).u32() } else { own };
+            (!Threads::read(&value).dead).then_some(pid as i32)
+        };
+        let followed = self.processes.keys().filter_map(pid);
+        let wanted = self.wanted.iter().flat_map(|wanted| wanted.keys().map(|key| Fields(&key).u32() as i32));
+        followed.chain(wanted).collect()
     }
 }
 
@@ -515,7 +531,14 @@ impl fmt::Display for Rung {
 }
 
 /// `struct process` of `bpf/members.bpf.h`.
-const PROCESS_BYTES: usize = 72;
+const PROCESS_BYTES: usize = 80;
+/// Where in it our number is.
+const PID_AT: usize = 72;
+
+/// Our PID namespace, if the kernel's own numbers are not those of it.
+fn foreign_namespace() -> Option<u32> {
+    procfs::pid_namespace(std::process::id() as i32).filter(|own| *own != procfs::FIRST_PID_NAMESPACE)
+}
 
 impl Threads {
     fn read(bytes: &[u8]) -> Threads {
@@ -557,16 +580,19 @@ impl<'a> Event<'a> {
                 Event::File { file: FileKey { inode, device, generation }, names: event.0.get(..length)? }
             }
             4 => {
-                let (pid, parent, _) = (event.u32() as i32, event.u32() as i32, event.u32());
+                let (pid, parent) = (event.u32() as i32, event.u32() as i32);
+                let (own, _) = (event.own_pid(), event.u32());
                 let (start_ns, start_boottime_ns) = (event.u64(), event.u64());
-                Event::Fork(Fork { pid, parent, start_ns, start_boottime_ns, command: event.name() })
+                Event::Fork(Fork { pid, parent, own, start_ns, start_boottime_ns, command: event.name() })
             }
             5 => Event::Exec { pid: event.u32() as i32, command: event.name() },
             6 => Event::Exit(Exit {
                 pid: event.u32() as i32,
                 parent: event.u32() as i32,
                 code: event.u32(),
-                t_ns: event.u64(),
+                own: event.own_pid(),
+                key: event.u32(),
+                t_ns: (event.u32(), event.u64()).1,
                 start_ns: event.u64(),
                 start_boottime_ns: event.u64(),
                 max_rss_pages: event.u64(),
@@ -612,6 +638,10 @@ impl<'a> Fields<'a> {
         u64::from_ne_bytes(self.take())
     }
 
+    fn own_pid(&mut self) -> OwnPid {
+        OwnPid { pid: self.u32() as i32, namespace: Some(self.u32()) }
+    }
+
     /// A command name: up to 16 bytes, ended by NUL.
     fn name(&self) -> &'a [u8] {
         let name = self.0.get(..16).unwrap_or(self.0);
@@ -648,6 +678,8 @@ fn load(bytes: &[u8], kernel: &Types, rung: Rung, serving: &[&str]) -> Result<Ob
             ];
             let page_shift = procfs::page_bytes().trailing_zeros() as u8;
             let settings = settings.map(u8::from).into_iter().chain([page_shift]);
+            let namespace = foreign_namespace().unwrap_or(0).to_ne_bytes();
+            let settings = settings.chain(namespace);
             if let Some(value) = map.initial_value_mut() {
                 value.iter_mut().zip(settings).for_each(|(byte, setting)| *byte = setting);
             }

@@ -46,7 +46,7 @@ pub struct Stat {
     pub blkio_delay_ticks: Option<u64>,
 }
 
-/// `/proc/PID/status`, in bytes but for `threads`.
+/// `/proc/PID/status`, in bytes but for `threads` and `own_pid`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// Peak resident set of this program image.
@@ -71,7 +71,12 @@ pub struct Status {
     pub hugetlb_pages: Option<u64>,
     /// Threads.
     pub threads: Option<u64>,
+    /// Its number in its own PID namespace, where that is another than this `/proc`'s.
+    pub own_pid: Option<i32>,
 }
+
+/// The number of the PID namespace in which the kernel itself counts (`PROC_PID_INIT_INO`).
+pub const FIRST_PID_NAMESPACE: u32 = 0xEFFF_FFFC;
 
 /// `/proc/PID/smaps_rollup`, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,6 +147,12 @@ pub fn status(pid: i32) -> Result<Status, Error> {
 pub fn process_of_thread(tid: i32) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     text.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+/// The number of a process's PID namespace; `None` of another user's process, or one that has ended.
+pub fn pid_namespace(pid: i32) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(format!("/proc/{pid}/ns/pid")).ok().and_then(|found| u32::try_from(found.ino()).ok())
 }
 
 /// What a process has read and written, with all that it has waited for; also of one that has ended and was not yet waited
@@ -440,6 +451,11 @@ fn parse_status(text: &str) -> Status {
             "VmPTE" => &mut status.vm_pte,
             "HugetlbPages" => &mut status.hugetlb_pages,
             "Threads" => &mut status.threads,
+            "NSpid" => {
+                // Outermost first; the first is the one that it is called by here.
+                status.own_pid = value.split_whitespace().skip(1).last().and_then(|pid| pid.parse().ok());
+                continue;
+            }
             _ => continue,
         };
         *slot = quantity(value);
@@ -496,6 +512,9 @@ mod tests {
         let short = "77 (a) S 5 77 77 0 -1 4194560 123 0 4 0 7 8 0 0 20 0 3 0 4242 3133440 424 1 1 1 0 0\n";
         assert_eq!(parse_stat(short).unwrap().blkio_delay_ticks, None);
         assert_eq!(parse_stat("77 (a"), None);
+        let nested = Status { own_pid: Some(1), ..Status::default() };
+        assert_eq!(parse_status("NSpid:\t4711\t12\t1\n"), nested);
+        assert_eq!(parse_status("NSpid:\t4711\n"), Status::default());
         assert_eq!(parse_status("VmRSS:\t  16 kB\nVmLck: x kB\n"), Status { vm_rss: Some(16384), ..Status::default() });
         assert_eq!(parse_smaps_rollup("Pss: 3 kB\n").pss, Some(3072));
         assert_eq!(parse_smaps_rollup("Pss: 3 kB\n").pss_anon, None);

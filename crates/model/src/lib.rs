@@ -46,7 +46,7 @@ pub use pages::{
     AgeBytes, MappingHeat, MissPoint, Overhead, PagesRound, Signal, TOLERATED_MISSES, WatchInterval, told_apart,
 };
 pub use performance::{performance, performance_per_gb};
-pub use process::{ProcessKey, ProcessRecord};
+pub use process::{OwnPid, ProcessKey, ProcessRecord};
 pub use program::Program;
 pub use reference::{FileReference, ReferenceKind};
 pub use replay::{PhaseReplay, ReplayArm, ReplayedArm, ReplayedRecord};

@@ -12,6 +12,15 @@ pub struct ProcessKey {
     pub start_ticks: u64,
 }
 
+/// By which number a process knows itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnPid {
+    /// In its own PID namespace.
+    pub pid: i32,
+    /// That namespace; `None`: not known.
+    pub namespace: Option<u32>,
+}
+
 /// One process of a job. What was not seen is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProcessRecord {
@@ -41,6 +50,9 @@ pub struct ProcessRecord {
     pub thread_seconds: Option<f64>,
     /// Exit status, or 128 + signal.
     pub exit_status: Option<i32>,
+    /// By which number it knows itself, where that may be another than in `key`; not part of records.
+    #[serde(skip)]
+    pub own: Option<OwnPid>,
     /// Where these figures come from: `wait4`, `tracepoint`, `taskstats`, `sampled`.
     pub source: String,
 }
@@ -74,6 +86,7 @@ impl ProcessRecord {
             io_delay_seconds: None,
             thread_seconds: None,
             exit_status: None,
+            own: None,
             source: source.into(),
         }
     }

@@ -1,7 +1,8 @@
 //! Who held the memory, in sentences and tables.
 
 use model::{
-    Attribution, Axis, FunctionUse, Header, Holding, KindBytes, MemoryKind, Observation, RankUse, Series, Spread, lines,
+    Attribution, Axis, FunctionUse, Header, Holding, KindBytes, LibraryUse, MemoryKind, Named, Observation, RankUse,
+    Series, Spread, lines,
 };
 
 use crate::figures::size;
@@ -48,6 +49,12 @@ impl<'a> Attributed<'a> {
         self.attributions.iter().max_by_key(|attribution| (attribution.ranks, attribution.run))
     }
 
+    /// Processes of that run that go on after the command's end, so that the figures are not of all they hold.
+    pub fn went_on(&self) -> &'a [Named] {
+        let run = self.shown().map(|attribution| attribution.run);
+        self.runs.iter().find(|observation| Some(observation.run) == run).map_or(&[], |run| &run.evidence.went_on)
+    }
+
     /// That run's series.
     pub fn series(&self) -> &'a [Series] {
         let run = self.shown().map(|attribution| attribution.run);
@@ -55,8 +62,8 @@ impl<'a> Attributed<'a> {
     }
 }
 
-/// What one first wants to know.
-pub fn headline(attribution: &Attribution) -> String {
+/// What one first wants to know. `went_on`: processes that go on after the command's end.
+pub fn headline(attribution: &Attribution, went_on: &[Named]) -> String {
     if attribution.ranks == 0 {
         return "no process of the command left a log: nothing can be attributed".into();
     }
@@ -76,11 +83,27 @@ pub fn headline(attribution: &Attribution) -> String {
     };
     let by = if attribution.by == Axis::Touch { "by touch, " } else { "" };
     format!(
-        "held {} at peak{of}{}; {by}at their own peaks {}",
+        "held {} at peak{of}{}{}; {by}at their own peaks {}",
         size(attribution.total_peak_bytes),
         without_library(attribution),
+        until_the_end(went_on),
         parts.join(", ")
     )
+}
+
+/// What the figures lack of processes that go on.
+fn until_the_end(went_on: &[Named]) -> String {
+    let Some(largest) = went_on.iter().max_by_key(|process| process.bytes) else { return String::new() };
+    let bytes = largest.bytes.map_or_else(String::new, |bytes| format!(" ({})", size(bytes)));
+    let name = printable(&largest.name);
+    match went_on.len() - 1 {
+        0 => {
+            format!(", until the command ended: {name}{bytes} went on, and what it did from then on is not attributed")
+        }
+        more => format!(
+            ", until the command ended: {name}{bytes} and {more} more went on, and what they did from then on is not attributed"
+        ),
+    }
 }
 
 /// What the total lacks.
@@ -226,13 +249,30 @@ pub fn times_table(attribution: &Attribution) -> Table {
 /// What each component's peak was made of, by library.
 pub fn libraries_table(attribution: &Attribution) -> Table {
     let mut table = Table::new(&["library", "at peak", "heap", "mapped", "page cache", "component"]).with_words_last();
-    for library in attribution.libraries.iter().take(MOST_LIBRARIES) {
-        let name = if library.library.is_empty() { "(not told apart)".into() } else { printable(&library.library) };
+    let figures = |library: &LibraryUse| {
         let kinds = library.kinds;
+        [library.bytes, kinds.heap, kinds.mapped, kinds.page_cache]
+    };
+    let (listed, more) = attribution.libraries.split_at(attribution.libraries.len().min(MOST_LIBRARIES));
+    for library in listed {
+        let name = if library.library.is_empty() { "(not told apart)".into() } else { printable(&library.library) };
         let mut cells = vec![name];
-        cells.extend([library.bytes, kinds.heap, kinds.mapped, kinds.page_cache].map(size));
+        cells.extend(figures(library).map(size));
         cells.push(printable(&library.component));
         table.row(Tone::Plain, cells);
+    }
+    if !more.is_empty() {
+        let sum = more.iter().map(figures).fold([0; 4], |sum, one| std::array::from_fn(|at| sum[at] + one[at]));
+        let mut components: Vec<String> = Vec::new();
+        for component in more.iter().map(|library| printable(&library.component)) {
+            if !components.contains(&component) {
+                components.push(component);
+            }
+        }
+        let mut cells = vec![format!("and {} more", more.len())];
+        cells.extend(sum.map(size));
+        cells.push(components.join(", "));
+        table.row(Tone::Dim, cells);
     }
     table
 }

@@ -2,6 +2,7 @@
 //! kernels on which no BPF program may be loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use linux::procfs;
 use linux::taskstats::{ExitRecord, Listener};
@@ -19,8 +20,12 @@ impl ExitRecords {
     /// Receives from now on; the run begins now.
     ///
     /// # Errors
-    /// Without root, or on a kernel built without taskstats.
+    /// Without root, in a PID namespace other than the first, or on a kernel built without taskstats.
     pub fn start() -> Result<ExitRecords, linux::Error> {
+        if procfs::pid_namespace(std::process::id() as i32).is_some_and(|own| own != procfs::FIRST_PID_NAMESPACE) {
+            let source = io::Error::other("bursar runs in a PID namespace, and they have the numbers of the first one");
+            return Err(linux::Error::System { what: "following exit records".into(), source });
+        }
         let listener = Listener::open()?;
         Ok(ExitRecords { listener, began_ns: procfs::monotonic_ns(), processes: BTreeMap::new(), lost: false })
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use linux::{Error, procfs};
-use model::{ProcessKey, ProcessRecord};
+use model::{OwnPid, ProcessKey, ProcessRecord};
 
 use crate::pace::Pace;
 
@@ -153,6 +153,7 @@ impl Processes {
             record: ProcessRecord {
                 parent: Some(stat.ppid),
                 started_seconds: Some(started),
+                own: status.own_pid.map(|own| OwnPid { pid: own, namespace: procfs::pid_namespace(pid) }),
                 ..ProcessRecord::new(key, "sampled")
             },
             alive: true,

@@ -54,6 +54,7 @@ impl Processes {
     pub(crate) fn forked(&mut self, fork: &Fork<'_>) {
         let mut record = self.record(fork.pid, fork.parent, fork.start_boottime_ns, fork.command);
         record.started_seconds = Some(self.seconds_since_origin(fork.start_ns));
+        record.own = Some(fork.own);
         if let Some(former) = self.known.insert(fork.pid, Known { record, exit: None }) {
             self.ended.push(former.record);
         }
@@ -72,6 +73,7 @@ impl Processes {
             record.parent = known.record.parent;
         }
         record.started_seconds = Some(self.seconds_since_origin(exit.start_ns));
+        record.own = Some(exit.own);
         record.lifetime_seconds = Some(seconds(exit.t_ns.saturating_sub(exit.start_ns)));
         record.max_rss_bytes = Some(exit.max_rss_pages * self.page_bytes);
         let signal = exit.code & 0x7f;

@@ -183,8 +183,7 @@ pub fn of_one_job(folders: &[Folder]) -> anyhow::Result<Found> {
 
 /// Whether two logs are of one process.
 fn is_same(a: &ProcessLog, b: &ProcessLog) -> bool {
-    let key = |log: &ProcessLog| (log.started.pid, log.started.start_ticks, log.started.unix_ns);
-    key(a) == key(b) && a.started.host == b.started.host
+    a.started.is_same_process(&b.started) && a.started.unix_ns == b.started.unix_ns
 }
 
 /// World and rank → host.

@@ -20,7 +20,7 @@ pub fn attribution(attributed: &Attributed, style: Style) -> String {
         page.paragraph(Tone::Strong, "no run was recorded");
         return page.finish();
     };
-    page.paragraph(Tone::Strong, &headline(shown));
+    page.paragraph(Tone::Strong, &headline(shown, attributed.went_on()));
     page.paragraph(Tone::Plain, &printable(&attributed.command()));
     if attributed.attributions.len() > 1 {
         page.gap();
@@ -61,7 +61,7 @@ pub fn attribution(attributed: &Attributed, style: Style) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::{Attribution, Axis, CommMatrix, Messages};
+    use model::{Attribution, Axis, CommMatrix, LibraryUse, Messages, Named};
 
     use super::*;
     use crate::attribution::BY_LIBRARY;
@@ -179,6 +179,30 @@ mod tests {
         let listed: Vec<&str> = many.lines().skip(at + 1).take_while(|line| !line.is_empty()).collect();
         assert_eq!(listed.len(), 10, "{many}");
         assert!(listed[0].starts_with("15") && listed[0].ends_with("240 MiB"), "nothing to itself: {many}");
+    }
+
+    #[test]
+    fn the_rest_of_many_libraries_is_one_line_that_counts_them() {
+        let mut many = fixture::attribution(4);
+        let library = many.libraries[0].clone();
+        many.libraries =
+            (0..300).map(|n| LibraryUse { library: format!("{n}.so"), bytes: 1 << 20, ..library.clone() }).collect();
+        many.libraries[299].component = "application".into();
+        let text = report(&[many], true);
+        let last = text.lines().find(|line| line.starts_with("and 280 more")).unwrap();
+        assert!(last.contains(" 280 MiB ") && last.ends_with("mpi, application"), "{text}");
+    }
+
+    #[test]
+    fn what_went_on_is_in_the_first_line() {
+        let shown = fixture::attribution(4);
+        let said = |went_on: &[Named]| headline(&shown, went_on);
+        let named = |name: &str, bytes| Named { name: name.into(), bytes };
+        assert!(!said(&[]).contains("went on"));
+        let one = said(&[named("redis", Some(3 << 20))]);
+        assert!(one.contains("(4 ranks), until the command ended: redis (3.00 MiB) went on, and what it did"), "{one}");
+        let two = said(&[named("a", None), named("redis", Some(3 << 20))]);
+        assert!(two.contains("redis (3.00 MiB) and 1 more went on, and what they did"), "{two}");
     }
 
     #[test]
