@@ -467,3 +467,29 @@ fn text_of_block_accesses_is_what_vscsi_says() {
     };
     assert_eq!(pages(text.as_bytes(), &csv()), pages(&vscsi_1(), &Format::Vscsi));
 }
+
+#[test]
+fn accesses_of_hostile_sizes_are_malformed_and_take_no_memory() {
+    let error = |text: &str, page_bytes: Option<u64>| {
+        let trace = Trace::new(Cursor::new(text.as_bytes().to_vec()), &Format::Auto, page_bytes, false).unwrap();
+        read(trace).1.map(|error| error.to_string()).unwrap_or_default()
+    };
+    for size in ["1000000000000", "1e12", "9223372036854775808", "18446744073709551615"] {
+        let found = error(&format!("offset,size\n0,4096\n0,{size}\n4096,4096\n"), None);
+        assert!(found.starts_with("line 3: an access of ") && found.contains("larger pages with --page"), "{found}");
+    }
+    let found = error("offset,size\n0,512\n18446744073709551615,2\n", None);
+    assert!(found.starts_with("line 3: 2 bytes from the address 18446744073709551615 on end beyond"), "{found}");
+    // The largest that is read: 4 GiB, and as much more as the pages are larger.
+    assert_eq!(error("offset,size\n4096,4294967296\n", None), "");
+    assert!(error("offset,size\n4097,4294967296\n", None).starts_with("line 2: an access"));
+    assert_eq!(error("offset,size\n0,1000000000000\n", Some(1 << 20)), "");
+    // An access that goes on into another disk's addresses.
+    let found = error("disk,offset,size\n0,0,512\n1,4503599627370495,512\n", None);
+    assert!(found.starts_with("line 3: '4503599627370495' is not an address"), "{found}");
+    let lackey: String = (0..9).map(|at| format!(" L {at:x}000,8\n")).collect();
+    let trace = open(format!("{lackey} S 1000,999999999999999\n").as_bytes(), &Format::Lackey).unwrap();
+    let (records, error, trace) = read(trace);
+    assert!(error.is_none() && records.len() == 9, "{error:?}");
+    assert_eq!((trace.skipped().0, trace.skipped().1.unwrap().place), (1, Place::Line(10)));
+}

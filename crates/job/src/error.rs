@@ -2,11 +2,18 @@
 
 use std::io;
 
+fn not_found(command: &str) -> String {
+    if command.is_empty() {
+        return "the command is an empty word, which names no program: write the program to run first, as in bursar run -- ./solver".to_string();
+    }
+    format!("{command}: command not found; check the spelling, or give its path")
+}
+
 /// A job's failure, with the exit status a shell would give it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No such command: status 127.
-    #[error("{command}: command not found; check the spelling, or give its path")]
+    #[error("{}", not_found(command))]
     NotFound {
         /// As it was given.
         command: String,
@@ -60,5 +67,17 @@ impl Error {
 
     pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::System { doing, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_command_is_said_to_be_empty() {
+        let said = |command: &str| Error::NotFound { command: command.into() }.to_string();
+        assert!(said("").starts_with("the command is an empty word"));
+        assert_eq!(said("solvr"), "solvr: command not found; check the spelling, or give its path");
     }
 }

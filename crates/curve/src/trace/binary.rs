@@ -18,6 +18,11 @@ impl Binary {
         Binary { input, offset: 0, ended: false }
     }
 
+    /// The offset of the last record of `N` bytes.
+    pub fn place<const N: usize>(&self) -> Place {
+        Place::Byte(self.offset.saturating_sub(N as u64))
+    }
+
     /// The next `N` bytes and their offset; `None` at the end. What is left at the end and is shorter is malformed.
     pub fn take<const N: usize>(&mut self) -> Result<Option<(u64, [u8; N])>, TraceError> {
         let (mut record, mut have) = ([0; N], 0);

@@ -1,7 +1,7 @@
 //! What `valgrind --tool=lackey --trace-mem=yes` writes: `I  04001000,3`, ` L 1ffeff,8`, ` S …`, ` M …`: instruction, load, store,
 //! and load with store, with address (hexadecimal) and bytes. Lines of valgrind's own begin with `==` or `--`.
 
-use super::error::{Bad, TraceError, shown};
+use super::error::{Bad, Place, TraceError, shown};
 use super::input::Input;
 use super::lines::Lines;
 use super::{Record, Records};
@@ -34,6 +34,10 @@ impl Records for Lackey {
     /// A program's own output stands between the accesses, if it goes to the same file.
     fn bad_percent(&self) -> u64 {
         49
+    }
+
+    fn place(&self) -> Place {
+        Place::Line(self.0.number())
     }
 
     fn tenants(&self) -> &[String] {

@@ -22,6 +22,11 @@ impl Lines {
         Lines { input, number: 0, line: Vec::new(), ended: false }
     }
 
+    /// The number of the last line, from 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// The next line and its number, from 1; `None` at the end.
     pub fn next(&mut self) -> Result<Option<(u64, &[u8])>, TraceError> {
         self.line.clear();

@@ -69,6 +69,9 @@ trait Records {
         Ok(())
     }
 
+    /// Where the last record begins.
+    fn place(&self) -> Place;
+
     fn tenants(&self) -> &[String] {
         &[]
     }
@@ -239,11 +242,17 @@ impl Trace {
         }
         loop {
             match self.records.next() {
-                Ok(Some(record)) => {
-                    self.good += 1;
-                    let Some(pages) = &mut self.pages else { return Ok(Some(record)) };
-                    return Ok(pages.cut(record));
-                }
+                Ok(Some(record)) => match self.pages.as_mut().map(|pages| pages.cut(record)) {
+                    None => {
+                        self.good += 1;
+                        return Ok(Some(record));
+                    }
+                    Some(Ok(page)) => {
+                        self.good += 1;
+                        return Ok(page);
+                    }
+                    Some(Err(what)) => self.pass_over(TraceError::Bad(Bad { place: self.records.place(), what }))?,
+                },
                 Ok(None) => {
                     self.end()?;
                     return Ok(None);

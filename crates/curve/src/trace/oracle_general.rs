@@ -2,7 +2,7 @@
 //! (u32), number of the object's next request (i64; -1 or the largest if there is none).
 
 use super::binary::{Binary, number};
-use super::error::{Bad, TraceError};
+use super::error::{Bad, Place, TraceError};
 use super::input::Input;
 use super::{Record, Records};
 use crate::item::Object;
@@ -23,6 +23,10 @@ impl Records for OracleGeneral {
         let Some((offset, record)) = self.0.take::<BYTES>()? else { return Ok(None) };
         let Object { key, bytes } = object(offset, &record)?;
         Ok(Some(Record { key, bytes: Some(bytes), seconds: Some(number::<4>(&record, 0) as f64), tenant: None }))
+    }
+
+    fn place(&self) -> Place {
+        self.0.place::<BYTES>()
     }
 
     fn keys(&mut self, into: &mut Vec<u64>, most: usize) -> Result<(), TraceError> {

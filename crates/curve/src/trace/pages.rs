@@ -2,6 +2,9 @@
 
 use super::Record;
 
+/// More pages than these, 4 GiB of 4 KiB, and the record is no access of a program or a disk: its size is something else.
+const MOST_PAGES: u64 = 1 << 20;
+
 /// Cuts a reference to a stretch of addresses into references to its pages.
 pub struct Pages {
     page_bytes: u64,
@@ -16,10 +19,22 @@ impl Pages {
     }
 
     /// Takes the next record, and gives its first page. One of no bytes touches the page it is in.
-    pub fn cut(&mut self, record: Record) -> Option<Record> {
-        let last = record.key.saturating_add(record.bytes.unwrap_or(0).max(1) - 1);
-        self.rest = Some((record.key / self.page_bytes, last / self.page_bytes, record));
-        self.next()
+    ///
+    /// # Errors
+    /// What is wrong with it, if it goes over too many pages or beyond the last address.
+    pub fn cut(&mut self, record: Record) -> Result<Option<Record>, String> {
+        let bytes = record.bytes.unwrap_or(0).max(1);
+        let Some(last) = record.key.checked_add(bytes - 1) else {
+            return Err(format!("{bytes} bytes from the address {} on end beyond the last address", record.key));
+        };
+        let (first, last) = (record.key / self.page_bytes, last / self.page_bytes);
+        if last - first >= MOST_PAGES {
+            return Err(format!(
+                "an access of {bytes} bytes goes over more than {MOST_PAGES} pages; if this is its size, use larger pages with --page"
+            ));
+        }
+        self.rest = Some((first, last, record));
+        Ok(self.next())
     }
 
     /// The next page of the record at hand.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 
-use super::error::{Bad, TraceError, shown};
+use super::error::{Bad, Place, TraceError, shown};
 use super::fields::{fields, whole_number};
 use super::input::Input;
 use super::layout::is_delete;
@@ -61,6 +61,10 @@ impl Records for Text {
             *left_out += 1;
         }
         Ok(None)
+    }
+
+    fn place(&self) -> Place {
+        Place::Line(self.lines.number())
     }
 
     fn tenants(&self) -> &[String] {
@@ -141,7 +145,8 @@ fn record(
         None => key_of(key),
         Some(unit) => {
             let address = address(key).and_then(|address| address.checked_mul(unit));
-            let address = address.filter(|address| plan.volume.is_empty() || address >> VOLUME_BITS == 0);
+            let is_on_disk = |address: &u64| address.saturating_add(bytes.max(1) - 1) >> VOLUME_BITS == 0;
+            let address = address.filter(|address| plan.volume.is_empty() || is_on_disk(address));
             let address = address.ok_or_else(|| Bad::at_line(number, format!("{} is not an address", shown(key))))?;
             let volume =
                 if plan.volume.is_empty() { 0 } else { volumes.number(&disk).ok_or_else(|| too_many("disks"))? };

@@ -4,7 +4,7 @@
 //! response time (u64 each). The version's high byte says which it is.
 
 use super::binary::{Binary, number};
-use super::error::{Bad, TraceError};
+use super::error::{Bad, Place, TraceError};
 use super::input::Input;
 use super::{Record, Records};
 use crate::item::Object;
@@ -61,6 +61,13 @@ impl Records for Vscsi {
         };
         let Object { key, bytes } = object;
         Ok(Some(Record { key, bytes: Some(bytes), seconds: Some(micros as f64 / 1e6), tenant: None }))
+    }
+
+    fn place(&self) -> Place {
+        match self.version {
+            Version::One => self.input.place::<ONE>(),
+            Version::Two => self.input.place::<TWO>(),
+        }
     }
 
     fn keys(&mut self, into: &mut Vec<u64>, most: usize) -> Result<(), TraceError> {
