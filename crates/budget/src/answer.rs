@@ -62,7 +62,8 @@ fn found(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket, p
     let is_left_out = |t: &&model::Trial| t.limit_bytes == Some(pass) && !is_telling(settings, seen, t);
     let left_out = seen.search_trials().find(is_left_out).and_then(|t| t.runtime_ratio).map_or(String::new(), |ratio| {
         format!(
-            " (under that limit it took {ratio:.2} times as long once, though it read nothing again: the machine was slower then)"
+            " (one trial under that limit took {ratio:.2} times as long, but it read nothing again, so something else slowed the machine down; that \
+             trial does not count)"
         )
     });
     let pass = match bracket.passed {
