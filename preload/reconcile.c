@@ -167,7 +167,8 @@ static bool in_memory(const struct mapping *mapping) {
 
 static void of_file(const struct mapping *mapping) {
     uint32_t object = object_of(mapping->begin);
-    uint8_t owner = object ? owner_of_file(objects[object].component, object) : piece_at(mapping->begin, mapping->end).owner;
+    uint8_t owner =
+        object ? owner_of_file(objects[object].component, object) : piece_at(mapping->begin, mapping->end).owner;
     uint64_t own = least(mapping->anonymous, mapping->rss);
     if (in_memory(mapping)) {
         add(mapping, owner, SHARED, mapping->rss);
@@ -251,10 +252,10 @@ static void take(const struct mapping *mapping) {
 static void tell_blind(void) {
     static bool told;
     if (!told)
-        log_note(
-            "%s (%lu) does not see itself in /proc (chroot, another PID namespace's /proc), and the library with it: what "
-            "its memory does from there is not told",
-            text_base(process.executable), process.pid);
+        log_note("%s (%lu) does not see itself in /proc (chroot, another PID namespace's /proc), and the library with "
+                 "it: what "
+                 "its memory does from there is not told",
+                 text_base(process.executable), process.pid);
     told = true;
 }
 
