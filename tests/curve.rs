@@ -218,6 +218,22 @@ fn block_accesses_in_text_are_cut_into_pages() {
 }
 
 #[test]
+fn accesses_to_blocks_of_a_disk_are_cut_into_pages_whatever_their_sizes_are_in() {
+    for (text, sizes) in [
+        ("LBA,Length\n0,65536\n8,4096\n", "bytes in 'length'"),
+        ("LBA,Length\n0,128\n8,8\n", "blocks of 512 bytes in 'length'"),
+        ("time,sector,sectors\n0,0,1024\n1,896,512\n", "blocks of 512 bytes in 'sectors'"),
+    ] {
+        let (_, json) = json_of_text(text, &[]);
+        let printed = String::from_utf8(fed(text.as_bytes(), &["-"]).stdout).unwrap();
+        let pages = if text.contains("sectors") { (192, 176) } else { (17, 16) };
+        assert_eq!((&json["references"], &json["distinct"]), (&json!(pages.0), &json!(pages.1)), "{text}: {json}");
+        assert_eq!(&json["page_bytes"], &json!(4096), "{text}");
+        assert!(printed.contains(sizes), "{printed}");
+    }
+}
+
+#[test]
 fn with_listed_sizes_the_headline_has_the_share_of_first_references() {
     let output = fed(rounds().as_bytes(), &["-", "--sizes", "5"]);
     let text = String::from_utf8(output.stdout).unwrap();

@@ -1,7 +1,7 @@
 //! Where in a line of text what stands: found from the first lines, or asked for.
 
 use super::error::{TraceError, shown};
-use super::fields::fields;
+use super::fields::{fields, whole_number};
 use super::format::{Column, Columns, Format};
 use super::layout::Layout;
 use super::time::TimeUnit;
@@ -39,6 +39,9 @@ const KEYS: &[&str] = &[
 ];
 const BYTES: &[&str] =
     &["bytes", "size", "obj_size", "object_size", "length", "len", "response_size", "size_bytes", "objectsize"];
+/// Sizes of accesses to a disk, in its blocks.
+const BLOCKS: &[&str] =
+    &["blocks", "nblocks", "num_blocks", "block_count", "sectors", "nsectors", "num_sectors", "sector_count"];
 const TIMES: &[&str] = &["time", "seconds", "timestamp", "clock_time", "ts", "relative_unix", "unix_time", "datetime"];
 const TENANTS: &[&str] = &["tenant", "client", "client_id", "namespace", "volume"];
 const VOLUMES: &[&str] = &[
@@ -55,13 +58,18 @@ const VOLUMES: &[&str] = &[
     "hostname",
 ];
 
+/// Bytes of a disk's block.
+const BLOCK_BYTES: u64 = 512;
+
 /// Where what stands, columns from 0.
 pub struct Plan {
     pub separator: Option<u8>,
     /// The number of the line of names.
     pub names_at: Option<u64>,
     pub key: usize,
+    /// Their sum is the size, in units of so many bytes.
     pub bytes: Vec<usize>,
+    pub size_unit: u64,
     /// With its unit; none is seconds, if that can be.
     pub time: Option<(usize, Option<TimeUnit>)>,
     pub tenant: Option<usize>,
@@ -151,6 +159,7 @@ impl<'a> Sample<'a> {
             names_at: names_at.map(|(number, _)| *number),
             key: shape.key,
             bytes: shape.bytes.to_vec(),
+            size_unit: 1,
             time: Some((shape.time.0, Some(shape.time.1))),
             tenant: shape.tenant,
             volume: shape.volume.to_vec(),
@@ -211,17 +220,21 @@ impl<'a> Sample<'a> {
             // A name that was given to the key is not taken for something else by its sound.
             Ok::<_, TraceError>(find(column, &names, of)?.filter(|at| column.is_some() || *at != key))
         };
-        let (bytes, time) = (beside(&columns.bytes, BYTES)?, beside(&columns.time, TIMES)?);
+        let (named, time) = (beside(&columns.bytes, BYTES)?, beside(&columns.time, TIMES)?);
         let tenant = beside(&columns.tenant, TENANTS)?;
         let name = names.get(key).map_or("", String::as_str);
         let (address, address_name) = match name {
             "offset" | "address" | "addr" => (Some(1), true),
-            "lba" | "lbn" | "sector" => (Some(512), true),
+            "lba" | "lbn" | "sector" => (Some(BLOCK_BYTES), true),
             // Only with pages asked for does it matter.
             _ => (columns.key.is_some().then_some(1), false),
         };
         let volume = names.iter().position(|name| address_name && VOLUMES.contains(&name.as_str()));
-        let is_extent = name == "offset" && bytes.is_some() && columns.key.is_none();
+        let is_disk = address == Some(BLOCK_BYTES);
+        let blocks = || names.iter().position(|name| is_disk && BLOCKS.contains(&name.as_str()));
+        let bytes = named.or_else(blocks);
+        let is_extent = (name == "offset" || is_disk) && bytes.is_some() && columns.key.is_none();
+        let size_unit = if is_disk && bytes.is_some_and(|at| self.is_in_blocks(at, &names)) { BLOCK_BYTES } else { 1 };
         // Columns of a known layout that were named by number have its units.
         let unit = time.and_then(|at| {
             let of_name = names.get(at).and_then(|name| TimeUnit::of_name(name).0);
@@ -234,10 +247,14 @@ impl<'a> Sample<'a> {
                 None => format!(", {what} in column {}", at + 1),
             })
         };
+        let sizes = match size_unit {
+            1 => part("bytes", bytes),
+            unit => part(&format!("blocks of {unit} bytes"), bytes),
+        };
         let implies = format!(
             "{}{}{}{}",
             part("keys", Some(key)).trim_start_matches(", "),
-            part("bytes", bytes),
+            sizes,
             part("time", time),
             part("disks", volume)
         );
@@ -246,6 +263,7 @@ impl<'a> Sample<'a> {
             names_at: self.lines.first().filter(|_| has_names).map(|(number, _)| *number),
             key,
             bytes: bytes.into_iter().collect(),
+            size_unit,
             time: time.map(|at| (at, unit)),
             tenant,
             volume: volume.into_iter().collect(),
@@ -255,6 +273,13 @@ impl<'a> Sample<'a> {
             layout: None,
             implies,
         })
+    }
+
+    /// Whether a disk's sizes are in blocks: by the column's name, or because one of them is no whole number of blocks in bytes.
+    fn is_in_blocks(&self, column: usize, names: &[String]) -> bool {
+        let name = names.get(column).map_or("", String::as_str);
+        let sizes = || self.lines.iter().filter_map(|(_, line)| whole_number(self.split(line).get(column)?));
+        BLOCKS.contains(&name) || !name.contains("bytes") && sizes().any(|size| size % BLOCK_BYTES != 0)
     }
 
     fn key(&self, asked: &Option<Column>, names: &[String], width: usize) -> Result<usize, TraceError> {

@@ -119,6 +119,7 @@ fn record(
             disk.push(b',');
         }
     }
+    let bytes = bytes.saturating_mul(plan.size_unit);
     let has_too_few = sizes < plan.bytes.len()
         || (plan.time.is_some() && time.is_none())
         || (plan.tenant.is_some() && tenant.is_none());
