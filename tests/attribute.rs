@@ -948,8 +948,7 @@ fn another_host_name_or_boot_time_hides_no_process() {
     let (status, json, _) = attribute(&[], words);
     assert_eq!((status, &json["without_library"]), (0, &json!([])), "{json:#}");
     assert!(!json["notes"].to_string().contains("ran without the library"), "{json:#}");
-    let host = json["per_rank"][0]["host"].clone();
-    assert!(json["per_rank"].as_array().unwrap().iter().all(|rank| rank["host"] == host), "{json:#}");
+    assert!(json["per_rank"].as_array().unwrap().iter().any(|rank| rank["host"] == "elsewhere"), "{json:#}");
 }
 
 #[test]

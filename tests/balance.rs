@@ -264,7 +264,10 @@ fn a_limit_that_somebody_else_sets_is_set_again_and_put_back_to_that() {
         says("somebody else set memory.limit_in_bytes to no limit, and it was set again")
     });
     wait_until("it is set again", || streams.limit() <= 128 * MIB);
-    // And as `systemctl set-property` does; what the last interval before the end does not see counts, too.
+    // And as `systemctl set-property` does; what the last interval before the end does not see counts, too. Just after an interval bursar
+    // is not about to write itself.
+    let seen = intervals(&json).len();
+    wait_until("another interval", || intervals(&json).len() > seen);
     fs::write(gains.dir.join("memory.limit_in_bytes"), (160 * MIB).to_string()).unwrap();
     signal(&balance, rustix::process::Signal::TERM);
     let told = std::io::read_to_string(balance.stderr.take().unwrap()).unwrap();

@@ -5,7 +5,7 @@
 
 use model::ProcessRecord;
 
-use crate::log::ProcessLog;
+use crate::log::{ProcessLog, Started};
 
 /// Where the processes were seen from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,13 +20,19 @@ pub struct Here {
     pub started_unix_ns: u64,
 }
 
+impl Here {
+    /// Whether a process ran on this machine, whatever name of the host it saw.
+    pub fn has(&self, started: &Started) -> bool {
+        if started.boot.is_empty() { started.host == self.host } else { started.boot == self.boot }
+    }
+}
+
 /// Clocks that are read one after the other may differ by so much.
 const CLOCK_SECONDS: f64 = 0.1;
 /// A command's name has so many bytes at most.
 const NAME_BYTES: usize = 15;
 
-/// Gives every log of a process that was seen from here the numbers and the host's name by which it was seen. All others stay
-/// as they are.
+/// Gives every log of a process that was seen from here the numbers by which it was seen. All others stay as they are.
 pub fn identify(logs: &mut [ProcessLog], processes: &[ProcessRecord], here: &Here) {
     let mut found: Vec<Option<&ProcessRecord>> = logs.iter().map(|log| by_number(log, processes, here)).collect();
     // A record that came without a number of its own: what has no log yet, and is called so.
@@ -46,11 +52,8 @@ pub fn identify(logs: &mut [ProcessLog], processes: &[ProcessRecord], here: &Her
         };
     }
     for (log, process) in logs.iter_mut().zip(found) {
-        let started = &mut log.started;
-        if !here.boot.is_empty() && started.boot == here.boot {
-            started.host.clone_from(&here.host);
-        }
         let Some(process) = process else { continue };
+        let started = &mut log.started;
         started.pid = process.key.pid;
         started.start_ticks = process.key.start_ticks;
         started.parent = process.parent.unwrap_or(started.parent);
@@ -71,8 +74,7 @@ fn is_one(one: &ProcessLog, other: &ProcessLog) -> bool {
 /// The process that has its number; of several one after the other, the one of its start, else the one that lived then.
 fn by_number<'a>(log: &ProcessLog, processes: &'a [ProcessRecord], here: &Here) -> Option<&'a ProcessRecord> {
     let started = &log.started;
-    let is_here = if started.boot.is_empty() { started.host == here.host } else { started.boot == here.boot };
-    if !is_here {
+    if !here.has(started) {
         return None;
     }
     let has_number = |process: &&ProcessRecord| match process.own {
@@ -105,7 +107,6 @@ mod tests {
     use model::{OwnPid, ProcessKey};
 
     use super::*;
-    use crate::log::Started;
 
     const SECOND: u64 = 1_000_000_000;
     const BEGIN: u64 = 1_700_000_000 * SECOND;
@@ -175,15 +176,16 @@ mod tests {
     }
 
     #[test]
-    fn another_name_of_this_host_is_this_hosts() {
-        let mut logs = vec![log(71, 500, 10)];
-        logs[0].started.host = "sandbox".into();
-        identify(&mut logs, &[process(71, 500, None)], &here());
-        assert_eq!((logs[0].started.host.as_str(), logs[0].started.parent), ("node1", 2));
-        logs[0].started.boot = "another".into();
-        logs[0].started.host = "node2".into();
-        identify(&mut logs, &[], &here());
-        assert_eq!(logs[0].started.host, "node2");
+    fn a_process_that_sees_another_name_of_this_host_is_found_and_one_of_another_boot_is_not() {
+        let identified_as = |boot: &str| {
+            let mut logs = vec![log(71, 500, 10)];
+            logs[0].started.host = "sandbox".into();
+            logs[0].started.boot = boot.into();
+            identify(&mut logs, &[process(71, 500, None)], &here());
+            (logs[0].started.host.clone(), logs[0].started.parent)
+        };
+        assert_eq!(identified_as("b"), ("sandbox".to_string(), 2));
+        assert_eq!(identified_as("another"), ("sandbox".to_string(), 0));
     }
 
     #[test]

@@ -83,12 +83,17 @@ impl Started {
     /// Whether it is a log of the same process: of what it was before or after exec.
     pub fn is_same_process(&self, other: &Started) -> bool {
         let key = |of: &Started| (of.pid, of.start_ticks, of.pid_namespace);
-        key(self) == key(other) && self.host == other.host
+        key(self) == key(other) && self.is_same_machine(other)
+    }
+
+    /// Whether both ran on one kernel, whatever name of the host each saw (UTS namespaces).
+    fn is_same_machine(&self, other: &Started) -> bool {
+        self.host == other.host || !self.boot.is_empty() && self.boot == other.boot
     }
 
     /// Whether that process started it, as far as its parent's number shows that.
     pub fn is_child_of(&self, parent: &Started) -> bool {
-        self.parent == parent.pid && self.pid_namespace == parent.pid_namespace && self.host == parent.host
+        self.parent == parent.pid && self.pid_namespace == parent.pid_namespace && self.is_same_machine(parent)
     }
 }
 

@@ -355,13 +355,13 @@ fn large(host: &str, strangers: &[&ProcessRecord]) -> Vec<OtherProcess> {
 
 /// The largest resident sets that the kernel kept of those of the job's processes that have left logs here.
 fn kernel_peaks(observation: &Observation, logs: &[ProcessLog]) -> Vec<KernelPeak> {
-    let here = procfs::hostname();
+    let here = here(observation);
     let peak = |process: &ProcessRecord| {
         let ended_seconds = process.started_seconds.zip(process.lifetime_seconds).map(|(start, life)| start + life);
         let unix_ns = |seconds: f64| observation.started_unix_ns.saturating_add_signed((seconds * 1e9) as i64);
-        let log = logs.iter().find(|log| log.started.host == here && is_of(log, process))?;
+        let log = logs.iter().find(|log| here.has(&log.started) && is_of(log, process))?;
         Some(KernelPeak {
-            host: here.clone(),
+            host: log.started.host.clone(),
             pid: process.key.pid,
             start_ticks: log.started.start_ticks,
             max_rss_bytes: process.max_rss_bytes?,
