@@ -36,7 +36,7 @@ fn mib(job: &Value, name: &str) -> u64 {
 #[test]
 fn jobs_of_known_needs_are_told_by_both_gatherers() {
     for (gatherer, rest) in [("linux", 8..14), ("cgroup", 2..5)] {
-        let found = figures(&format!("slurm-22.05-{gatherer}.json"), gatherer);
+        let found = figures(&format!("slurm-22.05.8-{gatherer}.json"), gatherer);
         let is_near = |held: u64, told: u64| {
             assert!(rest.contains(&told.saturating_sub(held)), "{gatherer}: {held}, {told}: {found}")
         };
@@ -63,7 +63,7 @@ fn jobs_of_known_needs_are_told_by_both_gatherers() {
 
 #[test]
 fn page_cache_that_may_be_shared_memory_is_kept_in_what_to_ask_for() {
-    let by_cgroup = figures("slurm-22.05-cgroup.json", "cgroup");
+    let by_cgroup = figures("slurm-22.05.8-cgroup.json", "cgroup");
     let reader = job(&by_cgroup, "reader");
     assert_eq!(
         (mib(reader, "max_bytes"), mib(reader, "cache_bytes")),
@@ -72,11 +72,34 @@ fn page_cache_that_may_be_shared_memory_is_kept_in_what_to_ask_for() {
     );
     assert!((92..=102).contains(&mib(reader, "mem_bytes")) && mib(reader, "mem_without_cache_bytes") < 40, "{reader}");
     assert_eq!((&reader["is_upper_bound"], &reader["mem_with_cache_bytes"]), (&true.into(), &reader["mem_bytes"]));
-    let by_linux = figures("slurm-22.05-linux.json", "linux");
+    let by_linux = figures("slurm-22.05.8-linux.json", "linux");
     assert_eq!(job(&by_linux, "reader")["cache_bytes"], Value::Null);
     let doubts = by_linux["doubts"].as_array().unwrap();
     assert_eq!((&by_linux["slurm_version"], doubts.len()), (&"22.05.8".into(), 1), "{by_linux}");
     assert!(doubts[0].as_str().unwrap().starts_with("lower bound: no run ended well of cancelled, too-long"));
+}
+
+#[test]
+fn slurm_24_11_tells_heap_shared_memory_and_with_cgroups_page_cache_too() {
+    for (gatherer, reader_holds) in [("linux", 24..48), ("cgroup", 88..100)] {
+        for end in ["json", "txt"] {
+            let path = recorded(&format!("slurm-24.11.5-{gatherer}.{end}"));
+            let (found, text) = of(&path, &["--gatherer", gatherer, "--slurm-version", "24.11.5"]);
+            let most = |name: &str| mib(job(&found, name), "max_bytes");
+            let solver = job(&found, "solver");
+            assert!((104..120).contains(&most("solver")) && solver["cut_short"] == 2, "{path:?}: {found}");
+            assert!((100..116).contains(&most("shared")) && (43..60).contains(&most("array")), "{path:?}: {found}");
+            assert!(reader_holds.contains(&most("reader")), "24 MiB of heap, a file of 64: {path:?}: {found}");
+            assert!(
+                (44..60).contains(&most("numbered-*")) && job(&found, "numbered-*")["runs"] == 4,
+                "{path:?}: {found}"
+            );
+            let (is_cgroup, says) = (gatherer == "cgroup", text.starts_with("upper bound: MaxRSS holds page cache"));
+            assert_eq!((says, &solver["is_upper_bound"]), (is_cgroup, &is_cgroup.into()), "{path:?}: {text}");
+            assert!(text.contains("lower bound: no run ended well of cancelled, too-long"), "{path:?}: {text}");
+            assert!(text.contains("left out, jobs of which the accounting has no figure: 1"), "{path:?}: {text}");
+        }
+    }
 }
 
 /// The text without its line ends.
@@ -106,7 +129,7 @@ fn refusal(path: &Path) -> String {
 #[test]
 fn shared_memory_is_never_taken_for_page_cache() {
     // 100 MiB of MAP_SHARED died at 8M and at 20M.
-    let path = recorded("slurm-22.05-cgroup-shared-memory.txt");
+    let path = recorded("slurm-22.05.8-cgroup-shared-memory.txt");
     for arguments in [&[][..], &["--gatherer", "cgroup"], &["--gatherer", "cgroup-v1", "--slurm-version", "22.05.8"]] {
         let (found, text) = of(&path, arguments);
         assert!((106..=130).contains(&mib(job(&found, "shm"), "mem_bytes")), "{arguments:?} {found}");
@@ -342,8 +365,9 @@ fn no_job_is_told_to_ask_for_less_than_starts_it() {
 
 #[test]
 fn text_says_what_json_says_but_for_memory_per_cpu() {
-    for gatherer in ["linux", "cgroup"] {
-        let [json, text] = ["json", "txt"].map(|end| figures(&format!("slurm-22.05-{gatherer}.{end}"), gatherer));
+    for recording in ["22.05.8-linux", "22.05.8-cgroup", "24.11.5-linux", "24.11.5-cgroup"] {
+        let gatherer = recording.rsplit('-').next().unwrap();
+        let [json, text] = ["json", "txt"].map(|end| figures(&format!("slurm-{recording}.{end}"), gatherer));
         for told in json["jobs"].as_array().unwrap().iter().filter(|told| told["per"] == "node") {
             let other = job(&text, told["name"].as_str().unwrap());
             for name in ["runs", "cut_short", "asked_bytes", "killed", "reserved_gib_hours"] {
@@ -358,7 +382,7 @@ fn text_says_what_json_says_but_for_memory_per_cpu() {
 
 #[test]
 fn a_table_says_what_it_would_bring_and_the_file_may_come_by_a_pipe() {
-    let file = std::fs::File::open(recorded("slurm-22.05-linux.json")).unwrap();
+    let file = std::fs::File::open(recorded("slurm-22.05.8-linux.json")).unwrap();
     let output =
         bursar().args(["slurm", "recommend", "--from", "-", "--percentile", "50%"]).stdin(file).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -402,7 +426,7 @@ fn sacct_is_asked_for_whose_jobs_and_of_how_many_days() {
     let script = format!(
         "#!/bin/sh\necho \"$@\" >>{}/asked\n[ \"$1\" = --json ] && {{ echo \"sacct: unrecognized option '--json'\" >&2; exit 1; }}\ncat {}\n",
         folder.path().display(),
-        recorded("slurm-22.05-linux.txt").display()
+        recorded("slurm-22.05.8-linux.txt").display()
     );
     std::fs::write(&sacct, script).unwrap();
     std::fs::set_permissions(&sacct, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
