@@ -59,14 +59,21 @@ fn budget(settings: &Settings, seen: &Seen, bracket: &Bracket, pass: u64) -> u64
 }
 
 fn found(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u64) -> String {
-    let is_left_out = |t: &&model::Trial| t.limit_bytes == Some(pass) && !is_telling(settings, seen, t);
-    let left_out = seen.search_trials().find(is_left_out).and_then(|t| t.runtime_ratio).map_or(String::new(), |ratio| {
-        format!(
-            " (one trial under that limit took {ratio:.2} times as long, but it read nothing again, so something else slowed the machine down; that \
-             trial does not count)"
-        )
+    let slow = left_out(settings, seen, pass);
+    let left_out = slow.iter().copied().reduce(f64::min).map_or(String::new(), |ratio| {
+        let trials = match slow.len() {
+            1 => format!("one trial under that limit took {ratio:.2} times as long, but it"),
+            trials => format!("{trials} trials under that limit took at least {ratio:.2} times as long, but they"),
+        };
+        format!(" ({trials} read nothing again, so something else slowed the machine down; that does not count)")
     });
     let pass = match bracket.passed {
+        Some(passed) if passed == pass && is_slow(tried, pass) => {
+            format!(
+                "At {} it was slower than allowed, but what it read again, its CPU time and its waiting do not say that memory was the reason",
+                Bytes(pass)
+            )
+        }
         Some(passed) if passed == pass => format!("At {} it kept within the slow-down", Bytes(pass)),
         _ => format!("Without a limit it never used more than {}", Bytes(pass)),
     };
@@ -85,6 +92,16 @@ fn found(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket, p
         false => "",
     };
     format!("{pass}{left_out}{fail}. A margin of {} is added{spread}.{by_memory}", Bytes(margin))
+}
+
+/// How many times as long as without a limit those trials under a limit took that say nothing of it.
+fn left_out(settings: &Settings, seen: &Seen, limit: u64) -> Vec<f64> {
+    let is_left_out = |t: &&model::Trial| t.limit_bytes == Some(limit) && !is_telling(settings, seen, t);
+    seen.search_trials().filter(is_left_out).filter_map(|t| t.runtime_ratio).collect()
+}
+
+fn is_slow(tried: &[Tried], limit: u64) -> bool {
+    tried.iter().any(|t| t.limit == limit && t.slow)
 }
 
 fn happened(worst: Outcome) -> &'static str {
@@ -119,7 +136,12 @@ fn doubts(
             None => "one run does not tell how much its run time varies (--runs 2)".into(),
         });
     }
-    if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.near) {
+    let is_slow_once_more = |pass: u64| {
+        left_out(settings, seen, pass).len() > 1 && !tried.iter().any(|t| t.limit == pass && t.passed && !t.slow)
+    };
+    if bracket.pass.is_some_and(|pass| is_slow(tried, pass) || is_slow_once_more(pass)) {
+        doubts.push("no run under it kept within the slow-down".into());
+    } else if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.near) {
         doubts.push("its run time there is so close to what is allowed that another run may be slower".into());
     }
     if tried.iter().any(|t| Some(t.limit) == bracket.fail && t.hardly_failed) {
@@ -185,4 +207,72 @@ fn unreclaimable(seen: &Seen) -> Option<Spread> {
 fn spread_of(seen: &Seen, of: fn(&Reference) -> Option<u64>) -> Option<Spread> {
     let values: Option<Vec<f64>> = seen.references.iter().map(|r| of(r).map(|v| v as f64)).collect();
     values.and_then(|values| Spread::of(&values))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Trial;
+
+    use super::*;
+    use crate::tests::trial;
+
+    /// As of a program that holds 60 MiB in a removed file: memory cost the trials nothing, but both were slow.
+    fn two_slow_trials() -> Seen {
+        let reference = |run, wall_seconds, peak| Reference {
+            run,
+            wall_seconds,
+            stall_seconds: Some(0.0),
+            peak_charge_bytes: Some(peak * MIB),
+            floor_bytes: Some(69 * MIB),
+            held_bytes: Some(69 * MIB),
+            refaults: Some(0),
+            cpu_seconds: Some(4.0),
+            system_seconds: Some(2.3),
+            ..Reference::default()
+        };
+        let slow = |run, wall_seconds, limit| Trial {
+            run,
+            cpu_seconds: Some(3.8),
+            system_seconds: Some(2.2),
+            stall_seconds: Some(0.03),
+            refaults: Some(0),
+            peak_charge_bytes: Some(limit * MIB),
+            ..trial(limit, wall_seconds)
+        };
+        let killed = Trial { run: 5, outcome: Outcome::Oom, runtime_ratio: None, ..trial(69, 13.0) };
+        Seen {
+            references: vec![reference(1, 10.0, 80), reference(4, 10.1, 82)],
+            trials: vec![slow(2, 11.3, 75), slow(3, 10.7, 75), killed],
+            ..Seen::default()
+        }
+    }
+
+    #[test]
+    fn a_limit_under_which_every_run_was_slow_is_no_sure_answer_and_not_called_fast() {
+        let found = answer(&Settings::default(), &two_slow_trials(), None);
+        assert_eq!((found.smallest_passing_bytes, found.confident), (Some(75 * MIB), false), "{}", found.reason);
+        assert!(found.reason.starts_with("At 75.0 MiB it was slower than allowed, but"), "{}", found.reason);
+        assert!(found.reason.contains("But no run under it kept within the slow-down"), "{}", found.reason);
+    }
+
+    #[test]
+    fn one_run_within_the_slow_down_says_that_it_can_be_kept() {
+        let mut seen = two_slow_trials();
+        let fast =
+            Trial { wall_seconds: 10.1, runtime_ratio: Some(1.01), outcome: Outcome::Ok, ..seen.trials[0].clone() };
+        seen.trials.push(fast);
+        let found = answer(&Settings::default(), &seen, None);
+        assert!(found.reason.starts_with("At 75.0 MiB it kept within the slow-down"), "{}", found.reason);
+        assert!(!found.reason.contains("no run under it"), "{}", found.reason);
+    }
+
+    #[test]
+    fn trials_that_do_not_count_are_counted() {
+        let mut seen = two_slow_trials();
+        for trial in &mut seen.trials[..2] {
+            trial.limit_bytes = Some(82 * MIB);
+        }
+        let found = answer(&Settings::default(), &seen, None);
+        assert!(found.reason.contains("(2 trials under that limit took at least 1.07 times"), "{}", found.reason);
+    }
 }

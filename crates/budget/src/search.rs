@@ -66,6 +66,8 @@ pub struct Tried {
     pub clear: bool,
     /// One was stopped before its end.
     pub stopped: bool,
+    /// None of the runs kept within the slow-down by its run time: where it passed, all that says so is what memory cost.
+    pub slow: bool,
     /// The worst that happened there.
     pub worst: Outcome,
 }
@@ -280,6 +282,7 @@ fn together(settings: &Settings, seen: &Seen, limit: u64, trials: &[&Trial]) -> 
         runs: trials.len(),
         near: !broke && near && !stopped,
         stopped,
+        slow: trials.iter().all(|t| t.outcome == Outcome::TooSlow),
         costs: trials.iter().any(|t| cost(settings, seen, t).is_some_and(|c| c.likely > 1.0 + settings.slowdown / 3.0)),
         hardly_failed: !broke
             && !stopped
