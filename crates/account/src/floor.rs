@@ -57,8 +57,8 @@ pub fn not_sampled(run: &Observation) -> Option<u64> {
 ///
 /// - The charge at its peak, less all file pages and other memory that reclaim could have taken then.
 /// - The peak RSS of one process, less all file pages that it can have mapped: those that the job referenced, or that samples
-///   saw mapped, for where large folios are mapped not every reference is seen. Memory that a process maps may be charged
-///   elsewhere, so the charge bounds it.
+///   saw mapped, for where large folios are mapped not every reference is seen; and less shared memory that samples saw mapped
+///   and nobody charged to the job. Other memory that a process maps may be charged elsewhere, so the charge bounds it.
 fn proven(run: &Observation) -> Option<u64> {
     if is_attached(run) || shares_cgroup(run) {
         return None;
@@ -77,7 +77,11 @@ fn proven(run: &Observation) -> Option<u64> {
         .zip(sampled)
         .map(|(demand, mapped)| demand.distinct_bytes.max(most_cached).max(mapped));
     let largest = run.processes.iter().filter_map(|process| process.max_rss_bytes).max();
-    let by_rss = largest.zip(most_mapped).map_or(0, |(rss, mapped)| rss.saturating_sub(mapped));
+    // Shared memory that is mapped and was charged to others.
+    let elsewhere = peak(run, names::TREE_RSS_SHARED)
+        .zip(peak(run, names::SHARED))
+        .map_or(0, |(mapped, charged)| mapped.saturating_sub(charged));
+    let by_rss = largest.zip(most_mapped).map_or(0, |(rss, mapped)| rss.saturating_sub(mapped + elsewhere));
     Some(by_charge.max(by_rss.min(charge)))
 }
 

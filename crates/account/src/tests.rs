@@ -350,6 +350,20 @@ fn the_floor_holds_what_the_kernels_peaks_prove_and_samples_missed() {
     file.points.iter_mut().for_each(|(_, bytes)| *bytes = (390 * MIB) as f64);
     assert!(floor(&mapped) < 25 * MIB, "{}", floor(&mapped) / MIB);
     assert_eq!(floor(&spike), 302 * MIB, "two processes need not have had their peaks at the same time");
+    // Nor is shared memory the job's that was there before and is charged elsewhere.
+    let shared = |charged: u64| {
+        let mut run = spike.clone();
+        (run.kept.charge_bytes, run.kept.most_cached_bytes) = (Some(110 * MIB), Some(100 * MIB));
+        let points = |bytes: u64| run.series[0].points.iter().map(|(t_ns, _)| (*t_ns, (bytes * MIB) as f64)).collect();
+        let (mapped, charged) = (points(290), points(charged));
+        let of_charge = run.series.iter_mut().find(|series| series.name == names::SHARED).unwrap();
+        of_charge.points = charged;
+        let name = names::TREE_RSS_SHARED.into();
+        run.series.push(model::Series { name, points: mapped, ..run.series[0].clone() });
+        floor(&run)
+    };
+    assert!(shared(0) < 25 * MIB, "{}", shared(0) / MIB);
+    assert!(shared(290) >= 110 * MIB, "{}", shared(290) / MIB);
 }
 
 #[test]
