@@ -294,7 +294,7 @@ fn jobs_that_never_ended_well_have_a_lower_bound_and_no_mem() {
         assert!(words(&text).contains("1 past job: none of a kind that ended well, so no --mem is known"), "{text}");
         let row = text.lines().find(|line| line.starts_with("cut")).unwrap();
         let least = if state == "OUT_OF_MEMORY" { "> 8.0G" } else { "> 900M" };
-        assert_eq!(row.matches(least).count(), 2, "as need and as --mem: {row}");
+        assert_eq!(row.matches(least).count(), 3, "as need, as most and as --mem: {row}");
         // Beside one that did.
         let (found, text) = of(accounting(&[cut, ("whole".into(), "COMPLETED", 500)]).path(), &["--gatherer", "linux"]);
         assert_eq!((&job(&found, "cut")["mem_bytes"], mib(job(&found, "whole"), "mem_bytes")), (&Value::Null, 550));
@@ -309,6 +309,44 @@ fn jobs_that_never_ended_well_have_a_lower_bound_and_no_mem() {
             && words(&text).contains("\u{2265}990M"),
         "{text}"
     );
+}
+
+#[test]
+fn needs_of_runs_that_were_cut_are_lower_bounds_or_unknown() {
+    let of = |runs: &[(&'static str, u64)]| {
+        let jobs: Vec<_> = runs.iter().map(|(state, mib)| ("cut".to_string(), *state, *mib)).collect();
+        let (found, text) = of(accounting(&jobs).path(), &["--gatherer", "linux"]);
+        let row = text.lines().find(|line| line.starts_with("cut")).map(words).unwrap();
+        (job(&found, "cut").clone(), row)
+    };
+    let (cut, row) = of(&[("TIMEOUT", 900), ("CANCELLED by 1000", 10), ("FAILED", 20)]);
+    assert_eq!((&cut["median_bytes"], &cut["max_is_lower_bound"]), (&Value::Null, &true.into()));
+    assert_eq!(row, "cut 3 (3 cut) - > 900M > 900M - 8.0G > 900M - - -");
+    // One of three came to its end: that a third needs at most 500 MiB says nothing of half of them.
+    let (cut, row) = of(&[("COMPLETED", 500), ("TIMEOUT", 900), ("FAILED", 900)]);
+    assert_eq!(cut["median_bytes"], Value::Null);
+    assert!(row.starts_with("cut 3 (2 cut) - > 900M > 900M"), "{row}");
+    // Half is known, the most is not.
+    let (cut, row) = of(&[("COMPLETED", 500), ("COMPLETED", 600), ("TIMEOUT", 900)]);
+    assert_eq!((mib(&cut, "median_bytes"), &cut["max_is_lower_bound"]), (600, &true.into()));
+    assert!(row.starts_with("cut 3 (1 cut) 600M > 900M > 900M"), "{row}");
+    // The largest came to its end.
+    let (cut, row) = of(&[("COMPLETED", 500), ("FAILED", 400)]);
+    assert_eq!(cut["max_is_lower_bound"], false);
+    assert!(row.starts_with("cut 2 (1 cut) 500M 500M 500M"), "{row}");
+}
+
+#[test]
+fn a_lower_bound_is_never_rounded_up() {
+    let text = "JobID|JobName|State|ElapsedRaw|MaxRSS|AllocTRES\n7|big|OUT_OF_MEMORY|600||mem=1000M\n\
+                7.batch|batch|OUT_OF_MEMORY|600|990M|\n8|long|TIMEOUT|600||mem=4000M\n8.batch|batch|TIMEOUT|600|1010M|\n";
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let (_, text) = of(file.path(), &["--gatherer", "linux"]);
+    let row = |name: &str| text.lines().find(|line| line.starts_with(name)).map(words).unwrap();
+    // It was killed at its limit, so it needed more than that.
+    assert!(row("big").contains("- > 1000M > 1000M") && row("big").contains("> 1000M - - -"), "{text}");
+    assert!(row("long").contains("- > 1010M > 1010M") && row("long").contains("> 1010M - - -"), "{text}");
 }
 
 #[test]

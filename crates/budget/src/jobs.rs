@@ -115,7 +115,8 @@ pub fn recommend(jobs: &[PastJob], percentile: f64) -> Recommended {
         let numbered = numbered(kind, &runs);
         let by_number = numbered.as_ref().and_then(|found| found.by_number);
         let job = of_kind(kind, per, &runs, percentile, by_number);
-        if by_number.is_none() && differ_greatly(job.median_bytes, job.max_bytes) {
+        let is_uneven = job.median_bytes.is_some_and(|median| differ_greatly(median, job.max_bytes));
+        if by_number.is_none() && is_uneven {
             found.uneven.push(kind.to_string());
         }
         found.numbered.extend(numbered);
@@ -218,9 +219,10 @@ fn of_kind(
         cut_short: cut_short as u64,
         out_of_memory: runs.iter().filter(|run| run.end == JobEnd::OutOfMemory).count() as u64,
         min_bytes: needs.iter().map(|need| need.bytes).min().unwrap_or(0),
-        median_bytes: quantile(&needs, 0.5).unwrap_or(largest),
+        median_bytes: quantile(&needs, 0.5),
         percentile_bytes: wanted.unwrap_or(largest),
         max_bytes: largest,
+        max_is_lower_bound: needs.iter().any(|need| need.is_bound && need.bytes == largest),
         is_lower_bound: wanted.is_none(),
         cache_bytes,
         asked_bytes: asked.get(asked.len() / 2).copied(),

@@ -145,7 +145,7 @@ proptest! {
         prop_assert!((found.saved_gib_hours - saved).abs() < 1e-6);
         prop_assert_eq!(mem % MIB, 0);
         prop_assert!(found.next_needs_more > 0.0 && found.next_needs_more <= 1.0);
-        prop_assert!(found.min_bytes <= found.median_bytes && found.median_bytes <= found.max_bytes);
+        prop_assert!(found.median_bytes.is_none_or(|median| found.min_bytes <= median && median <= found.max_bytes));
     }
 }
 
@@ -155,7 +155,8 @@ fn a_name_gets_what_its_runs_needed_and_a_margin() {
     let Recommended { jobs: found, unmeasured, .. } = recommend(&jobs, 0.95);
     let solver = &found[0];
     assert_eq!((found.len(), unmeasured, solver.runs, solver.cut_short), (1, 0, 20, 0));
-    assert_eq!((solver.min_bytes, solver.median_bytes, solver.max_bytes), (81 * MIB, 90 * MIB, 100 * MIB));
+    assert_eq!((solver.min_bytes, solver.median_bytes, solver.max_bytes), (81 * MIB, Some(90 * MIB), 100 * MIB));
+    assert!(!solver.max_is_lower_bound);
     // 19 of 20 need at most 99 MiB.
     assert_eq!((solver.percentile_bytes, solver.mem_bytes, solver.killed), (99 * MIB, Some(109 * MIB), 0));
     assert_eq!(solver.asked_bytes, Some(1024 * MIB));

@@ -117,12 +117,15 @@ pub struct JobMemory {
     pub out_of_memory: u64,
     /// Least, middle and most memory of a run, page cache aside.
     pub min_bytes: u64,
-    /// Half of the runs need no more.
-    pub median_bytes: u64,
+    /// Half of the runs need no more. `None`: so many runs were cut short that it is unknown.
+    pub median_bytes: Option<u64>,
     /// The wanted share of the runs needs no more.
     pub percentile_bytes: u64,
     /// The most.
     pub max_bytes: u64,
+    /// The run of `max_bytes` was cut short, so it needed more than that.
+    #[serde(default)]
+    pub max_is_lower_bound: bool,
     /// What stands for the wanted share is only a lower bound, and so is `mem_bytes`: the largest runs were cut short.
     pub is_lower_bound: bool,
     /// Page cache or shared memory that the wanted share of the runs had at most beside that. `None`: not told.

@@ -24,6 +24,18 @@ pub fn short_bytes(value: u64) -> String {
     format!("{scaled:.0}E")
 }
 
+/// Bytes that are a lower bound: rounded down, and in no larger unit than they fill.
+pub fn floor_bytes(value: u64) -> String {
+    let units = ["", "K", "M", "G", "T", "P", "E"];
+    let unit = (value.max(1).ilog2() / 10) as usize;
+    let one = 1u64 << (10 * unit);
+    match (value / one, units[unit]) {
+        (whole, "") => whole.to_string(),
+        (whole @ 0..10, name) => format!("{whole}.{}{name}", u128::from(value % one) * 10 / u128::from(one)),
+        (whole, name) => format!("{whole}{name}"),
+    }
+}
+
 /// A duration in units a person reads at a glance.
 pub fn seconds(value: f64) -> String {
     match value {
@@ -137,6 +149,24 @@ mod tests {
             assert_eq!(short_bytes(bytes), text);
         }
         assert!((0..64).all(|shift| short_bytes(u64::MAX >> shift).len() <= 4));
+    }
+
+    #[test]
+    fn a_lower_bound_is_never_rounded_up() {
+        for (bytes, text) in [
+            (0, "0"),
+            (1023, "1023"),
+            (990 << 20, "990M"),
+            (1000 << 20, "1000M"),
+            ((1 << 30) - 1, "1023M"),
+            (1 << 30, "1.0G"),
+            ((2 << 30) - 1, "1.9G"),
+            ((10 << 30) - 1, "9.9G"),
+            ((11 << 30) - 1, "10G"),
+            (u64::MAX, "15E"),
+        ] {
+            assert_eq!(floor_bytes(bytes), text);
+        }
     }
 
     #[test]

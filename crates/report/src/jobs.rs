@@ -2,7 +2,7 @@
 
 use model::{ByNumber, Bytes, JobMemory, JobsMemory, MemoryPer};
 
-use crate::format::{UNKNOWN, count, or_unknown, percent, printable, short_bytes};
+use crate::format::{UNKNOWN, count, floor_bytes, or_unknown, percent, printable, short_bytes};
 use crate::tables::{Table, Tone};
 
 /// The answer: what asking for that would have saved, and how many runs it would have killed.
@@ -54,7 +54,7 @@ pub fn name(job: &JobMemory) -> String {
 /// What to ask for: `>`: more than that, and nobody knows how much; `≤`: at most that, since it holds page cache.
 fn ask(job: &JobMemory) -> String {
     match job.mem_bytes {
-        None => format!("> {}", short_bytes(job.max_bytes)),
+        None => more_than(job.max_bytes),
         Some(mem) => {
             let bound = match (job.is_lower_bound, job.is_upper_bound) {
                 (true, _) => "\u{2265}",
@@ -64,6 +64,15 @@ fn ask(job: &JobMemory) -> String {
             format!("{bound}{}M", Bytes(mem).mib_ceil())
         }
     }
+}
+
+/// Memory that runs needed, or that they needed more than.
+fn need(bytes: u64, is_lower_bound: bool) -> String {
+    if is_lower_bound { more_than(bytes) } else { short_bytes(bytes) }
+}
+
+fn more_than(bytes: u64) -> String {
+    format!("> {}", floor_bytes(bytes))
 }
 
 /// A row for each kind.
@@ -83,7 +92,6 @@ pub fn table(found: &JobsMemory) -> Table {
         "next",
     ]);
     for job in &found.jobs {
-        let bound = if job.is_lower_bound { "> " } else { "" };
         let tone = if job.killed > 0 || job.is_lower_bound { Tone::Warning } else { Tone::Plain };
         let kills = match (job.mem_bytes, job.maybe_killed) {
             (None, _) => UNKNOWN.to_string(),
@@ -96,9 +104,9 @@ pub fn table(found: &JobsMemory) -> Table {
             vec![
                 name(job),
                 if job.cut_short > 0 { format!("{} ({} cut)", job.runs, job.cut_short) } else { job.runs.to_string() },
-                short_bytes(job.median_bytes),
-                format!("{bound}{}", short_bytes(job.percentile_bytes)),
-                short_bytes(job.max_bytes),
+                or_unknown(job.median_bytes, short_bytes),
+                need(job.percentile_bytes, job.is_lower_bound),
+                need(job.max_bytes, job.max_is_lower_bound),
                 or_unknown(job.cache_bytes, short_bytes),
                 or_unknown(job.asked_bytes, short_bytes),
                 ask(job),

@@ -39,9 +39,10 @@ mod tests {
             cut_short: 2,
             out_of_memory: 1,
             min_bytes: 60 << 20,
-            median_bytes: 95 << 20,
+            median_bytes: Some(95 << 20),
             percentile_bytes: 116 << 20,
             max_bytes: 116 << 20,
+            max_is_lower_bound: false,
             is_lower_bound: false,
             cache_bytes: None,
             asked_bytes: Some(400 << 20),
@@ -119,8 +120,18 @@ mod tests {
 
     #[test]
     fn a_kind_that_never_ended_well_has_no_mem_and_no_figures_of_it() {
-        let unknown =
-            JobMemory { name: String::new(), runs: 3, cut_short: 3, mem_bytes: None, is_lower_bound: true, ..solver() };
+        let unknown = JobMemory {
+            name: String::new(),
+            runs: 3,
+            cut_short: 3,
+            median_bytes: None,
+            max_bytes: 1000 << 20,
+            max_is_lower_bound: true,
+            percentile_bytes: 1000 << 20,
+            mem_bytes: None,
+            is_lower_bound: true,
+            ..solver()
+        };
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let text = report(&[solver(), unknown.clone()]);
         assert!(
@@ -128,7 +139,7 @@ mod tests {
             "{text}"
         );
         let row = text.lines().find(|line| line.starts_with("(no name)")).unwrap();
-        assert!(words(row).ends_with("400M > 116M - - -"), "{row}");
+        assert_eq!(words(row), "(no name) 3 (3 cut) - > 1000M > 1000M - 400M > 1000M - - -");
         assert!(report(&[unknown]).starts_with("3 past jobs: none of a kind that ended well, so no --mem is known"));
     }
 }
