@@ -265,6 +265,7 @@ fn memory_that_goes_with_the_number_is_never_split_in_silence() {
         words(&text).contains("memory falls as the number grows in chr* (220 MiB at chr22, 4.11 GiB at chr1)"),
         "{text}"
     );
+    assert!(!text.contains('\u{2264}') && job(&found, "chr*")["is_upper_bound"] == false, "no page cache: {text}");
     let jobs = [3, 10, 30].map(|k| (format!("K={k}_fit"), "COMPLETED", 100 * k));
     let (found, text) = of(accounting(&jobs).path(), &linux);
     assert_eq!(

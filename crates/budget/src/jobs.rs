@@ -210,7 +210,11 @@ fn of_kind(
     let killed = mem_bytes.map_or(0, |mem| runs.iter().filter(|run| run.is_killed(mem)).count());
     let maybe = mem_bytes
         .map_or(runs.len(), |mem| runs.iter().filter(|run| !run.is_killed(mem) && run.may_be_killed(mem)).count());
-    let without_cache = mem_bytes.map(|mem| with_margin(wanted.unwrap_or(largest)).max(start_bytes(&runs)).min(mem));
+    // Of the same share as `mem_bytes`: what that has more is page cache, not another share of the runs.
+    let without_cache = mem_bytes.map(|mem| {
+        let need = quantile(&needs, share).unwrap_or(largest);
+        with_margin(need).max(start_bytes(&runs)).min(mem)
+    });
     JobMemory {
         name: name.to_string(),
         names: names.len() as u64,
@@ -223,7 +227,7 @@ fn of_kind(
         percentile_bytes: wanted.unwrap_or(largest),
         max_bytes: largest,
         max_is_lower_bound: needs.iter().any(|need| need.is_bound && need.bytes == largest),
-        is_lower_bound: wanted.is_none(),
+        is_lower_bound: wanted.is_none() || quantile(&needs, share).is_none(),
         cache_bytes,
         asked_bytes: asked.get(asked.len() / 2).copied(),
         mem_bytes,

@@ -310,3 +310,25 @@ fn memory_that_goes_with_the_number_is_asked_for_the_largest() {
     let unordered = [instance(3, 300), instance(30, 3000)].map(|job| PastJob { number: None, ..job });
     assert_eq!(ask(&unordered).0, Some(ByNumber::Differs));
 }
+
+#[test]
+fn an_upper_bound_of_numbered_names_holds_page_cache() {
+    let chromosomes: Vec<PastJob> = (1..=22).map(|number| instance(number, 4400 - 190 * number)).collect();
+    let found = recommend(&chromosomes, 0.5).jobs.remove(0);
+    assert_eq!((found.mem_bytes, found.is_upper_bound), (Some(4631 * MIB), false));
+    let with_cache = chromosomes.into_iter().map(|mut job| {
+        job.steps[0].cache_bytes = Some(10 * MIB);
+        PastJob { reserved_bytes: Some(8192 * MIB), ..job }
+    });
+    assert!(recommend(&with_cache.collect::<Vec<_>>(), 0.5).jobs[0].is_upper_bound);
+}
+
+#[test]
+fn the_largest_of_numbered_names_that_was_cut_is_a_lower_bound() {
+    let mut jobs: Vec<PastJob> = (1..=40).map(|number| instance(number, 100 * number)).collect();
+    jobs[39].end = JobEnd::CutShort;
+    let found = recommend(&jobs, 0.95).jobs.remove(0);
+    // 38 of 40 are known to need 3800 MiB at most; what the largest needs is not.
+    assert_eq!((found.percentile_bytes, found.max_bytes), (3800 * MIB, 4000 * MIB));
+    assert!(found.is_lower_bound && found.max_is_lower_bound, "{found:?}");
+}

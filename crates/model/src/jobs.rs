@@ -126,7 +126,7 @@ pub struct JobMemory {
     /// The run of `max_bytes` was cut short, so it needed more than that.
     #[serde(default)]
     pub max_is_lower_bound: bool,
-    /// What stands for the wanted share is only a lower bound, and so is `mem_bytes`: the largest runs were cut short.
+    /// `mem_bytes` is only a lower bound, since the largest runs were cut short; so is `percentile_bytes` if it is `max_bytes`.
     pub is_lower_bound: bool,
     /// Page cache or shared memory that the wanted share of the runs had at most beside that. `None`: not told.
     pub cache_bytes: Option<u64>,

@@ -105,7 +105,8 @@ pub fn table(found: &JobsMemory) -> Table {
                 name(job),
                 if job.cut_short > 0 { format!("{} ({} cut)", job.runs, job.cut_short) } else { job.runs.to_string() },
                 or_unknown(job.median_bytes, short_bytes),
-                need(job.percentile_bytes, job.is_lower_bound),
+                // Of numbered names `--mem` is of the largest run, and a share of the runs may be known all the same.
+                need(job.percentile_bytes, job.is_lower_bound && job.percentile_bytes == job.max_bytes),
                 need(job.max_bytes, job.max_is_lower_bound),
                 or_unknown(job.cache_bytes, short_bytes),
                 or_unknown(job.asked_bytes, short_bytes),
