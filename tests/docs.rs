@@ -168,6 +168,7 @@ fn jobs_memory() -> JobsMemory {
         asked_bytes: None,
         mem_bytes: Some(1),
         by_number: None,
+        by_number_positions: Vec::new(),
         is_upper_bound: false,
         mem_with_cache_bytes: None,
         mem_without_cache_bytes: None,

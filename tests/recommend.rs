@@ -283,6 +283,50 @@ fn memory_that_goes_with_the_number_is_never_split_in_silence() {
 }
 
 #[test]
+fn the_number_that_memory_goes_with_is_named() {
+    let linux = ["--gatherer", "linux"];
+    let row = |text: &str, name: &str| text.lines().find(|line| line.starts_with(name)).map(words).unwrap();
+    let of_k = [(21, 1000), (33, 3000), (55, 6000)];
+    for (samples, ks) in [(3, &of_k[..]), (10, &of_k[..2])] {
+        let names = |(k, mib): &(u64, u64)| {
+            let (k, mib) = (*k, *mib);
+            (1..=samples).map(move |sample| (format!("s{sample}_k{k}"), "COMPLETED", mib))
+        };
+        let jobs: Vec<_> = ks.iter().flat_map(names).collect();
+        let (found, text) = of(accounting(&jobs).path(), &linux);
+        assert!(
+            words(&text).starts_with("not sure: memory grows with the second number in s*_k* (1000 MiB at s"),
+            "{text}"
+        );
+        let kind = job(&found, "s*_k*");
+        assert_eq!((&kind["by_number"], &kind["by_number_positions"]), (&"grows".into(), &serde_json::json!([2])));
+        assert!(row(&text, "s*_k*").ends_with(" 0 -"), "the next number is unknown: {text}");
+    }
+    let jobs: Vec<_> = (1..=22).map(|at| (format!("chr{at}"), "COMPLETED", 4400 - 190 * at)).collect();
+    let (_, text) = of(accounting(&jobs).path(), &linux);
+    assert!(row(&text, "chr*").ends_with(" 0 -"), "a smaller number may need more: {text}");
+}
+
+#[test]
+fn two_names_that_differ_in_a_number_are_kept_apart() {
+    for (small, large) in [("h264", "h265"), ("v1", "v2"), ("100", "200")] {
+        let jobs = [(small.to_string(), "COMPLETED", 200), (large.to_string(), "COMPLETED", 990)];
+        let (found, text) = of(accounting(&jobs).path(), &["--gatherer", "linux"]);
+        assert_eq!((mib(job(&found, small), "mem_bytes"), mib(job(&found, large), "mem_bytes")), (220, 1089), "{text}");
+        assert!(!text.contains("not sure") && !text.contains("one kind"), "{text}");
+    }
+}
+
+#[test]
+fn names_of_numbers_alone_are_not_shown_as_all_jobs() {
+    let jobs = [1, 2, 3].map(|at| (format!("{at}"), "COMPLETED", 500));
+    let (found, text) = of(accounting(&jobs).path(), &["--gatherer", "linux"]);
+    assert_eq!(job(&found, "(numbers)")["names"], 3);
+    assert!(words(&text).contains("one kind: (numbers) (3 names)"), "{text}");
+    assert!(!text.lines().any(|line| line.starts_with('*')), "{text}");
+}
+
+#[test]
 fn jobs_that_never_ended_well_have_a_lower_bound_and_no_mem() {
     for state in ["OUT_OF_MEMORY", "TIMEOUT", "CANCELLED by 1000", "NODE_FAIL", "FAILED"] {
         let cut = ("cut".to_string(), state, 900);

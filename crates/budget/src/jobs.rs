@@ -72,6 +72,10 @@ pub struct Numbered {
     pub names: usize,
     /// `None`: memory is alike, whatever the number.
     pub by_number: Option<ByNumber>,
+    /// Which of the numbers memory grows or falls with; 0 is the first.
+    pub positions: Vec<usize>,
+    /// How many numbers differ in the names.
+    pub numbers: usize,
     /// The name whose runs needed least, and the most that one of them did.
     pub least: (String, u64),
     /// The name whose runs needed most.
@@ -89,6 +93,12 @@ const IN_ORDER: f64 = 0.8;
 
 /// … and, where it does not differ greatly, there are so many names.
 const FEWEST_IN_ORDER: usize = 4;
+
+/// Of fewer names nothing is known of an order.
+const FEWEST_NUMBERED: usize = 3;
+
+/// Rank correlations of what is independent are within so many times 1 / √(names − 1) in 95 % of all cases.
+const CHANCE: f64 = 1.96;
 
 /// What no job is told to go below on a node: `MinRAMSpace` of Slurm's cgroup.conf, 30 MiB, below which it sets no limit because slurmstepd, which
 /// starts the job within it, would be killed.
@@ -114,7 +124,9 @@ pub fn recommend(jobs: &[PastJob], percentile: f64) -> Recommended {
     for ((kind, per), runs) in kinds {
         let numbered = numbered(kind, &runs);
         let by_number = numbered.as_ref().and_then(|found| found.by_number);
+        let positions = numbered.iter().flat_map(|found| &found.positions).map(|at| *at as u64 + 1).collect();
         let job = of_kind(kind, per, &runs, percentile, by_number);
+        let job = JobMemory { by_number_positions: positions, ..job };
         let is_uneven = job.median_bytes.is_some_and(|median| differ_greatly(median, job.max_bytes));
         if by_number.is_none() && is_uneven {
             found.uneven.push(kind.to_string());
@@ -128,37 +140,83 @@ pub fn recommend(jobs: &[PastJob], percentile: f64) -> Recommended {
 
 /// Of a kind whose names differ in numbers; `None`: of another, or of one name.
 fn numbered(kind: &str, runs: &[(&PastJob, Run)]) -> Option<Numbered> {
-    let mut names: BTreeMap<&str, (Option<f64>, u64)> = BTreeMap::new();
+    let mut names: BTreeMap<&str, (&[f64], u64)> = BTreeMap::new();
     for (job, run) in runs.iter().filter(|(job, _)| job.is_kind_guessed) {
-        let (_, most) = names.entry(&job.name).or_insert((job.number, 0));
+        let (_, most) = names.entry(&job.name).or_insert((&job.numbers, 0));
         *most = run.most_bytes.max(*most);
     }
     let least = names.iter().min_by_key(|(_, (_, bytes))| *bytes)?;
     let most = names.iter().max_by_key(|(_, (_, bytes))| *bytes)?;
-    let of = |(name, (_, bytes)): (&&str, &(Option<f64>, u64))| (name.to_string(), *bytes);
-    let by_number = by_number(&names.values().copied().collect::<Vec<_>>());
-    let found = Numbered { kind: kind.to_string(), names: names.len(), by_number, least: of(least), most: of(most) };
+    let of = |(name, (_, bytes)): (&&str, &(&[f64], u64))| (name.to_string(), *bytes);
+    let (by_number, positions) = by_number(&names.values().copied().collect::<Vec<_>>());
+    let found = Numbered {
+        kind: kind.to_string(),
+        names: names.len(),
+        by_number,
+        positions,
+        numbers: names.values().map(|(numbers, _)| numbers.len()).max().unwrap_or(0),
+        least: of(least),
+        most: of(most),
+    };
     (found.names > 1).then_some(found)
 }
 
-/// How memory goes with the numbers, each with the most that its runs needed.
-fn by_number(names: &[(Option<f64>, u64)]) -> Option<ByNumber> {
-    let least = names.iter().map(|(_, bytes)| *bytes).min()?;
-    let most = names.iter().map(|(_, bytes)| *bytes).max()?;
-    let is_uneven = differ_greatly(least, most);
-    let numbers: Option<Vec<f64>> = names.iter().map(|(number, _)| *number).collect();
-    let correlation = numbers.map_or(0.0, |numbers| {
-        let bytes: Vec<f64> = names.iter().map(|(_, bytes)| *bytes as f64).collect();
-        correlation(&ranks(&numbers), &ranks(&bytes))
-    });
-    // A few names may be in order by chance; and what the margin covers anyway matters to nobody.
-    let can_be_in_order = is_uneven || (names.len() >= FEWEST_IN_ORDER && with_margin(least) < most);
-    match correlation {
-        c if c >= IN_ORDER && can_be_in_order => Some(ByNumber::Grows),
-        c if c <= -IN_ORDER && can_be_in_order => Some(ByNumber::Falls),
-        _ if is_uneven => Some(ByNumber::Differs),
-        _ => None,
+/// How memory goes with the numbers of each name, given with the most that its runs needed; and which of the numbers it goes with.
+fn by_number(names: &[(&[f64], u64)]) -> (Option<ByNumber>, Vec<usize>) {
+    let least = names.iter().map(|(_, bytes)| *bytes).min().unwrap_or(0);
+    let most = names.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
+    // What the margin covers anyway matters to nobody.
+    let matters = with_margin(least) < most;
+    if names.len() < FEWEST_NUMBERED {
+        return (matters.then_some(ByNumber::Differs), Vec::new());
     }
+    let is_uneven = differ_greatly(least, most);
+    // A few names may be in order by chance.
+    let can_be_in_order = is_uneven || (names.len() >= FEWEST_IN_ORDER && matters);
+    let in_order = if can_be_in_order { in_order(names) } else { Vec::new() };
+    for (by_number, grows) in [(ByNumber::Grows, true), (ByNumber::Falls, false)] {
+        let positions: Vec<usize> =
+            in_order.iter().filter(|order| (order.correlation > 0.0) == grows).map(|order| order.position).collect();
+        if !positions.is_empty() {
+            return (Some(by_number), positions);
+        }
+    }
+    (is_uneven.then_some(ByNumber::Differs), Vec::new())
+}
+
+/// How the ranks of memory correlate with those of one of the numbers.
+struct Order {
+    position: usize,
+    correlation: f64,
+    /// The same as a share of what it could be at most: names that share a number share its rank, but not their memory.
+    share: f64,
+}
+
+/// The numbers that memory goes with: each for itself, else several that explain it together, such as those of a grid of parameters.
+fn in_order(names: &[(&[f64], u64)]) -> Vec<Order> {
+    let numbers = names.iter().map(|(numbers, _)| numbers.len()).min().unwrap_or(0);
+    let memory = ranks(&names.iter().map(|(_, bytes)| *bytes as f64).collect::<Vec<_>>());
+    let distinct: Vec<f64> = (0..names.len()).map(|rank| rank as f64).collect();
+    let order = |position: usize| {
+        let mut numbers = ranks(&names.iter().map(|(numbers, _)| numbers[position]).collect::<Vec<_>>());
+        let correlation_found = correlation(&numbers, &memory);
+        numbers.sort_by(f64::total_cmp);
+        let at_most = correlation(&numbers, &distinct);
+        let share = if at_most > 0.0 { correlation_found / at_most } else { 0.0 };
+        Order { position, correlation: correlation_found, share }
+    };
+    let chance = CHANCE / (names.len().max(2) as f64 - 1.0).sqrt();
+    let is_alone = |order: &Order| {
+        let size = order.correlation.abs();
+        size >= IN_ORDER || (size >= chance && order.share.abs() >= IN_ORDER)
+    };
+    let (alone, others): (Vec<Order>, Vec<Order>) = (0..numbers).map(order).partition(is_alone);
+    if !alone.is_empty() {
+        return alone;
+    }
+    let together: Vec<Order> = others.into_iter().filter(|order| order.correlation.abs() >= chance).collect();
+    let explained: f64 = together.iter().map(|order| order.correlation.powi(2)).sum();
+    if together.len() > 1 && explained >= IN_ORDER.powi(2) { together } else { Vec::new() }
 }
 
 /// The rank of each value; equal ones share the middle of theirs.
@@ -232,6 +290,7 @@ fn of_kind(
         asked_bytes: asked.get(asked.len() / 2).copied(),
         mem_bytes,
         by_number,
+        by_number_positions: Vec::new(),
         is_upper_bound: mem_bytes.is_some() && (mem_bytes > without_cache || runs.iter().any(|run| run.holds_cache)),
         mem_with_cache_bytes: cache_bytes.and(mem_bytes),
         mem_without_cache_bytes: cache_bytes.and(without_cache),

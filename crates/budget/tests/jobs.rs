@@ -22,7 +22,7 @@ fn job(end: JobEnd, mib: u64) -> PastJob {
         name: "solver".into(),
         kind: "solver".into(),
         is_kind_guessed: false,
-        number: None,
+        numbers: Vec::new(),
         figures: Figures::Needed,
         end,
         elapsed_seconds: 3600.0,
@@ -269,7 +269,7 @@ fn a_kind_of_which_no_run_ended_well_has_a_lower_bound_alone() {
 
 fn instance(number: u64, mib: u64) -> PastJob {
     let name = format!("sim_{number}");
-    PastJob { name, kind: "sim_*".into(), is_kind_guessed: true, number: Some(number as f64), ..completed(mib) }
+    PastJob { name, kind: "sim_*".into(), is_kind_guessed: true, numbers: vec![number as f64], ..completed(mib) }
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn memory_that_goes_with_the_number_is_asked_for_the_largest() {
     };
     let ends = |least: &str, most: &str| (least.to_string(), most.to_string());
     // A parameter.
-    assert_eq!(ask(&[instance(3, 300), instance(30, 3000)]), (Some(ByNumber::Grows), 3300, ends("sim_3", "sim_30")));
+    assert_eq!(ask(&[3, 10, 30].map(|k| instance(k, 100 * k))), (Some(ByNumber::Grows), 3300, ends("sim_3", "sim_30")));
     // Chromosomes: the first is the largest. Of 40 runs each, 95 % would be killed at 1 alone.
     let chromosomes: Vec<PastJob> =
         (1..=22).flat_map(|number| (0..40).map(move |run| instance(number, 1200 - 50 * number + run % 3))).collect();
@@ -306,9 +306,9 @@ fn memory_that_goes_with_the_number_is_asked_for_the_largest() {
     // By less than the margin, or by so few that it may be chance.
     assert_eq!(ask(&(1..=30).map(|number| instance(number, 1000 + number)).collect::<Vec<_>>()).0, None);
     assert_eq!(ask(&[instance(1, 100), instance(2, 120), instance(3, 140)]).0, None);
-    // Numbers that are no single number.
-    let unordered = [instance(3, 300), instance(30, 3000)].map(|job| PastJob { number: None, ..job });
-    assert_eq!(ask(&unordered).0, Some(ByNumber::Differs));
+    // Two names have no order, but the larger one is not a share of the runs, either.
+    assert_eq!(ask(&[instance(264, 200), instance(265, 700)]).0, Some(ByNumber::Differs));
+    assert_eq!(ask(&[instance(1, 200), instance(2, 210)]).0, None);
 }
 
 #[test]
@@ -331,4 +331,42 @@ fn the_largest_of_numbered_names_that_was_cut_is_a_lower_bound() {
     // 38 of 40 are known to need 3800 MiB at most; what the largest needs is not.
     assert_eq!((found.percentile_bytes, found.max_bytes), (3800 * MIB, 4000 * MIB));
     assert!(found.is_lower_bound && found.max_is_lower_bound, "{found:?}");
+}
+
+/// A job of a name with several numbers.
+fn grid_point(numbers: &[u64], mib: u64) -> PastJob {
+    let name = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join("_");
+    let numbers = numbers.iter().map(|number| *number as f64).collect();
+    PastJob { name, kind: "grid".into(), is_kind_guessed: true, numbers, ..completed(mib) }
+}
+
+#[test]
+fn each_number_that_differs_is_looked_at() {
+    let of = |jobs: Vec<PastJob>| {
+        let found = recommend(&jobs, 0.95);
+        (found.jobs[0].by_number, found.jobs[0].by_number_positions.clone())
+    };
+    let grid = |first: &[u64], second: &[u64], mib: &dyn Fn(u64, u64) -> u64| -> Vec<PastJob> {
+        first.iter().flat_map(|a| second.iter().map(|b| grid_point(&[*a, *b], mib(*a, *b)))).collect()
+    };
+    let samples: Vec<u64> = (1..=10).collect();
+    let by_k = |_: u64, k: u64| match k {
+        21 => 1000,
+        33 => 3000,
+        _ => 6000,
+    };
+    assert_eq!(of(grid(&[1, 2, 3], &[21, 33, 55], &by_k)), (Some(ByNumber::Grows), vec![2]));
+    assert_eq!(of(grid(&samples, &[21, 33], &by_k)), (Some(ByNumber::Grows), vec![2]));
+    // Noise of each sample, and few of the names with the number that needs more.
+    let noisy = |s: u64, k: u64| by_k(s, k) + s * 37 % 11 * 20;
+    assert_eq!(of(grid(&samples, &[21, 33], &noisy)), (Some(ByNumber::Grows), vec![2]));
+    let mut few: Vec<PastJob> = (1..=18).map(|s| grid_point(&[s * 5 % 19, 21], noisy(s, 21))).collect();
+    few.extend([4, 9].map(|s| grid_point(&[s, 33], noisy(s, 33))));
+    assert_eq!(of(few), (Some(ByNumber::Grows), vec![2]));
+    assert_eq!(of(grid(&[21, 33, 55], &[1, 2, 3], &|k, s| by_k(s, k))), (Some(ByNumber::Grows), vec![1]));
+    assert_eq!(of(grid(&samples, &[1, 2, 4], &|_, parts| 4000 / parts)), (Some(ByNumber::Falls), vec![2]));
+    // Both numbers together.
+    assert_eq!(of(grid(&[1, 2, 3], &[1, 2, 3], &|a, b| 1000 * (a + b))), (Some(ByNumber::Grows), vec![1, 2]));
+    // Neither.
+    assert_eq!(of(grid(&samples, &[21, 33], &|s, k| 1000 + (s * 7 + k) * 37 % 101 * 5)), (None, vec![]));
 }

@@ -23,7 +23,7 @@ pub enum MemoryPer {
     Cpu,
 }
 
-/// How the memory of jobs goes with the number that alone tells their names apart.
+/// How the memory of jobs goes with the numbers that alone tell their names apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ByNumber {
@@ -79,8 +79,8 @@ pub struct PastJob {
     pub kind: String,
     /// The kind is a guess: its names differ in nothing but numbers.
     pub is_kind_guessed: bool,
-    /// The number in its name, if that alone tells the names of its kind apart.
-    pub number: Option<f64>,
+    /// The numbers in its name that tell the names of its kind apart, in the order of the name.
+    pub numbers: Vec<f64>,
     /// What the figures of its steps hold.
     pub figures: Figures,
     /// Whether it tells what it needed.
@@ -139,6 +139,9 @@ pub struct JobMemory {
     /// of the wanted share of the runs.
     #[serde(default)]
     pub by_number: Option<ByNumber>,
+    /// Which of the numbers that differ in the names memory grows or falls with; 1 is the first.
+    #[serde(default)]
+    pub by_number_positions: Vec<u64>,
     /// `mem_bytes` holds page cache, so it is an upper bound of the need.
     #[serde(default)]
     pub is_upper_bound: bool,

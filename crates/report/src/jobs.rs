@@ -117,9 +117,9 @@ pub fn table(found: &JobsMemory) -> Table {
                     UNKNOWN.to_string()
                 },
                 kills,
-                // Where memory grows with the number, past numbers say nothing of the next.
+                // Where memory goes with a number, past numbers say nothing of the next.
                 match (job.mem_bytes, job.by_number) {
-                    (None, _) | (_, Some(ByNumber::Grows)) => UNKNOWN.to_string(),
+                    (None, _) | (_, Some(ByNumber::Grows | ByNumber::Falls)) => UNKNOWN.to_string(),
                     _ if job.next_needs_more < 0.01 => "< 1 %".to_string(),
                     _ => next,
                 },

@@ -220,11 +220,11 @@ fn numbered_note(kinds: &[Numbered]) -> Option<String> {
 
 /// Kinds of which a larger number than those that ran needs more.
 fn growing(kinds: &[Numbered]) -> Option<String> {
-    let growing = with_ends(kinds, &[ByNumber::Grows]);
+    let growing = with_ends(kinds, ByNumber::Grows, |number, kind| format!("{number} in {kind}"));
     (!growing.is_empty()).then(|| {
         format!(
-            "not sure: memory grows with the number in {}. --mem is what the largest of these needs, and a larger number needs more; --by JobName \
-             keeps each name apart",
+            "not sure: memory grows with {}. --mem is what the largest of these needs, and a larger number may need more; --by JobName keeps each \
+             name apart",
             listed(&growing)
         )
     })
@@ -232,26 +232,38 @@ fn growing(kinds: &[Numbered]) -> Option<String> {
 
 /// Kinds that differ so much that a share of their runs says nothing.
 fn of_largest_note(kinds: &[Numbered]) -> Option<String> {
-    let falling = with_ends(kinds, &[ByNumber::Falls]);
-    let differing = with_ends(kinds, &[ByNumber::Differs]);
+    let falling = with_ends(kinds, ByNumber::Falls, |number, kind| format!("as {number} grows in {kind}"));
+    let differing = with_ends(kinds, ByNumber::Differs, |_, kind| kind.to_string());
     let mut found = Vec::new();
     if !falling.is_empty() {
-        found.push(format!("memory falls as the number grows in {}", listed(&falling)));
+        found.push(format!("memory falls {}", listed(&falling)));
     }
     if !differing.is_empty() {
-        found.push(format!("memory differs greatly between the names of {}", listed(&differing)));
+        found.push(format!("memory differs between the names of {}", listed(&differing)));
     }
     (!found.is_empty())
         .then(|| format!("{}: --mem is what the largest needs; --by JobName keeps each name apart", found.join("; ")))
 }
 
-fn with_ends(kinds: &[Numbered], of: &[ByNumber]) -> Vec<String> {
-    let found = kinds.iter().filter(|kind| kind.by_number.is_some_and(|by_number| of.contains(&by_number)));
+/// The kinds whose memory goes so with the numbers, each with its least and its most.
+fn with_ends(kinds: &[Numbered], wanted: ByNumber, say: impl Fn(&str, &str) -> String) -> Vec<String> {
     let ends = |kind: &Numbered| {
         let [(least, least_bytes), (most, most_bytes)] = [&kind.least, &kind.most];
-        format!("{} ({} at {least}, {} at {most})", kind.kind, Bytes(*least_bytes), Bytes(*most_bytes))
+        let ends = format!("({} at {least}, {} at {most})", Bytes(*least_bytes), Bytes(*most_bytes));
+        format!("{} {ends}", say(&which_number(kind), &kind.kind))
     };
-    found.map(ends).collect()
+    kinds.iter().filter(|kind| kind.by_number == Some(wanted)).map(ends).collect()
+}
+
+/// The numbers that memory goes with, by their places among those that differ.
+fn which_number(kind: &Numbered) -> String {
+    if kind.numbers < 2 {
+        return "the number".into();
+    }
+    let ordinals = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"];
+    let ordinal = |at: &usize| ordinals.get(*at).map_or_else(|| format!("{}th", at + 1), |word| (*word).to_string());
+    let words: Vec<String> = kind.positions.iter().map(ordinal).collect();
+    format!("the {} number", words.join(" and the "))
 }
 
 /// By what it begins with.

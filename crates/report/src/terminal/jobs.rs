@@ -48,6 +48,7 @@ mod tests {
             asked_bytes: Some(400 << 20),
             mem_bytes: Some(128 << 20),
             by_number: None,
+            by_number_positions: Vec::new(),
             is_upper_bound: false,
             mem_with_cache_bytes: None,
             mem_without_cache_bytes: None,

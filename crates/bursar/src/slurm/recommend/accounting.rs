@@ -224,7 +224,7 @@ impl Printed {
             accounting.jobs.push(PastJob {
                 kind: kind.name,
                 is_kind_guessed: kind.is_guessed,
-                number: kind.number,
+                numbers: kind.numbers,
                 name: job.name.clone(),
                 figures: meaning.figures,
                 end: if was_killed { JobEnd::OutOfMemory } else { end },

@@ -1,6 +1,6 @@
 //! Which jobs are of one kind: names differ in what tells instances apart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, bail};
 use regex::Regex;
@@ -25,8 +25,8 @@ pub struct Kind {
     pub name: String,
     /// There are several names of this kind, which differ in numbers alone.
     pub is_guessed: bool,
-    /// The number in the job's name, if that alone tells the names of its kind apart.
-    pub number: Option<f64>,
+    /// The numbers in the job's name that tell the names of its kind apart, in the order of the name.
+    pub numbers: Vec<f64>,
     /// Nothing names it: jobs of one request stand together.
     pub is_nameless: bool,
 }
@@ -40,8 +40,14 @@ struct Shape {
     is_nameless: bool,
 }
 
-/// The numbers of a kind's first name, and which of them are others in other names.
-type Differ<'a> = (&'a [String], Vec<bool>);
+/// The numbers of all names of one shape.
+type Names<'a> = BTreeSet<&'a [String]>;
+
+/// Fewer names are kinds of their own: `h264` and `h265`, or `v1` and `v2`, may as well be different jobs.
+const FEWEST_NAMES: usize = 3;
+
+/// What names are called that are nothing but a number. A lone `*` would read as all jobs.
+const NUMBERS_ALONE: &str = "(numbers)";
 
 impl By {
     /// From what the user wrote: a column of Slurm's by its name, else a regular expression.
@@ -74,20 +80,18 @@ impl By {
         }
     }
 
-    /// The kind of each of these jobs. Names are of one kind if they differ in numbers alone.
+    /// The kind of each of these jobs. Names are of one kind if they differ in numbers alone, and are at least [`FEWEST_NAMES`].
     pub fn kinds(&self, jobs: &[&PrintedJob]) -> Vec<Kind> {
         let shapes: Vec<Shape> = jobs.iter().map(|job| self.shape(job)).collect();
-        // Which of the numbers differ, of each kind and each component of a heterogeneous job.
-        let mut first: BTreeMap<(&[String], u64), Differ<'_>> = BTreeMap::new();
+        // Of each kind and each component of a heterogeneous job.
+        let mut names: BTreeMap<(&[String], u64), Names<'_>> = BTreeMap::new();
         for (job, shape) in jobs.iter().zip(&shapes) {
-            let none = || (&shape.numbers[..], vec![false; shape.numbers.len()]);
-            let (numbers, differ) = first.entry((&shape.between, job.component)).or_insert_with(none);
-            for (differs, (one, other)) in differ.iter_mut().zip(numbers.iter().zip(&shape.numbers)) {
-                *differs |= one != other;
-            }
+            names.entry((&shape.between, job.component)).or_default().insert(&shape.numbers);
         }
+        let differ: BTreeMap<(&[String], u64), Vec<bool>> =
+            names.into_iter().map(|(shape, names)| (shape, differing(&names))).collect();
         let kind = |(job, shape): (&&PrintedJob, &Shape)| {
-            let differ = first.get(&(&shape.between[..], job.component)).map_or(&[][..], |(_, differ)| differ);
+            let differ = differ.get(&(&shape.between[..], job.component)).map_or(&[][..], Vec::as_slice);
             shape.kind(differ, job.component)
         };
         jobs.iter().zip(&shapes).map(kind).collect()
@@ -125,16 +129,24 @@ impl Shape {
                 (None, _) => {}
             }
         }
+        if name == "*" && differ.contains(&true) {
+            name = NUMBERS_ALONE.to_string();
+        }
         if component > 0 {
             name += &format!(" (component {component})");
         }
-        let mut differing = self.numbers.iter().zip(differ).filter(|(_, differs)| **differs).map(|(number, _)| number);
-        let number = match (differing.next(), differing.next()) {
-            (Some(number), None) => number.parse().ok(),
-            _ => None,
-        };
-        Kind { name, is_guessed: differ.contains(&true), number, is_nameless: self.is_nameless }
+        let differing = self.numbers.iter().zip(differ).filter(|(_, differs)| **differs);
+        // Digits are always a number; one that is too large for `f64` is infinite.
+        let numbers = differing.filter_map(|(number, _)| number.parse().ok()).collect();
+        Kind { name, is_guessed: differ.contains(&true), numbers, is_nameless: self.is_nameless }
     }
+}
+
+/// Which of the numbers differ between the names; none, if there are too few names.
+fn differing(names: &Names<'_>) -> Vec<bool> {
+    let Some(first) = names.first() else { return Vec::new() };
+    let differs = |at: usize| names.len() >= FEWEST_NAMES && names.iter().any(|numbers| numbers[at] != first[at]);
+    (0..first.len()).map(differs).collect()
 }
 
 /// Columns that jobs may be grouped by, in lower case.
@@ -297,7 +309,7 @@ mod tests {
 
     #[test]
     fn names_that_differ_in_numbers_alone_are_one_kind() {
-        for (one, other, wanted, number) in [
+        for (one, other, wanted, first_numbers) in [
             ("sim_17", "sim_18", "sim_*", Some(17.0)),
             ("sim-17", "sim-2", "sim-*", Some(17.0)),
             ("run42", "run7", "run*", Some(42.0)),
@@ -308,27 +320,49 @@ mod tests {
             ("s_3_map", "s_12_map", "s_*_map", Some(3.0)),
             ("001-fastqc", "002-fastqc", "*-fastqc", Some(1.0)),
             ("sim-20260501-1200", "sim-20260501-1300", "sim-20260501-*", Some(1200.0)),
-            ("sim-20260501-1200", "sim-20260502-1300", "sim-*-*", None),
+            ("sim-20260501-1200", "sim-20260502-1300", "sim-*-*", Some(20260501.0)),
             ("lr_0.25", "lr_0.5", "lr_*", Some(0.25)),
             ("v1.2_rep1", "v1.2_rep2", "v1.2_rep*", Some(1.0)),
             ("K=3", "K=30", "K=*", Some(3.0)),
             ("task(12)", "task(13)", "task(*)", Some(12.0)),
             ("task[3]", "task[4]", "task[*]", Some(3.0)),
             ("run_7.sh", "run_8.sh", "run_*.sh", Some(7.0)),
-            ("1234", "5678", "*", Some(1234.0)),
+            ("1234", "5678", "(numbers)", Some(1234.0)),
             ("é1", "é2", "é*", Some(1.0)),
         ] {
-            let found = kinds(&[one, other, "solver"]);
-            let wanted = Kind { name: wanted.into(), is_guessed: true, number, is_nameless: false };
-            assert_eq!((&found[0], &found[1].name), (&wanted, &wanted.name), "{one} {other}");
-            assert_eq!(found[2], Kind { name: "solver".into(), ..Kind::default() });
+            let third = third(one, other);
+            let found = kinds(&[one, other, &third, "solver"]);
+            assert_eq!([&found[0].name, &found[1].name, &found[2].name], [wanted; 3], "{one} {other} {third}");
+            assert!(found[0].is_guessed && !found[0].is_nameless, "{found:?}");
+            assert_eq!(found[0].numbers.first().copied(), first_numbers, "{one}");
+            assert_eq!(found[3], Kind { name: "solver".into(), ..Kind::default() });
         }
+    }
+
+    /// A name with other numbers where those of the two differ.
+    fn third(one: &str, other: &str) -> String {
+        let ((between, ones), (_, others)) = (numbers(one), numbers(other));
+        let number = |at: usize| {
+            let end = if ones[at] == others[at] { "" } else { "7" };
+            format!("{}{end}", others[at])
+        };
+        (0..ones.len()).map(|at| format!("{}{}", between[at], number(at))).collect::<String>() + &between[ones.len()]
+    }
+
+    #[test]
+    fn all_numbers_that_differ_are_kept_in_their_order() {
+        let found = kinds(&["s1_k21_v2", "s2_k33_v2", "s3_k21_v2"]);
+        assert_eq!((found[1].name.as_str(), &found[1].numbers), ("s*_k*_v2", &vec![2.0, 33.0]));
     }
 
     #[test]
     fn other_names_are_kinds_of_their_own() {
         for names in [
             ["sim_17", "sim_17"],
+            ["h264", "h265"],
+            ["v1", "v2"],
+            ["sim_17", "sim_18"],
+            ["1234", "5678"],
             ["sim_17", "simulate_17"],
             ["step1_align", "step2_sort"],
             ["bwa", "bwa2"],
