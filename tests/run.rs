@@ -942,6 +942,50 @@ fn a_spike_without_a_cgroup_is_in_the_floor() {
 }
 
 #[test]
+fn files_in_memory_that_no_cgroup_charges_are_in_the_first_line() {
+    if !support::is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let shm = tempfile::tempdir_in("/dev/shm").unwrap();
+    std::fs::set_permissions(shm.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let file = shm.path().join("written");
+    let file = file.to_str().unwrap();
+    let write = |open: &str, close: &str| {
+        format!(
+            "import os, time\nfd = {open}\nfor _ in range(120): os.write(fd, bytes(1 << 20))\ntime.sleep(0.5)\n{close}\n\
+             time.sleep(1)"
+        )
+    };
+    let memfd = write("os.memfd_create('written')", "");
+    let named = write(&format!("os.open('{file}', os.O_RDWR | os.O_CREAT)"), "os.close(fd)");
+    let mounted = write("os.open('/mnt/written', os.O_RDWR | os.O_CREAT)", "");
+    let in_namespace = format!("mount -t tmpfs none /mnt && exec python3 -c \"{mounted}\"");
+    for (command, name) in [
+        (vec!["python3", "-c", &memfd], "/memfd:written (deleted)"),
+        (vec!["python3", "-c", &named], file),
+        (vec!["unshare", "-Urm", "sh", "-c", &in_namespace], "/mnt/written"),
+    ] {
+        let mut run = support::bursar_as_nobody(folder.path());
+        let output = run.args(["run", "--"]).args(&command).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        if name == "/mnt/written" && told.contains("unshare failed") {
+            continue;
+        }
+        let (headline, _) = told.split_once(" wall ").unwrap_or_else(|| panic!("{told}"));
+        let expected = format!("; up to 120 MiB in files in memory (largest: {name}) are missing from that figure");
+        assert!(headline.contains(&expected), "{told}");
+    }
+    // What is mapped is in the RSS, and in that figure.
+    let mapped = "import mmap, os, time\nfd = os.memfd_create('x')\nos.ftruncate(fd, 120 << 20)\n\
+                  m = mmap.mmap(fd, 120 << 20)\nfor _ in range(120): m.write(bytes(1 << 20))\ntime.sleep(0.5)";
+    let output =
+        support::bursar_as_nobody(folder.path()).args(["run", "--", "python3", "-c", mapped]).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(!told.contains("in files in memory"), "{told}");
+}
+
+#[test]
 fn what_was_cached_before_is_in_the_first_line() {
     if !support::is_root() || !can_limit() {
         return;

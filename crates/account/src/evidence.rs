@@ -36,6 +36,7 @@ pub fn doubts(run: &Observation, header: &Header) -> Vec<Doubt> {
         shared,
         hugetlb_before(run, need),
         cached,
+        files_in_memory(run, need),
         not_seen(run, need),
         not_sampled(run, need),
         others_in_cgroup(run, need),
@@ -248,6 +249,21 @@ fn cached_before(run: &Observation, need: u64) -> Option<Doubt> {
         Bytes(largest.cached_bytes)
     );
     Some(doubt(DoubtKind::CachedBefore, Some(bytes), sentence))
+}
+
+/// What a job wrote into files in memory, of which only its descriptors tell where there is no cgroup.
+fn files_in_memory(run: &Observation, need: u64) -> Option<Doubt> {
+    let files = run.evidence.files_in_memory.as_ref().filter(|_| charge(run).is_none())?;
+    let bytes = files.bytes?;
+    matters(bytes, need).then(|| {
+        let sentence = format!(
+            "up to {} in files in memory (largest: {}) are missing from that figure: no cgroup told of them, and they are not \
+             reclaimable",
+            Bytes(bytes),
+            files.name
+        );
+        doubt(DoubtKind::NotSeen, Some(bytes), sentence)
+    })
 }
 
 fn not_seen(run: &Observation, need: u64) -> Option<Doubt> {

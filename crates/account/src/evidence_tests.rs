@@ -147,6 +147,16 @@ fn huge_pages_of_the_pool_count_as_far_as_they_are_charged_elsewhere() {
 }
 
 #[test]
+fn files_in_memory_are_a_doubt_where_no_cgroup_charges_them() {
+    let evidence = Evidence { files_in_memory: Some(named("/memfd:x (deleted)", 120)), ..Default::default() };
+    let tree = [(names::TREE_RSS, 9)];
+    assert_eq!(kinds(&run(&tree, evidence.clone()), &["x"]), [(DoubtKind::NotSeen, Some(120), false)]);
+    assert_eq!(kinds(&run(&CHARGED, evidence.clone()), &["x"]), []);
+    let large = [(names::TREE_RSS, 9_000)];
+    assert_eq!(kinds(&run(&large, evidence), &["x"]), []);
+}
+
+#[test]
 fn without_references_what_was_read_is_not_seen() {
     let moved = Some(BytesMoved { read: 286 * MIB, ..Default::default() });
     let read = Evidence { moved, ..Default::default() };

@@ -223,6 +223,7 @@ pub fn observe(
         evidence: Evidence {
             shared_mapped_bytes: sampled.shared_mapped,
             hugetlb_mapped_bytes: sampled.hugetlb_mapped,
+            files_in_memory: sampled.files_in_memory,
             own_bytes: sampled.own_bytes,
             ..evidence
         },

@@ -46,8 +46,7 @@ pub fn holders(files: &BTreeSet<FileId>) -> Vec<Holder> {
 
 fn holder(pid: i32, files: &BTreeSet<FileId>) -> Option<Holder> {
     let dir = format!("/proc/{pid}");
-    let maps = file::read_if_there(Path::new(&format!("{dir}/maps"))).unwrap_or_default();
-    let mut found: BTreeSet<FileId> = maps.lines().filter_map(mapped).filter(|id| files.contains(id)).collect();
+    let mut found: BTreeSet<FileId> = mapped_files(pid).into_iter().filter(|id| files.contains(id)).collect();
     let open = fs::read_dir(format!("{dir}/fd")).into_iter().flatten().flatten();
     found.extend(open.filter_map(|entry| FileId::of(&entry.path())).filter(|id| files.contains(id)));
     if found.is_empty() {
@@ -57,6 +56,12 @@ fn holder(pid: i32, files: &BTreeSet<FileId>) -> Option<Holder> {
     let status = file::read_if_there(Path::new(&format!("{dir}/status")))?;
     let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().next()?.parse().ok()?;
     Some(Holder { pid, uid, command: procfs::stat(pid).ok()?.comm, files: found })
+}
+
+/// The files that a process has mapped; none if it may not be read.
+pub(crate) fn mapped_files(pid: i32) -> BTreeSet<FileId> {
+    let maps = file::read_if_there(Path::new(&format!("/proc/{pid}/maps"))).unwrap_or_default();
+    maps.lines().filter_map(mapped).collect()
 }
 
 /// `7f…-7f… rw-s 00000000 00:2f 1234   /path`, the device as major and minor number in hexadecimal digits.

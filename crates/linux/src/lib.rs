@@ -28,6 +28,7 @@ pub mod idle;
 pub mod journal;
 pub mod mounts;
 pub mod numa;
+pub mod open_in_memory;
 pub mod pages;
 mod patience;
 pub mod perf;

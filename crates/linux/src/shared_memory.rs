@@ -257,7 +257,8 @@ fn is_readable(pid: i32, descriptor: &str) -> bool {
     flags.is_none_or(|flags| flags & libc::O_ACCMODE as u32 != libc::O_WRONLY as u32)
 }
 
-fn is_in_memory(path: &Path) -> bool {
+/// Whether a file is on tmpfs or ramfs, or has no name (a memfd).
+pub(crate) fn is_in_memory(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|found| IN_MEMORY.contains(&(found.f_type as u64 & 0xffff_ffff)))
 }
 

@@ -57,6 +57,9 @@ pub struct Evidence {
     pub shared_mapped_bytes: Option<u64>,
     /// Peak of the pages of the hugetlb pools that the process with most of them had mapped.
     pub hugetlb_mapped_bytes: Option<u64>,
+    /// Without a cgroup: peak of the files on tmpfs and ramfs and of the memfds that the job had open, beyond what it had mapped, by
+    /// the name of the largest. They are in no RSS.
+    pub files_in_memory: Option<Named>,
     /// What bursar itself, and what started it, held of the job's cgroup at most; taken off all figures.
     pub own_bytes: Option<u64>,
     /// Why the command had not the standard input that bursar has.
@@ -121,6 +124,8 @@ impl Evidence {
             all.shared_opened_is_incomplete |= part.shared_opened_is_incomplete;
             all.shared_mapped_bytes = most(all.shared_mapped_bytes, part.shared_mapped_bytes);
             all.hugetlb_mapped_bytes = most(all.hugetlb_mapped_bytes, part.hugetlb_mapped_bytes);
+            all.files_in_memory =
+                [all.files_in_memory, part.files_in_memory].into_iter().flatten().max_by_key(|files| files.bytes);
             all.own_bytes = most(all.own_bytes, part.own_bytes);
             all.input_missing = all.input_missing.or(part.input_missing);
             all

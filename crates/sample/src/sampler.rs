@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use linux::cgroup::{Cgroup, MemoryState};
+use linux::open_in_memory::OpenInMemory;
 use linux::{procfs, psi};
-use model::{HUGETLB_CHARGED, KeptPeaks, ProcessRecord, Series, Unit, names};
+use model::{HUGETLB_CHARGED, KeptPeaks, Named, ProcessRecord, Series, Unit, names};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::lines::{Lines, Row, RowBuilder};
@@ -72,6 +73,9 @@ pub struct Sampler {
     /// The most shared memory, and pages of the hugetlb pools, that one process had mapped.
     shared_mapped: Option<u64>,
     hugetlb_mapped: Option<u64>,
+    /// Without a cgroup: the files in memory that the job has open, and their peak.
+    open_in_memory: OpenInMemory,
+    files_in_memory: Option<Named>,
     /// What whoever is in the job's cgroup beside it held of it when the run began.
     own: Option<Own>,
 }
@@ -90,6 +94,8 @@ pub struct Sampled {
     pub shared_mapped: Option<u64>,
     /// Peak of the pages of the hugetlb pools that one process had mapped.
     pub hugetlb_mapped: Option<u64>,
+    /// Without a cgroup: peak of the files in memory that the job had open and had not mapped, by the name of the largest.
+    pub files_in_memory: Option<Named>,
     /// What was taken off the charge of a cgroup that bursar shares with the job, at most.
     pub own_bytes: Option<u64>,
 }
@@ -109,6 +115,8 @@ impl Sampler {
             kept_before: None,
             shared_mapped: None,
             hugetlb_mapped: None,
+            open_in_memory: OpenInMemory::default(),
+            files_in_memory: None,
             own: None,
         }
     }
@@ -129,11 +137,19 @@ impl Sampler {
         let begin = clock_gettime(ClockId::ThreadCPUTime);
         let elapsed = self.started.elapsed();
         let threads = self.io_wait == IoWait::SampledState;
-        let sums = self.processes.look(&self.pids(), self.began_seconds, &mut self.pace, elapsed, threads);
+        let pids = self.pids();
+        let sums = self.processes.look(&pids, self.began_seconds, &mut self.pace, elapsed, threads);
         self.shared_mapped = self.shared_mapped.max(sums.largest_shared).max(sums.pss_shared);
         self.hugetlb_mapped = self.hugetlb_mapped.max(sums.largest_hugetlb);
         let read = self.scope.cgroup().and_then(|group| Some((group.clone(), group.memory().ok()?)));
         let group = read.map(|(group, state)| (group, self.without_own(state)));
+        if group.is_none() {
+            let files = self.open_in_memory.look(&pids, sums.largest_shared.unwrap_or(0));
+            let bytes = |files: &Option<Named>| files.as_ref().and_then(|files| files.bytes);
+            if bytes(&files) > bytes(&self.files_in_memory) {
+                self.files_in_memory = files;
+            }
+        }
         // The first row is the begin, however long the preparation took: times never go back at `begin`.
         let at = if self.lines.is_empty() { Duration::ZERO } else { elapsed };
         let mut row = self.lines.row(at.as_nanos() as u64);
@@ -210,6 +226,7 @@ impl Sampler {
             sources,
             shared_mapped: self.shared_mapped,
             hugetlb_mapped: self.hugetlb_mapped,
+            files_in_memory: self.files_in_memory,
             own_bytes: self.own.map(|own| own.most),
         }
     }
