@@ -986,6 +986,26 @@ fn files_in_memory_that_no_cgroup_charges_are_in_the_first_line() {
 }
 
 #[test]
+fn a_command_that_was_ended_used_at_least_its_peak() {
+    let programs = Programs::build();
+    let grow = |options: &[&str], script: &str| {
+        let mut command = bursar();
+        command.arg("run").args(options).args(["--", "sh", "-c", script]).arg(programs.footprint());
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    let hold = "exec \"$0\" private 32M --hold 60000";
+    let timed_out = grow(&["--timeout", "1s"], hold);
+    assert!(
+        timed_out.starts_with("used at least ") && timed_out.contains("until the time-out ended it"),
+        "{timed_out}"
+    );
+    let killed = grow(&[], "kill -TERM $$");
+    assert!(killed.starts_with("used at least ") && killed.contains("until signal 15 ended it"), "{killed}");
+    let whole = grow(&[], "exec \"$0\" private 32M --hold 0");
+    assert!(whole.starts_with("needs "), "{whole}");
+}
+
+#[test]
 fn what_was_cached_before_is_in_the_first_line() {
     if !support::is_root() || !can_limit() {
         return;

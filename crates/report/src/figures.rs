@@ -1,6 +1,6 @@
 //! Figures and sentences of an account that every report shows.
 
-use model::{Breakdown, Detail, Doubt, DoubtKind, FileDemand, Observation, Pressure, RunAccount, Spread, Target};
+use model::{Breakdown, Detail, Doubt, DoubtKind, Exit, FileDemand, Observation, Pressure, RunAccount, Spread, Target};
 
 use crate::format::{bytes, count, percent, printable, seconds};
 use crate::verdict;
@@ -29,14 +29,20 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     let Some(need) = verdict::need(account) else {
         return format!("{subject}peak memory not known: neither the kernel nor a sample told it");
     };
+    let is_killed = account.limit_bytes.is_some() && account.oom_kills.is_some_and(|kills| kills > 0);
+    let cut = cut_short(observation).filter(|_| !is_killed);
+    let at_least = if cut.is_some() { " at least" } else { "" };
     let verb = match (&observation.target, account.limit_bytes, account.oom_kills) {
         (_, Some(limit), Some(1..)) => format!("was killed for want of memory under a limit of {}: had", size(limit)),
-        (_, Some(limit), _) => format!("ran under a limit of {} and used", size(limit)),
-        (Target::Command, None, _) => "needs".to_string(),
+        (_, Some(limit), _) => format!("ran under a limit of {} and used{at_least}", size(limit)),
+        (Target::Command, None, _) if cut.is_none() => "needs".to_string(),
+        (Target::Command, None, _) => format!("used{at_least}"),
         (_, None, _) => "used".to_string(),
     };
     let mut parts = Vec::new();
-    parts.extend(account.floor_bytes.map(|floor| format!("floor {}", size(floor))));
+    // What ended before its work was done might have come to a higher one.
+    let floor_at_least = if is_killed || cut.is_some() { "at least " } else { "" };
+    parts.extend(account.floor_bytes.map(|floor| format!("floor {floor_at_least}{}", size(floor))));
     if account.peak_charge_bytes.is_some() {
         parts.extend(account.peak_breakdown.file.map(|file| format!("file cache {} of it", size(file))));
     } else {
@@ -47,7 +53,19 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     }
     let aside = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) };
     let doubt = account.doubts.first().map(|doubt| format!("; {}", printable(&doubt.sentence))).unwrap_or_default();
-    format!("{subject}{verb} {} at peak{aside}{doubt}", size(need))
+    let until = cut.map(|cut| format!(" until {cut}")).unwrap_or_default();
+    format!("{subject}{verb} {} at peak{until}{aside}{doubt}", size(need))
+}
+
+/// What ended a command before it ended by itself.
+fn cut_short(observation: &Observation) -> Option<String> {
+    match (&observation.target, observation.exit) {
+        (Target::Command, Exit::TimedOut) => Some("the time-out ended it".into()),
+        (Target::Command, Exit::Signal(number)) => Some(format!("signal {number} ended it")),
+        (Target::Command, Exit::StoppedEarly) => Some("bursar ended it".into()),
+        (Target::Command, Exit::StillRunning) => Some("its record was cut off".into()),
+        _ => None,
+    }
 }
 
 /// Why the figures may not be of the job, beside what the headline says.

@@ -92,6 +92,21 @@ fn a_killed_run_under_a_limit_is_not_called_a_need() {
     parts.runs[0].1 = RunAccount { limit_bytes: Some(200 * MIB), oom_kills: Some(1), ..account };
     let text = run(&parts.view(), WIDE);
     assert!(text.starts_with("was killed for want of memory under a limit of 200 MiB"), "{text}");
+    assert!(text.contains("(floor at least 112 MiB;"), "{text}");
+}
+
+#[test]
+fn a_run_that_was_cut_short_is_not_called_a_need() {
+    for (exit, what) in [(Exit::TimedOut, "the time-out"), (Exit::Signal(2), "signal 2")] {
+        let mut parts = Parts::of_runs(&[12.3]);
+        parts.runs[0].0.exit = exit;
+        let text = run(&parts.view(), WIDE);
+        let expected = format!("used at least 402 MiB at peak until {what} ended it (floor at least 112 MiB;");
+        assert!(text.starts_with(&expected), "{text}");
+        parts.runs[0].1.limit_bytes = Some(500 * MIB);
+        let text = run(&parts.view(), WIDE);
+        assert!(text.starts_with(&format!("ran under a limit of 500 MiB and {}", &expected[..40])), "{text}");
+    }
 }
 
 #[test]
