@@ -190,6 +190,23 @@ fn what_was_asked_for_and_cannot_be_printed_is_told() {
     }
 }
 
+#[test]
+fn a_closed_standard_output_is_told_as_a_full_one() {
+    let words = ["doctor", "doctor --json", "run -q --json - -- true", "watch --json - -- sleep 0.2", "run -q -- true"];
+    for words in words {
+        let script = format!("exec \"$0\" {words} >&-");
+        let output =
+            Command::new("sh").args(["-c", &script]).arg(assert_cmd::cargo::cargo_bin("bursar")).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        let asks_for_it = words != "run -q -- true";
+        assert_eq!(output.status.code(), Some(if asks_for_it { 125 } else { 0 }), "{words}: {told}");
+        assert_eq!(told.contains("Bad file descriptor"), asks_for_it, "{words}: {told}");
+    }
+    // What is discarded on purpose is no error, however /dev/null was opened.
+    let output = bursar().arg("doctor").stdout(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// The file demand of a shell's script; `None` where mapped pages cannot be scanned.
 fn demand_of(script: &str) -> Option<Value> {
     if !can_limit() {

@@ -31,7 +31,9 @@ pub fn trace(options: &cli::curve::Trace) -> anyhow::Result<Status> {
     let (curve, lines) = if options.bytes { curves::<Object>(options) } else { curves::<u64>(options) }?;
     if to_stdout == 0 {
         let text = ::report::terminal::trace(&curve, style());
-        io::stdout().write_all(text.as_bytes()).context("the table could not be written to standard output")?;
+        let out = linux::standard_output::open();
+        out.and_then(|mut out| out.write_all(text.as_bytes()))
+            .context("the table could not be written to standard output")?;
     }
     if let Some(path) = &options.json {
         write_json(path, &curve)?;
@@ -46,7 +48,10 @@ pub fn trace(options: &cli::curve::Trace) -> anyhow::Result<Status> {
 }
 
 fn write_csv(path: &Path, curve: &TraceCurve) -> io::Result<()> {
-    let out: Box<dyn Write> = if is_dash(path) { Box::new(io::stdout()) } else { Box::new(File::create(path)?) };
+    let out: Box<dyn Write> = match is_dash(path) {
+        true => Box::new(linux::standard_output::open()?),
+        false => Box::new(File::create(path)?),
+    };
     ::export::trace_csv(curve, &mut BufWriter::new(out))
 }
 

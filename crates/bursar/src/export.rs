@@ -15,7 +15,7 @@ pub fn export(options: &Export) -> anyhow::Result<Status> {
     match &options.output {
         Some(path) => replace(path, write).with_context(|| format!("{} was not written", path.display()))?,
         None => {
-            let mut out = BufWriter::new(std::io::stdout());
+            let mut out = BufWriter::new(linux::standard_output::open().context("standard output cannot be written")?);
             write(&mut out)?;
             out.flush().context("the export could not be written to its end")?;
         }

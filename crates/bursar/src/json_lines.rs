@@ -1,7 +1,7 @@
 //! JSON as it comes about: an object a line.
 
 use std::fs::File;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -19,7 +19,8 @@ impl JsonLines {
     /// To a file, or to standard output for `-`.
     pub fn to(path: &Path) -> anyhow::Result<JsonLines> {
         if is_dash(path) {
-            return Ok(JsonLines { name: "standard output".into(), out: Box::new(stdout()) });
+            let out = linux::standard_output::open().context("standard output cannot be written")?;
+            return Ok(JsonLines { name: "standard output".into(), out: Box::new(out) });
         }
         let file = File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
         Ok(JsonLines { name: path.into(), out: Box::new(file) })

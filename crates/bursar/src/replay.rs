@@ -1,6 +1,6 @@
 //! `bursar curve replay`: what intermittent tracking would have made of runs that were tracked all the time.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 use ::report::html::Followed;
@@ -33,7 +33,9 @@ pub fn replay(options: &Replay) -> anyhow::Result<Status> {
     let replay = PhaseReplay::of(records);
     if options.json.as_deref() != Some(Path::new("-")) {
         let text = ::report::terminal::phases(&replay, style());
-        io::stdout().write_all(text.as_bytes()).context("the table could not be written to standard output")?;
+        let out = linux::standard_output::open();
+        out.and_then(|mut out| out.write_all(text.as_bytes()))
+            .context("the table could not be written to standard output")?;
     }
     if let Some(path) = &options.json {
         write_json(path, &replay)?;

@@ -129,7 +129,8 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');
     if path == Path::new("-") {
-        std::io::stdout().lock().write_all(&text).context("the JSON could not be written to standard output")
+        let out = linux::standard_output::open();
+        out.and_then(|mut out| out.write_all(&text)).context("the JSON could not be written to standard output")
     } else {
         replace(path, |out| out.write_all(&text))
             .with_context(|| format!("the JSON could not be written to {}", path.display()))

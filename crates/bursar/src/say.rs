@@ -27,7 +27,8 @@ pub fn beside(what: Arguments) {
 
 /// What was asked for. Fails where it cannot be had.
 pub fn result(what: Arguments) -> anyhow::Result<()> {
-    std::io::stdout().write_fmt(what).context("standard output cannot be written")
+    let out = linux::standard_output::open();
+    out.and_then(|mut out| out.write_fmt(what)).context("standard output cannot be written")
 }
 
 /// A line on standard error.

@@ -38,6 +38,7 @@ pub mod probe;
 pub mod procfs;
 pub mod psi;
 pub mod shared_memory;
+pub mod standard_output;
 mod systemd;
 pub mod taskstats;
 pub mod thp;

@@ -6,7 +6,7 @@ mod trial;
 
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -221,7 +221,10 @@ impl Output<'_> {
 
     fn write(self, profile: &Profile) -> anyhow::Result<()> {
         match self {
-            Output::Standard => write!(stdout(), "{profile}").context("the profile could not be printed"),
+            Output::Standard => {
+                let out = linux::standard_output::open();
+                out.and_then(|mut out| write!(out, "{profile}")).context("the profile could not be printed")
+            }
             Output::Stream(mut file, path) => {
                 write!(file, "{profile}").with_context(|| format!("{} could not be written", path.display()))
             }

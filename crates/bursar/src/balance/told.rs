@@ -1,8 +1,9 @@
 //! Where intervals are told: as a table, and as JSON.
 
 use std::fmt::Write as _;
-use std::io::{Write, stdout};
+use std::io::Write;
 
+use anyhow::Context;
 use model::Bytes;
 use serde::Serialize;
 
@@ -51,7 +52,7 @@ impl Told {
         let lines: Option<Box<dyn Write>> = match options.json.as_deref().is_some_and(is_dash) {
             _ if options.quiet => None,
             true => Some(Box::new(say::Beside)),
-            false => Some(Box::new(stdout())),
+            false => Some(Box::new(linux::standard_output::open().context("standard output cannot be written")?)),
         };
         Ok(Told { lines, json })
     }

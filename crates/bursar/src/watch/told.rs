@@ -1,8 +1,9 @@
 //! Where intervals are told: in a view, as lines, as JSON, and in a record.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::time::Duration;
 
+use anyhow::Context;
 use model::{Bytes, PagesRound, TOLERATED_MISSES, WatchInterval};
 use record::Entry;
 
@@ -32,7 +33,7 @@ impl Told {
         let json = options.json.as_deref().map(JsonLines::to).transpose()?;
         let lines: Option<Box<dyn Write>> = match is_taken {
             _ if options.quiet || has_view => None,
-            false => Some(Box::new(stdout())),
+            false => Some(Box::new(linux::standard_output::open().context("standard output cannot be written")?)),
             true => Some(Box::new(say::Beside)),
         };
         let view = if has_view { Some(View::open()?) } else { None };
