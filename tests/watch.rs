@@ -32,6 +32,24 @@ for size in (32, 128):
         memory[::4096] = b'x' * (len(memory) // 4096)
 ";
 
+/// Reads 80 MiB in a file on tmpfs, in a memfd or on the disk again and again, or goes through it by a mapping.
+const IN_FILE: &str = "
+import mmap, os, sys, time
+kind, path = sys.argv[1:]
+file = os.memfd_create('held') if kind == 'memfd' else os.open(path, os.O_RDWR | os.O_CREAT)
+for _ in range(80):
+    os.write(file, b'x' * (1 << 20))
+mapping = mmap.mmap(file, 80 << 20) if kind == 'mapped' else None
+buffer = bytearray(64 << 10)
+end = time.monotonic() + 5
+while time.monotonic() < end:
+    if mapping:
+        mapping[::4096]
+        continue
+    for at in range(0, 80 << 20, len(buffer)):
+        os.preadv(file, [buffer], at)
+";
+
 /// Size in MiB, period and length in seconds.
 const EACH_BURSTS: [(u64, &str, &str); 3] = [(64, "0.2", "5"), (100, "1", "7"), (200, "3", "16")];
 
@@ -215,6 +233,36 @@ fn pages_of_a_file_that_the_kernel_took_back_are_needed() {
         std::thread::yield_now();
     }
     assert!(!sizes.contains(&0) && is_within(10, &sizes, 100), "{printed}");
+}
+
+#[test]
+fn files_in_memory_that_are_read_make_the_need_a_lower_bound() {
+    let watched = |kind: &str, folder: &str| {
+        let file = tempfile::NamedTempFile::new_in(folder).unwrap();
+        let path = file.path().to_str().unwrap();
+        let output = watch(&["--json", "-", "--", "python3", "-c", IN_FILE, kind, path]);
+        assert!(output.status.success(), "{output:?}");
+        let lines = String::from_utf8(output.stderr).unwrap();
+        let last = intervals(&output.stdout).into_iter().rfind(|interval| !interval["wss_bytes"].is_null());
+        (last.unwrap_or_else(|| panic!("{lines}")), lines, path.to_string())
+    };
+    for kind in ["tmpfs", "memfd"] {
+        let (last, lines, path) = watched(kind, "/dev/shm");
+        let name = if kind == "memfd" { "/memfd:held (deleted)" } else { &path };
+        assert_eq!(last["files_in_memory_bytes"], 80 * MIB, "{kind}: {lines}");
+        assert!(last["wss_is_lower_bound"] == true && last["largest_file_in_memory"] == name, "{last}");
+        let says = format!(", and up to 80.0 MiB more: reads and writes of files in memory ({name}) are not seen");
+        assert!(lines.contains("needs at least ") && lines.contains(&says), "{kind}: {lines}");
+        assert!(!lines.contains("would cost"), "{kind}: {lines}");
+    }
+    for (kind, folder) in [("disk", env!("CARGO_TARGET_TMPDIR")), ("mapped", "/dev/shm")] {
+        let (last, lines, _) = watched(kind, folder);
+        assert!(last["wss_is_lower_bound"] == false && !lines.contains("at least"), "{kind}: {lines}");
+        if is_root() {
+            let wss = last["wss_bytes"].as_u64().unwrap();
+            assert!((72 * MIB..96 * MIB).contains(&wss), "{kind}: {lines}");
+        }
+    }
 }
 
 #[test]

@@ -43,5 +43,6 @@ mod systemd;
 pub mod taskstats;
 pub mod thp;
 pub mod wait;
+pub mod written_in_memory;
 
 pub use error::Error;

@@ -83,8 +83,13 @@ pub fn points_of(kind: &str) -> Vec<PathBuf> {
 
 /// Devices of the mounted file systems that hold their files in memory.
 pub fn devices_in_memory() -> HashSet<u32> {
-    let is_in_memory = |mount: &Mount| matches!(mount.kind.as_str(), "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs");
-    own().into_iter().filter(is_in_memory).map(|mount| mount.device).collect()
+    in_memory(&own())
+}
+
+/// Devices of those of these file systems that hold their files in memory.
+pub fn in_memory(mounts: &[Mount]) -> HashSet<u32> {
+    let is_in_memory = |mount: &&Mount| matches!(mount.kind.as_str(), "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs");
+    mounts.iter().filter(is_in_memory).map(|mount| mount.device).collect()
 }
 
 /// The mounts that this process sees.

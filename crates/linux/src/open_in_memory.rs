@@ -1,104 +1,113 @@
-//! Files in memory that a job wrote: tmpfs, ramfs and files without a name (memfds). What a process writes there by calls is in no
-//! RSS; without a cgroup, the descriptors of the job's processes are the only place that shows it.
+//! Files in memory (tmpfs, ramfs, memfds) that processes have open: what reads and writes use without the page cache's tracepoints.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::Path;
 
-use model::Named;
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, makedev, statx};
 
-use crate::holders::{self, FileId};
-use crate::shared_memory::is_in_memory;
+use crate::holders::FileId;
+use crate::{file, mounts};
 
-/// Less than this of all files together is not looked into, bytes.
-const LEAST_BYTES: u64 = 1 << 20;
-/// Files that are followed, at most.
-const MOST_FILES: usize = 1_000;
+/// Bytes in a block of `stat`.
+const BLOCK_BYTES: u64 = 512;
 
-/// The files in memory that processes of a job have, or had, open.
-#[derive(Debug, Default)]
-pub struct OpenInMemory {
-    /// By device (`st_dev`): whether its file system holds its files in memory.
-    devices: HashMap<u64, bool>,
-    /// The name of each file, as the process that opened it sees it, and that process.
-    files: BTreeMap<FileId, (i32, PathBuf)>,
+/// A file in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenFile {
+    /// Its path, or `/memfd:NAME`.
+    pub name: String,
+    /// Memory and swap that it takes, less what the processes have mapped of it: bytes.
+    pub unmapped_bytes: u64,
 }
 
-impl OpenInMemory {
-    /// What these files occupy now, by the name of the largest. `mapped_bytes`: the most shared memory that one process has mapped,
-    /// which its RSS holds already; it is taken off the files that a process maps. `None`: less than 1 MiB. Costs a few system
-    /// calls per descriptor.
-    pub fn look(&mut self, pids: &[i32], mapped_bytes: u64) -> Option<Named> {
-        let mut found: BTreeMap<FileId, u64> = BTreeMap::new();
-        for pid in pids {
-            for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
-                let path = entry.path();
-                let Some((id, bytes)) = self.occupied(&path) else { continue };
-                found.insert(id, bytes);
-                if self.files.len() < MOST_FILES && !self.files.contains_key(&id) {
-                    self.files.insert(id, (*pid, fs::read_link(&path).unwrap_or_default()));
-                }
+/// The files in memory that these processes have open, as far as this user may look.
+pub fn open_in_memory(pids: impl Iterator<Item = i32>) -> BTreeMap<FileId, OpenFile> {
+    let mut found: BTreeMap<FileId, OpenFile> = BTreeMap::new();
+    let mut mapped: BTreeMap<FileId, Vec<Range<u64>>> = BTreeMap::new();
+    for pid in pids {
+        let dir = format!("/proc/{pid}");
+        let text = fs::read(format!("{dir}/mountinfo")).unwrap_or_default();
+        let devices = mounts::in_memory(&mounts::parse(&text));
+        for entry in fs::read_dir(format!("{dir}/fd")).into_iter().flatten().flatten() {
+            if let Some((id, file)) = open_file(&entry.path(), &devices) {
+                found.insert(id, file);
             }
         }
-        // A file that was closed stays in memory for as long as it has a name.
-        let mut closed = self.files.clone();
-        closed.retain(|id, _| !found.contains_key(id));
-        for (id, (pid, name)) in &closed {
-            let inside = PathBuf::from(format!("/proc/{pid}/root{}", name.display()));
-            let same = [inside, name.clone()].iter().find_map(|path| self.occupied(path).filter(|(now, _)| now == id));
-            match same {
-                Some((_, bytes)) => _ = found.insert(*id, bytes),
-                None => _ = self.files.remove(id),
-            }
+        let maps = file::read_if_there(Path::new(&format!("{dir}/maps"))).unwrap_or_default();
+        for (id, range) in maps.lines().filter_map(mapped_range) {
+            mapped.entry(id).or_default().push(range);
         }
-        if found.values().sum::<u64>() < LEAST_BYTES {
-            return None;
-        }
-        let mapped: BTreeSet<FileId> = pids.iter().flat_map(|pid| holders::mapped_files(*pid)).collect();
-        let (mapped, unmapped): (Vec<_>, Vec<_>) = found.iter().partition(|(id, _)| mapped.contains(id));
-        let sum = |files: &[(&FileId, &u64)]| files.iter().map(|(_, bytes)| **bytes).sum::<u64>();
-        let bytes = sum(&unmapped) + sum(&mapped).saturating_sub(mapped_bytes);
-        let largest = unmapped.iter().chain(&mapped).max_by_key(|(_, bytes)| **bytes)?.0;
-        let name = self.files.get(largest).map(|(_, name)| name.to_string_lossy().into_owned()).unwrap_or_default();
-        (bytes >= LEAST_BYTES).then_some(Named { name, bytes: Some(bytes) })
     }
+    for (id, file) in &mut found {
+        let ranges = mapped.remove(id).unwrap_or_default();
+        file.unmapped_bytes = file.unmapped_bytes.saturating_sub(length(ranges));
+    }
+    found
+}
 
-    /// The memory of a regular file in memory, bytes.
-    fn occupied(&mut self, path: &Path) -> Option<(FileId, u64)> {
-        let facts = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-        let is_in_memory = *self.devices.entry(facts.dev()).or_insert_with(|| is_in_memory(path));
-        let id = FileId { device: facts.dev(), inode: facts.ino() };
-        is_in_memory.then(|| (id, facts.blocks() * 512))
+fn open_file(path: &Path, devices: &HashSet<u32>) -> Option<(FileId, OpenFile)> {
+    let name = fs::read_link(path).ok()?.to_string_lossy().into_owned();
+    // A server of a network file system that does not answer is not waited for.
+    let facts = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS).ok()?;
+    let is_in_memory =
+        name.starts_with("/memfd:") || devices.contains(&(facts.stx_dev_major << 20 | facts.stx_dev_minor));
+    let is_file = FileType::from_raw_mode(facts.stx_mode.into()) == FileType::RegularFile;
+    let id = FileId { device: makedev(facts.stx_dev_major, facts.stx_dev_minor), inode: facts.stx_ino };
+    (is_in_memory && is_file).then(|| (id, OpenFile { name, unmapped_bytes: facts.stx_blocks * BLOCK_BYTES }))
+}
+
+/// Which part of which file a line of `/proc/PID/maps` maps.
+fn mapped_range(line: &str) -> Option<(FileId, Range<u64>)> {
+    let mut fields = line.split_ascii_whitespace();
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let bytes = number(end)?.checked_sub(number(start)?)?;
+    let offset = number(fields.nth(1)?)?;
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let inode = fields.next()?.parse().ok().filter(|inode| *inode != 0)?;
+    let device = makedev(u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
+    Some((FileId { device, inode }, offset..offset.checked_add(bytes)?))
+}
+
+/// Bytes in any of these.
+fn length(mut ranges: Vec<Range<u64>>) -> u64 {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let (mut sum, mut end) = (0, 0);
+    for range in ranges {
+        sum += range.end.saturating_sub(range.start.max(end));
+        end = end.max(range.end);
     }
+    sum
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Write;
+
+    use rustix::fs::{MemfdFlags, memfd_create};
 
     use super::*;
 
-    const MIB: u64 = 1 << 20;
+    #[test]
+    fn the_own_memfd_is_found_and_a_file_on_disk_is_not() {
+        let mut file = File::from(memfd_create("open-in-memory-test", MemfdFlags::CLOEXEC).unwrap());
+        file.write_all(&[1; 300 << 10]).unwrap();
+        let mut disk = tempfile::tempfile_in("/var/tmp").unwrap();
+        disk.write_all(&[1; 300 << 10]).unwrap();
+        let found = open_in_memory([std::process::id() as i32].into_iter());
+        let own: Vec<_> = found.values().filter(|file| file.name.contains("open-in-memory-test")).collect();
+        assert!(own.len() == 1 && own[0].unmapped_bytes == 300 << 10, "{found:?}");
+        assert!(!found.values().any(|file| file.name.starts_with("/var/tmp")), "{found:?}");
+    }
 
     #[test]
-    fn a_written_file_counts_until_it_is_removed() {
-        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-        let path = folder.path().join("written");
-        let mut file = fs::File::create(&path).unwrap();
-        let own = [std::process::id() as i32];
-        let mut files = OpenInMemory::default();
-        let bytes = |files: &mut OpenInMemory, name: &Path| {
-            let found = files.look(&own, 0);
-            found.filter(|found| found.name == name.to_string_lossy()).and_then(|found| found.bytes).unwrap_or(0)
-        };
-        assert_eq!(bytes(&mut files, &path), 0);
-        file.write_all(&vec![1; 64 * MIB as usize]).unwrap();
-        // Other tests of this process have files open, too.
-        assert!((64 * MIB..96 * MIB).contains(&bytes(&mut files, &path)));
-        drop(file);
-        assert!((64 * MIB..96 * MIB).contains(&bytes(&mut files, &path)), "closed, and still there");
-        fs::remove_file(&path).unwrap();
-        assert_eq!(bytes(&mut files, &path), 0);
+    fn what_is_mapped_twice_counts_once() {
+        assert_eq!(length(vec![0x2000..0x4000, 0..0x1000, 0x3000..0x5000]), 0x4000);
+        let (id, range) = mapped_range("7f00-8f00 rw-s 00003000 00:19 42                  /dev/shm/a file").unwrap();
+        assert_eq!((id, range), (FileId { device: makedev(0, 0x19), inode: 42 }, 0x3000..0x4000));
+        assert_eq!(mapped_range("1000-2000 rw-p 00000000 00:00 0 [heap]"), None);
     }
 }

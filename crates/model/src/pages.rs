@@ -46,6 +46,13 @@ pub struct PagesRound {
     pub blind_below: u64,
     /// Resident, but its accesses cannot be seen (pools of huge pages, a few shared or locked pages).
     pub blind_bytes: u64,
+    /// In files in memory (tmpfs, memfds) that the program had open of late and has not mapped, bytes at most: reads and writes of them
+    /// are not seen.
+    #[serde(default)]
+    pub files_in_memory_bytes: u64,
+    /// The largest of them.
+    #[serde(default)]
+    pub largest_file_in_memory: Option<String>,
     /// What was touched where, by process and address.
     pub heat: Vec<MappingHeat>,
     /// Bytes by the time since they were last accessed, rising; each entry holds those below its bound and not below the
@@ -76,6 +83,9 @@ pub struct Signal {
 /// A working set has at most so many misses per second. A page read back from an SSD takes some 100 us: 100 of them are 1 % of
 /// the time.
 pub const TOLERATED_MISSES: f64 = 100.0;
+
+/// Less memory in files whose reads and writes are not seen does not matter.
+const LEAST_UNSEEN_BYTES: u64 = 1 << 20;
 
 /// The misses per second, as found in a sample of which each page stands for `each` misses per second, that are a standard
 /// deviation above those a working set may have: m with m - sqrt(m * each) = most. Fewer may be chance.
@@ -154,6 +164,8 @@ impl PagesRound {
                 signals: self.signals,
                 lost_events: self.lost_events,
                 overhead: self.overhead,
+                files_in_memory_bytes: self.files_in_memory_bytes,
+                largest_file_in_memory: self.largest_file_in_memory,
                 ..before.clone()
             },
             _ => self,
@@ -163,6 +175,14 @@ impl PagesRound {
     /// All memory whose accesses are seen: what is mapped, and pages of files.
     pub fn seen_bytes(&self) -> u64 {
         self.tracked_bytes + self.file_bytes.unwrap_or(0)
+    }
+
+    /// Memory in files in memory that makes the working set a lower bound, and the name of the largest such file: at least 1 MiB, and a
+    /// tenth of the working set.
+    pub fn unseen_in_files(&self) -> Option<(u64, &str)> {
+        let bytes = self.files_in_memory_bytes;
+        let matters = bytes >= LEAST_UNSEEN_BYTES.max(self.wss_bytes.unwrap_or(0) / 10);
+        matters.then(|| (bytes, self.largest_file_in_memory.as_deref().unwrap_or_default()))
     }
 
     /// Misses per second with so much memory.
@@ -213,6 +233,15 @@ pub struct WatchInterval {
     pub lost_events: u64,
     /// Resident, but not to be seen.
     pub blind_bytes: u64,
+    /// In files in memory that the program had open of late and has not mapped, at most: reads and writes of them are not seen.
+    #[serde(default)]
+    pub files_in_memory_bytes: u64,
+    /// The largest of them; `None`: there is none.
+    #[serde(default)]
+    pub largest_file_in_memory: Option<String>,
+    /// Whether these are so much that the working set is a lower bound.
+    #[serde(default)]
+    pub wss_is_lower_bound: bool,
     /// Below this size the curve is not known.
     pub blind_below_bytes: u64,
     /// What looking costs, as a share of one processor.
@@ -240,6 +269,9 @@ impl WatchInterval {
             file_touched_bytes: round.file_touched_bytes,
             lost_events: round.lost_events,
             blind_bytes: round.blind_bytes,
+            files_in_memory_bytes: round.files_in_memory_bytes,
+            largest_file_in_memory: round.largest_file_in_memory.clone(),
+            wss_is_lower_bound: round.unseen_in_files().is_some(),
             blind_below_bytes: round.blind_below,
             overhead_share: round.overhead.share(),
             source: round.rung.clone(),

@@ -28,7 +28,7 @@ use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 pub use answer::paste_lines;
 pub use attribution::{Attributed, BY_LIBRARY};
 pub use faults::Faulted;
-pub use format::seconds;
+pub use format::{printable, seconds};
 pub use watch::Watched;
 
 /// What a report is made from: a record and the accounts of its runs.

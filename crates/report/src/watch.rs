@@ -3,7 +3,7 @@
 use model::{Bytes, Header, PagesRound};
 
 use crate::figures::size;
-use crate::format::{bytes, count, percent, seconds};
+use crate::format::{bytes, count, percent, printable, seconds};
 use crate::tables::{Table, Tone};
 
 /// What a report of watching is made from.
@@ -34,9 +34,23 @@ impl<'a> Watched<'a> {
     pub fn headline(&self) -> String {
         let known = || self.rounds.iter().filter_map(|round| round.wss_bytes);
         match (known().max(), known().next_back()) {
-            (Some(peak), Some(last)) => format!("needs about {} at peak, {} at its end", size(peak), size(last)),
+            (Some(peak), Some(last)) => match self.unseen_in_files() {
+                Some((bytes, name)) => format!(
+                    "needs at least {} at peak, {} at its end, and up to {} more: reads and writes of files in memory ({}) are not seen",
+                    size(peak),
+                    size(last),
+                    size(bytes),
+                    printable(name)
+                ),
+                None => format!("needs about {} at peak, {} at its end", size(peak), size(last)),
+            },
             _ => "what it needs could not be told".into(),
         }
+    }
+
+    /// The most memory in files whose reads and writes were not seen, where that matters.
+    fn unseen_in_files(&self) -> Option<(u64, &'a str)> {
+        self.rounds.iter().filter_map(PagesRound::unseen_in_files).max_by_key(|(bytes, _)| *bytes)
     }
 
     /// What it was watched for, and what that cost.
@@ -174,6 +188,19 @@ pub mod tests {
         assert!(rows.len() == 2 && rows[1].contains("16.0 MiB"), "{rows:?}");
         assert!(watched.summary().contains("tracking on for 66.7 % of the time"), "{}", watched.summary());
         assert_eq!(watched.phases()[1].name(), "3 to 6 s: 16.0 MiB");
+    }
+
+    #[test]
+    fn files_in_memory_make_the_need_a_lower_bound() {
+        let (header, mut rounds) = (header(), rounds());
+        rounds[1].files_in_memory_bytes = 80 << 20;
+        rounds[1].largest_file_in_memory = Some("/dev/shm/x".into());
+        let watched = Watched { header: &header, rounds: &rounds, notes: &[] };
+        assert_eq!(
+            watched.headline(),
+            "needs at least 64.0 MiB at peak, 16.0 MiB at its end, and up to 80.0 MiB more: reads and writes of files in memory \
+             (/dev/shm/x) are not seen"
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use linux::cgroup::{Cgroup, MemoryState};
-use linux::open_in_memory::OpenInMemory;
+use linux::written_in_memory::WrittenInMemory;
 use linux::{procfs, psi};
 use model::{HUGETLB_CHARGED, KeptPeaks, Named, ProcessRecord, Series, Unit, names};
 use rustix::time::{ClockId, clock_gettime};
@@ -74,7 +74,7 @@ pub struct Sampler {
     shared_mapped: Option<u64>,
     hugetlb_mapped: Option<u64>,
     /// Without a cgroup: the files in memory that the job has open, and their peak.
-    open_in_memory: OpenInMemory,
+    written_in_memory: WrittenInMemory,
     files_in_memory: Option<Named>,
     /// What whoever is in the job's cgroup beside it held of it when the run began.
     own: Option<Own>,
@@ -115,7 +115,7 @@ impl Sampler {
             kept_before: None,
             shared_mapped: None,
             hugetlb_mapped: None,
-            open_in_memory: OpenInMemory::default(),
+            written_in_memory: WrittenInMemory::default(),
             files_in_memory: None,
             own: None,
         }
@@ -144,7 +144,7 @@ impl Sampler {
         let read = self.scope.cgroup().and_then(|group| Some((group.clone(), group.memory().ok()?)));
         let group = read.map(|(group, state)| (group, self.without_own(state)));
         if group.is_none() {
-            let files = self.open_in_memory.look(&pids, sums.largest_shared.unwrap_or(0));
+            let files = self.written_in_memory.look(&pids, sums.largest_shared.unwrap_or(0));
             let bytes = |files: &Option<Named>| files.as_ref().and_then(|files| files.bytes);
             if bytes(&files) > bytes(&self.files_in_memory) {
                 self.files_in_memory = files;

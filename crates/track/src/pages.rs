@@ -35,6 +35,7 @@ mod growth;
 mod guests;
 mod heat;
 mod idle;
+mod in_memory;
 mod misses;
 pub(crate) mod order;
 mod page_cache;
@@ -57,6 +58,7 @@ use coarse::Coarse;
 use few::Few;
 use fine::Fine;
 pub use idle::Idle;
+use in_memory::InMemory;
 use page_cache::PageCache;
 pub(crate) use scope::Members;
 pub use scope::Scope;
@@ -300,6 +302,7 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
     };
     let _ = tell.send(Ok(without));
     let mut signals = Signals::of(members.refresh());
+    let mut in_memory = InMemory::default();
     let mut living = true;
     let mut is_tracking = true;
     let mut next = Instant::now();
@@ -309,6 +312,7 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
                 Some(pause) => next = (next + pause).max(Instant::now()),
                 None => living = false,
             }
+            in_memory.search(members.living().keys().copied());
         }
         // Without processes there is nothing to do but to tell the rest, once.
         let wait = match living && is_tracking {
@@ -332,7 +336,10 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
                         ..PagesRound::default()
                     },
                 };
-                let _ = reply.send(Some(PagesRound { tracking: is_tracking, signals, ..round }));
+                let mut round = PagesRound { tracking: is_tracking, signals, ..round };
+                in_memory.search(members.living().keys().copied());
+                in_memory.tell(&mut round);
+                let _ = reply.send(Some(round));
                 if !living {
                     break;
                 }

@@ -23,6 +23,8 @@ pub struct Told {
     /// The last round, and what stands of those before it.
     last: Option<PagesRound>,
     peak: Option<u64>,
+    /// Some interval so far had memory in files whose reads and writes are not seen.
+    is_least: bool,
 }
 
 impl Told {
@@ -37,7 +39,7 @@ impl Told {
             true => Some(Box::new(say::Beside)),
         };
         let view = if has_view { Some(View::open()?) } else { None };
-        Ok(Told { view, lines, json, sink: None, last: None, peak: None })
+        Ok(Told { view, lines, json, sink: None, last: None, peak: None, is_least: false })
     }
 
     /// What the reader should know, as a sentence.
@@ -53,7 +55,8 @@ impl Told {
         self.append(|| Entry::Pages(Box::new(round.clone())))?;
         let round = round.standing(self.last.as_ref());
         self.peak = self.peak.max(round.wss_bytes);
-        let line = line(&round, self.peak);
+        self.is_least |= round.unseen_in_files().is_some();
+        let line = line(&round, self.peak, self.is_least);
         if let Some(lines) = &mut self.lines {
             writeln!(lines, "{line}")?;
         }
@@ -91,23 +94,40 @@ impl Drop for Told {
     }
 }
 
-/// One interval in one line.
-fn line(round: &PagesRound, peak: Option<u64>) -> String {
+/// One interval in one line. `is_least`: the peak is a lower bound.
+fn line(round: &PagesRound, peak: Option<u64>, is_least: bool) -> String {
+    let unseen = round.unseen_in_files();
     let needs = match (round.wss_bytes, peak) {
         (Some(0), Some(0)) => "no memory was accessed a second time yet, so its need is unknown".into(),
-        (Some(now), Some(peak)) => format!("needs about {} now, {} at peak", Bytes(now), Bytes(peak)),
+        (Some(now), Some(peak)) => {
+            let about = if unseen.is_some() { "at least" } else { "about" };
+            let least = if is_least && unseen.is_none() { "at least " } else { "" };
+            format!("needs {about} {} now, {least}{} at peak", Bytes(now), Bytes(peak))
+        }
         _ => match round.accessed_at_least {
             Some(least) => format!("its need is unknown yet; it accessed {} so far", Bytes(least)),
             None => "its need is unknown yet".into(),
         },
     };
+    let in_files = unseen.map_or_else(String::new, |(bytes, name)| {
+        format!(
+            ", and up to {} more: reads and writes of files in memory ({}) are not seen",
+            Bytes(bytes),
+            ::report::printable(name)
+        )
+    });
     let huge = match round.huge_touched_bytes {
         huge if huge * 2 > round.touched_bytes => {
             format!("; an upper bound: {} are huge pages, each of which counts as a whole", Bytes(huge))
         }
         _ => String::new(),
     };
-    let less = round.wss_bytes.map(|now| now / 2).filter(|half| *half >= round.blind_below.max(1));
+    // Half of a lower bound says nothing.
+    let less = round
+        .wss_bytes
+        .filter(|_| unseen.is_none())
+        .map(|now| now / 2)
+        .filter(|half| *half >= round.blind_below.max(1));
     // The curve is of this interval alone, which may need less than the last ones together.
     let less = less.map_or(String::new(), |half| match round.misses_at(half) {
         misses if misses > TOLERATED_MISSES => format!("; {} would cost {misses:.0} refaults/s", Bytes(half)),
@@ -125,7 +145,7 @@ fn line(round: &PagesRound, peak: Option<u64>) -> String {
     let phase = if round.new_phase { "new phase, " } else { "" };
     let tracking = if round.tracking { "on" } else { "off" };
     format!(
-        "{:.0} s: {phase}{needs}{huge}{less}; {} of {}{files} touched{lost}{blind}; tracking is {tracking}, looking costs {:.1} %",
+        "{:.0} s: {phase}{needs}{in_files}{huge}{less}; {} of {}{files} touched{lost}{blind}; tracking is {tracking}, looking costs {:.1} %",
         round.t_ns as f64 / 1e9,
         Bytes(round.touched_bytes),
         Bytes(round.tracked_bytes),
@@ -152,31 +172,43 @@ mod tests {
             ..PagesRound::default()
         };
         assert_eq!(
-            line(&round, Some(80 << 20)),
+            line(&round, Some(80 << 20), false),
             "7 s: needs about 64.0 MiB now, 80.0 MiB at peak; 32.0 MiB would cost 400 refaults/s; 60.0 MiB of 100 MiB touched; \
              tracking is on, looking costs 0.0 %"
         );
         let reads = PagesRound { file_bytes: Some(300 << 20), file_touched_bytes: Some(20 << 20), ..round.clone() };
-        assert!(line(&reads, None).contains("60.0 MiB of 100 MiB, and 20.0 MiB of 300 MiB of files touched;"));
+        assert!(line(&reads, None, false).contains("60.0 MiB of 100 MiB, and 20.0 MiB of 300 MiB of files touched;"));
         let off = PagesRound { tracking: false, new_phase: true, ..round.clone() };
-        let off = line(&off, None);
+        let off = line(&off, None, false);
         assert!(off.starts_with("7 s: new phase, ") && off.contains("tracking is off"), "{off}");
         let blind = PagesRound { blind_below: 40 << 20, blind_bytes: 1 << 20, ..round.clone() };
-        assert!(!line(&blind, None).contains("would cost"), "below that nothing is known");
+        assert!(!line(&blind, None, false).contains("would cost"), "below that nothing is known");
         let quiet = PagesRound { misses: vec![MissPoint { bytes: 0, misses_per_second: 9.0 }], ..round.clone() };
         assert!(
-            line(&quiet, None).contains("; this interval alone needed less than 32.0 MiB;"),
+            line(&quiet, None, false).contains("; this interval alone needed less than 32.0 MiB;"),
             "{}",
-            line(&quiet, None)
+            line(&quiet, None, false)
         );
-        assert!(line(&PagesRound::default(), None).contains("its need is unknown yet;"));
+        assert!(line(&PagesRound::default(), None, false).contains("its need is unknown yet;"));
         let least = PagesRound { accessed_at_least: Some(3 << 20), ..PagesRound::default() };
-        assert!(line(&least, None).contains("its need is unknown yet; it accessed 3.00 MiB so far;"));
+        assert!(line(&least, None, false).contains("its need is unknown yet; it accessed 3.00 MiB so far;"));
         let none = PagesRound { wss_bytes: Some(0), ..PagesRound::default() };
-        assert!(line(&none, Some(0)).contains("no memory was accessed a second time yet"));
+        assert!(line(&none, Some(0), false).contains("no memory was accessed a second time yet"));
         let huge = PagesRound { huge_touched_bytes: 40 << 20, ..round.clone() };
-        assert!(line(&huge, Some(80 << 20)).contains(
+        assert!(line(&huge, Some(80 << 20), false).contains(
             "needs about 64.0 MiB now, 80.0 MiB at peak; an upper bound: 40.0 MiB are huge pages, each of which counts as a whole;"
         ));
+        let unseen = PagesRound {
+            files_in_memory_bytes: 80 << 20,
+            largest_file_in_memory: Some("/dev/shm/x".into()),
+            ..round.clone()
+        };
+        assert!(line(&unseen, Some(80 << 20), true).starts_with(
+            "7 s: needs at least 64.0 MiB now, 80.0 MiB at peak, and up to 80.0 MiB more: reads and writes of files in memory \
+             (/dev/shm/x) are not seen; 60.0 MiB of"
+        ));
+        assert!(line(&round, Some(80 << 20), true).contains("needs about 64.0 MiB now, at least 80.0 MiB at peak;"));
+        let little = PagesRound { files_in_memory_bytes: 6 << 20, ..unseen };
+        assert!(line(&little, Some(80 << 20), false).contains("needs about 64.0 MiB now, 80.0 MiB at peak;"));
     }
 }
