@@ -125,6 +125,43 @@ fn all(cases: &[&str], run: &dyn Fn(&str, u64) -> Run) {
     }
 }
 
+/// Writes 120 MiB into a memfd, or maps it and touches all pages.
+const MEMFD: &str = "
+import mmap, os, sys, time
+file = os.memfd_create('held')
+if sys.argv[1] == 'written':
+    for _ in range(120):
+        os.write(file, b'x' * (1 << 20))
+else:
+    os.ftruncate(file, 120 << 20)
+    memory = mmap.mmap(file, 120 << 20)
+    memory[::4096] = b'x' * (len(memory) // 4096)
+time.sleep(1)
+";
+
+#[test]
+fn files_in_memory_that_no_process_mapped_are_in_the_first_line() {
+    let run = |kind: &str| {
+        let json = tempfile::NamedTempFile::new().unwrap();
+        let mut command = bursar();
+        command.args(["attribute", "--json"]).arg(json.path()).args(["--", "python3", "-c", MEMFD, kind]);
+        let output = command.output().unwrap();
+        let json: Value = serde_json::from_slice(&std::fs::read(json.path()).unwrap()).unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
+        let first = printed.lines().find(|line| line.starts_with("held ")).unwrap_or_else(|| panic!("{printed}"));
+        (json, first.to_string())
+    };
+    let (mapped, first) = run("mapped");
+    assert!(mapped["total_peak_bytes"].as_u64().unwrap() > 120 << 20 && !first.contains("files in memory"), "{first}");
+    if !is_root() {
+        return;
+    }
+    let (written, first) = run("written");
+    let files = written["files_in_memory_bytes"].as_u64().unwrap();
+    assert!(((120 << 20)..(123 << 20)).contains(&files), "{files}: {written}");
+    assert!(first.contains(", and up to 12") && first.contains(" MiB in files in memory (tmpfs, memfds)"), "{first}");
+}
+
 #[test]
 fn blocks_are_whose_call_obtained_them_and_halves_of_pages_the_allocators() {
     all(&["blocks", "small", "greedy"], &plain);

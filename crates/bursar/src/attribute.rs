@@ -63,6 +63,8 @@ struct Json<'a> {
     wall_seconds: f64,
     /// Processes that went on when the command ended.
     went_on: &'a [Named],
+    /// Charged to the job, in files in memory that no process had mapped.
+    files_in_memory_bytes: u64,
     #[serde(flatten)]
     attribution: &'a Attribution,
 }
@@ -447,6 +449,7 @@ fn json<'a>(record: &'a Record, attribution: &'a Attribution) -> Json<'a> {
         exit_status: run.and_then(Observation::exit_status),
         wall_seconds: run.map_or(0.0, |run| run.wall_seconds),
         went_on: run.map_or(&[], |run| &run.evidence.went_on),
+        files_in_memory_bytes: run.map_or(0, |run| ::report::files_in_memory(attribution, &run.series)),
         attribution,
     }
 }

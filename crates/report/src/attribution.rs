@@ -2,7 +2,7 @@
 
 use model::{
     Attribution, Axis, FunctionUse, Header, Holding, KindBytes, LibraryUse, MemoryKind, Named, Observation, RankUse,
-    Series, Spread, lines,
+    Series, Share, Spread, line_name, lines, names,
 };
 
 use crate::figures::size;
@@ -16,6 +16,13 @@ const MOST_LIBRARIES: usize = 20;
 const WORTH_NAMING: f64 = 0.1;
 /// Of the peak, what may stay unexplained without a word.
 const UNEXPLAINED: f64 = 0.02;
+
+/// Less memory in files in memory, and a smaller part of the peak than [`UNEXPLAINED`], is not in the first line.
+const LEAST_FILES_BYTES: u64 = 8 << 20;
+/// What is mapped is looked at so much later than the charge, at most.
+const LOOK_DELAY_NS: u64 = 1_000_000_000;
+/// And of shared memory that falls, so much earlier.
+const LOOK_EARLY_NS: u64 = 3_000_000_000;
 
 /// The option of a record that asks for components by library.
 pub const BY_LIBRARY: &str = "by_library";
@@ -55,6 +62,11 @@ impl<'a> Attributed<'a> {
         self.runs.iter().find(|observation| Some(observation.run) == run).map_or(&[], |run| &run.evidence.went_on)
     }
 
+    /// What that run held in files in memory that no process had mapped.
+    pub fn files_in_memory(&self) -> u64 {
+        self.shown().map_or(0, |attribution| files_in_memory(attribution, self.series()))
+    }
+
     /// That run's series.
     pub fn series(&self) -> &'a [Series] {
         let run = self.shown().map(|attribution| attribution.run);
@@ -62,8 +74,34 @@ impl<'a> Attributed<'a> {
     }
 }
 
-/// What one first wants to know. `went_on`: processes that go on after the command's end.
-pub fn headline(attribution: &Attribution, went_on: &[Named]) -> String {
+/// Bytes of shared memory that the job was charged for and no process had mapped, at most: files on tmpfs and memfds that it wrote by
+/// calls. 0 where the charge is not known. `series`: of the same run.
+pub fn files_in_memory(attribution: &Attribution, series: &[Series]) -> u64 {
+    let of_job = |name: &str| series.iter().find(|series| series.process.is_none() && series.name == name);
+    let Some(charged) = of_job(names::SHARED).filter(|charged| charged.rung.starts_with("cgroup")) else { return 0 };
+    let looked_at = of_job(&line_name(lines::TOTAL, Some(MemoryKind::Shared), Share::Whole));
+    // What several processes map counts in this once for each, but what processes without the library map is in no other.
+    let is_needed = attribution.by == Axis::Touch || !attribution.without_library.is_empty();
+    let of_all = of_job(names::TREE_RSS_SHARED).filter(|_| is_needed);
+    let mapped = |t: u64| {
+        let values = [looked_at, of_all].into_iter().flatten();
+        values.map(|series| most_about(series, t)).fold(0.0, f64::max)
+    };
+    let unmapped = charged.points.iter().map(|(t, bytes)| bytes - mapped(*t));
+    unmapped.fold(0.0, f64::max) as u64
+}
+
+/// The largest value in force about a time.
+fn most_about(series: &Series, t: u64) -> f64 {
+    let begin = t.saturating_sub(LOOK_EARLY_NS);
+    let after = series.points.partition_point(|(at, _)| *at <= begin);
+    let about = series.points[after..].iter().take_while(|(at, _)| *at <= t + LOOK_DELAY_NS);
+    about.map(|(_, value)| *value).fold(series.at(begin).unwrap_or(0.0), f64::max)
+}
+
+/// What one first wants to know. `went_on`: processes that go on after the command's end. `files`: bytes in files in memory that no
+/// process had mapped.
+pub fn headline(attribution: &Attribution, went_on: &[Named], files: u64) -> String {
     if attribution.ranks == 0 {
         return "no process of the command left a log: nothing can be attributed".into();
     }
@@ -83,12 +121,25 @@ pub fn headline(attribution: &Attribution, went_on: &[Named]) -> String {
     };
     let by = if attribution.by == Axis::Touch { "by touch, " } else { "" };
     format!(
-        "held {} at peak{of}{}{}; {by}at their own peaks {}",
+        "held {} at peak{of}{}{}{}; {by}at their own peaks {}",
         size(attribution.total_peak_bytes),
+        beside_files(attribution, files),
         without_library(attribution),
         until_the_end(went_on),
         parts.join(", ")
     )
+}
+
+/// What the figures lack of files in memory.
+fn beside_files(attribution: &Attribution, files: u64) -> String {
+    let matters = files >= LEAST_FILES_BYTES && files as f64 >= UNEXPLAINED * attribution.total_peak_bytes as f64;
+    match matters {
+        true => format!(
+            ", and up to {} in files in memory (tmpfs, memfds) that no process had mapped, which are not attributed",
+            size(files)
+        ),
+        false => String::new(),
+    }
 }
 
 /// What the figures lack of processes that go on.

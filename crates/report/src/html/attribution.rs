@@ -44,7 +44,7 @@ pub fn attribution(attributed: &Attributed) -> String {
 }
 
 fn body(html: &mut Html, attributed: &Attributed, shown: &Attribution) {
-    html.element("h1", "", &headline(shown, attributed.went_on()));
+    html.element("h1", "", &headline(shown, attributed.went_on(), attributed.files_in_memory()));
     html.paragraph("command", &attributed.command());
     let mut boxes = vec![("total".to_string(), size(shown.total_peak_bytes))];
     boxes.extend(shown.components_in_order().iter().map(|(name, held)| (name.to_string(), size(held.peak_bytes))));

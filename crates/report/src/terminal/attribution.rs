@@ -20,7 +20,7 @@ pub fn attribution(attributed: &Attributed, style: Style) -> String {
         page.paragraph(Tone::Strong, "no run was recorded");
         return page.finish();
     };
-    page.paragraph(Tone::Strong, &headline(shown, attributed.went_on()));
+    page.paragraph(Tone::Strong, &headline(shown, attributed.went_on(), attributed.files_in_memory()));
     page.paragraph(Tone::Plain, &printable(&attributed.command()));
     if attributed.attributions.len() > 1 {
         page.gap();
@@ -61,10 +61,10 @@ pub fn attribution(attributed: &Attributed, style: Style) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::{Attribution, Axis, CommMatrix, LibraryUse, Messages, Named};
+    use model::{Attribution, Axis, CommMatrix, LibraryUse, Messages, Named, Series, Unit};
 
     use super::*;
-    use crate::attribution::BY_LIBRARY;
+    use crate::attribution::{BY_LIBRARY, files_in_memory};
     use crate::fixture;
 
     fn report(attributions: &[Attribution], by_library: bool) -> String {
@@ -196,13 +196,34 @@ mod tests {
     #[test]
     fn what_went_on_is_in_the_first_line() {
         let shown = fixture::attribution(4);
-        let said = |went_on: &[Named]| headline(&shown, went_on);
+        let said = |went_on: &[Named]| headline(&shown, went_on, 0);
         let named = |name: &str, bytes| Named { name: name.into(), bytes };
         assert!(!said(&[]).contains("went on"));
         let one = said(&[named("redis", Some(3 << 20))]);
         assert!(one.contains("(4 ranks), until the command ended: redis (3.00 MiB) went on, and what it did"), "{one}");
         let two = said(&[named("a", None), named("redis", Some(3 << 20))]);
         assert!(two.contains("redis (3.00 MiB) and 1 more went on, and what they did"), "{two}");
+    }
+
+    #[test]
+    fn files_in_memory_that_no_process_mapped_are_in_the_first_line() {
+        let mut shown = fixture::attribution(4);
+        shown.without_library.clear();
+        let series = |name: &str, rung: &str, points: &[(u64, u64)]| Series {
+            name: name.into(),
+            process: None,
+            unit: Unit::Bytes,
+            rung: rung.into(),
+            points: points.iter().map(|(t, mib)| (t * 100_000_000, (mib << 20) as f64)).collect(),
+        };
+        let charged = [(1, 0), (2, 64), (3, 184), (40, 64)];
+        let mapped = series("attribute.total.shared_bytes", "smaps", &[(1, 0), (5, 64)]);
+        let of = |rung| files_in_memory(&shown, &[series("shared_bytes", rung, &charged), mapped.clone()]);
+        assert_eq!((of("cgroup v2"), of("process tree")), (120 << 20, 0));
+        assert!(headline(&shown, &[], 120 << 20).contains(
+            "(4 ranks), and up to 120 MiB in files in memory (tmpfs, memfds) that no process had mapped, which are not attributed"
+        ));
+        assert!(!headline(&shown, &[], 1 << 20).contains("files in memory"));
     }
 
     #[test]
