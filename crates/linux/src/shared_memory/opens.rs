@@ -30,8 +30,8 @@ type Handle = Vec<u8>;
 #[derive(Debug)]
 pub struct Opens {
     events: File,
-    /// A directory on each file system, by its number.
-    mounts: HashMap<[u8; 8], File>,
+    /// Where each file system is mounted, by its number. Not held open: nobody could unmount it meanwhile.
+    mounts: HashMap<[u8; 8], PathBuf>,
     charges: Charges,
     opened: HashMap<Handle, Opened>,
     /// Files without a path that were there before, by their handle.
@@ -67,9 +67,9 @@ impl Opens {
             is_incomplete: false,
         };
         for point in points {
-            let Some((system, directory)) = number_of(point).zip(File::open(point).ok()) else { continue };
+            let Some(system) = number_of(point) else { continue };
             if opens.mark(point, libc::FAN_MARK_FILESYSTEM) {
-                opens.mounts.insert(system, directory);
+                opens.mounts.insert(system, point.clone());
             }
         }
         for path in nameless {
@@ -166,11 +166,11 @@ impl Opens {
         }
         let system: [u8; 8] = handle.get(..8)?.try_into().ok()?;
         let mut words = handle.get(8..)?.to_vec();
-        let mount = self.mounts.get(&system)?.as_raw_fd();
+        let directory = File::open(self.mounts.get(&system)?).ok()?;
         // Only a path: to open a pipe for reading would let its writer go on.
         let flags = libc::O_PATH | libc::O_CLOEXEC;
         // SAFETY: the kernel gave this handle, which begins with its own length; it is copied and not kept.
-        let fd = unsafe { libc::open_by_handle_at(mount, words.as_mut_ptr().cast(), flags) };
+        let fd = unsafe { libc::open_by_handle_at(directory.as_raw_fd(), words.as_mut_ptr().cast(), flags) };
         if fd < 0 {
             return None;
         }
@@ -213,4 +213,31 @@ fn handle_of(path: &Path) -> Option<Vec<u8>> {
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_file_system_that_is_watched_can_be_unmounted() {
+        let folder = tempfile::tempdir().unwrap();
+        let ran = |program: &str, words: &[&str]| Command::new(program).args(words).status().unwrap().success();
+        if !rustix::process::geteuid().is_root()
+            || !ran("mount", &["-t", "tmpfs", "tmpfs", &folder.path().to_string_lossy()])
+        {
+            return;
+        }
+        let path = folder.path().to_string_lossy().into_owned();
+        let file = folder.path().join("file");
+        fs::write(&file, [1; 8192]).unwrap();
+        let mut opens = Opens::watch(&[folder.path().to_path_buf()], &[], None);
+        let was_read = ran("cat", &[&file.to_string_lossy()]);
+        if let Some(opens) = &mut opens {
+            opens.drain();
+        }
+        assert!(ran("umount", &[&path]) && was_read, "{path} is busy");
+    }
 }
