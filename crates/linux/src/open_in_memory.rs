@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, makedev, statx};
 
 use crate::holders::FileId;
+use crate::shared_memory::is_in_memory;
 use crate::{file, mounts};
 
 /// Bytes in a block of `stat`.
@@ -18,8 +19,19 @@ const BLOCK_BYTES: u64 = 512;
 pub struct OpenFile {
     /// Its path, or `/memfd:NAME`.
     pub name: String,
-    /// Memory and swap that it takes, less what the processes have mapped of it: bytes.
-    pub unmapped_bytes: u64,
+    /// A process that has it open.
+    pub pid: i32,
+    /// Memory and swap that it takes, bytes.
+    pub bytes: u64,
+    /// The length of what the processes have mapped of it, bytes; it need not be there.
+    pub mapped_bytes: u64,
+}
+
+impl OpenFile {
+    /// What it takes beyond what may be mapped, bytes.
+    pub fn unmapped_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(self.mapped_bytes)
+    }
 }
 
 /// The files in memory that these processes have open, as far as this user may look.
@@ -31,7 +43,7 @@ pub fn open_in_memory(pids: impl Iterator<Item = i32>) -> BTreeMap<FileId, OpenF
         let text = fs::read(format!("{dir}/mountinfo")).unwrap_or_default();
         let devices = mounts::in_memory(&mounts::parse(&text));
         for entry in fs::read_dir(format!("{dir}/fd")).into_iter().flatten().flatten() {
-            if let Some((id, file)) = open_file(&entry.path(), &devices) {
+            if let Some((id, file)) = open_file(pid, &entry.path(), &devices) {
                 found.insert(id, file);
             }
         }
@@ -41,21 +53,22 @@ pub fn open_in_memory(pids: impl Iterator<Item = i32>) -> BTreeMap<FileId, OpenF
         }
     }
     for (id, file) in &mut found {
-        let ranges = mapped.remove(id).unwrap_or_default();
-        file.unmapped_bytes = file.unmapped_bytes.saturating_sub(length(ranges));
+        file.mapped_bytes = length(mapped.remove(id).unwrap_or_default());
     }
     found
 }
 
-fn open_file(path: &Path, devices: &HashSet<u32>) -> Option<(FileId, OpenFile)> {
+fn open_file(pid: i32, path: &Path, devices: &HashSet<u32>) -> Option<(FileId, OpenFile)> {
     let name = fs::read_link(path).ok()?.to_string_lossy().into_owned();
     // A server of a network file system that does not answer is not waited for.
     let facts = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS).ok()?;
-    let is_in_memory =
+    let may_be_in_memory =
         name.starts_with("/memfd:") || devices.contains(&(facts.stx_dev_major << 20 | facts.stx_dev_minor));
     let is_file = FileType::from_raw_mode(facts.stx_mode.into()) == FileType::RegularFile;
     let id = FileId { device: makedev(facts.stx_dev_major, facts.stx_dev_minor), inode: facts.stx_ino };
-    (is_in_memory && is_file).then(|| (id, OpenFile { name, unmapped_bytes: facts.stx_blocks * BLOCK_BYTES }))
+    let bytes = facts.stx_blocks * BLOCK_BYTES;
+    // Pages of hugetlb's pools are told apart; nothing is written there by calls.
+    (may_be_in_memory && is_file && is_in_memory(path)).then_some((id, OpenFile { name, pid, bytes, mapped_bytes: 0 }))
 }
 
 /// Which part of which file a line of `/proc/PID/maps` maps.
@@ -99,7 +112,7 @@ mod tests {
         disk.write_all(&[1; 300 << 10]).unwrap();
         let found = open_in_memory([std::process::id() as i32].into_iter());
         let own: Vec<_> = found.values().filter(|file| file.name.contains("open-in-memory-test")).collect();
-        assert!(own.len() == 1 && own[0].unmapped_bytes == 300 << 10, "{found:?}");
+        assert!(own.len() == 1 && own[0].unmapped_bytes() == 300 << 10, "{found:?}");
         assert!(!found.values().any(|file| file.name.starts_with("/var/tmp")), "{found:?}");
     }
 

@@ -1,28 +1,25 @@
 //! Files in memory that a job wrote: tmpfs, ramfs and files without a name (memfds). What a process writes there by calls is in no
 //! RSS; without a cgroup, the descriptors of the job's processes are the only place that shows it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use model::Named;
 
-use crate::holders::{self, FileId};
-use crate::shared_memory::is_in_memory;
+use crate::holders::{FileId, mapped_files};
+use crate::open_in_memory::{OpenFile, open_in_memory};
 
-/// Less than this of all files together is not looked into, bytes.
+/// Less than this of all files together is not told, bytes.
 const LEAST_BYTES: u64 = 1 << 20;
-/// Files that are followed, at most.
+/// Files that are followed after they were closed, at most.
 const MOST_FILES: usize = 1_000;
 
 /// The files in memory that processes of a job have, or had, open.
 #[derive(Debug, Default)]
 pub struct WrittenInMemory {
-    /// By device (`st_dev`): whether its file system holds its files in memory.
-    devices: HashMap<u64, bool>,
-    /// The name of each file, as the process that opened it sees it, and that process.
-    files: BTreeMap<FileId, (i32, PathBuf)>,
+    files: BTreeMap<FileId, OpenFile>,
 }
 
 impl WrittenInMemory {
@@ -30,52 +27,43 @@ impl WrittenInMemory {
     /// which its RSS holds already; it is taken off the files that a process maps. `None`: less than 1 MiB. Costs a few system
     /// calls per descriptor.
     pub fn look(&mut self, pids: &[i32], mapped_bytes: u64) -> Option<Named> {
-        let mut found: BTreeMap<FileId, u64> = BTreeMap::new();
-        for pid in pids {
-            for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
-                let path = entry.path();
-                let Some((id, bytes)) = self.occupied(&path) else { continue };
-                found.insert(id, bytes);
-                if self.files.len() < MOST_FILES && !self.files.contains_key(&id) {
-                    self.files.insert(id, (*pid, fs::read_link(&path).unwrap_or_default()));
-                }
-            }
-        }
+        let found = open_in_memory(pids.iter().copied());
         // A file that was closed stays in memory for as long as it has a name.
-        let mut closed = self.files.clone();
-        closed.retain(|id, _| !found.contains_key(id));
-        for (id, (pid, name)) in &closed {
-            let inside = PathBuf::from(format!("/proc/{pid}/root{}", name.display()));
-            let same = [inside, name.clone()].iter().find_map(|path| self.occupied(path).filter(|(now, _)| now == id));
-            match same {
-                Some((_, bytes)) => _ = found.insert(*id, bytes),
-                None => _ = self.files.remove(id),
+        let is_closed = |id: &FileId| !found.contains_key(id);
+        let mapped: BTreeSet<FileId> = match self.files.keys().any(is_closed) {
+            true => pids.iter().flat_map(|pid| mapped_files(*pid)).collect(),
+            false => BTreeSet::new(),
+        };
+        self.files.retain(|id, file| {
+            let bytes = if is_closed(id) { bytes_if_there(*id, file) } else { Some(0) };
+            file.bytes = bytes.unwrap_or(0);
+            file.mapped_bytes = if mapped.contains(id) { file.bytes } else { 0 };
+            bytes.is_some()
+        });
+        for (id, file) in found {
+            if self.files.len() < MOST_FILES || self.files.contains_key(&id) {
+                self.files.insert(id, file);
             }
         }
-        if found.values().sum::<u64>() < LEAST_BYTES {
-            return None;
-        }
-        let mapped: BTreeSet<FileId> = pids.iter().flat_map(|pid| holders::mapped_files(*pid)).collect();
-        let (mapped, unmapped): (Vec<_>, Vec<_>) = found.iter().partition(|(id, _)| mapped.contains(id));
-        let sum = |files: &[(&FileId, &u64)]| files.iter().map(|(_, bytes)| **bytes).sum::<u64>();
+        let (mapped, unmapped): (Vec<_>, Vec<_>) = self.files.values().partition(|file| file.mapped_bytes > 0);
+        let sum = |files: &[&OpenFile]| files.iter().map(|file| file.bytes).sum::<u64>();
         let bytes = sum(&unmapped) + sum(&mapped).saturating_sub(mapped_bytes);
-        let largest = unmapped.iter().chain(&mapped).max_by_key(|(_, bytes)| **bytes)?.0;
-        let name = self.files.get(largest).map(|(_, name)| name.to_string_lossy().into_owned()).unwrap_or_default();
-        (bytes >= LEAST_BYTES).then_some(Named { name, bytes: Some(bytes) })
+        let largest = unmapped.iter().chain(&mapped).max_by_key(|file| file.bytes)?;
+        (bytes >= LEAST_BYTES).then(|| Named { name: largest.name.clone(), bytes: Some(bytes) })
     }
+}
 
-    /// The memory of a regular file in memory, bytes.
-    fn occupied(&mut self, path: &Path) -> Option<(FileId, u64)> {
-        let facts = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-        let is_in_memory = *self.devices.entry(facts.dev()).or_insert_with(|| is_in_memory(path));
-        let id = FileId { device: facts.dev(), inode: facts.ino() };
-        is_in_memory.then(|| (id, facts.blocks() * 512))
-    }
+/// The memory of a file that is no longer open, bytes, if it still has its name: as the process that opened it sees it, or as we do.
+fn bytes_if_there(id: FileId, file: &OpenFile) -> Option<u64> {
+    let paths = [PathBuf::from(format!("/proc/{}/root{}", file.pid, file.name)), PathBuf::from(&file.name)];
+    let mut found = paths.iter().filter_map(|path| fs::metadata(path).ok());
+    found.find(|facts| FileId { device: facts.dev(), inode: facts.ino() } == id).map(|facts| facts.blocks() * 512)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::path::Path;
 
     use super::*;
 

@@ -44,9 +44,9 @@ impl InMemory {
     pub fn tell(&mut self, round: &mut PagesRound) {
         self.files.retain(|_, (found, _)| *found + ROUNDS > self.round);
         self.round += 1;
-        let files = || self.files.values().map(|(_, file)| file).filter(|file| file.unmapped_bytes > 0);
-        let largest = files().max_by_key(|file| file.unmapped_bytes);
-        round.files_in_memory_bytes = files().map(|file| file.unmapped_bytes).sum();
+        let files = || self.files.values().map(|(_, file)| file).filter(|file| file.unmapped_bytes() > 0);
+        let largest = files().max_by_key(|file| file.unmapped_bytes());
+        round.files_in_memory_bytes = files().map(|file| file.unmapped_bytes()).sum();
         round.largest_file_in_memory = largest.map(|file| file.name.clone());
         if round.seconds > 0.0 {
             round.overhead.own += std::mem::take(&mut self.cost).as_secs_f64() / round.seconds;
