@@ -131,6 +131,8 @@ static void watch(void) {
         if (__atomic_load_n(&over, __ATOMIC_ACQUIRE))
             return;
         bool forked = !logging;
+        if (forked && reconcile_is_over())
+            continue;
         if (forked && !open_log())
             return;
         age += rest;
@@ -285,21 +287,25 @@ static const char *unreadable_file(const char *path) {
 
 int on_execve(const char *path, char *const *arguments, char *const *environment) {
     // What vfork shares is the parent's.
-    if (process.pid == sys(SYS_getpid) && logging) {
-        reconcile("exec");
+    bool own = process.pid == sys(SYS_getpid);
+    if (own)
+        reconcile_before_exec();
+    if (own && logging) {
         calls_log();
         comm_log();
     }
     const char *hidden = unreadable_file(path);
-    if (hidden && process.pid == sys(SYS_getpid) && logging)
+    if (hidden && own && logging)
         log_note(
             "%s (%lu) does not see %s, and the library is not in it: bind that directory into its mount namespace or "
             "container, or run bursar inside",
             text_base(path), process.pid, hidden);
     presence_tell_before_exec();
-    if (hidden)
-        return execute_without(path, arguments, environment, hidden);
-    return next_execve(path, arguments, environment);
+    int failed =
+        hidden ? execute_without(path, arguments, environment, hidden) : next_execve(path, arguments, environment);
+    if (own)
+        reconcile_exec_failed();
+    return failed;
 }
 
 // For the program: see bursar.h.

@@ -35,6 +35,7 @@ static struct view by_owner = {.entry = 'T'}, by_touch = {.entry = 'U'};
 static const struct range *ranges;
 static uint32_t range_count;
 static uint64_t spent_ns, began_ns, look_ns; // of this look
+static bool leaving;                         // exec is under way
 
 static void add_to(struct view *view, const struct mapping *mapping, uint8_t owner, enum kind kind, uint64_t rss) {
     view->now[owner][kind].rss += rss;
@@ -298,14 +299,11 @@ static void tell(struct view *view, const char *reason) {
     log_end();
 }
 
-// Of whoever has the lock, which is given back. What vfork or clone made has no log of its own; what fork
-// made has none at first, and what would be told then, the names of owners too, would be lost to the log that is
-// opened.
+// Of whoever has the lock. What vfork or clone made has no log of its own; what fork made has none at first, and what
+// would be told then, the names of owners too, would be lost to the log that is opened.
 static bool look(const char *reason) {
-    if (process.pid != sys(SYS_getpid) || !log_is_open()) {
-        lock_release(&reconcile_lock);
+    if (process.pid != sys(SYS_getpid) || !log_is_open() || leaving)
         return false;
-    }
     uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (!began_ns)
         began_ns = now_ns();
@@ -315,19 +313,26 @@ static bool look(const char *reason) {
     if (good && touching)
         tell(&by_touch, reason);
     spent_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-    lock_release(&reconcile_lock);
     return good;
 }
 
-bool reconcile(const char *reason) {
-    // Another thread may be at it, for milliseconds; this very one, if a handler of signals came between.
+// Another thread may be at it, for milliseconds; this very one, if a handler of signals came between.
+static bool take_turn(void) {
     const struct timespec a_while = {.tv_nsec = 100000};
     for (int i = 0; !lock_try(&reconcile_lock); i++) {
         if (i == 5000)
             return false;
         sys(SYS_nanosleep, &a_while, NULL);
     }
-    return look(reason);
+    return true;
+}
+
+bool reconcile(const char *reason) {
+    if (!take_turn())
+        return false;
+    bool good = look(reason);
+    lock_release(&reconcile_lock);
+    return good;
 }
 
 static bool may_cost_more(void) {
@@ -337,7 +342,27 @@ static bool may_cost_more(void) {
 }
 
 bool reconcile_at_a_peak(void) {
-    return may_cost_more() && lock_try(&reconcile_lock) && look("shrink");
+    if (!may_cost_more() || !lock_try(&reconcile_lock))
+        return false;
+    bool good = look("shrink");
+    lock_release(&reconcile_lock);
+    return good;
+}
+
+void reconcile_before_exec(void) {
+    if (!take_turn())
+        return;
+    look("exec");
+    __atomic_store_n(&leaving, true, __ATOMIC_RELEASE);
+    lock_release(&reconcile_lock);
+}
+
+void reconcile_exec_failed(void) {
+    __atomic_store_n(&leaving, false, __ATOMIC_RELEASE);
+}
+
+bool reconcile_is_over(void) {
+    return __atomic_load_n(&leaving, __ATOMIC_ACQUIRE);
 }
 
 void reconcile_before_fork(void) {
@@ -358,6 +383,7 @@ void mark_phase(const char *name) {
 }
 
 void reconcile_forget(void) {
+    leaving = false;
     spent_ns = began_ns = 0;
     memset(by_owner.told, 0, sizeof by_owner.told);
     memset(by_touch.told, 0, sizeof by_touch.told);

@@ -16,6 +16,14 @@ bool reconcile_at_a_peak(void);
 // And before a child shares it, with the same patience.
 void reconcile_before_fork(void);
 
+// And before exec replaces the program: the last look there is, or another thread's would follow while the kernel still
+// reads the new program, and tell nothing of an end. Looks go on once exec has failed.
+void reconcile_before_exec(void);
+void reconcile_exec_failed(void);
+
+// Whether exec is under way.
+bool reconcile_is_over(void);
+
 // A phase begins.
 void mark_phase(const char *name);
 

@@ -180,6 +180,23 @@ fn processes_that_fork_become_another_or_abort_are_told_to_their_end() {
 }
 
 #[test]
+fn what_a_child_becomes_without_a_log_is_no_part_of_what_it_was() {
+    // The child's log begins, or its next look comes, while the kernel still reads the new program.
+    for wait in ["0", "0.1"] {
+        let fork = format!(
+            "import os, sys, time\nif not os.fork():\n    time.sleep({wait})\n    os.execve(sys.argv[1], sys.argv[1:], os.environ)\nos.wait()"
+        );
+        let mut slow = bursar();
+        slow.args(["attribute", "-q", "--json", "-", "--interval", "20ms", "--", "/usr/bin/python3", "-c", &fork]);
+        slow.args([&program("static"), &SIZE.to_string()]).env("LD_PRELOAD", program("libslow.so"));
+        let (status, json, _) = json_after(&mut slow);
+        assert_eq!(status, 0);
+        assert_eq!(json["not_looked_at_bytes"], 0, "{json:#}");
+        check_sums(wait, &json);
+    }
+}
+
+#[test]
 fn what_a_process_holds_when_it_forks_is_told_though_nobody_looks_at_it_again() {
     let (status, ..) = check("fork-killed", SIZE, &|bytes| {
         let mut rarely = bursar();
