@@ -2,6 +2,7 @@
 
 use model::{Answer, Breakdown, Bytes, Outcome, Spread};
 
+use crate::chance::chance;
 use crate::noise::{can_tell, references_needed};
 use crate::search::{Bracket, Tried, bracket, is_close, is_telling, is_told_by_margin, is_told_by_memory, tried};
 use crate::{MIB, Reference, Seen, Settings, round_up};
@@ -144,6 +145,7 @@ fn doubts(
     } else if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.near) {
         doubts.push("its run time there is so close to what is allowed that another run may be slower".into());
     }
+    doubts.extend(chance(settings, seen, bracket).filter(|chance| chance.doubtful).map(|chance| chance.doubt()));
     if tried.iter().any(|t| Some(t.limit) == bracket.fail && t.hardly_failed) {
         doubts.push("less may be enough: the run under the limit below was hardly too slow".into());
     }

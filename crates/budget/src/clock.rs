@@ -9,7 +9,7 @@
 use model::{Outcome, Spread, Trial};
 
 use crate::noise::ratio_noise;
-use crate::predict::may_cost_unseen;
+use crate::predict::{TELLING_BYTES, may_cost_unseen};
 use crate::{Seen, Settings};
 
 /// What reading a byte again costs the processor at the most, in seconds: 15 us a page. Slower storage shows as stall.
@@ -20,6 +20,9 @@ const BELIEVED: f64 = 0.2;
 
 /// What reclaiming a byte costs it at the most: 2 us a page.
 const MOST_RECLAIM_PRICE: f64 = 0.5 / (1u64 << 30) as f64;
+
+/// Memory costs a run next to nothing where it costs less than this share of the slow-down.
+const LITTLE: f64 = 0.25;
 
 /// How far this clock may be off, as a share of the run time: waits for locks and for other processes are not in it.
 const LEAST_NOISE: f64 = 0.025;
@@ -42,7 +45,7 @@ pub fn cost(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<Cost> {
         return None;
     }
     let wall = seen.reference_of(trial)?;
-    let processors = (usual_cpu(seen)?.median / wall).max(1.0);
+    let processors = (usual_cpu(settings, seen)?.median / wall).max(1.0);
     let (cpu, stall) = (additional_cpu(settings, seen, trial)?, trial.stall_seconds?.max(0.0));
     // Pages that come back displace the program's own data in the processor's caches: of its own code's time half may be memory's.
     let own = additional_of_all(settings, seen, trial).map_or(0.0, |all| (all - cpu).max(0.0) / 2.0);
@@ -63,7 +66,7 @@ pub fn additional_cpu(settings: &Settings, seen: &Seen, trial: &Trial) -> Option
 /// The same of all CPU time: more than memory cost, where the processor was slower.
 pub fn additional_of_all(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
     let used = trial.cpu_seconds.filter(|_| is_whole(trial))?;
-    Some(within(settings, seen, trial, used - usual_cpu(seen)?.median))
+    Some(within(settings, seen, trial, used - usual_cpu(settings, seen)?.median))
 }
 
 /// At least nothing, and no more than memory can have cost: a host that hands out memory slowly costs the kernel's CPU time, too.
@@ -89,7 +92,7 @@ fn is_whole(trial: &Trial) -> bool {
 pub fn computes_more(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
     // What a run had used when it was stopped can only grow.
     let has_run = matches!(trial.outcome, Outcome::Ok | Outcome::TooSlow);
-    let Some((used, usual)) = trial.cpu_seconds.filter(|_| has_run).zip(usual_cpu(seen)) else { return false };
+    let Some((used, usual)) = trial.cpu_seconds.filter(|_| has_run).zip(references_cpu(seen)) else { return false };
     used > (1.0 + settings.slowdown + 2.0 * share_of(seen, &usual, usual.median)) * usual.median
 }
 
@@ -114,7 +117,7 @@ pub fn noise(settings: &Settings, seen: &Seen, trial: &Trial) -> f64 {
 
 /// How far a run's ratio by both clocks is off by chance, where run times vary by the share `wall`.
 pub fn together(settings: &Settings, seen: &Seen, wall: f64) -> f64 {
-    let knows = usual_cpu(seen).is_some() && seen.references.iter().all(|r| r.stall_seconds.is_some());
+    let knows = references_cpu(seen).is_some() && seen.references.iter().all(|r| r.stall_seconds.is_some());
     if !knows || wall <= 0.0 || may_cost_unseen(settings, seen) {
         return wall;
     }
@@ -127,14 +130,15 @@ fn cost_noise(settings: &Settings, seen: &Seen) -> f64 {
 
 /// How much the references vary in the CPU time that memory may change, as a share of the run time.
 fn cpu_noise(settings: &Settings, seen: &Seen) -> f64 {
-    let Some(cpu) = usual_cpu(seen) else { return UNKNOWN_NOISE };
+    let Some(cpu) = usual_cpu(settings, seen) else { return UNKNOWN_NOISE };
     share_of(seen, &usual_system(settings, seen).unwrap_or(cpu), cpu.median)
 }
 
-/// The standard deviation of what the references used, as a share of `whole`; of one alone it is not known, and taken to be
-/// [`UNKNOWN_NOISE`] of what it used.
+/// The standard deviation of what was used, as a share of `whole`; where there is one reference only it is taken to be [`UNKNOWN_NOISE`] of that at
+/// least.
 fn share_of(seen: &Seen, used: &Spread, whole: f64) -> f64 {
-    let deviation = if seen.references.len() > 1 { used.stddev } else { UNKNOWN_NOISE * used.median };
+    let unknown = if seen.references.len() > 1 { 0.0 } else { UNKNOWN_NOISE * used.median };
+    let deviation = used.stddev.max(unknown);
     if whole > 0.0 { deviation / whole } else { UNKNOWN_NOISE }
 }
 
@@ -143,13 +147,41 @@ pub fn is_surely_more(settings: &Settings, seen: &Seen, cost: Cost) -> bool {
     cost.likely > 1.0 + settings.slowdown + cpu_noise(settings, seen)
 }
 
-/// What the kernel used in the references; `None` where that is not known of each, and where a garbage collector may use more.
-fn usual_system(settings: &Settings, seen: &Seen) -> Option<Spread> {
-    let system: Option<Vec<f64>> = seen.references.iter().map(|r| r.system_seconds).collect();
-    Spread::of(&system.filter(|_| !settings.sizes_itself)?)
+/// A run under a limit that says as much of what the job uses as one without: it read next to nothing again, hardly waited, and little had to go
+/// for it. That it used more for another reason is not ruled out, so one that used much more does not count.
+fn is_unhindered(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
+    let Some(reference) = seen.reference_of(trial).filter(|_| !settings.sizes_itself) else { return false };
+    let little = settings.slowdown * reference * LITTLE;
+    let had_to_go =
+        seen.peak_charge_bytes().zip(trial.limit_bytes).map(|(peak, limit)| peak.saturating_sub(limit) as f64);
+    is_whole(trial)
+        && !may_cost_unseen(settings, seen)
+        && trial.refaults.is_some_and(|pages| pages * settings.page_bytes < TELLING_BYTES)
+        && trial.stall_seconds.is_some_and(|stall| stall < little)
+        && had_to_go.is_some_and(|bytes| bytes * MOST_RECLAIM_PRICE < little)
+        && !computes_more(settings, seen, trial)
 }
 
-fn usual_cpu(seen: &Seen) -> Option<Spread> {
+/// What the references used, and the runs that say as much of it.
+fn used(settings: &Settings, seen: &Seen, references: Vec<f64>, of: fn(&Trial) -> Option<f64>) -> Option<Spread> {
+    let trials = seen.search_trials().filter(|t| is_unhindered(settings, seen, t)).filter_map(of);
+    let has_reference = !references.is_empty();
+    let all: Vec<f64> = references.into_iter().chain(trials).collect();
+    Spread::of(&all).filter(|_| has_reference)
+}
+
+/// What the kernel used where memory did not hinder the job; `None` where that is not known of each reference, and where a garbage collector may
+/// use more.
+fn usual_system(settings: &Settings, seen: &Seen) -> Option<Spread> {
+    let system: Option<Vec<f64>> = seen.references.iter().map(|r| r.system_seconds).collect();
+    used(settings, seen, system.filter(|_| !settings.sizes_itself)?, |t| t.system_seconds)
+}
+
+fn usual_cpu(settings: &Settings, seen: &Seen) -> Option<Spread> {
+    used(settings, seen, seen.references.iter().filter_map(|r| r.cpu_seconds).collect(), |t| t.cpu_seconds)
+}
+
+fn references_cpu(seen: &Seen) -> Option<Spread> {
     let cpu: Vec<f64> = seen.references.iter().filter_map(|r| r.cpu_seconds).collect();
     Spread::of(&cpu)
 }
@@ -157,8 +189,8 @@ fn usual_cpu(seen: &Seen) -> Option<Spread> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Reference;
     use crate::tests::trial;
+    use crate::{MIB, Reference};
 
     fn seen(walls: &[f64]) -> Seen {
         let reference = |wall: &f64| Reference { wall_seconds: *wall, cpu_seconds: Some(1.8), ..Reference::default() };
@@ -214,5 +246,37 @@ mod tests {
         assert_eq!(cost(&swaps, &seen, &ended(3.3, 1.8, 0.0, 2.7)), None);
         let stopped = Trial { lower_bound: true, ..ended(3.3, 1.8, 0.0, 2.7) };
         assert_eq!(cost(&Settings::default(), &seen, &stopped), None);
+    }
+
+    /// `numpy.memmap` at 219 MiB beside one reference that was slow by chance: a run at 237 MiB, which read nothing again, was 15 % faster.
+    #[test]
+    fn a_run_that_memory_did_not_hinder_says_how_much_the_job_uses_without_a_limit() {
+        let mut seen = seen(&[2.30]);
+        seen.references[0] = Reference {
+            cpu_seconds: Some(2.26),
+            system_seconds: Some(1.45),
+            stall_seconds: Some(0.0),
+            peak_charge_bytes: Some(270 * MIB),
+            refaults: Some(0),
+            ..seen.references[0].clone()
+        };
+        let at = |limit: u64, wall: f64, cpu: f64, system: f64, refaults: u64| Trial {
+            limit_bytes: Some(limit * MIB),
+            peak_charge_bytes: Some(limit * MIB),
+            outcome: Outcome::Ok,
+            system_seconds: Some(system),
+            refaults: Some(refaults),
+            ..ended(wall, cpu, 0.0, 2.30)
+        };
+        let settings = Settings::default();
+        let slow = at(219, 2.23, 2.21, 1.46, 51_474);
+        assert!(cost(&settings, &seen, &slow).unwrap().likely < 1.01);
+        let before = cost_noise(&settings, &seen);
+        seen.trials = vec![at(237, 1.96, 1.93, 1.25, 115), slow.clone()];
+        assert!(cost(&settings, &seen, &slow).unwrap().likely > 1.04, "{:?}", cost(&settings, &seen, &slow));
+        assert!(cost_noise(&settings, &seen) > 2.0 * before, "and CPU times vary more than one tells");
+        let computes = at(237, 2.8, 2.8, 1.9, 115);
+        seen.trials = vec![computes];
+        assert!(cost(&settings, &seen, &slow).unwrap().likely < 1.01, "what used much more may have been hindered");
     }
 }

@@ -19,6 +19,7 @@
 //! where the machine seems to have changed.
 
 mod answer;
+mod chance;
 mod clock;
 mod drift;
 mod estimate;

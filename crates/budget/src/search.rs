@@ -2,6 +2,7 @@
 
 use model::{Bytes, Method, Outcome, Spread, Trial};
 
+use crate::chance::chance;
 use crate::clock::{additional_cpu, additional_of_all, computes_more, cost, is_surely_more, most_read, noise, ratio};
 use crate::drift::nearest;
 use crate::judge::give_up_after;
@@ -125,7 +126,7 @@ pub fn wish(settings: &Settings, seen: &Seen) -> Wish {
         (None, Some(limit)) if Some(limit) < bracket.pass => {
             Some((limit, "the smaller limit was hardly too slow: is a little more enough?".to_string()))
         }
-        _ if is_close(&bracket) => unmade(seen, &bracket),
+        _ if is_close(&bracket) => unmade(seen, &bracket).or_else(|| once_more(settings, seen, &bracket)),
         _ => choose(settings, seen, &tried, &bracket),
     };
     let Some((limit, why)) = next else { return Wish::Stop(None) };
@@ -214,6 +215,13 @@ fn is_surely_slow(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
 fn unmade(seen: &Seen, bracket: &Bracket) -> Option<(u64, String)> {
     let limit = bracket.pass.filter(|pass| seen.search_trials().all(|t| t.limit_bytes != Some(*pass)))?;
     Some((limit, format!("without a limit it never used more than {}: is that enough under one?", Bytes(limit))))
+}
+
+/// The answer's limit, where it may have passed by chance.
+fn once_more(settings: &Settings, seen: &Seen, bracket: &Bracket) -> Option<(u64, String)> {
+    let chance = chance(settings, seen, bracket).filter(|chance| chance.wants_run)?;
+    let why = format!("it read much again, and at {} that was too slow: once more", Bytes(chance.failed));
+    Some((chance.limit, why))
 }
 
 /// All limits tried, rising, with what several runs at the same limit say together. The methods' runs are for the comparison. Runs

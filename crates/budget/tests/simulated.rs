@@ -38,8 +38,21 @@ struct Program {
     cpu_share: Option<f64>,
     /// Pages read again under any limit below the peak, which cost nothing.
     free_refaults: u64,
+    /// Pages read again by limit in MiB, where they do not follow from the run time.
+    again: Option<fn(u64) -> u64>,
     /// It sizes its heap by the limit, and its charge stays at this share of it.
     heap_share: Option<f64>,
+    /// Whether it waits is a matter of chance.
+    chance: Option<Chance>,
+}
+
+/// Within these limits a run waits with this probability, for up to this share of the run time, whatever it reads again.
+#[derive(Clone, Copy)]
+struct Chance {
+    from: u64,
+    to: u64,
+    probability: f64,
+    lost: f64,
 }
 
 impl Program {
@@ -61,7 +74,9 @@ impl Program {
             run_seconds: RUN_SECONDS,
             cpu_share: None,
             free_refaults: 0,
+            again: None,
             heap_share: None,
+            chance: None,
         }
     }
 
@@ -98,6 +113,13 @@ impl Program {
         Some(self.run_seconds * (1.5 + share * (ratio - 1.0)) * (1.0 + 0.01 * (2.0 * self.random() - 1.0)))
     }
 
+    /// The share of the run time that the next run loses by chance.
+    fn waits_by_chance(&mut self, limit: u64) -> f64 {
+        let Some(chance) = self.chance.filter(|c| (c.from * MIB..c.to * MIB).contains(&limit)) else { return 0.0 };
+        let waits = self.random() < chance.probability;
+        if waits { chance.lost * (0.3 + 0.7 * self.random()) } else { 0.0 }
+    }
+
     fn breakdown(&self) -> Breakdown {
         Breakdown { heap: Some(self.floor), shared: Some(0), ..Breakdown::default() }
     }
@@ -123,12 +145,12 @@ impl Program {
     }
 
     fn trial(&mut self, settings: &Settings, seen: &Seen, limit: u64, method: Option<Method>) -> Trial {
-        let (ratio, run) = ((self.ratio)(limit), self.runs);
+        let (ratio, run) = ((self.ratio)(limit) + self.waits_by_chance(limit), self.runs);
         let is_killed = !self.swaps && limit < self.floor;
         let (seconds, cpu) = (self.seconds(ratio), self.cpu(ratio));
         let end = if is_killed { 0.8 * self.run_seconds } else { seconds };
         let free = if limit < self.peak { self.free_refaults } else { 0 };
-        let refaults = ((ratio - 1.0) * 100_000.0) as u64 + free;
+        let in_all = ((ratio - 1.0) * 100_000.0) as u64 + free;
         let lost = self.stall_share.map(|share| share * (ratio - 1.0) * self.run_seconds);
         let at = |elapsed: f64| Progress {
             pace: None,
@@ -141,6 +163,8 @@ impl Program {
             .map(at)
             .find_map(|seen_so_far| watch(settings, seen, method, &seen_so_far).map(|outcome| (outcome, seen_so_far)));
         let progress = stopped.map_or(at(end), |(_, progress)| progress);
+        let so_far = |pages: u64| (pages as f64 * progress.elapsed_seconds / end) as u64;
+        let refaults = self.again.map_or(in_all, |again| so_far(again(limit / MIB)));
         let measured = Measured {
             method,
             wall_seconds: progress.elapsed_seconds,
@@ -763,4 +787,63 @@ fn garbage_collection_counts_as_slow_down_though_it_neither_stalls_nor_reads_aga
         ..Program::new(150, 2400, |limit| 1.0 + 0.05 * (420.0 * MIB as f64 / limit as f64).powi(4))
     };
     two_searches_agree(|seed| Program { floor: 150 * MIB, ..make(seed) }, &settings, 8.0, [24, 56, 0]);
+}
+
+/// As `samtools sort`: from 35 MiB on, whether it waits for its writes is a matter of chance, and from `to` on it does not.
+fn waits_by_chance(seed: u64, to: u64, probability: f64) -> Program {
+    let ratio = |limit: u64| if limit < 35 * MIB { 1.3 } else { 1.0 };
+    Program {
+        demand: Some(demand(&[(31, 500), (33, 40), (100, 10), (200, 0)])),
+        chance: Some(Chance { from: 35, to, probability, lost: 0.4 }),
+        again: Some(|limit| match limit {
+            0..35 => 80_000,
+            35..60 => 75_000 - (limit - 35) * 2_800,
+            60..110 => 5_000,
+            110..206 => 2_700,
+            _ => 0,
+        }),
+        noise: 0.03,
+        cpu_share: Some(0.3),
+        run_seconds: 2.0,
+        random: seed * 104_729,
+        ..Program::new(30, 206, ratio)
+    }
+}
+
+/// How many of so many searches were confident of a limit at which a run may wait.
+fn confident_by_chance(searches: u64, to: u64, probability: f64) -> usize {
+    let is_wrong = |seed: &u64| {
+        let (answer, seen) = waits_by_chance(*seed, to, probability).drive(&search_only());
+        assert!(seen.run_times_used().unwrap() <= 8.0, "{:?}", tried(&seen));
+        answer.confident && answer.budget_bytes.is_some_and(|budget| budget < to * MIB)
+    };
+    (1..=searches).filter(is_wrong).count()
+}
+
+/// Where what is read again does not tell the limits apart, 164 of 200 such searches were confident.
+#[test]
+fn a_limit_that_passes_by_chance_is_no_sure_answer() {
+    let wrong = confident_by_chance(100, 48, 0.4);
+    assert_eq!(wrong, 0);
+}
+
+/// With a step in what is read again at 60 MiB, in the midst of the limits at which it may wait, 144 of 200 were.
+#[test]
+fn a_limit_that_passes_by_chance_is_rarely_a_sure_answer_where_less_is_read_again() {
+    let wrong = confident_by_chance(200, 64, 0.4);
+    assert!(wrong <= 12, "{wrong}");
+}
+
+#[test]
+fn a_steady_program_whose_knee_shows_in_what_it_reads_again_is_run_no_more_often() {
+    for seed in 1..=40 {
+        let again = Some((|limit| if limit < 35 { 80_000 } else { 300 }) as fn(u64) -> u64);
+        let mut program = Program { chance: None, again, ..waits_by_chance(seed, 0, 0.0) };
+        let (answer, seen) = program.drive(&search_only());
+        assert!(answer.confident && is_within_15_percent(&answer, 35 * MIB), "{answer:?} by {:?}", tried(&seen));
+        let mut limits: Vec<_> = seen.trials.iter().map(|t| t.limit_bytes).collect();
+        limits.sort();
+        limits.dedup();
+        assert_eq!(limits.len(), seen.trials.len(), "{:?}", tried(&seen));
+    }
 }

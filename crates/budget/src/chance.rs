@@ -1,0 +1,175 @@
+//! Whether it may be chance that a limit passed: a smaller one failed, and what both read again does not tell them apart.
+//!
+//! What a limit costs mostly goes with what is read again under it. Where a run that was too slow had read again hardly more than one that
+//! kept within the slow-down, something else decided: the state of the storage, whether what was written was on disk already. A program
+//! like that keeps within the slow-down in one run and not in the next.
+
+use std::cmp::Ordering;
+
+use model::{Bytes, Outcome, Trial};
+
+use crate::clock::ratio;
+use crate::predict::may_cost_unseen;
+use crate::search::{Bracket, is_telling, is_unexplained, is_untouched};
+use crate::{Seen, Settings};
+
+/// Limits that failed as far below the passing one say what reading again costs there; farther below, other pages are missed.
+const BELOW: f64 = 1.5;
+
+/// Pages that are read again under any limit, by chance.
+const FEW_PAGES: u64 = 128;
+
+/// A run that read less than so many times as much again read as much.
+const ALIKE: f64 = 2.0;
+
+/// A run that read this share again read as much, for it to count as another that passed.
+const AS_MUCH: f64 = 0.8;
+
+/// So many runs that read as much again and kept within the slow-down show that it costs little.
+const ENOUGH_RUNS: usize = 3;
+
+/// Where chance decides, a second run often shows it; that the limit is always enough, no few runs show.
+const TWICE: usize = 2;
+
+/// A limit that passed, though what it read again would be too slow at the price that runs under a smaller limit paid.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chance {
+    /// The limit that passed.
+    pub limit: u64,
+    /// What was read again under it, in bytes.
+    pub again: u64,
+    /// The limit whose runs paid that price.
+    pub failed: u64,
+    /// Another run under it says more.
+    pub wants_run: bool,
+    /// The runs there are do not show that it always passes.
+    pub doubtful: bool,
+}
+
+/// `None` where what was read again tells why the limit passed and the one below failed, or where it is not known.
+pub fn chance(settings: &Settings, seen: &Seen, bracket: &Bracket) -> Option<Chance> {
+    if settings.sizes_itself || may_cost_unseen(settings, seen) {
+        return None;
+    }
+    let limit = bracket.passed.filter(|passed| bracket.pass == Some(*passed))?;
+    let own: Vec<&Trial> = seen.search_trials().filter(|t| t.limit_bytes == Some(limit)).collect();
+    if own.iter().any(|t| is_untouched(settings, seen, t)) {
+        return None;
+    }
+    let pages = own.iter().filter_map(|t| t.refaults).max()?;
+    let price = |t: &Trial| lost(settings, seen, t).zip(t.refaults).map(|(lost, r)| lost / (r + FEW_PAGES) as f64);
+    let foretold = |t: &Trial| price(t).map(|price| 1.0 + price * (pages + FEW_PAGES) as f64);
+    let near = |t: &&Trial| t.limit_bytes.is_some_and(|l| l <= limit && l as f64 >= limit as f64 / BELOW);
+    let too_slow = seen.search_trials().filter(near).filter(|t| is_surely_memorys(settings, seen, t));
+    let dear = too_slow.filter(|t| foretold(t).is_some_and(|ratio| ratio > 1.0 + settings.slowdown));
+    let dearest = dear.max_by(|a, b| price(a).partial_cmp(&price(b)).unwrap_or(Ordering::Equal))?;
+    let is_alike = dearest.refaults? as f64 <= ALIKE * (pages + FEW_PAGES) as f64;
+    let passes = |t: &&Trial| {
+        t.limit_bytes >= Some(limit)
+            && t.refaults.is_some_and(|r| r as f64 >= AS_MUCH * pages as f64)
+            && ratio(settings, seen, t).is_some_and(|ratio| ratio <= 1.0 + settings.slowdown)
+    };
+    let passed = seen.search_trials().filter(passes).count();
+    Some(Chance {
+        limit,
+        again: pages * settings.page_bytes,
+        failed: dearest.limit_bytes?,
+        wants_run: if is_alike { own.len() < TWICE } else { passed < ENOUGH_RUNS && own.len() < ENOUGH_RUNS },
+        doubtful: is_alike || passed < ENOUGH_RUNS,
+    })
+}
+
+impl Chance {
+    /// Why the answer is not sure, as a clause.
+    pub fn doubt(&self) -> String {
+        format!(
+            "it read {} again there, and runs at {} lost so much time by reading again that another run at {} may be too slow",
+            Bytes(self.again),
+            Bytes(self.failed),
+            Bytes(self.limit),
+        )
+    }
+}
+
+/// It was too slow, and memory was the reason.
+fn is_surely_memorys(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
+    trial.outcome == Outcome::TooSlow && is_telling(settings, seen, trial) && !is_unexplained(settings, seen, trial)
+}
+
+/// The share of the run time that a run lost; of one that was stopped, until then.
+fn lost(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
+    if !trial.lower_bound {
+        return Some(ratio(settings, seen, trial)? - 1.0);
+    }
+    let stalled = trial.stall_seconds.unwrap_or(0.0) / seen.reference_of(trial)?;
+    Some((trial.runtime_ratio? - 1.0).max(stalled))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::answer;
+    use crate::tests::trial;
+    use crate::{MIB, Reference};
+
+    /// `samtools sort`, as its search went: at 35 MiB it waited once and once not, and at 38 MiB it was 15 % slower in other runs.
+    fn sorts() -> Seen {
+        let reference = |run, wall_seconds, cpu, system| Reference {
+            run,
+            wall_seconds,
+            stall_seconds: Some(0.0),
+            peak_charge_bytes: Some(206 * MIB),
+            floor_bytes: Some(32 * MIB),
+            held_bytes: Some(31 * MIB),
+            refaults: Some(0),
+            cpu_seconds: Some(cpu),
+            system_seconds: Some(system),
+            ..Reference::default()
+        };
+        let ok = |run, limit: u64, wall_seconds, cpu, system, stall, refaults| Trial {
+            run,
+            outcome: Outcome::Ok,
+            runtime_ratio: Some(wall_seconds / 1.955),
+            cpu_seconds: Some(cpu),
+            system_seconds: Some(system),
+            stall_seconds: Some(stall),
+            refaults: Some(refaults),
+            peak_charge_bytes: Some(limit * MIB),
+            ..trial(limit, wall_seconds)
+        };
+        let stopped = Trial {
+            lower_bound: true,
+            outcome: Outcome::TooSlow,
+            system_seconds: None,
+            ..ok(3, 35, 2.31, 1.87, 0.0, 0.28, 73_815)
+        };
+        Seen {
+            references: vec![reference(0, 1.90, 1.86, 0.28), reference(2, 2.01, 1.96, 0.35)],
+            trials: vec![
+                ok(1, 35, 1.95, 1.74, 0.26, 0.12, 75_534),
+                stopped,
+                ok(4, 41, 1.88, 1.79, 0.23, 0.04, 37_528),
+                ok(5, 38, 1.95, 1.81, 0.25, 0.07, 56_149),
+            ],
+            ..Seen::default()
+        }
+    }
+
+    #[test]
+    fn a_limit_that_read_as_much_again_as_one_that_failed_is_no_sure_answer() {
+        let found = answer(&Settings::default(), &sorts(), None);
+        assert_eq!((found.smallest_passing_bytes, found.confident), (Some(38 * MIB), false), "{}", found.reason);
+        let doubt = "it read 219 MiB again there, and runs at 35.0 MiB lost so much time by reading again that another run at 38.0 MiB may be too slow";
+        assert!(found.reason.contains(doubt), "{}", found.reason);
+    }
+
+    #[test]
+    fn a_limit_that_read_little_again_is_a_sure_answer() {
+        let mut seen = sorts();
+        for trial in seen.trials.iter_mut().filter(|t| t.limit_bytes >= Some(38 * MIB)) {
+            trial.refaults = Some(4_000);
+        }
+        let found = answer(&Settings::default(), &seen, None);
+        assert!(found.confident, "{}", found.reason);
+    }
+}
