@@ -1,6 +1,6 @@
 //! Which of its two forms a record has.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
@@ -21,6 +21,11 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 /// Looks at the first bytes of a file.
 pub(crate) fn form_of(path: &Path) -> Result<Form> {
     let io = |cause| Error::Io { path: path.into(), doing: "opened", cause };
+    let kind = fs::metadata(path).map_err(io)?.file_type();
+    // A pipe or a terminal would be waited for.
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(Error::NotARecord(path.into()));
+    }
     let mut start = Vec::new();
     File::open(path).map_err(io)?.take(SQLITE.len() as u64).read_to_end(&mut start).map_err(io)?;
     if start.is_empty() {

@@ -20,6 +20,7 @@ mod entry;
 mod error;
 mod form;
 mod frame;
+mod guard;
 mod read;
 mod rows;
 mod schema;

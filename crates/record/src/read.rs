@@ -5,17 +5,18 @@ use std::fs::File;
 use std::path::Path;
 
 use model::{
-    Advice, Attribution, BudgetReport, Faults, Header, Observation, PagesRound, ProcessKey, RunAccount, Series, Trial,
+    Advice, Attribution, BudgetReport, DemandPoint, Faults, ForeignFile, Header, Observation, PagesRound, ProcessKey,
+    ProcessRecord, RunAccount, Series, Trial,
 };
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::form::{Form, form_of};
+use crate::guard::{self, Allowance};
 use crate::rows::{Fields, RowError, Table};
-use crate::schema;
-use crate::seal::{FillError, fill, open_database, seal};
+use crate::seal::{FillError, fill, seal};
 use crate::session::{Life, Session};
 use crate::writer::survey;
 
@@ -73,25 +74,32 @@ impl Record {
     /// [`Error::Empty`], [`Error::NotARecord`], [`Error::Newer`], [`Error::NoHeader`], [`Error::Damaged`], and [`Error::Io`]
     /// if the file cannot be read.
     pub fn open(path: &Path) -> Result<Record> {
-        let database = match form_of(path)? {
-            Form::Sealed => open_sealed(path)?,
+        let (database, bytes) = match form_of(path)? {
+            Form::Sealed => guard::open(path)?,
             Form::Framed => {
                 let io = |cause| Error::Io { path: path.into(), doing: "read", cause };
                 let database = Connection::open_in_memory()
                     .map_err(|error| Error::Damaged { path: path.into(), what: error.to_string() })?;
-                fill(&database, &File::open(path).map_err(io)?).map_err(|error| match error {
+                let file = File::open(path).map_err(io)?;
+                guard::allow_steps(&database, guard::steps_for(file.metadata().map_err(io)?.len()));
+                fill(&database, &file).map_err(|error| match error {
                     FillError::NoHeader => Error::NoHeader(path.into()),
                     FillError::Io(cause) => io(cause),
-                    FillError::Sqlite(error) => Error::Damaged { path: path.into(), what: error.to_string() },
+                    FillError::Sqlite(error) => Error::Damaged { path: path.into(), what: guard::sentence(&error) },
                 })?;
-                database
+                let pragma = |name| database.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
+                let bytes = pragma("page_count").and_then(|count| Ok(count * pragma("page_size")?));
+                let bytes = bytes.map_err(|error| Error::Damaged { path: path.into(), what: error.to_string() })?;
+                guard::allow_steps(&database, guard::steps_for(bytes));
+                (database, bytes)
             }
         };
-        let stored = Stored { database: &database, path };
+        let stored = Stored::new(&database, path, bytes);
+        let (mut parts, mut series) = (stored.parts()?, stored.series_with_points()?);
         let mut runs = Vec::new();
         for run in stored.runs()? {
-            let mut observation = stored.with_parts(run.observation)?;
-            observation.series = stored.series_with_points(observation.run)?;
+            let mut observation = parts.join(run.observation);
+            observation.series = series.remove(&observation.run).unwrap_or_default();
             if !run.finished {
                 observation.notes.push(CUT_OFF.into());
             }
@@ -110,6 +118,13 @@ impl Record {
             notes: stored.notes()?,
             complete: stored.complete()?,
         })
+    }
+
+    /// Whether something may be appended to the file: it is not sealed, and its writer is not known to be dead.
+    pub fn may_be_written(path: &Path) -> bool {
+        let writer = || survey(&File::open(path).ok()?).ok()?.session;
+        form_of(path).is_ok_and(|form| form == Form::Framed)
+            && writer().is_some_and(|session| session.life() != Life::Dead)
     }
 
     /// Seals a record whose writer is known to be dead. False, and nothing is done, if it is sealed already, or if the
@@ -132,14 +147,6 @@ impl Record {
     }
 }
 
-/// Opens the tables of a sealed record, to read them.
-pub(crate) fn open_sealed(path: &Path) -> Result<Connection> {
-    let damaged = |error: rusqlite::Error| Error::Damaged { path: path.into(), what: error.to_string() };
-    let database = open_database(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(damaged)?;
-    schema::check(&database, path)?;
-    Ok(database)
-}
-
 /// A run as its table has it.
 pub(crate) struct StoredRun {
     /// Without series, processes, and the points and files of its file demand.
@@ -150,18 +157,44 @@ pub(crate) struct StoredRun {
 
 /// The tables, read back into the types they were made from.
 pub(crate) struct Stored<'a> {
-    pub(crate) database: &'a Connection,
-    pub(crate) path: &'a Path,
+    database: &'a Connection,
+    path: &'a Path,
+    allowance: Allowance,
 }
 
-impl Stored<'_> {
+/// What is kept of the runs in tables of its own, by run.
+pub(crate) struct Parts {
+    processes: BTreeMap<u32, Vec<ProcessRecord>>,
+    points: BTreeMap<u32, Vec<DemandPoint>>,
+    foreign: BTreeMap<u32, Vec<ForeignFile>>,
+}
+
+impl Parts {
+    /// The run with its processes and its whole file demand.
+    pub(crate) fn join(&mut self, mut observation: Observation) -> Observation {
+        let run = observation.run;
+        observation.processes = self.processes.remove(&run).unwrap_or_default();
+        if let Some(demand) = &mut observation.file_demand {
+            demand.points = self.points.remove(&run).unwrap_or_default();
+            demand.foreign = self.foreign.remove(&run).unwrap_or_default();
+        }
+        observation
+    }
+}
+
+impl<'a> Stored<'a> {
+    /// The tables of a file of this many bytes.
+    pub(crate) fn new(database: &'a Connection, path: &'a Path, bytes: u64) -> Stored<'a> {
+        Stored { database, path, allowance: Allowance::of(bytes) }
+    }
+
     pub(crate) fn header(&self) -> Result<Header> {
-        let header = self.all("header", "1", |_| {})?.pop();
+        let header = self.all("header", |_| {})?.pop();
         header.ok_or_else(|| Error::NoHeader(self.path.into()))
     }
 
     pub(crate) fn sessions(&self) -> Result<Vec<(i64, Session)>> {
-        let rows = self.rows("session", "1")?;
+        let rows = self.rows("session")?;
         let id = |row: &Fields| row.get("id").and_then(Value::as_i64).unwrap_or_default();
         let parse = |row: Fields| Ok((id(&row), self.parse("session", row)?));
         rows.into_iter().map(parse).collect()
@@ -179,58 +212,68 @@ impl Stored<'_> {
             let session = row.get("session").and_then(Value::as_i64);
             Ok(StoredRun { observation: self.parse("run", row)?, finished, session })
         };
-        self.rows("run", "1")?.into_iter().map(parse).collect()
+        self.rows("run")?.into_iter().map(parse).collect()
     }
 
-    /// The run with its processes and its whole file demand.
-    pub(crate) fn with_parts(&self, mut observation: Observation) -> Result<Observation> {
-        let of_run = format!("run = {}", observation.run);
-        observation.processes = self.all("process", &of_run, |row| {
+    /// What belongs to the runs, each table read once.
+    pub(crate) fn parts(&self) -> Result<Parts> {
+        let processes = self.by_run("process", |row| {
             let key = json!({"pid": row.get("pid"), "start_ticks": row.get("start_ticks")});
             row.insert("key".into(), key);
         })?;
-        if let Some(demand) = &mut observation.file_demand {
-            demand.points = self.all("file_demand", &of_run, |_| {})?;
-            demand.foreign = self.all("foreign_file", &of_run, |_| {})?;
-        }
-        Ok(observation)
+        Ok(Parts {
+            processes,
+            points: self.by_run("file_demand", |_| {})?,
+            foreign: self.by_run("foreign_file", |_| {})?,
+        })
     }
 
-    /// The series of a run by their ids, without points.
-    pub(crate) fn series(&self, run: u32) -> Result<Vec<(u32, Series)>> {
-        let parse = |mut row: Fields| {
-            let key = |row: &Fields| -> Option<ProcessKey> {
-                Some(ProcessKey {
-                    pid: row.get("pid")?.as_i64()? as i32,
-                    start_ticks: row.get("start_ticks")?.as_u64()?,
-                })
-            };
+    /// The series of each run with their ids, without points.
+    pub(crate) fn series(&self) -> Result<BTreeMap<u32, Vec<(u32, Series)>>> {
+        let key = |row: &Fields| -> Option<ProcessKey> {
+            Some(ProcessKey { pid: row.get("pid")?.as_i64()? as i32, start_ticks: row.get("start_ticks")?.as_u64()? })
+        };
+        let mut series: BTreeMap<u32, Vec<(u32, Series)>> = BTreeMap::new();
+        for mut row in self.rows("series")? {
             row.insert("process".into(), json!(key(&row)));
             row.insert("points".into(), json!([]));
             let id = row.get("id").and_then(Value::as_u64).unwrap_or_default() as u32;
-            Ok((id, self.parse("series", row)?))
-        };
-        self.rows("series", &format!("run = {run}"))?.into_iter().map(parse).collect()
+            series.entry(run_of(&row)).or_default().push((id, self.parse("series", row)?));
+        }
+        Ok(series)
     }
 
-    fn series_with_points(&self, run: u32) -> Result<Vec<Series>> {
+    fn series_with_points(&self) -> Result<BTreeMap<u32, Vec<Series>>> {
+        let mut points = self.points().map_err(|error| self.damaged(error))?;
         let with_points = |(id, mut series): (u32, Series)| {
-            let sql = "SELECT t_ns, value FROM sample WHERE series = ? ORDER BY t_ns";
-            let mut statement = self.database.prepare_cached(sql)?;
-            let points = statement.query_map([id], |row| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?)))?;
-            series.points = points.collect::<Result<_, _>>()?;
-            Ok(series)
+            series.points = points.remove(&id).unwrap_or_default();
+            series
         };
-        let series = self.series(run)?.into_iter().map(with_points).collect::<rusqlite::Result<_>>();
-        series.map_err(|error| self.damaged(error))
+        let mut with_points = with_points;
+        let of_run = |(run, series): (u32, Vec<_>)| (run, series.into_iter().map(&mut with_points).collect());
+        Ok(self.series()?.into_iter().map(of_run).collect())
+    }
+
+    /// The points of each series by its id, in order of time.
+    fn points(&self) -> Result<BTreeMap<u32, Vec<(u64, f64)>>, RowError> {
+        let mut statement = self.database.prepare("SELECT series, t_ns, value FROM sample ORDER BY series, t_ns")?;
+        let mut rows = statement.query([])?;
+        let mut points: BTreeMap<u32, Vec<(u64, f64)>> = BTreeMap::new();
+        while let Some(row) = rows.next()? {
+            if !self.allowance.take_row(0) {
+                return Err(RowError::MoreThanTheFile { table: "sample" });
+            }
+            points.entry(row.get(0)?).or_default().push((row.get::<_, i64>(1)? as u64, row.get(2)?));
+        }
+        Ok(points)
     }
 
     pub(crate) fn trials(&self) -> Result<Vec<Trial>> {
-        self.all("trial", "1", |_| {})
+        self.all("trial", |_| {})
     }
 
     pub(crate) fn budget(&self) -> Result<Option<BudgetReport>> {
-        Ok(self.all("budget", "1", |_| {})?.pop())
+        Ok(self.all("budget", |_| {})?.pop())
     }
 
     pub(crate) fn pages(&self) -> Result<Vec<PagesRound>> {
@@ -262,12 +305,12 @@ impl Stored<'_> {
             let account = serde_json::from_value(account).map_err(|cause| RowError::Json { table: "account", cause });
             Ok((run, account.map_err(|error| self.damaged(error))?))
         };
-        self.rows("account", "1")?.into_iter().map(parse).collect()
+        self.rows("account")?.into_iter().map(parse).collect()
     }
 
     pub(crate) fn notes(&self) -> Result<Vec<String>> {
         let text = |row: Fields| row.get("note").and_then(Value::as_str).unwrap_or_default().to_string();
-        Ok(self.rows("note", "1")?.into_iter().map(text).collect())
+        Ok(self.rows("note")?.into_iter().map(text).collect())
     }
 
     fn complete(&self) -> Result<bool> {
@@ -279,26 +322,35 @@ impl Stored<'_> {
     fn all_if_there<T: DeserializeOwned>(&self, table: &'static str) -> Result<Vec<T>> {
         let there = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)";
         let there = self.database.query_row(there, [table], |row| row.get(0)).map_err(|error| self.damaged(error))?;
-        if there { self.all(table, "1", |_| {}) } else { Ok(Vec::new()) }
+        if there { self.all(table, |_| {}) } else { Ok(Vec::new()) }
     }
 
-    /// All rows of a table that hold the condition, each put right by `amend` before it is parsed.
-    fn all<T: DeserializeOwned>(
-        &self,
-        table: &'static str,
-        condition: &str,
-        amend: impl Fn(&mut Fields),
-    ) -> Result<Vec<T>> {
+    /// All rows of a table, each put right by `amend` before it is parsed.
+    fn all<T: DeserializeOwned>(&self, table: &'static str, amend: impl Fn(&mut Fields)) -> Result<Vec<T>> {
         let parse = |mut row: Fields| {
             amend(&mut row);
             self.parse(table, row)
         };
-        self.rows(table, condition)?.into_iter().map(parse).collect()
+        self.rows(table)?.into_iter().map(parse).collect()
     }
 
-    fn rows(&self, table: &'static str, condition: &str) -> Result<Vec<Fields>> {
+    /// All rows of a table that has the column `run`, by run.
+    fn by_run<T: DeserializeOwned>(
+        &self,
+        table: &'static str,
+        amend: impl Fn(&mut Fields),
+    ) -> Result<BTreeMap<u32, Vec<T>>> {
+        let mut by_run: BTreeMap<u32, Vec<T>> = BTreeMap::new();
+        for mut row in self.rows(table)? {
+            amend(&mut row);
+            by_run.entry(run_of(&row)).or_default().push(self.parse(table, row)?);
+        }
+        Ok(by_run)
+    }
+
+    fn rows(&self, table: &'static str) -> Result<Vec<Fields>> {
         let rows = Table::of(self.database, table).map_err(RowError::from);
-        rows.and_then(|table| table.rows(self.database, condition)).map_err(|error| self.damaged(error))
+        rows.and_then(|table| table.rows(self.database, &self.allowance)).map_err(|error| self.damaged(error))
     }
 
     fn parse<T: DeserializeOwned>(&self, table: &'static str, row: Fields) -> Result<T> {
@@ -308,4 +360,9 @@ impl Stored<'_> {
     fn damaged(&self, error: impl ToString) -> Error {
         Error::Damaged { path: self.path.into(), what: error.to_string() }
     }
+}
+
+/// The run that a row belongs to.
+fn run_of(row: &Fields) -> u32 {
+    row.get("run").and_then(Value::as_u64).and_then(|run| u32::try_from(run).ok()).unwrap_or(u32::MAX)
 }

@@ -8,13 +8,18 @@ use rusqlite::{Connection, Row, params_from_iter};
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
+use crate::guard::{self, Allowance};
+use crate::schema;
+
 /// A problem with a row.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RowError {
-    #[error(transparent)]
+    #[error("{}", guard::sentence(.0))]
     Sqlite(#[from] rusqlite::Error),
     #[error("in table '{table}', {cause}")]
     Json { table: &'static str, cause: serde_json::Error },
+    #[error("its table '{table}' has more rows than the file can hold")]
+    MoreThanTheFile { table: &'static str },
 }
 
 /// A table's columns, and how to write and read its rows.
@@ -22,6 +27,7 @@ pub(crate) struct Table {
     name: &'static str,
     columns: Vec<(String, String)>,
     insert: String,
+    select: String,
 }
 
 /// The fields of a struct by name.
@@ -38,16 +44,22 @@ pub(crate) fn fields(value: &impl Serialize) -> Fields {
 impl Table {
     /// Looks up the columns.
     pub(crate) fn of(database: &Connection, name: &'static str) -> rusqlite::Result<Table> {
+        let own = schema::tables().get(name);
         let mut columns = Vec::new();
         database.pragma(None, "table_info", name, |row| {
-            columns.push((row.get("name")?, row.get("type")?));
+            let column: String = row.get("name")?;
+            // How a value is kept is ours to say, not the file's.
+            let kind = own.and_then(|own| own.columns.get(&column)).cloned().unwrap_or_default();
+            columns.push((column, kind));
             Ok(())
         })?;
         // Some are words of SQL.
         let names: Vec<String> = columns.iter().map(|(name, _): &(String, String)| format!("\"{name}\"")).collect();
         let marks = vec!["?"; columns.len()].join(",");
-        let insert = format!("INSERT OR REPLACE INTO {name} ({}) VALUES ({marks})", names.join(","));
-        Ok(Table { name, columns, insert })
+        let names = names.join(",");
+        let insert = format!("INSERT OR REPLACE INTO {name} ({names}) VALUES ({marks})");
+        let select = format!("SELECT {names} FROM {name} NOT INDEXED ORDER BY rowid");
+        Ok(Table { name, columns, insert, select })
     }
 
     /// Adds a row.
@@ -62,13 +74,22 @@ impl Table {
         Ok(())
     }
 
-    /// The rows for which `condition` holds, in the order they were added.
-    pub(crate) fn rows(&self, database: &Connection, condition: &str) -> Result<Vec<Fields>, RowError> {
-        let sql = format!("SELECT * FROM {} WHERE {condition} ORDER BY rowid", self.name);
-        let mut statement = database.prepare_cached(&sql)?;
+    /// The rows, in the order they were added, as long as the file can hold them.
+    pub(crate) fn rows(&self, database: &Connection, allowance: &Allowance) -> Result<Vec<Fields>, RowError> {
+        let mut statement = database.prepare(&self.select)?;
         let mut rows = statement.query([])?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
+            let mut bytes = 0;
+            for index in 0..self.columns.len() {
+                bytes += match row.get_ref(index)? {
+                    ValueRef::Text(value) | ValueRef::Blob(value) => value.len() as u64,
+                    _ => 0,
+                };
+            }
+            if !allowance.take_row(bytes) {
+                return Err(RowError::MoreThanTheFile { table: self.name });
+            }
             all.push(self.fields_of(row)?);
         }
         Ok(all)

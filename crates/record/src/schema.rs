@@ -1,11 +1,14 @@
 //! The tables of a sealed record. `docs/record.md` describes them; a change raises [`crate::VERSION`].
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rusqlite::Connection;
 
 use crate::error::{Error, Result};
 use crate::frame::VERSION;
+use crate::guard;
 
 /// Marks the SQLite file as a bursar record: "burs".
 const APPLICATION: u32 = u32::from_be_bytes(*b"burs");
@@ -138,7 +141,7 @@ pub(crate) fn create(database: &Connection) -> rusqlite::Result<()> {
 /// Refuses what is not a record, and records of a later version.
 pub(crate) fn check(database: &Connection, path: &Path) -> Result<()> {
     let pragma = |name| database.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
-    let damaged = |error: rusqlite::Error| Error::Damaged { path: path.into(), what: error.to_string() };
+    let damaged = |error: rusqlite::Error| Error::Damaged { path: path.into(), what: guard::sentence(&error) };
     let (application, found) = (pragma("application_id").map_err(damaged)?, pragma("user_version").map_err(damaged)?);
     match found {
         _ if application != APPLICATION => Err(Error::NotARecord(path.into())),
@@ -146,4 +149,38 @@ pub(crate) fn check(database: &Connection, path: &Path) -> Result<()> {
         found if found > VERSION => Err(Error::Newer { path: path.into(), found }),
         _ => Ok(()),
     }
+}
+
+/// A table of ours.
+#[derive(Debug)]
+pub(crate) struct OwnTable {
+    /// Declared type by name.
+    pub(crate) columns: BTreeMap<String, String>,
+    pub(crate) without_rowid: bool,
+}
+
+/// Our tables by name.
+pub(crate) fn tables() -> &'static BTreeMap<String, OwnTable> {
+    static OWN: OnceLock<BTreeMap<String, OwnTable>> = OnceLock::new();
+    OWN.get_or_init(|| listed().unwrap_or_default())
+}
+
+fn listed() -> rusqlite::Result<BTreeMap<String, OwnTable>> {
+    let database = Connection::open_in_memory()?;
+    create(&database)?;
+    let mut tables = BTreeMap::new();
+    database.pragma_query(None, "table_list", |row| {
+        let (name, kind): (String, String) = (row.get("name")?, row.get("type")?);
+        if kind == "table" && !name.starts_with("sqlite_") {
+            tables.insert(name, OwnTable { columns: BTreeMap::new(), without_rowid: row.get("wr")? });
+        }
+        Ok(())
+    })?;
+    for (name, table) in &mut tables {
+        database.pragma(None, "table_info", name, |row| {
+            table.columns.insert(row.get("name")?, row.get("type")?);
+            Ok(())
+        })?;
+    }
+    Ok(tables)
 }

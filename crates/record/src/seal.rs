@@ -1,6 +1,6 @@
 //! From frames to tables.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,9 @@ use crate::frame::{Frames, HEADER_BYTES, VERSION};
 use crate::rows::{Table, fields};
 use crate::schema;
 use crate::session::Session;
+
+/// A framed file below this is sealed with small pages.
+const SMALL_BYTES: u64 = 256 << 10;
 
 /// Why a framed file did not become tables.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +63,10 @@ pub(crate) fn open_database(path: &Path, flags: OpenFlags) -> rusqlite::Result<C
 fn write_sealed(mut file: &File, temporary: &Path) -> Result<(), FillError> {
     let _ = fs::remove_file(temporary);
     let database = open_database(temporary, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    // Each of two dozen tables takes a page at least, and most are empty in a small record.
+    if file.metadata()?.len() < SMALL_BYTES {
+        database.execute_batch("PRAGMA page_size = 512")?;
+    }
     // the file has its name only when it is whole, so that it needs no journal
     database.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -4096")?;
     file.seek(SeekFrom::Start(0))?;
@@ -102,6 +109,8 @@ struct Filler<'a> {
     /// The open run's series: id in the frames → id in the tables.
     ids: HashMap<u32, i64>,
     last_id: i64,
+    /// The runs of which something is in the tables: of others there is nothing to forget.
+    begun: HashSet<u32>,
     ended: bool,
 }
 
@@ -119,11 +128,21 @@ impl<'a> Filler<'a> {
             open: None,
             ids: HashMap::new(),
             last_id: 0,
+            begun: HashSet::new(),
             ended: false,
         })
     }
 
     fn entry(&mut self, entry: Entry) -> rusqlite::Result<()> {
+        self.begun.extend(match &entry {
+            Entry::Series { run, .. } | Entry::Account { run, .. } => Some(*run),
+            Entry::RunEnd(observation) => Some(observation.run),
+            Entry::Trial(trial) => Some(trial.run),
+            Entry::Attribution(attribution) => Some(attribution.run),
+            Entry::Faults(faults) => Some(faults.run),
+            Entry::Advice(advice) => Some(advice.run),
+            _ => None,
+        });
         match entry {
             Entry::Session(session) => self.session(session)?,
             Entry::Header(header) => {
@@ -209,6 +228,9 @@ impl<'a> Filler<'a> {
     /// A run that begins again replaces the one that had its number, as after a resumption.
     fn forget(&mut self, run: u32) -> rusqlite::Result<()> {
         self.ids.clear();
+        if self.begun.insert(run) {
+            return Ok(());
+        }
         let of_series = "DELETE FROM sample WHERE series IN (SELECT id FROM series WHERE run = ?)";
         self.database.prepare_cached(of_series)?.execute([run])?;
         let of_run = [

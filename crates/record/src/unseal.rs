@@ -9,21 +9,22 @@ use rusqlite::{Connection, params};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::frame::{file_header, frame};
-use crate::read::{Stored, open_sealed};
+use crate::guard;
+use crate::read::Stored;
 use crate::seal::{beside, move_into_place};
 
 /// Rewrites the sealed record at `path` into a framed one of the same name. Samples are streamed.
 pub(crate) fn unseal(path: &Path) -> Result<()> {
-    let database = open_sealed(path)?;
+    let (database, bytes) = guard::open(path)?;
     let temporary = beside(path);
-    let written = write_frames(&database, path, &temporary);
+    let written = write_frames(&database, bytes, path, &temporary);
     written.inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
-fn write_frames(database: &Connection, path: &Path, temporary: &Path) -> Result<()> {
+fn write_frames(database: &Connection, bytes: u64, path: &Path, temporary: &Path) -> Result<()> {
     let io = |cause| Error::Io { path: path.into(), doing: "made ready to go on with it", cause };
     let damaged = |what: String| Error::Damaged { path: path.into(), what };
-    let stored = Stored { database, path };
+    let stored = Stored::new(database, path, bytes);
     let mut out = BufWriter::new(File::create(temporary).map_err(io)?);
     out.write_all(&file_header()).map_err(io)?;
     let mut put = |entry: Entry| {
@@ -33,6 +34,7 @@ fn write_frames(database: &Connection, path: &Path, temporary: &Path) -> Result<
     put(Entry::Header(stored.header()?))?;
     let mut sessions = stored.sessions()?.into_iter();
     let mut last_session = None;
+    let (mut parts, mut series) = (stored.parts()?, stored.series()?);
     for run in stored.runs()? {
         while last_session < run.session {
             let Some((id, session)) = sessions.next() else { break };
@@ -40,7 +42,7 @@ fn write_frames(database: &Connection, path: &Path, temporary: &Path) -> Result<
             put(Entry::Session(session))?;
         }
         put(Entry::begin(&run.observation))?;
-        for (id, series) in stored.series(run.observation.run)? {
+        for (id, series) in series.remove(&run.observation.run).unwrap_or_default() {
             put(Entry::Series {
                 id,
                 run: run.observation.run,
@@ -53,7 +55,7 @@ fn write_frames(database: &Connection, path: &Path, temporary: &Path) -> Result<
         each_moment(database, run.observation.run, |t_ns, values| put(Entry::Sample { t_ns, values }))
             .map_err(|error| damaged(error.to_string()))??;
         if run.finished {
-            put(Entry::RunEnd(Box::new(stored.with_parts(run.observation)?)))?;
+            put(Entry::RunEnd(Box::new(parts.join(run.observation))))?;
         }
     }
     for (_, session) in sessions {
