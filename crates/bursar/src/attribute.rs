@@ -413,7 +413,7 @@ fn deliver(options: &Attribute, record: &Record, sink: Sink) -> anyhow::Result<(
     let notes = notes(record);
     let attributed = attributed(record, &notes);
     if !results.quiet {
-        say::beside(format_args!("{}", ::report::terminal::attribution(&attributed, style())));
+        say::page(&::report::terminal::attribution(&attributed, style()));
         if let Some(path) = path {
             tell!("record: {}", path.display());
         }

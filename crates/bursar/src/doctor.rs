@@ -1,22 +1,32 @@
 //! `bursar doctor`: every rung of every ladder, and what a killed run has left.
 
+use anyhow::Context;
 use linux::{journal, probe};
+use model::Bytes;
 
 use crate::balance::put_back;
 use crate::cli::doctor::Doctor;
+use crate::prune::{Keep, Pruned, prune};
+use crate::results::state_folder;
 use crate::say::show;
 use crate::status::Status;
 
 pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
     let repaired = options.repair.then(|| journal::repair(put_back));
+    let pruned = options.prune.then(pruned).transpose()?;
     let findings = probe::all();
     if options.json {
-        let value = serde_json::json!({ "findings": findings, "repaired": repaired });
+        let pruned = pruned.map(|pruned| serde_json::json!({ "records": pruned.records, "bytes": pruned.bytes }));
+        let value = serde_json::json!({ "findings": findings, "repaired": repaired, "pruned": pruned });
         show!("{}", serde_json::to_string_pretty(&value)?)?;
         return Ok(Status::of(0));
     }
     if let Some(repaired) = repaired {
         show!("{}", if repaired.is_empty() { "nothing to repair".into() } else { repaired.join("\n") })?;
+        show!()?;
+    }
+    if let Some(pruned) = pruned {
+        show!("removed {} records of {}", pruned.records, Bytes(pruned.bytes))?;
         show!()?;
     }
     let mut ladder = "";
@@ -31,4 +41,9 @@ pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
         }
     }
     Ok(Status::of(0))
+}
+
+fn pruned() -> anyhow::Result<Pruned> {
+    let folder = state_folder()?;
+    prune(&folder, Keep::of_environment()?).with_context(|| format!("{} cannot be pruned", folder.display()))
 }

@@ -191,7 +191,7 @@ fn deliver(options: &cli::faults::Faults, record: &Record, sink: Sink) -> anyhow
     let path = sink.seal();
     let faulted = faulted(record);
     if !results.quiet {
-        say::beside(format_args!("{}", ::report::terminal::faults(&faulted, style())));
+        say::page(&::report::terminal::faults(&faulted, style()));
         if let Some(path) = path {
             tell!("record: {}", path.display());
         }

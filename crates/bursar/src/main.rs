@@ -23,10 +23,12 @@ mod launch;
 mod merge;
 mod nodes;
 mod observe;
+mod opened;
 mod phases;
 mod pool;
 mod progress;
 mod provision;
+mod prune;
 mod rank;
 mod replace;
 mod replay;
@@ -61,7 +63,11 @@ fn main() {
             Status::of(error.downcast_ref::<job::Error>().map_or(OWN_FAILURE, job::Error::exit_status))
         }),
         Err(error) => {
-            let _ = error.print();
+            match error.use_stderr() {
+                // Its arguments may be names that a shell's pattern found.
+                true => say::beside(format_args!("{}", error.render())),
+                false => drop(error.print()),
+            }
             // Asked for help is no failure; a wrong argument is ours, not the command's.
             Status::of(if error.use_stderr() { OWN_FAILURE } else { 0 })
         }

@@ -9,6 +9,7 @@ use record::{Entry, Record};
 use serde::Serialize;
 
 use crate::cli::report::Merge;
+use crate::opened;
 use crate::rank::{JOB, RANK, RANKS};
 use crate::results::{Sink, deliver};
 use crate::run;
@@ -76,7 +77,7 @@ pub fn merge(options: &Merge) -> anyhow::Result<Status> {
 }
 
 fn part(path: &Path) -> anyhow::Result<Part> {
-    let record = Record::open(path)?;
+    let record = opened::open(path)?;
     let name = path.display();
     match record.header.kind {
         RecordKind::Run => {}

@@ -9,13 +9,14 @@ use crate::advise;
 use crate::attribute::{self, notes};
 use crate::cli::report::Report;
 use crate::faults;
+use crate::opened;
 use crate::results::{accounts, style, view, write_html, write_page};
 use crate::say;
 use crate::status::Status;
 use crate::watch::recorded;
 
 pub fn report(options: &Report) -> anyhow::Result<Status> {
-    let record = Record::open(&options.record)?;
+    let record = opened::open(&options.record)?;
     match record.header.kind {
         RecordKind::Watch => return watched(options),
         RecordKind::Attribute => return attributed(options, &record),
@@ -32,7 +33,7 @@ pub fn report(options: &Report) -> anyhow::Result<Status> {
                 RecordKind::Budget => ::report::terminal::budget(&view, style()),
                 _ => ::report::terminal::run(&view, style()),
             };
-            say::result(format_args!("{text}"))?;
+            say::page_result(&text)?;
         }
     }
     Ok(Status::of(0))
@@ -43,7 +44,7 @@ fn attributed(options: &Report, record: &Record) -> anyhow::Result<Status> {
     let attributed = attribute::attributed(record, &notes);
     match &options.html {
         Some(path) => write_page(path, &::report::html::attribution(&attributed))?,
-        None => say::result(format_args!("{}", ::report::terminal::attribution(&attributed, style())))?,
+        None => say::page_result(&::report::terminal::attribution(&attributed, style()))?,
     }
     Ok(Status::of(0))
 }
@@ -52,7 +53,7 @@ fn faulted(options: &Report, record: &Record) -> anyhow::Result<Status> {
     let faulted = faults::faulted(record);
     match &options.html {
         Some(path) => write_page(path, &::report::html::faults(&faulted))?,
-        None => say::result(format_args!("{}", ::report::terminal::faults(&faulted, style())))?,
+        None => say::page_result(&::report::terminal::faults(&faulted, style()))?,
     }
     Ok(Status::of(0))
 }
@@ -68,7 +69,7 @@ fn watched(options: &Report) -> anyhow::Result<Status> {
     let watched = Watched { header: &record.header, rounds: &record.pages, notes: &record.notes };
     match &options.html {
         Some(path) => write_page(path, &::report::html::watch(&watched))?,
-        None => say::result(format_args!("{}", ::report::terminal::watch(&watched, style())))?,
+        None => say::page_result(&::report::terminal::watch(&watched, style()))?,
     }
     Ok(Status::of(0))
 }

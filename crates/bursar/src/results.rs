@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::bench::unix_ns;
 use crate::cli::Results;
+use crate::prune::{Keep, prune};
 use crate::replace::replace;
 use crate::say::{self, tell};
 
@@ -27,7 +28,13 @@ impl Sink {
         if let Some(path) = path {
             return Ok((Sink { writer: Some(Writer::create(path, header)?) }, None));
         }
-        let made = default_path(header).and_then(|path| Ok(Writer::create(&path, header)?));
+        let made = Keep::of_environment().and_then(|keep| {
+            let path = default_path(header)?;
+            let writer = Writer::create(&path, header)?;
+            // Records that cannot be removed are not in the way of this one.
+            let _ = path.parent().map(|folder| prune(folder, keep));
+            Ok(writer)
+        });
         match made {
             Ok(writer) => Ok((Sink { writer: Some(writer) }, None)),
             Err(error) => {
@@ -126,13 +133,13 @@ pub fn style() -> Style {
 
 /// Writes a value as JSON to a file, or to standard output for `-`.
 pub fn write_json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
-    let mut text = serde_json::to_vec_pretty(value)?;
-    text.push(b'\n');
+    let text = report::printable_json(&serde_json::to_string_pretty(value)?) + "\n";
     if path == Path::new("-") {
         let out = linux::standard_output::open();
-        out.and_then(|mut out| out.write_all(&text)).context("the JSON could not be written to standard output")
+        out.and_then(|mut out| out.write_all(text.as_bytes()))
+            .context("the JSON could not be written to standard output")
     } else {
-        replace(path, |out| out.write_all(&text))
+        replace(path, |out| out.write_all(text.as_bytes()))
             .with_context(|| format!("the JSON could not be written to {}", path.display()))
     }
 }
@@ -174,7 +181,7 @@ pub fn deliver(results: &Results, record: &Record, path: Option<&Path>, json: &i
             RecordKind::Budget => report::terminal::budget(&view, style()),
             _ => report::terminal::run(&view, style()),
         };
-        say::beside(format_args!("{text}"));
+        say::page(&text);
         if let Some(path) = path {
             tell!("record: {}", path.display());
         }

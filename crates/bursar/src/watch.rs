@@ -21,6 +21,7 @@ use crate::balance::put_back;
 use crate::bench::header;
 use crate::cli::watch::Watch;
 use crate::kept;
+use crate::opened;
 use crate::phases::Phases;
 use crate::results::Sink;
 use crate::say::tell;
@@ -107,7 +108,7 @@ fn replay(path: &Path, mut told: Told) -> anyhow::Result<()> {
 
 /// A record of watching; what it is not, or lacks, as a sentence.
 pub fn recorded(path: &Path) -> anyhow::Result<Record> {
-    let mut record = Record::open(path)?;
+    let mut record = opened::open(path)?;
     let name = path.display();
     ensure!(
         record.header.kind == RecordKind::Watch,

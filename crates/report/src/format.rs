@@ -2,6 +2,8 @@
 
 use model::Bytes;
 
+pub use crate::steering::printable;
+
 /// What stands for a figure that could not be had.
 pub const UNKNOWN: &str = "-";
 
@@ -106,11 +108,6 @@ pub fn count(value: Option<u64>) -> String {
 /// The text of a known figure, or `-`.
 pub fn or_unknown<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| UNKNOWN.to_string(), text)
-}
-
-/// Text from a record with nothing in it that could steer a terminal.
-pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// A word as a shell would take it.

@@ -17,6 +17,7 @@ pub mod html;
 pub mod jobs;
 mod phases;
 mod processes;
+mod steering;
 mod tables;
 pub mod terminal;
 mod trace;
@@ -28,7 +29,8 @@ use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 pub use answer::paste_lines;
 pub use attribution::{Attributed, BY_LIBRARY, files_in_memory};
 pub use faults::Faulted;
-pub use format::{printable, seconds};
+pub use format::seconds;
+pub use steering::{printable, printable_json, printable_lines};
 pub use watch::Watched;
 
 /// What a report is made from: a record and the accounts of its runs.

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use model::{Bytes, Explained, RecordKind};
-use record::Record;
 use serde::Deserialize;
 
 use crate::input::{name, read};
+use crate::opened;
 use crate::say;
 use crate::status::Status;
 
@@ -25,7 +25,7 @@ pub fn explain(path: &Path) -> anyhow::Result<Status> {
 
 fn explained(path: &Path) -> anyhow::Result<Vec<Explained>> {
     if path != Path::new("-") {
-        match Record::open(path) {
+        match opened::open(path) {
             Ok(record) => {
                 ensure!(
                     record.header.kind == RecordKind::Advise,

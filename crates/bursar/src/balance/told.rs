@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
-use anyhow::Context;
 use model::Bytes;
 use serde::Serialize;
 
@@ -52,7 +51,7 @@ impl Told {
         let lines: Option<Box<dyn Write>> = match options.json.as_deref().is_some_and(is_dash) {
             _ if options.quiet => None,
             true => Some(Box::new(say::Beside)),
-            false => Some(Box::new(linux::standard_output::open().context("standard output cannot be written")?)),
+            false => Some(Box::new(say::Lines::open()?)),
         };
         Ok(Told { lines, json })
     }

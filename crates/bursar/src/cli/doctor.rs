@@ -16,4 +16,7 @@ pub struct Doctor {
     /// Undo what a killed run has left: cgroups, sysctls
     #[arg(long)]
     pub repair: bool,
+    /// Remove the oldest records of the state folder: the newest BURSAR_KEEP_RECORDS (200) within BURSAR_KEEP_MIB (256) stay
+    #[arg(long)]
+    pub prune: bool,
 }

@@ -54,7 +54,7 @@ pub fn recommend(options: &Recommend) -> anyhow::Result<Status> {
     };
     let found = advice(printed, options, &gathering, &by)?;
     if !options.json.as_deref().is_some_and(is_dash) {
-        say::result(format_args!("{}", report::terminal::jobs(&found, style())))?;
+        say::page_result(&report::terminal::jobs(&found, style()))?;
     }
     if let Some(path) = &options.json {
         write_json(path, &found)?;

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::time::Duration;
 
-use anyhow::Context;
 use model::{Bytes, PagesRound, TOLERATED_MISSES, WatchInterval};
 use record::Entry;
 
@@ -35,7 +34,7 @@ impl Told {
         let json = options.json.as_deref().map(JsonLines::to).transpose()?;
         let lines: Option<Box<dyn Write>> = match is_taken {
             _ if options.quiet || has_view => None,
-            false => Some(Box::new(linux::standard_output::open().context("standard output cannot be written")?)),
+            false => Some(Box::new(say::Lines::open()?)),
             true => Some(Box::new(say::Beside)),
         };
         let view = if has_view { Some(View::open()?) } else { None };
@@ -45,7 +44,7 @@ impl Told {
     /// What the reader should know, as a sentence.
     pub fn note(&mut self, note: &str) -> anyhow::Result<()> {
         if let Some(lines) = &mut self.lines {
-            writeln!(lines, "{note}")?;
+            lines.write_all(format!("{note}\n").as_bytes())?;
         }
         self.append(|| Entry::Note(note.into()))
     }
@@ -58,7 +57,7 @@ impl Told {
         self.is_least |= round.unseen_in_files().is_some();
         let line = line(&round, self.peak, self.is_least);
         if let Some(lines) = &mut self.lines {
-            writeln!(lines, "{line}")?;
+            lines.write_all(format!("{line}\n").as_bytes())?;
         }
         if let Some(json) = &mut self.json {
             json.write(&WatchInterval::of(&round, self.peak))?;

@@ -1,5 +1,6 @@
 //! HTML as text, with everything that comes from a record escaped.
 
+use crate::steering::printable_lines;
 use crate::tables::{Table, Tone};
 
 /// A page being written.
@@ -60,14 +61,13 @@ impl Html {
 /// Text as it must stand in HTML, attributes included.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in printable_lines(text).chars() {
         match c {
             '&' => escaped += "&amp;",
             '<' => escaped += "&lt;",
             '>' => escaped += "&gt;",
             '"' => escaped += "&quot;",
             '\'' => escaped += "&#39;",
-            c if c.is_control() && c != '\n' => escaped.push(char::REPLACEMENT_CHARACTER),
             c => escaped.push(c),
         }
     }

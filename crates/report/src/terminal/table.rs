@@ -3,6 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::Style;
+use crate::steering::printable_lines;
 use crate::tables::{Table, Tone};
 
 /// A report being written.
@@ -45,7 +46,7 @@ fn stacked(table: &Table, style: Style) -> Vec<String> {
         lines.push(paint(cells[0].trim_end(), *tone, style));
         let figures: Vec<String> =
             table.header.iter().zip(cells).skip(1).map(|(name, cell)| format!("{name} {cell}")).collect();
-        lines.extend(joined(&figures, "    ", style.width));
+        lines.extend(joined(&figures, "    ", style.width).iter().map(|line| paint(line, Tone::Plain, style)));
     }
     lines
 }
@@ -131,16 +132,18 @@ fn wrapped(text: &str, indent: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// The only place that writes ESC: what the text brings is replaced.
 fn paint(text: &str, tone: Tone, style: Style) -> String {
+    let text = printable_lines(text);
     let code = match tone {
         Tone::Strong => "1",
         Tone::Dim => "2",
         Tone::Good => "32",
         Tone::Warning => "33",
         Tone::Bad => "31",
-        Tone::Plain => return text.to_string(),
+        Tone::Plain => return text,
     };
-    if style.color && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    if style.color && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text }
 }
 
 #[cfg(test)]
@@ -163,6 +166,21 @@ mod tests {
     #[test]
     fn a_table_that_does_not_fit_becomes_named_figures() {
         assert_eq!(lines(&table(), Style { width: 18, color: false }), ["peak µ", "    total 402 MiB", "    heap -"]);
+    }
+
+    #[test]
+    fn text_brings_no_escape_sequences() {
+        let mut page = Page::new(Style { width: 60, color: true });
+        let mut evil = Table::new(&["a\u{1b}[1m", "b"]);
+        evil.row(Tone::Plain, vec!["x\u{1b}]0;title\u{7}".to_string(), "\u{9b}2J".to_string()]);
+        page.table(&evil);
+        page.paragraph(Tone::Plain, "\u{202e}turned\r");
+        page.items(Tone::Plain, &["\u{1b}c".to_string()]);
+        let text = page.finish().replace("\u{1b}[2m", "").replace("\u{1b}[0m", "");
+        assert!(!text.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}')), "{text:?}");
+        assert!(
+            stacked(&evil, Style { width: 10, color: true }).iter().all(|line| !line.contains(['\u{9b}', '\u{7}']))
+        );
     }
 
     #[test]

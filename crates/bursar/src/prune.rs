@@ -1,0 +1,178 @@
+//! Which of the records that nobody named are kept.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::Context;
+use record::Record;
+
+/// The newest records are kept, as many and as large together as this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    pub records: usize,
+    pub bytes: u64,
+}
+
+/// Records that are kept where nothing else is said.
+pub const KEPT_RECORDS: usize = 200;
+/// MiB that are kept where nothing else is said.
+pub const KEPT_MIB: u64 = 256;
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    pub records: usize,
+    pub bytes: u64,
+}
+
+impl Keep {
+    /// By `BURSAR_KEEP_RECORDS` and `BURSAR_KEEP_MIB`.
+    ///
+    /// # Errors
+    /// One of them is not a whole number.
+    pub fn of_environment() -> anyhow::Result<Keep> {
+        let records = number("BURSAR_KEEP_RECORDS", KEPT_RECORDS as u64)?;
+        let mib = number("BURSAR_KEEP_MIB", KEPT_MIB)?;
+        Ok(Keep { records: usize::try_from(records).unwrap_or(usize::MAX), bytes: mib.saturating_mul(1 << 20) })
+    }
+}
+
+fn number(name: &str, otherwise: u64) -> anyhow::Result<u64> {
+    match std::env::var_os(name) {
+        None => Ok(otherwise),
+        Some(value) => {
+            let number = value.to_str().and_then(|value| value.trim().parse().ok());
+            number.with_context(|| format!("{name} is '{}', which is not a whole number", value.to_string_lossy()))
+        }
+    }
+}
+
+/// Removes the oldest records that bursar named itself until no more are there than `keep` says. Others' files, links, files
+/// of other names and records that are being written stay. Another bursar may do the same at the same time.
+///
+/// # Errors
+/// The folder cannot be read, or a record cannot be removed.
+pub fn prune(folder: &Path, keep: Keep) -> io::Result<Pruned> {
+    let own = rustix::process::geteuid().as_raw();
+    let mut found: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if !entry.file_name().to_str().is_some_and(is_default_name) {
+            continue;
+        }
+        // Of the entry itself, not of what a link leads to. One that is gone by now was removed by another bursar.
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_file() && metadata.uid() == own {
+            found.push((metadata.modified()?, entry.path(), metadata.len()));
+        }
+    }
+    found.sort_by(|a, b| b.cmp(a));
+    let (mut kept, mut bytes) = (0, 0);
+    let mut pruned = Pruned::default();
+    for (_, path, size) in found {
+        if kept < keep.records && bytes + size <= keep.bytes || Record::may_be_written(&path) {
+            (kept, bytes) = (kept + 1, bytes + size);
+            continue;
+        }
+        match fs::remove_file(&path) {
+            Ok(()) => pruned = Pruned { records: pruned.records + 1, bytes: pruned.bytes + size },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(pruned)
+}
+
+/// `WHAT-COMMAND-DATE-TIME.bursar`, with a rank or a PID behind the time: a name that bursar gave.
+fn is_default_name(name: &str) -> bool {
+    let Some(stem) = name.strip_suffix(".bursar") else { return false };
+    let kinds = ["run-", "attach-", "budget-", "watch-", "attribute-", "faults-", "advise-"];
+    let digits = |part: &str, count: usize| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());
+    let number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = stem.split('-').collect();
+    let ends_in_time = |parts: &[&str]| matches!(parts, [.., _, date, time] if digits(date, 8) && digits(time, 6));
+    kinds.iter().any(|kind| stem.starts_with(kind))
+        && match parts.as_slice() {
+            [before @ .., last] if number(last.strip_prefix("rank").unwrap_or(last)) && ends_in_time(before) => {
+                before.len() >= 4
+            }
+            parts => parts.len() >= 4 && ends_in_time(parts),
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A file of 4 KiB that bursar seems to have named, `age` seconds old.
+    fn file(folder: &Path, name: &str, age: u64) -> PathBuf {
+        let path = folder.join(name);
+        fs::write(&path, vec![1; 4096]).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+        path
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn only_names_that_bursar_gave_count() {
+        for name in [
+            "run-true-20261128-120000.bursar",
+            "budget-a-b.c-20261128-120000.bursar",
+            "run-x-20261128-120000-rank3.bursar",
+            "run-x-20261128-120000-4711.bursar",
+        ] {
+            assert!(is_default_name(name), "{name}");
+        }
+        for name in
+            ["mine.bursar", "run-mine.bursar", "run-x-2026-12.bursar", "x-y-20261128-120000.bursar", "costs.json"]
+        {
+            assert!(!is_default_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_newest_records_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        for age in 1..=5 {
+            file(folder, &format!("run-x-20261128-12000{age}.bursar"), age);
+        }
+        file(folder, "mine.bursar", 100);
+        std::os::unix::fs::symlink(folder.join("mine.bursar"), folder.join("run-link-20261128-120000.bursar")).unwrap();
+        let pruned = prune(folder, Keep { records: 3, bytes: 1 << 30 }).unwrap();
+        assert_eq!(pruned.records, 2);
+        let left = ["run-x-20261128-120001.bursar", "run-x-20261128-120002.bursar", "run-x-20261128-120003.bursar"];
+        assert_eq!(names(folder), [&["mine.bursar", "run-link-20261128-120000.bursar"], &left[..]].concat());
+        assert_eq!(prune(folder, Keep { records: 10, bytes: 8192 }).unwrap().records, 1);
+        assert_eq!(prune(folder, Keep { records: 0, bytes: 0 }).unwrap().records, 2);
+        assert_eq!(names(folder), ["mine.bursar", "run-link-20261128-120000.bursar"]);
+    }
+
+    #[test]
+    fn two_that_prune_at_once_keep_the_same_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        for age in 10..60 {
+            file(folder, &format!("run-x-20261128-1200{age}.bursar"), age);
+        }
+        let keep = Keep { records: 5, bytes: 1 << 30 };
+        let removed: usize = std::thread::scope(|scope| {
+            let both: Vec<_> = (0..2).map(|_| scope.spawn(|| prune(folder, keep).unwrap().records)).collect();
+            both.into_iter().map(|one| one.join().unwrap()).sum()
+        });
+        assert_eq!(removed, 45);
+        assert_eq!(names(folder).len(), 5);
+    }
+}
