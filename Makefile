@@ -20,7 +20,7 @@ TEST_PACKAGES = clang-format time tmux sqlite3 python3 valgrind musl-tools chrom
 	libjemalloc2 libtcmalloc-minimal4,libtcmalloc-minimal4t64 openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge libslurm-dev redis-server xz-utils \
 	prometheus qemu-system-x86 busybox-static cpio kmod e2fsprogs systemd dbus libpam-systemd
 
-.PHONY: build deps deps-test test test-vm test-kubernetes lint demo bench install clean
+.PHONY: build deps deps-test test fuzz test-vm test-kubernetes lint demo bench install clean
 
 build: deps $(SPANK) ## The release binary with its man page and completions, and the SPANK plugin where Slurm's headers are
 	$(CARGO) build --release --locked -p bursar
@@ -62,6 +62,10 @@ test-kubernetes: deps ## Whether Kubernetes itself takes the metrics and recomme
 demo: build ## A budget of a real program over real input, and its report
 	@scripts/install-packages sqlite3
 	@scripts/demo "$(TARGET)/release/bursar" "$(TARGET)/demo"
+
+CASES ?= 1000000
+fuzz: deps ## Every parser of foreign input on CASES changed inputs each; see crates/fuzz
+	FUZZ_CASES=$(CASES) $(CARGO) test --release --locked -p fuzz -- --nocapture fuzz_
 
 bench: build ## The measurements of the book: hours; see bench/
 	bench/run
