@@ -108,6 +108,11 @@ fn is_installed(word: &str) -> bool {
     !word.contains('/') || INSTALLED.iter().any(|folder| word.starts_with(folder))
 }
 
+/// Whether a command is a shell behind wrappers such as `env` and `nice`.
+pub fn is_shell(words: &[String]) -> bool {
+    unwrapped(words).first().is_some_and(|word| SHELLS.contains(&base(word)))
+}
+
 /// Whether a process of the job is a client, by the name that the kernel has of it.
 pub fn is_client(name: &str) -> bool {
     CLIENTS.contains(&name) && !HELPERS.contains(&name)

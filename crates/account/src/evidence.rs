@@ -4,7 +4,7 @@ use model::{Bytes, Doubt, DoubtKind, Evidence, Header, Named, Observation, names
 
 use crate::clients::{self, Use};
 use crate::moment::peak;
-use crate::{is_attached, peaks, shares_cgroup};
+use crate::{held, is_attached, peaks, shares_cgroup};
 
 /// What is smaller is never a reason to doubt: the C library, a shell.
 const LEAST_BYTES: u64 = 2 << 20;
@@ -91,7 +91,12 @@ fn doubt(kind: DoubtKind, bytes: Option<u64>, sentence: String) -> Doubt {
 
 /// What the job had at its peak.
 fn need(run: &Observation) -> u64 {
-    charge(run).or_else(|| peaks::tree_max_rss(run, peaks::app_max_rss(run)).bytes).unwrap_or(0)
+    let app_max_rss = peaks::app_max_rss(run);
+    let of_tree = || {
+        let held = held::of_tree(run, app_max_rss).map(|held| held.most);
+        held.or_else(|| peaks::tree_max_rss(run, app_max_rss).bytes)
+    };
+    charge(run).or_else(of_tree).unwrap_or(0)
 }
 
 fn largest_rss(run: &Observation) -> Option<u64> {

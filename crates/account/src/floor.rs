@@ -3,7 +3,7 @@
 use model::{DemandPoint, FileDemand, Header, Observation, names};
 
 use crate::moment::{Moment, STOCKS, peak};
-use crate::{is_attached, peaks, shares_cgroup};
+use crate::{held, is_attached, peaks, shares_cgroup};
 
 /// Peak over time of heap, shared and kernel memory that cannot be reclaimed, with file pages that are locked in. Below
 /// it the job is killed, not slowed. Anonymous memory that was swapped out at the time counts: without swap it would have
@@ -32,7 +32,10 @@ fn anonymous(run: &Observation) -> Option<u64> {
     let (at, most) = Moment::of_the_largest(run, names::TREE_RSS_ANON, |at| at.get(names::TREE_RSS_ANON))?;
     let near = |t_ns: u64| Moment::at(run, t_ns).get(names::TREE_RSS_ANON).is_some_and(|anon| anon >= most / 4 * 3);
     let is_known = run.job_series(names::HEAP).is_some_and(|heap| heap.points.iter().any(|(t_ns, _)| near(*t_ns)));
-    (!is_known).then(|| most + at.get(names::TREE_RSS_SHARED).unwrap_or(0))
+    let sum = most + at.get(names::TREE_RSS_SHARED).unwrap_or(0);
+    // Of processes that share memory the sum says nothing.
+    let least = held::of_tree(run, peaks::app_max_rss(run)).map_or(sum, |held| held.least);
+    (!is_known).then(|| sum.min(least))
 }
 
 /// By so much more than sampled a process's peak RSS may be before it says that something was missed, bytes.

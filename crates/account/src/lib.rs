@@ -5,8 +5,10 @@
 //! `None`, never 0.
 
 mod clients;
+mod cut;
 pub mod evidence;
 mod floor;
+mod held;
 mod methods;
 mod moment;
 mod peaks;
@@ -32,6 +34,7 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
     }
     let app_max_rss = peaks::app_max_rss(run);
     let tree_max_rss = peaks::tree_max_rss(run, app_max_rss);
+    let held = held::of_tree(run, app_max_rss);
     let lists = peaks::lists(run);
     let floor = floor::floor(run, header, &mut notes);
     let (user_seconds, system_seconds) = totals::cpu_seconds(run);
@@ -44,6 +47,8 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
         app_max_rss_bytes: app_max_rss,
         tree_max_rss_bytes: tree_max_rss.bytes,
         tree_max_pss_bytes: moment::peak(run, model::names::TREE_PSS),
+        tree_held_at_least_bytes: held.map(|held| held.least),
+        tree_held_at_most_bytes: held.map(|held| held.most),
         sys_max_rss_bytes: lists.bytes,
         sys_max_rss_lists: lists.sizes,
         unlimited_bytes: peaks::unlimited(run),
@@ -67,6 +72,7 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
         own_rss_bytes: moment::peak(run, model::names::OWN_RSS),
         moved: run.evidence.moved,
         own_charge_bytes: run.evidence.own_bytes,
+        cut_short: cut::short(run, header),
         doubts,
         sources: run.sources.clone(),
         notes,

@@ -75,6 +75,7 @@ fn process(pid: i32, io_delay: Option<f64>, life: f64) -> ProcessRecord {
         io_delay_seconds: io_delay,
         thread_seconds: Some(life),
         exit_status: Some(0),
+        signal: None,
         own: None,
         source: "taskstats".into(),
     }
@@ -444,4 +445,134 @@ fn a_peak_between_two_samples_is_in_the_floor_without_a_cgroup() {
     let heap = run.series.iter_mut().find(|series| series.name == names::HEAP).unwrap();
     heap.points.remove(1);
     assert_eq!(of(&run), (Some(300), false));
+}
+
+/// Samples of a tree: the sum of RSS, the largest share that nobody else can have, a reading, and what was obtained and given back.
+fn tree(lines: &[(&str, [u64; 3])], reading: Option<(u64, u64)>) -> Observation {
+    const MIB: u64 = 1 << 20;
+    let lines: Vec<_> = lines.iter().map(|(name, values)| (*name, values.map(|value| (value * MIB) as f64))).collect();
+    let mut run = run(&lines);
+    run.series.extend(reading.map(|(second, mib)| Series {
+        name: names::TREE_HELD.into(),
+        process: None,
+        unit: Unit::Bytes,
+        rung: "smaps_rollup".into(),
+        points: vec![(second * SECOND, (mib * MIB) as f64)],
+    }));
+    run
+}
+
+#[test]
+fn what_forks_share_counts_once_where_their_proportional_sets_were_read() {
+    const MIB: u64 = 1 << 20;
+    let of = |run: &Observation| {
+        let account = account(run, &header("no swap"));
+        (account.tree_held_at_least_bytes.map(|b| b / MIB), account.tree_held_at_most_bytes.map(|b| b / MIB))
+    };
+    // 100 MiB, and five forks that write nothing from the second sample on.
+    let forked = [
+        (names::TREE_RSS, [100, 600, 600]),
+        (names::TREE_HELD_LEAST, [100, 100, 100]),
+        (names::TREE_GAINED, [100, 600, 600]),
+        (names::TREE_LOST, [0, 0, 0]),
+    ];
+    assert_eq!(of(&tree(&forked, None)), (Some(100), Some(600)), "anything between is possible");
+    assert_eq!(of(&tree(&forked, Some((2, 100)))), (Some(100), Some(100)), "nothing was given back before it was read");
+    assert_eq!(
+        of(&tree(&forked, Some((0, 100)))),
+        (Some(100), Some(600)),
+        "the forks may have written since it was read"
+    );
+    // They write to all of it.
+    let mut written = forked;
+    written[2].1 = [100, 600, 1100];
+    written[3].1 = [0, 0, 500];
+    assert_eq!(of(&tree(&written, Some((2, 600)))), (Some(600), Some(600)));
+    assert_eq!(of(&tree(&written, Some((1, 100)))), (Some(100), Some(600)));
+    // They end before anybody reads them.
+    let ended = [
+        (names::TREE_RSS, [100, 600, 100]),
+        (names::TREE_HELD_LEAST, [100, 100, 100]),
+        (names::TREE_GAINED, [100, 600, 600]),
+        (names::TREE_LOST, [0, 0, 500]),
+    ];
+    assert_eq!(of(&tree(&ended, Some((2, 100)))), (Some(100), Some(600)));
+    // Records from before have no such lines.
+    assert_eq!(of(&tree(&forked[..1], None)), (None, None));
+}
+
+#[test]
+fn a_floor_of_forks_that_nobody_read_is_what_the_largest_had() {
+    const MIB: u64 = 1 << 20;
+    let mut forked = tree(
+        &[
+            (names::TREE_RSS, [100, 600, 600]),
+            (names::TREE_RSS_ANON, [99, 594, 594]),
+            (names::TREE_HELD_LEAST, [100, 100, 100]),
+            (names::TREE_GAINED, [100, 600, 600]),
+            (names::TREE_LOST, [0, 0, 0]),
+        ],
+        None,
+    );
+    assert_eq!(account(&forked, &header("no swap")).floor_bytes, Some(100 * MIB));
+    forked.series.retain(|series| series.name != names::TREE_HELD_LEAST);
+    assert_eq!(account(&forked, &header("no swap")).floor_bytes, Some(594 * MIB));
+}
+
+#[test]
+fn a_command_is_cut_short_where_its_processes_show_it_and_not_by_its_status_alone() {
+    let with = |status: i32, command: &[&str], source: &str, processes: &[(&str, Option<i32>, Option<i32>)]| {
+        let mut run = run(&[]);
+        run.exit = Exit::Status(status);
+        run.sources.insert("processes".into(), source.into());
+        let process = |(index, (name, status, signal)): (usize, &(&str, Option<i32>, Option<i32>))| ProcessRecord {
+            command: name.to_string(),
+            parent: Some(index as i32),
+            exit_status: *status,
+            signal: *signal,
+            ..process(index as i32 + 1, None, 1.0)
+        };
+        run.processes = processes.iter().enumerate().map(process).collect();
+        let header = Header { command: command.iter().map(|word| word.to_string()).collect(), ..header("") };
+        account(&run, &header).cut_short
+    };
+    let (records, sampled) = ("exit tracepoint", "sampled; short-lived processes may be missing");
+    let timeout = ["timeout", "5", "job"];
+    let is = |found: Option<String>, what: &str| assert_eq!(found.as_deref(), Some(what));
+    let killed = ("job", Some(143), Some(15));
+    is(with(124, &timeout, records, &[("timeout", Some(124), None), killed]), "timeout ended it");
+    let caught = ("job", Some(0), None);
+    is(with(124, &timeout, records, &[("timeout", Some(124), None), caught]), "timeout ended it");
+    is(
+        with(1, &["sh", "script"], records, &[("sh", Some(1), None), ("timeout", Some(124), None), killed]),
+        "timeout ended it",
+    );
+    is(with(124, &timeout, sampled, &[("timeout", None, None), ("job", None, None)]), "timeout ended it");
+    is(with(143, &["sh", "-c", "job; exit $?"], records, &[("sh", Some(143), None), killed]), "signal 15 ended job");
+    is(
+        with(137, &["env", "sh", "script"], sampled, &[("sh", None, None)]),
+        "signal 9 ended a program of it, as its status says",
+    );
+
+    let own = |status: i32| ("job", Some(status), None);
+    assert_eq!(with(124, &timeout, records, &[("timeout", Some(124), None), own(124)]), None, "its own status");
+    assert_eq!(with(124, &["job"], sampled, &[own(124)]), None);
+    for status in [129, 137, 143, 200, 255] {
+        assert_eq!(with(status, &["job"], sampled, &[own(status)]), None, "{status}");
+        assert_eq!(
+            with(status, &["sh", "-c", "job"], records, &[("sh", Some(status), None), own(status)]),
+            None,
+            "{status}"
+        );
+    }
+    assert_eq!(with(0, &["sh", "script"], records, &[("sh", Some(0), None), killed]), None, "it went on after that");
+    assert_eq!(with(141, &["sh", "script"], sampled, &[("sh", None, None)]), None, "its output was no longer wanted");
+
+    let mut starved = run(&[]);
+    starved.kept.oom_kills = Some(2);
+    is(account(&starved, &header("")).cut_short, "the kernel killed 2 of its processes for want of memory");
+    let mut interrupted = run(&[]);
+    interrupted.exit = Exit::Status(130);
+    interrupted.evidence.interrupted = true;
+    is(account(&interrupted, &header("")).cut_short, "a signal that was sent to bursar ended it");
 }

@@ -22,7 +22,10 @@ pub fn together(parts: &[Observation]) -> Option<Observation> {
         limit_hits: sum(parts, |part| part.kept.limit_hits),
         ..KeptPeaks::default()
     };
-    let lines = parts.iter().flat_map(|part| &part.series).filter(|series| series.process.is_none());
+    // What was read of each part at its own moments has no sum.
+    let apart = [names::TREE_HELD, names::TREE_HELD_LEAST, names::TREE_GAINED, names::TREE_LOST];
+    let of_job = |series: &&Series| series.process.is_none() && !apart.contains(&series.name.as_str());
+    let lines = parts.iter().flat_map(|part| &part.series).filter(of_job);
     let all: BTreeSet<&str> = lines.map(|series| series.name.as_str()).collect();
     whole.series = all.into_iter().filter_map(|name| added(parts, name, begin)).collect();
     whole.evidence = Evidence::join(parts.iter().map(|part| part.evidence.clone()));

@@ -184,6 +184,7 @@ pub fn observe(
     let evidence = Evidence {
         moved: ended.reaped.moved,
         outside: outside.map(Outside::finish).unwrap_or_default(),
+        interrupted: bench.signals.interrupted(),
         went_on: if is_ended_by_us { Vec::new() } else { went_on(group.as_deref()) },
         ..Evidence::default()
     };
@@ -433,6 +434,10 @@ fn merge(
     all.retain(|process| process.key.pid != main.stub);
     if let Some(command) = all.iter_mut().find(|p| p.key.pid == main.pid) {
         command.lifetime_seconds.get_or_insert(ended.wall_seconds);
+        command.signal = match ended.reaped.exit {
+            Exit::Signal(signal) => Some(signal),
+            _ => None,
+        };
         command.exit_status = match ended.reaped.exit {
             Exit::Status(status) => Some(status),
             Exit::Signal(signal) => Some(128 + signal),

@@ -36,6 +36,7 @@ fn observation(run: u32) -> Observation {
         io_delay_seconds: None,
         thread_seconds: None,
         exit_status: None,
+        signal: None,
         own: None,
         source: "sampled".into(),
     };

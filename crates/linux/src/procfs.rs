@@ -42,6 +42,9 @@ pub struct Stat {
     pub starttime: u64,
     /// Resident set in pages; may lag a little behind (proc(5)).
     pub rss_pages: u64,
+    /// Where the stack begins: of two processes alike where one is a fork of the other and neither has executed another program
+    /// since. 0 where it may not be read.
+    pub stack_start: u64,
     /// Time this one thread waited for block I/O, in ticks. 0 while delay accounting is off.
     pub blkio_delay_ticks: Option<u64>,
 }
@@ -432,6 +435,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
         num_threads: field(20)?,
         starttime: field(22)?,
         rss_pages: field(24)?,
+        stack_start: field(28).unwrap_or(0),
         blkio_delay_ticks: field(42),
     })
 }

@@ -88,6 +88,12 @@ pub struct RunAccount {
     pub tree_max_rss_bytes: Option<u64>,
     /// Peak of the tree's proportional set.
     pub tree_max_pss_bytes: Option<u64>,
+    /// What the tree held together at its peak, memory that its processes share counted once: at least.
+    #[serde(default)]
+    pub tree_held_at_least_bytes: Option<u64>,
+    /// And at most. What no process shares makes both alike.
+    #[serde(default)]
+    pub tree_held_at_most_bytes: Option<u64>,
     /// Peak of the job's pages on the active and inactive lists.
     pub sys_max_rss_bytes: Option<u64>,
     /// The lists at that peak.
@@ -136,6 +142,9 @@ pub struct RunAccount {
     /// What bursar itself held of the job's cgroup, which is taken off.
     #[serde(default)]
     pub own_charge_bytes: Option<u64>,
+    /// What ended the command before its work was done, as a clause; its peak is then a lower bound. null: nothing that is known.
+    #[serde(default)]
+    pub cut_short: Option<String>,
     /// Why these figures may not be of the job; the gravest first.
     #[serde(default)]
     pub doubts: Vec<Doubt>,

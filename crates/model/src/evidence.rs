@@ -62,6 +62,8 @@ pub struct Evidence {
     pub files_in_memory: Option<Named>,
     /// What bursar itself, and what started it, held of the job's cgroup at most; taken off all figures.
     pub own_bytes: Option<u64>,
+    /// bursar was sent a signal to end (Ctrl-C, SIGTERM, a hang-up), and so was the command.
+    pub interrupted: bool,
     /// Why the command had not the standard input that bursar has.
     pub input_missing: Option<String>,
 }
@@ -127,6 +129,7 @@ impl Evidence {
             all.files_in_memory =
                 [all.files_in_memory, part.files_in_memory].into_iter().flatten().max_by_key(|files| files.bytes);
             all.own_bytes = most(all.own_bytes, part.own_bytes);
+            all.interrupted |= part.interrupted;
             all.input_missing = all.input_missing.or(part.input_missing);
             all
         })

@@ -50,6 +50,9 @@ pub struct ProcessRecord {
     pub thread_seconds: Option<f64>,
     /// Exit status, or 128 + signal.
     pub exit_status: Option<i32>,
+    /// The signal that ended it. `None`: it exited, or that is not known.
+    #[serde(default)]
+    pub signal: Option<i32>,
     /// By which number it knows itself, where that may be another than in `key`; not part of records.
     #[serde(skip)]
     pub own: Option<OwnPid>,
@@ -86,6 +89,7 @@ impl ProcessRecord {
             io_delay_seconds: None,
             thread_seconds: None,
             exit_status: None,
+            signal: None,
             own: None,
             source: source.into(),
         }

@@ -122,6 +122,14 @@ pub mod names {
         TREE_RSS_SHARED = "tree_rss_shared_bytes",
         /// Sum of the processes' PSS.
         TREE_PSS = "tree_pss_bytes",
+        /// What the processes hold together, by a reading of their PSS during which hardly anything moved.
+        TREE_HELD = "tree_held_bytes",
+        /// What they hold together at least: of processes that may share memory, that of the largest.
+        TREE_HELD_LEAST = "tree_held_least_bytes",
+        /// The most that they can have obtained since the first sample, counted up.
+        TREE_GAINED = "tree_gained_bytes",
+        /// The most that they can have given back since the first sample, counted up.
+        TREE_LOST = "tree_lost_bytes",
         /// MemTotal - MemFree of the whole machine.
         SYSTEM_USED = "system_used_bytes",
         /// SReclaimable of the whole machine.

@@ -31,7 +31,7 @@ CREATE TABLE process (
     run INTEGER, boot_id TEXT, pid INTEGER, start_ticks UNSIGNED INTEGER, parent INTEGER, command TEXT,
     started_seconds REAL, lifetime_seconds REAL, max_rss_bytes UNSIGNED INTEGER, user_seconds REAL, system_seconds REAL,
     minor_faults UNSIGNED INTEGER, major_faults UNSIGNED INTEGER, io_delay_seconds REAL, thread_seconds REAL,
-    exit_status INTEGER, source TEXT, more JSON);
+    exit_status INTEGER, signal INTEGER, source TEXT, more JSON);
 CREATE TABLE series (
     id INTEGER PRIMARY KEY, run INTEGER, host TEXT, boot_id TEXT, pid INTEGER, start_ticks UNSIGNED INTEGER, name TEXT,
     unit TEXT, rung TEXT, more JSON);

@@ -40,6 +40,7 @@ fn the_figures_and_time_lines_are_there_for_sql() {
         io_delay_seconds: None,
         thread_seconds: None,
         exit_status: Some(0),
+        signal: None,
         own: None,
         source: "wait4".into(),
     };

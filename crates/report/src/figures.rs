@@ -1,6 +1,6 @@
 //! Figures and sentences of an account that every report shows.
 
-use model::{Breakdown, Detail, Doubt, DoubtKind, Exit, FileDemand, Observation, Pressure, RunAccount, Spread, Target};
+use model::{Breakdown, Detail, Doubt, DoubtKind, FileDemand, Observation, Pressure, RunAccount, Spread, Target};
 
 use crate::format::{bytes, count, percent, printable, seconds};
 use crate::verdict;
@@ -30,7 +30,7 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
         return format!("{subject}peak memory not known: neither the kernel nor a sample told it");
     };
     let is_killed = account.limit_bytes.is_some() && account.oom_kills.is_some_and(|kills| kills > 0);
-    let cut = cut_short(observation).filter(|_| !is_killed);
+    let cut = account.cut_short.as_deref().filter(|_| !is_killed);
     let at_least = if cut.is_some() { " at least" } else { "" };
     let verb = match (&observation.target, account.limit_bytes, account.oom_kills) {
         (_, Some(limit), Some(1..)) => format!("was killed for want of memory under a limit of {}: had", size(limit)),
@@ -41,31 +41,28 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     };
     let mut parts = Vec::new();
     // What ended before its work was done might have come to a higher one.
-    let floor_at_least = if is_killed || cut.is_some() { "at least " } else { "" };
+    let shared = verdict::need_at_least(account);
+    let floor_at_least = if is_killed || cut.is_some() || shared.is_some() { "at least " } else { "" };
     parts.extend(account.floor_bytes.map(|floor| format!("floor {floor_at_least}{}", size(floor))));
     if account.peak_charge_bytes.is_some() {
         parts.extend(account.peak_breakdown.file.map(|file| format!("file cache {} of it", size(file))));
     } else {
         parts.push("of the process tree; no cgroup told its page cache".to_string());
     }
+    let figure = match shared {
+        Some(least) => {
+            parts.push("its processes may share memory, and how much is not known".to_string());
+            format!("between {} and {}", size(least), size(need))
+        }
+        None => size(need),
+    };
     if runs > 1 {
         parts.push(format!("max of {runs} runs"));
     }
     let aside = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) };
     let doubt = account.doubts.first().map(|doubt| format!("; {}", printable(&doubt.sentence))).unwrap_or_default();
     let until = cut.map(|cut| format!(" until {cut}")).unwrap_or_default();
-    format!("{subject}{verb} {} at peak{until}{aside}{doubt}", size(need))
-}
-
-/// What ended a command before it ended by itself.
-fn cut_short(observation: &Observation) -> Option<String> {
-    match (&observation.target, observation.exit) {
-        (Target::Command, Exit::TimedOut) => Some("the time-out ended it".into()),
-        (Target::Command, Exit::Signal(number)) => Some(format!("signal {number} ended it")),
-        (Target::Command, Exit::StoppedEarly) => Some("bursar ended it".into()),
-        (Target::Command, Exit::StillRunning) => Some("its record was cut off".into()),
-        _ => None,
-    }
+    format!("{subject}{verb} {figure} at peak{until}{aside}{doubt}")
 }
 
 /// Why the figures may not be of the job, beside what the headline says.

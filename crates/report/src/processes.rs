@@ -159,6 +159,7 @@ mod tests {
             io_delay_seconds: None,
             thread_seconds: None,
             exit_status: Some(0),
+            signal: None,
             own: None,
             source: "wait4".to_string(),
         }

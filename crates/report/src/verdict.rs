@@ -37,9 +37,21 @@ impl Level {
     }
 }
 
-/// The memory a run needed at its peak: the charge, or the tree's where there is no cgroup to charge.
+/// The memory a run needed at its peak: the charge, or at most what the tree held together where there is no cgroup to charge.
 pub fn need(account: &RunAccount) -> Option<u64> {
-    account.peak_charge_bytes.or(account.tree_max_rss_bytes).or(account.app_max_rss_bytes)
+    let of_tree = account.tree_held_at_most_bytes.or(account.tree_max_rss_bytes);
+    account.peak_charge_bytes.or(of_tree).or(account.app_max_rss_bytes)
+}
+
+/// Bounds this close are one figure, in parts of the upper one and in bytes.
+const CLOSE_PARTS: u64 = 20;
+const CLOSE_BYTES: u64 = 2 << 20;
+
+/// The memory that it needed at least, where that is clearly less: processes may have shared the rest.
+pub fn need_at_least(account: &RunAccount) -> Option<u64> {
+    let most = need(account).filter(|_| account.peak_charge_bytes.is_none())?;
+    let least = account.tree_held_at_least_bytes?;
+    (most.saturating_sub(least) > CLOSE_BYTES.max(most / CLOSE_PARTS)).then_some(least)
 }
 
 /// A method's name as the paper and `time -v` users know it.

@@ -94,6 +94,7 @@ impl ExitRecords {
             process.started_seconds = Some(now - life);
             process.key.start_ticks = procfs::start_ticks(self.began_ns as f64 / 1e9 + now - life);
             let (signal, status) = ((record.exit_code & 0x7f) as i32, (record.exit_code >> 8 & 0xff) as i32);
+            process.signal = (signal != 0).then_some(signal);
             process.exit_status = Some(if signal != 0 { 128 + signal } else { status });
         }
     }

@@ -36,6 +36,13 @@ pub struct Sums {
     pub pss_anon: Option<u64>,
     pub pss_file: Option<u64>,
     pub pss_shared: Option<u64>,
+    /// What all hold together, by a reading of the proportional sets that nothing disturbed.
+    pub held: Option<u64>,
+    /// What they hold together at least.
+    pub held_least: u64,
+    /// The most that they can have obtained and given back since the first look.
+    pub gained: u64,
+    pub lost: u64,
     pub locked: Option<u64>,
     pub pinned: Option<u64>,
     pub swap: Option<u64>,
@@ -55,6 +62,7 @@ struct Seen {
     record: ProcessRecord,
     alive: bool,
     rss: u64,
+    stack_start: u64,
     status: procfs::Status,
     io_delay: f64,
 }
@@ -78,6 +86,8 @@ pub struct Processes {
     /// Why proportional sets are not known.
     pub unread: Option<String>,
     cpu_seconds: f64,
+    gained: u64,
+    lost: u64,
     /// One process is looked at, and its children are none of the job's.
     is_alone: bool,
 }
@@ -107,6 +117,20 @@ fn has_moved(before: &[Level], now: &[Level], parts: u64) -> bool {
     !same || changed > now.iter().map(|level| level.rss).sum::<u64>() / parts
 }
 
+/// The most that can have been obtained and given back between two looks, both in order of their keys, bytes. Pages that were
+/// copied on write were obtained, and nobody may have the old ones any more; a new process has perhaps nothing from its parent.
+fn moved(before: &[Level], now: &[Level]) -> (u64, u64) {
+    let of = |levels: &[Level], key: ProcessKey| levels.binary_search_by_key(&key, |level| level.key).ok();
+    let gone = before.iter().filter(|level| of(now, level.key).is_none()).map(|level| level.rss);
+    now.iter().fold((0, gone.sum()), |(gained, lost), now| {
+        let Some(index) = of(before, now.key) else { return (gained + now.rss, lost) };
+        let before = before[index];
+        let faulted = now.faulted.saturating_sub(before.faulted);
+        let (grown, had) = (now.rss.saturating_sub(before.rss), before.rss + faulted);
+        (gained + grown.max(faulted), lost + had.saturating_sub(now.rss))
+    })
+}
+
 /// Block I/O delay of a task, in seconds. The kernel sometimes ends a delay that it never began; longer than the task's life,
 /// it is no delay.
 fn io_delay(stat: &procfs::Stat) -> f64 {
@@ -120,8 +144,17 @@ impl Processes {
         Processes { is_alone, ..Processes::default() }
     }
 
-    /// Looks at these PIDs now. `since`: seconds from boot to the run's begin. `tasks`: also look at every thread's state.
-    pub fn look(&mut self, pids: &[i32], since: f64, pace: &mut Pace, elapsed: Duration, threads: bool) -> Sums {
+    /// Looks at these PIDs now. `since`: seconds from boot to the run's begin. `threads`: also look at every thread's state.
+    /// `again`: which PIDs there are when it is asked.
+    pub fn look(
+        &mut self,
+        pids: &[i32],
+        since: f64,
+        pace: &mut Pace,
+        elapsed: Duration,
+        threads: bool,
+        again: &dyn Fn() -> Vec<i32>,
+    ) -> Sums {
         for seen in self.seen.values_mut() {
             seen.alive = false;
         }
@@ -132,7 +165,7 @@ impl Processes {
         // A process whose parent did not wait for it takes its time along.
         self.cpu_seconds = self.cpu_seconds.max(sums.cpu_seconds);
         sums.cpu_seconds = self.cpu_seconds;
-        self.roll_up(pace, elapsed, &mut sums);
+        self.roll_up(pace, elapsed, &mut sums, &|| again().iter().all(|pid| pids.contains(pid)));
         self.add(&mut sums);
         sums
     }
@@ -158,11 +191,13 @@ impl Processes {
             },
             alive: true,
             rss: 0,
+            stack_start: 0,
             status: procfs::Status::default(),
             io_delay: 0.0,
         });
         seen.alive = true;
         seen.rss = rss;
+        seen.stack_start = stat.stack_start;
         seen.record.command.clone_from(&stat.comm);
         seen.record.max_rss_bytes = status.vm_hwm.or(Some(rss)).max(seen.record.max_rss_bytes);
         seen.record.user_seconds = Some(procfs::seconds_of(stat.utime));
@@ -188,11 +223,14 @@ impl Processes {
 
     /// Reads the proportional sets, of all processes in one go: a page that one more process maps counts less in all the
     /// others, so sets that were read at different times do not add up.
-    fn roll_up(&mut self, pace: &mut Pace, elapsed: Duration, sums: &mut Sums) {
+    fn roll_up(&mut self, pace: &mut Pace, elapsed: Duration, sums: &mut Sums, no_more_came: &dyn Fn() -> bool) {
         let level = |seen: &Seen| level(seen.record.key, seen.rss, seen.record.minor_faults.unwrap_or(0));
         let now: Vec<Level> = self.seen.values().filter(|s| s.alive && s.rss > 0).map(level).collect();
         let settled = !has_moved(&self.before, &now, SETTLED);
         let is_patient = self.unsettled < PATIENCE;
+        let (gained, lost) = moved(&self.before, &now);
+        (self.gained, self.lost) = (self.gained.saturating_add(gained), self.lost.saturating_add(lost));
+        (sums.gained, sums.lost) = (self.gained, self.lost);
         self.before.clone_from(&now);
         let bytes: u64 = now.iter().map(|level| level.rss).sum();
         let expected = LOCK_SECONDS_PER_PROCESS * now.len() as f64 + LOCK_SECONDS_PER_BYTE * bytes as f64;
@@ -207,7 +245,8 @@ impl Processes {
         let sets: Result<Vec<_>, _> = now.iter().filter_map(|level| rollup(level.key.pid)).collect();
         pace.locked(begin.elapsed());
         let after: Vec<Level> = now.iter().filter_map(|level| level_now(level.key)).collect();
-        if is_patient && has_moved(&now, &after, STILL) {
+        let is_disturbed = has_moved(&now, &after, STILL);
+        if is_patient && is_disturbed {
             self.unsettled += 1;
             return;
         }
@@ -223,6 +262,28 @@ impl Processes {
         sums.pss_anon = sum(|r| r.pss_anon);
         sums.pss_file = sum(|r| r.pss_file);
         sums.pss_shared = sum(|r| r.pss_shmem);
+        // A process that nobody has read has its part of what the others share.
+        sums.held = sums.pss.filter(|_| !is_disturbed && no_more_came()).map(|pss| {
+            // What others have mapped, too, counts less than one page in PSS.
+            let parts = [sums.pss_anon, sums.pss_file, sums.pss_shared];
+            let largest = [|s: &Seen| s.status.rss_anon, |s: &Seen| s.status.rss_file, |s: &Seen| s.status.rss_shmem]
+                .map(|of| self.seen.values().filter(|s| s.alive).filter_map(of).max());
+            let held: Option<u64> = parts.into_iter().zip(largest).map(|(part, largest)| part.max(largest)).sum();
+            held.unwrap_or(pss)
+        });
+    }
+
+    /// At least so much do the processes alive hold together: what forks of one another share is no more than what the largest of
+    /// them has, and files and shared memory may be the same in all.
+    fn held_least(alive: &[&Seen]) -> u64 {
+        let largest =
+            |of: fn(&procfs::Status) -> Option<u64>| alive.iter().filter_map(|s| of(&s.status)).max().unwrap_or(0);
+        let mut forks: BTreeMap<u64, u64> = BTreeMap::new();
+        for seen in alive {
+            let most = forks.entry(seen.stack_start).or_default();
+            *most = (*most).max(seen.status.rss_anon.unwrap_or(0));
+        }
+        forks.values().sum::<u64>() + largest(|s| s.rss_file) + largest(|s| s.rss_shmem)
     }
 
     fn add(&self, sums: &mut Sums) {
@@ -235,6 +296,7 @@ impl Processes {
         let status = |of: fn(&procfs::Status) -> Option<u64>| alive.iter().map(|s| of(&s.status)).sum::<Option<u64>>();
         sums.processes = alive.len() as u64;
         sums.rss = alive.iter().map(|s| s.rss).sum();
+        sums.held_least = Processes::held_least(&alive).min(sums.rss);
         sums.rss_anon = status(|s| s.rss_anon);
         sums.rss_file = status(|s| s.rss_file);
         sums.rss_shared = status(|s| s.rss_shmem);
@@ -282,13 +344,13 @@ mod tests {
             }
             std::thread::sleep(Duration::from_millis(20));
         };
-        let sums = processes.look(&[pid], 0.0, &mut pace, Duration::ZERO, false);
-        let own = alone.look(&[pid], 0.0, &mut pace, Duration::ZERO, false).cpu_seconds;
+        let sums = processes.look(&[pid], 0.0, &mut pace, Duration::ZERO, false, &Vec::new);
+        let own = alone.look(&[pid], 0.0, &mut pace, Duration::ZERO, false, &Vec::new).cpu_seconds;
         job.kill().unwrap();
         job.wait().unwrap();
         assert!(reaped > 0.05 && sums.cpu_seconds >= reaped, "{} of {reaped}", sums.cpu_seconds);
         assert!(own <= sums.cpu_seconds - reaped, "a process watched alone has {own} of its own");
-        let after = processes.look(&[], 0.0, &mut pace, Duration::ZERO, false);
+        let after = processes.look(&[], 0.0, &mut pace, Duration::ZERO, false, &Vec::new);
         assert_eq!(after.cpu_seconds, sums.cpu_seconds, "it never falls");
     }
 }

@@ -137,8 +137,9 @@ impl Sampler {
         let begin = clock_gettime(ClockId::ThreadCPUTime);
         let elapsed = self.started.elapsed();
         let threads = self.io_wait == IoWait::SampledState;
-        let pids = self.pids();
-        let sums = self.processes.look(&pids, self.began_seconds, &mut self.pace, elapsed, threads);
+        let pids = pids_of(&self.scope);
+        let scope = &self.scope;
+        let sums = self.processes.look(&pids, self.began_seconds, &mut self.pace, elapsed, threads, &|| pids_of(scope));
         self.shared_mapped = self.shared_mapped.max(sums.largest_shared).max(sums.pss_shared);
         self.hugetlb_mapped = self.hugetlb_mapped.max(sums.largest_hugetlb);
         let read = self.scope.cgroup().and_then(|group| Some((group.clone(), group.memory().ok()?)));
@@ -231,18 +232,6 @@ impl Sampler {
         }
     }
 
-    fn pids(&self) -> Vec<i32> {
-        match &self.scope {
-            Scope::Cgroup(group) => group.processes().unwrap_or_default(),
-            Scope::Tree { root, .. } => {
-                // Where orphans come to us, we are the root, but not of the job.
-                let all = std::iter::once(*root).chain(procfs::descendants(*root));
-                all.filter(|pid| *pid != std::process::id() as i32).collect()
-            }
-            Scope::Process(pid) => vec![*pid],
-        }
-    }
-
     /// Of a cgroup that the job shares with bursar, and with what started it: what the job has of it.
     fn without_own(&mut self, state: MemoryState) -> MemoryState {
         if !matches!(self.scope, Scope::Tree { within: Some(_), .. }) {
@@ -264,6 +253,18 @@ impl Sampler {
         let since = |now: Option<u64>, before: Option<u64>| now.map(|now| now.saturating_sub(before.unwrap_or(0)));
         kept.oom_kills = kept.oom_kills.max(since(state.oom_kills, before.oom_kills));
         kept.limit_hits = kept.limit_hits.max(since(state.limit_hits, before.limit_hits));
+    }
+}
+
+fn pids_of(scope: &Scope) -> Vec<i32> {
+    match scope {
+        Scope::Cgroup(group) => group.processes().unwrap_or_default(),
+        Scope::Tree { root, .. } => {
+            // Where orphans come to us, we are the root, but not of the job.
+            let all = std::iter::once(*root).chain(procfs::descendants(*root));
+            all.filter(|pid| *pid != std::process::id() as i32).collect()
+        }
+        Scope::Process(pid) => vec![*pid],
     }
 }
 
@@ -339,6 +340,10 @@ fn put_sums(row: &mut RowBuilder<'_>, sums: &Sums, io_wait: IoWait) {
     row.bytes(names::TREE_RSS_FILE, STATUS, sums.rss_file);
     row.bytes(names::TREE_RSS_SHARED, STATUS, sums.rss_shared);
     row.bytes(names::TREE_PSS, "smaps_rollup", sums.pss);
+    row.bytes(names::TREE_HELD, "smaps_rollup", sums.held);
+    row.bytes(names::TREE_HELD_LEAST, STATUS, Some(sums.held_least));
+    row.bytes(names::TREE_GAINED, "/proc/PID/stat", Some(sums.gained));
+    row.bytes(names::TREE_LOST, "/proc/PID/stat", Some(sums.lost));
     row.bytes(names::TREE_HUGETLB, STATUS, sums.hugetlb);
     row.bytes(names::LOCKED, STATUS, sums.locked);
     row.bytes(names::PINNED, STATUS, sums.pinned);

@@ -77,6 +77,7 @@ impl Processes {
         record.lifetime_seconds = Some(seconds(exit.t_ns.saturating_sub(exit.start_ns)));
         record.max_rss_bytes = Some(exit.max_rss_pages * self.page_bytes);
         let signal = exit.code & 0x7f;
+        record.signal = (signal != 0).then_some(signal as i32);
         record.exit_status = Some(if signal != 0 { 128 + signal as i32 } else { (exit.code >> 8 & 0xff) as i32 });
         let times = Times {
             user_ns: exit.user_ns,

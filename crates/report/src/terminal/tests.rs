@@ -86,6 +86,25 @@ fn without_a_cgroup_the_need_is_the_trees_and_says_so() {
 }
 
 #[test]
+fn memory_that_processes_may_share_is_shown_between_bounds() {
+    let mut parts = Parts::of_runs(&[12.3]);
+    let account = RunAccount { peak_charge_bytes: None, floor_bytes: Some(100 * MIB), ..parts.runs[0].1.clone() };
+    let bounds = |least: u64, most: u64| RunAccount {
+        tree_held_at_least_bytes: Some(least * MIB),
+        tree_held_at_most_bytes: Some(most * MIB),
+        ..account.clone()
+    };
+    parts.runs[0].1 = bounds(101, 603);
+    let text = run(&parts.view(), WIDE);
+    assert!(text.starts_with("needs between 101 MiB and 603 MiB at peak (floor at least 100 MiB;"), "{text}");
+    let told = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("its processes may share memory, and how much is not known"), "{text}");
+    parts.runs[0].1 = bounds(101, 103);
+    let text = run(&parts.view(), WIDE);
+    assert!(text.starts_with("needs 103 MiB at peak (floor 100 MiB;"), "{text}");
+}
+
+#[test]
 fn a_killed_run_under_a_limit_is_not_called_a_need() {
     let mut parts = Parts::of_runs(&[12.3]);
     let account = parts.runs[0].1.clone();
@@ -97,9 +116,9 @@ fn a_killed_run_under_a_limit_is_not_called_a_need() {
 
 #[test]
 fn a_run_that_was_cut_short_is_not_called_a_need() {
-    for (exit, what) in [(Exit::TimedOut, "the time-out"), (Exit::Signal(2), "signal 2")] {
+    for what in ["the time-out", "signal 2"] {
         let mut parts = Parts::of_runs(&[12.3]);
-        parts.runs[0].0.exit = exit;
+        parts.runs[0].1.cut_short = Some(format!("{what} ended it"));
         let text = run(&parts.view(), WIDE);
         let expected = format!("used at least 402 MiB at peak until {what} ended it (floor at least 112 MiB;");
         assert!(text.starts_with(&expected), "{text}");

@@ -1,0 +1,37 @@
+//! What a process tree held together, memory that its processes share counted once.
+
+use model::{Observation, names};
+
+use crate::moment::Moment;
+
+/// Bounds on the peak, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub least: u64,
+    pub most: u64,
+}
+
+/// Between the largest process and the sum of all there is room for what they share. A reading of their PSS tells what they held
+/// then; at another moment they held at most that and what they have obtained since, or have given back until then. `None` of
+/// records from before these lines were sampled.
+pub fn of_tree(run: &Observation, app_max_rss: Option<u64>) -> Option<Held> {
+    let least = run.job_series(names::TREE_HELD_LEAST)?.peak()?.max(0.0) as u64;
+    let readings = run.job_series(names::TREE_HELD).map_or(&[][..], |series| &series.points);
+    let known = readings.iter().map(|(_, bytes)| bytes.max(0.0) as u64).max();
+    let least = least.max(known.unwrap_or(0)).max(app_max_rss.unwrap_or(0));
+    let points = &run.job_series(names::TREE_RSS)?.points;
+    let most = points.iter().map(|(t_ns, rss)| at_most(run, readings, *t_ns, rss.max(0.0) as u64)).max()?;
+    Some(Held { least, most: most.max(least) })
+}
+
+/// What the tree held at a moment at which its RSS had this sum.
+fn at_most(run: &Observation, readings: &[(u64, f64)], t_ns: u64, rss: u64) -> u64 {
+    let (now, next) = (Moment::at(run, t_ns), readings.partition_point(|(at, _)| *at < t_ns));
+    let beside = |(at, bytes): &(u64, f64), name: &str| {
+        let then = Moment::at(run, *at).get(name)?;
+        Some((bytes.max(0.0) as u64).saturating_add(then.abs_diff(now.get(name)?)))
+    };
+    let before = next.checked_sub(1).and_then(|index| beside(&readings[index], names::TREE_GAINED));
+    let after = readings.get(next).and_then(|reading| beside(reading, names::TREE_LOST));
+    [before, after].into_iter().flatten().min().map_or(rss, |bound| bound.min(rss))
+}
