@@ -21,6 +21,14 @@ pub fn bursar() -> Command {
     command
 }
 
+/// All commands that run a command, quietly; what they write is in the folder.
+pub fn that_run(folder: &Path) -> Vec<Vec<String>> {
+    let profile = format!("advise profile -q --output {}", folder.join("profile").display());
+    let commands =
+        ["run -q", "budget -q", "attribute -q", "watch -q", "faults -q", "provision -q", "advise run -q", &profile];
+    commands.iter().map(|words| words.split(' ').map(Into::into).collect()).collect()
+}
+
 /// Runs a quiet command with `--json -` that prints nothing else; its status and the JSON.
 pub fn json_of(command: &mut Command) -> (i32, Value) {
     let (status, json, _) = json_after(command);
@@ -80,6 +88,10 @@ impl Programs {
         self.path("footprint")
     }
 
+    pub fn inherited(&self) -> &str {
+        self.path("inherited")
+    }
+
     pub fn misbehave(&self) -> &str {
         self.path("misbehave")
     }
@@ -94,6 +106,10 @@ impl Programs {
 
     pub fn revisit(&self) -> &str {
         self.path("revisit")
+    }
+
+    pub fn signals(&self) -> &str {
+        self.path("signals")
     }
 
     fn path(&self, name: &str) -> &'static str {

@@ -441,7 +441,9 @@ impl<'a> Search<'a> {
 
     fn prepare(&self) -> anyhow::Result<()> {
         if let Some(command) = &self.options.prepare {
-            let done = Command::new("sh").arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null()).status();
+            let mut shell = Command::new("sh");
+            let shell = shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null());
+            let done = linux::children::status(shell);
             let done = done.context("sh could not be run for --prepare")?;
             if !done.success() {
                 bail!("--prepare '{command}' failed ({done}); it must succeed before each run");

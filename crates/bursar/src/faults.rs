@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use ::report::Faulted;
 use anyhow::Context;
 use job::{Command, Forwarding, Output, Prepared};
+use linux::children::{self, Awaited};
 use linux::faults::{Counted, Tracer};
 use linux::procfs;
 use model::{
@@ -119,9 +120,8 @@ fn follow(
     let cache_state = if run == 0 { "as found" } else { "as the run before left it" }.into();
     let mut observation = Observation::begun(run, RunRole::Plain, Target::Command, cache_state, unix_ns());
     sink.append(Entry::begin(&observation))?;
-    let running = prepared.go()?;
+    let running = prepared.go(signals)?;
     let begin_ns = procfs::monotonic_ns() - running.started().elapsed().as_nanos() as u64;
-    signals.set_target(running.pid());
     let tick = if matches!(seeing, Seeing::Counted(_)) { TICK_COUNTED } else { TICK };
     let (end, wall_seconds) = loop {
         let due = Instant::now() + tick;
@@ -155,28 +155,33 @@ fn follow(
 }
 
 /// What runs beside the command, over and over.
-struct Load(Child);
+struct Load {
+    shell: Child,
+    _awaited: Awaited,
+}
 
 impl Load {
     fn start(load: &str) -> anyhow::Result<Load> {
         let mut shell = Process::new("sh");
         shell.args(["-c", LOAD, "sh", load]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // A group of its own, so that it can be ended with all that it started.
-        Ok(Load(shell.process_group(0).spawn().context("the load could not be started")?))
+        let started = children::spawn(shell.process_group(0));
+        let (shell, _awaited) = started.context("the load could not be started")?;
+        Ok(Load { shell, _awaited })
     }
 
     /// Ends it; says so if it had ended before.
     fn end(mut self) -> Option<String> {
-        let before = self.0.try_wait().ok().flatten();
+        let before = self.shell.try_wait().ok().flatten();
         self.kill();
         before.map(|status| format!("The load failed, and did not run beside the command to its end ({status})."))
     }
 
     fn kill(&mut self) {
-        if let Some(group) = Pid::from_raw(self.0.id() as i32) {
+        if let Some(group) = Pid::from_raw(self.shell.id() as i32) {
             let _ = kill_process_group(group, Signal::KILL);
         }
-        let _ = self.0.wait();
+        let _ = self.shell.wait();
     }
 }
 

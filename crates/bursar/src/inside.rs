@@ -55,8 +55,7 @@ pub fn run(
     let is_ours = launcher != Some(Launcher::Srun);
     let mut faults = Counter::page_faults_from_exec(prepared.pid()).ok().filter(|_| is_ours);
     let before_exec_seconds = begun.elapsed().as_secs_f64();
-    let running = prepared.go()?;
-    signals.set_target(running.pid());
+    let running = prepared.go(&signals)?;
     let patience = if look.is_some() { TICK } else { Duration::from_secs(3600) };
     let (ended, wall_seconds) = loop {
         if let Some(ended) = running.wait(patience)? {

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// The variable of the dynamic loader that names what is loaded into every program.
 const PRELOAD: &str = "LD_PRELOAD";
@@ -64,7 +64,7 @@ impl Launcher {
         if !known.contains(&name.split('.').next()?) {
             return None;
         }
-        let asked = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
+        let asked = linux::children::output(Command::new(program).arg("--version")).ok()?;
         let said = String::from_utf8_lossy(&asked.stdout).into_owned() + &String::from_utf8_lossy(&asked.stderr);
         if ["Open MPI", "OpenRTE", "PRRTE"].iter().any(|who| said.contains(who)) {
             Some(Launcher::OpenMpi)

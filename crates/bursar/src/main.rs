@@ -56,7 +56,12 @@ use say::tell;
 use status::{OWN_FAILURE, Status};
 
 fn main() {
+    linux::limits::raise();
     linux::file_size::limit_is_an_error();
+    linux::signals::children_are_kept();
+    if let Err(error) = linux::children::reap_as_init() {
+        tell!("bursar: orphans are not reaped: {error}");
+    }
     let status = match Cli::try_parse() {
         Ok(cli) => act(cli.action).unwrap_or_else(|error| {
             tell!("bursar: {}", sentence(&error));
@@ -95,6 +100,8 @@ fn only_prints(action: &Action) -> bool {
 fn act(action: Action) -> anyhow::Result<Status> {
     if only_prints(&action) {
         linux::broken_pipe::ends_this_process();
+    } else if let Some(shortage) = linux::limits::shortage() {
+        anyhow::bail!(shortage);
     }
     match action {
         Action::Run(options) => match &options.attach {

@@ -128,7 +128,7 @@ pub fn observe(
         Some(cgroup) => Scope::Cgroup(cgroup),
         // Without a cgroup to hold them together, processes that lose their parent come to us.
         None => {
-            rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+            linux::children::adopt_orphans()?;
             Scope::Tree { root: std::process::id() as i32, within: bench.own_cgroup.clone() }
         }
     };
@@ -156,14 +156,13 @@ pub fn observe(
     })?;
     record_row(sampler.sample(), plan.run, sink)?;
 
-    let running = match prepared.go() {
+    let running = match prepared.go(&bench.signals) {
         Ok(running) => running,
         Err(error) => {
             let observation = nothing_ran(plan, started_unix_ns, &error);
             return Ok(Observed { observation, errors: String::new(), not_started: Some(error) });
         }
     };
-    bench.signals.set_target(running.pid());
     sampler.begin(running.started());
     let begin_ns = procfs::monotonic_ns() - running.started().elapsed().as_nanos() as u64;
     let own_group = group.as_ref().filter(|_| !plan.over_nodes);
@@ -339,9 +338,6 @@ fn follow(
             exits.collect();
         }
         shared.drain();
-        if group.is_none() {
-            reap_orphans(running.pid());
-        }
         let last = |name| sampler.last(name);
         let progress = Progress {
             elapsed: running.started().elapsed(),
@@ -362,13 +358,6 @@ fn follow(
         };
         let limited = group.filter(|_| plan.limit_bytes.is_some());
         stopped = Some((why, Stop::begin(running, limited, plan.fast_tier), progress.elapsed));
-    }
-}
-
-/// Orphans that came to us and have ended; init would have reaped them.
-fn reap_orphans(command: i32) {
-    for child in procfs::children(std::process::id() as i32).into_iter().filter(|child| *child != command) {
-        let _ = linux::wait::wait4(child, false);
     }
 }
 

@@ -25,7 +25,7 @@ struct Config(String);
 
 impl Config {
     fn ask() -> io::Result<Config> {
-        let output = Command::new("scontrol").args(["show", "config"]).output()?;
+        let output = linux::children::output(Command::new("scontrol").args(["show", "config"]))?;
         Ok(Config(String::from_utf8_lossy(&output.stdout).into_owned()))
     }
 

@@ -133,12 +133,9 @@ fn start(options: &Watch, kept: Option<&File>, signals: &Forwarding) -> anyhow::
         None => Output::Inherited,
     };
     // Processes that lose their parent come to us, and are watched on.
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let running =
-        Prepared::new(&Command { words: options.command.clone(), environment: Vec::new(), output, cgroup: None })?
-            .go()?;
-    signals.set_target(running.pid());
-    Ok(running)
+    linux::children::adopt_orphans()?;
+    let command = Command { words: options.command.clone(), environment: Vec::new(), output, cgroup: None };
+    Ok(Prepared::new(&command)?.go(signals)?)
 }
 
 fn scope_of(target: &str) -> anyhow::Result<Scope> {
@@ -217,9 +214,6 @@ fn tell(
         if let Some(note) = beside.as_ref().and_then(Beside::note) {
             told.note(&note)?;
             beside = None;
-        }
-        if let Some(running) = running {
-            unwatched::reap(running.pid());
         }
         let round = pages.map(|pages| Ok::<_, Error>((pages, pages.round()?))).transpose()?;
         match round {

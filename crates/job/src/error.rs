@@ -18,6 +18,16 @@ pub enum Error {
         /// As it was given.
         command: String,
     },
+    /// The command is there, but not what it is to be executed by: status 126.
+    #[error(
+        "{command}: cannot be executed, because {interpreter}, which its file names as its interpreter or loader, does not exist; install it, or correct the file"
+    )]
+    NoInterpreter {
+        /// As it was given.
+        command: String,
+        /// The path that the file names.
+        interpreter: String,
+    },
     /// The command is there but could not be executed: status 126.
     #[error("{command}: cannot be executed: {source}; is it a program for this machine with its x bit set?")]
     NotExecutable {
@@ -59,7 +69,7 @@ impl Error {
     pub fn exit_status(&self) -> i32 {
         match self {
             Error::NotFound { .. } => 127,
-            Error::NotExecutable { .. } => 126,
+            Error::NotExecutable { .. } | Error::NoInterpreter { .. } => 126,
             Error::Killed { signal, .. } => 128 + signal,
             Error::Stub(_) | Error::Preload(_) | Error::System { .. } => 125,
         }

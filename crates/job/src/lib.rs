@@ -4,6 +4,7 @@
 //! stub, whose PID can be put into a cgroup and given to trackers; [`Prepared::go`] lets it become the command.
 
 mod error;
+mod missing;
 pub mod preload;
 mod prepared;
 mod running;

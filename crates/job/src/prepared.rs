@@ -1,6 +1,6 @@
 //! A job that is about to start.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -10,13 +10,15 @@ use std::process::{Child, Stdio};
 use std::time::Instant;
 
 use linux::cgroup::Cgroup;
+use linux::children::{self, Awaited};
+use linux::{limits, signals, standard_output};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 
-use crate::signals;
+use crate::missing;
 use crate::stub::Stub;
-use crate::{Error, Running};
+use crate::{Error, Forwarding, Running};
 
 /// What the stub reports in place of a PID where the command could not come into its cgroup.
 const NO_CGROUP: i32 = -1;
@@ -57,14 +59,16 @@ pub enum Output {
 #[derive(Debug)]
 pub struct Prepared {
     stub: Child,
+    _awaited: Awaited,
     go: File,
     report: File,
     name: String,
 }
 
 impl Prepared {
-    /// Starts the stub. The command ignores the signals that this process ignored when it was started, such as SIGHUP
-    /// under `nohup`, whether or not [`crate::Forwarding`] has handlers for them by now.
+    /// Starts the stub. What this process has changed of itself since its start the command does not inherit: it ignores
+    /// the signals that were ignored then, such as SIGHUP under `nohup`, and has the limits and the closed standard streams
+    /// of then. Its environment is ours, byte for byte, with what is set put in place or added.
     ///
     /// # Errors
     /// [`Error::Stub`] if the stub cannot be executed, neither from memory nor from `TMPDIR`.
@@ -77,12 +81,18 @@ impl Prepared {
         }
         let into = command.cgroup.as_ref().and_then(Cgroup::v2_directory).unwrap_or(Path::new(""));
         let tasks = command.cgroup.as_ref().map(Cgroup::v1_tasks).unwrap_or_default();
+        let set: Vec<OsString> = command.environment.iter().map(assignment).collect();
+        let closed = match &command.output {
+            Output::Inherited => standard_output::closed_at_start(),
+            Output::Quiet { .. } | Output::Kept { .. } => 0,
+        };
         let start = |stub: &Stub| {
             let mut start = std::process::Command::new(stub.path());
             start.arg(go_reader.as_raw_fd().to_string()).arg(report_writer.as_raw_fd().to_string());
-            start.arg(format!("{:x}", signals::ignored_at_start()));
+            start.arg(format!("{:x}", signals::ignored_at_start())).arg(closed.to_string());
+            start.arg(limits::to_put_back()).arg(signals::of_parents_death().to_string());
             start.arg(into).arg(tasks.len().to_string()).args(&tasks);
-            start.args(&command.words).envs(command.environment.iter().map(|(name, value)| (name, value)));
+            start.arg(set.len().to_string()).args(&set).args(&command.words);
             match &command.output {
                 Output::Inherited => &mut start,
                 Output::Quiet { input, errors } => {
@@ -94,14 +104,14 @@ impl Prepared {
                 }
                 Output::Kept { both } => start.stdin(Stdio::null()).stdout(both.try_clone()?).stderr(both.try_clone()?),
             };
-            start.spawn()
+            children::spawn(&mut start)
         };
-        let stub = Stub::in_memory()
+        let (stub, awaited) = Stub::in_memory()
             .and_then(|stub| start(&stub))
             .or_else(|_| Stub::on_disk().and_then(|stub| start(&stub)))
             .map_err(Error::Stub)?;
         let name = command.words.first().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
-        Ok(Prepared { stub, go: go_writer.into(), report: report_reader.into(), name })
+        Ok(Prepared { stub, _awaited: awaited, go: go_writer.into(), report: report_reader.into(), name })
     }
 
     /// The stub's PID. The command is a fork of it, and so is in its session and process group.
@@ -109,18 +119,28 @@ impl Prepared {
         self.stub.id() as i32
     }
 
-    /// Lets the stub become the command.
+    /// Lets the stub become the command, whose the signals are from now on that are sent to us.
     ///
     /// # Errors
     /// [`Error::NotFound`] and [`Error::NotExecutable`] as a shell would tell them apart. [`Error::Killed`] under a limit in which
     /// not even the stub has room. [`Error::System`] where it may not come into its cgroup.
-    pub fn go(mut self) -> Result<Running, Error> {
+    pub fn go(self, signals: &Forwarding) -> Result<Running, Error> {
+        signals.expect_command();
+        let running = self.begin()?;
+        signals.set_target(running.pid());
+        Ok(running)
+    }
+
+    fn begin(mut self) -> Result<Running, Error> {
         let started = Instant::now();
+        // A command that ends at once is not taken for an orphan before its PID is known.
+        let _hold = children::hold();
         let told = self.go.write_all(b"g");
         let pid = self.read_word().map_err(Error::system("learn the command's PID"))?;
+        let awaited = pid.map(children::awaited);
         let ended = self.stub.wait().map_err(Error::system("wait for the helper process"))?;
         let failed = self.read_word().map_err(Error::system("learn whether the command started"))?;
-        let Some(pid) = pid.filter(|pid| *pid > 0) else {
+        let Some((pid, awaited)) = pid.zip(awaited).filter(|(pid, _)| *pid > 0) else {
             // A fork that says nothing was killed as well, and nothing but SIGKILL can do that to it so early.
             let killed = ended.signal().or((ended.success() && told.is_ok()).then_some(Signal::KILL.as_raw()));
             return Err(match (failed.map(io::Error::from_raw_os_error), killed) {
@@ -136,12 +156,15 @@ impl Prepared {
             });
         };
         match failed.map(io::Error::from_raw_os_error) {
-            None => Running::new(pid, started),
+            None => Running::new(pid, started, awaited),
             Some(source) => {
                 linux::wait::wait4(pid, true).map_err(Error::system("wait for the command"))?;
                 let command = self.name;
                 Err(match source.kind() {
-                    io::ErrorKind::NotFound => Error::NotFound { command },
+                    io::ErrorKind::NotFound => match missing::interpreter(&command) {
+                        Some(interpreter) => Error::NoInterpreter { command, interpreter },
+                        None => Error::NotFound { command },
+                    },
                     _ => Error::NotExecutable { command, source },
                 })
             }
@@ -157,4 +180,8 @@ impl Prepared {
             Err(e) => Err(e),
         }
     }
+}
+
+fn assignment((name, value): &(String, OsString)) -> OsString {
+    [OsStr::new(name), OsStr::new("="), value].into_iter().collect()
 }

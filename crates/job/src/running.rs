@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use linux::children::{self, Awaited};
 use linux::procfs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -16,14 +17,15 @@ pub struct Running {
     pid: i32,
     descriptor: OwnedFd,
     started: Instant,
+    _awaited: Awaited,
 }
 
 impl Running {
-    pub(crate) fn new(pid: i32, started: Instant) -> Result<Running, Error> {
+    pub(crate) fn new(pid: i32, started: Instant, awaited: Awaited) -> Result<Running, Error> {
         let unknown = || Error::System { doing: "follow the command", source: io::ErrorKind::InvalidData.into() };
         let descriptor = pidfd_open(Pid::from_raw(pid).ok_or_else(unknown)?, PidfdFlags::empty())
             .map_err(|e| Error::system("follow the command by a pidfd (Linux 5.3 or newer)")(e.into()))?;
-        Ok(Running { pid, descriptor, started })
+        Ok(Running { pid, descriptor, started, _awaited: awaited })
     }
 
     /// Its PID.
@@ -49,6 +51,8 @@ impl Running {
             Err(e) => return Err(Error::system("wait for the command")(e.into())),
         }
         let wall = self.started.elapsed().as_secs_f64();
+        // What children have moved is to be this one's alone.
+        let _hold = children::hold();
         let moved = procfs::moved(self.pid);
         let before = if moved.is_none() { procfs::moved_by_children() } else { None };
         let ended = linux::wait::wait4(self.pid, false).map_err(Error::system("wait for the command"))?;

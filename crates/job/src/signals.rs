@@ -1,27 +1,23 @@
 //! Signals: what the command would get without bursar, it gets with bursar.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use linux::signals;
+use rustix::process::{Resource, Rlimit, getpid, setrlimit};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::iterator::{Handle, SignalsInfo};
-use signal_hook::low_level::siginfo::Cause;
+use signal_hook::low_level::siginfo::{Cause, Origin};
 
-const FORWARDED: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
+/// Caught from the start, so that a command that is just being started does not lose them. The others end bursar until there
+/// is a command.
+const FROM_THE_START: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
 
-/// Mask of the signals that this process was started with ignored, bit 0 for signal 1: SIGHUP under `nohup`, SIGINT and
-/// SIGQUIT of a background job of a script. Read before the first handler takes their place.
-pub(crate) fn ignored_at_start() -> u64 {
-    static IGNORED: OnceLock<u64> = OnceLock::new();
-    // Rust's runtime ignores SIGPIPE by itself, and resets it for what it starts.
-    *IGNORED.get_or_init(|| linux::procfs::ignored_signals() & !(1 << (SIGPIPE - 1)))
-}
-
-/// While it lives, signals sent to bursar go to the job and do not end bursar. Those that the terminal sends reach the
-/// job without us, since it is in our process group; they are only remembered.
+/// While it lives, signals sent to bursar go to the job and do not end bursar: all that can be caught
+/// ([`signals::forwardable`]). Those that the terminal sends reach the job without us, since it is in our process group; they
+/// are only remembered. When the job is to stop (SIGTSTP), bursar stops too, so that a shell's job control sees it.
 pub struct Forwarding {
     handle: Handle,
     thread: Option<JoinHandle<()>>,
@@ -32,9 +28,9 @@ pub struct Forwarding {
 /// Whose the signals are.
 #[derive(Default)]
 struct Target {
-    pid: Option<Pid>,
+    pid: Option<i32>,
     /// Sent while there was nobody: the next one's. A command that is just being started must not lose them.
-    waiting: Vec<Signal>,
+    waiting: Vec<i32>,
 }
 
 impl Forwarding {
@@ -43,39 +39,44 @@ impl Forwarding {
     /// # Errors
     /// What `sigaction` says.
     pub fn start() -> std::io::Result<Forwarding> {
-        let ignored = ignored_at_start();
-        let mut signals = SignalsInfo::<WithOrigin>::new(FORWARDED)?;
-        let handle = signals.handle();
+        let mut received = SignalsInfo::<WithOrigin>::new(FROM_THE_START)?;
+        let handle = received.handle();
         let target = Arc::new(Mutex::new(Target::default()));
         let interrupted = Arc::new(AtomicBool::new(false));
         let (to, noted) = (target.clone(), interrupted.clone());
-        let thread = std::thread::spawn(move || {
-            for origin in signals.forever() {
-                // A search under `nohup` goes on when the terminal closes.
-                let is_ignored = ignored >> (origin.signal - 1) & 1 != 0;
-                if matches!(origin.signal, SIGINT | SIGTERM | SIGHUP | SIGQUIT) && !is_ignored {
+        let receive = move || {
+            signals::unblock_here(signals::forwardable());
+            for origin in received.forever() {
+                if asks_to_stop(origin.signal) {
                     noted.store(true, Ordering::SeqCst);
                 }
-                // A closed terminal tells only the session's leader, which the command would be without us.
-                let is_ours_alone = origin.signal == SIGHUP && linux::procfs::leads_session();
-                if matches!(origin.cause, Cause::Sent(_)) || is_ours_alone {
-                    let Some(signal) = Signal::from_named_raw(origin.signal) else { continue };
+                if is_to_be_forwarded(&origin) {
                     let mut target = lock(&to);
                     match target.pid {
-                        Some(pid) => send(pid, signal),
-                        None if target.waiting.contains(&signal) => {}
-                        None => target.waiting.push(signal),
+                        Some(pid) => send(pid, origin.signal),
+                        None if target.waiting.contains(&origin.signal) => {}
+                        None => target.waiting.push(origin.signal),
                     }
                 }
+                if origin.signal == SIGTSTP {
+                    signals::take_default_action(SIGTSTP);
+                }
             }
-        });
+        };
+        let thread = std::thread::Builder::new().name("bursar-signals".into()).spawn(receive)?;
         Ok(Forwarding { handle, thread: Some(thread), target, interrupted })
+    }
+
+    /// A command begins soon: catches all that can be forwarded to it.
+    pub(crate) fn expect_command(&self) {
+        // One that cannot be caught keeps its default action.
+        signals::forwardable().for_each(|signal| _ = self.handle.add_signal(signal));
     }
 
     /// Whose the signals are from now on, and those that came while they were nobody's; 0: nobody's.
     pub fn set_target(&self, pid: i32) {
         let mut target = lock(&self.target);
-        target.pid = Pid::from_raw(pid);
+        target.pid = Some(pid).filter(|pid| *pid > 0);
         let waiting = std::mem::take(&mut target.waiting);
         if let Some(pid) = target.pid {
             waiting.into_iter().for_each(|signal| send(pid, signal));
@@ -88,9 +89,25 @@ impl Forwarding {
     }
 }
 
+/// Whether somebody asks for the end of what bursar does. A search under `nohup` goes on when the terminal closes.
+fn asks_to_stop(signal: i32) -> bool {
+    let is_ignored = signals::ignored_at_start() >> (signal - 1) & 1 != 0;
+    matches!(signal, SIGINT | SIGTERM | SIGHUP | SIGQUIT) && !is_ignored
+}
+
+/// Whether the command would have got a signal in our place, and does not get it anyway.
+fn is_to_be_forwarded(origin: &Origin) -> bool {
+    match origin.cause {
+        // SIGPIPE and SIGXFSZ are bursar's own errors then.
+        Cause::Sent(_) => origin.process.is_none_or(|process| process.pid != getpid().as_raw_nonzero().get()),
+        // A closed terminal signals only the session's leader. An alarm that was set before bursar began would be the command's.
+        _ => (origin.signal == SIGHUP && linux::procfs::leads_session()) || origin.signal == SIGALRM,
+    }
+}
+
 /// To a process that may have ended meanwhile.
-fn send(pid: Pid, signal: Signal) {
-    let _ = kill_process(pid, signal);
+fn send(pid: i32, signal: i32) {
+    let _ = signals::send(pid, signal);
 }
 
 fn lock(target: &Mutex<Target>) -> MutexGuard<'_, Target> {
@@ -107,12 +124,9 @@ impl Drop for Forwarding {
 }
 
 /// Ends this process the way the command ended: by the same signal, so that a shell sees no difference. Writes no core.
-/// Returns, with the status to exit with, only where the signal does not end us.
+/// Returns, with the status to exit with, only where the signal does not end us, as in PID 1 of a container.
 pub fn end_like(signal: i32) -> i32 {
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
-    if signal == signal_hook::consts::SIGKILL {
-        let _ = kill_process(getpid(), Signal::KILL);
-    }
-    let _ = signal_hook::low_level::emulate_default_handler(signal);
+    signals::take_default_action(signal);
     128 + signal
 }

@@ -5,13 +5,21 @@
 // hundred KiB), and the command is a fork of it; CLONE_PARENT makes that fork a child of bursar, which so gets its
 // status and its rusage from wait4, and no process stands between the two while the command runs.
 //
-// usage: stub GO REPORT IGNORED INTO COUNT TASKS{COUNT} COMMAND [ARG ...]
+// What bursar changes of itself, or Rust's runtime of it, the stub undoes for the command: ignored signals, limits,
+// closed standard streams, the signal that the death of the parent sends. Its environment is changed here, so that the
+// rest of it stays as it is, byte for byte.
+//
+// usage: stub GO REPORT IGNORED CLOSED LIMITS DEATH INTO COUNT TASKS{COUNT} COUNT SET{COUNT} COMMAND [ARG ...]
 //   GO      descriptor: one byte read from it says that the cgroup and the trackers are in place; end of file: give up
 //   REPORT  descriptor: the command's pid is written to it, and then its exec errno if the exec failed; or why there is
 //           no command: 0 and fork's errno, or -1 and why it could not come into its cgroup
 //   IGNORED mask, in hexadecimal, of the signals that the command begins with ignored, bit 0 for signal 1
+//   CLOSED  mask of the standard streams that the command begins without, bit 0 for standard input
+//   LIMITS  limits that the command has: RESOURCE:SOFT:HARD,... in hexadecimal
+//   DEATH   the signal that it gets when bursar dies, or 0
 //   INTO    the directory of its cgroup v2, or nothing
 //   TASKS   the `tasks` files of its cgroups v1
+//   SET     NAME=VALUE, what is set in its environment
 //
 // Whoever moves another process to a cgroup waits until all processors have scheduled (10 ms on two); who is forked
 // there, or moves itself as a thread, does not.
@@ -22,6 +30,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -56,24 +66,46 @@ static long fork_here(void) {
     return syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0L, 0L, 0L, 0L);
 }
 
-// An exec resets what has a handler to the default, and leaves alone what is ignored.
+// An exec resets what has a handler to the default, and leaves alone what is ignored. The raw call: glibc's refuses the
+// two signals of its own, which posix_spawn leaves ignored.
 static void ignore(unsigned long long mask) {
     for (int number = 1; number <= 64; number++) {
-        if (mask >> (number - 1) & 1) {
-            signal(number, SIG_IGN);
-        }
+        struct {
+            void (*handler)(int);
+            unsigned long flags, restorer, mask;
+        } action = {.handler = mask >> (number - 1) & 1 ? SIG_IGN : SIG_DFL};
+        syscall(SYS_rt_sigaction, number, &action, NULL, 8);
+    }
+}
+
+static void limit(const char *limits) {
+    while (*limits) {
+        char *end;
+        int resource = (int)strtoul(limits, &end, 16);
+        struct rlimit both = {.rlim_cur = strtoull(end + 1, &end, 16)};
+        both.rlim_max = strtoull(end + 1, &end, 16);
+        setrlimit(resource, &both);
+        limits = *end ? end + 1 : end;
     }
 }
 
 int main(int argc, char **argv) {
-    if (argc < 7 || argc < 7 + atoi(argv[5])) {
+    enum { FIXED = 9 };
+    int count = argc > FIXED ? atoi(argv[FIXED - 1]) : 0;
+    if (argc < FIXED + count + 2 || argc < FIXED + count + 2 + atoi(argv[FIXED + count])) {
         return 2;
     }
     int go = atoi(argv[1]);
     int report = atoi(argv[2]);
     ignore(strtoull(argv[3], NULL, 16));
-    const char *into = argv[4];
-    char **tasks = argv + 6, **command = tasks + atoi(argv[5]);
+    int closed = atoi(argv[4]);
+    const char *limits = argv[5], *into = argv[7];
+    int death = atoi(argv[6]);
+    char **tasks = argv + FIXED, **joined = tasks + count;
+    char **set = joined + 1, **command = set + atoi(*joined);
+    for (; set < command; set++) {
+        putenv(*set);
+    }
     fcntl(go, F_SETFD, FD_CLOEXEC);
     fcntl(report, F_SETFD, FD_CLOEXEC);
 
@@ -86,7 +118,7 @@ int main(int argc, char **argv) {
         return 0;
     }
 
-    for (; tasks < command; tasks++) {
+    for (; tasks < joined; tasks++) {
         if (join(AT_FDCWD, *tasks)) {
             return give_up(report, NO_CGROUP, errno);
         }
@@ -114,6 +146,15 @@ int main(int argc, char **argv) {
         if (write(report, &self, sizeof self) != (ssize_t)sizeof self) {
             _exit(125);
         }
+        if (death) {
+            prctl(PR_SET_PDEATHSIG, death);
+        }
+        for (int fd = 0; fd < 3; fd++) {
+            if (closed >> fd & 1) {
+                close(fd);
+            }
+        }
+        limit(limits);
         execvp(*command, command);
         int error = errno;
         if (write(report, &error, sizeof error) != (ssize_t)sizeof error) {

@@ -3,7 +3,7 @@
 use std::io::{Read, Seek};
 use std::time::Duration;
 
-use job::{Command, Output, Prepared};
+use job::{Command, Forwarding, Output, Prepared};
 
 const SCRIPT: &str = "echo $PPID >&2; ls /proc/self/fd >&2";
 
@@ -15,7 +15,7 @@ fn the_command_is_our_child_and_has_no_descriptor_that_it_would_not_have_without
     let output = Output::Quiet { input: None, errors: errors.try_clone().unwrap() };
     let command =
         Command { words: ["sh", "-c", SCRIPT].map(Into::into).to_vec(), environment: Vec::new(), output, cgroup: None };
-    let running = Prepared::new(&command).unwrap().go().unwrap();
+    let running = Prepared::new(&command).unwrap().go(&Forwarding::start().unwrap()).unwrap();
     running.wait(Duration::from_secs(60)).unwrap().expect("the command ends");
     let mut with = String::new();
     errors.rewind().unwrap();

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::time::Duration;
 
-use job::{Command, Error, Output, Prepared};
+use job::{Command, Error, Forwarding, Output, Prepared};
 use linux::journal::Journal;
 use linux::place::Place;
 use model::Exit;
@@ -15,7 +15,7 @@ fn quiet(words: &[&str]) -> (Command, File) {
 }
 
 fn run(words: &[&str]) -> (job::Ended, f64) {
-    let running = Prepared::new(&quiet(words).0).unwrap().go().unwrap();
+    let running = Prepared::new(&quiet(words).0).unwrap().go(&Forwarding::start().unwrap()).unwrap();
     running.wait(Duration::from_secs(60)).unwrap().expect("the command ends")
 }
 
@@ -34,7 +34,7 @@ fn a_small_program_started_from_a_large_parent_reads_its_own_peak() {
 
 #[test]
 fn a_command_that_does_not_exist_gives_127_and_one_that_is_no_program_126() {
-    let start = |word: &str| Prepared::new(&quiet(&[word]).0).unwrap().go().unwrap_err();
+    let start = |word: &str| Prepared::new(&quiet(&[word]).0).unwrap().go(&Forwarding::start().unwrap()).unwrap_err();
     let missing = start("no-such-command-anywhere");
     assert!(matches!(missing, Error::NotFound { .. }) && missing.exit_status() == 127, "{missing}");
     let folder = start("/etc");
@@ -62,20 +62,20 @@ fn a_command_begins_in_its_cgroup_and_nowhere_else() {
         return;
     };
     let within = |words| Prepared::new(&Command { cgroup: Some((*group).clone()), ..quiet(words).0 }).unwrap();
-    let running = within(&["sleep", "60"]).go().unwrap();
+    let running = within(&["sleep", "60"]).go(&Forwarding::start().unwrap()).unwrap();
     assert_eq!(group.processes().unwrap(), [running.pid()]);
     running.signal(9);
     running.wait(Duration::from_secs(60)).unwrap().expect("the command ends");
 
     let prepared = within(&["true"]);
     group.remove().unwrap();
-    let error = prepared.go().unwrap_err();
+    let error = prepared.go(&Forwarding::start().unwrap()).unwrap_err();
     assert!(error.to_string().starts_with("could not put the command into its cgroup: No such file"), "{error}");
 }
 
 #[test]
 fn waiting_gives_up_when_patience_ends_and_a_signal_ends_the_command() {
-    let running = Prepared::new(&quiet(&["sleep", "60"]).0).unwrap().go().unwrap();
+    let running = Prepared::new(&quiet(&["sleep", "60"]).0).unwrap().go(&Forwarding::start().unwrap()).unwrap();
     assert!(running.wait(Duration::from_millis(1)).unwrap().is_none());
     running.signal(15);
     let (ended, wall) = running.wait(Duration::from_secs(60)).unwrap().expect("the command ends");
@@ -90,8 +90,7 @@ fn a_signal_that_comes_before_the_command_does_is_not_lost() {
     while !forwarding.interrupted() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let running = Prepared::new(&quiet(&["sleep", "60"]).0).unwrap().go().unwrap();
-    forwarding.set_target(running.pid());
+    let running = Prepared::new(&quiet(&["sleep", "60"]).0).unwrap().go(&forwarding).unwrap();
     let (ended, _) = running.wait(Duration::from_secs(60)).unwrap().expect("the command ends");
     assert_eq!(ended.exit, Exit::Signal(15));
 }

@@ -202,13 +202,6 @@ pub fn leads_session() -> bool {
     own.is_ok_and(|own| own.session == own.pid)
 }
 
-/// Mask of the signals that this process ignores, bit 0 for signal 1; 0 where that cannot be read.
-pub fn ignored_signals() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
-}
-
 /// The proportional set. Holds the target's mmap lock about 10 ms per GB: not to be called often. Needs ptrace rights.
 ///
 /// # Errors

@@ -1,10 +1,10 @@
-//! Whether standard output was closed when this process began. Rust's runtime opens /dev/null in its place before `main`, where
+//! Which standard streams were closed when this process began. Rust's runtime opens /dev/null in its place before `main`, where
 //! whatever is written is lost without an error.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
-static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+static CLOSED: AtomicU8 = AtomicU8::new(0);
 
 /// The loader calls it before Rust's runtime begins.
 #[used]
@@ -13,14 +13,19 @@ static NOTE: extern "C" fn() = note;
 
 extern "C" fn note() {
     // SAFETY: only reads the descriptor's flags.
-    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
-    WAS_CLOSED.store(flags == -1, Ordering::Relaxed);
+    let is_closed = |stream: &libc::c_int| unsafe { libc::fcntl(*stream, libc::F_GETFD) } == -1;
+    CLOSED.store((0..3).filter(is_closed).fold(0, |mask, stream| mask | 1 << stream), Ordering::Relaxed);
+}
+
+/// Mask of the standard streams that were closed when this process began, bit 0 for standard input.
+pub fn closed_at_start() -> u8 {
+    CLOSED.load(Ordering::Relaxed)
 }
 
 /// Standard output; an error (EBADF) where it was closed when this process began.
 pub fn open() -> io::Result<io::Stdout> {
-    match WAS_CLOSED.load(Ordering::Relaxed) {
-        true => Err(io::Error::from_raw_os_error(libc::EBADF)),
-        false => Ok(io::stdout()),
+    match closed_at_start() >> libc::STDOUT_FILENO & 1 {
+        0 => Ok(io::stdout()),
+        _ => Err(io::Error::from_raw_os_error(libc::EBADF)),
     }
 }

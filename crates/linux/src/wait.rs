@@ -64,6 +64,28 @@ pub fn wait4(pid: i32, block: bool) -> io::Result<Option<Ended>> {
     }))
 }
 
+/// Waits until a child has ended, and leaves it to be reaped.
+///
+/// # Errors
+/// What the system call says, `ECHILD` if there are no children. Interruptions are retried.
+pub(crate) fn next_to_end() -> io::Result<i32> {
+    loop {
+        // SAFETY: zeroes are a whole siginfo, which is valid for writes for the time of the call; `si_pid` is set where a
+        // child was found.
+        let (failed, pid) = unsafe {
+            let mut found: libc::siginfo_t = std::mem::zeroed();
+            (libc::waitid(libc::P_ALL, 0, &raw mut found, libc::WEXITED | libc::WNOWAIT), found.si_pid())
+        };
+        if failed == 0 {
+            return Ok(pid);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::Command;

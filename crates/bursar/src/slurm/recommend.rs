@@ -88,7 +88,8 @@ fn wanted(options: &Recommend) -> anyhow::Result<Wanted> {
 }
 
 fn own_name() -> anyhow::Result<String> {
-    let output = Command::new("id").arg("-un").output().context("id could not be run; --user USER says who you are")?;
+    let output = linux::children::output(Command::new("id").arg("-un"))
+        .context("id could not be run; --user USER says who you are")?;
     ensure!(output.status.success(), "your user has no name here; --user USER says who you are");
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
@@ -290,7 +291,8 @@ fn sacct(options: &Recommend, form: &[&str]) -> anyhow::Result<Vec<u8>> {
     let mut command = Command::new("sacct");
     command.args(form).arg(format!("--starttime=now-{}days", options.days));
     command.args(options.user.iter().map(|user| format!("--user={user}")));
-    let output = command.output().context("sacct could not be run; --from FILE reads what it printed elsewhere")?;
+    let output = linux::children::output(&mut command)
+        .context("sacct could not be run; --from FILE reads what it printed elsewhere")?;
     if !output.status.success() {
         bail!("sacct failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
@@ -299,7 +301,7 @@ fn sacct(options: &Recommend, form: &[&str]) -> anyhow::Result<Vec<u8>> {
 
 /// What the site's configuration and its sacct say of who gathers the figures.
 fn site() -> Gathering {
-    let version = Command::new("sacct").arg("--version").output().ok();
+    let version = linux::children::output(Command::new("sacct").arg("--version")).ok();
     let version = version.and_then(|output| String::from_utf8_lossy(&output.stdout).trim().parse().ok());
     match Config::ask() {
         Ok(config) => Gathering { version, ..of_config(&config) },

@@ -4,21 +4,9 @@ use std::collections::BTreeSet;
 
 use linux::cgroup::Cgroup;
 use linux::procfs;
-use rustix::process::{Pid, WaitOptions, waitpid};
 
 /// A cgroup with more processes is not searched every interval.
 const MOST_PROCESSES: usize = 256;
-
-/// Takes leave of orphans that came to us and have ended; `command` is waited for elsewhere.
-pub fn reap(command: i32) {
-    let own = std::process::id() as i32;
-    for pid in procfs::descendants(own).into_iter().filter(|pid| *pid != command) {
-        if procfs::stat(pid).is_ok_and(|stat| stat.ppid == own && stat.state == 'Z') {
-            // One that somebody else has waited for is no failure.
-            let _ = Pid::from_raw(pid).map(|pid| waitpid(Some(pid), WaitOptions::NOHANG));
-        }
-    }
-}
 
 /// A sentence on processes that the command has left behind.
 pub fn left() -> Option<String> {

@@ -107,6 +107,7 @@ fn touch(object: &Object, is_followed: bool) -> Result<Seen, Error> {
     // What the child has found out, and the word that it may begin.
     let told = both(Mapping::SHARED).map_err(failed)?.cast::<Seen>();
     let (results, may_begin) = (told, told.wrapping_add(1).cast::<u64>());
+    let _hold = crate::children::hold();
     // SAFETY: ours, writable and large enough. The child, which may be one of many threads' process, calls nothing but
     // what is safe in a signal handler, and ends without unwinding.
     let child = unsafe {

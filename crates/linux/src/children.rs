@@ -1,0 +1,159 @@
+//! The children of this process: those that it started and waits for, and orphans that the kernel gave to it.
+//!
+//! As PID 1 of a container, or as a subreaper, a process gets the orphans of all that it has started, and must reap them. The
+//! statuses of children that it waits for itself must not be taken: each is registered as it is started, and a thread reaps
+//! the others.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, getpid, set_child_subreaper};
+
+use crate::{procfs, wait};
+
+/// Time between two looks where no event can be awaited: while there are no children, and while a child that somebody waits
+/// for has ended and hides others from `waitid`.
+const PAUSE: Duration = Duration::from_millis(200);
+
+struct Known {
+    /// Children that somebody waits for.
+    awaited: BTreeSet<i32>,
+    /// How many are just starting a child, whose PID is not known yet, or count what is reaped.
+    holds: usize,
+}
+
+static KNOWN: Mutex<Known> = Mutex::new(Known { awaited: BTreeSet::new(), holds: 0 });
+static CHANGED: Condvar = Condvar::new();
+
+/// A child that its owner waits for, as long as this lives.
+#[derive(Debug)]
+pub struct Awaited(i32);
+
+/// While it lives, no orphan is reaped.
+#[derive(Debug)]
+pub struct Hold(());
+
+/// To be taken before a child is started, until it is [`awaited`].
+pub fn hold() -> Hold {
+    known().holds += 1;
+    Hold(())
+}
+
+/// Registers a child that the caller waits for.
+pub fn awaited(pid: i32) -> Awaited {
+    known().awaited.insert(pid);
+    Awaited(pid)
+}
+
+/// Starts a child that the caller waits for.
+///
+/// # Errors
+/// As [`Command::spawn`].
+pub fn spawn(command: &mut Command) -> io::Result<(Child, Awaited)> {
+    let _hold = hold();
+    let child = command.spawn()?;
+    let pid = child.id() as i32;
+    Ok((child, awaited(pid)))
+}
+
+/// [`Command::status`]
+///
+/// # Errors
+/// The same.
+pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
+    let (mut child, _awaited) = spawn(command)?;
+    child.wait()
+}
+
+/// [`Command::output`]
+///
+/// # Errors
+/// The same.
+pub fn output(command: &mut Command) -> io::Result<Output> {
+    let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (child, _awaited) = spawn(piped)?;
+    child.wait_with_output()
+}
+
+/// Orphans of what this process starts come to it from now on, and are reaped.
+///
+/// # Errors
+/// What `prctl` or the start of a thread say.
+pub fn adopt_orphans() -> io::Result<()> {
+    set_child_subreaper(Some(getpid()))?;
+    reap_orphans()
+}
+
+/// Orphans are reaped from now on, if this process is PID 1 of its PID namespace.
+///
+/// # Errors
+/// What the start of a thread says.
+pub fn reap_as_init() -> io::Result<()> {
+    if getpid() == Pid::INIT { reap_orphans() } else { Ok(()) }
+}
+
+fn reap_orphans() -> io::Result<()> {
+    static STARTED: Once = Once::new();
+    let mut started = Ok(());
+    STARTED.call_once(|| {
+        started = thread::Builder::new().name("bursar-reaper".into()).spawn(reap_for_ever).map(|_| ());
+    });
+    started
+}
+
+fn reap_for_ever() {
+    loop {
+        match wait::next_to_end() {
+            Ok(pid) if !known().awaited.contains(&pid) => reap(pid),
+            Ok(_) => {
+                // Its owner reaps it. Until then the kernel names it alone.
+                procfs::children(own()).into_iter().filter(|pid| !known().awaited.contains(pid)).for_each(reap);
+                pause();
+            }
+            // No children.
+            Err(_) => pause(),
+        }
+    }
+}
+
+/// Reaps a child that has ended and that nobody waits for.
+fn reap(pid: i32) {
+    let mut known = known();
+    while known.holds > 0 {
+        known = CHANGED.wait(known).unwrap_or_else(PoisonError::into_inner);
+    }
+    if !known.awaited.contains(&pid) {
+        let _ = wait::wait4(pid, false);
+    }
+}
+
+/// Until something changes, or for a while.
+fn pause() {
+    let _ = CHANGED.wait_timeout(known(), PAUSE);
+}
+
+fn own() -> i32 {
+    getpid().as_raw_nonzero().get()
+}
+
+fn known() -> MutexGuard<'static, Known> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        known().awaited.remove(&self.0);
+        CHANGED.notify_all();
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        known().holds -= 1;
+        CHANGED.notify_all();
+    }
+}

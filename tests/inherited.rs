@@ -1,0 +1,154 @@
+//! Whatever a process inherits reaches the command as it would without bursar.
+
+mod support;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use support::{Programs, need, that_run};
+
+const BURSAR: &str = env!("CARGO_BIN_EXE_bursar");
+
+/// Prefixes that change what the command inherits, and what has to be there for them.
+struct Setting {
+    name: &'static str,
+    prefix: Vec<String>,
+    needs_root: bool,
+}
+
+fn settings(programs: &Programs) -> Vec<Setting> {
+    let words = |prefix: &str| prefix.split(' ').map(String::from).collect::<Vec<_>>();
+    let shell = |script: &str| ["sh", "-c", script, "sh"].map(String::from).to_vec();
+    let setting = |name, prefix, needs_root| Setting { name, prefix, needs_root };
+    vec![
+        setting(
+            "signals, umask, priorities, processors, personality",
+            [
+                words("env --ignore-signal=HUP,INT,QUIT,PIPE,CHLD,USR1,XFSZ,TSTP,RTMIN+3 --block-signal=USR2,TERM,CHLD,RTMAX"),
+                words("nice -n 7 ionice -c 2 -n 6 chrt --batch 0 taskset -c 0 setarch -R choom -n 300 --"),
+                shell("umask 027; exec \"$@\" 7</etc/passwd 9>>/dev/null"),
+            ]
+            .concat(),
+            false,
+        ),
+        setting(
+            "environment, huge pages, timer slack, keyring, death of the parent",
+            [words(programs.inherited()), words("set")].concat(),
+            false,
+        ),
+        setting("no standard input", shell("exec \"$@\" <&-"), false),
+        setting("no standard output", shell("exec \"$@\" >&-"), false),
+        setting("no standard streams", shell("exec \"$@\" <&- >&- 2>&-"), false),
+        setting("a working directory that was removed", shell("mkdir gone && cd gone && rmdir ../gone; exec \"$@\""), false),
+        setting(
+            "limits",
+            shell("ulimit -S -n 1000; ulimit -S -v 3000000; ulimit -c 0; ulimit -S -s 4096; ulimit -S -t 500; exec \"$@\""),
+            false,
+        ),
+        setting(
+            "rights",
+            words("setpriv --no-new-privs --inh-caps=+net_raw,+chown --ambient-caps=+net_raw --bounding-set=-mknod --securebits=+no_setuid_fixup"),
+            true,
+        ),
+        setting("a real-time policy", words("chrt --rr 5"), true),
+    ]
+}
+
+/// What the command prints with the words before it.
+fn printed(folder: &Path, words: &[String], program: &str) -> String {
+    let file = folder.join("printed");
+    let _ = std::fs::remove_file(&file);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).args([program, file.to_str().unwrap(), "", "b c"]).current_dir(folder);
+    // Files have the same name each time, where pipes have numbers.
+    let output = folder.join("output");
+    let created = File::create(&output).unwrap();
+    command.stdin(Stdio::null()).stdout(created.try_clone().unwrap()).stderr(created);
+    let status = command.env("XDG_STATE_HOME", folder).env_remove("RUST_BACKTRACE").status().unwrap();
+    let said = std::fs::read_to_string(&output).unwrap();
+    std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{words:?}: {error}; {status}: {said}"))
+}
+
+/// Leaves out what is documented to differ: trials have streams of their own, and a command with bursar's library in it has
+/// the variables that load it.
+fn comparable(text: &str, arguments: &[String]) -> String {
+    let has_own_streams = arguments.first().is_some_and(|word| word == "budget");
+    let is_same = |line: &&str| {
+        let is_stream = ["descriptor-0 ", "descriptor-1 ", "descriptor-2 "].iter().any(|name| line.starts_with(name));
+        let is_ours = line.starts_with("environment LD_PRELOAD=") || line.starts_with("environment BURSAR_");
+        !(is_ours || is_stream && has_own_streams)
+    };
+    text.lines().filter(is_same).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn every_inherited_property_reaches_the_command_as_without_bursar() {
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let work: PathBuf = folder.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    let is_root = need("root", rustix::process::geteuid().is_root());
+    let mut wrong = Vec::new();
+    for setting in settings(&programs).into_iter().filter(|setting| is_root || !setting.needs_root) {
+        let without = printed(&work, &setting.prefix, programs.inherited());
+        for arguments in that_run(folder.path()) {
+            let bursar = std::iter::once(BURSAR.to_string()).chain(arguments.clone()).chain(["--".to_string()]);
+            let with =
+                printed(&work, &setting.prefix.iter().cloned().chain(bursar).collect::<Vec<_>>(), programs.inherited());
+            let (with, without) = (comparable(&with, &arguments), comparable(&without, &arguments));
+            let missing = without.lines().filter(|line| !with.lines().any(|other| other == *line));
+            let added = with.lines().filter(|line| !without.lines().any(|other| other == *line));
+            let differing: Vec<String> =
+                missing.map(|line| format!("-{line}")).chain(added.map(|line| format!("+{line}"))).collect();
+            if !differing.is_empty() || with != without {
+                wrong.push(format!("{}: {}:\n    {}", setting.name, arguments.join(" "), differing.join("\n    ")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_hard_limit_that_leaves_no_room_is_told_in_one_sentence() {
+    if !support::is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (option, value) in [("-v", 200000), ("-n", 20)] {
+        for arguments in that_run(folder.path()) {
+            let script = format!("ulimit {option} {value}; exec \"$@\"");
+            let bursar = support::bursar_as_nobody(folder.path());
+            let bursar: Vec<_> =
+                std::iter::once(bursar.get_program().to_owned()).chain(bursar.get_args().map(Into::into)).collect();
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &script, "sh"]).args(bursar).args(arguments).args(["--", "true"]);
+            let output = shell.env("XDG_STATE_HOME", folder.path()).output().unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(125), "{errors}");
+            assert!(
+                errors.starts_with(&format!("bursar: ulimit {option} allows ")) && errors.lines().count() == 1,
+                "{errors}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_missing_interpreter_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("without-interpreter");
+    std::fs::write(&script, "#!/no/such/interpreter -x\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    for arguments in that_run(folder.path()) {
+        for command in [script.to_str().unwrap(), "without-interpreter"] {
+            let mut bursar = Command::new(BURSAR);
+            bursar.args(&arguments).args(["--", command]).env("PATH", &path).env("XDG_STATE_HOME", folder.path());
+            let output = bursar.output().unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(126), "{errors}");
+            assert!(errors.contains("because /no/such/interpreter, which"), "{errors}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! bursar as the first process of a container, and in the place of its command: signals and orphans.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Lines};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use linux::signals;
+use rustix::process::{Pid, WaitOptions, waitpid};
+use support::{Programs, is_root, that_run};
+
+const BURSAR: &str = env!("CARGO_BIN_EXE_bursar");
+
+/// bursar as PID 1 of a PID namespace, keeping its state in the folder.
+fn as_pid_1(folder: &Path, arguments: &[String]) -> Command {
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--pid", "--fork", "--mount-proc", BURSAR]).args(arguments);
+    unshare.env("XDG_STATE_HOME", folder).env_remove("RUST_BACKTRACE");
+    unshare
+}
+
+/// A command with the words of a script.
+fn with_script(arguments: &[String], script: &str) -> Vec<String> {
+    arguments.iter().cloned().chain(["--", "sh", "-c", script].map(Into::into)).collect()
+}
+
+#[test]
+fn as_pid_1_a_command_ended_by_a_signal_gives_128_and_its_number() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let status = |arguments: &[String], signal: i32| {
+        let output = as_pid_1(folder.path(), &with_script(arguments, &format!("kill -{signal} $$"))).output().unwrap();
+        (output.status.code(), output)
+    };
+    for arguments in that_run(folder.path()) {
+        let (code, output) = status(&arguments, 15);
+        assert_eq!(code, Some(143), "{arguments:?}: {output:?}");
+    }
+    for signal in [1, 2, 3, 6, 9, 11, 13, 14, 34] {
+        let (code, output) = status(&["run".into(), "-q".into()], signal);
+        assert_eq!(code, Some(128 + signal), "signal {signal}: {output:?}");
+    }
+}
+
+#[test]
+fn as_pid_1_a_termination_from_outside_ends_the_command() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in that_run(folder.path()).iter().filter(|words| words[0] != "budget") {
+        let mut unshare = as_pid_1(folder.path(), &with_script(arguments, "echo ready; exec sleep 60"));
+        let mut unshare = unshare.stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(unshare.stdout.take().unwrap()).lines();
+        assert_eq!(output.next().unwrap().unwrap(), "ready", "{arguments:?}");
+        signals::send(linux::procfs::children(unshare.id() as i32)[0], 15).unwrap();
+        assert_eq!(unshare.wait().unwrap().code(), Some(143), "{arguments:?}");
+    }
+}
+
+#[test]
+fn as_pid_1_bursar_reaps_orphans_while_the_command_runs() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // Orphans that have ended, and were not reaped, stay children of PID 1.
+    let script = "i=0; while [ $i -lt 20 ]; do (sleep 0.01 &); i=$((i + 1)); done; i=0
+        while cat /proc/[0-9]*/stat 2>/dev/null | grep -q '^[0-9]* (sleep) . 1 '; do
+            i=$((i + 1)); [ $i -lt 1000 ] || exit 7; sleep 0.02
+        done";
+    for arguments in that_run(folder.path()) {
+        let output = as_pid_1(folder.path(), &with_script(&arguments, script)).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
+fn as_pid_1_bursar_leaves_children_that_it_waits_for_to_be_waited_for() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // The second run has a load that ends at once, and stays a zombie until bursar asks for its status at the end.
+    let second = folder.path().join("second");
+    let first = format!("[ -e {0} ] || {{ touch {0}; exit 0; }}; ", second.display());
+    let script = "i=0; until cat /proc/[0-9]*/stat 2>/dev/null | grep -q '^[0-9]* (sh) Z 1 '; do
+            i=$((i + 1)); [ $i -lt 1000 ] || exit 7; sleep 0.02
+        done";
+    let faults = ["faults", "--beside", "exit 3"].map(String::from);
+    let output = as_pid_1(folder.path(), &with_script(&faults, &(first + script))).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert!(errors.contains("The load failed") && errors.contains("exit status: 3"), "{errors}");
+}
+
+/// A command that prints the signals that it gets, in a process group of its own.
+struct Receiver {
+    bursar: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    _input: ChildStdin,
+}
+
+impl Receiver {
+    fn start(command: &mut Command) -> Receiver {
+        let mut bursar = command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(bursar.stdout.take().unwrap()).lines();
+        let mut receiver = Receiver { _input: bursar.stdin.take().unwrap(), bursar, lines };
+        assert_eq!(receiver.line(), "ready");
+        receiver
+    }
+
+    fn line(&mut self) -> String {
+        self.lines.next().map(Result::unwrap).unwrap_or_else(|| format!("ended: {:?}", self.bursar.wait()))
+    }
+
+    /// Sends a signal to bursar; what the command prints.
+    fn sent(&mut self, signal: i32) -> String {
+        signals::send(self.bursar.id() as i32, signal).unwrap();
+        self.line()
+    }
+
+    /// Ends the command's input; how bursar ended.
+    fn end(self) -> std::process::ExitStatus {
+        let Receiver { mut bursar, _input, .. } = self;
+        drop(_input);
+        bursar.wait().unwrap()
+    }
+}
+
+#[test]
+fn every_signal_that_can_be_caught_is_forwarded() {
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let stops = 20;
+    for arguments in that_run(folder.path()).iter().filter(|words| words[0] != "budget") {
+        let mut bursar = Command::new(BURSAR);
+        bursar.args(arguments).args(["--", programs.signals()]).env("XDG_STATE_HOME", folder.path());
+        let mut receiver = Receiver::start(&mut bursar);
+        for signal in signals::forwardable().filter(|signal| *signal != stops) {
+            assert_eq!(receiver.sent(signal), format!("{signal:02}"), "{arguments:?}");
+        }
+        assert_eq!(receiver.end().code(), Some(0), "{arguments:?}");
+    }
+}
+
+#[test]
+fn signals_that_bursar_was_started_with_blocked_are_forwarded() {
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let mut blocked = Command::new("env");
+    blocked.args(["--block-signal=TERM", "--block-signal=USR1", BURSAR, "run", "-q", "--"]);
+    blocked.args(["sh", "-c", "grep SigBlk /proc/self/status; exec \"$0\"", programs.signals()]);
+    let mut bursar =
+        blocked.env("XDG_STATE_HOME", folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(bursar.stdout.take().unwrap()).lines();
+    let mask = lines.next().unwrap().unwrap();
+    assert_eq!(mask.split_whitespace().last(), Some("0000000000004200"), "TERM and USR1 stay blocked for the command");
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let command = linux::procfs::children(bursar.id() as i32)[0];
+    signals::send(bursar.id() as i32, 15).unwrap();
+    // It arrives, and waits for the command to unblock it.
+    let pending = || std::fs::read_to_string(format!("/proc/{command}/status")).unwrap_or_default();
+    while !pending().contains("ShdPnd:\t0000000000004000") {
+        assert!(bursar.try_wait().unwrap().is_none(), "bursar ended");
+        std::thread::yield_now();
+    }
+    drop(bursar.stdin.take());
+    assert_eq!(bursar.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn bursar_stops_and_goes_on_with_its_command() {
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let mut bursar = Command::new(BURSAR);
+    bursar.args(["run", "-q", "--", programs.signals()]).env("XDG_STATE_HOME", folder.path());
+    let mut receiver = Receiver::start(&mut bursar);
+    let pid = Pid::from_child(&receiver.bursar);
+    for _ in 0..3 {
+        assert_eq!(receiver.sent(20), "20");
+        let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap().unwrap();
+        assert!(status.stopped(), "{status:?}");
+        assert_eq!(receiver.sent(18), "18");
+    }
+    assert_eq!(receiver.end().code(), Some(0));
+}
+
+/// `perl -e 'alarm 9; exec @ARGV' bursar run -- COMMAND`
+#[test]
+fn an_alarm_set_before_bursar_began_is_the_commands() {
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let mut alarm = Command::new(programs.signals());
+    alarm.args(["alarm", "3", BURSAR, "run", "-q", "--", programs.signals()]).env("XDG_STATE_HOME", folder.path());
+    let mut receiver = Receiver::start(&mut alarm);
+    assert_eq!(receiver.line(), "14");
+    assert_eq!(receiver.end().code(), Some(0));
+}
+
+#[test]
+fn a_parent_that_ignores_its_childrens_end_gets_the_status() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in that_run(folder.path()) {
+        let mut ignoring = Command::new("env");
+        ignoring.args(["--ignore-signal=CHLD", BURSAR]).args(with_script(&arguments, "exit 42"));
+        let output = ignoring.env("XDG_STATE_HOME", folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(42), "{arguments:?}: {output:?}");
+        assert_eq!(output.status.signal(), None);
+    }
+}
