@@ -153,24 +153,23 @@ fn signals_that_bursar_was_started_with_blocked_are_forwarded() {
     let programs = Programs::build();
     let folder = tempfile::tempdir().unwrap();
     let mut blocked = Command::new("env");
-    blocked.args(["--block-signal=TERM", "--block-signal=USR1", BURSAR, "run", "-q", "--"]);
-    blocked.args(["sh", "-c", "grep SigBlk /proc/self/status; exec \"$0\"", programs.signals()]);
-    let mut bursar =
-        blocked.env("XDG_STATE_HOME", folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(bursar.stdout.take().unwrap()).lines();
-    let mask = lines.next().unwrap().unwrap();
-    assert_eq!(mask.split_whitespace().last(), Some("0000000000004200"), "TERM and USR1 stay blocked for the command");
-    assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    let command = linux::procfs::children(bursar.id() as i32)[0];
-    signals::send(bursar.id() as i32, 15).unwrap();
+    blocked.args(["--block-signal=TERM", "--block-signal=USR1", BURSAR, "run", "-q", "--", programs.signals()]);
+    let mut receiver = Receiver::start(blocked.env("XDG_STATE_HOME", folder.path()));
+    let bursar = receiver.bursar.id() as i32;
+    let is_command = |pid: &i32| linux::procfs::stat(*pid).is_ok_and(|stat| stat.comm == "signals");
+    let command = linux::procfs::children(bursar).into_iter().find(is_command).unwrap();
+    let has = |line: &str| {
+        let status = std::fs::read_to_string(format!("/proc/{command}/status")).unwrap_or_default();
+        status.lines().any(|other| other == line)
+    };
+    assert!(has("SigBlk:\t0000000000004200"), "TERM and USR1 stay blocked for the command");
+    signals::send(bursar, 15).unwrap();
     // It arrives, and waits for the command to unblock it.
-    let pending = || std::fs::read_to_string(format!("/proc/{command}/status")).unwrap_or_default();
-    while !pending().contains("ShdPnd:\t0000000000004000") {
-        assert!(bursar.try_wait().unwrap().is_none(), "bursar ended");
+    while !has("ShdPnd:\t0000000000004000") {
+        assert!(receiver.bursar.try_wait().unwrap().is_none(), "bursar ended");
         std::thread::yield_now();
     }
-    drop(bursar.stdin.take());
-    assert_eq!(bursar.wait().unwrap().code(), Some(0));
+    assert_eq!(receiver.end().code(), Some(0));
 }
 
 #[test]
