@@ -286,11 +286,12 @@ fn charges_hugetlb(mounts: &[Mount]) -> bool {
 /// The directory of the cgroup `path` in whichever mount of its hierarchy shows it.
 fn resolve(mounts: &[Mount], serves: impl Fn(&Mount) -> bool, path: &Path) -> Option<PathBuf> {
     let is_cgroup = |dir: &PathBuf| dir.join("cgroup.procs").exists();
-    let serving = || mounts.iter().rev().filter(|mount| serves(mount));
-    serving().filter_map(|mount| mount.resolve(path)).find(is_cgroup).or_else(|| {
+    let serving = mounts::best_first(mounts, serves);
+    serving.iter().filter_map(|mount| mount.resolve(path)).find(is_cgroup).or_else(|| {
         // The mount was made in another cgroup namespace, so its root says nothing here (cgroup_namespaces(7)). A container's
         // own cgroup is then the mount point itself.
-        serving()
+        serving
+            .iter()
             .filter(|mount| mount.root.starts_with("/.."))
             .map(|mount| mount.point.clone())
             .filter(|_| path == Path::new("/"))

@@ -76,6 +76,15 @@ fn unescape(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
+/// Those of the mounts of one file system that serve, the best first: one that can be written before a read-only one, then one
+/// that shows more of the file system, then the last one that was made. A second mount may be another container's, or a
+/// chroot's.
+pub fn best_first(mounts: &[Mount], serves: impl Fn(&Mount) -> bool) -> Vec<&Mount> {
+    let mut serving: Vec<&Mount> = mounts.iter().rev().filter(|mount| serves(mount)).collect();
+    serving.sort_by_key(|mount| (mount.read_only, mount.root.components().count()));
+    serving
+}
+
 /// Where file systems of this type are mounted.
 pub fn points_of(kind: &str) -> Vec<PathBuf> {
     own().into_iter().filter(|mount| mount.kind == kind).map(|mount| mount.point).collect()

@@ -304,8 +304,7 @@ fn v2_root(mounts: &[Mount], own: &Cgroup) -> Result<(), Obstacle> {
         .ok_or_else(|| Obstacle::because("the root of cgroup v2 is not to be seen from this container"))?;
     stay_within(own, Path::new("/"))?;
     if !file::is_writable(&root) || !file::is_writable(&root.join("cgroup.subtree_control")) {
-        let why = format!("{} is not writable for this user", root.display());
-        return Err(Obstacle::because(why).but("run bursar as root (sudo bursar …)"));
+        return Err(not_writable(mounts, &root));
     }
     Ok(())
 }
@@ -384,8 +383,17 @@ fn v1_root(mounts: &[Mount], own: Option<&Cgroup>) -> Result<(), Obstacle> {
     if base.is_writable() && file::is_writable(&base.limit_file()) {
         return Ok(());
     }
-    let why = format!("{} is not writable for this user", base.dir().display());
-    Err(Obstacle::because(why).but("run bursar as root (sudo bursar …)"))
+    Err(not_writable(mounts, base.dir()))
+}
+
+/// Root's rights help only one who is not root, and not against a mount that is read-only.
+fn not_writable(mounts: &[Mount], dir: &Path) -> Obstacle {
+    let mount = mounts.iter().rev().find(|mount| dir.starts_with(&mount.point));
+    if mount.is_some_and(|mount| mount.read_only) {
+        return Obstacle::because(format!("{} is mounted read-only", dir.display()));
+    }
+    let obstacle = Obstacle::because(format!("{} is not writable for this user", dir.display()));
+    if geteuid().is_root() { obstacle } else { obstacle.but("run bursar as root (sudo bursar …)") }
 }
 
 /// Leaving a cgroup that has a limit of its own would evade it; leaving another bursar's would falsify its account. Limits at
@@ -403,7 +411,8 @@ fn stay_within(own: &Cgroup, shared: &Path) -> Result<(), Obstacle> {
 
 /// The true root of the v2 hierarchy, if it is mounted here and has the memory controller.
 fn v2_root_dir(mounts: &[Mount]) -> Option<PathBuf> {
-    let mut points = mounts.iter().rev().filter(|mount| mount.kind == "cgroup2").map(|mount| &mount.point);
+    let serving = mounts::best_first(mounts, |mount| mount.kind == "cgroup2");
+    let mut points = serving.into_iter().map(|mount| &mount.point);
     points.find(|dir| dir.join("cgroup.subtree_control").exists() && !dir.join("cgroup.type").exists()).cloned()
 }
 

@@ -152,12 +152,10 @@ fn phases() -> Vec<Finding> {
             let names: Vec<_> = events.into_iter().map(perf::Event::name).collect();
             Finding::there(LADDER, COUNTERS, format!("the processor counts {}", names.join(", ")))
         }
-        Err(error @ perf::Unavailable::Refused(_)) => Finding::absent(
-            LADDER,
-            COUNTERS,
-            error.to_string(),
-            without_root("sudo sysctl kernel.perf_event_paranoid=1"),
-        ),
+        Err(perf::Unavailable::Refused(error)) => {
+            let enable = less_paranoid(&error, 1);
+            Finding::absent(LADDER, COUNTERS, perf::Unavailable::Refused(error).to_string(), enable.as_deref())
+        }
         Err(error) => Finding::absent(LADDER, COUNTERS, error.to_string(), None),
     };
     let bits = match pages::available() {
@@ -177,8 +175,8 @@ fn attribution() -> Vec<Finding> {
     let faults = |rung, mode, why: &str| match perf::page_faults(mode) {
         Ok(()) => Finding::there(LADDER, rung, why),
         Err(error) => {
-            let enable = without_root("sudo sysctl kernel.perf_event_paranoid=1");
-            Finding::absent(LADDER, rung, format!("perf_event_open refuses them: {error}"), enable)
+            let enable = less_paranoid(&error, 1);
+            Finding::absent(LADDER, rung, format!("perf_event_open refuses them: {error}"), enable.as_deref())
         }
     };
     let user = "pages that system calls touch first are unattributed";
@@ -209,8 +207,8 @@ fn fault_latency() -> Vec<Finding> {
             Finding::there(LADDER, COUNTED, "a process's own, and those of what it starts, may be counted by perf")
         }
         Err(error) => {
-            let enable = without_root("sudo sysctl kernel.perf_event_paranoid=2");
-            Finding::absent(LADDER, COUNTED, format!("perf_event_open refuses them: {error}"), enable)
+            let enable = less_paranoid(&error, 2);
+            Finding::absent(LADDER, COUNTED, format!("perf_event_open refuses them: {error}"), enable.as_deref())
         }
     };
     vec![timed, counted, Finding::there(LADDER, "wait4", "always; how many, of the command and what it waited for")]
@@ -512,6 +510,13 @@ fn has_capability(number: u32) -> bool {
 
 fn without_root(enable: &str) -> Option<&str> {
     (!rustix::process::geteuid().is_root()).then_some(enable)
+}
+
+/// What lets users without rights count, where it is this setting that forbids it.
+fn less_paranoid(error: &std::io::Error, level: i32) -> Option<String> {
+    let set = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse::<i32>().ok()?;
+    let helps = error.kind() == std::io::ErrorKind::PermissionDenied && set > level;
+    without_root("sudo sysctl kernel.perf_event_paranoid=").filter(|_| helps).map(|enable| format!("{enable}{level}"))
 }
 
 fn in_path(program: &str) -> Option<PathBuf> {

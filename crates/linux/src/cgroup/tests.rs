@@ -59,6 +59,33 @@ fn a_hybrid_system_has_memory_on_v1_and_pressure_on_v2() {
 }
 
 #[test]
+fn of_two_mounts_of_a_hierarchy_the_one_that_can_be_written_is_taken() {
+    let tree = Tree::of("linux-6.18-v1/hybrid");
+    let memberships = mounts::parse_memberships(b"5:memory:/bursar-record/inner\n");
+    let memory = tree.mounts().into_iter().find(is_memory_v1).unwrap();
+    let own = tree.dir("sys/fs/cgroup/memory/bursar-record/inner");
+    // The second shows the cgroup bursar-record alone.
+    let second = |read_only| Mount {
+        root: "/bursar-record".into(),
+        point: memory.point.join("bursar-record"),
+        read_only,
+        ..memory.clone()
+    };
+    for (mounts, top) in [
+        (vec![memory.clone(), second(true)], &memory),
+        (vec![second(true), memory.clone()], &memory),
+        (vec![memory.clone(), second(false)], &memory),
+    ] {
+        let found = Cgroup::find(&mounts, &memberships).unwrap();
+        assert_eq!(found.dir(), own);
+        assert_eq!(mounts::best_first(&mounts, is_memory_v1)[0].point, top.point);
+    }
+    let read_only = Mount { read_only: true, ..memory.clone() };
+    let mounts = [second(false), read_only];
+    assert_eq!(mounts::best_first(&mounts, is_memory_v1)[0].point, mounts[0].point, "the other one cannot be written");
+}
+
+#[test]
 fn v1_sums_over_the_cgroups_beneath() {
     let job = Cgroup::at(&Tree::of("linux-6.18-v1/hybrid").dir("sys/fs/cgroup/memory/bursar-record")).unwrap();
     let state = job.memory().unwrap();

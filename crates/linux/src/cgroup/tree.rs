@@ -41,8 +41,9 @@ impl Tree {
     }
 
     fn among(mounts: &[Mount]) -> Option<Tree> {
-        let point =
-            |serves: &dyn Fn(&Mount) -> bool| mounts.iter().rev().find(|m| serves(m)).map(|mount| mount.point.clone());
+        let point = |serves: &dyn Fn(&Mount) -> bool| {
+            mounts::best_first(mounts, serves).first().map(|mount| mount.point.clone())
+        };
         let unified = point(&|mount| mount.kind == "cgroup2");
         let hugetlb = point(&|mount| mount.kind == "cgroup" && mount.options.iter().any(|option| option == "hugetlb"));
         match point(&is_memory_v1) {
