@@ -118,11 +118,9 @@ fn a_hard_limit_that_leaves_no_room_is_told_in_one_sentence() {
     for (option, value) in [("-v", 200000), ("-n", 20)] {
         for arguments in that_run(folder.path()) {
             let script = format!("ulimit {option} {value}; exec \"$@\"");
-            let bursar = support::bursar_as_nobody(folder.path());
-            let bursar: Vec<_> =
-                std::iter::once(bursar.get_program().to_owned()).chain(bursar.get_args().map(Into::into)).collect();
-            let mut shell = Command::new("sh");
-            shell.args(["-c", &script, "sh"]).args(bursar).args(arguments).args(["--", "true"]);
+            let mut shell = Command::new("setpriv");
+            shell.args(["--bounding-set=-sys_resource", "sh", "-c", &script, "sh", BURSAR]);
+            shell.args(arguments).args(["--", "true"]);
             let output = shell.env("XDG_STATE_HOME", folder.path()).output().unwrap();
             let errors = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(125), "{errors}");

@@ -6,7 +6,9 @@ use std::thread::JoinHandle;
 
 use linux::signals;
 use rustix::process::{Resource, Rlimit, getpid, setrlimit};
-use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH, SIGXFSZ,
+};
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::iterator::{Handle, SignalsInfo};
 use signal_hook::low_level::siginfo::{Cause, Origin};
@@ -98,8 +100,11 @@ fn asks_to_stop(signal: i32) -> bool {
 /// Whether the command would have got a signal in our place, and does not get it anyway.
 fn is_to_be_forwarded(origin: &Origin) -> bool {
     match origin.cause {
-        // SIGPIPE and SIGXFSZ are bursar's own errors then.
-        Cause::Sent(_) => origin.process.is_none_or(|process| process.pid != getpid().as_raw_nonzero().get()),
+        // The kernel sends these in bursar's own name when bursar cannot write.
+        Cause::Sent(_) if matches!(origin.signal, SIGPIPE | SIGXFSZ) => {
+            origin.process.is_none_or(|process| process.pid != getpid().as_raw_nonzero().get())
+        }
+        Cause::Sent(_) => true,
         // A closed terminal signals only the session's leader. An alarm that was set before bursar began would be the command's.
         _ => (origin.signal == SIGHUP && linux::procfs::leads_session()) || origin.signal == SIGALRM,
     }
