@@ -130,18 +130,22 @@ static void watch(void) {
         helper_leaves();
         if (__atomic_load_n(&over, __ATOMIC_ACQUIRE))
             return;
-        bool forked = !logging;
-        if (forked && reconcile_is_over())
-            continue;
-        if (forked && !open_log())
-            return;
         age += rest;
         still += rest;
+        bool forked = !logging;
         if (first || forked || still >= second || memory_moved()) {
             uint64_t before = reconcile_spent_ns();
             // What moves from here on this look may miss.
             memory_still();
-            reconcile(first ? "start" : forked ? "fork" : "timer");
+            enum begun begun = HAS_BEGUN;
+            if (forked)
+                begun = reconcile_begin(open_log);
+            else
+                reconcile(first ? "start" : "timer");
+            if (begun == BEGINS_LATER)
+                continue;
+            if (begun == NEVER_BEGINS)
+                return;
             uint64_t dear = (reconcile_spent_ns() - before) * 200;
             pause = dear > interval_ns ? dear : interval_ns;
             still = 0;

@@ -36,6 +36,7 @@ static const struct range *ranges;
 static uint32_t range_count;
 static uint64_t spent_ns, began_ns, look_ns; // of this look
 static bool leaving;                         // exec is under way
+static uint32_t whose_turn;                  // a thread's number
 
 static void add_to(struct view *view, const struct mapping *mapping, uint8_t owner, enum kind kind, uint64_t rss) {
     view->now[owner][kind].rss += rss;
@@ -316,11 +317,25 @@ static bool look(const char *reason) {
     return good;
 }
 
-// Another thread may be at it, for milliseconds; this very one, if a handler of signals came between.
+static bool try_turn(void) {
+    if (!lock_try(&reconcile_lock))
+        return false;
+    __atomic_store_n(&whose_turn, sys(SYS_gettid), __ATOMIC_RELAXED);
+    return true;
+}
+
+static void end_turn(void) {
+    __atomic_store_n(&whose_turn, 0, __ATOMIC_RELAXED);
+    lock_release(&reconcile_lock);
+}
+
+// Another thread may be at it, for milliseconds, or for seconds where processors are few; this very one, if a handler
+// of signals came between.
 static bool take_turn(void) {
     const struct timespec a_while = {.tv_nsec = 100000};
-    for (int i = 0; !lock_try(&reconcile_lock); i++) {
-        if (i == 5000)
+    const uint32_t own = sys(SYS_gettid);
+    for (int i = 0; !try_turn(); i++) {
+        if (i == 100000 || __atomic_load_n(&whose_turn, __ATOMIC_RELAXED) == own)
             return false;
         sys(SYS_nanosleep, &a_while, NULL);
     }
@@ -331,8 +346,18 @@ bool reconcile(const char *reason) {
     if (!take_turn())
         return false;
     bool good = look(reason);
-    lock_release(&reconcile_lock);
+    end_turn();
     return good;
+}
+
+enum begun reconcile_begin(bool (*open)(void)) {
+    if (!take_turn())
+        return BEGINS_LATER;
+    enum begun begun = leaving ? BEGINS_LATER : open() ? HAS_BEGUN : NEVER_BEGINS;
+    if (begun == HAS_BEGUN)
+        look("fork");
+    end_turn();
+    return begun;
 }
 
 static bool may_cost_more(void) {
@@ -342,27 +367,24 @@ static bool may_cost_more(void) {
 }
 
 bool reconcile_at_a_peak(void) {
-    if (!may_cost_more() || !lock_try(&reconcile_lock))
+    if (!may_cost_more() || !try_turn())
         return false;
     bool good = look("shrink");
-    lock_release(&reconcile_lock);
+    end_turn();
     return good;
 }
 
 void reconcile_before_exec(void) {
-    if (!take_turn())
-        return;
-    look("exec");
+    bool turn = take_turn();
+    if (turn)
+        look("exec");
     __atomic_store_n(&leaving, true, __ATOMIC_RELEASE);
-    lock_release(&reconcile_lock);
+    if (turn)
+        end_turn();
 }
 
 void reconcile_exec_failed(void) {
     __atomic_store_n(&leaving, false, __ATOMIC_RELEASE);
-}
-
-bool reconcile_is_over(void) {
-    return __atomic_load_n(&leaving, __ATOMIC_ACQUIRE);
 }
 
 void reconcile_before_fork(void) {
@@ -384,6 +406,7 @@ void mark_phase(const char *name) {
 
 void reconcile_forget(void) {
     leaving = false;
+    whose_turn = 0;
     spent_ns = began_ns = 0;
     memset(by_owner.told, 0, sizeof by_owner.told);
     memset(by_touch.told, 0, sizeof by_touch.told);

@@ -21,8 +21,13 @@ void reconcile_before_fork(void);
 void reconcile_before_exec(void);
 void reconcile_exec_failed(void);
 
-// Whether exec is under way.
-bool reconcile_is_over(void);
+// The first look at what fork made, whose log `open` begins: in one turn, so that exec comes before both or after both.
+enum begun {
+    BEGINS_LATER, // unless exec, which is under way, fails
+    HAS_BEGUN,
+    NEVER_BEGINS, // `open` has failed
+};
+enum begun reconcile_begin(bool (*open)(void));
 
 // A phase begins.
 void mark_phase(const char *name);
