@@ -8,8 +8,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, makedev, statx};
 
 use crate::holders::FileId;
+use crate::mounts;
 use crate::shared_memory::is_in_memory;
-use crate::{file, mounts};
 
 /// Bytes in a block of `stat`.
 const BLOCK_BYTES: u64 = 512;
@@ -40,14 +40,22 @@ pub fn open_in_memory(pids: impl Iterator<Item = i32>) -> BTreeMap<FileId, OpenF
     let mut mapped: BTreeMap<FileId, Vec<Range<u64>>> = BTreeMap::new();
     for pid in pids {
         let dir = format!("/proc/{pid}");
+        let mut files = Vec::new();
         let text = fs::read(format!("{dir}/mountinfo")).unwrap_or_default();
         let devices = mounts::in_memory(&mounts::parse(&text));
         for entry in fs::read_dir(format!("{dir}/fd")).into_iter().flatten().flatten() {
             if let Some((id, file)) = open_file(pid, &entry.path(), &devices) {
-                found.insert(id, file);
+                files.push((id, file));
             }
         }
-        let maps = file::read_if_there(Path::new(&format!("{dir}/maps"))).unwrap_or_default();
+        let maps = fs::read(format!("{dir}/maps"));
+        // A process that ends gives up its memory first and its files last: what it had mapped would seem to be only open.
+        if maps.as_ref().is_ok_and(Vec::is_empty) {
+            continue;
+        }
+        found.extend(files);
+        let maps = maps.unwrap_or_default();
+        let maps = String::from_utf8_lossy(&maps);
         for (id, range) in maps.lines().filter_map(mapped_range) {
             mapped.entry(id).or_default().push(range);
         }
