@@ -64,7 +64,8 @@ impl Told {
         }
         self.leave_closed();
         if let Some(view) = &mut self.view {
-            view.show(&round, line)?;
+            let shown = view.show(&round, line);
+            self.unless_closed(shown)?;
         }
         self.last = Some(round);
         Ok(())
@@ -73,7 +74,17 @@ impl Told {
     /// Waits for keys in the view, if there is one, at most so long.
     pub fn wait(&mut self, patience: Duration) -> std::io::Result<Option<Key>> {
         self.leave_closed();
-        self.view.as_mut().map_or(Ok(None), |view| view.wait(patience))
+        let waited = self.view.as_mut().map_or(Ok(None), |view| view.wait(patience));
+        self.unless_closed(waited)
+    }
+
+    /// A terminal that was closed while something was done on it has not failed.
+    fn unless_closed<T: Default>(&mut self, done: std::io::Result<T>) -> std::io::Result<T> {
+        if done.is_err() && self.view.as_ref().is_some_and(View::is_over) {
+            self.view = None;
+            return Ok(T::default());
+        }
+        done
     }
 
     /// A command that outlives its terminal goes on, and what is written is written on.
