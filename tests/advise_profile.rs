@@ -205,7 +205,7 @@ fn without_privilege_the_profile_is_of_what_is_touched_and_run_goes_by_it() {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let programs = Programs::build();
     let program = folder.path().join("advised");
-    std::fs::copy(programs.advised(), &program).unwrap();
+    support::copy_program(programs.advised().as_ref(), &program);
     let file = folder.path().join("it.profile");
     let unprivileged = |options: &[&str], what: &str| {
         let mut command = bursar_as_nobody(folder.path());

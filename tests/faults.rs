@@ -339,7 +339,7 @@ fn without_root_faults_are_counted_and_no_latency_is_made_up() {
     }
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("faults");
-    std::fs::copy(Programs::build().faults(), &program).unwrap();
+    support::copy_program(Programs::build().faults().as_ref(), &program);
     let mut command = bursar_as_nobody(folder.path());
     command.args(["faults", "-q", "--json", "-", "--"]);
     let (status, json) = json_of(command.arg(&program).args(["base", "4000"]).env("XDG_STATE_HOME", "/nonexistent"));

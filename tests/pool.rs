@@ -129,7 +129,7 @@ impl Bench {
         let program = self.base.path().join("lease");
         if !program.exists() {
             // Where any user may execute it.
-            std::fs::copy(Programs::build().lease(), &program).unwrap();
+            support::copy_program(Programs::build().lease().as_ref(), &program);
         }
         let mut command = Command::new("setpriv");
         command.args([format!("--reuid={uid}"), format!("--regid={uid}"), "--clear-groups".into()]).arg(program);

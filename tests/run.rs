@@ -946,7 +946,7 @@ fn a_spike_without_a_cgroup_is_in_the_floor() {
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let program = folder.path().join("footprint");
-    std::fs::copy(Programs::build().footprint(), &program).unwrap();
+    support::copy_program(Programs::build().footprint().as_ref(), &program);
     let mut command = support::bursar_as_nobody(folder.path());
     command.args(["run", "--interval", "60s", "--"]).arg(&program).args(["private", "200M", "--hold", "0"]);
     let output = command.stdout(Stdio::null()).output().unwrap();
@@ -993,9 +993,10 @@ fn files_in_memory_that_no_cgroup_charges_are_in_the_first_line() {
         let expected = format!("; up to 120 MiB in files in memory (largest: {name}) are missing from that figure");
         assert!(headline.contains(&expected), "{told}");
     }
-    // What is mapped is in the RSS, and in that figure.
+    // What is mapped is in the RSS, and in that figure. At its end Python would unmap the file before it closes it.
     let mapped = "import mmap, os, time\nfd = os.memfd_create('x')\nos.ftruncate(fd, 120 << 20)\n\
-                  m = mmap.mmap(fd, 120 << 20)\nfor _ in range(120): m.write(bytes(1 << 20))\ntime.sleep(0.5)";
+                  m = mmap.mmap(fd, 120 << 20)\nfor _ in range(120): m.write(bytes(1 << 20))\n\
+                  time.sleep(0.5)\nos._exit(0)";
     let output =
         support::bursar_as_nobody(folder.path()).args(["run", "--", "python3", "-c", mapped]).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();

@@ -165,10 +165,16 @@ pub fn is_root() -> bool {
     need("root", rustix::process::geteuid().is_root())
 }
 
+/// Copies a program that is to be executed. Another process does it: what another thread of the tests starts meanwhile would inherit the
+/// open file until its exec, and a file that somebody may write to is not executed ("Text file busy").
+pub fn copy_program(from: &Path, to: &Path) {
+    assert!(Command::new("cp").args([from, to]).status().unwrap().success());
+}
+
 /// bursar for a user without any rights: a copy in a folder that everybody may enter.
 pub fn bursar_as_nobody(folder: &Path) -> Command {
     let own = folder.join("bursar");
-    std::fs::copy(assert_cmd::cargo::cargo_bin("bursar"), &own).unwrap();
+    copy_program(&assert_cmd::cargo::cargo_bin("bursar"), &own);
     std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(own).env("XDG_STATE_HOME", folder);
