@@ -259,8 +259,10 @@ fn add_shared(observation: &mut Observation, used: Used) {
         None if observation.file_demand.is_none() => evidence.shared_before.extend(used.ramfs),
         None => {}
     }
+    // What the job mapped and did not open may be a segment that somebody else used after it, or that is gone.
+    let unexplained = mapped.saturating_sub(sum(&opened));
     for (segment, is_job) in used.segments {
-        if is_job || segment.bytes.is_some_and(|bytes| bytes / 2 <= mapped) {
+        if is_job || segment.bytes.is_some_and(|bytes| bytes / 2 <= unexplained) {
             evidence.shared_before.push(segment);
         }
     }

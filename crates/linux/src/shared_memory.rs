@@ -110,8 +110,8 @@ impl Before {
             self.segments.into_iter().filter(|(id, before)| before.resident_bytes >= LEAST_BYTES && !same(id, before));
         let segments = segments.map(|(id, before)| {
             let named = Named { name: format!("System V segment {id}"), bytes: Some(before.resident_bytes) };
-            // One that is gone was removed by its last user.
-            (named, now.get(&id).is_none_or(|now| is_job(now.last_pid)))
+            // Who removed one that is gone is not known.
+            (named, now.get(&id).is_some_and(|now| is_job(now.last_pid)))
         });
         let mut used = Used {
             by_job,
@@ -357,6 +357,22 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].bytes, Some(3 << 20));
         assert!(all.contains(&PathBuf::from(format!("/proc/{pid}/fd/0"))), "{all:?}");
+    }
+
+    #[test]
+    fn a_segment_that_others_removed_is_not_the_jobs() {
+        let id = unsafe { libc::shmget(libc::IPC_PRIVATE, 3 << 20, libc::IPC_CREAT | 0o600) };
+        assert!(id >= 0);
+        let remove = || unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+        let at = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+        unsafe { std::slice::from_raw_parts_mut(at.cast::<u8>(), 3 << 20) }.fill(1);
+        unsafe { libc::shmdt(at) };
+        let before = Before::note(0, None);
+        assert_eq!(remove(), 0);
+        let used = before.used(&|_| true);
+        let name = format!("System V segment {id}");
+        let of_it: Vec<_> = used.segments.iter().filter(|(named, _)| named.name == name).collect();
+        assert_eq!(of_it, [&(Named { name: name.clone(), bytes: Some(3 << 20) }, false)]);
     }
 
     #[test]
