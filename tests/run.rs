@@ -406,7 +406,7 @@ fn every_line_of_a_known_footprint_is_within_one_percent_or_one_mebibyte() {
         // Reading proportional sets holds the target's lock, and so is rationed: with several processes it takes seconds
         // until they may be read again, more on a busy machine. And a cgroup's statistics may lack some 300 pages until
         // the kernel adds up what each processor has counted, which it does every two seconds.
-        let hold = if options.contains(&"--count") { "8000" } else { "2500" };
+        let hold = if options.contains(&"--count") { "12000" } else { "4000" };
         command.args([programs.footprint(), kind, "96M", "--hold", hold]).args(options);
         let (status, json, printed) = support::json_after(&mut command);
         assert_eq!(status, 0, "{kind}");
