@@ -327,7 +327,7 @@ int main(int count, char **words) {
             continue;
         patterns[i].run();
         nap();
-        printf("%ld %ld\n", kib("AnonHugePages:"), kib("Rss:"));
+        printf("%ld %ld %ld\n", kib("AnonHugePages:"), kib("Rss:"), kib("Anonymous:"));
         return 0;
     }
     return 2;
