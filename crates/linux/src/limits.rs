@@ -18,7 +18,7 @@ const RAISED: [(Resource, u64); 6] = [
 
 /// Less leaves no room to observe a command.
 const LEAST: [(Resource, u64, &str); 3] = [
-    (libc::RLIMIT_AS, 512 << 20, "ulimit -v"),
+    (libc::RLIMIT_AS, 384 << 20, "ulimit -v"),
     (libc::RLIMIT_DATA, 256 << 20, "ulimit -d"),
     (libc::RLIMIT_NOFILE, 64, "ulimit -n"),
 ];
