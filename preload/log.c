@@ -31,7 +31,7 @@ static uint32_t crc32(const char *data, size_t bytes) {
 }
 
 static long open_file(int flags) {
-    long low = sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0644);
+    long low = sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | flags, 0644);
     if (sys_failed(low))
         return low;
     // Out of the way of programs that count on the lowest numbers.

@@ -34,7 +34,7 @@ static void append(void) {
     char path[4400];
     text_format(path, sizeof path, "%s/touched.%s.%lu.%lu", run_directory, process.host, process.pid, process.ticks);
     const uint64_t bytes = strlen(line);
-    const long file = sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    const long file = sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0)
         return;
     // What is written in part, on a full disk, is the last.
