@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use linux::bpf::Rung;
 use linux::cgroup::Cgroup;
 use linux::procfs::{self, Stat};
+use linux::rights;
 use model::{Exit, Observation, ProcessRecord, RecordKind, RunRole, Target};
 use record::{Entry, Record};
 use sample::{Options, Sampler, Scope};
@@ -120,15 +121,18 @@ fn take_off(process: &mut ProcessRecord, before: &Stat) {
 fn resolve(wanted: &str, tree: bool, cgroup: bool) -> anyhow::Result<(Target, Scope)> {
     let Ok(pid) = wanted.parse::<i32>() else {
         let group = Cgroup::at(Path::new(wanted))?;
+        refuse_others(&group)?;
         return Ok((Target::Cgroup(wanted.into()), Scope::Cgroup(group)));
     };
     match procfs::stat(pid) {
         Err(_) => bail!("there is no process {pid} that we may look at; see `ps -e`, or name a cgroup by its path"),
         Ok(stat) if stat.is_kernel => return Err(track::pages::Error::Kernel(pid).into()),
+        Ok(_) if !rights::may_observe(pid) => bail!(rights::refusal(pid)),
         Ok(_) => {}
     }
     if cgroup {
         let group = Cgroup::of(pid)?.context("the process is in no cgroup with a memory controller; use --tree")?;
+        refuse_others(&group)?;
         return Ok((Target::Cgroup(group.dir().to_string_lossy().into()), Scope::Cgroup(group)));
     }
     Ok(if tree {
@@ -136,6 +140,12 @@ fn resolve(wanted: &str, tree: bool, cgroup: bool) -> anyhow::Result<(Target, Sc
     } else {
         (Target::Process(pid), Scope::Process(pid))
     })
+}
+
+/// With rights that the program file lends, a cgroup is observed only if all in it are the user's.
+fn refuse_others(group: &Cgroup) -> anyhow::Result<()> {
+    let others = group.processes().unwrap_or_default().into_iter().find(|pid| !rights::may_observe(*pid));
+    others.map_or(Ok(()), |pid| bail!(rights::refusal(pid)))
 }
 
 fn pids(scope: &Scope) -> Vec<i32> {

@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 const OVERHEAD: f64 = 0.01;
 
 pub fn balance(options: &Balance) -> anyhow::Result<Status> {
-    for repaired in journal::repair(put_back) {
+    for repaired in journal::repair(put_back, &mut crate::bench::announce_repair) {
         tell!("bursar: left by a killed run: {repaired}");
     }
     let signals = Forwarding::start()?;

@@ -8,12 +8,13 @@ use linux::bpf::Rung;
 use linux::cgroup::Cgroup;
 use linux::journal::{self, Guard, Journal};
 use linux::place::Place;
-use linux::{damon, delayacct, procfs};
+use linux::{bpf, damon, delayacct, procfs, rights};
 use model::{Header, RecordKind};
 use sample::IoWait;
 use track::{Loading, Tracker};
 
 use crate::balance::put_back;
+use crate::redact::redacted;
 use crate::say::tell;
 
 /// Set up once, before the first run; everything it changed is put back when it is dropped.
@@ -41,6 +42,11 @@ pub struct Bench {
     _delay_accounting: Option<Guard>,
 }
 
+/// Shows a write of the repair before it is made.
+pub fn announce_repair(intention: &str) {
+    tell!("bursar: undoing what a killed run left: {intention}");
+}
+
 impl Bench {
     /// Undoes what killed runs have left, finds a place and switches delay accounting on where that is allowed.
     ///
@@ -48,16 +54,23 @@ impl Bench {
     pub fn set_up(tracking: Option<Rung>) -> anyhow::Result<Bench> {
         // The longest part of the preparations; the others go on beside it.
         let loading = RefCell::new(tracking.and_then(|best| Loading::start(best).ok()));
-        for repaired in journal::repair(put_back) {
+        for repaired in journal::repair(put_back, &mut announce_repair) {
             tell!("bursar: left by a killed run: {repaired}");
         }
         let journal = Journal::open()?;
         let mut notes: Vec<String> = journal.warning().map(Into::into).into_iter().collect();
         let is_root = rustix::process::geteuid().is_root();
-        if !is_root {
+        if !is_root && !bpf::may_load() {
             notes.push(
                 "Not run as root: short-lived processes may be missing, and the page cache's references are not seen; \
                  `bursar doctor` tells what would enable them."
+                    .into(),
+            );
+        }
+        if rights::are_borrowed() {
+            notes.push(
+                "bursar has rights of its program file (setcap): it observes only processes that you could trace without them, and \
+                 files that you cannot look up have no path."
                     .into(),
             );
         }
@@ -94,10 +107,10 @@ impl Bench {
 
     /// Starts following processes and their references; `None`, with a note, where that is refused.
     pub fn track(&self, pids: &[i32], origin_ns: u64, notes: &mut Vec<String>) -> Option<Tracker> {
-        let refused = |error: track::Error| notes.extend(self.is_root.then(|| error.to_string()));
+        let refused = |error: track::Error| notes.extend((self.is_root || bpf::may_load()).then(|| error.to_string()));
         let best = self.tracking?;
         let loading = self.loading.take().map_or_else(|| Loading::start(best), Ok);
-        loading.and_then(|loading| loading.follow(pids, origin_ns)).map_err(refused).ok()
+        loading.and_then(|loading| loading.follow(&rights::observable(pids), origin_ns)).map_err(refused).ok()
     }
 
     /// Whether its runs' references to files are wanted.
@@ -122,7 +135,7 @@ pub fn header(kind: RecordKind, command: &[std::ffi::OsString]) -> Header {
         cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
         memory_bytes: procfs::meminfo().map_or(0, |m| m.total),
         page_bytes: procfs::page_bytes(),
-        command: command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+        command: command.iter().map(|word| redacted(&word.to_string_lossy())).collect(),
         directory: std::env::current_dir().map(|d| d.to_string_lossy().into_owned()).unwrap_or_default(),
         started_unix_ns: unix_ns(),
         placement: "as found".into(),

@@ -18,7 +18,7 @@ use model::{
     Answer, BudgetReport, Bytes, Exit, Method, NodeRun, Observation, Origin, Outcome, RecordKind, RunAccount, RunRole,
     Trial, names,
 };
-use record::{Entry, Record};
+use record::{Entry, Record, Resumable};
 
 use crate::bench::Bench;
 use crate::cache::{Cache, Start, foreign_note};
@@ -44,11 +44,15 @@ const SIGINT: i32 = 2;
 const FIRST_SCAN_SECONDS: f64 = 0.1;
 
 pub fn budget(options: Budget) -> anyhow::Result<Status> {
-    let old = options.resume.as_deref().map(Record::open).transpose()?;
+    let resumed = options.resume.as_deref().map(Resumable::open).transpose()?;
+    let old = resumed.as_ref().map(Resumable::record).transpose()?;
     let options = match &old {
         Some(record) => restored(options, record)?,
         None => options,
     };
+    if old.is_some() {
+        resume::show(&options);
+    }
     let bench = Bench::set_up(Some(Rung::Filemap))?;
     let slurm = if bench.place.can_limit() { None } else { Allocation::find()? };
     if slurm.is_none() && !bench.place.can_limit() {
@@ -71,7 +75,7 @@ pub fn budget(options: Budget) -> anyhow::Result<Status> {
     };
     let kept = options.resume.as_ref().map(|_| resume::input(old.as_ref()));
     let input = Given::find(options.input.as_deref(), kept.as_ref(), &bench.signals)?;
-    let mut search = Search::begin(&options, bench, slurm, nodes, input, old)?;
+    let mut search = Search::begin(&options, bench, slurm, nodes, input, resumed.zip(old))?;
     let outcome = search.run();
     search.end(outcome)
 }
@@ -124,7 +128,7 @@ impl<'a> Search<'a> {
         slurm: Option<Allocation>,
         nodes: Option<Nodes>,
         input: Given,
-        old: Option<Record>,
+        old: Option<(Resumable, Record)>,
     ) -> anyhow::Result<Search<'a>> {
         // A node's page cache gives way to the job: what is left free is its limit only where there is none.
         let is_dropped = options.drop_caches || matches!(options.fast_tier, Some(FastTier::Node(_)));
@@ -139,8 +143,9 @@ impl<'a> Search<'a> {
             header.placement = slurm.describe();
         }
         header.options = saved(options, &input.kept());
-        let (sink, no_record) = match &options.resume {
-            Some(path) => (Sink::resume(path)?, None),
+        let (resumed, old) = old.unzip();
+        let (sink, no_record) = match resumed {
+            Some(record) => (Sink::resume(record)?, None),
             None => Sink::create(options.results.record.as_deref(), &header)?,
         };
         let settings = Settings {

@@ -128,6 +128,10 @@ pub struct Results {
     /// Keep the record in FILE [default: a new file under ~/.local/state/bursar]
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+    /// Keep what the regular expression PATTERN matches (its first group, if it has one) in the command line and in
+    /// --prepare out of the record and all reports; may be given more than once
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
+    pub redact: Vec<regex::Regex>,
     /// Print no summary and no progress
     #[arg(long, short)]
     pub quiet: bool,

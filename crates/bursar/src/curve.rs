@@ -13,6 +13,7 @@ use model::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, ToleranceOf, TraceC
 use crate::cli;
 use crate::cli::curve::Engine;
 use crate::input::{is_dash, name};
+use crate::replace::replace;
 use crate::results::{style, write_json, write_page};
 use crate::status::Status;
 
@@ -48,11 +49,10 @@ pub fn trace(options: &cli::curve::Trace) -> anyhow::Result<Status> {
 }
 
 fn write_csv(path: &Path, curve: &TraceCurve) -> io::Result<()> {
-    let out: Box<dyn Write> = match is_dash(path) {
-        true => Box::new(linux::standard_output::open()?),
-        false => Box::new(File::create(path)?),
-    };
-    ::export::trace_csv(curve, &mut BufWriter::new(out))
+    if is_dash(path) {
+        return ::export::trace_csv(curve, &mut BufWriter::new(linux::standard_output::open()?));
+    }
+    replace(path, |out| ::export::trace_csv(curve, out))
 }
 
 /// Reads the trace to its end; the curves in figures, and as lines to draw.

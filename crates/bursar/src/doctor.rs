@@ -12,7 +12,7 @@ use crate::say::show;
 use crate::status::Status;
 
 pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
-    let repaired = options.repair.then(|| journal::repair(put_back));
+    let repaired = options.repair.then(|| journal::repair(put_back, &mut crate::bench::announce_repair));
     let pruned = options.prune.then(pruned).transpose()?;
     let findings = probe::all();
     if options.json {

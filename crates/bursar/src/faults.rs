@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use crate::bench::{header, unix_ns};
 use crate::cli;
-use crate::results::{Sink, style, write_json};
+use crate::results::{Sink, style, write_json, write_page};
 use crate::run::ended;
 use crate::say::{self, tell};
 use crate::status::Status;
@@ -208,8 +208,7 @@ fn deliver(options: &cli::faults::Faults, record: &Record, sink: Sink) -> anyhow
         write_json(path, &alone)?;
     }
     if let Some(path) = &results.html {
-        std::fs::write(path, ::report::html::faults(&faulted))
-            .with_context(|| format!("the report could not be written to {}", path.display()))?;
+        write_page(path, &::report::html::faults(&faulted))?;
     }
     Ok(())
 }

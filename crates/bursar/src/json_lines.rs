@@ -1,10 +1,10 @@
 //! JSON as it comes about: an object a line.
 
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use linux::secure_file::Output;
 use serde::Serialize;
 
 use crate::input::is_dash;
@@ -22,7 +22,7 @@ impl JsonLines {
             let out = linux::standard_output::open().context("standard output cannot be written")?;
             return Ok(JsonLines { name: "standard output".into(), out: Box::new(out) });
         }
-        let file = File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
+        let file = Output::stream(path).with_context(|| format!("{} cannot be written", path.display()))?;
         Ok(JsonLines { name: path.into(), out: Box::new(file) })
     }
 

@@ -30,6 +30,7 @@ mod progress;
 mod provision;
 mod prune;
 mod rank;
+mod redact;
 mod replace;
 mod replay;
 mod report;
@@ -86,6 +87,17 @@ fn sentence(error: &anyhow::Error) -> String {
     causes.fold(error.to_string(), |said, cause| if said.contains(&cause) { said } else { format!("{said}: {cause}") })
 }
 
+fn redacted_by(action: &Action) -> &[regex::Regex] {
+    match action {
+        Action::Run(options) => &options.results.redact,
+        Action::Budget(options) => &options.results.redact,
+        Action::Attribute(options) => &options.results.redact,
+        Action::Faults(options) => &options.results.redact,
+        Action::Merge(options) => &options.results.redact,
+        _ => &[],
+    }
+}
+
 fn only_prints(action: &Action) -> bool {
     match action {
         Action::Report(_) | Action::Export(_) | Action::Curve(_) | Action::Doctor(_) => true,
@@ -103,6 +115,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
     } else if let Some(shortage) = linux::limits::shortage() {
         anyhow::bail!(shortage);
     }
+    redact::set(redacted_by(&action));
     match action {
         Action::Run(options) => match &options.attach {
             Some(target) => attach::attach(&options, target),

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::cli::report::Merge;
 use crate::opened;
 use crate::rank::{JOB, RANK, RANKS};
+use crate::redact::redacted;
 use crate::results::{Sink, deliver};
 use crate::run;
 use crate::status::Status;
@@ -46,6 +47,7 @@ pub fn merge(options: &Merge) -> anyhow::Result<Status> {
     let observations: Vec<Observation> = parts.iter().map(Part::observation).collect();
     let whole = account::together(&observations).context("there is nothing to merge")?;
     let mut header = parts[0].record.header.clone();
+    header.command = header.command.iter().map(|word| redacted(word)).collect();
     header.started_unix_ns = whole.started_unix_ns;
     header.host = hosts(&parts).join(", ");
     header.options = BTreeMap::from([(JOB.to_string(), parts[0].job.clone())]);

@@ -1,9 +1,9 @@
 //! Files that hold a whole result or stay as they were.
 
-use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+use linux::secure_file::Output;
 
 /// Writes a file anew. What was there before stays until all of it is written, and where `write` fails.
 /// What is no regular file (a pipe, `/dev/stdout`) cannot be replaced and is written to as it is. A file that may be written in a
@@ -15,35 +15,17 @@ pub fn replace<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), E>,
 ) -> Result<(), E> {
-    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        let mut out = BufWriter::new(File::create(path)?);
-        write(&mut out)?;
-        return Ok(out.flush()?);
-    }
-    // A link is followed, as by any other program that writes.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // The umask is taken off this, as for a file that is simply created.
-    let mode = fs::metadata(&path).map_or(0o666, |there| there.permissions().mode() & 0o777);
-    let new = tempfile::Builder::new().permissions(Permissions::from_mode(mode)).tempfile_in(folder);
-    // Of any other failure, such as a full disk, the old file would not survive either.
-    let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-    if new.as_ref().is_err_and(is_refused) && path.exists() {
-        let mut result = Vec::new();
-        write(&mut result)?;
-        return Ok(fs::write(&path, result)?);
-    }
-    let mut new = new?;
-    let mut out = BufWriter::new(new.as_file_mut());
+    let mut out = BufWriter::new(Output::create(path)?);
     write(&mut out)?;
-    out.flush()?;
-    drop(out);
-    new.persist(&path).map_err(|error| error.error)?;
-    Ok(())
+    let out = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok(out.commit()?)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

@@ -1,11 +1,13 @@
 //! Where results go: the record, JSON, HTML, the summary.
 
 use std::io::{IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use linux::secure_file::Folder;
 use model::{Header, RecordKind, RunAccount};
-use record::{Entry, Record, Writer};
+use record::{Entry, Record, Resumable, Writer};
 use report::View;
 use report::terminal::Style;
 use serde::Serialize;
@@ -54,8 +56,8 @@ impl Sink {
     }
 
     /// Goes on with a record.
-    pub fn resume(path: &Path) -> anyhow::Result<Sink> {
-        Ok(Sink { writer: Some(Writer::resume(path)?) })
+    pub fn resume(record: Resumable) -> anyhow::Result<Sink> {
+        Ok(Sink { writer: Some(record.resume()?) })
     }
 
     /// Appends; without a record, does nothing. A record that cannot be written any more (a full disk) is given up with
@@ -82,12 +84,23 @@ impl Sink {
     }
 }
 
-/// `~/.local/state/bursar`, by XDG_STATE_HOME where set; made if it is not there.
+/// Root's state where `HOME` and `XDG_STATE_HOME` are another user's than whoever called sudo.
+const OF_ROOT: &str = "/var/lib/bursar";
+
+/// Whether what is made there belongs to this user, or to whoever called sudo.
+fn may_use(folder: &Path) -> bool {
+    let there = folder.ancestors().find_map(|folder| std::fs::metadata(folder).ok());
+    !rustix::process::geteuid().is_root() || there.is_some_and(|there| linux::secure_file::is_trusted(there.uid()))
+}
+
+/// `~/.local/state/bursar`, by XDG_STATE_HOME where set; made if it is not there. Under sudo, what is made in a folder of the calling
+/// user is that user's.
 pub fn state_folder() -> anyhow::Result<PathBuf> {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|p| p.is_absolute()).or_else(home);
     let folder = state.context("neither HOME nor XDG_STATE_HOME is set")?.join("bursar");
-    std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let folder = if may_use(&folder) { folder } else { PathBuf::from(OF_ROOT) };
+    Folder::create_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     Ok(folder)
 }
 
@@ -120,7 +133,11 @@ fn default_path(header: &Header) -> anyhow::Result<PathBuf> {
         None => plain,
     };
     let pid = std::process::id();
-    Ok(if plain.exists() { folder.join(format!("{what}-{command}-{stamp}-{pid}.bursar")) } else { plain })
+    Ok(if std::fs::symlink_metadata(&plain).is_ok() {
+        folder.join(format!("{what}-{command}-{stamp}-{pid}.bursar"))
+    } else {
+        plain
+    })
 }
 
 /// How a summary looks on this standard error.

@@ -4,11 +4,12 @@
 //! it may. So every user may write there, but find it only by a name that the command alone knows.
 
 use std::fs::{self, File, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use linux::secure_file::{Folder, temporary_base};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 use tempfile::TempDir;
@@ -34,7 +35,7 @@ impl Spool {
     }
 
     fn make(prefix: &str) -> io::Result<Spool> {
-        let whole = tempfile::Builder::new().prefix(prefix).tempdir()?;
+        let whole = tempfile::Builder::new().prefix(prefix).tempdir_in(temporary_base()?)?;
         if !geteuid().is_root() {
             return Ok(Spool { path: whole.path().into(), whole });
         }
@@ -50,8 +51,12 @@ impl Spool {
 
     /// Gives the processes something to read.
     pub fn give(&self, name: &str, text: &str) -> anyhow::Result<()> {
-        let path = self.path.join(name);
-        let written = fs::write(&path, text).and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o644)));
+        let write = || -> io::Result<()> {
+            let mut file = Folder::open(&self.path)?.create_new(name.as_ref(), 0o644)?;
+            file.write_all(text.as_bytes())?;
+            file.set_permissions(Permissions::from_mode(0o644))
+        };
+        let written = write();
         written.with_context(|| format!("the {name} could not be written to {}", self.path.display()))
     }
 

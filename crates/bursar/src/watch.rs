@@ -47,7 +47,7 @@ pub fn watch(options: &Watch) -> anyhow::Result<Status> {
         return Ok(Status::of(0));
     }
     // One that was killed may still have DAMON.
-    for repaired in journal::repair(put_back) {
+    for repaired in journal::repair(put_back, &mut crate::bench::announce_repair) {
         tell!("bursar: left by a killed run: {repaired}");
     }
     let sink = options.record.as_deref().map(|path| sink(path, options)).transpose()?;

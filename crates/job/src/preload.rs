@@ -1,14 +1,16 @@
 //! The library that runs inside observed processes: embedded in bursar, unpacked when a command needs it.
 
 use std::env;
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::ffi::OsStr;
+use std::fs::Permissions;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::StatVfsMountFlags;
+use linux::secure_file::{Folder, temporary_base};
+use rustix::fs::{OFlags, StatVfsMountFlags};
 use rustix::process::geteuid;
 
 use crate::Error;
@@ -49,7 +51,7 @@ pub fn cache_folder() -> io::Result<PathBuf> {
     let mut refused = io::Error::from(io::ErrorKind::NotFound);
     for folder in folders() {
         match make_ours(&folder, 0o700) {
-            Ok(()) => return Ok(folder),
+            Ok(_) => return Ok(folder),
             Err(error) => refused = error,
         }
     }
@@ -60,8 +62,10 @@ pub fn cache_folder() -> io::Result<PathBuf> {
 fn folders() -> Vec<PathBuf> {
     let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    // Root's may not be where another user decides: what sudo passes on of the environment names the caller's folders.
+    let first = if geteuid().is_root() { Some(OF_ROOT.into()) } else { cache.map(|cache| cache.join("bursar")) };
     let own = format!("bursar-{}", geteuid().as_raw());
-    cache.map(|cache| cache.join("bursar")).into_iter().chain([env::temp_dir().join(own)]).collect()
+    first.into_iter().chain(temporary_base().ok().map(|base| base.join(own))).collect()
 }
 
 /// Under a name that tells its content: versions stand side by side, and one in use is never written to.
@@ -70,42 +74,53 @@ fn unpack_into(folder: &Path, mode: u32) -> io::Result<PathBuf> {
     if folder.as_os_str().as_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
         return Err(io::Error::other(format!("{} has a space or a colon in its name", folder.display())));
     }
-    make_ours(folder, mode)?;
+    let opened = make_ours(folder, mode)?;
     if rustix::fs::statvfs(folder)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
         return Err(io::Error::other(format!("{} is on a file system with noexec", folder.display())));
     }
-    let path = folder.join(name());
-    if !is_ours(&path) {
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let name = name();
+    if !is_ours(&opened, name.as_ref()) {
+        let mut file = opened.replace(name.as_ref(), 0o700)?;
         file.write_all(IMAGE)?;
-        file.as_file().set_permissions(Permissions::from_mode(0o755))?;
-        file.persist(&path)?;
+        file.file().set_permissions(Permissions::from_mode(0o755))?;
+        file.commit()?;
     }
-    Ok(path)
+    Ok(folder.join(name))
 }
 
 /// Makes it if it is not there; an error if others may write to it.
-fn make_ours(folder: &Path, mode: u32) -> io::Result<()> {
-    let is_new = !folder.exists();
-    DirBuilder::new().recursive(true).mode(mode).create(folder)?;
-    let found = fs::symlink_metadata(folder)?;
-    if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
+fn make_ours(folder: &Path, mode: u32) -> io::Result<Folder> {
+    let (above, name) = match Folder::of(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let above = folder.parent().unwrap_or(Path::new("/"));
+            (Folder::create_all(above)?, folder.file_name().unwrap_or_default().to_os_string())
+        }
+        found => found?,
+    };
+    let is_new = above.open_folder(&name).is_err();
+    let made = above.create_folder(&name, mode)?;
+    let found = made.status()?;
+    if found.st_uid != geteuid().as_raw() || found.st_mode & 0o022 != 0 {
         return Err(io::Error::other(format!("{} is not a folder that is ours alone to write to", folder.display())));
     }
     if is_new {
         // Whatever the umask says.
-        fs::set_permissions(folder, Permissions::from_mode(mode))?;
+        made.set_mode(mode)?;
     }
-    Ok(())
+    Ok(made)
 }
 
-fn is_ours(path: &Path) -> bool {
-    let owned = File::open(path).and_then(|file| file.metadata()).is_ok_and(|found| found.uid() == geteuid().as_raw());
-    owned && fs::read(path).is_ok_and(|bytes| bytes == IMAGE)
+fn is_ours(folder: &Folder, name: &OsStr) -> bool {
+    let Ok(mut file) = folder.open_file(name, OFlags::RDONLY) else { return false };
+    let mut image = Vec::new();
+    let owned = file.metadata().is_ok_and(|found| found.uid() == geteuid().as_raw());
+    owned && file.read_to_end(&mut image).is_ok() && image == IMAGE
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -132,7 +147,7 @@ mod tests {
         fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
         assert!(unpack_into(&open, 0o700).unwrap_err().to_string().contains("ours alone"));
         std::os::unix::fs::symlink(place.path(), place.path().join("link")).unwrap();
-        assert!(unpack_into(&place.path().join("link"), 0o700).unwrap_err().to_string().contains("ours alone"));
+        assert!(unpack_into(&place.path().join("link"), 0o700).is_err());
         assert!(unpack_into(&place.path().join("a b"), 0o700).unwrap_err().to_string().contains("a space or a colon"));
     }
 

@@ -14,7 +14,7 @@ const IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stub"));
 pub enum Stub {
     /// An anonymous file: needs no writable file system, as in a container on a read-only image.
     Memory(OwnedFd),
-    /// A file in `TMPDIR`, where `vm.memfd_noexec` forbids the first.
+    /// A file in `TMPDIR` (see [`linux::secure_file::temporary_base`]), where `vm.memfd_noexec` forbids the first.
     Disk(tempfile::TempPath),
 }
 
@@ -27,7 +27,9 @@ impl Stub {
     }
 
     pub fn on_disk() -> io::Result<Stub> {
-        let mut file = tempfile::Builder::new().prefix("bursar-stub-").tempfile()?;
+        // It is executed by its name, which no other user may be able to give to another file.
+        let base = linux::secure_file::temporary_base()?;
+        let mut file = tempfile::Builder::new().prefix("bursar-stub-").tempfile_in(base)?;
         file.write_all(IMAGE)?;
         file.as_file().set_permissions(Permissions::from_mode(0o700))?;
         Ok(Stub::Disk(file.into_temp_path()))

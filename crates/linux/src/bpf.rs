@@ -231,6 +231,15 @@ pub struct Observer<'a> {
     exited: Rc<RefCell<Vec<(i32, u32)>>>,
 }
 
+/// Whether this process has the capabilities that the programs need.
+pub fn may_load() -> bool {
+    const CAP_SYS_ADMIN: u32 = 21;
+    const CAP_PERFMON: u32 = 38;
+    const CAP_BPF: u32 = 39;
+    let has = crate::probe::has_capability;
+    has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON)
+}
+
 /// Whether the programs load here, and which rung they reach.
 pub fn available() -> Result<Rung, Error> {
     Programs::load(Rung::Filemap).map(|programs| programs.rung)

@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::secure_file::Folder;
 use crate::{Error, file};
 use change::Change;
-use files::{Line, Other, Owner, append, create, directories, lock, read_all};
+use files::{Begun, Line, Other, Owner, append, create, directories, lock, read_all};
 
 pub use change::Balloon;
 pub use repair::{PutBack, repair};
@@ -44,7 +45,7 @@ pub struct Note {
 
 #[derive(Debug)]
 struct Inner {
-    dir: Option<PathBuf>,
+    dir: Option<Folder>,
     file: Option<(PathBuf, Mutex<File>)>,
     warning: Option<String>,
     next: AtomicU32,
@@ -68,8 +69,8 @@ impl Journal {
         let mut reasons = Vec::new();
         for dir in candidates {
             match create(dir, &owner) {
-                Ok(file) => {
-                    return Ok(Journal::with(Some(dir.clone()), Some(file), None));
+                Ok(Begun { dir, path, file }) => {
+                    return Ok(Journal::with(Some(dir), Some((path, file)), None));
                 }
                 Err(reason) => reasons.push(reason),
             }
@@ -81,7 +82,7 @@ impl Journal {
         Ok(Journal::with(None, None, Some(warning)))
     }
 
-    fn with(dir: Option<PathBuf>, file: Option<(PathBuf, Mutex<File>)>, warning: Option<String>) -> Journal {
+    fn with(dir: Option<Folder>, file: Option<(PathBuf, Mutex<File>)>, warning: Option<String>) -> Journal {
         let inner = Inner { dir, file, warning, next: AtomicU32::new(0), open: Mutex::new(Vec::new()) };
         Journal { inner: Arc::new(inner) }
     }
@@ -247,13 +248,13 @@ impl Journal {
     }
 
     fn lock(&self) -> Option<File> {
-        lock(self.inner.dir.as_deref()?)
+        lock(self.inner.dir.as_ref()?)
     }
 
     fn others(&self) -> Vec<Other> {
         let Some(dir) = &self.inner.dir else { return Vec::new() };
-        let own = self.inner.file.as_ref().map(|(path, _)| path);
-        read_all(dir).into_iter().filter(|other| Some(&other.path) != own).collect()
+        let own = self.inner.file.as_ref().and_then(|(path, _)| path.file_name());
+        read_all(dir).into_iter().filter(|other| Some(other.name.as_os_str()) != own).collect()
     }
 
     /// What a setting was before the first bursar changed it that has not undone it, dead ones included; `None` if none has.
@@ -330,8 +331,9 @@ impl Drop for Guard {
 impl Drop for Inner {
     fn drop(&mut self) {
         let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some((path, _)) = self.file.as_ref().filter(|_| open.is_empty()) {
-            let _ = fs::remove_file(path);
+        let own = self.file.as_ref().filter(|_| open.is_empty()).and_then(|(path, _)| path.file_name());
+        if let (Some(dir), Some(name)) = (&self.dir, own) {
+            let _ = dir.remove(name);
         }
     }
 }
@@ -342,8 +344,7 @@ fn sysctl_path(name: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::files::paths;
-    use super::repair::repair_in;
+    use super::files::{names, open};
     use super::*;
     use crate::procfs;
 
@@ -388,6 +389,11 @@ mod tests {
         }
     }
 
+    /// Repairs without looking at what is announced.
+    fn repair_in(dir: &Path, balloon: PutBack) -> Vec<String> {
+        super::repair::repair_in(dir, balloon, &mut |_| {})
+    }
+
     const NO_MACHINE: PutBack = |_| Err("there is no machine".into());
 
     #[test]
@@ -398,7 +404,7 @@ mod tests {
         fs::write(&empty, "").unwrap();
         assert_eq!(repair_in(&bench.journals(), NO_MACHINE), Vec::<String>::new());
         assert!(!empty.exists());
-        assert_eq!(paths(&bench.journals()).len(), 1, "the living one's is there");
+        assert_eq!(names(&open(&bench.journals()).unwrap()).len(), 1, "the living one's is there");
         drop(living);
     }
 
@@ -523,9 +529,81 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_that_is_not_ours_by_name_is_never_emptied() {
-        let change = Change::Cgroup { path: "/sys/fs/cgroup/system.slice".into() };
-        assert!(change.undo_for_dead().is_ok());
+    fn repair_refuses_names_that_no_bursar_writes() {
+        let cgroup = |path: &str| Change::Cgroup { path: path.into() };
+        let sysctl =
+            |path: &str, before: &str| Change::Sysctl { path: path.into(), before: before.into(), wrote: "1".into() };
+        let limit = |path: &str| Change::Limit { path: path.into(), before: "0".into() };
+        let root = if Path::new("/sys/fs/cgroup/memory").exists() { "/sys/fs/cgroup/memory" } else { "/sys/fs/cgroup" };
+        let ours = format!("{root}/bursar-1-0-job");
+        assert_eq!(cgroup(&ours).check(), Ok(()));
+        let refused = [
+            cgroup("/sys/fs/cgroup/system.slice"),
+            cgroup(&format!("{root}/bursar-x/../victim")),
+            cgroup(&format!("{root}/bursar-x/./victim")),
+            cgroup(&format!("{root}//bursar-x")),
+            cgroup(&format!("{root}/bursar-x/")),
+            cgroup("bursar-x"),
+            cgroup(""),
+            cgroup(&format!("{root}/bursar-x\0")),
+            cgroup(&format!("{root}/bursar-x\nvictim")),
+            cgroup("/etc/bursar-x"),
+            Change::Supervisor { path: format!("{root}/victim").into() },
+            Change::Controller { path: root.into(), name: "memory -pids".into() },
+            Change::Controller { path: "/etc".into(), name: "memory".into() },
+            Change::Killer { path: "/etc/memory.oom_control".into() },
+            Change::Killer { path: format!("{root}/cgroup.procs").into() },
+            Change::Damon { path: "/etc".into(), mark: 1 },
+            limit("/etc/shadow"),
+            limit(&format!("{root}/cgroup.procs")),
+            sysctl("/etc/shadow", "0"),
+            sysctl("/proc/sys/../../etc/shadow", "0"),
+            sysctl("/proc/sys/kernel/x", "0\n1"),
+        ];
+        for change in refused {
+            assert!(change.check().is_err(), "{change:?}");
+        }
+    }
+
+    #[test]
+    fn repair_shows_each_write_before_it_makes_it() {
+        let bench = Bench::new();
+        std::mem::forget(bench.open().setting(bench.setting.clone(), "1").unwrap());
+        bench.orphan();
+        let mut shown = Vec::new();
+        super::repair::repair_in(&bench.journals(), NO_MACHINE, &mut |intention| {
+            assert_eq!(bench.value(), "1", "nothing is written yet");
+            shown.push(intention.to_string());
+        });
+        assert_eq!(shown, [format!("writes 0 to {}", bench.setting.display())]);
+        assert_eq!(bench.value(), "0");
+    }
+
+    #[test]
+    fn a_foreign_path_in_a_journal_is_reported_and_not_written() {
+        let bench = Bench::new();
+        std::mem::forget(bench.open().setting(bench.setting.clone(), "1").unwrap());
+        bench.orphan();
+        let path = bench.journals().join("orphan.journal");
+        let text = fs::read_to_string(&path).unwrap();
+        let name = bench.setting.display().to_string();
+        fs::write(&path, text.replace(&name, &format!("{}/x/../setting", bench.dir.path().display()))).unwrap();
+        let told = repair_in(&bench.journals(), NO_MACHINE);
+        assert!(told[0].contains("is left alone"), "{told:?}");
+        assert_eq!(bench.value(), "1");
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_journals_is_not_followed() {
+        let bench = Bench::new();
+        std::mem::forget(bench.open().setting(bench.setting.clone(), "1").unwrap());
+        bench.orphan();
+        let elsewhere = bench.dir.path().join("elsewhere");
+        fs::rename(bench.journals(), &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, bench.journals()).unwrap();
+        assert_eq!(repair_in(&bench.journals(), NO_MACHINE), Vec::<String>::new());
+        assert!(bench.open().warning().is_some());
+        assert_eq!(bench.value(), "1");
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub mod pools;
 pub mod probe;
 pub mod procfs;
 pub mod psi;
+pub mod rights;
+pub mod secure_file;
 pub mod shared_memory;
 pub mod signals;
 pub mod standard_output;

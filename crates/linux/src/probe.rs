@@ -297,7 +297,7 @@ fn advice() -> Vec<Finding> {
         }
         (true, true) => Finding::there(LADDER, OTHERS, "bursar has CAP_SYS_NICE"),
         (true, false) => {
-            let enable = Some("sudo bursar …, or sudo setcap cap_sys_nice,cap_sys_ptrace+ep \"$(command -v bursar)\"");
+            let enable = Some("sudo bursar …");
             Finding::absent(LADDER, OTHERS, "bursar does not have CAP_SYS_NICE", enable)
         }
     };
@@ -310,10 +310,6 @@ fn advice() -> Vec<Finding> {
 
 /// What stands in the way of the BPF programs, with the way out.
 fn no_bpf(ladder: &str, rung: &str, error: &bpf::Error) -> Finding {
-    const CAP_PERFMON: u32 = 38;
-    const CAP_BPF: u32 = 39;
-    const CAP_SYS_ADMIN: u32 = 21;
-    let may = has_capability(CAP_SYS_ADMIN) || has_capability(CAP_BPF) && has_capability(CAP_PERFMON);
     match error {
         bpf::Error::NotBuilt(_) => Finding::absent(
             ladder,
@@ -322,13 +318,16 @@ fn no_bpf(ladder: &str, rung: &str, error: &bpf::Error) -> Finding {
             Some("sudo apt install clang libbpf-dev && cargo build --release"),
         ),
         bpf::Error::NoBtf => Finding::absent(ladder, rung, error.to_string(), None),
-        _ if !may => {
+        _ if !bpf::may_load() => {
             let why = "bursar has neither CAP_BPF with CAP_PERFMON nor CAP_SYS_ADMIN";
             Finding::absent(
                 ladder,
                 rung,
                 why,
-                Some("sudo bursar …, or sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v bursar)\""),
+                Some(
+                    "sudo bursar …, or sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v bursar)\"; the latter lends every user who may \
+                     execute that file the kernel's trace of the user's own processes: their file references, no other user's",
+                ),
             )
         }
         _ => Finding::absent(ladder, rung, error.to_string(), None),
@@ -502,7 +501,7 @@ fn kernel_has_tracepoint(name: &str) -> bool {
     types.windows(wanted.len()).any(|window| window == wanted.as_bytes())
 }
 
-fn has_capability(number: u32) -> bool {
+pub(crate) fn has_capability(number: u32) -> bool {
     let status = file::read_if_there(Path::new("/proc/self/status")).unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(|set| set >> number & 1 == 1)

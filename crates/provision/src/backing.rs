@@ -10,7 +10,7 @@ use rustix::fs::FallocateFlags;
 
 /// Opens a segment anew: the descriptor that is passed on.
 pub fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).open(path)
+    OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
 /// Whether any process has the file open or mapped, wherever it got it from. The kernel grants a write lease only if nobody
@@ -33,7 +33,9 @@ pub fn is_held(path: &Path) -> io::Result<bool> {
 /// anew: one that somebody has pinned (in a pipe by vmsplice, for a device) stays with the pin and never comes back here with
 /// another's data. A client may have changed the file's length, too.
 pub fn renew(path: &Path, bytes: u64, page_bytes: u64, node_of: impl Fn(u64) -> u32) -> io::Result<()> {
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let file = options.open(path)?;
     file.set_len(bytes)?;
     let mut bound = None;
     for page in 0..bytes / page_bytes {

@@ -1,7 +1,7 @@
 //! Making, changing, looking at and removing pools: what `bursar pool` does beside the broker.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use linux::cgroup::{Cgroup, HugetlbRoom};
 use linux::holders::{FileId, Holder, holders};
+use linux::secure_file::Folder;
 use linux::{hugetlb, numa};
 use model::Bytes;
 use serde::Serialize;
 
 use crate::control::{Answer, Ask, LeaseStatus, Part, Standing, ask};
-use crate::state::{Backend, Directory, Pool, Segment, segment_bytes};
+use crate::state::{Backend, Directory, Pool, READABLE, Segment, segment_bytes};
 use crate::{Error, backing, broker, dax, reserve};
 
 /// How long a broker may take to begin or to end.
@@ -346,7 +347,8 @@ fn hugetlb_room(pool: &Pool, directory: &Directory) -> Option<HugetlbRoom> {
 fn start(directory: &Directory) -> Result<Child, Error> {
     let program = std::env::current_exe().map_err(Error::file("cannot find", "/proc/self/exe"))?;
     let path = directory.log();
-    let log = File::create(&path).map_err(Error::file("cannot make", &path))?;
+    let created = Folder::of(&path).and_then(|(folder, name)| folder.replace(&name, READABLE)?.commit());
+    let log = created.map_err(Error::file("cannot make", &path))?;
     let mut command = Command::new(&program);
     command
         .args(["pool", "serve", directory.name()])

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use linux::secure_file::Folder;
 use rustix::fs::{Gid, Mode, Uid};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
@@ -21,11 +22,17 @@ const BACKLOG: i32 = 256;
 
 /// Listens there, in place of whatever socket was left. Who may connect is decided before anybody can.
 pub fn listen(path: &Path, owner: u32, group: u32, mode: u32) -> io::Result<OwnedFd> {
-    crate::backing::remove(path)?;
+    let (folder, name) = Folder::of(path)?;
+    match folder.remove(&name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let socket = new(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
-    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-    rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
-    rustix::fs::chown(path, Some(Uid::from_raw(owner)), Some(Gid::from_raw(group)))?;
+    // Whatever has the folder's name by now.
+    let by_descriptor = folder.by_descriptor(&name);
+    rustix::net::bind(&socket, &SocketAddrUnix::new(&by_descriptor)?)?;
+    rustix::fs::chmod(&by_descriptor, Mode::from_raw_mode(mode))?;
+    rustix::fs::chown(&by_descriptor, Some(Uid::from_raw(owner)), Some(Gid::from_raw(group)))?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket)
 }

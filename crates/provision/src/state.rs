@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use linux::pools;
+use linux::secure_file::Folder;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -19,6 +20,9 @@ const LEAST_SEGMENT: u64 = 64 << 20;
 
 /// A pool is divided into about so many segments.
 const SEGMENTS: u64 = 256;
+
+/// Mode of a pool's state and log: every user may see what pools there are.
+pub(crate) const READABLE: u32 = 0o644;
 
 /// Where a pool lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -221,13 +225,12 @@ impl Pool {
     /// [`Error::File`].
     pub fn save(&self, directory: &Directory) -> Result<(), Error> {
         let path = directory.state();
-        let new = path.with_extension("new");
         let text = serde_json::to_string_pretty(self).map_err(std::io::Error::other);
         let written = text.and_then(|text| {
-            let mut file = fs::File::create(&new)?;
+            let (folder, name) = Folder::of(&path)?;
+            let mut file = folder.replace(&name, READABLE)?;
             file.write_all(text.as_bytes())?;
-            file.sync_data()?;
-            fs::rename(&new, &path)
+            file.commit_durably()
         });
         written.map_err(Error::file("cannot write", path))
     }

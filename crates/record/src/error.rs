@@ -63,6 +63,18 @@ pub enum Error {
         /// What SQLite or the system said.
         cause: String,
     },
+    /// The record belongs to a user whose commands are not run here.
+    #[error(
+        "'{}' belongs to user {owner}: to resume it runs the command in it with your rights; copy it to a file of yours once you have seen \
+         its command with `bursar report`",
+        .path.display()
+    )]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+    },
     /// Another process is still writing the record.
     #[error("'{}' is still being written by process {pid}; wait for its end, or end it", .path.display())]
     Busy {

@@ -1,7 +1,7 @@
 //! Which of its two forms a record has.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -26,8 +26,16 @@ pub(crate) fn form_of(path: &Path) -> Result<Form> {
     if !kind.is_file() && !kind.is_dir() {
         return Err(Error::NotARecord(path.into()));
     }
+    form_of_file(path, &File::open(path).map_err(io)?)
+}
+
+/// The same of an open file, whose position is then its start.
+pub(crate) fn form_of_file(path: &Path, mut file: &File) -> Result<Form> {
+    let io = |cause| Error::Io { path: path.into(), doing: "opened", cause };
     let mut start = Vec::new();
-    File::open(path).map_err(io)?.take(SQLITE.len() as u64).read_to_end(&mut start).map_err(io)?;
+    file.seek(SeekFrom::Start(0)).map_err(io)?;
+    file.take(SQLITE.len() as u64).read_to_end(&mut start).map_err(io)?;
+    file.seek(SeekFrom::Start(0)).map_err(io)?;
     if start.is_empty() {
         return Err(Error::Empty(path.into()));
     }

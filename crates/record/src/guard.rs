@@ -52,13 +52,18 @@ impl Allowance {
 
 /// Opens the tables of a sealed record, to read them; with the size of its file.
 pub(crate) fn open(path: &Path) -> Result<(Connection, u64)> {
-    let io = |cause| Error::Io { path: path.into(), doing: "opened", cause };
+    open_as(path, path)
+}
+
+/// The same of a copy at `path`; errors name the `original`.
+pub(crate) fn open_as(path: &Path, original: &Path) -> Result<(Connection, u64)> {
+    let io = |cause| Error::Io { path: original.into(), doing: "opened", cause };
     let file_bytes = File::open(path).and_then(|file| file.metadata()).map_err(io)?.len();
-    let damaged = |error: rusqlite::Error| Error::Damaged { path: path.into(), what: sentence(&error) };
+    let damaged = |error: rusqlite::Error| Error::Damaged { path: original.into(), what: sentence(&error) };
     let database = confined(path, file_bytes).map_err(damaged)?;
-    schema::check(&database, path)?;
+    schema::check(&database, original)?;
     if let Some(what) = foreign_schema(&database).map_err(damaged)? {
-        return Err(Error::Damaged { path: path.into(), what });
+        return Err(Error::Damaged { path: original.into(), what });
     }
     allow_steps(&database, steps_for(file_bytes));
     database.authorizer(Some(reads_our_tables));

@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
+use linux::secure_file::Folder;
 use model::{
     Advice, Attribution, BudgetReport, DemandPoint, Faults, ForeignFile, Header, Observation, PagesRound, ProcessKey,
     ProcessRecord, RunAccount, Series, Trial,
 };
 use rusqlite::Connection;
+use rustix::fs::OFlags;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::form::{Form, form_of};
+use crate::form::{Form, form_of, form_of_file};
 use crate::guard::{self, Allowance};
 use crate::rows::{Fields, RowError, Table};
-use crate::seal::{FillError, fill, seal};
+use crate::seal::{FillError, fill, open_copy, seal};
 use crate::session::{Life, Session};
 use crate::writer::survey;
 
@@ -74,27 +76,35 @@ impl Record {
     /// [`Error::Empty`], [`Error::NotARecord`], [`Error::Newer`], [`Error::NoHeader`], [`Error::Damaged`], and [`Error::Io`]
     /// if the file cannot be read.
     pub fn open(path: &Path) -> Result<Record> {
-        let (database, bytes) = match form_of(path)? {
-            Form::Sealed => guard::open(path)?,
+        match form_of(path)? {
+            Form::Sealed => {
+                let (database, bytes) = guard::open(path)?;
+                Record::of_database(path, &database, bytes)
+            }
             Form::Framed => {
                 let io = |cause| Error::Io { path: path.into(), doing: "read", cause };
-                let database = Connection::open_in_memory()
-                    .map_err(|error| Error::Damaged { path: path.into(), what: error.to_string() })?;
-                let file = File::open(path).map_err(io)?;
-                guard::allow_steps(&database, guard::steps_for(file.metadata().map_err(io)?.len()));
-                fill(&database, &file).map_err(|error| match error {
-                    FillError::NoHeader => Error::NoHeader(path.into()),
-                    FillError::Io(cause) => io(cause),
-                    FillError::Sqlite(error) => Error::Damaged { path: path.into(), what: guard::sentence(&error) },
-                })?;
-                let pragma = |name| database.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
-                let bytes = pragma("page_count").and_then(|count| Ok(count * pragma("page_size")?));
-                let bytes = bytes.map_err(|error| Error::Damaged { path: path.into(), what: error.to_string() })?;
-                guard::allow_steps(&database, guard::steps_for(bytes));
-                (database, bytes)
+                let (database, bytes) = in_memory(path, &File::open(path).map_err(io)?)?;
+                Record::of_database(path, &database, bytes)
             }
-        };
-        let stored = Stored::new(&database, path, bytes);
+        }
+    }
+
+    /// The same of an open file, whatever has its name by now.
+    pub(crate) fn of_file(path: &Path, file: &File) -> Result<Record> {
+        match form_of_file(path, file)? {
+            Form::Sealed => {
+                let (_private, database, bytes) = open_copy(path, file)?;
+                Record::of_database(path, &database, bytes)
+            }
+            Form::Framed => {
+                let (database, bytes) = in_memory(path, file)?;
+                Record::of_database(path, &database, bytes)
+            }
+        }
+    }
+
+    fn of_database(path: &Path, database: &Connection, bytes: u64) -> Result<Record> {
+        let stored = Stored::new(database, path, bytes);
         let (mut parts, mut series) = (stored.parts()?, stored.series_with_points()?);
         let mut runs = Vec::new();
         for run in stored.runs()? {
@@ -137,14 +147,32 @@ impl Record {
             return Ok(false);
         }
         let io = |cause| Error::Io { path: path.into(), doing: "read", cause };
-        let file = File::open(path).map_err(io)?;
+        let (folder, name) = Folder::of(path).map_err(io)?;
+        let file = folder.open_file(&name, OFlags::RDONLY).map_err(io)?;
         let writer = survey(&file).map_err(io)?.session;
         if writer.is_none_or(|session| session.life() != Life::Dead) {
             return Ok(false);
         }
-        seal(path, &file)?;
+        seal(path, &folder, &name, &file)?;
         Ok(true)
     }
+}
+
+/// The tables of a framed record, and the bytes they take.
+fn in_memory(path: &Path, file: &File) -> Result<(Connection, u64)> {
+    let io = |cause| Error::Io { path: path.into(), doing: "read", cause };
+    let damaged = |error: rusqlite::Error| Error::Damaged { path: path.into(), what: error.to_string() };
+    let database = Connection::open_in_memory().map_err(damaged)?;
+    guard::allow_steps(&database, guard::steps_for(file.metadata().map_err(io)?.len()));
+    fill(&database, file).map_err(|error| match error {
+        FillError::NoHeader => Error::NoHeader(path.into()),
+        FillError::Io(cause) => io(cause),
+        FillError::Sqlite(error) => Error::Damaged { path: path.into(), what: guard::sentence(&error) },
+    })?;
+    let pragma = |name| database.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
+    let bytes = pragma("page_count").and_then(|count| Ok(count * pragma("page_size")?)).map_err(damaged)?;
+    guard::allow_steps(&database, guard::steps_for(bytes));
+    Ok((database, bytes))
 }
 
 /// A run as its table has it.

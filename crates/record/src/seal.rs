@@ -1,16 +1,19 @@
 //! From frames to tables.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use linux::secure_file::{Folder, PrivateFolder};
 use model::{Observation, Origin};
 use rusqlite::{Connection, OpenFlags, params};
 
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::frame::{Frames, HEADER_BYTES, VERSION};
+use crate::guard;
 use crate::rows::{Table, fields};
 use crate::schema;
 use crate::session::Session;
@@ -29,30 +32,33 @@ pub(crate) enum FillError {
     NoHeader,
 }
 
-/// Rewrites the framed `file` at `path` into a sealed one of the same name.
-pub(crate) fn seal(path: &Path, file: &File) -> Result<()> {
-    let temporary = beside(path);
-    let sealed = write_sealed(file, &temporary).and_then(|()| Ok(move_into_place(&temporary, path)?));
-    sealed.map_err(|error| {
-        let _ = fs::remove_file(&temporary);
-        Error::Seal { path: path.into(), cause: error.to_string() }
-    })
+/// The tables in a [`PrivateFolder`]: SQLite opens files by path and follows links.
+const DATABASE: &str = "record";
+
+/// Rewrites the framed `file`, which has this `name` in `folder`, into a sealed one of the same name.
+pub(crate) fn seal(path: &Path, folder: &Folder, name: &OsStr, file: &File) -> Result<()> {
+    let sealed = || -> Result<(), FillError> {
+        let private = PrivateFolder::create_near(folder_of(path))?;
+        write_sealed(file, &private.path().join(DATABASE))?;
+        Ok(private.move_to(DATABASE, folder, name)?)
+    };
+    sealed().map_err(|error| Error::Seal { path: path.into(), cause: error.to_string() })
 }
 
-/// A name for the file that is to replace `path`.
-pub(crate) fn beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
+/// The tables of a sealed record by its open file, whatever has its name by now, and their bytes. They are a copy, which goes
+/// with the folder.
+pub(crate) fn open_copy(path: &Path, mut file: &File) -> Result<(PrivateFolder, Connection, u64)> {
+    let io = |cause| Error::Io { path: path.into(), doing: "copied to be read", cause };
+    let private = PrivateFolder::create_near(folder_of(path)).map_err(io)?;
+    let mut copy = Folder::open(private.path()).map_err(io)?.create_new(OsStr::new(DATABASE), 0o600).map_err(io)?;
+    file.seek(SeekFrom::Start(0)).map_err(io)?;
+    io::copy(&mut file, &mut copy).map_err(io)?;
+    let (database, bytes) = guard::open_as(&private.path().join(DATABASE), path)?;
+    Ok((private, database, bytes))
 }
 
-/// Makes `temporary` durable, then `path`.
-pub(crate) fn move_into_place(temporary: &Path, path: &Path) -> io::Result<()> {
-    OpenOptions::new().write(true).open(temporary)?.sync_all()?;
-    fs::rename(temporary, path)?;
-    // not every file system can flush a folder, and the file is whole in either case
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let _ = File::open(folder).and_then(|folder| folder.sync_all());
-    Ok(())
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Opens a database without file locks, which not every network file system has: a sealed record never changes.
@@ -61,7 +67,6 @@ pub(crate) fn open_database(path: &Path, flags: OpenFlags) -> rusqlite::Result<C
 }
 
 fn write_sealed(mut file: &File, temporary: &Path) -> Result<(), FillError> {
-    let _ = fs::remove_file(temporary);
     let database = open_database(temporary, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
     // Each of two dozen tables takes a page at least, and most are empty in a small record.
     if file.metadata()?.len() < SMALL_BYTES {

@@ -1,31 +1,30 @@
 //! From tables back to frames, to go on with a record.
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use linux::secure_file::{Folder, PRIVATE_FILE};
 use rusqlite::{Connection, params};
 
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::frame::{file_header, frame};
-use crate::guard;
 use crate::read::Stored;
-use crate::seal::{beside, move_into_place};
+use crate::seal::open_copy;
 
-/// Rewrites the sealed record at `path` into a framed one of the same name. Samples are streamed.
-pub(crate) fn unseal(path: &Path) -> Result<()> {
-    let (database, bytes) = guard::open(path)?;
-    let temporary = beside(path);
-    let written = write_frames(&database, bytes, path, &temporary);
-    written.inspect_err(|_| drop(fs::remove_file(&temporary)))
+/// Rewrites the sealed record `file`, which has this `name` in `folder`, into a framed one of the same name. Samples are streamed.
+pub(crate) fn unseal(path: &Path, folder: Folder, name: &OsStr, file: &File) -> Result<()> {
+    let (_private, database, bytes) = open_copy(path, file)?;
+    write_frames(&database, bytes, path, folder, name)
 }
 
-fn write_frames(database: &Connection, bytes: u64, path: &Path, temporary: &Path) -> Result<()> {
+fn write_frames(database: &Connection, bytes: u64, path: &Path, folder: Folder, name: &OsStr) -> Result<()> {
     let io = |cause| Error::Io { path: path.into(), doing: "made ready to go on with it", cause };
     let damaged = |what: String| Error::Damaged { path: path.into(), what };
     let stored = Stored::new(database, path, bytes);
-    let mut out = BufWriter::new(File::create(temporary).map_err(io)?);
+    let mut out = BufWriter::new(folder.replace(name, PRIVATE_FILE).map_err(io)?);
     out.write_all(&file_header()).map_err(io)?;
     let mut put = |entry: Entry| {
         let payload = serde_json::to_vec(&entry).map_err(|error| io(error.into()))?;
@@ -71,8 +70,8 @@ fn write_frames(database: &Connection, bytes: u64, path: &Path, temporary: &Path
     stored.advice()?.into_iter().try_for_each(|advice| put(Entry::Advice(Box::new(advice))))?;
     stored.notes()?.into_iter().try_for_each(|note| put(Entry::Note(note)))?;
     stored.budget()?.map_or(Ok(()), |budget| put(Entry::Budget(Box::new(budget))))?;
-    out.into_inner().map_err(|error| io(error.into_error()))?;
-    move_into_place(temporary, path).map_err(io)
+    let new = out.into_inner().map_err(|error| io(error.into_error()))?;
+    new.commit_durably().map_err(io)
 }
 
 /// Calls `put` with the samples of each moment of a run, in order of time.

@@ -1,18 +1,19 @@
 //! Writing a record, entry by entry.
 
-use std::fs::{File, OpenOptions};
+use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use linux::secure_file::{Folder, PRIVATE_FILE};
 use model::Header;
 
 use crate::entry::Entry;
 use crate::error::{Error, Result};
-use crate::form::{Form, form_of};
 use crate::frame::{Frames, HEADER_BYTES, file_header, frame};
+use crate::resumable::Resumable;
 use crate::seal::seal;
 use crate::session::{Life, Session};
-use crate::unseal::unseal;
 
 /// A record that is being written.
 ///
@@ -22,6 +23,8 @@ use crate::unseal::unseal;
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
+    folder: Folder,
+    name: OsString,
     file: File,
     length: u64,
     /// No entry was refused, so that the end may say that all is there.
@@ -34,7 +37,7 @@ impl Writer {
     /// # Errors
     /// [`Error::Exists`] if there is a file of that name, [`Error::Io`] if it cannot be written.
     pub fn create(path: &Path, header: &Header) -> Result<Writer> {
-        Writer::begin(path, header, OpenOptions::new().create_new(true))
+        Writer::begin(path, header)
     }
 
     /// Begins a record in place of whatever is there.
@@ -42,7 +45,7 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`] if it cannot be written.
     pub fn replace(path: &Path, header: &Header) -> Result<Writer> {
-        match std::fs::remove_file(path) {
+        match Folder::of(path).and_then(|(folder, name)| folder.remove(&name)) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
                 Err(Error::Io { path: path.into(), doing: "replaced", cause })
             }
@@ -54,13 +57,15 @@ impl Writer {
     /// one what is behind its last whole entry is cut off.
     ///
     /// # Errors
-    /// Those of [`crate::Record::open`], and [`Error::Busy`] while another process writes it.
+    /// Those of [`crate::Record::open`], [`Error::Busy`] while another process writes it, and [`Error::Foreign`] if neither root nor
+    /// the caller owns it. A link of that name is not followed.
     pub fn resume(path: &Path) -> Result<Writer> {
-        if form_of(path)? == Form::Sealed {
-            unseal(path)?;
-        }
+        Resumable::open(path)?.resume()
+    }
+
+    /// Goes on with an open framed record.
+    pub(crate) fn go_on(path: &Path, folder: Folder, name: OsString, file: File) -> Result<Writer> {
         let io = |cause| Error::Io { path: path.into(), doing: "opened to go on with it", cause };
-        let file = OpenOptions::new().read(true).append(true).open(path).map_err(io)?;
         let survey = survey(&file).map_err(io)?;
         if !survey.header {
             return Err(Error::NoHeader(path.into()));
@@ -70,7 +75,7 @@ impl Writer {
             return Err(Error::Busy { path: path.into(), pid: other.pid });
         }
         file.set_len(survey.length).map_err(io)?;
-        let mut writer = Writer { path: path.into(), file, length: survey.length, whole: true };
+        let mut writer = Writer { path: path.into(), folder, name, file, length: survey.length, whole: true };
         writer.append(&Entry::Session(here))?;
         Ok(writer)
     }
@@ -100,16 +105,18 @@ impl Writer {
             // without room for it the record says that its end is missing, which is the truth
             let _ = self.append(&Entry::End);
         }
-        seal(&self.path, &self.file)?;
+        seal(&self.path, &self.folder, &self.name, &self.file)?;
         Ok(self.path)
     }
 
-    fn begin(path: &Path, header: &Header, options: &mut OpenOptions) -> Result<Writer> {
-        let file = options.read(true).append(true).open(path).map_err(|cause| match cause.kind() {
+    fn begin(path: &Path, header: &Header) -> Result<Writer> {
+        let io = |cause| Error::Io { path: path.into(), doing: "created", cause };
+        let (folder, name) = Folder::of(path).map_err(io)?;
+        let file = folder.create_new(&name, PRIVATE_FILE).map_err(|cause| match cause.kind() {
             io::ErrorKind::AlreadyExists => Error::Exists(path.into()),
             _ => Error::Io { path: path.into(), doing: "created", cause },
         })?;
-        let mut writer = Writer { path: path.into(), file, length: 0, whole: true };
+        let mut writer = Writer { path: path.into(), folder, name, file, length: 0, whole: true };
         let mut bytes = file_header();
         bytes.extend(writer.encode(&Entry::Header(header.clone()))?);
         bytes.extend(writer.encode(&Entry::Session(Session::current()))?);

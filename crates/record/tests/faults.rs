@@ -313,3 +313,43 @@ fn an_existing_file_is_not_overwritten_unless_asked() {
     Writer::replace(&path, &header()).unwrap().seal().unwrap();
     assert_eq!(Record::open(&path).unwrap().notes.len(), 0);
 }
+
+#[test]
+fn links_planted_beside_a_record_are_not_written_through() {
+    let (folder, elsewhere) = (tempdir().unwrap(), tempdir().unwrap());
+    let (path, victim) = (folder.path().join("b.bursar"), elsewhere.path().join("victim"));
+    fs::write(&victim, "precious").unwrap();
+    let new = elsewhere.path().join("new");
+    for pid in [std::process::id(), std::process::id() + 1] {
+        std::os::unix::fs::symlink(&victim, folder.path().join(format!(".b.bursar.{pid}.tmp"))).unwrap();
+    }
+    for beside in ["b.bursar-journal", "b.bursar-wal", ".b.bursar.tmp"] {
+        std::os::unix::fs::symlink(&new, folder.path().join(beside)).unwrap();
+    }
+    write(&path, &others()).seal().unwrap();
+    Writer::resume(&path).unwrap().seal().unwrap();
+    assert_eq!(Record::open(&path).unwrap().notes.len(), 1);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    assert!(!new.exists());
+}
+
+#[test]
+fn a_link_to_a_record_is_not_resumed() {
+    let folder = tempdir().unwrap();
+    let (path, link) = (folder.path().join("b.bursar"), folder.path().join("link.bursar"));
+    write(&path, &others()).seal().unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let error = Writer::resume(&link).unwrap_err().to_string();
+    assert!(error.contains("is a symbolic link"), "{error}");
+}
+
+#[test]
+fn a_record_is_for_its_user_alone_before_and_after_it_is_sealed() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("b.bursar");
+    let writer = write(&path, &others());
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    writer.seal().unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+}

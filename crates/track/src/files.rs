@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 
 use foldhash::fast::RandomState;
 use linux::bpf::FileKey;
+use linux::rights;
 
 /// Paths are only for the report: these are enough.
 const MOST_PATHS: usize = 20_000;
@@ -60,7 +62,10 @@ impl Files {
         let file = |(number, key): (usize, &FileKey)| TrackedFile {
             device: stat_device(key.device),
             inode: key.inode,
-            path: names.remove(&(number as u32)).and_then(|name| mounts.path(key.device, &name)),
+            path: names
+                .remove(&(number as u32))
+                .and_then(|name| mounts.path(key.device, &name))
+                .filter(|path| rights::may_show(Path::new(path))),
         };
         self.keys.iter().enumerate().map(file).collect()
     }

@@ -119,6 +119,9 @@ pub enum Error {
          little time and moves them in the kernel's order of reclaim; --intrusive allows that"
     )]
     NotOurs(i32),
+    /// It is another user's, and bursar's rights are its file's.
+    #[error("{0}")]
+    Rights(String),
     /// Nothing of the ladder is there.
     #[error("the memory of process {pid} cannot be looked at: {source}; run bursar as that process's user, or as root")]
     Denied {

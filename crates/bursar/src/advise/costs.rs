@@ -1,11 +1,13 @@
 //! `bursar advise costs`: what managing memory costs on this machine, measured once and remembered.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use advise::State;
 use anyhow::Context;
+use linux::secure_file::{Folder, PRIVATE_FILE};
 use linux::{buddyinfo, calibrate, idle, numa, procfs};
 use model::{Bytes, Costs};
 use serde::{Deserialize, Serialize};
@@ -136,10 +138,10 @@ fn is_idle() -> bool {
 /// Whole or not at all: another bursar may read it meanwhile.
 fn remember(calibrated: &Calibrated) -> anyhow::Result<()> {
     let path = file()?;
-    let folder = path.parent().context("the cache folder has no name")?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    serde_json::to_writer_pretty(&mut file, calibrated)?;
-    file.persist(&path)?;
+    let (folder, name) = Folder::of(&path)?;
+    let mut file = folder.replace(&name, PRIVATE_FILE)?;
+    file.write_all(&serde_json::to_vec_pretty(calibrated)?)?;
+    file.commit()?;
     Ok(())
 }
 

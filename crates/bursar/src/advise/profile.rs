@@ -5,9 +5,7 @@ mod touched;
 mod trial;
 
 use std::ffi::OsString;
-use std::fs::{File, Permissions};
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -17,9 +15,9 @@ use std::time::{Duration, Instant};
 use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight, Trial};
 use anyhow::{Context, anyhow};
 use linux::perf::WalkCycles;
+use linux::secure_file;
 use model::Bytes;
 use report::seconds;
-use tempfile::NamedTempFile;
 use track::pages::Scope;
 use track::regions::Regions;
 
@@ -200,8 +198,7 @@ fn named(command: &[OsString]) -> PathBuf {
 /// Where the profile goes: whole, or not at all; what is no file (a pipe, `/dev/null`) stays what it is.
 enum Output<'a> {
     Standard,
-    Stream(File, &'a Path),
-    File(NamedTempFile, &'a Path),
+    Named(secure_file::Output, &'a Path),
 }
 
 impl Output<'_> {
@@ -209,14 +206,8 @@ impl Output<'_> {
         if path == Path::new("-") {
             return Ok(Output::Standard);
         }
-        let wrong = || format!("{} cannot be written", path.display());
-        if path.metadata().is_ok_and(|there| !there.is_file()) {
-            return Ok(Output::Stream(File::options().write(true).open(path).with_context(wrong)?, path));
-        }
-        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-        let everybody = Permissions::from_mode(0o666);
-        let file = tempfile::Builder::new().permissions(everybody).tempfile_in(folder);
-        Ok(Output::File(file.with_context(wrong)?, path))
+        let out = secure_file::Output::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
+        Ok(Output::Named(out, path))
     }
 
     fn write(self, profile: &Profile) -> anyhow::Result<()> {
@@ -225,12 +216,9 @@ impl Output<'_> {
                 let out = linux::standard_output::open();
                 out.and_then(|mut out| write!(out, "{profile}")).context("the profile could not be printed")
             }
-            Output::Stream(mut file, path) => {
-                write!(file, "{profile}").with_context(|| format!("{} could not be written", path.display()))
-            }
-            Output::File(mut file, path) => {
-                let written = write!(file, "{profile}").and_then(|()| Ok(file.persist(path)?));
-                written.map(drop).with_context(|| format!("{} could not be written", path.display()))
+            Output::Named(mut out, path) => {
+                let written = write!(out, "{profile}").and_then(|()| out.commit());
+                written.with_context(|| format!("{} could not be written", path.display()))
             }
         }
     }
@@ -323,7 +311,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        let mut pipe = File::options().read(true).write(true).open(&path).unwrap();
+        let mut pipe = std::fs::File::options().read(true).write(true).open(&path).unwrap();
         Output::create(&path).unwrap().write(&Profile::default()).unwrap();
         assert!(path.metadata().unwrap().file_type().is_fifo());
         let mut told = [0; 16];

@@ -1,15 +1,15 @@
 //! The folder that the processes of a run leave their logs in, and its end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufReader, Read};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ::attribute::{ProcessLog, Reader};
 use anyhow::{Context, bail};
 use job::Forwarding;
+use linux::secure_file::{Folder as Directory, PRIVATE_FOLDER};
 use record::{Frames, HEADER_BYTES};
 
 use crate::launch::Launcher;
@@ -56,23 +56,23 @@ impl Folder {
             || format!("no folder for the logs can be made in {}; name another place by --record", parent.display());
         let path = match rank {
             Some(rank) => {
-                let path = parent.join(format!("{name}.{}.run", rank.job));
-                fs::create_dir_all(&path).with_context(failed)?;
+                let name = format!("{name}.{}.run", rank.job);
+                let made =
+                    Directory::open(&parent).and_then(|parent| parent.create_folder(name.as_ref(), PRIVATE_FOLDER));
                 // Without it the first rank does not wait for us.
-                let _ = File::create(path.join(format!("rank-{}.begun", rank.number)));
-                path
+                let _ = made.with_context(failed)?.create_or_open(format!("rank-{}.begun", rank.number).as_ref());
+                parent.join(name)
             }
             None => {
+                let beside = Directory::open(&parent).with_context(failed)?;
                 let prefix = format!("{name}.");
-                let mut beside = tempfile::Builder::new();
-                beside.prefix(&prefix).suffix(".run");
                 if launcher.is_none() && rustix::process::geteuid().is_root() {
                     let (whole, path) = Spool::create("bursar-attribute-")?.keep();
                     // Without it bursar must live to tell where they are.
-                    let link = beside.make_in(&parent, |link| symlink(&path, link)).and_then(|link| Ok(link.keep()?.1));
+                    let link = beside.link_to(&path, &prefix, ".run").map(|link| parent.join(link));
                     return Ok(Folder { path, parts: link.into_iter().chain([whole]).collect() });
                 }
-                beside.tempdir_in(&parent).with_context(failed)?.keep()
+                parent.join(beside.new_folder(&prefix, ".run").with_context(failed)?.0)
             }
         };
         let path = path.canonicalize().with_context(failed)?;
@@ -94,7 +94,8 @@ impl Folder {
     /// Tells the first rank that there is nothing more to come from this one.
     pub fn tell_end(&self, rank: &Rank) {
         // Without it the first rank waits a little longer.
-        let _ = File::create(self.path.join(format!("rank-{}.ended", rank.number)));
+        let name = format!("rank-{}.ended", rank.number);
+        let _ = Directory::open(&self.path).and_then(|folder| folder.create_or_open(name.as_ref()));
     }
 
     /// Waits until all other ranks have told their end, or somebody wants us to end. A sentence if some have not.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ use record::Record;
 
 use super::given::Kept;
 use crate::cli::budget::Budget;
+use crate::redact::{self, redacted};
+use crate::say::tell;
 
 /// The options that a resumed search needs, as the record's header keeps them.
 pub fn saved(options: &Budget, input: &Kept) -> BTreeMap<String, String> {
@@ -22,7 +25,11 @@ pub fn saved(options: &Budget, input: &Kept) -> BTreeMap<String, String> {
     put("max_trials", Some(options.max_trials.to_string()));
     put("timeout_seconds", options.timeout.map(|t| t.as_secs_f64().to_string()));
     put("fast_tier", options.fast_tier.map(|tier| tier.to_string()));
-    put("prepare", options.prepare.clone());
+    let prepare = options.prepare.as_deref().map(redacted);
+    let lacks_words = prepare != options.prepare
+        || options.command.iter().any(|word| redacted(&word.to_string_lossy()) != word.to_string_lossy());
+    put(redact::OPTION, flag(lacks_words));
+    put("prepare", prepare);
     put("input", input.identity.clone());
     put("input_path", input.path.as_ref().map(|path| path.to_string_lossy().into_owned()));
     put("input_offset", input.identity.is_some().then(|| input.offset.to_string()));
@@ -43,6 +50,22 @@ pub fn input(record: Option<&Record>) -> Kept {
     }
 }
 
+/// Shows a person at the terminal what is about to be run: it is the record that says so, and not the command line.
+pub fn show(options: &Budget) {
+    if std::io::stderr().is_terminal() {
+        shown(&options.command, options.prepare.as_deref()).iter().for_each(|line| tell!("{line}"));
+    }
+}
+
+/// Lines without control characters, which a terminal would obey.
+fn shown(command: &[OsString], prepare: Option<&str>) -> Vec<String> {
+    let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().escape_debug().to_string()).collect();
+    let prepare = prepare.map(|prepare| format!("bursar: and before each run: {}", prepare.escape_debug()));
+    std::iter::once(format!("bursar: the record's command, which is run now: {}", words.join(" ")))
+        .chain(prepare)
+        .collect()
+}
+
 /// The command and the options of the record that is to be resumed.
 pub fn restored(options: Budget, record: &Record) -> anyhow::Result<Budget> {
     let header = &record.header;
@@ -54,6 +77,9 @@ pub fn restored(options: Budget, record: &Record) -> anyhow::Result<Budget> {
         bail!("this budget was begun in {}; go there to resume it", header.directory);
     }
     let get = |name: &str| header.options.get(name);
+    if get(redact::OPTION).is_some() {
+        bail!("the record's command was redacted (--redact), so that it cannot be run again; begin a new search");
+    }
     let number = |name: &str| get(name).and_then(|value| value.parse::<f64>().ok());
     Ok(Budget {
         slowdown: number("slowdown").unwrap_or(options.slowdown),
@@ -69,4 +95,16 @@ pub fn restored(options: Budget, record: &Record) -> anyhow::Result<Budget> {
         command: header.command.iter().map(OsString::from).collect(),
         ..options
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_shown_without_what_a_terminal_obeys() {
+        let lines = shown(&["sh".into(), "-c".into(), "evil\u{1b}[2J\n".into()], Some("rm x"));
+        assert_eq!(lines[0], "bursar: the record's command, which is run now: sh -c evil\\u{1b}[2J\\n");
+        assert_eq!(lines[1], "bursar: and before each run: rm x");
+    }
 }

@@ -5,6 +5,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
 use anyhow::{Context, bail};
+use linux::secure_file::temporary_base;
 use tempfile::TempDir;
 
 use super::line::Meeting;
@@ -36,7 +37,8 @@ impl Beneath {
         leaves_to_us(command)?;
         let (environment, folder) = match launcher {
             Launcher::Hydra => {
-                let folder = tempfile::tempdir()
+                let folder = temporary_base()
+                    .and_then(tempfile::tempdir_in)
                     .context("no folder for a launcher can be made; set TMPDIR to one that can be written")?;
                 let script = folder.path().join("launcher");
                 // ssh's words become a line for the other shell; a word is enough for all of ours.

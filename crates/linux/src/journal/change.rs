@@ -1,7 +1,9 @@
 //! What is changed, and how each is undone.
 
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::statfs;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{Cgroup, kill_all, put_back, remove_tree};
@@ -97,15 +99,55 @@ impl Change {
     /// After its owner died: what the job left in its cgroup is ended and its cache taken back first.
     pub(super) fn undo_for_dead(&self) -> Result<(), Error> {
         if let Change::Cgroup { path } = self {
-            if !path.components().any(|part| part.as_os_str().to_string_lossy().starts_with(place::PREFIX)) {
-                return Ok(());
-            }
             kill_all(&[path])?;
             if let Ok(cgroup) = Cgroup::at(path) {
                 cgroup.reclaim_all()?;
             }
         }
         self.undo()
+    }
+
+    /// Whether this is a change that a bursar makes: repair may be root's, and what it reads was written by whoever could write there.
+    /// Else why it is left alone, as a sentence.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let (path, is_good): (&Path, bool) = match self {
+            Change::Sysctl { path, before, wrote } => (path, is_setting(path) && is_line(before) && is_line(wrote)),
+            Change::Limit { path, before } => (path, is_file_of_cgroup(path, "memory.") && is_line(before)),
+            Change::Killer { path } => (path, is_file_of_cgroup(path, "memory.oom_control")),
+            Change::Balloon(before) => (&before.socket, true),
+            Change::Damon { path, .. } => (path, path.starts_with("/sys/kernel/mm/damon") || is_of_test(path)),
+            Change::Cgroup { path } | Change::Supervisor { path } => (path, is_made_by_bursar(path)),
+            Change::Controller { path, name } => {
+                let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+                (path, is_word && is_cgroup(path))
+            }
+        };
+        if is_plain(path) && is_good {
+            return Ok(());
+        }
+        let path = path.to_string_lossy();
+        Err(format!("a journal names '{}', which no bursar changes so: it is left alone", path.escape_debug()))
+    }
+
+    /// What undoing it does, as a clause.
+    pub(super) fn intention(&self) -> String {
+        match self {
+            Change::Sysctl { path, before, .. } | Change::Limit { path, before } => {
+                format!("writes {before} to {}", path.display())
+            }
+            Change::Killer { path } => format!("writes 0 to {}", path.display()),
+            Change::Balloon(before) => {
+                format!("asks the machine at {} for {} bytes", before.socket.display(), before.bytes)
+            }
+            Change::Damon { path, .. } => format!("writes 0 to {}", path.join("nr_kdamonds").display()),
+            Change::Cgroup { path } => {
+                format!("ends the processes in {}, reclaims its memory and removes it", path.display())
+            }
+            Change::Supervisor { path } => format!("removes {}", path.display()),
+            Change::Controller { path, name } => {
+                format!("writes -{name} to {}", path.join("cgroup.subtree_control").display())
+            }
+        }
     }
 
     pub(super) fn sentence(&self) -> String {
@@ -125,4 +167,42 @@ impl Change {
             }
         }
     }
+}
+
+/// Absolute, and each component a name: none is empty, `.` or `..`, and none has a control character.
+fn is_plain(path: &Path) -> bool {
+    let Some(rest) = path.as_os_str().as_bytes().strip_prefix(b"/") else { return false };
+    let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && part.iter().all(|byte| !byte.is_ascii_control());
+    rest.split(|byte| *byte == b'/').all(is_name)
+}
+
+fn is_line(value: &str) -> bool {
+    !value.chars().any(|c| c.is_control() && c != '\t')
+}
+
+fn is_setting(path: &Path) -> bool {
+    path.starts_with("/proc/sys") || is_of_test(path)
+}
+
+/// Of cgroups that are gone, nothing is written.
+fn is_file_of_cgroup(path: &Path, begins: &str) -> bool {
+    let has_name = path.file_name().is_some_and(|name| name.as_bytes().starts_with(begins.as_bytes()));
+    (has_name && path.parent().is_some_and(is_cgroup)) || is_of_test(path)
+}
+
+fn is_made_by_bursar(path: &Path) -> bool {
+    let is_ours = |part: std::path::Component<'_>| part.as_os_str().as_bytes().starts_with(place::PREFIX.as_bytes());
+    path.components().any(is_ours) && is_cgroup(path)
+}
+
+/// In a file system of cgroups, whether it is still there or not.
+fn is_cgroup(path: &Path) -> bool {
+    let there = path.ancestors().find(|path| path.exists());
+    let kind = there.and_then(|there| statfs(there).ok()).map(|found| found.f_type as u64);
+    [libc::CGROUP_SUPER_MAGIC, libc::CGROUP2_SUPER_MAGIC].iter().any(|magic| kind == Some(*magic as u64))
+}
+
+/// The unit tests' settings are in temporary folders.
+fn is_of_test(path: &Path) -> bool {
+    cfg!(test) && path.starts_with(std::env::temp_dir())
 }

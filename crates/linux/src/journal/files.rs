@@ -1,16 +1,17 @@
 //! The files that journals are kept in: where, whose, and what stands in them.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::change::Change;
+use crate::secure_file::{Folder, PRIVATE_FILE, PRIVATE_FOLDER, temporary_base};
 use crate::{Error, procfs};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +32,7 @@ pub enum Line {
 
 /// Another journal as read from its file.
 pub struct Other {
-    pub path: PathBuf,
+    pub name: OsString,
     owner: Owner,
     /// Changes not undone yet.
     pub open: Vec<Change>,
@@ -68,49 +69,67 @@ impl Other {
 
 pub fn directories() -> Vec<PathBuf> {
     let uid = rustix::process::geteuid();
-    let run = uid.is_root().then(|| PathBuf::from("/run/bursar"));
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let runtime = variable("XDG_RUNTIME_DIR").map(|dir| dir.join("bursar"));
-    let temporary = std::env::temp_dir().join(format!("bursar-{}", uid.as_raw()));
-    run.into_iter().chain(runtime).chain([temporary]).collect()
+    let temporary = temporary_base().unwrap_or_else(|_| std::env::temp_dir()).join(format!("bursar-{}", uid.as_raw()));
+    // Of root's, only where no other user decides: what sudo passes on of the environment names the caller's folders.
+    let first = match uid.is_root() {
+        true => Some(PathBuf::from("/run/bursar")),
+        false => {
+            let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+            runtime.map(|dir| dir.join("bursar"))
+        }
+    };
+    first.into_iter().chain([temporary]).collect()
+}
+
+/// The directory, opened, and the file of a new journal in it.
+pub struct Begun {
+    pub dir: Folder,
+    pub path: PathBuf,
+    pub file: Mutex<File>,
 }
 
 /// Makes the directory and the file in it; on failure the reason as a clause.
-pub fn create(dir: &Path, owner: &Owner) -> Result<(PathBuf, Mutex<File>), String> {
+pub fn create(dir: &Path, owner: &Owner) -> Result<Begun, String> {
     static FILES: AtomicU32 = AtomicU32::new(0);
-    match DirBuilder::new().mode(0o700).create(dir) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(format!("{} cannot be made ({error})", dir.display()));
-        }
-        _ => check(dir)?,
-    }
+    let failed = |error: std::io::Error| format!("{} cannot be made ({error})", dir.display());
+    let (above, name) = Folder::of(dir).map_err(failed)?;
+    let folder = above.create_folder(&name, PRIVATE_FOLDER).map_err(failed)?;
+    check(&folder).map_err(|reason| format!("{} {reason}", dir.display()))?;
     // Whoever has the lock sees no living owner's file without a line.
-    let _lock = lock(dir);
+    let _lock = lock(&folder);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
-    let path = dir.join(format!("{}-{}-{number}.journal", owner.pid, owner.start_ticks));
-    let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path).and_then(|mut file| {
+    let name = format!("{}-{}-{number}.journal", owner.pid, owner.start_ticks);
+    let path = dir.join(&name);
+    let file = folder.create_new(name.as_ref(), PRIVATE_FILE).and_then(|mut file| {
         append(&mut file, &Line::Owner(owner.clone()))?;
         Ok(file)
     });
     match file {
-        Ok(file) => Ok((path, Mutex::new(file))),
+        Ok(file) => Ok(Begun { dir: folder, path, file: Mutex::new(file) }),
         Err(error) => {
-            let _ = fs::remove_file(&path);
+            let _ = folder.remove(name.as_ref());
             Err(format!("{} cannot be written ({error})", path.display()))
         }
     }
 }
 
-/// Nobody else may have prepared the directory: repair acts on what it finds there. Others may pass through to a directory
-/// beneath whose name they know, such as that of a pool.
-pub fn check(dir: &Path) -> Result<(), String> {
-    let found = fs::symlink_metadata(dir).map_err(|error| format!("{} cannot be read ({error})", dir.display()))?;
-    let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o066 == 0;
-    own.then_some(()).ok_or_else(|| format!("{} is not a directory of this user alone (mode 0700)", dir.display()))
+/// Opens the directory of journals, unless it is a link or others can list or change it: repair acts on what it finds there.
+/// Others may pass through to a directory beneath whose name they know, such as that of a pool.
+pub fn open(dir: &Path) -> Option<Folder> {
+    let (above, name) = Folder::of(dir).ok()?;
+    let folder = above.open_folder(&name).ok()?;
+    check(&folder).ok().map(|()| folder)
 }
 
-pub fn lock(dir: &Path) -> Option<File> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(dir.join("lock")).ok()?;
+fn check(folder: &Folder) -> Result<(), &'static str> {
+    match folder.is_own() {
+        Ok(true) => Ok(()),
+        _ => Err("is not a directory of this user alone (mode 0700)"),
+    }
+}
+
+pub fn lock(dir: &Folder) -> Option<File> {
+    let file = dir.create_or_open("lock".as_ref()).ok()?;
     rustix::fs::flock(&file, FlockOperation::LockExclusive).ok()?;
     Some(file)
 }
@@ -122,19 +141,19 @@ pub fn append(file: &mut File, line: &Line) -> std::io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-pub fn read_all(dir: &Path) -> Vec<Other> {
-    paths(dir).into_iter().filter_map(read_one).collect()
+pub fn read_all(dir: &Folder) -> Vec<Other> {
+    names(dir).into_iter().filter_map(|name| read_one(dir, name)).collect()
 }
 
-pub fn paths(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut paths: Vec<_> = entries.filter(|path| path.extension().is_some_and(|kind| kind == "journal")).collect();
-    paths.sort();
-    paths
+/// The names of the journals in it.
+pub fn names(dir: &Folder) -> Vec<OsString> {
+    let is_journal = |name: &OsString| Path::new(name).extension().is_some_and(|kind| kind == "journal");
+    dir.names().unwrap_or_default().into_iter().filter(is_journal).collect()
 }
 
-fn read_one(path: PathBuf) -> Option<Other> {
-    let text = fs::read_to_string(&path).ok()?;
+fn read_one(dir: &Folder, name: OsString) -> Option<Other> {
+    let mut text = String::new();
+    dir.open_file(&name, OFlags::RDONLY).ok()?.read_to_string(&mut text).ok()?;
     let mut lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
     let Some(Line::Owner(owner)) = lines.next() else { return None };
     let mut open: Vec<(u32, Change)> = Vec::new();
@@ -145,7 +164,7 @@ fn read_one(path: PathBuf) -> Option<Other> {
             Line::Owner(_) => {}
         }
     }
-    Some(Other { path, owner, open: open.into_iter().map(|(_, change)| change).collect() })
+    Some(Other { name, owner, open: open.into_iter().map(|(_, change)| change).collect() })
 }
 
 fn pid_namespace() -> String {

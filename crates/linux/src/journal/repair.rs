@@ -1,37 +1,48 @@
 //! Undoing what those have left that were killed.
 
-use std::fs;
 use std::path::Path;
 
+use rustix::fs::OFlags;
+
 use super::change::{Balloon, Change};
-use super::files::{Other, check, directories, lock, paths, read_all};
+use super::files::{Other, directories, lock, names, open, read_all};
 
 /// Puts the memory of a virtual machine back; else why not, as a sentence.
 pub type PutBack = fn(&Balloon) -> Result<(), String>;
 
 /// Undoes what dead bursars of this user left, in the reverse order. Returns what was done and what could not be done, as
-/// sentences; nothing if there was nothing to do. What is not the kernel's is put back by `balloon`.
-pub fn repair(balloon: PutBack) -> Vec<String> {
-    directories().iter().flat_map(|dir| repair_in(dir, balloon)).collect()
+/// sentences; nothing if there was nothing to do. What is not the kernel's is put back by `balloon`. Before each write `announce`
+/// gets it as a clause, such as `writes 0 to /proc/sys/kernel/task_delayacct`.
+pub fn repair(balloon: PutBack, announce: &mut dyn FnMut(&str)) -> Vec<String> {
+    directories().iter().flat_map(|dir| repair_in(dir, balloon, announce)).collect()
 }
 
-pub(super) fn repair_in(dir: &Path, balloon: PutBack) -> Vec<String> {
-    if check(dir).is_err() {
-        return Vec::new();
-    }
-    let _lock = lock(dir);
+pub(super) fn repair_in(dir: &Path, balloon: PutBack, announce: &mut dyn FnMut(&str)) -> Vec<String> {
+    let Some(dir) = open(dir) else { return Vec::new() };
+    let _lock = lock(&dir);
     // Of those that were killed before they had told who they are.
-    for path in paths(dir).into_iter().filter(|path| fs::metadata(path).is_ok_and(|found| found.len() == 0)) {
-        let _ = fs::remove_file(path);
+    for name in names(&dir) {
+        let is_empty = dir.open_file(&name, OFlags::RDONLY).and_then(|file| file.metadata());
+        if is_empty.is_ok_and(|found| found.len() == 0) {
+            let _ = dir.remove(&name);
+        }
     }
-    let (living, dead): (Vec<_>, Vec<_>) = read_all(dir).into_iter().partition(Other::is_alive);
+    let (living, dead): (Vec<_>, Vec<_>) = read_all(&dir).into_iter().partition(Other::is_alive);
     let mut told = Vec::new();
     for other in dead {
         let mut failed = false;
-        for change in other.open.iter().rev().filter(|change| other.is_of_this_boot() && change.is_made()) {
+        for change in other.open.iter().rev().filter(|_| other.is_of_this_boot()) {
+            if let Err(why) = change.check() {
+                told.push(why);
+                continue;
+            }
+            if !change.is_made() {
+                continue;
+            }
             if living.iter().flat_map(|other| &other.open).any(|open| open == change || open.same_setting(change)) {
                 continue;
             }
+            announce(&change.intention());
             let undone = match change {
                 Change::Balloon(before) => balloon(before),
                 _ => change.undo_for_dead().map_err(|error| error.to_string()),
@@ -45,7 +56,7 @@ pub(super) fn repair_in(dir: &Path, balloon: PutBack) -> Vec<String> {
             }
         }
         if !failed {
-            let _ = fs::remove_file(&other.path);
+            let _ = dir.remove(&other.name);
         }
     }
     told

@@ -49,14 +49,16 @@ fn what_a_killed_bursar_left_is_repaired() {
     assert!(dir.exists());
     assert_eq!(std::fs::read_to_string(SYSCTL).unwrap().trim(), "3");
     assert!(
-        journal::repair(|_| Err("a machine of others".into())).iter().all(|line| !line.contains(dir.to_str().unwrap())),
+        journal::repair(|_| Err("a machine of others".into()), &mut |_| {})
+            .iter()
+            .all(|line| !line.contains(dir.to_str().unwrap())),
         "its owner lives"
     );
     assert!(dir.exists());
 
     owner.kill().unwrap();
     owner.wait().unwrap();
-    let told = journal::repair(|_| Err("a machine of others".into()));
+    let told = journal::repair(|_| Err("a machine of others".into()), &mut |_| {});
     assert!(told.iter().any(|line| line.contains(dir.to_str().unwrap())), "{told:?}");
     assert!(told.iter().any(|line| line.contains("stat_interval was put back")), "{told:?}");
     assert!(told.iter().all(|line| !line.contains("cannot")), "{told:?}");

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use linux::cgroup::Cgroup;
 use linux::holders::{FileId, holders};
+use linux::secure_file::Folder;
 use linux::{hugetlb, procfs};
 use model::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -58,9 +59,8 @@ pub fn serve(directory: &Directory, tell: &dyn Fn(&str)) -> Result<(), Error> {
 /// [`Error::Served`] if somebody has it.
 pub(crate) fn lock(directory: &Directory) -> Result<File, Error> {
     let path = directory.lock();
-    let file = std::os::unix::fs::OpenOptionsExt::mode(File::options().write(true).create(true).truncate(false), 0o600)
-        .open(&path)
-        .map_err(Error::file("cannot open", path))?;
+    let opened = Folder::of(&path).and_then(|(folder, name)| folder.create_or_open(&name));
+    let file = opened.map_err(Error::file("cannot open", path))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(_) => Err(Error::Served(directory.name().into())),

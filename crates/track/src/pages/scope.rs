@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linux::cgroup::{Cgroup, ThreadedCgroup};
-use linux::procfs;
+use linux::{procfs, rights};
 
 use super::Error;
 
@@ -33,6 +33,9 @@ impl Members {
     /// [`Error::NoProcess`], [`Error::Kernel`], [`Error::Empty`], [`Error::NotOurs`].
     pub fn of(scope: Scope, intrusive: bool) -> Result<Members, Error> {
         let mut members = Members { scope, living: BTreeMap::new() };
+        if let Some(pid) = members.found().into_iter().find(|pid| !rights::may_observe(*pid)) {
+            return Err(Error::Rights(rights::refusal(pid)));
+        }
         members.refresh();
         if members.living.is_empty() {
             return Err(match &members.scope {
@@ -60,7 +63,17 @@ impl Members {
     /// Looks for processes that came and went. Returns those that live: number and start time.
     pub fn refresh(&mut self) -> &BTreeMap<i32, u64> {
         self.living.retain(|pid, start| living(*pid) == Some(*start));
-        let found: Vec<i32> = match &self.scope {
+        for pid in rights::observable(&self.found()) {
+            if let Some(start) = living(pid) {
+                self.living.insert(pid, start);
+            }
+        }
+        &self.living
+    }
+
+    /// The processes that the scope has now, some of them known.
+    fn found(&self) -> Vec<i32> {
+        match &self.scope {
             Scope::Command(root) => {
                 let own = procfs::descendants(std::process::id() as i32);
                 std::iter::once(*root).filter(|_| self.living.is_empty()).chain(own).collect()
@@ -76,13 +89,7 @@ impl Members {
             }
             Scope::Cgroup(cgroup) => cgroup.processes().unwrap_or_default(),
             Scope::Threads(cgroup) => cgroup.processes(),
-        };
-        for pid in found {
-            if let Some(start) = living(pid) {
-                self.living.insert(pid, start);
-            }
         }
-        &self.living
     }
 
     /// Those that the last [`Members::refresh`] found.

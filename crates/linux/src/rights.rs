@@ -1,0 +1,101 @@
+//! Rights that the program file lends: a user who runs it gets more than the user's own.
+//!
+//! With `setcap cap_bpf,cap_perfmon+ep` any user who may execute bursar could see, through it, what other users' processes do. So such a
+//! bursar observes only processes that its user could trace without it, and shows only paths that its user could look up.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::process::{geteuid, getgid, getuid};
+
+use crate::procfs;
+
+/// Whether this process has rights of its file that its user has not: `AT_SECURE` is set, or a user other than root has permitted
+/// capabilities.
+pub fn are_borrowed() -> bool {
+    static BORROWED: OnceLock<bool> = OnceLock::new();
+    *BORROWED.get_or_init(|| {
+        // SAFETY: getauxval(3) reads the vector that the kernel gave this process, and touches no other memory.
+        let is_secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+        is_secure || (!geteuid().is_root() && permitted() != 0)
+    })
+}
+
+/// Whether this process's user could trace another process without the rights of the file. Always true where none are borrowed: the kernel
+/// decides then.
+pub fn may_observe(pid: i32) -> bool {
+    !are_borrowed() || is_traceable(pid)
+}
+
+/// Whether this process's user could find out that a path exists. Always true where no rights are borrowed.
+pub fn may_show(path: &Path) -> bool {
+    // By the real user, and without capabilities.
+    !are_borrowed() || accessat(CWD, path, Access::EXISTS, AtFlags::empty()).is_ok()
+}
+
+/// Each user and group of the process is this user's, and the kernel lets the user at it: else its files in procfs are root's. A child of
+/// this process counts before it has become the command, while it has the rights of the file still.
+fn is_traceable(pid: i32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let are =
+        |name: &str, own: u32| field(name).is_some_and(|ids| ids.split_whitespace().all(|id| id.parse() == Ok(own)));
+    let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    let is_child = field("PPid:").is_some_and(|parent| parent.parse() == Ok(std::process::id()));
+    let has_less =
+        field("CapPrm:").is_some_and(|caps| u64::from_str_radix(caps, 16).is_ok_and(|caps| caps & !permitted() == 0));
+    let is_dumpable = fs::metadata(format!("/proc/{pid}/environ")).is_ok_and(|found| found.uid() == user);
+    are("Uid:", user) && are("Gid:", group) && has_less && (is_dumpable || is_child)
+}
+
+fn permitted() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapPrm:"));
+    line.and_then(|caps| u64::from_str_radix(caps.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// The processes of these that may be observed.
+pub fn observable(pids: &[i32]) -> Vec<i32> {
+    pids.iter().copied().filter(|pid| may_observe(*pid)).collect()
+}
+
+/// Why a process is not observed, as a sentence.
+pub fn refusal(pid: i32) -> String {
+    let name = procfs::stat(pid).map(|stat| stat.comm).unwrap_or_default();
+    format!(
+        "process {pid} ({}) is not yours to trace, and bursar's file capabilities (setcap) are not for that: run bursar as that process's \
+         user, or with sudo",
+        name.escape_debug()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_not_borrowed_without_capabilities_of_the_file() {
+        assert!(!are_borrowed());
+        assert!(may_observe(1) && may_show(Path::new("/nowhere")));
+    }
+
+    #[test]
+    fn a_process_is_traceable_by_its_own_user_alone() {
+        use std::os::unix::process::CommandExt;
+        let mut own = std::process::Command::new("sleep");
+        if geteuid().is_root() {
+            own.uid(65534).gid(65534);
+            let mut theirs = own.arg("60").spawn().unwrap();
+            assert!(!is_traceable(theirs.id() as i32));
+            let (_, _) = (theirs.kill(), theirs.wait());
+        } else {
+            let mut ours = own.arg("60").spawn().unwrap();
+            assert!(is_traceable(ours.id() as i32));
+            let (_, _) = (ours.kill(), ours.wait());
+            assert!(!is_traceable(1));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A file that is to replace another.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::folder::Folder;
+
+/// A random name that is taken is another's; so many in turn are not chance.
+pub(super) const MOST_TRIES: u32 = 16;
+/// Of a random name: more than can be tried out.
+const RANDOM_BYTES: usize = 16;
+
+/// A file under a random name, until it is [`NewFile::commit`]ted. Dropped before, it is gone.
+#[derive(Debug)]
+pub struct NewFile {
+    folder: Folder,
+    /// `None` once it has the name that was asked for.
+    random: Option<OsString>,
+    name: OsString,
+    file: File,
+}
+
+impl NewFile {
+    pub(super) fn begin(folder: Folder, name: &OsStr, mode: u32) -> io::Result<NewFile> {
+        let mut made = None;
+        let random = by_random_name(".bursar-", ".tmp", |random| {
+            made = Some(folder.create_new(random, mode)?);
+            Ok(())
+        })?;
+        let file = made.ok_or(Errno::AGAIN)?;
+        Ok(NewFile { folder, random: Some(random), name: name.into(), file })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives the file the name that was asked for, whatever had it before; the file, which may be written on.
+    ///
+    /// # Errors
+    /// That of the system: then the file is gone, and what had the name stays.
+    pub fn commit(mut self) -> io::Result<File> {
+        self.rename()?;
+        self.file.try_clone()
+    }
+
+    /// The same, once the content is on the disk; then the name.
+    ///
+    /// # Errors
+    /// Those of [`NewFile::commit`].
+    pub fn commit_durably(mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.rename()?;
+        self.folder.sync();
+        Ok(())
+    }
+
+    fn rename(&mut self) -> io::Result<()> {
+        if let Some(random) = &self.random {
+            rustix::fs::renameat(self.folder.descriptor(), random, self.folder.descriptor(), &self.name)?;
+            self.random = None;
+        }
+        Ok(())
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(random) = &self.random {
+            let _ = self.folder.remove(random);
+        }
+    }
+}
+
+/// Makes something under a random name that is not taken; the name.
+pub(super) fn by_random_name(
+    prefix: &str,
+    suffix: &str,
+    mut make: impl FnMut(&OsStr) -> io::Result<()>,
+) -> io::Result<OsString> {
+    for _ in 0..MOST_TRIES {
+        let name = OsString::from(format!("{prefix}{}{suffix}", random_word()?));
+        match make(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| name),
+        }
+    }
+    Err(Errno::EXIST.into())
+}
+
+fn random_word() -> io::Result<String> {
+    let mut bytes = [0u8; RANDOM_BYTES];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
+            Err(Errno::INTR) => {}
+            read => filled += read?,
+        }
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,147 @@
+//! What a person named to be written to.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::folder::Folder;
+use super::new_file::NewFile;
+use super::walk::{End, Last, walk};
+
+/// A destination that a person named. What is there stays until [`Output::commit`].
+#[derive(Debug)]
+pub enum Output {
+    /// A regular file, or one that is not there yet: it is replaced as a whole.
+    File(NewFile),
+    /// A device, a pipe or an open file such as `/dev/stdout`: it is written to.
+    Stream(File),
+    /// A regular file that may be written, in a folder that may not: it is written over at the commit.
+    InPlace {
+        /// The file.
+        file: File,
+        /// What it is to hold.
+        content: Vec<u8>,
+    },
+}
+
+impl Output {
+    /// Looks at what is there and begins to write. The caller's own links, and root's, are followed; a link of another user is
+    /// replaced.
+    ///
+    /// # Errors
+    /// That of the system; the path is that of a directory.
+    pub fn create(path: &Path) -> io::Result<Output> {
+        let End { folder, name, is_open_file } = walk(path, Last::Followed)?;
+        let name = name.ok_or(Errno::ISDIR)?;
+        if is_open_file {
+            return Ok(Output::Stream(reopened(path)?));
+        }
+        let folder = Folder::at(folder);
+        let there = match rustix::fs::statat(folder.descriptor(), &name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => None,
+            there => Some(there?),
+        };
+        let kind = there.as_ref().map(|there| FileType::from_raw_mode(there.st_mode));
+        match kind {
+            None | Some(FileType::Symlink) => Ok(Output::File(folder.replace(&name, super::ORDINARY_FILE)?)),
+            Some(FileType::RegularFile) => {
+                let mode = there.map_or(super::ORDINARY_FILE, |there| there.st_mode & 0o777);
+                // It is looked at before the folder is given away.
+                let written = folder.open_file(&name, OFlags::WRONLY);
+                match folder.replace(&name, mode) {
+                    Ok(new) => {
+                        // Whatever the umask says.
+                        let _ = rustix::fs::fchmod(new.file(), Mode::from_raw_mode(mode));
+                        Ok(Output::File(new))
+                    }
+                    // Of any other failure, such as a full disk, the old file would not survive either.
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                        Ok(Output::InPlace { file: written.map_err(|_| error)?, content: Vec::new() })
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            Some(FileType::Directory) => Err(Errno::ISDIR.into()),
+            Some(_) => {
+                // Neither created nor cut: were it another file by now, nothing has happened to that.
+                let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+                let file = File::from(rustix::fs::openat(folder.descriptor(), &name, flags, Mode::empty())?);
+                if file.metadata()?.is_file() { Err(Errno::AGAIN.into()) } else { Ok(Output::Stream(file)) }
+            }
+        }
+    }
+
+    /// For what is written as it comes about and read meanwhile: the name stands for the new file from now on.
+    ///
+    /// # Errors
+    /// Those of [`Output::create`].
+    pub fn stream(path: &Path) -> io::Result<File> {
+        match Output::create(path)? {
+            Output::File(new) => new.commit(),
+            Output::Stream(file) => Ok(file),
+            Output::InPlace { file, .. } => file.set_len(0).map(|()| file),
+        }
+    }
+
+    /// All is written.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn commit(self) -> io::Result<()> {
+        match self {
+            Output::File(new) => new.commit().map(drop),
+            Output::Stream(mut file) => file.flush(),
+            Output::InPlace { mut file, content } => {
+                file.set_len(0)?;
+                file.write_all(&content)
+            }
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Output::File(new) => new.write(bytes),
+            Output::Stream(file) => file.write(bytes),
+            Output::InPlace { content, .. } => content.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Output::File(new) => new.flush(),
+            Output::Stream(file) => file.flush(),
+            Output::InPlace { .. } => Ok(()),
+        }
+    }
+}
+
+/// An open file by its link in procfs. A descriptor of this process is duplicated: it goes on where that has come to.
+fn reopened(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = || Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?));
+    let Some(descriptor) = own_descriptor(path) else { return opened() };
+    // SAFETY: the descriptor is only duplicated at once; if it is not open, that fails.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    match rustix::io::fcntl_dupfd_cloexec(borrowed, 3) {
+        Ok(copy) => Ok(File::from(copy)),
+        Err(_) => opened(),
+    }
+}
+
+/// `/dev/stdout`, `/dev/fd/N`, `/proc/self/fd/N`.
+fn own_descriptor(path: &Path) -> Option<i32> {
+    match path.to_str()? {
+        "/dev/stdout" => Some(1),
+        "/dev/stderr" => Some(2),
+        text => {
+            let number = text.strip_prefix("/dev/fd/").or_else(|| text.strip_prefix("/proc/self/fd/"))?;
+            number.parse().ok().filter(|number: &i32| *number >= 0)
+        }
+    }
+}

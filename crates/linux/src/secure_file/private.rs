@@ -1,0 +1,115 @@
+//! Folders for those who open files by path, such as SQLite and execve(2).
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::folder::Folder;
+
+/// A folder of mode 0700 and a random name, which nobody else can enter, move or replace. It is gone when this is dropped.
+#[derive(Debug)]
+pub struct PrivateFolder {
+    path: PathBuf,
+    folder: Folder,
+}
+
+impl PrivateFolder {
+    /// Makes one in this folder, if no other user can move what is in it; else in a folder for temporary files.
+    ///
+    /// # Errors
+    /// That of the system; no folder is safe from other users.
+    pub fn create_near(folder: &Path) -> io::Result<PrivateFolder> {
+        match PrivateFolder::create_in(folder) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound) => {
+                PrivateFolder::create_in(&temporary_base()?)
+            }
+            made => made,
+        }
+    }
+
+    fn create_in(base: &Path) -> io::Result<PrivateFolder> {
+        let base = fs::canonicalize(base)?;
+        if !is_ours_alone(&base)? {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let mode = Mode::from_raw_mode(super::PRIVATE_FOLDER);
+        let parent = Folder::open(&base)?;
+        let make = |name: &OsStr| Ok(rustix::fs::mkdirat(parent.descriptor(), name, mode)?);
+        let name = super::new_file::by_random_name(".bursar-", ".tmp", make)?;
+        Ok(PrivateFolder { path: base.join(&name), folder: parent.open_folder(&name)? })
+    }
+
+    /// Where it is. Its name stays its own as long as this lives.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Moves a file from here to a folder, over whatever has the name there. It is on the disk then, and of mode 0600.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn move_to(&self, name: &str, folder: &Folder, to: &OsStr) -> io::Result<()> {
+        let mut file = self.folder.open_file(OsStr::new(name), OFlags::RDWR)?;
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(super::PRIVATE_FILE))?;
+        folder.give_to_caller(&file)?;
+        file.sync_all()?;
+        match rustix::fs::renameat(self.folder.descriptor(), name, folder.descriptor(), to) {
+            Err(Errno::XDEV) => {
+                let mut new = folder.try_clone()?.replace(to, super::PRIVATE_FILE)?;
+                io::copy(&mut file, &mut new)?;
+                new.commit_durably()
+            }
+            renamed => {
+                renamed?;
+                folder.sync();
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// `TMPDIR`, `/tmp` or `/var/tmp`: the first in which no other user can move or replace what is ours.
+///
+/// # Errors
+/// There is none.
+pub fn temporary_base() -> io::Result<PathBuf> {
+    let candidates = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
+    let is_good = |path: &&PathBuf| {
+        let is_safe = fs::canonicalize(path).and_then(|path| is_ours_alone(&path)).unwrap_or(false);
+        is_safe && crate::file::is_writable(path)
+    };
+    let found = candidates.iter().find(is_good).cloned();
+    found.ok_or_else(|| {
+        let names: Vec<OsString> = candidates.into_iter().map(PathBuf::into_os_string).collect();
+        io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("other users can replace what is in {names:?}; set TMPDIR to a folder that they cannot write to"),
+        )
+    })
+}
+
+/// Whether no other user can move or replace what is in this folder, whose path has no link in it, or the folders above.
+fn is_ours_alone(path: &Path) -> io::Result<bool> {
+    const STICKY: u32 = 0o1000;
+    let own = geteuid().as_raw();
+    for folder in path.ancestors() {
+        let found = fs::symlink_metadata(folder)?;
+        let others_write = found.mode() & 0o022 != 0 && found.mode() & STICKY == 0;
+        if !found.is_dir() || !(found.uid() == 0 || found.uid() == own) || others_write {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,255 @@
+//! Attacks by other users, one test per promise of `docs/threat-model.md`. Each needs root, to be two users.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use support::{bursar, need};
+use tempfile::TempDir;
+
+/// The user nobody.
+const NOBODY: u32 = 65534;
+
+fn is_root() -> bool {
+    need("root, to act as two users", rustix::process::geteuid().is_root())
+}
+
+/// A folder of the user nobody.
+fn folder_of_nobody() -> TempDir {
+    let folder = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    folder
+}
+
+/// A folder of root that nobody else can write to, and a file in it.
+fn folder_of_root() -> (TempDir, PathBuf) {
+    let folder = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().join("precious");
+    fs::write(&file, "precious").unwrap();
+    (folder, file)
+}
+
+/// A copy of bursar that every user may execute.
+fn for_everybody() -> &'static Path {
+    static COPY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, path) = COPY.get_or_init(|| {
+        let folder = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let path = folder.path().join("bursar");
+        fs::copy(assert_cmd::cargo::cargo_bin("bursar"), &path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        (folder, path)
+    });
+    path
+}
+
+fn as_nobody(program: &Path, home: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.uid(NOBODY).gid(NOBODY).env("HOME", home).current_dir(home);
+    for name in ["XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "SUDO_UID", "SUDO_GID", "TMPDIR"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Ends with the test.
+struct Attacker(Child);
+
+impl Drop for Attacker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_user_gets_no_file_made_by_root_where_root_keeps_a_record() {
+    if !is_root() {
+        return;
+    }
+    let (theirs, (own, precious)) = (folder_of_nobody(), folder_of_root());
+    let new = own.path().join("new");
+    // Whatever is or comes into the folder is replaced by links, as fast as it goes.
+    let script = r#"cd "$1"; trap 'exit 0' TERM
+        while :; do for name in .*.tmp .bursar-* x.bursar .x.bursar-journal x.bursar-wal; do
+            case $name in .|..|*'*') continue;; esac
+            rm -rf "$name" 2>/dev/null; ln -s "$2" "$name" 2>/dev/null; ln -s "$3" ".bursar-planted.tmp" 2>/dev/null
+        done; done"#;
+    let attack = Command::new("sh")
+        .args(["-c", script, "sh"])
+        .args([theirs.path(), new.as_path(), precious.as_path()])
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let _attacker = Attacker(attack.unwrap());
+    for _ in 0..3 {
+        let record = theirs.path().join("x.bursar");
+        let _ = fs::remove_file(&record);
+        // The attacker may take the record away, and nothing else.
+        let ran = bursar().args(["run", "-q", "--record"]).arg(&record).args(["--", "true"]).output().unwrap();
+        assert!(ran.status.code().is_some(), "{ran:?}");
+        let json = theirs.path().join("x.json");
+        let _ = bursar().args(["run", "-q", "--json"]).arg(&json).args(["--", "true"]).output().unwrap();
+    }
+    assert!(!new.exists(), "root made a file where a link of nobody led");
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+    assert_eq!(fs::read_dir(own.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_link_of_another_user_leads_no_result_elsewhere() {
+    if !is_root() {
+        return;
+    }
+    let (theirs, (_own, precious)) = (folder_of_nobody(), folder_of_root());
+    let run = |option: &str, path: &Path| {
+        bursar().args(["run", "-q", option]).arg(path).args(["--", "true"]).output().unwrap()
+    };
+    for (option, name) in [("--json", "r.json"), ("--html", "r.html"), ("--record", "r.bursar")] {
+        let link = theirs.path().join(name);
+        symlink(&precious, &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(NOBODY), Some(NOBODY)).unwrap();
+        let ran = run(option, &link);
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious", "{option}");
+        // A record is never written over what is there; a result takes the place of the link.
+        assert_eq!(ran.status.success(), option != "--record", "{option}: {ran:?}");
+    }
+    let folder = theirs.path().join("folder");
+    symlink(precious.parent().unwrap(), &folder).unwrap();
+    std::os::unix::fs::lchown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
+    let ran = run("--record", &folder.join("new.bursar"));
+    let error = String::from_utf8_lossy(&ran.stderr);
+    assert!(error.contains("folder is a symbolic link of user 65534"), "{error}");
+    assert_eq!(fs::read_dir(precious.parent().unwrap()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_record_of_another_user_is_not_resumed_and_a_link_not_followed() {
+    if !is_root() {
+        return;
+    }
+    let theirs = folder_of_nobody();
+    let (record, link) = (theirs.path().join("b.bursar"), theirs.path().join("link.bursar"));
+    let marker = theirs.path().join("marker");
+    let touch = format!("touch {}", marker.display());
+    let made = bursar().args(["run", "-q", "--record"]).arg(&record).args(["--", "sh", "-c", &touch]).status();
+    assert!(made.unwrap().success());
+    fs::remove_file(&marker).unwrap();
+    let resume = |path: &Path| {
+        let ran = bursar().args(["budget", "-q", "--resume"]).arg(path).output().unwrap();
+        assert_eq!(ran.status.code(), Some(125));
+        String::from_utf8_lossy(&ran.stderr).into_owned()
+    };
+    symlink(&record, &link).unwrap();
+    let error = resume(&link);
+    assert!(error.contains("symbolic link"), "{error}");
+    chown(&record, Some(NOBODY), Some(NOBODY)).unwrap();
+    let before = fs::read(&record).unwrap();
+    let error = resume(&record);
+    assert!(error.contains("belongs to user 65534"), "{error}");
+    assert_eq!(fs::read(&record).unwrap(), before, "it is as it was");
+    assert!(!marker.exists(), "its command is not run");
+}
+
+#[test]
+fn sudo_as_the_first_use_leaves_a_state_folder_that_the_user_can_use() {
+    if !is_root() {
+        return;
+    }
+    let home = folder_of_nobody();
+    let id = NOBODY.to_string();
+    let mut sudo = bursar();
+    sudo.env_remove("XDG_STATE_HOME").env("HOME", home.path()).env("SUDO_UID", &id).env("SUDO_GID", &id);
+    assert!(sudo.args(["run", "-q", "--", "true"]).status().unwrap().success());
+    let state = home.path().join(".local/state/bursar");
+    let records = || fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    for path in [&home.path().join(".local"), &home.path().join(".local/state"), &state] {
+        let found = fs::metadata(path).unwrap();
+        assert_eq!((found.uid(), found.mode() & 0o777), (NOBODY, 0o700), "{}", path.display());
+    }
+    assert_eq!(records().len(), 1);
+    let found = fs::metadata(&records()[0]).unwrap();
+    assert_eq!((found.uid(), found.gid(), found.mode() & 0o777), (NOBODY, NOBODY, 0o600));
+    let ran = as_nobody(for_everybody(), home.path()).args(["run", "--", "true"]).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && !said.contains("No record is kept"), "{said}");
+    assert_eq!(records().len(), 2);
+}
+
+#[test]
+fn file_capabilities_show_no_process_of_another_user() {
+    if !is_root() {
+        return;
+    }
+    let home = folder_of_nobody();
+    let bursar = home.path().join("bursar");
+    fs::copy(for_everybody(), &bursar).unwrap();
+    let set = Command::new("setcap").arg("cap_bpf,cap_perfmon+ep").arg(&bursar).stderr(Stdio::null()).status();
+    if !need("setcap(8)", set.is_ok_and(|status| status.success())) {
+        return;
+    }
+    let attach = |pid: u32| {
+        let mut command = as_nobody(&bursar, home.path());
+        command.args(["run", "-q", "--json", "-", "--timeout", "100ms", "--attach", &pid.to_string(), "--tree"]);
+        command.output().unwrap()
+    };
+    let secret = tempfile::Builder::new().prefix("secret-name-").tempfile_in("/root").unwrap();
+    let script = format!("while :; do cat {} >/dev/null; done", secret.path().display());
+    let ours = Attacker(Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap());
+    let seen = attach(ours.0.id());
+    let (out, error) = (String::from_utf8_lossy(&seen.stdout), String::from_utf8_lossy(&seen.stderr));
+    assert_eq!(seen.status.code(), Some(125), "{error}");
+    assert!(error.contains("is not yours to trace"), "{error}");
+    assert!(!out.contains("secret-name-"), "{out}");
+    let theirs = Attacker(Command::new("sleep").arg("1000").uid(NOBODY).gid(NOBODY).spawn().unwrap());
+    let seen = attach(theirs.0.id());
+    let error = String::from_utf8_lossy(&seen.stderr);
+    assert_eq!(seen.status.code(), Some(0), "its own process: {error}");
+}
+
+#[test]
+fn records_are_for_their_user_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let ran = bursar().env("XDG_STATE_HOME", &state).args(["run", "-q", "--", "true"]).status().unwrap();
+    assert!(ran.success());
+    let found = fs::metadata(state.join("bursar")).unwrap();
+    assert_eq!(found.mode() & 0o777, 0o700);
+    for record in fs::read_dir(state.join("bursar")).unwrap() {
+        assert_eq!(record.unwrap().metadata().unwrap().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn what_is_redacted_is_in_no_record_and_in_no_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let ran = bursar()
+        .args(["run", "--redact", "--password=(.*)", "--redact", "(?i)token [a-z]+"])
+        .arg("--record")
+        .arg(path("r.bursar"))
+        .arg("--json")
+        .arg(path("r.json"))
+        .arg("--html")
+        .arg(path("r.html"))
+        .args(["--", "true", "--password=hunter2", "Token swordfish"])
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    let files = ["r.bursar", "r.json", "r.html"].map(|name| fs::read(path(name)).unwrap());
+    for content in files.iter().chain([&ran.stderr, &ran.stdout]) {
+        let text = String::from_utf8_lossy(content);
+        assert!(!text.contains("hunter2") && !text.contains("swordfish"), "{text}");
+    }
+    let report = bursar().arg("report").arg(path("r.bursar")).output().unwrap();
+    let text = [report.stdout, report.stderr].concat();
+    assert!(String::from_utf8_lossy(&text).contains("--password=[redacted]"), "{}", String::from_utf8_lossy(&text));
+}
