@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use support::{bursar, need};
 use tempfile::TempDir;
 
@@ -35,17 +35,11 @@ fn folder_of_root() -> (TempDir, PathBuf) {
     (folder, file)
 }
 
-/// A copy of bursar that every user may execute.
-fn for_everybody() -> &'static Path {
-    static COPY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    let (_, path) = COPY.get_or_init(|| {
-        let folder = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let path = folder.path().join("bursar");
-        fs::copy(assert_cmd::cargo::cargo_bin("bursar"), &path).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        (folder, path)
-    });
+/// A copy of bursar that every user may execute, in this folder.
+fn copy_to(folder: &Path) -> PathBuf {
+    let path = folder.join("bursar");
+    fs::copy(assert_cmd::cargo::cargo_bin("bursar"), &path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
 
@@ -58,12 +52,18 @@ fn as_nobody(program: &Path, home: &Path) -> Command {
     command
 }
 
-/// Ends with the test.
+/// Ends with the test, and what it started too.
 struct Attacker(Child);
+
+impl Attacker {
+    fn start(command: &mut Command) -> Attacker {
+        Attacker(command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
 
 impl Drop for Attacker {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         let _ = self.0.wait();
     }
 }
@@ -81,15 +81,9 @@ fn a_user_gets_no_file_made_by_root_where_root_keeps_a_record() {
             case $name in .|..|*'*') continue;; esac
             rm -rf "$name" 2>/dev/null; ln -s "$2" "$name" 2>/dev/null; ln -s "$3" ".bursar-planted.tmp" 2>/dev/null
         done; done"#;
-    let attack = Command::new("sh")
-        .args(["-c", script, "sh"])
-        .args([theirs.path(), new.as_path(), precious.as_path()])
-        .uid(NOBODY)
-        .gid(NOBODY)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    let _attacker = Attacker(attack.unwrap());
+    let mut attack = Command::new("sh");
+    attack.args(["-c", script, "sh"]).args([theirs.path(), new.as_path(), precious.as_path()]);
+    let _attacker = Attacker::start(attack.uid(NOBODY).gid(NOBODY));
     for _ in 0..3 {
         let record = theirs.path().join("x.bursar");
         let _ = fs::remove_file(&record);
@@ -178,7 +172,7 @@ fn sudo_as_the_first_use_leaves_a_state_folder_that_the_user_can_use() {
     assert_eq!(records().len(), 1);
     let found = fs::metadata(&records()[0]).unwrap();
     assert_eq!((found.uid(), found.gid(), found.mode() & 0o777), (NOBODY, NOBODY, 0o600));
-    let ran = as_nobody(for_everybody(), home.path()).args(["run", "--", "true"]).output().unwrap();
+    let ran = as_nobody(&copy_to(home.path()), home.path()).args(["run", "--", "true"]).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success() && !said.contains("No record is kept"), "{said}");
     assert_eq!(records().len(), 2);
@@ -190,8 +184,7 @@ fn file_capabilities_show_no_process_of_another_user() {
         return;
     }
     let home = folder_of_nobody();
-    let bursar = home.path().join("bursar");
-    fs::copy(for_everybody(), &bursar).unwrap();
+    let bursar = copy_to(home.path());
     let set = Command::new("setcap").arg("cap_bpf,cap_perfmon+ep").arg(&bursar).stderr(Stdio::null()).status();
     if !need("setcap(8)", set.is_ok_and(|status| status.success())) {
         return;
@@ -203,13 +196,13 @@ fn file_capabilities_show_no_process_of_another_user() {
     };
     let secret = tempfile::Builder::new().prefix("secret-name-").tempfile_in("/root").unwrap();
     let script = format!("while :; do cat {} >/dev/null; done", secret.path().display());
-    let ours = Attacker(Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap());
+    let ours = Attacker::start(Command::new("sh").args(["-c", &script]));
     let seen = attach(ours.0.id());
     let (out, error) = (String::from_utf8_lossy(&seen.stdout), String::from_utf8_lossy(&seen.stderr));
     assert_eq!(seen.status.code(), Some(125), "{error}");
     assert!(error.contains("is not yours to trace"), "{error}");
     assert!(!out.contains("secret-name-"), "{out}");
-    let theirs = Attacker(Command::new("sleep").arg("1000").uid(NOBODY).gid(NOBODY).spawn().unwrap());
+    let theirs = Attacker::start(Command::new("sleep").arg("1000").uid(NOBODY).gid(NOBODY));
     let seen = attach(theirs.0.id());
     let error = String::from_utf8_lossy(&seen.stderr);
     assert_eq!(seen.status.code(), Some(0), "its own process: {error}");
