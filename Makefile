@@ -64,8 +64,12 @@ demo: build ## A budget of a real program over real input, and its report
 	@scripts/demo "$(TARGET)/release/bursar" "$(TARGET)/demo"
 
 CASES ?= 1000000
+fuzz: export FUZZ_CASES = $(CASES)
+fuzz: export CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS = true
 fuzz: deps ## Every parser of foreign input on CASES changed inputs each; see crates/fuzz
-	FUZZ_CASES=$(CASES) $(CARGO) test --release --locked -p fuzz -- --nocapture fuzz_
+	$(CARGO) test --release --locked -p fuzz -- --nocapture fuzz_
+	$(CARGO) test --release --locked -p serve -p provision --lib -- --nocapture fuzz_
+	$(CARGO) test --release --locked -p bursar --bin bursar -- --nocapture fuzz_
 
 bench: build ## The measurements of the book: hours; see bench/
 	bench/run

@@ -85,6 +85,19 @@ mod tests {
     }
 
     #[test]
+    fn fuzz_ranks() {
+        fuzz::run("ranks", &fuzz::corpus("ranks"), |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            let set = |name: &str| {
+                text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix('=')?.to_string()))
+            };
+            if let Some(rank) = Rank::by(&set, || "hydra".into()) {
+                assert!(rank.job.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c)), "{}", rank.job);
+            }
+        });
+    }
+
+    #[test]
     fn every_launcher_tells_the_rank_in_its_own_way() {
         let open_mpi =
             &[("OMPI_COMM_WORLD_RANK", "3"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_NAMESPACE", "prterun-a@1")];

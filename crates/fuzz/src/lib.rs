@@ -1,7 +1,7 @@
 //! Foreign input, changed at random, for every parser that reads it. On stable Rust, without instrumentation.
 //!
 //! The corpus of a target is `corpus/TARGET/`. `make fuzz CASES=1000000` runs so many cases of each target; `make test` runs
-//! few. A case depends on the seed and its number alone: `FUZZ_SEED` and `FUZZ_FIRST` repeat one.
+//! few. A parser that a crate keeps to itself has its target beside it. A case depends on the seed and its number alone: `FUZZ_SEED` and `FUZZ_FIRST` repeat one.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,8 +1,10 @@
 //! Whole records: what is read is rendered in every form. It ends, with text or an error, and never panics.
 
+mod frames;
+
 use export::Format;
-use fuzz::{Random, changed, corpus, run_cases};
-use record::{Frames, HEADER_BYTES, Record, Writer};
+use fuzz::{changed, corpus, run_cases};
+use record::{Record, Writer};
 use report::View;
 use report::terminal::Style;
 
@@ -39,24 +41,6 @@ fn fuzz_record() {
     });
 }
 
-/// The frames of a record that goes on, with one of their payloads changed and the checksums right.
-fn reframed(random: &mut Random, framed: &[Vec<u8>]) -> Vec<u8> {
-    let file = &framed[random.below(framed.len())];
-    let (head, rest) = file.split_at(HEADER_BYTES as usize);
-    let mut frames = Frames::new(rest);
-    let mut payloads = Vec::new();
-    while let Ok(Some(payload)) = frames.next() {
-        payloads.push(payload.to_vec());
-    }
-    let at = random.below(payloads.len());
-    payloads[at] = changed(random, &[payloads[at].clone()]);
-    let frame = |payload: &Vec<u8>| {
-        let (length, checksum) = (payload.len() as u32, crc32fast::hash(payload));
-        [&length.to_le_bytes()[..], &checksum.to_le_bytes(), payload].concat()
-    };
-    [head.to_vec(), payloads.iter().flat_map(frame).collect()].concat()
-}
-
 #[test]
 fn fuzz_framed_record() {
     let folder = tempfile::tempdir().unwrap();
@@ -70,7 +54,7 @@ fn fuzz_framed_record() {
         })
         .collect();
     run_cases("framed-record", 60, |random| {
-        std::fs::write(&path, reframed(random, &framed)).unwrap();
+        std::fs::write(&path, frames::reframed(random, &framed)).unwrap();
         if let Ok(record) = Record::open(&path) {
             render(&record);
         }

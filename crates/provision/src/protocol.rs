@@ -116,6 +116,13 @@ mod tests {
     }
 
     #[test]
+    fn fuzz_pool() {
+        fuzz::run("pool", &fuzz::corpus("pool"), |bytes| {
+            assert!(Request::decode(bytes).is_none_or(|_| bytes.len() == REQUEST_BYTES))
+        });
+    }
+
+    #[test]
     fn a_request_reads_as_the_runtime_writes_it() {
         assert_eq!(
             Request::decode(&packet(-1, 0, 1 << 30, 2 << 20)),

@@ -131,6 +131,11 @@ mod tests {
         application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,\
         text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
 
+    #[test]
+    fn fuzz_http() {
+        fuzz::run("http", &fuzz::corpus("http"), |bytes| drop(parse(bytes)));
+    }
+
     fn status(bytes: &[u8]) -> u16 {
         match parse(bytes) {
             Parsed::Refused(response) => response.status,

@@ -115,6 +115,20 @@ mod tests {
 
     use super::*;
 
+    /// QEMU's side sends what it likes, and ends: nothing waits, nothing panics.
+    #[test]
+    fn fuzz_qmp() {
+        fuzz::run("qmp", &fuzz::corpus("qmp"), |bytes| {
+            let (own, mut other) = UnixStream::pair().unwrap();
+            other.write_all(bytes).unwrap();
+            other.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut qmp = Qmp { socket: "socket".into(), stream: BufReader::new(own), pid: 1, lost: None };
+            while qmp.lost().is_none() {
+                let _ = qmp.ask("query-balloon", json!({}));
+            }
+        });
+    }
+
     #[test]
     fn what_is_no_qmp_is_told() {
         for line in ["220 mail.example.org", r#"{"hello": 1}"#] {

@@ -2,6 +2,8 @@
 
 mod accounting;
 mod decode;
+#[cfg(test)]
+mod fuzz;
 mod json;
 mod kind;
 mod meaning;
