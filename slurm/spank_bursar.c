@@ -27,7 +27,11 @@
 #define BURSAR "/usr/local/bin/bursar"
 #endif
 
-enum { PATIENCE_MS = 5000, MOST_FILES = 65536, LINE = 512 };
+#ifndef PATIENCE_MS
+#define PATIENCE_MS 5000
+#endif
+
+enum { MOST_FILES = 65536, LINE = 512 };
 
 SPANK_PLUGIN(bursar, 1)
 
@@ -159,7 +163,12 @@ static void finish(void) {
     char line[LINE];
     size_t length = 0;
     struct pollfd readable = {.fd = observer, .events = POLLIN};
-    for (int64_t left; (left = deadline - now_ms()) > 0;) {
+    for (;;) {
+        int64_t left = deadline - now_ms();
+        if (left <= 0) {
+            slurm_spank_log("bursar: no account of the step: it was not there %d ms after the step's end", PATIENCE_MS);
+            break;
+        }
         if (poll(&readable, 1, (int)left) <= 0)
             continue;
         char byte;
