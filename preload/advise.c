@@ -319,6 +319,6 @@ void advise_begin(const char *directory) {
         heap_ahead_begin();
     parts_each(advise_part);
     advising = true;
-    if (plan.count + plan.others)
+    if (plan.count + plan.others + plan.unreadable)
         advice_told_open();
 }

@@ -70,10 +70,15 @@ static void take(char **words, uint32_t count, bool *ours, const char *build_id)
     }
     if (count == 2 && !strcmp(words[0], "program"))
         *ours = !strcmp(words[1], "*") || !strcmp(words[1], build_id);
-    if (count == 9 && !strcmp(words[0], "rule")) {
-        plan.count += *ours && rule_of(words, &plan.rules[plan.count]);
-        plan.others += !*ours;
-    }
+    if (strcmp(words[0], "rule"))
+        return;
+    struct rule *rule = &plan.rules[plan.count];
+    if (!*ours && count == 9)
+        plan.others++;
+    else if (count == 9 && rule_of(words, rule))
+        plan.count++;
+    else
+        plan.unreadable++;
 }
 
 bool plan_read(const char *directory, const char *build_id) {

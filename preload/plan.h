@@ -23,6 +23,7 @@ struct plan {
     uint64_t base_fault_ns, populate_ns;
     struct rule *rules;     // of this program
     uint32_t count, others; // which are of other programs
+    uint32_t unreadable;    // lines that begin as a rule and are none
 };
 
 extern struct plan plan;
