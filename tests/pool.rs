@@ -58,13 +58,21 @@ fn meminfo(name: &str) -> u64 {
     line.unwrap().trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Waits for what happens within a second or two.
+/// Waits for what happens within a second or two, on a busy machine later.
 fn soon(what: &str, happens: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    assert!(comes(happens), "{what}");
+}
+
+/// Whether it happens in the end.
+fn comes(happens: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(240);
     while !happens() {
-        assert!(Instant::now() < deadline, "{what}");
+        if Instant::now() >= deadline {
+            return false;
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
+    true
 }
 
 impl Bench {
@@ -166,8 +174,12 @@ impl Bench {
 }
 
 impl Drop for Bench {
+    /// The next test counts huge pages, too. Nothing here may panic: the test may be doing so.
     fn drop(&mut self) {
-        let _ = self.run(&["destroy", "--force"]);
+        let _ = bursar().args(["pool", "destroy", "--force"]).env("BURSAR_POOLS", self.base.path()).output();
+        if !std::thread::panicking() {
+            comes(|| pages() <= self.pages_before);
+        }
     }
 }
 
@@ -253,10 +265,15 @@ impl Limited {
 
 impl Drop for Limited {
     fn drop(&mut self) {
-        soon("the cgroup is empty", || std::fs::remove_dir(&self.own).is_ok());
+        // A test that has failed may have left a broker in it. A second panic would end all tests.
+        if std::thread::panicking() {
+            let _ = std::fs::write(self.own.join("cgroup.kill"), "1");
+        }
+        let is_removed = comes(|| std::fs::remove_dir(&self.own).is_ok());
         if self.has_enabled {
             let _ = std::fs::write(self.root.join("cgroup.subtree_control"), "-hugetlb");
         }
+        assert!(is_removed || std::thread::panicking(), "the cgroup is not empty");
     }
 }
 
