@@ -96,7 +96,7 @@ fn idle_heap_makes_room_for_a_looped_file() {
     let began = Instant::now();
     let told = || fs::read_to_string(&json).unwrap_or_default();
     while job.swapped(&job.idle) < 40 * MIB || !told().contains("made room for files") {
-        assert!(began.elapsed() < Duration::from_secs(60), "{}", told());
+        assert!(began.elapsed() < Duration::from_secs(300), "{}", told());
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(job.swapped(&job.used) < MIB, "what is used stays: {} bytes are out", job.swapped(&job.used));

@@ -17,7 +17,7 @@ const MIB: f64 = 1048576.0;
 const OPEN_METRICS: &str = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";
 
 /// What comes within so long comes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// `bursar serve` on a port of its own, until it is dropped.
 struct Served {
