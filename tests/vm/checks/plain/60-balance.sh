@@ -21,8 +21,11 @@ before=$(high)
 
 begins() { read -r gains <$root/gains/cgroup.procs && grep -qx wants /proc/$gains/comm; }
 eventually begins
-timeout 8 bursar watch -q --intrusive --always --json /tmp/watched "$gains"
-holds "what comes back from swap is told by its faults" grep -q 'page tables, and faults on what was swapped out' /tmp/watched
+bursar watch -q --intrusive --always --json /tmp/watched "$gains" &
+watcher=$!
+holds "what comes back from swap is told by its faults" eventually grep -q 'page tables, and faults on what was swapped out' /tmp/watched
+kill $watcher
+wait $watcher
 
 setpriv --reuid=65534 --regid=65534 --clear-groups bursar balance --total 42M $root/gains $root/streams 2>/tmp/told
 holds "who may not move limits is a failure of bursar's" test $? -eq 125
