@@ -70,6 +70,11 @@ static void forward(void) {
     whole();
 }
 
+static void waits(void) {
+    whole();
+    pause();
+}
+
 static void backward(void) {
     char *memory = map(BYTES);
     fill(memory, BYTES / PAGE - 1, BYTES / PAGE, -1);
@@ -301,6 +306,7 @@ int main(int count, char **words) {
         void (*run)(void);
     } patterns[] = {
         {"forward", forward},
+        {"waits", waits},
         {"backward", backward},
         {"sparse", sparse},
         {"turns-sparse", turns_sparse},
