@@ -53,6 +53,10 @@ pub struct PagesRound {
     /// The largest of them.
     #[serde(default)]
     pub largest_file_in_memory: Option<String>,
+    /// By how many seconds a scan of the last eight intervals came later than it was due, or was held up, at most. Of what is accessed
+    /// meanwhile a part may not be seen.
+    #[serde(default)]
+    pub scans_late_seconds: f64,
     /// What was touched where, by process and address.
     pub heat: Vec<MappingHeat>,
     /// Bytes by the time since they were last accessed, rising; each entry holds those below its bound and not below the
@@ -83,6 +87,10 @@ pub struct Signal {
 /// A working set has at most so many misses per second. A page read back from an SSD takes some 100 us: 100 of them are 1 % of
 /// the time.
 pub const TOLERATED_MISSES: f64 = 100.0;
+
+/// Scans are some 10 ms to half a second apart. One that is so late says that others have the processors: what the program then takes
+/// longer for goes on when tracking is switched off, and is missed.
+const LATE_SECONDS: f64 = 0.1;
 
 /// Less memory in files whose reads and writes are not seen does not matter.
 const LEAST_UNSEEN_BYTES: u64 = 1 << 20;
@@ -185,6 +193,16 @@ impl PagesRound {
         matters.then(|| (bytes, self.largest_file_in_memory.as_deref().unwrap_or_default()))
     }
 
+    /// By how much scans came so late that the working set is a lower bound, in seconds.
+    pub fn late_scans(&self) -> Option<f64> {
+        Some(self.scans_late_seconds).filter(|seconds| *seconds >= LATE_SECONDS)
+    }
+
+    /// Whether the working set is a lower bound.
+    pub fn is_lower_bound(&self) -> bool {
+        self.unseen_in_files().is_some() || self.late_scans().is_some()
+    }
+
     /// Misses per second with so much memory.
     pub fn misses_at(&self, bytes: u64) -> f64 {
         let after = self.misses.partition_point(|point| point.bytes <= bytes);
@@ -239,9 +257,12 @@ pub struct WatchInterval {
     /// The largest of them; `None`: there is none.
     #[serde(default)]
     pub largest_file_in_memory: Option<String>,
-    /// Whether these are so much that the working set is a lower bound.
+    /// Whether these are so much, or scans came so late, that the working set is a lower bound.
     #[serde(default)]
     pub wss_is_lower_bound: bool,
+    /// By how many seconds a scan of the last eight intervals came later than it was due, or was held up, at most.
+    #[serde(default)]
+    pub scans_late_seconds: f64,
     /// Below this size the curve is not known.
     pub blind_below_bytes: u64,
     /// What looking costs, as a share of one processor.
@@ -271,7 +292,8 @@ impl WatchInterval {
             blind_bytes: round.blind_bytes,
             files_in_memory_bytes: round.files_in_memory_bytes,
             largest_file_in_memory: round.largest_file_in_memory.clone(),
-            wss_is_lower_bound: round.unseen_in_files().is_some(),
+            wss_is_lower_bound: round.is_lower_bound(),
+            scans_late_seconds: round.scans_late_seconds,
             blind_below_bytes: round.blind_below,
             overhead_share: round.overhead.share(),
             source: round.rung.clone(),

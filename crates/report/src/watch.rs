@@ -42,7 +42,14 @@ impl<'a> Watched<'a> {
                     size(bytes),
                     printable(name)
                 ),
-                None => format!("needs about {} at peak, {} at its end", size(peak), size(last)),
+                None => match self.late_scans() {
+                    Some(seconds) => format!(
+                        "needs at least {} at peak, {} at its end: scans came up to {seconds:.1} s late",
+                        size(peak),
+                        size(last)
+                    ),
+                    None => format!("needs about {} at peak, {} at its end", size(peak), size(last)),
+                },
             },
             _ => "what it needs could not be told".into(),
         }
@@ -51,6 +58,11 @@ impl<'a> Watched<'a> {
     /// The most memory in files whose reads and writes were not seen, where that matters.
     fn unseen_in_files(&self) -> Option<(u64, &'a str)> {
         self.rounds.iter().filter_map(PagesRound::unseen_in_files).max_by_key(|(bytes, _)| *bytes)
+    }
+
+    /// The most that scans came late, where that matters.
+    fn late_scans(&self) -> Option<f64> {
+        self.rounds.iter().filter_map(PagesRound::late_scans).reduce(f64::max)
     }
 
     /// What it was watched for, and what that cost.
@@ -200,6 +212,18 @@ pub mod tests {
             watched.headline(),
             "needs at least 64.0 MiB at peak, 16.0 MiB at its end, and up to 80.0 MiB more: reads and writes of files in memory \
              (/dev/shm/x) are not seen"
+        );
+    }
+
+    #[test]
+    fn late_scans_make_the_need_a_lower_bound() {
+        let (header, mut rounds) = (header(), rounds());
+        rounds[1].scans_late_seconds = 0.75;
+        rounds[2].scans_late_seconds = 0.4;
+        let watched = Watched { header: &header, rounds: &rounds, notes: &[] };
+        assert_eq!(
+            watched.headline(),
+            "needs at least 64.0 MiB at peak, 16.0 MiB at its end: scans came up to 0.8 s late"
         );
     }
 

@@ -36,6 +36,7 @@ mod guests;
 mod heat;
 mod idle;
 mod in_memory;
+mod late;
 mod misses;
 pub(crate) mod order;
 mod page_cache;
@@ -59,6 +60,7 @@ use few::Few;
 use fine::Fine;
 pub use idle::Idle;
 use in_memory::InMemory;
+use late::Late;
 use page_cache::PageCache;
 pub(crate) use scope::Members;
 pub use scope::Scope;
@@ -306,15 +308,18 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
     let _ = tell.send(Ok(without));
     let mut signals = Signals::of(members.refresh());
     let mut in_memory = InMemory::default();
+    let mut late = Late::new();
     let mut living = true;
     let mut is_tracking = true;
     let mut next = Instant::now();
     loop {
         if living && is_tracking && next <= Instant::now() {
+            let scan = Late::begin(next);
             match looks.look(&mut members) {
                 Some(pause) => next = (next + pause).max(Instant::now()),
                 None => living = false,
             }
+            late.end(&scan);
             in_memory.search(members.living().keys().copied());
         }
         // Without processes there is nothing to do but to tell the rest, once.
@@ -342,6 +347,7 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
                 let mut round = PagesRound { tracking: is_tracking, signals, ..round };
                 in_memory.search(members.living().keys().copied());
                 in_memory.tell(&mut round);
+                round.scans_late_seconds = late.tell();
                 let _ = reply.send(Some(round));
                 if !living {
                     break;

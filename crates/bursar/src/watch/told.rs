@@ -22,7 +22,7 @@ pub struct Told {
     /// The last round, and what stands of those before it.
     last: Option<PagesRound>,
     peak: Option<u64>,
-    /// Some interval so far had memory in files whose reads and writes are not seen.
+    /// The working set of some interval so far is a lower bound.
     is_least: bool,
 }
 
@@ -54,7 +54,7 @@ impl Told {
         self.append(|| Entry::Pages(Box::new(round.clone())))?;
         let round = round.standing(self.last.as_ref());
         self.peak = self.peak.max(round.wss_bytes);
-        self.is_least |= round.unseen_in_files().is_some();
+        self.is_least |= round.is_lower_bound();
         let line = line(&round, self.peak, self.is_least);
         if let Some(lines) = &mut self.lines {
             lines.write_all(format!("{line}\n").as_bytes())?;
@@ -110,8 +110,8 @@ fn line(round: &PagesRound, peak: Option<u64>, is_least: bool) -> String {
     let needs = match (round.wss_bytes, peak) {
         (Some(0), Some(0)) => "no memory was accessed a second time yet, so its need is unknown".into(),
         (Some(now), Some(peak)) => {
-            let about = if unseen.is_some() { "at least" } else { "about" };
-            let least = if is_least && unseen.is_none() { "at least " } else { "" };
+            let about = if round.is_lower_bound() { "at least" } else { "about" };
+            let least = if is_least && !round.is_lower_bound() { "at least " } else { "" };
             format!("needs {about} {} now, {least}{} at peak", Bytes(now), Bytes(peak))
         }
         _ => match round.accessed_at_least {
@@ -126,6 +126,7 @@ fn line(round: &PagesRound, peak: Option<u64>, is_least: bool) -> String {
             ::report::printable(name)
         )
     });
+    let late = round.late_scans().map_or_else(String::new, |seconds| format!("; scans came up to {seconds:.1} s late"));
     let huge = match round.huge_touched_bytes {
         huge if huge * 2 > round.touched_bytes => {
             format!("; an upper bound: {} are huge pages, each of which counts as a whole", Bytes(huge))
@@ -135,7 +136,7 @@ fn line(round: &PagesRound, peak: Option<u64>, is_least: bool) -> String {
     // Half of a lower bound says nothing.
     let less = round
         .wss_bytes
-        .filter(|_| unseen.is_none())
+        .filter(|_| !round.is_lower_bound())
         .map(|now| now / 2)
         .filter(|half| *half >= round.blind_below.max(1));
     // The curve is of this interval alone, which may need less than the last ones together.
@@ -155,7 +156,7 @@ fn line(round: &PagesRound, peak: Option<u64>, is_least: bool) -> String {
     let phase = if round.new_phase { "new phase, " } else { "" };
     let tracking = if round.tracking { "on" } else { "off" };
     format!(
-        "{:.0} s: {phase}{needs}{in_files}{huge}{less}; {} of {}{files} touched{lost}{blind}; tracking is {tracking}, looking costs {:.1} %",
+        "{:.0} s: {phase}{needs}{in_files}{late}{huge}{less}; {} of {}{files} touched{lost}{blind}; tracking is {tracking}, looking costs {:.1} %",
         round.t_ns as f64 / 1e9,
         Bytes(round.touched_bytes),
         Bytes(round.tracked_bytes),
@@ -218,6 +219,10 @@ mod tests {
              (/dev/shm/x) are not seen; 60.0 MiB of"
         ));
         assert!(line(&round, Some(80 << 20), true).contains("needs about 64.0 MiB now, at least 80.0 MiB at peak;"));
+        let late = PagesRound { scans_late_seconds: 0.8, ..round.clone() };
+        assert!(line(&late, Some(80 << 20), true).starts_with(
+            "7 s: needs at least 64.0 MiB now, 80.0 MiB at peak; scans came up to 0.8 s late; 60.0 MiB of"
+        ));
         let little = PagesRound { files_in_memory_bytes: 6 << 20, ..unseen };
         assert!(line(&little, Some(80 << 20), false).contains("needs about 64.0 MiB now, 80.0 MiB at peak;"));
     }

@@ -32,6 +32,8 @@ pub struct Coarse {
     growth: Growth,
     /// Of the clearing before, complete. `None` since the start or a time without scans.
     last: Option<Growth>,
+    /// Whether what that shows is a lower bound: see [`Growth::is_lower_bound`].
+    is_lower_bound: bool,
     maps: Vec<(i32, Referenced)>,
 }
 
@@ -48,6 +50,7 @@ impl Coarse {
             shortest: SHORTEST,
             growth: Growth::default(),
             last: None,
+            is_lower_bound: false,
             maps: Vec::new(),
         };
         let pids: Vec<_> = members.refresh().keys().copied().collect();
@@ -83,7 +86,8 @@ impl Coarse {
     /// The working set: of the last complete readings, or more if the readings since show more already.
     fn working_set(&self) -> Option<u64> {
         let of = |growth: &Growth| growth.working_set(self.settings.misses_per_second, page_bytes());
-        self.last.as_ref().and_then(of).map(|last| of(&self.growth).map_or(last, |now| last.max(now)))
+        let last = self.last.as_ref().filter(|_| !self.is_lower_bound);
+        last.and_then(of).map(|last| of(&self.growth).map_or(last, |now| last.max(now)))
     }
 }
 
@@ -102,6 +106,8 @@ impl Looks for Coarse {
         // Of a program of many GiB readings are so dear that fewer of them span more time.
         let cost = (own_cpu() - before).div_f64(2.0 * self.settings.overhead.max(1e-4));
         if self.growth.is_complete(self.settings.misses_per_second, page_bytes()) {
+            let came_before = self.last.as_ref().map_or(0, Growth::came);
+            self.is_lower_bound = self.growth.is_lower_bound(came_before);
             self.last = Some(self.clear(members));
             self.shortest = cost.max(SHORTEST);
         } else if self.growth.readings().len() == 1 {

@@ -14,6 +14,10 @@ const LONGEST_SPAN_SECONDS: f64 = 25.0;
 /// The fewest readings that show whether it still grows.
 const FEWEST_READINGS: usize = 3;
 
+/// Less memory that came into being does not matter, nor less than this part of what was accessed.
+const LEAST_NEWS_BYTES: u64 = 1 << 20;
+const NEWS_PART: u64 = 10;
+
 /// One reading.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
@@ -49,6 +53,19 @@ impl Growth {
     /// How long the readings span.
     pub fn seconds(&self) -> f64 {
         self.0.last().map_or(0.0, |last| last.seconds)
+    }
+
+    /// Bytes that came into being between the readings. Whether their program accesses them again, these readings do not show: their
+    /// Accessed bits were set at the first touch.
+    pub fn came(&self) -> u64 {
+        self.0.windows(2).map(|two| two[1].resident.saturating_sub(two[0].resident)).sum()
+    }
+
+    /// Whether the working set may be more than these readings show: much memory came into being meanwhile, and much more than
+    /// during the readings before (`came_before`), whose memory these readings do show.
+    pub fn is_lower_bound(&self, came_before: u64) -> bool {
+        let came = self.came().min(self.accessed());
+        came > LEAST_NEWS_BYTES.max(self.accessed() / NEWS_PART) && came > came_before.saturating_mul(2)
     }
 
     /// Whether another reading would show nothing more: either growth has ended, or it goes on for too long.
@@ -156,6 +173,26 @@ mod tests {
         let growth =
             read(|seconds| 8 * MIB + (seconds * 4.0) as u64 * MIB, |seconds| 50 * MIB + (seconds * 4.0) as u64 * MIB);
         assert_eq!(growth.working_set(100.0, 4096), Some(8 * MIB));
+    }
+
+    #[test]
+    fn memory_first_touched_between_readings_makes_a_lower_bound() {
+        // 200 MiB that a busy machine lets a program touch for the first time in a second, and every 3 s from then on.
+        let slow = |seconds: f64| 11 * MIB + ((200 * MIB) as f64 * seconds.min(1.0)) as u64;
+        let first = read(slow, slow);
+        assert!(first.is_lower_bound(0) && first.came() >= 180 * MIB, "{first:?}");
+        let next = read(|seconds| if seconds > 2.0 { 211 * MIB } else { 11 * MIB }, |_| 211 * MIB);
+        assert!(!next.is_lower_bound(first.came()));
+        assert_eq!(next.working_set(100.0, 4096), Some(211 * MIB));
+    }
+
+    #[test]
+    fn a_program_that_grows_at_the_same_rate_is_known_from_the_second_readings_on() {
+        let grows = |seconds: f64| 8 * MIB + (seconds * 4.0) as u64 * MIB;
+        let growth = read(grows, |seconds| 50 * MIB + grows(seconds));
+        assert!(growth.is_lower_bound(0) && !growth.is_lower_bound(growth.came()));
+        let hardly = read(|_| 48 * MIB, |seconds| 64 * MIB + (seconds * 1e5) as u64);
+        assert!(!hardly.is_lower_bound(0));
     }
 
     #[test]
