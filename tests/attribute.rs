@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use serde_json::{Value, json};
-use support::{bursar, huge_pages_alone, is_root, json_after, need, tolerance};
+use support::{bursar, bursar_as_nobody, huge_pages_alone, is_root, json_after, need, tolerance};
 
 const SIZE: u64 = 64 << 20;
 const MPIS: [&str; 2] = ["openmpi", "mpich"];
@@ -254,7 +254,7 @@ fn huge_pages_of_the_pool_are_told_though_no_resident_set_has_them() {
     struct Before(String);
     impl Drop for Before {
         fn drop(&mut self) {
-            std::fs::write(PAGES, &self.0).unwrap();
+            let _ = std::fs::write(PAGES, &self.0);
         }
     }
     let _alone = (POOL.write().unwrap_or_else(PoisonError::into_inner), huge_pages_alone());
@@ -529,6 +529,34 @@ fn whatever_a_program_does_to_its_address_space_it_finds_as_it_left_it() {
     }
 }
 
+/// Another user has no copy of the library yet, and a file may not be as large as that.
+fn nothing_is_left_where_the_library_cannot_be_written() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let bursar = bursar_as_nobody(folder.path());
+    let own = |name: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        std::os::unix::fs::chown(&path, Some(65534), Some(65534)).unwrap();
+        path
+    };
+    // The journal stays, in a folder of its own.
+    let (temporary, runtime) = (own("temporary"), own("runtime"));
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 8; exec \"$0\" \"$@\""]).arg(bursar.get_program()).args(bursar.get_args());
+    limited.args(["attribute", "--record", "r", "--", "true"]).current_dir(&temporary);
+    limited.env("TMPDIR", &temporary).env("XDG_CACHE_HOME", temporary.join("cache"));
+    limited.env("XDG_RUNTIME_DIR", runtime);
+    let output = limited.output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    let left = std::fs::read_dir(&temporary).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name != "r" && name != "cache").collect();
+    assert_eq!(left, [""; 0], "{output:?}");
+    assert!(!temporary.join("cache/bursar").exists(), "{output:?}");
+}
+
 #[test]
 fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
     let fixed = program("static");
@@ -554,6 +582,7 @@ fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
     assert_eq!(none_starts.output().unwrap().status.code(), Some(125));
     let left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(left.filter(|name| name != "r").collect::<Vec<_>>(), [""; 0], "nothing of it is left");
+    nothing_is_left_where_the_library_cannot_be_written();
     let limited = format!("ulimit -v 4194304; exec {} attribute -- true 2>&1", env!("CARGO_BIN_EXE_bursar"));
     let limited = Command::new("sh").args(["-c", &limited]).output().unwrap();
     assert!(String::from_utf8_lossy(&limited.stdout).contains("limited to 4.00 GiB"), "{limited:?}");

@@ -74,13 +74,22 @@ fn unpack_into(folder: &Path, mode: u32) -> io::Result<PathBuf> {
     if folder.as_os_str().as_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
         return Err(io::Error::other(format!("{} has a space or a colon in its name", folder.display())));
     }
-    let opened = make_ours(folder, mode)?;
+    let is_new = Folder::open(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    let path = fill(folder, &make_ours(folder, mode)?);
+    if let (Err(_), true, Ok((above, name))) = (&path, is_new, Folder::of(folder)) {
+        // It would be left behind empty. Another bursar may have filled it meanwhile; then it stays.
+        let _ = above.remove_folder(&name);
+    }
+    path
+}
+
+fn fill(folder: &Path, opened: &Folder) -> io::Result<PathBuf> {
     if rustix::fs::statvfs(folder)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
         return Err(io::Error::other(format!("{} is on a file system with noexec", folder.display())));
     }
     let name = name();
-    if !is_ours(&opened, name.as_ref()) {
-        let mut file = opened.replace(name.as_ref(), 0o700)?;
+    if !is_ours(opened, name.as_ref()) {
+        let mut file = opened.try_clone()?.replace(name.as_ref(), 0o700)?;
         file.write_all(IMAGE)?;
         file.file().set_permissions(Permissions::from_mode(0o755))?;
         file.commit()?;

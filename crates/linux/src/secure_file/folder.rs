@@ -188,6 +188,14 @@ impl Folder {
         Ok(rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty())?)
     }
 
+    /// Removes the folder of this name, which is empty.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.descriptor, name, AtFlags::REMOVEDIR)?)
+    }
+
     /// The names in it, in order.
     ///
     /// # Errors
