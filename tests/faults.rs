@@ -318,7 +318,10 @@ fn a_second_run_is_beside_a_load_that_ends_with_it() {
     let mark = folder.path().join("load");
     let load = format!("echo x >> {}; sleep 0.01", mark.display());
     let mut command = bursar();
-    command.args(["faults", "-q", "--json", "-", "--beside", &load, "--", "sleep", "0.5"]);
+    // Of the two runs the second goes on until the load has begun twice.
+    let script =
+        "mkdir \"$0.run\" 2>/dev/null && exit; until [ \"$(wc -c <\"$0\")\" -gt 2 ]; do sleep 0.05; done 2>/dev/null";
+    command.args(["faults", "-q", "--json", "-", "--beside", &load, "--", "sh", "-c", script]).arg(&mark);
     let (status, json) = json_of(&mut command);
     assert_eq!(status, 0);
     assert!(json["beside"]["overall"]["count"].as_u64().unwrap() > 0 && json["beside"]["load"] == load.as_str());

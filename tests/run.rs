@@ -704,6 +704,9 @@ fn a_hang_up_reaches_the_command_of_a_session_led_from_outside_the_pid_namespace
 fn a_tree_and_a_cgroup_that_run_already_are_watched_as_a_whole() {
     let mut shell = Command::new("sh").args(["-c", "sleep 61 & sleep 61; wait"]).spawn().unwrap();
     let pid = shell.id().to_string();
+    while linux::procfs::descendants(shell.id() as i32).len() < 2 {
+        assert!(shell.try_wait().unwrap().is_none());
+    }
     let (status, json) =
         json_of(bursar().args(["run", "-q", "--attach", &pid, "--tree", "--timeout", "500ms", "--json", "-"]));
     assert_eq!((status, json["processes"].as_u64()), (0, Some(3)), "{json:#}");
@@ -758,12 +761,9 @@ fn a_full_disk_ends_the_record_and_not_the_run() {
     mount(&["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", path]);
     let record = folder.path().join("full.bursar");
     let mut command = bursar();
-    command.args(["run", "-q", "--interval", "1ms", "--record"]).arg(&record).args([
-        "--",
-        "sh",
-        "-c",
-        "sleep 1.5; exit 4",
-    ]);
+    // It ends when there is no room any more: then the end of the record has none.
+    let fills = "while [ \"$(stat -f -c %a \"$0\")\" -gt 0 ]; do sleep 0.05; done; exit 4";
+    command.args(["run", "-q", "--interval", "1ms", "--record"]).arg(&record).args(["--", "sh", "-c", fills, path]);
     let output = command.output().unwrap();
     let again = bursar().arg("report").arg(&record).output().unwrap();
     mount(&["umount", path]);
