@@ -563,9 +563,9 @@ mod tests {
 
     #[test]
     fn descendants_are_found_through_their_parents() {
-        let mut child = std::process::Command::new("sh").args(["-c", "sleep 5 & wait"]).spawn().unwrap();
+        let mut child = std::process::Command::new("sh").args(["-c", "sleep 600 & wait"]).spawn().unwrap();
         let pid = child.id() as i32;
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(4);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(240);
         let sleep = loop {
             let found = descendants(pid);
             if found.iter().any(|p| stat(*p).is_ok_and(|stat| stat.comm == "sleep")) {

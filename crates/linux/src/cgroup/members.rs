@@ -10,7 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::Cgroup;
 use crate::{Error, file};
 
-/// A process that was killed may need to free gigabytes before it is gone.
+/// A process that was killed may need to free gigabytes before it is gone. One that has ended is in no list any more and still a member
+/// until the kernel has freed it, on a busy machine for seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -110,7 +111,7 @@ pub(crate) fn remove_tree(dir: &Path) -> Result<(), Error> {
         while let Err(source) = fs::remove_dir(dir) {
             match source.raw_os_error() {
                 Some(libc::ENOENT) => break,
-                Some(libc::EBUSY) if begin.elapsed() < Duration::from_secs(2) && is_empty(dir) => sleep(PAUSE),
+                Some(libc::EBUSY) if begin.elapsed() < PATIENCE && is_empty(dir) => sleep(PAUSE),
                 _ => return Err(Error::Remove { path: dir.into(), source }),
             }
         }

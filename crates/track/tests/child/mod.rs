@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const PAGE: usize = 4096;
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Held while programs are loaded into the kernel: meanwhile all of its types are mapped (11 MiB), which a child that is
 /// forked by another test would have, too.
