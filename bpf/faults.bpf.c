@@ -12,6 +12,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "faults.h"
+#include "numbers.bpf.h"
 
 /* Of an x86 page fault's error code. */
 #define FAULT_PRESENT 1
@@ -640,7 +641,7 @@ static __always_inline int end(struct bpf_perf_event_data *ctx, bool major) {
             .end_ns = now,
             .latency_ns = latency,
             .address = ctx->addr,
-            .pid = bpf_get_current_pid_tgid() >> 32,
+            .pid = number_in(task->group_leader, set->pid_namespace),
             .kind = kind,
             .order = order,
             .causes = causes,

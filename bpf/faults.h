@@ -123,7 +123,7 @@ struct slow_fault {
     u64 latency_ns;
     u64 address;
     u64 parts_ns[CAUSES];
-    u32 pid;
+    u32 pid; /* the reader's number for the process */
     u8 kind;
     u8 order;
     u8 causes; /* a bit each */
@@ -146,10 +146,10 @@ enum missed {
 };
 
 struct settings {
-    s64 fixed_ns;  /* taken off every latency */
-    u64 inner_ns;  /* and this for each program that ran within */
-    u32 pmd_order; /* of a huge page */
-    u32 pad;
+    s64 fixed_ns;      /* taken off every latency */
+    u64 inner_ns;      /* and this for each program that ran within */
+    u32 pmd_order;     /* of a huge page */
+    u32 pid_namespace; /* the reader's; 0: the first one, in which the kernel counts */
 };
 
 #endif

@@ -9,9 +9,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "files.bpf.h"
-
-/* PID namespaces within each other; the kernel allows 32. */
-#define PID_LEVELS 8
+#include "numbers.bpf.h"
 
 /* What a tgid of the job has come to; threads that exited are summed up. Mirrored in linux::bpf. */
 struct process {
@@ -46,38 +44,9 @@ struct {
     __type(value, u32);
 } wanted SEC(".maps");
 
-/* A number of a process, and the PID namespace in which it is the process's. */
-struct number {
-    u32 pid;
-    u32 namespace;
-};
-
-static __always_inline struct number number_at(struct pid *pid, u32 level) {
-    struct upid found = {};
-    void *at = (void *)pid + bpf_core_field_offset(struct pid, numbers) + level * sizeof(found);
-    bpf_probe_read_kernel(&found, sizeof(found), at);
-    struct number number = {.pid = found.nr, .namespace = BPF_CORE_READ(found.ns, ns.inum)};
-    return number;
-}
-
-/* By which a process knows itself: its leader's number in its own namespace. */
-static __always_inline struct number own_number(struct task_struct *leader) {
-    struct pid *pid = BPF_CORE_READ(leader, thread_pid);
-    return number_at(pid, BPF_CORE_READ(pid, level));
-}
-
 /* By which the reader knows it; 0: it does not see it. */
 static __always_inline u32 number_for_reader(struct task_struct *leader) {
-    if (!settings.pid_namespace)
-        return BPF_CORE_READ(leader, tgid);
-    struct pid *pid = BPF_CORE_READ(leader, thread_pid);
-    u32 deepest = BPF_CORE_READ(pid, level);
-    for (u32 level = 1; level < PID_LEVELS && level <= deepest; level++) {
-        struct number number = number_at(pid, level);
-        if (number.namespace == settings.pid_namespace)
-            return number.pid;
-    }
-    return 0;
+    return number_in(leader, settings.pid_namespace);
 }
 
 /* What is known of the process of a task; 0: it is none of the job's. */

@@ -18,6 +18,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "numbers.bpf.h"
 #include "pages.h"
 
 /* Bits of an entry: Intel SDM volume 3, 5.5; PROTNONE is Linux's, of a page that is there but may not be touched. */
@@ -241,7 +242,7 @@ int find_base(void *ctx) {
     return 0;
 }
 
-/* By the number of the thread group. */
+/* By the number of the process, as the reader knows it. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
@@ -274,10 +275,10 @@ static __always_inline bool is_chosen(u64 page, u64 level) {
 static __always_inline int faulted(u64 address, u64 error) {
     if (error & FAULT_PRESENT || !is_chosen(address >> 12, window.level))
         return 0;
-    u32 tgid = bpf_get_current_pid_tgid() >> 32;
-    if (!bpf_map_lookup_elem(&followed, &tgid))
-        return 0;
     struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+    u32 pid = number_in(task->group_leader, window.pid_namespace);
+    if (!bpf_map_lookup_elem(&followed, &pid))
+        return 0;
     struct walk walk = {.root = (u64)((struct mm_struct___tables *)task->mm)->pgd, .gib = -1};
     u64 region = region_entry(&walk, address);
     u64 page = region & LEAF ? 0 : entry(table(region), address, 12);
@@ -289,7 +290,7 @@ static __always_inline int faulted(u64 address, u64 error) {
         __sync_fetch_and_add(&window.lost, 1);
         return 0;
     }
-    *event = (struct returned){.address = address >> 12 << 12, .tgid = tgid};
+    *event = (struct returned){.address = address >> 12 << 12, .pid = pid};
     bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
     return 0;
 }

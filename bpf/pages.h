@@ -19,7 +19,7 @@
 /* A page that is to come back. */
 struct returned {
     u64 address;
-    u32 tgid;
+    u32 pid; /* the reader's number for the process */
     u32 pad;
 };
 
@@ -52,9 +52,9 @@ struct window {
     u64 level; /* told is one page of 2^level */
     u64 lost;  /* out: pages that found no room */
     /* Of what DAMON tells. */
-    u64 targets; /* told are those of this mask */
-    u32 thread;  /* of DAMON's threads this one is asked; 0: none */
-    u32 pad;
+    u64 targets;       /* told are those of this mask */
+    u32 thread;        /* of DAMON's threads this one is asked; 0: none */
+    u32 pid_namespace; /* the reader's; 0: the first one, in which the kernel counts */
     u64 addresses[MOST_ADDRESSES];
     u8 states[MOST_ADDRESSES];
     /* The program's own: a table that is read as a whole. */

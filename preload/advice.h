@@ -91,6 +91,7 @@ struct advice_told {
     uint64_t huge_bytes_peak, anonymous_bytes_peak; // as sampled
     uint64_t start_ns;                              // what the runtime took before the program began
     uint64_t decisions; // all; the last ADVICE_DECISIONS are in `decision`, number n at n modulo that
+    uint64_t namespace; // the PID namespace in which `pid` is its number; 0: not known
     char executable[256];
     struct advice_decision decision[ADVICE_DECISIONS];
 };

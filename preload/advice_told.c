@@ -40,6 +40,7 @@ void advice_told_open(void) {
     opened->pid = process.pid;
     opened->parent = process.parent;
     opened->ticks = process.ticks;
+    opened->namespace = process.namespace;
     text_format(opened->executable, sizeof opened->executable, "%s", process.executable);
     __atomic_store_n(&advice_told, opened, __ATOMIC_RELEASE);
 }

@@ -121,6 +121,7 @@ struct provision_told {
     uint64_t copied_bytes;    // of the pool's memory, for the children of a process with several threads, all together
     uint64_t unwritten_bytes; // from the pool and nothing but zeroes, as far as pieces of it tell: when the pool had no
                               // more for the first time, or at the end, whichever is more
+    uint64_t namespace;       // the PID namespace in which `pid` is its number; 0: not known
     struct {
         uint64_t calls, bytes;
     } passed[PASSED_REASONS];

@@ -44,7 +44,8 @@ static void append(void) {
 
 static void name_process(void) {
     process_forked();
-    text_format(line, LINE, "process %lu %lu %s\n", process.pid, process.ticks, process.executable);
+    text_format(line, LINE, "process %lu %lu %lu %s\n", process.pid, process.ticks, process.namespace,
+                process.executable);
     append();
     named = true;
 }

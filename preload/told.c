@@ -33,6 +33,7 @@ void told_open(void) {
     opened->pid = process.pid;
     opened->parent = process.parent;
     opened->ticks = process.ticks;
+    opened->namespace = process.namespace;
     opened->rank_plus_1 = process.rank_plus_1;
     text_format(opened->executable, sizeof opened->executable, "%s", process.executable);
     told = opened;

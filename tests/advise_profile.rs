@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use advise::{Mapping, Profile, ProfiledRange};
-use support::{Programs, bursar, bursar_as_nobody, huge_pages_alone, is_root, need};
+use support::{PID_NAMESPACE, Programs, bursar, bursar_as_nobody, can_unshare, huge_pages_alone, is_root, need};
 
 const REGION: u64 = 2 << 20;
 
@@ -31,12 +31,12 @@ fn started(command: &mut Command) -> Child {
     child
 }
 
-/// The ranges of a program that ran for so long; standard error.
-fn profiled(folder: &Path, what: &str, mib: &str, seconds: u64) -> (Vec<ProfiledRange>, String) {
+/// The ranges of a program that ran for so long, started by a command; standard error.
+fn profiled(folder: &Path, by: &[&str], what: &str, mib: &str, seconds: u64) -> (Vec<ProfiledRange>, String) {
     let path = folder.join("it.profile");
     let programs = Programs::build();
-    let program = programs.advised();
-    let child = started(profile(&["-o", path.to_str().unwrap()], &[program, what, mib]).stderr(Stdio::piped()));
+    let words = [by, &[programs.advised(), what, mib]].concat();
+    let child = started(profile(&["-o", path.to_str().unwrap()], &words).stderr(Stdio::piped()));
     std::thread::sleep(Duration::from_secs(seconds));
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
@@ -47,11 +47,16 @@ fn profiled(folder: &Path, what: &str, mib: &str, seconds: u64) -> (Vec<Profiled
 
 /// The same for longer and longer, until all that matters was seen: on a busy machine one that must not take more than its share
 /// comes to little.
-fn profiled_until(what: &str, mib: &str, is_seen: impl Fn(&[ProfiledRange]) -> bool) -> (Vec<ProfiledRange>, String) {
+fn profiled_until(
+    by: &[&str],
+    what: &str,
+    mib: &str,
+    is_seen: impl Fn(&[ProfiledRange]) -> bool,
+) -> (Vec<ProfiledRange>, String) {
     let folder = tempfile::tempdir().unwrap();
     let mut last = (Vec::new(), String::new());
     for seconds in [5, 20, 60] {
-        last = profiled(folder.path(), what, mib, seconds);
+        last = profiled(folder.path(), by, what, mib, seconds);
         if is_seen(&last.0) {
             break;
         }
@@ -85,7 +90,7 @@ fn what_is_accessed_much_is_worth_huge_pages_and_the_rest_is_not() {
         return;
     }
     let every_tenth: Vec<u64> = (0..128).step_by(10).collect();
-    let (ranges, errors) = profiled_until("skewed", "256", |ranges| hot(ranges) == every_tenth);
+    let (ranges, errors) = profiled_until(&[], "skewed", "256", |ranges| hot(ranges) == every_tenth);
     assert_eq!(hot(&ranges), every_tenth, "{ranges:?} {errors}");
     for range in &ranges {
         assert_eq!(range.mapping, Mapping::Mmap { class: Some(28), ordinal: Some(0) });
@@ -106,7 +111,7 @@ fn huge_pages_are_tried_while_it_runs_and_save_no_more_than_its_time() {
     }
     let folder = tempfile::tempdir().unwrap();
     let tried = [15, 30, 60].into_iter().find_map(|seconds| {
-        let (ranges, errors) = profiled(folder.path(), "chases", "512", seconds);
+        let (ranges, errors) = profiled(folder.path(), &[], "chases", "512", seconds);
         errors.contains("tried while it ran: huge pages for ").then_some((ranges, seconds, errors))
     });
     let (ranges, seconds, errors) = tried.expect("there is time for a trial within a minute");
@@ -120,8 +125,22 @@ fn what_is_sparse_is_told_by_the_share_of_its_pages() {
     if !can_look() {
         return;
     }
-    let is_whole = |ranges: &[ProfiledRange]| ranges.iter().flat_map(regions).count() == 32;
-    let (ranges, errors) = profiled_until("sparse", "64", is_whole);
+    sparse_is_known(&[]);
+}
+
+/// It knows itself by another number than bursar.
+#[test]
+fn what_a_program_in_a_pid_namespace_accesses_is_its_own() {
+    if can_look() && can_unshare(&PID_NAMESPACE[1..]) {
+        sparse_is_known(&PID_NAMESPACE);
+    }
+}
+
+fn sparse_is_known(by: &[&str]) {
+    let is_whole = |ranges: &[ProfiledRange]| {
+        ranges.iter().flat_map(regions).count() == 32 && ranges.iter().all(|range| range.huge_ns.is_some())
+    };
+    let (ranges, errors) = profiled_until(by, "sparse", "64", is_whole);
     assert_eq!(ranges.len(), 1, "{ranges:?} {errors}");
     assert_eq!((ranges[0].huge_ns, ranges[0].touched, regions(&ranges[0])), (Some(0), Some(0.06), 0..32), "{errors}");
 }
@@ -139,7 +158,7 @@ fn run_obeys_what_the_profile_says_of_each_range() {
     // Much is worth huge pages, and what is sparse is not.
     for (what, worth) in [("skewed", 4 * REGION..=64 << 20), ("sparse", 0..=0)] {
         let ranges = [5, 20, 60].into_iter().find_map(|seconds| {
-            let (ranges, _) = profiled(folder.path(), what, "64", seconds);
+            let (ranges, _) = profiled(folder.path(), &[], what, "64", seconds);
             (ranges.iter().flat_map(regions).count() == 32).then_some(ranges)
         });
         let ranges = ranges.expect("all of it is seen in a minute").len() as u64;

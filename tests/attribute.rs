@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use serde_json::{Value, json};
-use support::{bursar, bursar_as_nobody, huge_pages_alone, is_root, json_after, need, tolerance};
+use support::{PID_NAMESPACE, bursar, bursar_as_nobody, can_unshare, huge_pages_alone, is_root, json_after, need, tolerance};
 
 const SIZE: u64 = 64 << 20;
 const MPIS: [&str; 2] = ["openmpi", "mpich"];
@@ -969,13 +969,6 @@ fn first_words(said: &str) -> &str {
     let from = said.find("held ").unwrap_or_default();
     said[from..].split("; at their own peaks").next().unwrap_or_default()
 }
-
-fn can_unshare(options: &[&str]) -> bool {
-    let can = Command::new("unshare").args(options).arg("true").output();
-    need("unshare", is_root() && can.is_ok_and(|output| output.status.success()))
-}
-
-const PID_NAMESPACE: [&str; 4] = ["unshare", "--pid", "--fork", "--mount-proc"];
 
 /// Two of them at once have the same numbers inside.
 #[test]

@@ -6,7 +6,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
 use serde_json::Value;
-use support::{Programs, bursar, bursar_as_nobody, can_limit, huge_pages_alone, is_root, json_of, need};
+use support::{
+    PID_NAMESPACE, Programs, bursar, bursar_as_nobody, can_limit, can_unshare, huge_pages_alone, is_root, json_of, need,
+};
 
 /// Faults that starting and ending a program may take, of each kind.
 const FEW: u64 = 60;
@@ -136,6 +138,28 @@ fn a_fault_that_ends_in_a_signal_is_counted_apart() {
     assert_eq!(output.status.signal(), Some(11));
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&json["exit_status"], &json["unfinished_count"]), (&139.into(), &1.into()));
+}
+
+/// Where the kernel's numbers are others than bursar's.
+#[test]
+fn the_slowest_faults_have_the_number_that_bursar_sees() {
+    if !can_time() || !can_unshare(&PID_NAMESPACE[1..]) {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = folder.path().join("json");
+    let script = format!("echo $$; exec {} base 2000", Programs::build().faults());
+    let mut command = std::process::Command::new(PID_NAMESPACE[0]);
+    command.args(&PID_NAMESPACE[1..]).arg(env!("CARGO_BIN_EXE_bursar"));
+    command.args(["faults", "-q", "--json", file.to_str().unwrap(), "--", "sh", "-c", &script]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let json: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let pid: u64 = String::from_utf8_lossy(&output.stdout).lines().next().unwrap().parse().unwrap();
+    let slowest: Vec<u64> =
+        json["slowest"].as_array().unwrap().iter().map(|fault| fault["pid"].as_u64().unwrap()).collect();
+    // Before it there was the process that started it.
+    assert!(slowest.contains(&pid) && slowest.iter().all(|its| *its <= pid), "{pid}: {slowest:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 use support::pool::Pool;
-use support::{Programs, bursar, json_after, need};
+use support::{PID_NAMESPACE, Programs, bursar, can_unshare, json_after, need};
 
 const MIB: u64 = 1 << 20;
 const MPIS: [&str; 2] = ["openmpi", "mpich"];
@@ -247,6 +247,23 @@ fn the_budget_of_a_pool_is_for_what_runs_together() {
     assert_eq!(after, one);
     let beside = budget(&format!("{tell} {} 0.5 & {tell} {} 0.5; wait", 100 * MIB, 100 * MIB));
     assert_eq!(beside, 2 * one);
+}
+
+/// Both have the number 1, and began at the same time.
+#[test]
+fn programs_of_two_pid_namespaces_that_run_together_need_both_pools() {
+    if !can_unshare(&PID_NAMESPACE[1..]) {
+        return;
+    }
+    let one = format!("{} {} {} 0.5", PID_NAMESPACE.join(" "), program("tell"), 100 * MIB);
+    let script = format!("{one} & {one} & wait");
+    let words = ["budget", "--provisioned", "--json", "-", "--", "sh", "-c", &script];
+    let mut within = Command::new(PID_NAMESPACE[0]);
+    within.args(&PID_NAMESPACE[1..]).arg(env!("CARGO_BIN_EXE_bursar"));
+    for mut command in [bursar(), within] {
+        let (status, json, _) = json_after(command.args(words));
+        assert_eq!((status, json["pool_bytes"].as_u64()), (0, Some(256 * MIB)), "{json:#}");
+    }
 }
 
 #[test]

@@ -161,6 +161,15 @@ pub fn huge_pages_alone() -> std::fs::File {
 }
 
 /// Whether we are root.
+/// Begins a command in a PID namespace of its own, where it has other numbers than outside.
+pub const PID_NAMESPACE: [&str; 4] = ["unshare", "--pid", "--fork", "--mount-proc"];
+
+/// Whether `unshare` may make such namespaces here.
+pub fn can_unshare(options: &[&str]) -> bool {
+    let can = Command::new("unshare").args(options).arg("true").output();
+    need("unshare", is_root() && can.is_ok_and(|output| output.status.success()))
+}
+
 pub fn is_root() -> bool {
     need("root", rustix::process::geteuid().is_root())
 }

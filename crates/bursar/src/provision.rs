@@ -9,7 +9,8 @@ use ::provision::prezero::Prezero;
 use ::provision::state::segment_bytes;
 use ::provision::told::{Amount, Error, Figures, LeftAlone, Reason, Told};
 use anyhow::{Context, bail};
-use linux::{pools, procfs};
+use linux::own_numbers::{OwnNumber, OwnNumbers};
+use linux::pools;
 use model::Bytes;
 use report::seconds;
 use serde::Serialize;
@@ -141,10 +142,11 @@ pub fn provision(options: &Provision) -> anyhow::Result<Status> {
 /// `bursar budget --provisioned`
 pub fn budget(options: &Budget) -> anyhow::Result<Status> {
     // Processes that were there at the same time, at each look.
-    let mut together: BTreeSet<BTreeSet<(u64, u64)>> = BTreeSet::new();
+    let mut together: BTreeSet<BTreeSet<OwnNumber>> = BTreeSet::new();
+    let mut numbers = OwnNumbers::default();
     let mut look = |folder: &Path| {
         let (told, _) = read(folder);
-        together.insert(told.iter().filter(|told| is_alive(told)).map(|told| (told.pid, told.ticks)).collect());
+        together.insert(told.iter().map(own_number).filter(|own| numbers.lives(*own)).collect());
     };
     let ran = run(&options.command, None, Vec::new(), Instant::now(), Some(&mut look))?;
     let Served { told, notes, .. } = &ran.served;
@@ -239,24 +241,23 @@ fn read(folder: &Path) -> (Vec<Told>, Vec<String>) {
     })
 }
 
-fn is_alive(told: &Told) -> bool {
-    procfs::stat(told.pid as i32).is_ok_and(|stat| stat.starttime == told.ticks)
+fn own_number(told: &Told) -> OwnNumber {
+    OwnNumber { pid: told.pid as i32, namespace: told.namespace, start_ticks: told.ticks }
 }
 
 /// The pool that processes take that were there at the same time: each the most it came to, in whole segments. One that
 /// no look saw was short, and is counted as if it had been there beside the others, but alone of its kind.
-fn needed(told: &[Told], together: &BTreeSet<BTreeSet<(u64, u64)>>) -> u64 {
-    let key = |told: &Told| (told.pid, told.ticks);
+fn needed(told: &[Told], together: &BTreeSet<BTreeSet<OwnNumber>>) -> u64 {
     let most = told.iter().map(|told| told.figures.demand_bytes_peak).max().unwrap_or(0);
     let mut segment = segment_bytes(0, PAGE_BYTES);
     loop {
         // A process may tell any number.
         let whole = |told: &Told| told.figures.demand_bytes_peak.checked_next_multiple_of(segment).unwrap_or(u64::MAX);
-        let sum = |there: &BTreeSet<(u64, u64)>| {
-            told.iter().filter(|told| there.contains(&key(told))).map(whole).fold(0, u64::saturating_add)
+        let sum = |there: &BTreeSet<OwnNumber>| {
+            told.iter().filter(|told| there.contains(&own_number(told))).map(whole).fold(0, u64::saturating_add)
         };
         let seen: u64 = together.iter().map(sum).max().unwrap_or(0);
-        let is_unseen = |told: &&Told| !together.iter().any(|there| there.contains(&key(told)));
+        let is_unseen = |told: &&Told| !together.iter().any(|there| there.contains(&own_number(told)));
         let unseen = told.iter().filter(is_unseen).map(whole).max().unwrap_or(0);
         let pool = seen.saturating_add(unseen);
         // A larger pool has larger segments, which leave more unused; more processes than segments never come to an end.
@@ -378,6 +379,7 @@ mod tests {
             pid,
             parent: 1,
             ticks: 7,
+            namespace: 0,
             rank: None,
             node: None,
             left_alone: None,
@@ -388,7 +390,8 @@ mod tests {
     #[test]
     fn a_pool_is_for_those_that_ran_together_in_whole_segments() {
         let processes = [told(1, 65 << 20), told(2, 1 << 20), told(3, 200 << 20)];
-        let seen = |sets: &[&[u64]]| sets.iter().map(|set| set.iter().map(|pid| (*pid, 7)).collect()).collect();
+        let of = |pid: &u64| own_number(&told(*pid, 0));
+        let seen = |sets: &[&[u64]]| sets.iter().map(|set| set.iter().map(of).collect()).collect();
         assert_eq!(needed(&processes, &seen(&[&[1, 2], &[3]])), 256 << 20);
         assert_eq!(needed(&processes, &seen(&[&[1, 2], &[2, 3]])), 320 << 20);
         assert_eq!(needed(&processes, &seen(&[&[1, 2]])), (128 + 64 + 256) << 20, "the third was too short to be seen");
@@ -400,7 +403,7 @@ mod tests {
     #[test]
     fn a_large_pool_has_larger_segments() {
         let processes: Vec<Told> = (0..40).map(|pid| told(pid, 520 << 20)).collect();
-        let all = [processes.iter().map(|told| (told.pid, told.ticks)).collect()].into();
+        let all = [processes.iter().map(own_number).collect()].into();
         // 40 times 576 MiB in segments of 64; a pool of that has some of 128, of which each takes five.
         assert_eq!(needed(&processes, &all), 40 * (640 << 20));
     }

@@ -344,7 +344,7 @@ impl Programs {
 
     /// A handle that adds processes.
     pub fn follower(&self) -> Result<Follower, Error> {
-        let wanted = foreign_namespace().map(|_| map(&self.object, "wanted")).transpose()?;
+        let wanted = procfs::inner_pid_namespace().map(|_| map(&self.object, "wanted")).transpose()?;
         Ok(Follower { processes: map(&self.object, "processes")?, wanted, waker: Arc::clone(&self.waker) })
     }
 
@@ -544,11 +544,6 @@ const PROCESS_BYTES: usize = 80;
 /// Where in it our number is.
 const PID_AT: usize = 72;
 
-/// Our PID namespace, if the kernel's own numbers are not those of it.
-fn foreign_namespace() -> Option<u32> {
-    procfs::pid_namespace(std::process::id() as i32).filter(|own| *own != procfs::FIRST_PID_NAMESPACE)
-}
-
 impl Threads {
     fn read(bytes: &[u8]) -> Threads {
         let mut value = Fields(bytes);
@@ -687,7 +682,7 @@ fn load(bytes: &[u8], kernel: &Types, rung: Rung, serving: &[&str]) -> Result<Ob
             ];
             let page_shift = procfs::page_bytes().trailing_zeros() as u8;
             let settings = settings.map(u8::from).into_iter().chain([page_shift]);
-            let namespace = foreign_namespace().unwrap_or(0).to_ne_bytes();
+            let namespace = procfs::inner_pid_namespace().unwrap_or(0).to_ne_bytes();
             let settings = settings.chain(namespace);
             if let Some(value) = map.initial_value_mut() {
                 value.iter_mut().zip(settings).for_each(|(byte, setting)| *byte = setting);

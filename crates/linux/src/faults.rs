@@ -263,7 +263,9 @@ fn set(object: &Object, fixed_ns: i64, inner_ns: u64) -> Result<(), Error> {
     let huge = file::read_if_there(std::path::Path::new("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"));
     let huge: u64 = huge.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(2 << 20);
     let order = (huge / procfs::page_bytes()).max(1).ilog2();
-    let value: Vec<u8> = [fixed_ns.to_ne_bytes(), inner_ns.to_ne_bytes(), u64::from(order).to_le_bytes()].concat();
+    let namespace = procfs::inner_pid_namespace().unwrap_or(0);
+    let mut value: Vec<u8> = [fixed_ns.to_ne_bytes(), inner_ns.to_ne_bytes()].concat();
+    value.extend([order, namespace].map(u32::to_ne_bytes).concat());
     Ok(map(object, "settings")?.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY).map_err(bpf::Error::Read)?)
 }
 

@@ -31,6 +31,7 @@ pub mod limits;
 pub mod mounts;
 pub mod numa;
 pub mod open_in_memory;
+pub mod own_numbers;
 pub mod pages;
 mod patience;
 pub mod perf;

@@ -152,6 +152,11 @@ pub fn process_of_thread(tid: i32) -> Option<i32> {
     text.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
+/// The number of our own PID namespace, where it is not the first one: the kernel's own numbers of processes are others then.
+pub fn inner_pid_namespace() -> Option<u32> {
+    pid_namespace(std::process::id() as i32).filter(|own| *own != FIRST_PID_NAMESPACE)
+}
+
 /// The number of a process's PID namespace; `None` of another user's process, or one that has ended.
 pub fn pid_namespace(pid: i32) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;

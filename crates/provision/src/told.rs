@@ -143,6 +143,9 @@ pub struct Told {
     /// When it began, in clock ticks since the boot, as in `/proc/PID/stat`.
     #[serde(skip)]
     pub ticks: u64,
+    /// The PID namespace in which `pid` is its number; 0: not known.
+    #[serde(skip)]
+    pub namespace: u64,
     /// Rank in an MPI job.
     pub rank: Option<u64>,
     /// The NUMA node its memory was to be from.
@@ -185,7 +188,7 @@ impl Words<'_> {
 
 impl Told {
     const NAME: usize = 256;
-    const NUMBERS: usize = 25 + 2 * Reason::ALL.len();
+    const NUMBERS: usize = 26 + 2 * Reason::ALL.len();
     const BYTES: usize = MAGIC.len() + 8 * Told::NUMBERS + Told::NAME;
 
     /// From the bytes of one file.
@@ -217,7 +220,7 @@ impl Told {
             1 => Some(LeftAlone::Sanitizer),
             _ => Some(LeftAlone::Libc),
         };
-        let [copied_bytes, unwritten_bytes] = [words.next(), words.next()];
+        let [copied_bytes, unwritten_bytes, namespace] = [words.next(), words.next(), words.next()];
         let passed_to_linux = Reason::ALL.map(|reason| (reason, Amount { calls: words.next(), bytes: words.next() }));
         let name = &words.0[..Told::NAME];
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -226,6 +229,7 @@ impl Told {
             pid,
             parent,
             ticks,
+            namespace,
             rank,
             node,
             left_alone,
@@ -307,12 +311,12 @@ mod tests {
         assert_eq!((told.executable.as_str(), told.left_alone), ("/opt/solve", Some(LeftAlone::Sanitizer)));
         let figures = &told.figures;
         assert_eq!((figures.leased_bytes, figures.pool_bytes_peak, figures.demand_bytes_peak), (7, 9, 11));
-        assert_eq!((figures.copied_bytes, figures.unwritten_bytes), (24, 25));
+        assert_eq!((figures.copied_bytes, figures.unwritten_bytes, told.namespace), (24, 25, 26));
         assert_eq!((figures.zeroed_bytes, figures.zeroed_beside_bytes), (17, 18));
         assert_eq!((figures.served_bytes, figures.fallbacks, figures.failed, figures.forks), (13, 21, 22, 19));
         assert_eq!((figures.start_seconds, figures.lease_seconds, figures.populate_seconds), (14e-9, 15e-9, 16e-9));
-        assert_eq!(figures.passed_to_linux[&Reason::Small], Amount { calls: 26, bytes: 27 });
-        assert_eq!(figures.passed_to_linux[&Reason::Forked], Amount { calls: 48, bytes: 49 });
+        assert_eq!(figures.passed_to_linux[&Reason::Small], Amount { calls: 27, bytes: 28 });
+        assert_eq!(figures.passed_to_linux[&Reason::Forked], Amount { calls: 49, bytes: 50 });
     }
 
     #[test]
@@ -333,7 +337,7 @@ mod tests {
         let told = Told::read(&recorded(0)).unwrap();
         let sum = Figures::sum(&[told.clone(), told]);
         assert_eq!((sum.pool_bytes_peak, sum.populate_seconds), (18, 32e-9));
-        assert_eq!(sum.passed_to_linux[&Reason::Small], Amount { calls: 52, bytes: 54 });
+        assert_eq!(sum.passed_to_linux[&Reason::Small], Amount { calls: 54, bytes: 56 });
         assert_eq!(Figures::sum(&[]).passed_to_linux.len(), Reason::ALL.len(), "every reason is told");
     }
 

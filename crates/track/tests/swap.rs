@@ -10,11 +10,12 @@ mod need;
 #[path = "../../../tests/support/zram.rs"]
 mod zram;
 
-use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use std::{env, fs};
 
 use child::{PATIENCE, Shared, fork, map};
 use need::need;
@@ -129,6 +130,21 @@ fn what_comes_back_and_goes_between_two_looks_is_told() {
         }
         assert!(started.elapsed() < PATIENCE, "{shares:?} with a half, nearly all, and more: {told:?}");
     }
+}
+
+/// There the kernel's numbers of processes are others than ours.
+#[test]
+fn what_comes_back_is_told_within_a_pid_namespace_too() {
+    const INSIDE: [&str; 3] = ["--pid", "--fork", "--mount-proc"];
+    let _one_at_a_time = ALONE.lock();
+    let unshare = || Command::new("unshare");
+    let can = unshare().args(INSIDE).arg("true").output().is_ok_and(|output| output.status.success());
+    if !need("unshare", can) {
+        return;
+    }
+    let test = ["--exact", "what_comes_back_and_goes_between_two_looks_is_told"];
+    let output = unshare().args(INSIDE).arg(env::current_exe().unwrap()).args(test).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 /// The kernel takes what is looked at before all else that is idle, for of nothing else the Accessed bits are cleared.

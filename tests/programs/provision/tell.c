@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../../preload/pool.h"
@@ -22,6 +23,9 @@ int main(int argc, char **argv) {
     const char *folder = getenv("BURSAR_PROVISION");
     if (!folder || argc < 2)
         return 2;
+    struct stat space;
+    if (stat("/proc/self/ns/pid", &space))
+        return 1;
     struct provision_told told = {
         .magic = "BURTOLD1",
         .bytes = sizeof told,
@@ -48,6 +52,7 @@ int main(int argc, char **argv) {
         .failed = 7,
         .copied_bytes = 60,
         .unwritten_bytes = 70,
+        .namespace = space.st_ino,
         .executable = "by-hand",
     };
     for (int reason = 0; reason < PASSED_REASONS; reason++) {
@@ -55,7 +60,7 @@ int main(int argc, char **argv) {
         told.passed[reason].bytes = 1000 + reason;
     }
     char path[4096];
-    snprintf(path, sizeof path, "%s/provision.by-hand.%d.0", folder, getpid());
+    snprintf(path, sizeof path, "%s/provision.by-hand.%d.%lu", folder, getpid(), (unsigned long)space.st_ino);
     FILE *file = fopen(path, "w");
     if (!file || fwrite(&told, sizeof told, 1, file) != 1 || fclose(file))
         return 1;

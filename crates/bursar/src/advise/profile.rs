@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight, Trial};
 use anyhow::{Context, anyhow};
+use linux::own_numbers::OwnNumber;
 use linux::perf::WalkCycles;
 use linux::secure_file;
 use model::Bytes;
@@ -99,7 +100,8 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
     let (inside, mut seen) = (inside?, seen?);
     let (touched, mut notes) = inside::told(folder.path(), "touched.", Touched::read);
     for process in touched.iter().flatten() {
-        let Some(named) = names.program(process.pid, process.start, &process.executable) else { continue };
+        let own = OwnNumber { pid: process.pid, namespace: process.namespace, start_ticks: process.start };
+        let Some(named) = names.program(own, &process.executable) else { continue };
         let program = (named.program, named.build_id.as_deref());
         for region in &process.regions {
             seen.observed.touched(named.number, program, &region.mapping, region.offset, region.present_pages);

@@ -32,6 +32,12 @@ pub struct Told {
     pub executable: String,
     pub pid: u64,
     pub parent: u64,
+    /// When it began, in clock ticks since the boot.
+    #[serde(skip)]
+    pub ticks: u64,
+    /// The PID namespace in which `pid` is its number; 0: not known.
+    #[serde(skip)]
+    pub namespace: u64,
     pub left_alone: Option<LeftAlone>,
     pub promoted: u64,
     pub demoted: u64,
@@ -131,7 +137,7 @@ impl Told {
     const OBJECT: usize = 48;
     const DECISIONS: usize = 1000;
     const DECISION: usize = 8 * 7 + 4 * 4 + Told::OBJECT;
-    const NUMBERS: usize = 19;
+    const NUMBERS: usize = 20;
     const BYTES: usize = MAGIC.len() + 8 * Told::NUMBERS + Told::NAME + Told::DECISIONS * Told::DECISION;
 
     /// From the bytes of one file; `None`: the process ended before it told anything.
@@ -152,14 +158,12 @@ impl Told {
             pid: fields.long(),
             parent: fields.long(),
             executable: String::new(),
-            left_alone: {
-                let _ticks = fields.long();
-                match fields.long() {
-                    0 => None,
-                    1 => Some(LeftAlone::Sanitizer),
-                    2 => Some(LeftAlone::Libc),
-                    _ => Some(LeftAlone::Disabled),
-                }
+            ticks: fields.long(),
+            left_alone: match fields.long() {
+                0 => None,
+                1 => Some(LeftAlone::Sanitizer),
+                2 => Some(LeftAlone::Libc),
+                _ => Some(LeftAlone::Disabled),
             },
             promoted: fields.long(),
             demoted: fields.long(),
@@ -175,6 +179,7 @@ impl Told {
             anonymous_bytes_peak: fields.long(),
             start_seconds: fields.long() as f64 / 1e9,
             decisions: fields.long(),
+            namespace: fields.long(),
             last: Vec::new(),
         };
         told.executable = fields.text::<{ Told::NAME }>();
@@ -219,6 +224,7 @@ mod tests {
     fn each_field_is_where_the_header_puts_it() {
         let told = Told::read(&recorded(1)).unwrap().unwrap();
         assert_eq!((told.pid, told.parent, told.executable.as_str()), (2, 3, "/opt/solve"));
+        assert_eq!((told.ticks, told.namespace), (4, 20));
         assert_eq!(told.left_alone, Some(LeftAlone::Sanitizer));
         assert_eq!((told.promoted, told.demoted, told.populated_bytes, told.advised_bytes), (6, 7, 8, 9));
         assert_eq!((told.cpu_seconds, told.ranges, told.ranges_lost), (10e-9, 11, 12));

@@ -102,7 +102,7 @@ struct Window {
     lost: u64,
     targets: u64,
     thread: u32,
-    pad: u32,
+    pid_namespace: u32,
     addresses: [u64; MOST_ADDRESSES],
     states: [u8; MOST_ADDRESSES],
     table: [u64; 512],
@@ -177,6 +177,7 @@ impl Tables {
         let object = opened.load().map_err(Error::Refused)?;
         let window = map_window(&object)?;
         let mut tables = Tables { object, window, end: 0 };
+        tables.window_mut().pid_namespace = procfs::inner_pid_namespace().unwrap_or(0);
         tables.end = tables.find_base()?;
         Ok(tables)
     }

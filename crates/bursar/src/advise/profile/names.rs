@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use advise::Mapping;
 use advise::maps::{self, Area};
+use linux::own_numbers::{OwnNumber, OwnNumbers, Seen};
 use linux::procfs;
 
 use super::super::build_id::build_id;
@@ -19,6 +20,8 @@ pub struct Names {
     processes: BTreeMap<i32, Process>,
     /// Which of all that there have been each is, by number of the process, its start and what it runs.
     numbers: BTreeMap<(i32, u64, PathBuf), u64>,
+    /// Which processes those are that tell of themselves.
+    own_numbers: OwnNumbers,
     /// Of files, by path.
     build_ids: RefCell<BTreeMap<PathBuf, Option<String>>>,
 }
@@ -49,12 +52,13 @@ pub struct Named<'a> {
 impl Names {
     /// Of processes that have bursar's library.
     pub fn new() -> Names {
-        let (processes, numbers, build_ids) = Default::default();
-        Names { own: job::preload::name(), processes, numbers, build_ids }
+        let (processes, numbers, own_numbers, build_ids) = Default::default();
+        Names { own: job::preload::name(), processes, numbers, own_numbers, build_ids }
     }
 
     /// Looks what processes there are, number and start time, and what their memory is called now.
     pub fn look(&mut self, processes: impl Iterator<Item = (i32, u64)>, told: &[Told]) {
+        let told: Vec<_> = told.iter().filter_map(|told| Some((self.seen(told)?.pid, told))).collect();
         for (pid, start) in processes {
             let Ok(executable) = std::fs::read_link(format!("/proc/{pid}/exe")) else { continue };
             let is_same = |process: &Process| process.start == start && process.executable == executable;
@@ -62,7 +66,7 @@ impl Names {
                 let new = self.begun(pid, start, executable);
                 self.processes.insert(pid, new);
             }
-            self.name(pid, told);
+            self.name(pid, &told);
         }
     }
 
@@ -73,10 +77,13 @@ impl Names {
         Some(Named { number: process.number, program, build_id: process.build_id.clone() })
     }
 
-    /// A process that runs, or ran, this program.
-    pub fn program<'a>(&mut self, pid: i32, start: u64, executable: &'a Path) -> Option<Named<'a>> {
+    /// A process that runs, or ran, this program, by what it says of itself.
+    pub fn program<'a>(&mut self, own: OwnNumber, executable: &'a Path) -> Option<Named<'a>> {
         let program = executable.file_name()?.to_str()?;
-        Some(Named { number: self.number(pid, start, executable), program, build_id: self.build_id(executable) })
+        // One that was never looked at is another than all that were.
+        let unseen = Seen { pid: own.pid, start_ticks: own.start_ticks };
+        let Seen { pid, start_ticks } = self.own_numbers.find(own).unwrap_or(unseen);
+        Some(Named { number: self.number(pid, start_ticks, executable), program, build_id: self.build_id(executable) })
     }
 
     /// What the memory at an address is called, and where in it that is.
@@ -106,10 +113,15 @@ impl Names {
         *self.numbers.entry((pid, start, executable.into())).or_insert(next)
     }
 
-    fn name(&mut self, pid: i32, told: &[Told]) {
+    fn seen(&mut self, told: &Told) -> Option<Seen> {
+        let own = OwnNumber { pid: told.pid as i32, namespace: told.namespace, start_ticks: told.ticks };
+        self.own_numbers.find(own)
+    }
+
+    fn name(&mut self, pid: i32, told: &[(i32, &Told)]) {
         let Some(mut process) = self.processes.remove(&pid) else { return };
-        let is_its = |told: &&Told| told.pid == pid as u64 && Path::new(&told.executable) == process.executable;
-        if let Some(told) = told.iter().rev().find(is_its) {
+        let is_its = |(of, told): &&(i32, &Told)| *of == pid && Path::new(&told.executable) == process.executable;
+        if let Some((_, told)) = told.iter().rev().find(is_its) {
             let new = told.decisions.saturating_sub(process.taken).min(told.last.len() as u64) as usize;
             told.last[told.last.len() - new..].iter().filter_map(area).for_each(|area| process.make(area));
             process.taken = told.decisions;

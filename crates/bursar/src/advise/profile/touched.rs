@@ -10,6 +10,8 @@ pub struct Touched {
     pub pid: i32,
     /// When the process began, in clock ticks.
     pub start: u64,
+    /// The PID namespace in which `pid` is its number; 0: not known.
+    pub namespace: u64,
     pub executable: PathBuf,
     pub regions: Vec<Region>,
 }
@@ -45,10 +47,12 @@ impl Touched {
 
 fn process(line: &str) -> Option<Touched> {
     let (pid, rest) = line.strip_prefix("process ")?.split_once(' ')?;
-    let (start, executable) = rest.split_once(' ')?;
+    let (start, rest) = rest.split_once(' ')?;
+    let (namespace, executable) = rest.split_once(' ')?;
     Some(Touched {
         pid: pid.parse().ok()?,
         start: start.parse().ok()?,
+        namespace: namespace.parse().ok()?,
         executable: executable.into(),
         regions: Vec::new(),
     })
@@ -75,10 +79,11 @@ mod tests {
 
     #[test]
     fn each_program_of_a_process_is_read() {
-        let text = "process 7 12345 /opt/a b/solve\nmmap 24 3 6291456 4194304 12 512\nheap - - 4096 0 1\n\
-                    process 7 12345 /bin/true\nbss libfoo.so:77ab - 0 2097152 9\nmmap 2";
+        let text = "process 7 12345 9 /opt/a b/solve\nmmap 24 3 6291456 4194304 12 512\nheap - - 4096 0 1\n\
+                    process 7 12345 9 /bin/true\nbss libfoo.so:77ab - 0 2097152 9\nmmap 2";
         let told = Touched::read(text.as_bytes()).unwrap().unwrap();
         let programs: Vec<_> = told.iter().map(|one| (one.pid, one.start, one.executable.to_str().unwrap())).collect();
+        assert_eq!(told[0].namespace, 9);
         assert_eq!(programs, [(7, 12345, "/opt/a b/solve"), (7, 12345, "/bin/true")]);
         let mapping = Mapping::Mmap { class: Some(24), ordinal: Some(3) };
         let region = |mapping, offset, present_pages| Region { mapping, offset, present_pages };
@@ -92,10 +97,12 @@ mod tests {
     #[test]
     fn what_a_process_cannot_have_told_is_refused() {
         assert_eq!(Touched::read(b""), Ok(Some(Vec::new())));
-        for wrong in ["mmap 24 3 0 0 1\n", "process 7 1 x\nmmap 24 3 0\n", "process 7 1 x\nmmap 24 3 0 0 -1\n", "\n"] {
+        for wrong in
+            ["mmap 24 3 0 0 1\n", "process 7 1 9 x\nmmap 24 3 0\n", "process 7 1 9 x\nmmap 24 3 0 0 -1\n", "\n"]
+        {
             assert!(Touched::read(wrong.as_bytes()).is_err(), "{wrong}");
         }
-        let far = format!("process 7 1 x\nmmap 24 3 0 {} 1 1 1\n", i64::MAX);
+        let far = format!("process 7 1 9 x\nmmap 24 3 0 {} 1 1 1\n", i64::MAX);
         assert!(Touched::read(far.as_bytes()).is_err());
     }
 }
