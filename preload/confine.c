@@ -141,7 +141,7 @@ static void *next_syscall;
 #endif
 
 #define DETOUR(name)                                                                                                   \
-    { #name, on_##name, (void **)&next_##name, NULL }
+    { #name, on_##name, (void **)&next_##name, NULL, FIRST }
 static struct detour confining[] = {
     DETOUR(unshare),
     DETOUR(setns),

@@ -40,6 +40,9 @@ static uint32_t over;
 
 void (*next_exit_now)(int);
 int (*next_execve)(const char *, char *const *, char *const *);
+int (*next_libc_execve)(const char *, char *const *, char *const *);
+int (*next_fexecve)(int, char *const *, char *const *);
+int (*next_execveat)(int, const char *, char *const *, char *const *, int);
 
 static void log_process(void) {
     static char arguments[4096];
@@ -256,10 +259,36 @@ static const char *preload_without(const char *list, const char *own, char *kept
     return length ? kept + 1 : NULL;
 }
 
+// A call that makes another program of the process; it returns only when that fails.
+struct exec {
+    int (*call)(const struct exec *exec, char *const *environment);
+    int directory; // of `path`, or the program itself
+    const char *path;
+    char *const *arguments, *const *environment;
+    int flags;
+};
+
+static int call_execve(const struct exec *exec, char *const *environment) {
+    return next_execve(exec->path, exec->arguments, environment);
+}
+
+static int call_libc_execve(const struct exec *exec, char *const *environment) {
+    return next_libc_execve(exec->path, exec->arguments, environment);
+}
+
+static int call_fexecve(const struct exec *exec, char *const *environment) {
+    return next_fexecve(exec->directory, exec->arguments, environment);
+}
+
+static int call_execveat(const struct exec *exec, char *const *environment) {
+    return next_execveat(exec->directory, exec->path, exec->arguments, environment, exec->flags);
+}
+
 // The program is started where the runtime's file cannot be read: in a mount namespace, a container, behind chroot. The
 // loader would complain on the program's standard error.
-static int execute_without(const char *path, char *const *arguments, char *const *environment, const char *own) {
+static int execute_without(const struct exec *exec, const char *own) {
     const char *const name = "LD_PRELOAD=";
+    char *const *environment = exec->environment;
     uint32_t count = 0, kept = 0;
     while (environment && environment[count])
         count++;
@@ -278,38 +307,64 @@ static int execute_without(const char *path, char *const *arguments, char *const
             kept--;
     }
     without[kept] = NULL;
-    return next_execve(path, arguments, without);
+    return exec->call(exec, without);
 }
 
 // The runtime's file, if it cannot be read from here; else NULL.
-static const char *unreadable_file(const char *path) {
+static const char *unreadable_file(const struct exec *exec) {
     const struct link_map *own = runtime_map();
-    bool starts = !sys_failed(sys(SYS_faccessat, AT_FDCWD, path, 1 /* X_OK */));
+    // A program that is opened already has no path to be asked for.
+    bool starts =
+        !exec->path || !*exec->path || !sys_failed(sys(SYS_faccessat, exec->directory, exec->path, 1 /* X_OK */));
     bool hidden = own && *own->l_name == '/' && sys_failed(sys(SYS_faccessat, AT_FDCWD, own->l_name, 4 /* R_OK */));
     return starts && hidden ? own->l_name : NULL;
 }
 
-int on_execve(const char *path, char *const *arguments, char *const *environment) {
+// The process that is about to become another program, by this thread: another library's execve calls libc's, and
+// fexecve may call execve. The child of a vfork has its parent's variables, and leaves them as they are.
+static __thread long executes __attribute__((tls_model("initial-exec")));
+
+static int execute(const struct exec *exec) {
+    long pid = sys(SYS_getpid), before = executes;
+    if (before == pid)
+        return exec->call(exec, exec->environment);
+    executes = pid;
     // What vfork shares is the parent's.
-    bool own = process.pid == sys(SYS_getpid);
+    bool own = process.pid == pid;
     if (own)
         reconcile_before_exec();
     if (own && logging) {
         calls_log();
         comm_log();
     }
-    const char *hidden = unreadable_file(path);
+    const char *hidden = unreadable_file(exec);
     if (hidden && own && logging)
         log_note(
             "%s (%lu) does not see %s, and the library is not in it: bind that directory into its mount namespace or "
             "container, or run bursar inside",
-            text_base(path), process.pid, hidden);
+            exec->path && *exec->path ? text_base(exec->path) : "a program", process.pid, hidden);
     presence_tell_before_exec();
-    int failed =
-        hidden ? execute_without(path, arguments, environment, hidden) : next_execve(path, arguments, environment);
+    int failed = hidden ? execute_without(exec, hidden) : exec->call(exec, exec->environment);
     if (own)
         reconcile_exec_failed();
+    executes = before;
     return failed;
+}
+
+int on_execve(const char *path, char *const *arguments, char *const *environment) {
+    return execute(&(struct exec){call_execve, AT_FDCWD, path, arguments, environment, 0});
+}
+
+int on_libc_execve(const char *path, char *const *arguments, char *const *environment) {
+    return execute(&(struct exec){call_libc_execve, AT_FDCWD, path, arguments, environment, 0});
+}
+
+int on_fexecve(int file, char *const *arguments, char *const *environment) {
+    return execute(&(struct exec){call_fexecve, file, NULL, arguments, environment, 0});
+}
+
+int on_execveat(int directory, const char *path, char *const *arguments, char *const *environment, int flags) {
+    return execute(&(struct exec){call_execveat, directory, path, arguments, environment, flags});
 }
 
 // For the program: see bursar.h.

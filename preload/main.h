@@ -9,8 +9,14 @@ extern bool attributing, provisioning;
 // Detours of libc's functions that end a process or make another program of it.
 extern void (*next_exit_now)(int);
 extern int (*next_execve)(const char *, char *const *, char *const *);
+extern int (*next_libc_execve)(const char *, char *const *, char *const *);
+extern int (*next_fexecve)(int, char *const *, char *const *);
+extern int (*next_execveat)(int, const char *, char *const *, char *const *, int);
 void on_exit_now(int status);
 int on_execve(const char *path, char *const *arguments, char *const *environment);
+int on_libc_execve(const char *path, char *const *arguments, char *const *environment);
+int on_fexecve(int file, char *const *arguments, char *const *environment);
+int on_execveat(int directory, const char *path, char *const *arguments, char *const *environment, int flags);
 
 // The library will be able to do nothing more.
 void tell_of_sandbox(void);

@@ -443,29 +443,32 @@ static int on_pthread_create(pthread_t *thread, const pthread_attr_t *attributes
 }
 
 static struct detour detours[] = {
-    {"mmap", on_mmap, (void **)&next_mmap, NULL},
-    {"munmap", on_munmap, (void **)&next_munmap, NULL},
-    {"mremap", on_mremap, (void **)&next_mremap, NULL},
-    {"madvise", on_madvise, (void **)&next_madvise, NULL},
-    {"brk", on_brk, (void **)&next_brk, NULL},
-    {"pthread_create", on_pthread_create, (void **)&next_pthread_create, NULL},
+    {"mmap", on_mmap, (void **)&next_mmap, NULL, FIRST},
+    {"munmap", on_munmap, (void **)&next_munmap, NULL, FIRST},
+    {"mremap", on_mremap, (void **)&next_mremap, NULL, FIRST},
+    {"madvise", on_madvise, (void **)&next_madvise, NULL, FIRST},
+    {"brk", on_brk, (void **)&next_brk, NULL, FIRST},
+    {"pthread_create", on_pthread_create, (void **)&next_pthread_create, NULL, FIRST},
     // Of attribution, and of advice.
-    {"_exit", on_exit_now, (void **)&next_exit_now, NULL},
-    {"execve", on_execve, (void **)&next_execve, NULL},
+    {"_exit", on_exit_now, (void **)&next_exit_now, NULL, FIRST},
+    {"execve", on_execve, (void **)&next_execve, NULL, FIRST},
+    {"execve", on_libc_execve, (void **)&next_libc_execve, NULL, LIBC_BEHIND},
+    {"fexecve", on_fexecve, (void **)&next_fexecve, NULL, FIRST},
+    {"execveat", on_execveat, (void **)&next_execveat, NULL, FIRST_IF_ANY},
     // Of attribution alone.
-    {"shmat", on_shmat, (void **)&next_shmat, NULL},
-    {"shmdt", on_shmdt, (void **)&next_shmdt, NULL},
-    {"sbrk", on_sbrk, (void **)&next_sbrk, NULL},
+    {"shmat", on_shmat, (void **)&next_shmat, NULL, FIRST},
+    {"shmdt", on_shmdt, (void **)&next_shmdt, NULL, FIRST},
+    {"sbrk", on_sbrk, (void **)&next_sbrk, NULL, FIRST},
     // Not sbrk: of provisioning alone.
-    {"mprotect", on_mprotect, (void **)&next_mprotect, NULL},
-    {"_Fork", private_fork, (void **)&next_fork, NULL},
+    {"mprotect", on_mprotect, (void **)&next_mprotect, NULL, FIRST},
+    {"_Fork", private_fork, (void **)&next_fork, NULL, FIRST},
 };
 enum {
     ENDS = 6,
-    FOR_ATTRIBUTION = 8,
-    FOR_PROVISIONING = 10,
-    MPROTECT = 11,
-    FORK = 12,
+    FOR_ATTRIBUTION = 11,
+    FOR_PROVISIONING = 13,
+    MPROTECT = 14,
+    FORK = 15,
     DETOURS = sizeof detours / sizeof *detours
 };
 
