@@ -1023,6 +1023,28 @@ fn a_command_that_was_ended_used_at_least_its_peak() {
     assert!(whole.starts_with("needs "), "{whole}");
 }
 
+/// Without exit records only the shell's status is known.
+#[test]
+fn a_shell_that_waited_for_nothing_exits_by_itself() {
+    if !support::is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let told = |script: &str| {
+        let mut command = support::bursar_as_nobody(folder.path());
+        let output = command.args(["run", "--", "sh", "-c", script]).output().unwrap();
+        assert_eq!(output.status.code(), Some(137), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let own = told("i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; exit 137");
+    assert!(own.starts_with("needs "), "{own}");
+    for killed in ["sh -c 'kill -9 $$'; exit $?", "sh -c 'kill -9 $$' & wait $!"] {
+        let killed = told(killed);
+        // Before it the shell may say that something was killed.
+        assert!(killed.contains("used at least ") && killed.contains("signal 9 ended"), "{killed}");
+    }
+}
+
 #[test]
 fn what_was_cached_before_is_in_the_first_line() {
     if !support::is_root() || !can_limit() {

@@ -58,6 +58,7 @@ fn by_processes(run: &Observation, header: &Header, status: i32) -> Option<Strin
         return Some("a signal that was sent to bursar ended it".into());
     }
     // What a shell exits with after a signal has ended the program that it waited for.
-    let signal = signal.filter(|_| !has_exit_records && clients::is_shell(&header.command))?;
+    let is_unclear = !has_exit_records && !run.evidence.waited_for_none;
+    let signal = signal.filter(|_| is_unclear && clients::is_shell(&header.command))?;
     Some(format!("signal {signal} ended a program of it, as its status says"))
 }

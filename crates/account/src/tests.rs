@@ -568,6 +568,12 @@ fn a_command_is_cut_short_where_its_processes_show_it_and_not_by_its_status_alon
     assert_eq!(with(0, &["sh", "script"], records, &[("sh", Some(0), None), killed]), None, "it went on after that");
     assert_eq!(with(141, &["sh", "script"], sampled, &[("sh", None, None)]), None, "its output was no longer wanted");
 
+    let mut alone = run(&[]);
+    alone.exit = Exit::Status(137);
+    alone.evidence.waited_for_none = true;
+    let shell = Header { command: ["sh", "-c", "exit 137"].map(String::from).into(), ..header("") };
+    assert_eq!(account(&alone, &shell).cut_short, None, "a shell that waited for no program");
+
     let mut starved = run(&[]);
     starved.kept.oom_kills = Some(2);
     is(account(&starved, &header("")).cut_short, "the kernel killed 2 of its processes for want of memory");

@@ -184,6 +184,7 @@ pub fn observe(
         moved: ended.reaped.moved,
         outside: outside.map(Outside::finish).unwrap_or_default(),
         interrupted: bench.signals.interrupted(),
+        waited_for_none: ended.reaped.waited_for_none,
         went_on: if is_ended_by_us { Vec::new() } else { went_on(group.as_deref()) },
         ..Evidence::default()
     };

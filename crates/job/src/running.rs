@@ -54,10 +54,11 @@ impl Running {
         // What children have moved is to be this one's alone.
         let _hold = children::hold();
         let moved = procfs::moved(self.pid);
+        let waited_for_none = procfs::stat(self.pid).is_ok_and(|stat| stat.reaped_faults == 0);
         let before = if moved.is_none() { procfs::moved_by_children() } else { None };
         let ended = linux::wait::wait4(self.pid, false).map_err(Error::system("wait for the command"))?;
         let moved = moved.or_else(|| Some(procfs::moved_by_children()?.since(before?)));
-        Ok(ended.map(|ended| (Ended { moved, ..ended }, wall)))
+        Ok(ended.map(|ended| (Ended { moved, waited_for_none, ..ended }, wall)))
     }
 
     /// Sends a signal to the command itself. One that has ended already is no error.

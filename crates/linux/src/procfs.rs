@@ -36,6 +36,8 @@ pub struct Stat {
     pub reaped_time: u64,
     /// The user time of these.
     pub reaped_user_time: u64,
+    /// Page faults of the children that it has waited for, and of theirs. No program runs without one.
+    pub reaped_faults: u64,
     /// Threads.
     pub num_threads: u64,
     /// Start in ticks since boot ([`start_seconds`]).
@@ -430,6 +432,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
         stime: field(15)?,
         reaped_time: field(16)? + field(17)?,
         reaped_user_time: field(16)?,
+        reaped_faults: field(11)? + field(13)?,
         num_threads: field(20)?,
         starttime: field(22)?,
         rss_pages: field(24)?,
@@ -501,17 +504,18 @@ mod tests {
 
     #[test]
     fn a_command_name_may_hold_parentheses_and_spaces() {
-        let text = "77 (a) R 1 (b) S 5 77 77 0 -1 4194560 123 0 4 0 7 8 5 6 20 0 3 0 4242 3133440 424 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 9 0 0 0\n";
+        let text = "77 (a) R 1 (b) S 5 77 77 0 -1 4194560 123 20 4 1 7 8 5 6 20 0 3 0 4242 3133440 424 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 9 0 0 0\n";
         let stat = parse_stat(text).unwrap();
         assert_eq!((stat.comm.as_str(), stat.state, stat.ppid), ("a) R 1 (b", 'S', 5));
         assert_eq!((stat.minflt, stat.majflt, stat.utime, stat.stime, stat.reaped_time), (123, 4, 7, 8, 11));
+        assert_eq!(stat.reaped_faults, 21);
         assert_eq!((stat.num_threads, stat.starttime, stat.rss_pages), (3, 4242, 424));
         assert_eq!(stat.blkio_delay_ticks, Some(9));
     }
 
     #[test]
     fn fields_that_an_old_kernel_lacks_are_absent() {
-        let short = "77 (a) S 5 77 77 0 -1 4194560 123 0 4 0 7 8 0 0 20 0 3 0 4242 3133440 424 1 1 1 0 0\n";
+        let short = "77 (a) S 5 77 77 0 -1 4194560 123 20 4 1 7 8 0 0 20 0 3 0 4242 3133440 424 1 1 1 0 0\n";
         assert_eq!(parse_stat(short).unwrap().blkio_delay_ticks, None);
         assert_eq!(parse_stat("77 (a"), None);
         let nested = Status { own_pid: Some(1), ..Status::default() };

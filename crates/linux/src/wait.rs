@@ -17,6 +17,9 @@ pub struct Ended {
     /// What it, and all descendants it waited for, read and wrote, where whoever waited has asked before it was reaped
     /// ([`crate::procfs::moved`]).
     pub moved: Option<BytesMoved>,
+    /// It has waited for no child that ran, where whoever waited has asked before it was reaped
+    /// ([`crate::procfs::Stat::reaped_faults`]): its status is its own. `false`: it may have.
+    pub waited_for_none: bool,
 }
 
 /// Reaps child `pid` if it has ended; `None` while it runs. With `block`, waits until it ends.
@@ -61,6 +64,7 @@ pub fn wait4(pid: i32, block: bool) -> io::Result<Option<Ended>> {
             blocks_out: count(usage.ru_oublock),
         },
         moved: None,
+        waited_for_none: false,
     }))
 }
 

@@ -64,6 +64,8 @@ pub struct Evidence {
     pub own_bytes: Option<u64>,
     /// bursar was sent a signal to end (Ctrl-C, SIGTERM, a hang-up), and so was the command.
     pub interrupted: bool,
+    /// The command waited for no child: the status that it exited with is its own, and no signal's that ended a child.
+    pub waited_for_none: bool,
     /// Why the command had not the standard input that bursar has.
     pub input_missing: Option<String>,
 }
