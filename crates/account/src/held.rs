@@ -19,6 +19,10 @@ pub fn of_tree(run: &Observation, app_max_rss: Option<u64>) -> Option<Held> {
     let readings = run.job_series(names::TREE_HELD).map_or(&[][..], |series| &series.points);
     let known = readings.iter().map(|(_, bytes)| bytes.max(0.0) as u64).max();
     let least = least.max(known.unwrap_or(0)).max(app_max_rss.unwrap_or(0));
+    if let Some(together) = run.job_series(names::TREE_HELD_MOST) {
+        let most = together.peak()?.max(0.0) as u64;
+        return Some(Held { least, most: most.max(least) });
+    }
     let points = &run.job_series(names::TREE_RSS)?.points;
     let most = points.iter().map(|(t_ns, rss)| at_most(run, readings, *t_ns, rss.max(0.0) as u64)).max()?;
     Some(Held { least, most: most.max(least) })

@@ -9,6 +9,7 @@ mod cut;
 pub mod evidence;
 mod floor;
 mod held;
+mod held_together;
 mod methods;
 mod moment;
 mod peaks;

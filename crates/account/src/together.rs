@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Bytes, Evidence, Exit, KeptPeaks, Observation, RunRole, Rusage, Series, Target, Unit, names};
 
+use crate::held_together;
+
 /// What the source of a charge says that is not the job's alone.
 const SHARED: &str = "with all else that is in it";
 
@@ -22,12 +24,13 @@ pub fn together(parts: &[Observation]) -> Option<Observation> {
         limit_hits: sum(parts, |part| part.kept.limit_hits),
         ..KeptPeaks::default()
     };
-    // What was read of each part at its own moments has no sum.
+    // What was read of each part at its own moments has no plain sum.
     let apart = [names::TREE_HELD, names::TREE_HELD_LEAST, names::TREE_GAINED, names::TREE_LOST];
     let of_job = |series: &&Series| series.process.is_none() && !apart.contains(&series.name.as_str());
     let lines = parts.iter().flat_map(|part| &part.series).filter(of_job);
     let all: BTreeSet<&str> = lines.map(|series| series.name.as_str()).collect();
     whole.series = all.into_iter().filter_map(|name| added(parts, name, begin)).collect();
+    whole.series.extend(held_together::lines(parts, begin).into_iter().flatten());
     whole.evidence = Evidence::join(parts.iter().map(|part| part.evidence.clone()));
     whole.sources = first.sources.clone();
     let hosts: BTreeSet<&str> = parts.iter().map(host).collect();

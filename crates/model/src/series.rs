@@ -126,6 +126,8 @@ pub mod names {
         TREE_HELD = "tree_held_bytes",
         /// What they hold together at least: of processes that may share memory, that of the largest.
         TREE_HELD_LEAST = "tree_held_least_bytes",
+        /// What the processes of all parts of a joined run hold together at most. A run of its own has it in no line.
+        TREE_HELD_MOST = "tree_held_most_bytes",
         /// The most that they can have obtained since the first sample, counted up.
         TREE_GAINED = "tree_gained_bytes",
         /// The most that they can have given back since the first sample, counted up.
