@@ -335,6 +335,45 @@ fn a_heap_that_cannot_be_reclaimed_raises_its_limit_at_once() {
     assert_eq!(job.limit(), 64 * MIB);
 }
 
+/// Reads 80 MiB in a memfd again and again, and goes round 16 MiB of heap.
+const READS_MEMFD: &str = "
+import mmap, os
+file = os.memfd_create('held')
+for _ in range(80): os.write(file, b'x' * (1 << 20))
+heap = mmap.mmap(-1, 16 << 20, mmap.MAP_PRIVATE)
+buffer = bytearray(64 << 10)
+while True:
+    heap[::4096] = b'x' * (len(heap) // 4096)
+    for at in range(0, 80 << 20, len(buffer)): os.preadv(file, [buffer], at)
+";
+
+#[test]
+fn files_in_memory_that_are_read_make_the_need_a_lower_bound() {
+    let Some(_alone) = alone() else { return };
+    let dir = cgroup("memfd");
+    let child = python_in(&dir, READS_MEMFD, &[]).spawn().unwrap();
+    let job = Job { dir, child };
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("intervals.json");
+    let mut command = bursar();
+    command.args(["balance", "--dry-run", "--total", "256M", "--interval", "1s", "--json"]).arg(&json);
+    let mut balance = command.arg(&job.dir).stderr(Stdio::null()).spawn().unwrap();
+    let target = || intervals(&json).last().map_or(Value::Null, |interval| interval["targets"][0].clone());
+    let files = |told: &Value| told["files_in_memory_bytes"].as_u64().unwrap_or(0);
+    // It has filled the file, and its heap is known.
+    let is_told =
+        |told: &Value| files(told) >= 79 * MIB && told["wss_bytes"].is_u64() && told["wss_is_lower_bound"] == true;
+    let mut told = Value::Null;
+    wait_until("it is told", || {
+        told = target();
+        is_told(&told)
+    });
+    signal(&balance, rustix::process::Signal::TERM);
+    assert!(balance.wait().unwrap().success());
+    assert!(files(&told) <= 81 * MIB, "{told:#}");
+    assert!(told["why"].as_str().unwrap().contains(" MiB more: reads and writes of files in memory"), "{told:#}");
+}
+
 #[test]
 fn where_nothing_runs_memory_is_for_the_others_and_what_begins_there_has_its_share() {
     let Some(_swap) = swap() else { return };

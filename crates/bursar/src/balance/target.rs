@@ -7,7 +7,7 @@ use balance::{Demand, Guess, History, Lived, Move, Seen, Stage, Unrest, fills};
 use linux::cgroup::Cgroup;
 use linux::journal::Journal;
 use linux::procfs;
-use model::{MissPoint, PagesRound};
+use model::{Bytes, MissPoint, PagesRound};
 use track::pages::{Pages, Scope, Settings};
 
 use super::device::Device;
@@ -370,10 +370,19 @@ impl Target {
             let after = points.partition_point(|point| point.bytes <= now);
             points.get(after.saturating_sub(1)).map_or(0.0, |point| point.misses_per_second)
         });
+        let files = self.standing.as_ref().filter(|round| round.unseen_in_files().is_some());
+        if let Some((bytes, name)) = files.and_then(PagesRound::unseen_in_files) {
+            let bytes = Bytes(bytes);
+            self.beside.push(format!(
+                "it needs up to {bytes} more: reads and writes of files in memory ({name}) are not seen"
+            ));
+        }
         Row {
             name: self.name.clone(),
             limit_bytes: to.to,
             wss_bytes,
+            wss_is_lower_bound: files.is_some(),
+            files_in_memory_bytes: self.standing.as_ref().map_or(0, |round| round.files_in_memory_bytes),
             misses_per_second: misses,
             moved_bytes: to.to as i64 - now as i64,
             why: std::iter::once(to.why.clone()).chain(self.beside.drain(..)).collect::<Vec<_>>().join("; "),
@@ -388,13 +397,18 @@ impl Target {
         self.hold.release()
     }
 
-    /// Memory that is held and not in the curve: the kernel's, and pages whose accesses cannot be seen.
+    /// Memory that is held and not in the curve: the kernel's, pages whose accesses cannot be seen, and files in memory (tmpfs,
+    /// memfds), whose reads and writes are not seen, as far as they are charged to it.
     fn unseen(&self) -> u64 {
-        let kernel = match &self.hold {
-            Hold::Cgroup { cgroup, .. } => cgroup.memory().ok().and_then(|memory| memory.kernel),
+        let memory = match &self.hold {
+            Hold::Cgroup { cgroup, .. } => cgroup.memory().ok(),
             Hold::Process { .. } | Hold::Machine(_) => None,
         };
-        kernel.unwrap_or(0) + self.standing.as_ref().map_or(0, |round| round.blind_bytes)
+        let (blind, files) =
+            self.standing.as_ref().map_or((0, 0), |round| (round.blind_bytes, round.files_in_memory_bytes));
+        let charged = |kind: Option<u64>| kind.unwrap_or(0);
+        let [kernel, shared] = memory.map_or([0, 0], |memory| [charged(memory.kernel), charged(memory.shmem)]);
+        kernel + blind + files.min(shared)
     }
 
     fn processes(&self) -> Vec<i32> {

@@ -32,6 +32,10 @@ pub struct Row {
     pub limit_bytes: u64,
     /// None: not known yet.
     pub wss_bytes: Option<u64>,
+    /// It needs up to `files_in_memory_bytes` more.
+    pub wss_is_lower_bound: bool,
+    /// Files in memory that its processes have open and have not mapped: their reads and writes are not seen.
+    pub files_in_memory_bytes: u64,
     /// With what it had.
     pub misses_per_second: Option<f64>,
     pub moved_bytes: i64,
@@ -85,7 +89,9 @@ fn table(interval: &Interval) -> String {
         line([
             &shortened(&row.name),
             &Bytes(row.limit_bytes).to_string(),
-            &row.wss_bytes.map_or_else(unknown, |bytes| Bytes(bytes).to_string()),
+            &row.wss_bytes.map_or_else(unknown, |bytes| {
+                format!("{}{}", if row.wss_is_lower_bound { "≥ " } else { "" }, Bytes(bytes))
+            }),
             &row.misses_per_second.map_or_else(unknown, |misses| format!("{misses:.0}")),
             &moved,
             &row.why,
@@ -114,15 +120,20 @@ mod tests {
             name: name.into(),
             limit_bytes: 512 << 20,
             wss_bytes,
+            wss_is_lower_bound: false,
+            files_in_memory_bytes: 0,
             misses_per_second: wss_bytes.map(|_| 7.4),
             moved_bytes,
             why: "because".into(),
         };
         let long = "/sys/fs/cgroup/machine.slice/some-very-long.scope";
-        let targets = vec![row("4711", -(3 << 20), Some(600 << 20)), row(long, 0, None)];
+        let least = Row { wss_is_lower_bound: true, ..row("4712", 0, Some(700 << 20)) };
+        let targets = vec![row("4711", -(3 << 20), Some(600 << 20)), row(long, 0, None), least];
         let text = table(&Interval { seconds: 3.0, total_bytes: 1 << 30, targets });
-        assert!(text.starts_with("3 s: 1.00 GiB of 1.00 GiB\n"), "{text}");
-        for part in ["512 MiB", "600 MiB", " 7 ", "-3.00 MiB", "because", "….slice/some-very-long.scope", " ? "] {
+        assert!(text.starts_with("3 s: 1.50 GiB of 1.00 GiB\n"), "{text}");
+        for part in
+            ["512 MiB", "600 MiB", " ≥ 700 MiB ", " 7 ", "-3.00 MiB", "because", "….slice/some-very-long.scope", " ? "]
+        {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
     }
