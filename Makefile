@@ -20,7 +20,7 @@ TEST_PACKAGES = clang-format time tmux sqlite3 python3 valgrind musl-tools chrom
 	libjemalloc2 libtcmalloc-minimal4,libtcmalloc-minimal4t64 openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge libslurm-dev redis-server xz-utils \
 	prometheus qemu-system-x86 busybox-static cpio kmod e2fsprogs systemd dbus libpam-systemd
 
-.PHONY: build deps deps-test test fuzz test-vm test-kubernetes lint demo bench install clean
+.PHONY: build deps deps-test test test-all campaign fuzz test-vm test-kubernetes lint demo bench install clean
 
 build: deps $(SPANK) ## The release binary with its man page and completions, and the SPANK plugin where Slurm's headers are
 	$(CARGO) build --release --locked -p bursar
@@ -58,6 +58,16 @@ test-kubernetes: deps ## Whether Kubernetes itself takes the metrics and recomme
 	@scripts/install-packages prometheus openssl python3 $(if $(shell command -v go),,golang-go)
 	$(CARGO) test --workspace --locked --no-run
 	@tests/kubernetes/run
+
+FAULTS ?= 1000
+campaign: build ## FAULTS faults (kills, errors of system calls, removals) in each command, the same for an equal SEED; see tests/campaign
+	@scripts/install-packages python3
+	tests/campaign/campaign $(TARGET)/release/bursar --count $(FAULTS) $(if $(SEED),--seed $(SEED))
+
+test-all: ## All tests: here, in the virtual machine, and the faults of the campaign; hours
+	$(MAKE) test
+	$(MAKE) test-vm
+	$(MAKE) campaign
 
 demo: build ## A budget of a real program over real input, and its report
 	@scripts/install-packages sqlite3
