@@ -156,7 +156,7 @@ impl Prepared {
             });
         };
         match failed.map(io::Error::from_raw_os_error) {
-            None => Running::new(pid, started, awaited),
+            None => Ok(Running::new(pid, started, awaited)),
             Some(source) => {
                 linux::wait::wait4(pid, true).map_err(Error::system("wait for the command"))?;
                 let command = self.name;

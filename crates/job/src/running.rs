@@ -1,31 +1,33 @@
 //! A job that runs.
 
-use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use linux::children::{self, Awaited};
 use linux::procfs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 use crate::{Ended, Error};
+
+/// How long an end may go unseen where the kernel does not say when it comes.
+const UNSEEN: Duration = Duration::from_millis(1);
 
 /// The command, running.
 #[derive(Debug)]
 pub struct Running {
     pid: i32,
-    descriptor: OwnedFd,
+    /// `None`: it could not be had, and the command is asked for again and again.
+    descriptor: Option<OwnedFd>,
     started: Instant,
     _awaited: Awaited,
 }
 
 impl Running {
-    pub(crate) fn new(pid: i32, started: Instant, awaited: Awaited) -> Result<Running, Error> {
-        let unknown = || Error::System { doing: "follow the command", source: io::ErrorKind::InvalidData.into() };
-        let descriptor = pidfd_open(Pid::from_raw(pid).ok_or_else(unknown)?, PidfdFlags::empty())
-            .map_err(|e| Error::system("follow the command by a pidfd (Linux 5.3 or newer)")(e.into()))?;
-        Ok(Running { pid, descriptor, started, _awaited: awaited })
+    /// The command runs already, so that nothing here may fail.
+    pub(crate) fn new(pid: i32, started: Instant, awaited: Awaited) -> Running {
+        let descriptor = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        Running { pid, descriptor, started, _awaited: awaited }
     }
 
     /// Its PID.
@@ -41,14 +43,13 @@ impl Running {
     /// Waits until the command ends, at most `patience`. `Some`: it ended, with the wall time in seconds.
     ///
     /// # Errors
-    /// What `poll` or `wait4` say. An interrupting signal ends the wait early with `None`.
+    /// What `wait4` says. An interrupting signal ends the wait early with `None`.
     pub fn wait(&self, patience: Duration) -> Result<Option<(Ended, f64)>, Error> {
-        let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
-        let mut descriptors = [PollFd::new(&self.descriptor, PollFlags::IN)];
-        match poll(&mut descriptors, Some(&timeout)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(None),
-            Ok(_) => {}
-            Err(e) => return Err(Error::system("wait for the command")(e.into())),
+        match self.descriptor.as_ref().map(|descriptor| await_end(descriptor, patience)) {
+            Some(Ok(0) | Err(rustix::io::Errno::INTR)) => return Ok(None),
+            Some(Ok(_)) => {}
+            // Without memory or descriptors for it the command is followed all the same.
+            None | Some(Err(_)) => std::thread::sleep(patience.min(UNSEEN)),
         }
         let wall = self.started.elapsed().as_secs_f64();
         // What children have moved is to be this one's alone.
@@ -63,8 +64,18 @@ impl Running {
 
     /// Sends a signal to the command itself. One that has ended already is no error.
     pub fn signal(&self, number: i32) {
-        if let Some(signal) = Signal::from_named_raw(number) {
-            let _ = pidfd_send_signal(&self.descriptor, signal);
-        }
+        let Some(signal) = Signal::from_named_raw(number) else { return };
+        let _ = match (&self.descriptor, Pid::from_raw(self.pid)) {
+            (Some(descriptor), _) => pidfd_send_signal(descriptor, signal),
+            // Until it has been waited for the PID is nobody else's.
+            (None, Some(pid)) => kill_process(pid, signal),
+            (None, None) => Ok(()),
+        };
     }
+}
+
+/// Whether the process has ended, 1 or 0, at the latest after `patience`.
+fn await_end(descriptor: &OwnedFd, patience: Duration) -> rustix::io::Result<usize> {
+    let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
+    poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&timeout))
 }
