@@ -2,9 +2,10 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
@@ -47,6 +48,30 @@ fn printed(output: &Output) -> String {
 fn by_hand(stats: &Value) -> &Value {
     let mut processes = stats["processes"].as_array().unwrap().iter();
     processes.find(|process| process["executable"] == "by-hand").unwrap_or_else(|| panic!("{stats:#}"))
+}
+
+#[test]
+fn the_folder_of_a_killed_one_is_removed_by_repair() {
+    let place = tempfile::tempdir().unwrap();
+    let left = || {
+        let names = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("bursar-provision-")).count()
+    };
+    let mut killed = provision(&["-q"], &["sh", "-c", "echo begun; cat"]);
+    killed.env("TMPDIR", place.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut killed = killed.spawn().unwrap();
+    let mut printed = BufReader::new(killed.stdout.take().unwrap());
+    printed.read_line(&mut String::new()).unwrap();
+    let input = killed.stdin.take();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(left(), 1, "SIGKILL lets nobody clean up");
+    // The command goes on without it, to its end.
+    drop(input);
+    printed.read_to_string(&mut String::new()).unwrap();
+    let repaired = bursar().args(["doctor", "--repair"]).env("TMPDIR", place.path()).output().unwrap();
+    assert!(repaired.status.success(), "{}", said(&repaired));
+    assert_eq!(left(), 0);
 }
 
 #[test]

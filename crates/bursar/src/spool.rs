@@ -9,10 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use linux::secure_file::{Folder, temporary_base};
+use linux::secure_file::Folder;
+use linux::temporary::TemporaryFolder;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
-use tempfile::TempDir;
 
 /// Nobody may list it.
 const TO_PASS: u32 = 0o711;
@@ -21,10 +21,10 @@ const TO_WRITE: u32 = 0o1733;
 /// Characters, of 62: more than can be guessed.
 const SECRET: usize = 22;
 
-/// A folder on this node; it is gone when it is dropped.
+/// A folder on this node; it is gone when it is dropped, and by the next repair if bursar is killed.
 #[derive(Debug)]
 pub struct Spool {
-    whole: TempDir,
+    whole: TemporaryFolder,
     path: PathBuf,
 }
 
@@ -35,13 +35,13 @@ impl Spool {
     }
 
     fn make(prefix: &str) -> io::Result<Spool> {
-        let whole = tempfile::Builder::new().prefix(prefix).tempdir_in(temporary_base()?)?;
+        let whole = TemporaryFolder::create(prefix)?;
         if !geteuid().is_root() {
             return Ok(Spool { path: whole.path().into(), whole });
         }
-        let path = tempfile::Builder::new().prefix("").rand_bytes(SECRET).tempdir_in(&whole)?.keep();
+        let path = tempfile::Builder::new().prefix("").rand_bytes(SECRET).tempdir_in(whole.path())?.keep();
         fs::set_permissions(&path, Permissions::from_mode(TO_WRITE))?;
-        fs::set_permissions(&whole, Permissions::from_mode(TO_PASS))?;
+        fs::set_permissions(whole.path(), Permissions::from_mode(TO_PASS))?;
         Ok(Spool { whole, path })
     }
 

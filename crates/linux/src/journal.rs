@@ -214,6 +214,14 @@ impl Journal {
         self.keep_if(guard, written).map(Some)
     }
 
+    /// A folder that is about to be made, and is removed with all in it when the guard is dropped, or by repair.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if it cannot be written down.
+    pub(crate) fn folder(&self, path: &Path) -> Result<Guard, Error> {
+        self.record(Change::Folder { path: path.into() })
+    }
+
     /// Writes a change down, before it is made.
     fn record(&self, change: Change) -> Result<Guard, Error> {
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
@@ -298,6 +306,12 @@ impl Guard {
         self.journal.forget(self.id);
         self.id = now.id;
         Ok(())
+    }
+
+    /// The change stays: nobody undoes it.
+    pub(crate) fn keep(mut self) {
+        self.undone = true;
+        self.journal.forget(self.id);
     }
 
     /// Undoes the change now.
@@ -425,6 +439,34 @@ mod tests {
         let told = repair_in(&bench.journals(), |before| (before.bytes == 7 << 20).then_some(()).ok_or("other".into()));
         assert_eq!(told, ["the balloon of /run/machine was put back to 7340032 bytes"]);
         assert_eq!(repair_in(&bench.journals(), NO_MACHINE), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_folder_of_a_dead_bursar_is_removed_with_all_in_it() {
+        let bench = Bench::new();
+        let elsewhere = bench.dir.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join("file"), "").unwrap();
+        let folder = |name: &str| bench.dir.path().join(name);
+        let journal = bench.open();
+        let guards = ["bursar-left", "bursar-link", ".bursar-gone", "of-others"].map(|name| {
+            let guard = journal.folder(&folder(name)).unwrap();
+            if name.ends_with("link") {
+                std::os::unix::fs::symlink(&elsewhere, folder(name)).unwrap();
+            } else if !name.ends_with("gone") {
+                fs::create_dir_all(folder(name).join("deep")).unwrap();
+                std::os::unix::fs::symlink(&elsewhere, folder(name).join("deep/link")).unwrap();
+            }
+            guard
+        });
+        guards.into_iter().for_each(std::mem::forget);
+        std::mem::forget(journal);
+        bench.orphan();
+        let told = repair_in(&bench.journals(), NO_MACHINE).join("\n");
+        assert!(told.contains(&format!("the folder {} was removed", folder("bursar-left").display())), "{told}");
+        assert!(told.contains("of-others', which no bursar changes so"), "{told}");
+        assert!(!folder("bursar-left").exists() && folder("of-others").exists());
+        assert!(folder("bursar-link").is_symlink() && elsewhere.join("file").exists(), "links are not followed");
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub mod signals;
 pub mod standard_output;
 mod systemd;
 pub mod taskstats;
+pub mod temporary;
 pub mod thp;
 pub mod wait;
 pub mod written_in_memory;

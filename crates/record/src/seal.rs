@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use linux::secure_file::{Folder, PrivateFolder};
+use linux::secure_file::Folder;
+use linux::temporary::TemporaryFolder;
 use model::{Observation, Origin};
 use rusqlite::{Connection, OpenFlags, params};
 
@@ -32,13 +33,13 @@ pub(crate) enum FillError {
     NoHeader,
 }
 
-/// The tables in a [`PrivateFolder`]: SQLite opens files by path and follows links.
+/// The tables in a [`TemporaryFolder`]: SQLite opens files by path and follows links.
 const DATABASE: &str = "record";
 
 /// Rewrites the framed `file`, which has this `name` in `folder`, into a sealed one of the same name.
 pub(crate) fn seal(path: &Path, folder: &Folder, name: &OsStr, file: &File) -> Result<()> {
     let sealed = || -> Result<(), FillError> {
-        let private = PrivateFolder::create_near(folder_of(path))?;
+        let private = TemporaryFolder::create_near(folder_of(path))?;
         write_sealed(file, &private.path().join(DATABASE))?;
         Ok(private.move_to(DATABASE, folder, name)?)
     };
@@ -47,9 +48,9 @@ pub(crate) fn seal(path: &Path, folder: &Folder, name: &OsStr, file: &File) -> R
 
 /// The tables of a sealed record by its open file, whatever has its name by now, and their bytes. They are a copy, which goes
 /// with the folder.
-pub(crate) fn open_copy(path: &Path, mut file: &File) -> Result<(PrivateFolder, Connection, u64)> {
+pub(crate) fn open_copy(path: &Path, mut file: &File) -> Result<(TemporaryFolder, Connection, u64)> {
     let io = |cause| Error::Io { path: path.into(), doing: "copied to be read", cause };
-    let private = PrivateFolder::create_near(folder_of(path)).map_err(io)?;
+    let private = TemporaryFolder::create_near(folder_of(path)).map_err(io)?;
     let mut copy = Folder::open(private.path()).map_err(io)?.create_new(OsStr::new(DATABASE), 0o600).map_err(io)?;
     file.seek(SeekFrom::Start(0)).map_err(io)?;
     io::copy(&mut file, &mut copy).map_err(io)?;

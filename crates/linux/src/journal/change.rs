@@ -7,6 +7,7 @@ use rustix::fs::statfs;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{Cgroup, kill_all, put_back, remove_tree};
+use crate::secure_file::Folder;
 use crate::{Error, damon, file, place, procfs};
 
 /// The memory of a virtual machine as it was before it was moved. That is not the kernel's: QEMU is told.
@@ -44,6 +45,8 @@ pub(super) enum Change {
     Supervisor { path: PathBuf },
     /// A controller enabled for the children of this cgroup directory.
     Controller { path: PathBuf, name: String },
+    /// A folder for what is needed only as long as bursar runs.
+    Folder { path: PathBuf },
 }
 
 impl Change {
@@ -80,6 +83,9 @@ impl Change {
                 remove_tree(path)
             }
             Change::Controller { path, name } => file::write(&path.join("cgroup.subtree_control"), &format!("-{name}")),
+            Change::Folder { path } => {
+                remove_folder(path).map_err(|source| Error::Remove { path: path.clone(), source })
+            }
         }
     }
 
@@ -93,6 +99,7 @@ impl Change {
             // With its process a machine is gone.
             Change::Balloon(before) => procfs::stat(before.pid).is_ok_and(|stat| stat.starttime == before.start_ticks),
             Change::Cgroup { path } | Change::Supervisor { path } | Change::Controller { path, .. } => path.exists(),
+            Change::Folder { path } => path.symlink_metadata().is_ok_and(|found| found.is_dir()),
         }
     }
 
@@ -117,6 +124,7 @@ impl Change {
             Change::Balloon(before) => (&before.socket, true),
             Change::Damon { path, .. } => (path, path.starts_with("/sys/kernel/mm/damon") || is_of_test(path)),
             Change::Cgroup { path } | Change::Supervisor { path } => (path, is_made_by_bursar(path)),
+            Change::Folder { path } => (path, is_named_by_bursar(path)),
             Change::Controller { path, name } => {
                 let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
                 (path, is_word && is_cgroup(path))
@@ -144,6 +152,7 @@ impl Change {
                 format!("ends the processes in {}, reclaims its memory and removes it", path.display())
             }
             Change::Supervisor { path } => format!("removes {}", path.display()),
+            Change::Folder { path } => format!("removes {} and all in it", path.display()),
             Change::Controller { path, name } => {
                 format!("writes -{name} to {}", path.join("cgroup.subtree_control").display())
             }
@@ -162,6 +171,7 @@ impl Change {
             Change::Damon { path, .. } => format!("the thread of {} was ended", path.display()),
             Change::Cgroup { path } => format!("the cgroup {} was emptied and removed", path.display()),
             Change::Supervisor { path } => format!("the cgroup {} was removed", path.display()),
+            Change::Folder { path } => format!("the folder {} was removed", path.display()),
             Change::Controller { path, name } => {
                 format!("the controller {name} was switched off again for the children of {}", path.display())
             }
@@ -193,6 +203,24 @@ fn is_file_of_cgroup(path: &Path, begins: &str) -> bool {
 fn is_made_by_bursar(path: &Path) -> bool {
     let is_ours = |part: std::path::Component<'_>| part.as_os_str().as_bytes().starts_with(place::PREFIX.as_bytes());
     path.components().any(is_ours) && is_cgroup(path)
+}
+
+fn is_named_by_bursar(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    name.strip_prefix(b".").unwrap_or(name).starts_with(place::PREFIX.as_bytes())
+}
+
+/// Removes a folder of this user's alone, reached through no link of others. One that is gone is no error.
+fn remove_folder(path: &Path) -> std::io::Result<()> {
+    let opened = Folder::of(path).and_then(|(above, name)| Ok((above.open_folder(&name)?, above, name)));
+    let (folder, above, name) = match opened {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    if folder.status()?.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(std::io::ErrorKind::PermissionDenied.into());
+    }
+    std::fs::remove_dir_all(above.by_descriptor(&name))
 }
 
 /// In a file system of cgroups, whether it is still there or not.

@@ -91,10 +91,21 @@ impl Drop for NewFile {
 pub(super) fn by_random_name(
     prefix: &str,
     suffix: &str,
+    make: impl FnMut(&OsStr) -> io::Result<()>,
+) -> io::Result<OsString> {
+    by_random_word(prefix, RANDOM_BYTES, suffix, make)
+}
+
+/// The same with so many random bytes, at most [`RANDOM_BYTES`].
+pub(super) fn by_random_word(
+    prefix: &str,
+    bytes: usize,
+    suffix: &str,
     mut make: impl FnMut(&OsStr) -> io::Result<()>,
 ) -> io::Result<OsString> {
     for _ in 0..MOST_TRIES {
-        let name = OsString::from(format!("{prefix}{}{suffix}", random_word()?));
+        let word = random_word()?;
+        let name = OsString::from(format!("{prefix}{}{suffix}", &word[..2 * bytes.min(RANDOM_BYTES)]));
         match make(&name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => return made.map(|()| name),

@@ -17,32 +17,68 @@ use super::folder::Folder;
 pub struct PrivateFolder {
     path: PathBuf,
     folder: Folder,
+    is_kept: bool,
 }
 
+/// Random bytes in the name of a folder whose path others have to take, such as that of a socket.
+const SHORT_RANDOM_BYTES: usize = 4;
+/// Random bytes in other names.
+const LONG_RANDOM_BYTES: usize = 16;
+
 impl PrivateFolder {
-    /// Makes one in this folder, if no other user can move what is in it; else in a folder for temporary files.
+    /// Makes one in this folder, if no other user can move what is in it; else in a folder for temporary files. `note` gets its path
+    /// before it is made, and once more where that name was taken.
     ///
     /// # Errors
     /// That of the system; no folder is safe from other users.
-    pub fn create_near(folder: &Path) -> io::Result<PrivateFolder> {
-        match PrivateFolder::create_in(folder) {
+    pub fn create_near(folder: &Path, note: &mut dyn FnMut(&Path)) -> io::Result<PrivateFolder> {
+        let mut create =
+            |folder: &Path| PrivateFolder::create_in(folder, (".bursar-", LONG_RANDOM_BYTES, ".tmp"), note);
+        match create(folder) {
             Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound) => {
-                PrivateFolder::create_in(&temporary_base()?)
+                create(&temporary_base()?)
             }
             made => made,
         }
     }
 
-    fn create_in(base: &Path) -> io::Result<PrivateFolder> {
+    /// Makes one, whose name begins so, in a folder for temporary files. `note` gets its path as that of [`PrivateFolder::create_near`].
+    ///
+    /// # Errors
+    /// Those of [`temporary_base`] and of the system.
+    pub fn create_temporary(prefix: &str, note: &mut dyn FnMut(&Path)) -> io::Result<PrivateFolder> {
+        PrivateFolder::create_in(&temporary_base()?, (prefix, SHORT_RANDOM_BYTES, ""), note)
+    }
+
+    fn create_in(
+        base: &Path,
+        (prefix, random, suffix): (&str, usize, &str),
+        note: &mut dyn FnMut(&Path),
+    ) -> io::Result<PrivateFolder> {
         let base = fs::canonicalize(base)?;
         if !is_ours_alone(&base)? {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let mode = Mode::from_raw_mode(super::PRIVATE_FOLDER);
         let parent = Folder::open(&base)?;
-        let make = |name: &OsStr| Ok(rustix::fs::mkdirat(parent.descriptor(), name, mode)?);
-        let name = super::new_file::by_random_name(".bursar-", ".tmp", make)?;
-        Ok(PrivateFolder { path: base.join(&name), folder: parent.open_folder(&name)? })
+        let make = |name: &OsStr| {
+            note(&base.join(name));
+            Ok(rustix::fs::mkdirat(parent.descriptor(), name, mode)?)
+        };
+        let name = super::new_file::by_random_word(prefix, random, suffix, make)?;
+        let path = base.join(&name);
+        match parent.open_folder(&name) {
+            Ok(folder) => Ok(PrivateFolder { path, folder, is_kept: false }),
+            Err(error) => {
+                let _ = fs::remove_dir(&path);
+                Err(error)
+            }
+        }
+    }
+
+    /// It stays when this is dropped.
+    pub fn keep(mut self) {
+        self.is_kept = true;
     }
 
     /// Where it is. Its name stays its own as long as this lives.
@@ -76,7 +112,9 @@ impl PrivateFolder {
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
+        if !self.is_kept {
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
 }
 

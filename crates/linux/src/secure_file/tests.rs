@@ -128,7 +128,7 @@ fn a_file_that_is_written_has_no_further_name() {
 #[test]
 fn a_private_folder_is_only_where_others_cannot_replace_it() {
     let folder = tempfile::tempdir().unwrap();
-    let private = PrivateFolder::create_near(folder.path()).unwrap();
+    let private = PrivateFolder::create_near(folder.path(), &mut |_| {}).unwrap();
     assert!(private.path().starts_with(folder.path()));
     assert_eq!(fs::metadata(private.path()).unwrap().mode() & 0o777, 0o700);
     fs::write(private.path().join("database"), "whole").unwrap();
@@ -138,7 +138,7 @@ fn a_private_folder_is_only_where_others_cannot_replace_it() {
     drop(private);
     assert_eq!(own.names().unwrap(), ["record"]);
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let private = PrivateFolder::create_near(folder.path()).unwrap();
+    let private = PrivateFolder::create_near(folder.path(), &mut |_| {}).unwrap();
     assert!(!private.path().starts_with(folder.path()), "others could replace it");
     fs::write(private.path().join("database"), "whole").unwrap();
     private.move_to("database", &own, "other".as_ref()).unwrap();
