@@ -78,6 +78,10 @@ static int is_own(int pid, const char *program) {
 static int class_of(int task, const struct seccomp_data *call) {
     static const int ON_DESCRIPTORS[] = {SYS_read,  SYS_write, SYS_pread64,   SYS_pwrite64,  SYS_readv,    SYS_writev,
                                          SYS_fstat, SYS_fsync, SYS_fdatasync, SYS_ftruncate, SYS_fallocate};
+    // It makes a descriptor only by this.
+    if (call->nr == SYS_fcntl && call->args[1] != F_DUPFD && call->args[1] != F_DUPFD_CLOEXEC) {
+        return call->nr + NOT_A_FILE;
+    }
     for (size_t i = 0; i < sizeof ON_DESCRIPTORS / sizeof *ON_DESCRIPTORS; i++) {
         if (call->nr == ON_DESCRIPTORS[i]) {
             char link[64], target[2] = "";
