@@ -72,18 +72,21 @@ impl Nodes {
         let beneath = Beneath::bursar(launcher, command, &meeting)?;
         let current: Arc<Mutex<Option<Arc<Run>>>> = Arc::default();
         let runs = Arc::clone(&current);
-        thread::spawn(move || {
+        let serve = move || {
             for stream in listener.incoming().flatten() {
                 let (runs, key) = (Arc::clone(&runs), meeting.key.clone());
-                thread::spawn(move || {
+                let answer = move || {
                     let Ok((line, hello)) = Line::answer(&stream, &key) else { return };
                     let run = lock(&runs).clone();
                     if let Some(run) = run {
                         run.serve(line, hello, stream);
                     }
-                });
+                };
+                // Without a thread for it the node loses its connection, and says so.
+                let _ = thread::Builder::new().spawn(answer);
             }
-        });
+        };
+        thread::Builder::new().spawn(serve).context("no thread to listen to the nodes can be had")?;
         Ok(Some(Nodes { beneath, current }))
     }
 

@@ -61,7 +61,7 @@ fn with_manager<T: Send + 'static>(ask: impl Fn(&Proxy<'_>) -> zbus::Result<T> +
         return Err("no D-Bus socket was found".into());
     }
     let (answer, answered) = mpsc::channel();
-    thread::spawn(move || {
+    let asking = move || {
         let mut reason = String::new();
         for address in sockets {
             let result = connect(&address).and_then(|connection| {
@@ -82,7 +82,8 @@ fn with_manager<T: Send + 'static>(ask: impl Fn(&Proxy<'_>) -> zbus::Result<T> +
             }
         }
         let _ = answer.send(Err(reason));
-    });
+    };
+    thread::Builder::new().spawn(asking).map_err(|error| format!("no thread to ask systemd can be had ({error})"))?;
     answered
         .recv_timeout(PATIENCE * 2)
         .unwrap_or_else(|_| Err(format!("D-Bus did not answer within {} s", PATIENCE.as_secs() * 2)))

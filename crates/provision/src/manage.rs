@@ -392,7 +392,7 @@ fn grow_unless(
 ) -> Result<Grown, Error> {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let watch = scope.spawn(|| {
+        let watch = || {
             while !over.load(Ordering::Acquire) {
                 if given_up() {
                     // Where it has ended, that is all that was wanted.
@@ -400,10 +400,12 @@ fn grow_unless(
                 }
                 thread::park_timeout(GIVEN_UP);
             }
-        });
+        };
+        // Without it the pool grows to its end, wanted or not.
+        let watch = thread::Builder::new().spawn_scoped(scope, watch).ok();
         let grown = grow_by(directory, bytes);
         over.store(true, Ordering::Release);
-        watch.thread().unpark();
+        watch.iter().for_each(|watch| watch.thread().unpark());
         grown
     })
 }

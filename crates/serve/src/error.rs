@@ -20,6 +20,9 @@ pub enum Error {
     /// The wait for clients failed.
     #[error("cannot wait for clients: {0}")]
     Wait(io::Error),
+    /// The thread that looks at the cgroups could not be had.
+    #[error("no thread to look at the cgroups can be had: {0}")]
+    Thread(io::Error),
     /// A pattern that is none.
     #[error("'{0}' is not a cgroup's path or pattern: {1}")]
     Pattern(String, glob::PatternError),

@@ -47,7 +47,7 @@ pub fn serve(
     let is_over = AtomicBool::new(false);
     let address = server.address();
     thread::scope(|scope| {
-        let scanner = scope.spawn(|| {
+        let scan = || {
             let mut pace = Pace::new(interval);
             loop {
                 let begin = Instant::now();
@@ -66,7 +66,8 @@ pub fn serve(
                     thread::park_timeout(due.saturating_duration_since(Instant::now()));
                 }
             }
-        });
+        };
+        let scanner = thread::Builder::new().spawn_scoped(scope, scan).map_err(Error::Thread)?;
         let mut answers = Answers::new(&published);
         let ended = loop {
             match server.serve_until(Instant::now() + PATIENCE, &mut |request, counts| answers.answer(request, counts))

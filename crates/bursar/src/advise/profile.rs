@@ -83,10 +83,19 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
     let (begins, pid) = channel();
     let mut names = Names::new();
     let (inside, seen) = thread::scope(|scope| {
-        let watching = scope.spawn(|| match blind {
+        let see = || match blind {
             None => watch(pid, folder.path(), &costs, &is_over, &mut names),
             blind => Seen { blind, ..Seen::default() },
-        });
+        };
+        let watching = match thread::Builder::new().spawn_scoped(scope, see) {
+            Ok(watching) => watching,
+            Err(error) => {
+                return (
+                    Err(anyhow!("no thread to look at the command's memory can be had: {error}")),
+                    Ok(Seen::default()),
+                );
+            }
+        };
         let mut begins = Some(begins);
         let mut look = |pid| {
             // Nobody listens any more where nothing can be seen.

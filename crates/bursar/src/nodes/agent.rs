@@ -48,10 +48,11 @@ fn part(options: &Node, order: &Order, line: &mut Line) -> anyhow::Result<Status
     order.cache.prepare()?;
     let is_over = Arc::new(AtomicBool::new(false));
     let (over, other_end) = (Arc::clone(&is_over), line.another()?);
-    thread::spawn(move || {
+    let wait = move || {
         other_end.wait_for_end();
         over.store(true, Ordering::Relaxed);
-    });
+    };
+    thread::Builder::new().spawn(wait).context("no thread to wait for the end of the search can be had")?;
     let plan = Plan {
         run: 0,
         role: order.role,

@@ -44,10 +44,11 @@ fn watch(pid: &str) -> anyhow::Result<Vec<String>> {
     };
     let ended = Arc::new(AtomicBool::new(false));
     let end = Arc::clone(&ended);
-    std::thread::spawn(move || {
+    let wait = move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         end.store(true, Ordering::Relaxed);
-    });
+    };
+    std::thread::Builder::new().spawn(wait).context("no thread to wait for the step's end can be had")?;
     let limit = group.and_then(|group| group.effective_limit());
     let (record, path) = follow(target, scope, None, None, &|_| ended.load(Ordering::Relaxed))?;
     let account = record.accounts.values().next().context("nothing was seen")?;

@@ -73,12 +73,14 @@ fn accept_partial(result: Result<(), Error>) -> Result<(), Error> {
 }
 
 /// Which files the dirty pages belong to is not known, so everything is written. In a thread of its own, because one dead
-/// network file system would block it for good.
+/// network file system would block it for good. Where no thread can be had, dirty pages stay.
 fn sync_with_patience() {
     let (done, finished) = mpsc::channel();
-    thread::spawn(move || {
+    let sync = move || {
         rustix::fs::sync();
         let _ = done.send(());
-    });
+    };
+    // Of a thread that was not started the sender is gone, and nothing is waited for.
+    let _ = thread::Builder::new().spawn(sync);
     let _ = finished.recv_timeout(SYNC_PATIENCE);
 }

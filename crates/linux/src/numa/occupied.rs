@@ -47,8 +47,11 @@ impl Occupied {
     pub fn leaving(node: u32, bytes: u64) -> Result<Occupied, Error> {
         let left = bytes.saturating_add(low_watermark(node)?);
         // A thread of its own, since it goes from processor to processor.
-        let taken = thread::scope(|scope| scope.spawn(|| Occupied::all_but(node, left)).join());
-        taken.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let taken = thread::scope(|scope| {
+            let taking = thread::Builder::new().spawn_scoped(scope, || Occupied::all_but(node, left));
+            Ok(taking.map_err(|source| Error::System { what: "starting a thread".into(), source })?.join())
+        });
+        taken?.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     fn all_but(node: u32, left: u64) -> Result<Occupied, Error> {
