@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static _Noreturn void fail(const char *what) {
@@ -30,6 +31,64 @@ static void sleep_ms(long ms) {
 
 static int exit_with(long status) {
     return (int)status;
+}
+
+// Two that ignore SIGTERM: a child, and one that left the session and its parent.
+static int strays(long ms) {
+    if (start() == 0) {
+        signal(SIGTERM, SIG_IGN);
+        if (start() == 0) {
+            setsid();
+            if (start() != 0)
+                _exit(0);
+        }
+        sleep_ms(ms);
+        _exit(0);
+    }
+    sleep_ms(ms);
+    return 0;
+}
+
+// Chains of processes that ignore SIGTERM, each of which is ended as soon as it has started the next.
+static int hop(long chains) {
+    time_t end = time(NULL) + 60;
+    for (long i = 0; i < chains; i++) {
+        if (start() == 0) {
+            signal(SIGTERM, SIG_IGN);
+            setsid();
+            while (time(NULL) < end) {
+                pid_t next = fork();
+                if (next > 0)
+                    _exit(0);
+                if (next < 0)
+                    sleep_ms(1);
+            }
+            _exit(0);
+        }
+    }
+    sleep_ms(60000);
+    return 0;
+}
+
+// Only under a limit of processes: `prlimit --nproc=64` as a user of its own, or a cgroup with `pids.max`.
+static int bomb(long seconds) {
+    struct rlimit limit;
+    if (getuid() == 0 || getrlimit(RLIMIT_NPROC, &limit) || limit.rlim_max > 64) {
+        fputs("misbehave: bomb: set a limit of 64 processes and be a user of its own\n", stderr);
+        return 1;
+    }
+    time_t end = time(NULL) + seconds;
+    if (start() == 0) {
+        signal(SIGTERM, SIG_IGN);
+        setsid();
+        while (time(NULL) < end) {
+            if (fork() < 0)
+                sleep_ms(1);
+        }
+        _exit(0);
+    }
+    sleep_ms(seconds * 1000);
+    return 0;
 }
 
 static int die_by_signal(long number) {
@@ -132,6 +191,9 @@ static const struct way {
     {"daemonize", daemonize, 500, "goes to the background by double fork for VALUE ms"},
     {"close", close_descriptors, 300, "closes all descriptors and lives for VALUE ms"},
     {"ignore-term", ignore_term, 60000, "ignores SIGTERM and SIGINT for VALUE ms"},
+    {"strays", strays, 60000, "has children for VALUE ms that ignore SIGTERM, one of them a daemon"},
+    {"hop", hop, 2, "VALUE chains of processes for 60 s that ignore SIGTERM, each ended by its fork"},
+    {"bomb", bomb, 60, "forks for VALUE s as fast as it can; its processes ignore SIGTERM. Only under a limit of 64"},
     {"outlive", outlive, 500, "exits while its child lives for VALUE ms"},
     {"oom-child", oom_child, 256, "its child takes VALUE MiB; exits with 0 if that child is killed"},
     {"user", change_user, 65534, "becomes user VALUE"},

@@ -9,6 +9,7 @@ use ::report::Faulted;
 use anyhow::Context;
 use job::{Command, Forwarding, Output, Prepared};
 use linux::children::{self, Awaited};
+use linux::endings::Tree;
 use linux::faults::{Counted, Tracer};
 use linux::procfs;
 use model::{
@@ -16,7 +17,7 @@ use model::{
     TracerCost,
 };
 use record::{Entry, Record};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::Serialize;
 
 use crate::bench::{header, unix_ns};
@@ -164,8 +165,8 @@ impl Load {
     fn start(load: &str) -> anyhow::Result<Load> {
         let mut shell = Process::new("sh");
         shell.args(["-c", LOAD, "sh", load]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // A group of its own, so that it can be ended with all that it started.
-        let started = children::spawn(shell.process_group(0));
+        // So that it can be ended with all that it started.
+        let started = children::spawn_reaper(shell.process_group(0));
         let (shell, _awaited) = started.context("the load could not be started")?;
         Ok(Load { shell, _awaited })
     }
@@ -178,9 +179,16 @@ impl Load {
     }
 
     fn kill(&mut self) {
-        if let Some(group) = Pid::from_raw(self.shell.id() as i32) {
-            let _ = kill_process_group(group, Signal::KILL);
+        let pid = self.shell.id() as i32;
+        let Some(group) = Pid::from_raw(pid) else { return };
+        if let Ok(None) = self.shell.try_wait() {
+            // It starts nothing more, and is there to be the parent of orphans.
+            let _ = kill_process(group, Signal::STOP);
+            if let Err(error) = Tree::beneath(pid).kill_all() {
+                tell!("bursar: of the load: {error}");
+            }
         }
+        let _ = kill_process_group(group, Signal::KILL);
         let _ = self.shell.wait();
     }
 }

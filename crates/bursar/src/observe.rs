@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use job::{Command, Ended, Output, Prepared, Running};
 use linux::bpf::Rung;
 use linux::cgroup::{Cgroup, Swap};
+use linux::endings::Tree;
 use linux::numa::{self, Occupied};
-use linux::place::JobCgroup;
 use linux::procfs;
 use linux::shared_memory::{Before, Used};
 use model::{
@@ -26,7 +26,7 @@ use crate::bench::{Bench, unix_ns};
 use crate::budget::given::Given;
 use crate::gathered::{Outside, went_on};
 use crate::kept;
-use crate::stop::Stop;
+use crate::stop::{Stop, Whole, lift_limit};
 use crate::tier::FastTier;
 
 /// How often it is asked whether the run has gone on for too long, however seldom it is sampled.
@@ -107,6 +107,8 @@ pub fn observe(
         None => Output::Inherited,
     };
     let group = bench.place.new_cgroup(&bench.journal, &format!("run-{}", plan.run))?;
+    let tree = Tree::new();
+    let whole = group.as_ref().map_or(Whole::Tree(&tree), Whole::Cgroup);
     let fast_node = plan.fast_tier.and_then(FastTier::node);
     if let Some(limit) = plan.limit_bytes.filter(|_| fast_node.is_none()) {
         let Some(group) = &group else {
@@ -175,7 +177,7 @@ pub fn observe(
         sink,
         watch,
     };
-    let ended = follow(bench, plan, &running, group.as_ref(), eyes)?;
+    let ended = follow(bench, plan, &running, whole, eyes)?;
     bench.signals.set_target(0);
     record_row(sampler.sample(), plan.run, sink)?;
 
@@ -308,15 +310,9 @@ struct Eyes<'a> {
 }
 
 /// Samples until the command ends, by itself or by us.
-fn follow(
-    bench: &Bench,
-    plan: &Plan<'_>,
-    running: &Running,
-    group: Option<&JobCgroup>,
-    eyes: Eyes<'_>,
-) -> anyhow::Result<End> {
+fn follow(bench: &Bench, plan: &Plan<'_>, running: &Running, whole: Whole<'_>, eyes: Eyes<'_>) -> anyhow::Result<End> {
     let Eyes { sampler, mut exits, mut outside, shared, sink, watch } = eyes;
-    let mut stopped: Option<(Exit, Stop, Duration)> = None;
+    let mut stopped: Option<(Exit, Stop<'_>, Duration)> = None;
     let mut due = Instant::now() + sampler.interval();
     loop {
         let patience = due.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), TICK);
@@ -325,7 +321,7 @@ fn follow(
                 None => End { exit: reaped.exit, reaped, wall_seconds },
                 // What it took to clean up is no part of the run.
                 Some((exit, stop, after)) => {
-                    stop.end_the_rest(group);
+                    stop.end_the_rest();
                     End { exit, reaped, wall_seconds: wall_seconds.min(after.as_secs_f64()) }
                 }
             });
@@ -352,15 +348,18 @@ fn follow(
         };
         let why = match &mut stopped {
             Some((_, stop, _)) => {
-                stop.insist(running, group);
+                stop.insist(running);
                 continue;
             }
             None if plan.timeout.is_some_and(|limit| progress.elapsed >= limit) => Exit::TimedOut,
             None if watch(progress) || (!plan.inherit && bench.signals.interrupted()) => Exit::StoppedEarly,
             None => continue,
         };
-        let limited = group.filter(|_| plan.limit_bytes.is_some());
-        stopped = Some((why, Stop::begin(running, limited, plan.fast_tier), progress.elapsed));
+        if let (Whole::Cgroup(group), Some(_)) = (whole, plan.limit_bytes) {
+            lift_limit(group, plan.fast_tier);
+        }
+        let is_request = !plan.inherit && bench.signals.interrupted();
+        stopped = Some((why, Stop::begin(running, whole, &bench.signals, is_request), progress.elapsed));
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use job::{Command, Forwarding, Output, Prepared, Running};
 use linux::cgroup::{Cgroup, ThreadedCgroup};
+use linux::endings::Tree;
 use linux::journal;
 use model::{Exit, RecordKind};
 use record::Record;
@@ -26,12 +27,12 @@ use crate::phases::Phases;
 use crate::results::Sink;
 use crate::say::tell;
 use crate::status::Status;
+use crate::stop::{self, Whole};
 use told::Told;
 use unwatched::Beside;
 use view::Key;
 
 const SIGINT: i32 = 2;
-const SIGTERM: i32 = 15;
 
 /// Longest time until a key, Ctrl-C or the command's end is noticed.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -57,7 +58,7 @@ pub fn watch(options: &Watch) -> anyhow::Result<Status> {
     told.sink = sink;
     let ended = match &options.target {
         Some(target) => follow(options, Target::Found(scope_of(target)?), told, &signals),
-        None => follow(options, Target::Started(start(options, kept.as_ref(), &signals)?), told, &signals),
+        None => follow(options, start(options, kept.as_ref(), &signals)?, told, &signals),
     };
     if let Some(kept) = &mut kept {
         // Onto a terminal that may be closed by now; the command's status counts.
@@ -124,10 +125,10 @@ pub fn recorded(path: &Path) -> anyhow::Result<Record> {
 /// What is watched.
 enum Target {
     Found(Scope),
-    Started(Running),
+    Started(Running, Tree),
 }
 
-fn start(options: &Watch, kept: Option<&File>, signals: &Forwarding) -> anyhow::Result<Running> {
+fn start(options: &Watch, kept: Option<&File>, signals: &Forwarding) -> anyhow::Result<Target> {
     let output = match kept {
         Some(kept) => Output::Kept { both: kept.try_clone()? },
         None => Output::Inherited,
@@ -135,7 +136,8 @@ fn start(options: &Watch, kept: Option<&File>, signals: &Forwarding) -> anyhow::
     // Processes that lose their parent come to us, and are watched on.
     linux::children::adopt_orphans()?;
     let command = Command { words: options.command.clone(), environment: Vec::new(), output, cgroup: None };
-    Ok(Prepared::new(&command)?.go(signals)?)
+    let tree = Tree::new();
+    Ok(Target::Started(Prepared::new(&command)?.go(signals)?, tree))
 }
 
 fn scope_of(target: &str) -> anyhow::Result<Scope> {
@@ -162,7 +164,7 @@ fn note_of(scope: &Scope) -> Option<String> {
 fn follow(options: &Watch, target: Target, mut told: Told, signals: &Forwarding) -> anyhow::Result<Option<Exit>> {
     let (scope, running) = match target {
         Target::Found(scope) => (scope, None),
-        Target::Started(running) => (Scope::Command(running.pid()), Some(running)),
+        Target::Started(running, tree) => (Scope::Command(running.pid()), Some((running, tree))),
     };
     let note = note_of(&scope);
     let settings = Settings {
@@ -176,15 +178,15 @@ fn follow(options: &Watch, target: Target, mut told: Told, signals: &Forwarding)
         // It has ended before it could be looked at; its status is still what is wanted.
         Err(Error::NoProcess(_)) if running.is_some() => None,
         Err(error) => {
-            if let Some(running) = &running {
-                running.signal(SIGTERM);
+            if let Some((running, tree)) = &running {
+                stop::end(running, Whole::Tree(tree), signals)?;
             }
             return Err(error.into());
         }
     };
     note.iter().try_for_each(|note| told.note(note))?;
     let ended = tell(options, pages.as_ref(), running.as_ref(), told, signals);
-    if let (Err(_), Some(running)) = (&ended, &running) {
+    if let (Err(_), Some((running, _))) = (&ended, &running) {
         // That it cannot be told is no reason for the command to end, nor to be left alone. It may have ended, and have been
         // waited for, before that.
         while let Ok(None) = running.wait(PATIENCE) {}
@@ -195,7 +197,7 @@ fn follow(options: &Watch, target: Target, mut told: Told, signals: &Forwarding)
 fn tell(
     options: &Watch,
     pages: Option<&Pages>,
-    running: Option<&Running>,
+    started: Option<&(Running, Tree)>,
     mut told: Told,
     signals: &Forwarding,
 ) -> anyhow::Result<Option<Exit>> {
@@ -207,6 +209,8 @@ fn tell(
     if let Some(why) = pages.and_then(Pages::without_files) {
         told.note(&format!("without files that are read or written: {why}"))?;
     }
+    let running = started.map(|(running, _)| running);
+    let mut was_asked_to_end = false;
     let mut phases = Phases::new(options.always);
     let mut beside = options.target.as_deref().and_then(|target| target.parse().ok()).and_then(Beside::of);
     loop {
@@ -221,7 +225,7 @@ fn tell(
             _ if running.is_none() => return Ok(None),
             _ => {}
         }
-        match (next, running) {
+        match (next, started) {
             (Next::Interval, _) => {}
             (Next::Ended(exit), _) => {
                 if let Some(note) = unwatched::left() {
@@ -230,7 +234,11 @@ fn tell(
                 return Ok(Some(exit));
             }
             (Next::Quit, None) => return Ok(None),
-            (Next::Quit, Some(running)) => running.signal(SIGINT),
+            (Next::Quit, Some((_, tree))) if was_asked_to_end => Whole::Tree(tree).kill(),
+            (Next::Quit, Some((running, _))) => {
+                was_asked_to_end = true;
+                running.signal(SIGINT);
+            }
         }
     }
 }

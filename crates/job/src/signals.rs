@@ -1,8 +1,9 @@
 //! Signals: what the command would get without bursar, it gets with bursar.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use linux::signals;
 use rustix::process::{Resource, Rlimit, getpid, setrlimit};
@@ -17,18 +18,22 @@ use signal_hook::low_level::siginfo::{Cause, Origin};
 /// is a command.
 const FROM_THE_START: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
 
+/// Signals within this time are one request to end.
+const ONE_REQUEST: Duration = Duration::from_millis(200);
+
 /// While it lives, signals sent to bursar go to the job and do not end bursar: all that can be caught
 /// ([`signals::forwardable`]). Those that the terminal sends reach the job without us, since it is in our process group; they
 /// are only remembered. When the job is to stop (SIGTSTP), bursar stops too, so that a shell's job control sees it.
+#[derive(Debug)]
 pub struct Forwarding {
     handle: Handle,
     thread: Option<JoinHandle<()>>,
     target: Arc<Mutex<Target>>,
-    interrupted: Arc<AtomicBool>,
+    requests_to_end: Arc<AtomicU32>,
 }
 
 /// Whose the signals are.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Target {
     pid: Option<i32>,
     /// Sent while there was nobody: the next one's. A command that is just being started must not lose them.
@@ -44,13 +49,15 @@ impl Forwarding {
         let mut received = SignalsInfo::<WithOrigin>::new(FROM_THE_START)?;
         let handle = received.handle();
         let target = Arc::new(Mutex::new(Target::default()));
-        let interrupted = Arc::new(AtomicBool::new(false));
-        let (to, noted) = (target.clone(), interrupted.clone());
+        let requests_to_end = Arc::new(AtomicU32::new(0));
+        let (to, noted) = (target.clone(), requests_to_end.clone());
         let receive = move || {
             signals::unblock_here(signals::forwardable());
+            let mut asked: Option<Instant> = None;
             for origin in received.forever() {
-                if asks_to_stop(origin.signal) {
-                    noted.store(true, Ordering::SeqCst);
+                if asks_to_stop(origin.signal) && asked.is_none_or(|asked| asked.elapsed() >= ONE_REQUEST) {
+                    asked = Some(Instant::now());
+                    noted.fetch_add(1, Ordering::SeqCst);
                 }
                 if is_to_be_forwarded(&origin) {
                     let mut target = lock(&to);
@@ -66,7 +73,7 @@ impl Forwarding {
             }
         };
         let thread = std::thread::Builder::new().name("bursar-signals".into()).spawn(receive)?;
-        Ok(Forwarding { handle, thread: Some(thread), target, interrupted })
+        Ok(Forwarding { handle, thread: Some(thread), target, requests_to_end })
     }
 
     /// A command begins soon: catches all that can be forwarded to it.
@@ -87,7 +94,12 @@ impl Forwarding {
 
     /// Whether somebody has asked us to stop (Ctrl-C, SIGTERM, a hang-up) since the start.
     pub fn interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::SeqCst)
+        self.requests_to_end() > 0
+    }
+
+    /// How often. Signals that come together are one request: `timeout` sends SIGTERM to its child and to the child's group.
+    pub fn requests_to_end(&self) -> u32 {
+        self.requests_to_end.load(Ordering::SeqCst)
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
@@ -58,6 +59,19 @@ pub fn spawn(command: &mut Command) -> io::Result<(Child, Awaited)> {
     let child = command.spawn()?;
     let pid = child.id() as i32;
     Ok((child, awaited(pid)))
+}
+
+/// Starts a child that the caller waits for and that is the reaper of all that it starts: orphans among these stay beneath it.
+///
+/// # Errors
+/// As [`Command::spawn`].
+pub fn spawn_reaper(command: &mut Command) -> io::Result<(Child, Awaited)> {
+    let adopt = || match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    };
+    // SAFETY: a system call alone, which may be made between fork and exec.
+    spawn(unsafe { command.pre_exec(adopt) })
 }
 
 /// [`Command::status`]

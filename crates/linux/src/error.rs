@@ -71,17 +71,20 @@ pub enum Error {
         "{0} has no swap limit, so its processes may swap; start the kernel with `swapaccount=1` or run `swapoff -a`"
     )]
     SwapUnlimited(PathBuf),
-    /// Processes did not die.
+    /// Processes could not be ended.
     #[error(
-        "{count} processes in {path} are still there {seconds} s after SIGKILL; they wait in the kernel, see `ps -o pid,stat,wchan`"
+        "could not end {processes}: {}",
+        if *is_refused {
+            "they run as another user; end them by sudo kill -KILL PID"
+        } else {
+            "they are still there 20 s after SIGKILL and wait in the kernel, see ps -o pid,stat,wchan"
+        }
     )]
-    NotKilled {
-        /// Which cgroup.
-        path: PathBuf,
-        /// How many.
-        count: usize,
-        /// How long was waited.
-        seconds: u64,
+    NotEnded {
+        /// PIDs and names.
+        processes: String,
+        /// Whether the kernel refuses to let this process signal them.
+        is_refused: bool,
     },
     /// A system call failed.
     #[error("{what} failed: {source}{}", if source.kind() == io::ErrorKind::PermissionDenied { "; this needs root" } else { "" })]

@@ -19,6 +19,7 @@ pub mod cpu_clock;
 pub mod damon;
 pub mod dax;
 pub mod delayacct;
+pub mod endings;
 mod error;
 pub mod faults;
 mod file;

@@ -242,6 +242,11 @@ pub fn processes() -> Vec<i32> {
     numbered_entries(Path::new("/proc")).unwrap_or_default()
 }
 
+/// The PID that was given last in this PID namespace.
+pub fn newest_pid() -> Option<i32> {
+    file::read_if_there(Path::new("/proc/loadavg"))?.split_whitespace().last()?.parse().ok()
+}
+
 /// Memory of the machine (not of a container).
 ///
 /// # Errors

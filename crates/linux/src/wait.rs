@@ -22,6 +22,15 @@ pub struct Ended {
     pub waited_for_none: bool,
 }
 
+/// Whether this process has any child, running or ended and not yet waited for.
+pub fn has_children() -> bool {
+    let mut found = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: valid for writes for the time of the call, which takes nothing away.
+    let failed = unsafe { libc::waitid(libc::P_ALL, 0, found.as_mut_ptr(), options) } < 0;
+    !(failed && io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD))
+}
+
 /// Reaps child `pid` if it has ended; `None` while it runs. With `block`, waits until it ends.
 ///
 /// # Errors

@@ -48,7 +48,7 @@ pub struct Attribute {
     /// Run it once for each number, in place of every {} in the command, and compare the peaks
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     pub scaling: Vec<u32>,
-    /// End the command after this time (status 124)
+    /// End the command and all that it has started after this time (status 124)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
     /// Report the logs that a run has left in FOLDER, as when bursar was killed, or in those of several nodes, instead of running a command

@@ -38,7 +38,7 @@ pub struct Run {
     /// Time between samples, such as 100ms [default: adapts, so that sampling costs less than 1 % of one core]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub interval: Option<Duration>,
-    /// End the command after this time (status 124)
+    /// End the command and all that it has started after this time (status 124)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
     #[command(flatten)]

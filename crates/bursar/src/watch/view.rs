@@ -29,7 +29,7 @@ const HISTORY: usize = 600;
 const TIME_LINE: u16 = 8;
 const ROOM: u16 = 30;
 
-const HELP: &str = "q, Esc or Ctrl-C  end\n?  this help, on and off\np  pause the picture, and a replay, on and off\n\u{2192}  in a replay, the next \
+const HELP: &str = "q, Esc or Ctrl-C  end; twice: kill the command\n?  this help, on and off\np  pause the picture, and a replay, on and off\n\u{2192}  in a replay, the next \
     interval at once\n\n\
     The curve: pages per second that would have to be brought back in this interval with so much memory; magenta: the working set, which the \
     last eight tracked intervals tell together. Left of its beginning nothing is known.\n\

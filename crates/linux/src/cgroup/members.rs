@@ -5,13 +5,10 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
-
 use super::Cgroup;
-use crate::{Error, file};
+use crate::{Error, endings, file};
 
-/// A process that was killed may need to free gigabytes before it is gone. One that has ended is in no list any more and still a member
-/// until the kernel has freed it, on a busy machine for seconds.
+/// A process that has ended is in no list any more and still a member until the kernel has freed it, on a busy machine for seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -56,7 +53,7 @@ impl Cgroup {
     /// Kills all its processes with SIGKILL and waits until they are gone.
     ///
     /// # Errors
-    /// [`Error::NotKilled`] after 20 s.
+    /// [`Error::NotEnded`] after 20 s; [`Error::Read`] if it is gone.
     pub fn kill_all(&self) -> Result<(), Error> {
         kill_all(&self.directories())
     }
@@ -70,27 +67,28 @@ impl Cgroup {
     }
 }
 
-/// Kills what runs in or beneath these directories of one cgroup.
+/// Kills what runs in or beneath these directories of one cgroup. On v2 the kernel does it at once (`cgroup.kill`, Linux 5.14) or
+/// keeps it from forking meanwhile (`cgroup.freeze`, Linux 5.2); else each process is stopped before.
 pub(crate) fn kill_all(dirs: &[&Path]) -> Result<(), Error> {
-    let begin = Instant::now();
-    loop {
-        let mut left = Vec::new();
-        for dir in dirs {
-            // cgroup.kill (Linux 5.14, v2) takes them all at once; without it a fork may slip through, so it is repeated.
-            let _ = file::write(&dir.join("cgroup.kill"), "1");
-            left.extend(processes_in(dir)?);
-        }
-        for pid in left.iter().filter_map(|pid| Pid::from_raw(*pid)) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        if left.is_empty() {
-            return Ok(());
-        }
-        if begin.elapsed() > PATIENCE {
-            return Err(Error::NotKilled { path: dirs[0].into(), count: left.len(), seconds: PATIENCE.as_secs() });
-        }
-        sleep(PAUSE);
+    let whole = |name: &str, value| dirs.iter().filter(|dir| file::write(&dir.join(name), value).is_ok()).count();
+    let is_killed = whole("cgroup.kill", "1") > 0;
+    let is_frozen = !is_killed && whole("cgroup.freeze", "1") > 0;
+    let mut gone = None;
+    let ended = endings::end(
+        |each| {
+            for dir in dirs {
+                match processes_in(dir) {
+                    Ok(found) => found.into_iter().for_each(&mut *each),
+                    Err(error) => gone = Some(error),
+                }
+            }
+        },
+        || false,
+    );
+    if is_frozen {
+        whole("cgroup.freeze", "0");
     }
+    gone.map_or(ended, Err)
 }
 
 fn processes_in(dir: &Path) -> Result<Vec<i32>, Error> {

@@ -1,0 +1,183 @@
+//! bursar ends a job: nothing of it is left, whatever it ignores, wherever it has gone and however fast it forks.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::fs::{OFlags, fcntl_setfl};
+use support::{Programs, copy_program, is_root};
+
+const BURSAR: &str = env!("CARGO_BIN_EXE_bursar");
+
+/// Time after which the guard ends what a test has left.
+const GUARD_SECONDS: &str = "60";
+
+/// A user of a test's own, who may have 64 processes. When this is dropped, when the test is killed, and after a minute at
+/// the latest all of them are killed.
+struct User {
+    id: u32,
+    guard: Child,
+}
+
+impl User {
+    fn new(number: u32) -> User {
+        let id = 1_000_000_000 + (std::process::id() % 1_000_000) * 64 + number;
+        let script = format!(
+            "timeout {GUARD_SECONDS} cat; while setpriv --reuid={id} --regid={id} --clear-groups kill -KILL -1; do sleep 0.1; done"
+        );
+        let mut guard = Command::new("sh");
+        guard.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        User { id, guard: guard.spawn().unwrap() }
+    }
+
+    /// What becomes this user.
+    fn prefix(&self) -> Vec<String> {
+        let become_user = format!("setpriv --reuid={0} --regid={0} --clear-groups prlimit --nproc=64:64", self.id);
+        become_user.split(' ').map(Into::into).collect()
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        drop(self.guard.stdin.take());
+        self.guard.wait().unwrap();
+    }
+}
+
+/// A folder with copies of bursar and of a program that anybody may execute.
+fn copies(folder: &Path) -> (String, String) {
+    let programs = Programs::build();
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let (bursar, program) = (path("bursar"), path("misbehave"));
+    copy_program(Path::new(BURSAR), Path::new(&bursar));
+    copy_program(Path::new(programs.misbehave()), Path::new(&program));
+    std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    (bursar, program)
+}
+
+/// bursar's status, and whether anything still has open what the job had as descriptor 7.
+fn ended(words: &[String], folder: &Path) -> (Option<i32>, bool) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$@\" 7>&1 >/dev/null", "sh"]).args(words).env("XDG_STATE_HOME", folder.join("state"));
+    let mut bursar = shell.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut held = bursar.stdout.take().unwrap();
+    let status = bursar.wait().unwrap();
+    fcntl_setfl(&held, OFlags::NONBLOCK).unwrap();
+    (status.code(), held.read(&mut [0; 64]).is_err())
+}
+
+/// With the v2 hierarchy beside v1 the kernel kills a cgroup at once. Without it bursar does.
+fn without_unified() -> Option<Vec<String>> {
+    let script = "umount /sys/fs/cgroup/unified && exec \"$@\"";
+    let is_hybrid = Path::new("/sys/fs/cgroup/unified/cgroup.procs").exists();
+    is_hybrid.then(|| ["unshare", "-m", "sh", "-c", script, "sh"].map(Into::into).to_vec())
+}
+
+fn words(parts: &[&[String]]) -> Vec<String> {
+    parts.iter().flat_map(|part| part.iter().cloned()).collect()
+}
+
+fn split(text: &str) -> Vec<String> {
+    text.split(' ').map(Into::into).collect()
+}
+
+/// Runs the program in each way in which bursar holds a job together, until its time-out, and by other commands.
+fn leaves_nothing(way: &str, number: u32, others: &[&str]) {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (bursar, program) = copies(folder.path());
+    let command = split(&format!("{program} {way}"));
+    let run = |kind: &str| split(&format!("{bursar} {kind} -q --timeout 700ms --"));
+    let in_cgroup = [Some(Vec::new()), without_unified()].into_iter().flatten();
+    let mut kinds: Vec<(Vec<String>, Vec<String>)> = in_cgroup.map(|prefix| (prefix, run("run"))).collect();
+    kinds.extend(others.iter().map(|kind| (Vec::new(), run(kind))));
+    // A user each: until the machine's init reaps them, processes that have ended count.
+    for (at, (prefix, bursar)) in (0u32..).zip(kinds) {
+        let user = User::new(number + at);
+        let case = words(&[&prefix, &bursar, &user.prefix(), &command]);
+        assert_eq!(ended(&case, folder.path()), (Some(124), false), "{case:?}");
+    }
+    // Where no cgroup holds it together.
+    let user = User::new(number + 9);
+    let own = folder.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    std::os::unix::fs::chown(&own, Some(user.id), Some(user.id)).unwrap();
+    let case = words(&[&user.prefix(), &run("run"), &command]);
+    assert_eq!(ended(&case, &own), (Some(124), false), "{case:?}");
+}
+
+#[test]
+fn a_time_out_ends_children_that_ignore_it_and_daemons() {
+    leaves_nothing("strays", 0, &["attribute", "budget"]);
+}
+
+#[test]
+fn a_time_out_ends_processes_that_fork_and_end_at_once() {
+    leaves_nothing("hop 2", 10, &[]);
+}
+
+#[test]
+fn a_time_out_ends_a_fork_bomb() {
+    leaves_nothing("bomb 60", 20, &[]);
+}
+
+#[test]
+fn a_time_out_leaves_alone_what_bursar_did_not_start() {
+    if !is_root() {
+        return;
+    }
+    let user = User::new(30);
+    let folder = tempfile::tempdir().unwrap();
+    let (bursar, program) = copies(folder.path());
+    // A child of what becomes bursar, and so bursar's.
+    let script = format!("sleep 60 & echo $! >&9; exec {bursar} run -q --timeout 300ms -- {program} strays >&2");
+    let mut shell = Command::new("setpriv");
+    shell.args([&format!("--reuid={}", user.id), "--clear-groups", "sh", "-c", &format!("exec 9>&1; {script}")]);
+    let mut shell = shell.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(shell.wait().unwrap().code(), Some(124));
+    assert_eq!(linux::procfs::stat(line.trim().parse().unwrap()).unwrap().comm, "sleep");
+}
+
+#[test]
+fn the_load_beside_page_faults_ends_with_all_that_it_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = Programs::build();
+    let load = format!("{} strays", programs.misbehave());
+    let beside = ["faults", "-q", "--beside", &load, "--", "true"].map(String::from);
+    let words = words(&[&[BURSAR.to_string()], &beside]);
+    assert_eq!(ended(&words, folder.path()), (Some(0), false));
+}
+
+/// Requests that together take less than the 5 s after which what ignores SIGTERM is killed.
+const REQUESTS: u32 = 14;
+const PAUSE: Duration = Duration::from_millis(300);
+
+#[test]
+fn who_interrupts_twice_waits_no_longer() {
+    let ignores = "trap 'echo term >&7' TERM; trap '' INT; echo ready >&7; while :; do sleep 0.1; done";
+    for (arguments, before) in [("budget -q", "ready"), ("run -q --timeout 300ms", "term")] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec \"$@\" 7>&1 >/dev/null", "sh", BURSAR]).args(arguments.split(' '));
+        shell.args(["--", "sh", "-c", ignores]).env("XDG_STATE_HOME", folder.path());
+        let mut bursar = shell.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(bursar.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap() == before), "{arguments}");
+        let mut sent = 0;
+        while bursar.try_wait().unwrap().is_none() && sent < REQUESTS {
+            linux::signals::send(bursar.id() as i32, 2).unwrap();
+            sent += 1;
+            std::thread::sleep(PAUSE);
+        }
+        let is_over = bursar.try_wait().unwrap().is_some();
+        bursar.wait().unwrap();
+        assert!(is_over && sent >= 2, "{arguments}: after {sent} requests");
+    }
+}
