@@ -437,6 +437,23 @@ fn one_bad_line_refuses_no_file() {
 }
 
 #[test]
+fn a_figure_that_no_machine_has_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("exbibytes");
+    let lines = "JobID|JobName|State|ElapsedRaw|MaxRSS|AllocTRES\n\
+                 8|ok|COMPLETED|600||mem=8G\n8.batch|batch|COMPLETED|600|500000K|\n\
+                 10|much|COMPLETED|600||mem=8G\n10.batch|batch|COMPLETED|600|1.2E|\n";
+    std::fs::write(&path, lines).unwrap();
+    let (found, text) = of(&path, &["--gatherer", "linux"]);
+    let names: Vec<&Value> = found["jobs"].as_array().unwrap().iter().map(|job| &job["name"]).collect();
+    assert_eq!(names, ["ok"], "{text}");
+    assert!(
+        text.contains("steps with a figure of 1 PiB or more, which no machine has") && !text.contains("killed 1"),
+        "{text}"
+    );
+}
+
+#[test]
 fn no_job_is_told_to_ask_for_less_than_starts_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("small");

@@ -128,6 +128,7 @@ fn advice(printed: Printed, options: &Recommend, gathering: &Gathering, by: &By)
         "left out, jobs with a step that the accounting has no figure of: what they needed is unknown, whatever their other steps had",
     );
     say(accounting.too_short, "steps that were shorter than the sampling interval, whose figures are taken for none");
+    say(accounting.impossible, "steps with a figure of 1 PiB or more, which no machine has: it is taken for none");
     say(accounting.unfinished, "left out, jobs that have not ended");
     say(unknown_requests, "jobs whose request could not be read, so it counts as unknown");
     say(

@@ -28,6 +28,9 @@ pub struct Printed {
     pub version: Option<Version>,
 }
 
+/// No machine has as much memory: such a figure is a mistake of the accounting.
+const IMPOSSIBLE_BYTES: u64 = 1 << 50;
+
 /// A job, or one attempt at it if it was requeued.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrintedJob {
@@ -82,6 +85,8 @@ pub struct Accounting {
     pub unfinished: u64,
     /// Steps that were shorter than the sampling interval: their figures are taken for none.
     pub too_short: u64,
+    /// Steps with a figure that no machine can have: it is taken for none.
+    pub impossible: u64,
     /// Kinds whose names are no kind of job, as a UUID is none.
     pub nameless: BTreeSet<String>,
 }
@@ -217,6 +222,7 @@ impl Printed {
                 if is_short && step.largest_task_bytes.is_some() {
                     accounting.too_short += 1;
                 }
+                accounting.impossible += u64::from(step.is_impossible());
                 steps.push(step.past_step(meaning, is_short));
             }
             // A step that was killed for want of memory is a job that was, whatever its script made of it.
@@ -274,9 +280,13 @@ impl PrintedStep {
         })
     }
 
+    fn is_impossible(&self) -> bool {
+        self.largest_task_bytes.max(self.tasks_bytes).is_some_and(|bytes| bytes >= IMPOSSIBLE_BYTES)
+    }
+
     /// A step without its times counts as beside all others.
     fn past_step(&self, meaning: &Meaning, is_short: bool) -> PastStep {
-        let measured = |bytes: Option<u64>| bytes.filter(|bytes| *bytes > 0 && !is_short);
+        let measured = |bytes: Option<u64>| bytes.filter(|bytes| *bytes > 0 && !is_short && !self.is_impossible());
         let beside = self.virtual_bytes.zip(self.tasks_bytes.or(self.largest_task_bytes));
         let beside = beside.map(|(all, heap)| all.saturating_sub(heap));
         let is_timeless = self.start_seconds.is_none() && self.end_seconds.is_none();
