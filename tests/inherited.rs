@@ -133,6 +133,24 @@ fn a_hard_limit_that_leaves_no_room_is_told_in_one_sentence() {
 }
 
 #[test]
+fn that_proc_is_missing_is_told_in_one_sentence() {
+    let hides = "mount --make-rprivate / && umount -l /proc && exec \"$@\"";
+    let can = Command::new("unshare").args(["-m", "sh", "-c", hides, "sh", "true"]).output();
+    if !support::need("unshare -m", support::is_root() && can.is_ok_and(|output| output.status.success())) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in that_run(folder.path()) {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["-m", "sh", "-c", hides, "sh", BURSAR]).args(arguments).args(["--", "true"]);
+        let output = unshare.env("XDG_STATE_HOME", folder.path()).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{errors}");
+        assert!(errors.starts_with("bursar: /proc, where") && errors.lines().count() == 1, "{errors}");
+    }
+}
+
+#[test]
 fn a_missing_interpreter_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("without-interpreter");

@@ -114,6 +114,10 @@ fn act(action: Action) -> anyhow::Result<Status> {
         linux::broken_pipe::ends_this_process();
     } else if let Some(shortage) = linux::limits::shortage() {
         anyhow::bail!(shortage);
+    } else if !linux::procfs::is_mounted() {
+        anyhow::bail!(
+            "/proc, where the kernel tells of processes, is not mounted here: mount it as root (mount -t proc proc /proc)"
+        );
     }
     redact::set(redacted_by(&action));
     match action {

@@ -123,6 +123,11 @@ pub struct Meminfo {
     pub swap_free: u64,
 }
 
+/// Whether /proc is there: without it nothing is known of any process.
+pub fn is_mounted() -> bool {
+    Path::new("/proc/self/stat").exists()
+}
+
 /// Figures of a process: its threads' sums, but for [`Stat::blkio_delay_ticks`].
 ///
 /// # Errors
