@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "descriptor.h"
 #include "process.h"
 #include "sys.h"
 #include "text.h"
@@ -49,14 +50,6 @@ static int connect_to_broker(void) {
         return line;
     sys(SYS_close, line);
     return -1;
-}
-
-int out_of_the_way(int low) {
-    int high = sys(SYS_fcntl, low, F_DUPFD_CLOEXEC, 900);
-    if (high < 0)
-        return low;
-    sys(SYS_close, low);
-    return high;
 }
 
 static void take_in(int file, const struct pool_segment *given) {

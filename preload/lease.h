@@ -39,8 +39,5 @@ bool lease_holds(const struct segment *segment);
 // Whether a descriptor is still what it was: the program may close what it has not opened, and the number be another's.
 bool is_still(int file, uint64_t device, uint64_t inode);
 
-// A descriptor of ours, where programs that count on the lowest numbers do not meet it.
-int out_of_the_way(int low);
-
 // In the child of a fork: what is leased is the parent's.
 void lease_forget(void);

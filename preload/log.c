@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "arena.h"
+#include "descriptor.h"
 #include "lock.h"
 #include "runtime.h"
 #include "text.h"
@@ -34,11 +35,7 @@ static long open_file(int flags) {
     long low = sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | flags, 0644);
     if (sys_failed(low))
         return low;
-    // Out of the way of programs that count on the lowest numbers.
-    long high = sys(SYS_fcntl, low, F_DUPFD_CLOEXEC, 900);
-    if (!sys_failed(high))
-        sys(SYS_close, low);
-    file = sys_failed(high) ? low : high;
+    file = out_of_the_way((int)low);
     struct stat found;
     sys(SYS_fstat, file, &found);
     device = found.st_dev;

@@ -310,14 +310,35 @@ static int execute_without(const struct exec *exec, const char *own) {
     return exec->call(exec, without);
 }
 
+// The runtime's file as it was loaded. Where bursar could write no file it is in bursar's memory, and has a name in
+// /proc, which in another PID namespace is another file's.
+static struct stat own_file;
+static const char in_memory[] = "/proc/";
+
+static bool file_of(const char *path, struct stat *found) {
+    return !sys_failed(sys(SYS_newfstatat, AT_FDCWD, path, found, 0));
+}
+
+static bool is_hidden(const char *path) {
+    struct stat found;
+    if (sys_failed(sys(SYS_faccessat, AT_FDCWD, path, 4 /* R_OK */)))
+        return true;
+    return !strncmp(path, in_memory, sizeof in_memory - 1) &&
+           (!file_of(path, &found) || found.st_dev != own_file.st_dev || found.st_ino != own_file.st_ino);
+}
+
+bool runtime_in_memory(void) {
+    const struct link_map *own = runtime_map();
+    return own && !strncmp(own->l_name, in_memory, sizeof in_memory - 1);
+}
+
 // The runtime's file, if it cannot be read from here; else NULL.
 static const char *unreadable_file(const struct exec *exec) {
     const struct link_map *own = runtime_map();
     // A program that is opened already has no path to be asked for.
     bool starts =
         !exec->path || !*exec->path || !sys_failed(sys(SYS_faccessat, exec->directory, exec->path, 1 /* X_OK */));
-    bool hidden = own && *own->l_name == '/' && sys_failed(sys(SYS_faccessat, AT_FDCWD, own->l_name, 4 /* R_OK */));
-    return starts && hidden ? own->l_name : NULL;
+    return starts && own && *own->l_name == '/' && is_hidden(own->l_name) ? own->l_name : NULL;
 }
 
 // The process that is about to become another program, by this thread: another library's execve calls libc's, and
@@ -340,8 +361,11 @@ static int execute(const struct exec *exec) {
     const char *hidden = unreadable_file(exec);
     if (hidden && own && logging)
         log_note(
-            "%s (%lu) does not see %s, and the library is not in it: bind that directory into its mount namespace or "
-            "container, or run bursar inside",
+            strncmp(hidden, in_memory, sizeof in_memory - 1)
+                ? "%s (%lu) does not see %s, and the library is not in it: bind that directory into its mount "
+                  "namespace or container, or run bursar inside"
+                : "%s (%lu) does not see %s, and the library is not in it: set XDG_CACHE_HOME to a folder that can be "
+                  "written and that it sees, too",
             exec->path && *exec->path ? text_base(exec->path) : "a program", process.pid, hidden);
     presence_tell_before_exec();
     int failed = hidden ? execute_without(exec, hidden) : exec->call(exec, exec->environment);
@@ -448,6 +472,9 @@ static __attribute__((constructor)) void begin(void) {
     else if (!attributing)
         heap_off();
     if (attributing || provisioning || advice) {
+        const struct link_map *own = runtime_map();
+        if (own)
+            file_of(own->l_name, &own_file);
         patch_begin();
         vm_detour();
         confine_detour();

@@ -18,6 +18,9 @@ int on_libc_execve(const char *path, char *const *arguments, char *const *enviro
 int on_fexecve(int file, char *const *arguments, char *const *environment);
 int on_execveat(int directory, const char *path, char *const *arguments, char *const *environment, int flags);
 
+// Whether the runtime's file is in bursar's memory, for want of a folder that can be written.
+bool runtime_in_memory(void);
+
 // The library will be able to do nothing more.
 void tell_of_sandbox(void);
 

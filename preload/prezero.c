@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include "arena.h"
+#include "descriptor.h"
 #include "lease.h"
 #include "space.h"
 #include "sys.h"

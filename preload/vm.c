@@ -465,6 +465,7 @@ static struct detour detours[] = {
 };
 enum {
     ENDS = 6,
+    EXECS = 7,
     FOR_ATTRIBUTION = 11,
     FOR_PROVISIONING = 13,
     MPROTECT = 14,
@@ -483,6 +484,8 @@ void vm_detour(void) {
     detours_patch(detours, ENDS);
     if (attributing || !provisioning)
         detours_patch(detours + ENDS, FOR_ATTRIBUTION - ENDS);
+    else if (runtime_in_memory()) // of which programs of other users see nothing
+        detours_patch(detours + EXECS, FOR_ATTRIBUTION - EXECS);
     if (attributing)
         detours_patch(detours + FOR_ATTRIBUTION, MPROTECT - FOR_ATTRIBUTION);
     if (!provisioning)

@@ -155,17 +155,6 @@ fn costs_are_measured_once_and_remembered_until_asked_for_again() {
 }
 
 #[test]
-fn costs_that_cannot_be_remembered_are_told_all_the_same() {
-    let nowhere = tempfile::tempdir().unwrap();
-    let blocked = file(&nowhere, "file", "");
-    let mut command = bursar();
-    command.env("XDG_CACHE_HOME", &blocked).env("TMPDIR", &blocked).args(["advise", "costs"]);
-    let Said { status, out, err } = said(&mut command);
-    assert_eq!((status, out.lines().count()), (0, 21), "{out}{err}");
-    assert!(err.starts_with("bursar: the costs of this machine are not remembered: "), "{err}");
-}
-
-#[test]
 fn decisions_are_listed_each_with_its_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let decision = json!({

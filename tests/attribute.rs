@@ -8,7 +8,9 @@ use std::process::Command;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use serde_json::{Value, json};
-use support::{PID_NAMESPACE, bursar, bursar_as_nobody, can_unshare, huge_pages_alone, is_root, json_after, need, tolerance};
+use support::{
+    PID_NAMESPACE, bursar, bursar_as_nobody, can_unshare, huge_pages_alone, is_root, json_after, need, tolerance,
+};
 
 const SIZE: u64 = 64 << 20;
 const MPIS: [&str; 2] = ["openmpi", "mpich"];
@@ -941,6 +943,32 @@ fn a_mount_namespace_without_the_library_is_said_in_the_first_line() {
     assert!(first.contains("without 6") && first.contains("plain ("), "{said}");
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("plain (") && said.contains("into its mount namespace"), "{said}");
+}
+
+/// There is no /proc either, in which it could be looked at before it becomes that program.
+#[test]
+fn a_program_behind_chroot_is_said_in_the_first_line() {
+    if !is_root() {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let put = |path: &Path, name: &str| {
+        let to = root.path().join(name.trim_start_matches('/'));
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(path, to).unwrap();
+    };
+    let libraries = Command::new("ldd").arg(program("plain")).output().unwrap();
+    for word in String::from_utf8_lossy(&libraries.stdout).split_whitespace().filter(|word| word.starts_with('/')) {
+        put(Path::new(word), word);
+    }
+    put(Path::new(&program("plain")), "plain");
+    let mut command = bursar();
+    command.args(["attribute", "--json", "-", "--", "chroot"]).arg(root.path()).args(["/plain", "blocks"]);
+    let output = command.arg(SIZE.to_string()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !said.contains("ld.so"), "{said}");
+    let first = said.lines().find(|line| line.starts_with("held ")).unwrap_or_default();
+    assert!(first.contains("without 6") && first.contains("plain ("), "{said}");
 }
 
 #[test]

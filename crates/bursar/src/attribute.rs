@@ -26,6 +26,7 @@ use crate::rank::Rank;
 use crate::results::{Sink, style, write_json, write_page};
 use crate::run::{ended, finish_run};
 use crate::say::{self, tell};
+use crate::spool::without_library;
 use crate::status::Status;
 use crate::unseen::{self, Purpose};
 
@@ -112,17 +113,22 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
         if is_first { Sink::create(options.results.record.as_deref(), &header)? } else { (Sink::none(), None) };
     let mut record = Record { notes: bench.notes.clone(), ..Record::new(header) };
     record.notes.extend(no_record);
-    let library = preload::unpack()?;
+    let library = preload::unpack().map_err(|error| without_library(&error.to_string()));
     let mut status = Status::of(0);
     let commands = commands(options);
     for (run, command) in (0u32..).zip(&commands) {
         // Only the first of several ranks has a record.
         let own = sink.path().filter(|_| rank.is_none());
-        let folder = Folder::create(options.results.record.as_deref().or(own), rank.as_ref(), launcher)?;
-        let sanitizer = unseen::sanitizer(command, launcher, Purpose::Attribute);
-        let launch = match sanitizer {
-            Some(_) => Launch { words: command.clone(), environment: Vec::new() },
-            None => launch(command, launcher, &library, variables(options, folder.path())),
+        let beside = options.results.record.as_deref().or(own);
+        let (folder, nowhere) = match Folder::create(beside, rank.as_ref(), launcher) {
+            Ok(folder) => (folder, None),
+            Err(error) => (Folder::nowhere(), Some(without_library(&format!("{error:#}")))),
+        };
+        let kept_out = unseen::sanitizer(command, launcher, Purpose::Attribute).or(nowhere);
+        let library = kept_out.map_or(library.as_ref().map_err(String::clone), Err);
+        let launch = match library {
+            Ok(library) => launch(command, launcher, library, variables(options, folder.path())),
+            Err(_) => Launch { words: command.clone(), environment: Vec::new() },
         };
         let plan = Plan {
             run,
@@ -168,7 +174,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
         let mut found = folder.read();
         ::attribute::identify(&mut found.logs, &observation.processes, &here(&observation));
         let why = || unseen::why(command, launcher, bench.signals.interrupted());
-        let unseen = sanitizer.or_else(|| found.logs.is_empty().then(why));
+        let unseen = library.err().or_else(|| found.logs.is_empty().then(why));
         for sentence in found.troubles.iter().chain(&unseen) {
             tell!("bursar: {sentence}");
         }
@@ -183,7 +189,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
         ::attribute::add_kernel_peaks(&mut found.logs, &peaks);
         let is_kept = keep(options, &mut sink, &mut record, observation, &found, without)?;
         // With the logs of the others a report of all can be made.
-        if is_kept && found.troubles.is_empty() && absent.is_none() {
+        if (is_kept || folder.is_in_memory()) && found.troubles.is_empty() && absent.is_none() {
             folder.remove()
         } else {
             folder.tell_where()
@@ -312,7 +318,8 @@ fn strangers<'a>(processes: &'a [ProcessRecord], found: &Found) -> Vec<&'a Proce
     let is_stranger = |process: &&ProcessRecord| {
         let logs = found.logs.iter().filter(|log| is_of(log, process));
         match logs.max_by_key(|log| log.started.unix_ns) {
-            Some(last) => last.totals.last().is_some_and(|totals| totals.reason == "exec"),
+            // Behind chroot there may be no /proc to look into before exec.
+            Some(last) => says_without(last) || last.totals.last().is_some_and(|totals| totals.reason == "exec"),
             None => ran_long(process) || is_rank(process) || (is_another(process) && held_much(process)),
         }
     };
@@ -322,10 +329,8 @@ fn strangers<'a>(processes: &'a [ProcessRecord], found: &Found) -> Vec<&'a Proce
 /// The same in a sentence; without any log another one says why.
 fn strangers_note(strangers: &[&ProcessRecord], found: &Found) -> Option<String> {
     // What it was before has said why already.
-    let is_explained = |process: &&&ProcessRecord| {
-        let mut logs = found.logs.iter().filter(|log| is_of(log, process));
-        logs.any(|log| log.notes.iter().any(|note| note.contains("the library is not in it")))
-    };
+    let is_explained =
+        |process: &&&ProcessRecord| found.logs.iter().any(|log| is_of(log, process) && says_without(log));
     let strangers: Vec<_> = strangers.iter().filter(|process| !is_explained(process)).collect();
     let first = strangers.first().filter(|_| !found.logs.is_empty())?;
     let more = match strangers.len() {
@@ -338,6 +343,11 @@ fn strangers_note(strangers: &[&ProcessRecord], found: &Found) -> Option<String>
          container, chroot).",
         first.command, first.key.pid
     ))
+}
+
+/// Whether a process has told that it was about to become a program that the library is not in.
+fn says_without(log: &ProcessLog) -> bool {
+    log.notes.iter().any(|note| note.contains("the library is not in it"))
 }
 
 /// Those that held much, largest first.

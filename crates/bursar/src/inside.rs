@@ -12,7 +12,7 @@ use model::Exit;
 
 use crate::launch::{Launch, Launcher, launch};
 use crate::rank::Rank;
-use crate::spool;
+use crate::spool::{self, PerhapsSpool, without_library};
 use crate::status::{OWN_FAILURE, Status};
 use crate::unseen::{self, Purpose};
 
@@ -35,20 +35,27 @@ pub struct Inside {
     kept_out: Option<String>,
 }
 
-/// Runs the command to its end, with variables that the library reads. `look` is called from time to time, with its PID.
+/// Runs the command to its end, with variables that the library reads, of which one names the folder; without a folder or a
+/// place for the library it runs without. `look` is called from time to time, with its PID.
 pub fn run(
     command: &[OsString],
     purpose: Purpose,
     variables: Vec<(String, OsString)>,
+    folder: &PerhapsSpool,
     begun: Instant,
     mut look: Option<&mut dyn FnMut(i32)>,
 ) -> anyhow::Result<Inside> {
     let launcher = Launcher::of(command);
-    let kept_out = unseen::sanitizer(command, launcher, purpose);
-    let Launch { words, environment } = match kept_out {
-        Some(_) => Launch { words: command.to_vec(), environment: Vec::new() },
-        None => launch(command, launcher, &preload::unpack()?, variables),
+    let trouble = folder.trouble().map(String::from);
+    let library = match unseen::sanitizer(command, launcher, purpose).or(trouble) {
+        Some(why) => Err(why),
+        None => preload::unpack().map_err(|error| without_library(&error.to_string())),
     };
+    let Launch { words, environment } = match &library {
+        Ok(library) => launch(command, launcher, library, variables),
+        Err(_) => Launch { words: command.to_vec(), environment: Vec::new() },
+    };
+    let kept_out = library.err();
     let prepared = Prepared::new(&Command { words, environment, output: Output::Inherited, cgroup: None })?;
     let signals = Forwarding::start()?;
     // Slurm's daemons start what `srun` is asked for: it is not below us.

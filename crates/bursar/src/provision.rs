@@ -20,7 +20,7 @@ use crate::cli::provision::{OnExhaustion, Provision};
 use crate::inside::{self, Inside};
 use crate::results::write_json;
 use crate::say::tell;
-use crate::spool::Spool;
+use crate::spool::PerhapsSpool;
 use crate::status::Status;
 use crate::unseen::Purpose;
 
@@ -59,7 +59,7 @@ struct Needed<'a> {
 
 /// Where the processes of a command tell what they were served, and who zeroes beside them what they give back.
 pub struct Serving {
-    folder: Spool,
+    folder: PerhapsSpool,
     socket: Option<PathBuf>,
     /// Where it cannot be had, what is used again is zeroed when it is.
     prezero: Option<Prezero>,
@@ -76,10 +76,11 @@ pub struct Served {
 
 impl Serving {
     /// From a pool that was checked; else the kernel serves, with huge pages that it populates.
-    pub fn start(pool: Option<&str>) -> anyhow::Result<Serving> {
-        let folder = Spool::create("bursar-provision-")?;
-        let prezero = pool.and_then(|_| Prezero::start(folder.path()).ok().flatten());
-        Ok(Serving { folder, socket: pool.map(pools::socket), prezero })
+    pub fn start(pool: Option<&str>) -> Serving {
+        let folder = PerhapsSpool::create("bursar-provision-");
+        let prezero =
+            pool.filter(|_| folder.trouble().is_none()).and_then(|_| Prezero::start(folder.path()).ok().flatten());
+        Serving { folder, socket: pool.map(pools::socket), prezero }
     }
 
     /// What the runtime reads of it (`preload/pool.h`).
@@ -222,11 +223,11 @@ fn run(
     begun: Instant,
     look: Option<&mut dyn FnMut(&Path)>,
 ) -> anyhow::Result<Ran> {
-    let serving = Serving::start(pool)?;
+    let serving = Serving::start(pool);
     variables.extend(serving.variables());
     let mut look = look.map(|look| |_| look(serving.folder.path()));
     let look = look.as_mut().map(|look| look as &mut dyn FnMut(i32));
-    let inside = inside::run(command, Purpose::Provision, variables, begun, look)?;
+    let inside = inside::run(command, Purpose::Provision, variables, &serving.folder, begun, look)?;
     let mut served = serving.end();
     let has_told = !served.told.is_empty();
     served.notes.extend(inside.why_without(command, Purpose::Provision, has_told));

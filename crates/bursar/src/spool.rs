@@ -28,6 +28,37 @@ pub struct Spool {
     path: PathBuf,
 }
 
+/// A folder, or why there is none, as on a read-only root: then the command runs without the library.
+#[derive(Debug)]
+pub struct PerhapsSpool(Result<Spool, String>);
+
+impl PerhapsSpool {
+    /// [`Spool::create`]
+    pub fn create(prefix: &str) -> PerhapsSpool {
+        PerhapsSpool(Spool::create(prefix).map_err(|error| without_library(&format!("{error:#}"))))
+    }
+
+    /// Where processes write to; without a folder a path that there is not.
+    pub fn path(&self) -> &Path {
+        self.0.as_ref().map_or(Path::new(""), Spool::path)
+    }
+
+    /// [`Spool::give`]; nothing without a folder.
+    pub fn give(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        self.0.as_ref().map_or(Ok(()), |spool| spool.give(name, text))
+    }
+
+    /// Why there is none, as a sentence on the command.
+    pub fn trouble(&self) -> Option<&str> {
+        self.0.as_ref().err().map(String::as_str)
+    }
+}
+
+/// The sentence of a command that the library could not be put into.
+pub fn without_library(why: &str) -> String {
+    format!("the command ran without bursar's library, and nothing is known of it: {why}")
+}
+
 impl Spool {
     /// A new one, whose name begins so.
     pub fn create(prefix: &str) -> anyhow::Result<Spool> {

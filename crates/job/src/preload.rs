@@ -2,15 +2,17 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use linux::secure_file::{Folder, temporary_base};
-use rustix::fs::{OFlags, StatVfsMountFlags};
+use linux::secure_file::{Folder, is_safe_from_others, temporary_base};
+use rustix::fs::{Access, MemfdFlags, OFlags, SealFlags, StatVfsMountFlags, fcntl_add_seals, memfd_create};
 use rustix::process::geteuid;
 
 use crate::Error;
@@ -20,20 +22,39 @@ const IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libbursar.so"));
 /// Root's copy: what root starts may go on as any user, who must be able to read it.
 const OF_ROOT: &str = "/var/cache/bursar";
 
-/// Puts the library into a folder that nobody else can write to, if it is not there yet; its path, for `LD_PRELOAD`.
+/// Puts the library into a folder that nobody else can write to, if it is not there yet; its path, for `LD_PRELOAD`. Where
+/// there is no such folder, as on a read-only root, it is in memory: then it is there for this user's processes that see
+/// this process in `/proc`, and as long as this process lives.
 ///
 /// # Errors
-/// [`Error::Preload`] if there is no folder for it.
+/// [`Error::Preload`] if there is no folder for it, and no memory that may be executed.
 pub fn unpack() -> Result<PathBuf, Error> {
     let mut refused = io::Error::from(io::ErrorKind::NotFound);
-    let of_root = geteuid().is_root().then(|| (PathBuf::from(OF_ROOT), 0o755));
-    for (folder, mode) in of_root.into_iter().chain(folders().into_iter().map(|folder| (folder, 0o700))) {
-        match unpack_into(&folder, mode) {
+    let of_root = geteuid().is_root().then(|| PathBuf::from(OF_ROOT));
+    for folder in of_root.into_iter().chain(folders()) {
+        match unpack_into(&folder, mode_of(&folder)) {
             Ok(path) => return Ok(path),
             Err(error) => refused = error,
         }
     }
-    Err(Error::Preload(refused))
+    in_memory().map_err(|_| Error::Preload(refused))
+}
+
+/// An anonymous file that nobody can change any more, by the name that it has for other processes.
+fn in_memory() -> io::Result<PathBuf> {
+    static HELD: OnceLock<OwnedFd> = OnceLock::new();
+    if HELD.get().is_none() {
+        let mut file = File::from(memfd_create(name(), MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+        file.write_all(IMAGE)?;
+        file.set_permissions(Permissions::from_mode(0o555))?;
+        fcntl_add_seals(&file, SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE)?;
+        let _ = HELD.set(file.into());
+    }
+    let held = HELD.get().ok_or(io::ErrorKind::NotFound)?;
+    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), held.as_raw_fd()));
+    // Without /proc there is no such name.
+    rustix::fs::access(&path, Access::READ_OK | Access::EXEC_OK)?;
+    Ok(path)
 }
 
 /// The library's file name, by which it is known in processes.
@@ -50,7 +71,7 @@ pub fn name() -> String {
 pub fn cache_folder() -> io::Result<PathBuf> {
     let mut refused = io::Error::from(io::ErrorKind::NotFound);
     for folder in folders() {
-        match make_ours(&folder, 0o700) {
+        match make_ours(&folder, mode_of(&folder)) {
             Ok(_) => return Ok(folder),
             Err(error) => refused = error,
         }
@@ -63,9 +84,16 @@ fn folders() -> Vec<PathBuf> {
     let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     // Root's may not be where another user decides: what sudo passes on of the environment names the caller's folders.
-    let first = if geteuid().is_root() { Some(OF_ROOT.into()) } else { cache.map(|cache| cache.join("bursar")) };
+    let named =
+        cache.map(|cache| cache.join("bursar")).filter(|cache| !geteuid().is_root() || is_safe_from_others(cache));
+    let of_root = geteuid().is_root().then(|| PathBuf::from(OF_ROOT));
     let own = format!("bursar-{}", geteuid().as_raw());
-    first.into_iter().chain(temporary_base().ok().map(|base| base.join(own))).collect()
+    named.into_iter().chain(of_root).chain(temporary_base().ok().map(|base| base.join(own))).collect()
+}
+
+/// Who may enter it.
+fn mode_of(folder: &Path) -> u32 {
+    if folder == Path::new(OF_ROOT) { 0o755 } else { 0o700 }
 }
 
 /// Under a name that tells its content: versions stand side by side, and one in use is never written to.
@@ -112,8 +140,8 @@ fn make_ours(folder: &Path, mode: u32) -> io::Result<Folder> {
     if found.st_uid != geteuid().as_raw() || found.st_mode & 0o022 != 0 {
         return Err(io::Error::other(format!("{} is not a folder that is ours alone to write to", folder.display())));
     }
-    if is_new {
-        // Whatever the umask says.
+    // Whatever the umask says, or said when it was made.
+    if is_new || found.st_mode & mode != mode {
         made.set_mode(mode)?;
     }
     Ok(made)
@@ -158,6 +186,16 @@ mod tests {
         std::os::unix::fs::symlink(place.path(), place.path().join("link")).unwrap();
         assert!(unpack_into(&place.path().join("link"), 0o700).is_err());
         assert!(unpack_into(&place.path().join("a b"), 0o700).unwrap_err().to_string().contains("a space or a colon"));
+    }
+
+    #[test]
+    fn in_memory_it_is_loaded_by_children_and_cannot_be_changed() {
+        let path = in_memory().unwrap();
+        assert_eq!(in_memory().unwrap(), path);
+        assert_eq!(fs::read(&path).unwrap(), IMAGE);
+        assert!(fs::OpenOptions::new().write(true).open(&path).and_then(|mut file| file.write_all(b"x")).is_err());
+        let maps = std::process::Command::new("cat").arg("/proc/self/maps").env("LD_PRELOAD", &path).output().unwrap();
+        assert!(String::from_utf8_lossy(&maps.stdout).contains(&format!("/memfd:{} (deleted)", name())), "{maps:?}");
     }
 
     #[test]

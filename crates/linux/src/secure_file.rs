@@ -20,7 +20,7 @@ pub use caller::{Caller, is_trusted};
 pub use folder::Folder;
 pub use new_file::NewFile;
 pub use output::Output;
-pub use private::{PrivateFolder, temporary_base};
+pub use private::{PrivateFolder, is_safe_from_others, temporary_base};
 
 /// Mode of files that may hold secrets: records, journals, caches.
 pub const PRIVATE_FILE: u32 = 0o600;

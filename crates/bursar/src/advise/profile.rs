@@ -30,7 +30,7 @@ use crate::inside::{self, Inside};
 use crate::launch::Launcher;
 use crate::rank::Rank;
 use crate::say::tell;
-use crate::spool::Spool;
+use crate::spool::PerhapsSpool;
 use crate::status::Status;
 use crate::unseen::Purpose;
 use names::Names;
@@ -76,7 +76,7 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
     let output = Output::create(&path)?;
     // What it finds is by what walks cost here.
     let costs = costs::calibrated(if blind.is_none() { costs::ASKED } else { costs::ON_THE_WAY });
-    let folder = Spool::create("bursar-profile-")?;
+    let folder = PerhapsSpool::create("bursar-profile-");
     folder.give("plan", &Plan::observing(&costs).to_string())?;
     let variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
     let is_over = AtomicBool::new(false);
@@ -101,7 +101,7 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
             // Nobody listens any more where nothing can be seen.
             let _ = begins.take().map(|begins| begins.send(pid));
         };
-        let inside = inside::run(&options.command, Purpose::Advise, variables, begun, Some(&mut look));
+        let inside = inside::run(&options.command, Purpose::Advise, variables, &folder, begun, Some(&mut look));
         is_over.store(true, Ordering::Relaxed);
         drop(begins);
         (inside, watching.join().map_err(|_| anyhow!("looking at the command's memory failed")))

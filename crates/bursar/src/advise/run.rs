@@ -21,7 +21,7 @@ use crate::provision::{self, Serving};
 use crate::rank::Rank;
 use crate::results::write_json;
 use crate::say::tell;
-use crate::spool::Spool;
+use crate::spool::PerhapsSpool;
 use crate::status::{OWN_FAILURE, Status};
 use crate::unseen::Purpose;
 
@@ -87,7 +87,7 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
     let rank = Rank::find().filter(|_| Launcher::of(&options.command).is_none());
     let keep = |path| Kept::begin(&inside::of_rank(path, rank.as_ref()), &options.command, Target::Command);
     let kept = options.record.as_deref().map(keep).transpose()?;
-    let folder = Spool::create("bursar-advice-")?;
+    let folder = PerhapsSpool::create("bursar-advice-");
     let state = State { pre_zeroed, ..costs::state() };
     let costs = costs::calibrated(costs::ON_THE_WAY);
     let plan = match options.huge_pages {
@@ -96,9 +96,9 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
     };
     folder.give("plan", &plan.to_string())?;
     let mut variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
-    let serving = options.pool.as_deref().map(|pool| Serving::start(Some(pool))).transpose()?;
+    let serving = options.pool.as_deref().map(|pool| Serving::start(Some(pool)));
     variables.extend(serving.iter().flat_map(Serving::variables));
-    let inside = inside::run(&options.command, Purpose::Advise, variables, begun, None)?;
+    let inside = inside::run(&options.command, Purpose::Advise, variables, &folder, begun, None)?;
     let served = serving.map(Serving::end);
     let (told, mut notes) = inside::told(folder.path(), "advice.", Told::read);
     notes.extend(served.iter().flat_map(|served| served.notes.clone()));

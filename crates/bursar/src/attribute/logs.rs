@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use ::attribute::{ProcessLog, Reader};
 use anyhow::{Context, bail};
 use job::Forwarding;
-use linux::secure_file::{Folder as Directory, PRIVATE_FOLDER};
+use linux::secure_file::{Folder as Directory, PRIVATE_FOLDER, temporary_base};
 use record::{Frames, HEADER_BYTES};
+use rustix::fs::{Access, access};
 
 use crate::launch::Launcher;
 use crate::rank::Rank;
@@ -50,7 +51,11 @@ impl Folder {
                 let parent = record.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 (parent.to_path_buf(), record.file_name().unwrap_or_default().to_string_lossy().into_owned())
             }
-            None => (state_folder().unwrap_or_else(|_| std::env::temp_dir()), "attribute".into()),
+            None => {
+                let state = state_folder().ok().filter(|folder| access(folder, Access::WRITE_OK).is_ok());
+                let parent = state.or_else(|| temporary_base().ok()).unwrap_or_else(std::env::temp_dir);
+                (parent, "attribute".into())
+            }
         };
         let failed =
             || format!("no folder for the logs can be made in {}; name another place by --record", parent.display());
@@ -77,6 +82,16 @@ impl Folder {
         };
         let path = path.canonicalize().with_context(failed)?;
         Ok(Folder { parts: vec![path.clone()], path })
+    }
+
+    /// None, where none can be made: nothing is in it.
+    pub fn nowhere() -> Folder {
+        Folder { path: PathBuf::new(), parts: Vec::new() }
+    }
+
+    /// Whether it takes memory: it does not stay unless it is needed.
+    pub fn is_in_memory(&self) -> bool {
+        self.path.starts_with("/dev/shm")
     }
 
     /// One that a run has left.
@@ -146,6 +161,9 @@ impl Folder {
 
     /// It stays.
     pub fn tell_where(self) {
+        if self.parts.is_empty() {
+            return;
+        }
         tell!(
             "bursar: the logs are kept in {}; `bursar attribute --from` that folder reports them again.",
             self.path.display()

@@ -118,12 +118,13 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// `TMPDIR`, `/tmp` or `/var/tmp`: the first in which no other user can move or replace what is ours.
+/// `TMPDIR`, `/tmp`, `/var/tmp` or, on a read-only root, `/dev/shm`: the first in which no other user can move or replace
+/// what is ours.
 ///
 /// # Errors
 /// There is none.
 pub fn temporary_base() -> io::Result<PathBuf> {
-    let candidates = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
+    let candidates = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into(), "/dev/shm".into()];
     let is_good = |path: &&PathBuf| {
         let is_safe = fs::canonicalize(path).and_then(|path| is_ours_alone(&path)).unwrap_or(false);
         is_safe && crate::file::is_writable(path)
@@ -133,9 +134,18 @@ pub fn temporary_base() -> io::Result<PathBuf> {
         let names: Vec<OsString> = candidates.into_iter().map(PathBuf::into_os_string).collect();
         io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("other users can replace what is in {names:?}; set TMPDIR to a folder that they cannot write to"),
+            format!(
+                "{names:?} cannot be written to, or other users can replace what is in them; set TMPDIR to a folder of yours \
+                 that they cannot write to"
+            ),
         )
     })
+}
+
+/// Whether no other user can move or replace what is in this folder or, where it is not there yet, would be.
+pub fn is_safe_from_others(path: &Path) -> bool {
+    let there = path.ancestors().find_map(|path| fs::canonicalize(path).ok());
+    there.is_some_and(|path| is_ours_alone(&path).unwrap_or(false))
 }
 
 /// Whether no other user can move or replace what is in this folder, whose path has no link in it, or the folders above.

@@ -1,0 +1,24 @@
+// Descriptors of the runtime's own that stay open.
+#pragma once
+
+#include <sys/resource.h>
+
+#include "sys.h"
+
+enum { HIGH_DESCRIPTOR = 900, DESCRIPTORS_AT_THE_END = 8 };
+
+// Moves a descriptor out of the way of programs that count on the lowest numbers: to 900 or above, under a low limit
+// (`ulimit -n`) to its end. Returns the new number, or the old one where there is no room.
+static inline int out_of_the_way(int low) {
+    struct rlimit files = {0};
+    sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &files);
+    uint64_t from = HIGH_DESCRIPTOR;
+    if (files.rlim_cur <= HIGH_DESCRIPTOR)
+        from =
+            files.rlim_cur > 2 * DESCRIPTORS_AT_THE_END ? files.rlim_cur - DESCRIPTORS_AT_THE_END : files.rlim_cur / 2;
+    long high = sys(SYS_fcntl, low, F_DUPFD_CLOEXEC, from);
+    if (high < 0)
+        return low;
+    sys(SYS_close, low);
+    return (int)high;
+}
