@@ -12,6 +12,7 @@ const BURSAR: &str = env!("CARGO_BIN_EXE_bursar");
 /// Makes every mount read-only but one, which holds what may be written and not executed, and becomes the rest.
 const READ_ONLY: &str = r#"writable=$1; shift
 mount --make-rprivate /
+mount -t tmpfs tmpfs /var/cache || exit 97 # root's library may be there from before
 [ -z "$writable" ] || mount -t tmpfs -o noexec,mode=1777 tmpfs "$writable" || exit 98
 cut -d ' ' -f 5 /proc/self/mountinfo | sort -u | while read -r point; do
     case " $writable /proc " in *" $point "*) continue ;; esac

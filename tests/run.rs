@@ -802,8 +802,9 @@ fn a_command_that_leaves_its_cgroup_gets_no_number() {
         assert!(json["peak_charge_bytes"].is_null() && json["floor_bytes"].is_null(), "{json:#}");
         let again = bursar().arg("report").arg(&record).output().unwrap();
         let first = String::from_utf8(again.stdout).unwrap();
-        let expected = "the command left its cgroup: nothing is known of what it needs";
-        assert!(first.starts_with(expected), "{first}");
+        // Whether it was seen elsewhere or only its peak tells goes by how often a busy machine lets bursar look.
+        let words = first.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        assert!(words.contains("nothing is known of what it needs") && words.contains("left its cgroup"), "{first}");
         std::fs::remove_file(&record).unwrap();
     }
 }
