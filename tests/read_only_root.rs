@@ -23,90 +23,80 @@ exec "$@""#;
 
 /// Who runs bursar.
 const USERS: [&str; 2] = ["", "setpriv --reuid=65534 --regid=65534 --clear-groups"];
+/// What needs the library in the command.
+const WITH_LIBRARY: [&[&str]; 3] = [&["attribute"], &["provision"], &["advise", "run"]];
 
 /// A copy of bursar in a folder that anybody may enter.
-fn copy(folder: &Path) -> String {
-    let bursar = folder.join("bursar");
-    copy_program(Path::new(BURSAR), &bursar);
-    std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    bursar.to_string_lossy().into_owned()
-}
+struct Copy(tempfile::TempDir);
 
-/// bursar on such a root.
-fn on_read_only_root(user: &str, writable: &str, words: &[&str]) -> Output {
-    let mut unshare = Command::new("unshare");
-    unshare.args(["-m", "sh", "-c", READ_ONLY, "sh", writable]).args(user.split_whitespace()).args(words);
-    unshare.env("HOME", "/root").env_remove("XDG_STATE_HOME").env_remove("XDG_CACHE_HOME").env_remove("TMPDIR");
-    unshare.current_dir("/").output().unwrap()
+impl Copy {
+    /// `None` without root, who alone can make such a root.
+    fn make() -> Option<Copy> {
+        if !is_root() {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        copy_program(Path::new(BURSAR), &folder.path().join("bursar"));
+        std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        Some(Copy(folder))
+    }
+
+    /// On a root that is read-only but for `writable`.
+    fn run(&self, user: &str, writable: &str, words: &[&str]) -> Output {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["-m", "sh", "-c", READ_ONLY, "sh", writable]).args(user.split_whitespace());
+        unshare.arg(self.0.path().join("bursar")).args(words);
+        unshare.env("HOME", "/root").env_remove("XDG_STATE_HOME").env_remove("XDG_CACHE_HOME").env_remove("TMPDIR");
+        unshare.current_dir("/").output().unwrap()
+    }
+
+    /// The same of each command that puts the library into this one, which stands behind its options, by each user.
+    fn run_each(&self, users: &[&str], writable: &str, command: &[&str], judge: impl Fn(&str, &str, &Output)) {
+        for (user, words) in users.iter().flat_map(|user| WITH_LIBRARY.map(|words| (user, words))) {
+            let output = self.run(user, writable, &[words, command].concat());
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            judge(&text(&output.stdout), &format!("{user} {words:?}: {}", text(&output.stderr)), &output);
+        }
+    }
 }
 
 #[test]
 fn the_library_is_in_memory_where_no_file_of_it_can_be_written() {
-    if !is_root() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let bursar = copy(folder.path());
-    for user in USERS {
-        for words in [&["attribute"][..], &["provision"], &["advise", "run"]] {
-            let all = [&[bursar.as_str()], words, &["-q", "--", "cat", "/proc/self/maps"]].concat();
-            let output = on_read_only_root(user, "/dev/shm", &all);
-            let errors = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success() && errors.is_empty(), "{user} {all:?}: {errors}");
-            assert!(String::from_utf8_lossy(&output.stdout).contains("/memfd:libbursar-"), "{user} {all:?}");
-        }
-    }
+    let Some(bursar) = Copy::make() else { return };
+    bursar.run_each(&USERS, "/dev/shm", &["-q", "--", "cat", "/proc/self/maps"], |maps, said, output| {
+        assert!(output.status.success() && output.stderr.is_empty(), "{said}");
+        assert!(maps.contains("/memfd:libbursar-"), "{said}");
+    });
 }
 
 #[test]
 fn what_does_not_see_the_library_in_memory_runs_without_it() {
-    if !is_root() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let bursar = copy(folder.path());
-    let ways = ["setpriv --reuid=65534 --clear-groups", "unshare --pid --fork --mount-proc"];
-    for way in ways {
+    let Some(bursar) = Copy::make() else { return };
+    for way in ["setpriv --reuid=65534 --clear-groups", "unshare --pid --fork --mount-proc"] {
         let start = format!("cd / && {way} /bin/true");
-        for words in [&["attribute", "-q"][..], &["provision", "-q"], &["advise", "run", "-q"]] {
-            let all = [&[bursar.as_str()], words, &["--", "sh", "-c", &start]].concat();
-            let output = on_read_only_root("", "/dev/shm", &all);
-            assert_eq!(output.status.code(), Some(0), "{all:?}: {output:?}");
-            assert!(!String::from_utf8_lossy(&output.stderr).contains("ld.so"), "{all:?}: {output:?}");
-        }
+        bursar.run_each(&USERS[..1], "/dev/shm", &["-q", "--", "sh", "-c", &start], |_, said, output| {
+            assert_eq!(output.status.code(), Some(0), "{way} {said}");
+            assert!(!said.contains("ld.so"), "{way} {said}");
+        });
     }
 }
 
 #[test]
 fn a_command_runs_without_the_library_where_nothing_can_be_written() {
-    if !is_root() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let bursar = copy(folder.path());
-    for user in USERS {
-        for words in [&["attribute"][..], &["provision"], &["advise", "run"]] {
-            let all = [&[bursar.as_str()], words, &["--", "sh", "-c", "echo $LD_PRELOAD ran; exit 7"]].concat();
-            let output = on_read_only_root(user, "", &all);
-            let errors = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(7), "{user} {all:?}: {errors}");
-            assert_eq!(String::from_utf8_lossy(&output.stdout).lines().next(), Some("ran"), "{user} {all:?}");
-            let sentences =
-                errors.matches("bursar: the command ran without bursar's library, and nothing is known of it: ");
-            assert_eq!(sentences.count(), 1, "{user} {all:?}: {errors}");
-        }
-    }
+    let Some(bursar) = Copy::make() else { return };
+    bursar.run_each(&USERS, "", &["--", "sh", "-c", "echo $LD_PRELOAD ran; exit 7"], |told, said, output| {
+        assert_eq!(output.status.code(), Some(7), "{said}");
+        assert_eq!(told.lines().next(), Some("ran"), "{said}");
+        let sentences = said.matches("bursar: the command ran without bursar's library, and nothing is known of it: ");
+        assert_eq!(sentences.count(), 1, "{said}");
+    });
 }
 
 #[test]
 fn costs_that_cannot_be_remembered_are_told_all_the_same() {
-    if !is_root() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let bursar = copy(folder.path());
+    let Some(bursar) = Copy::make() else { return };
     for user in USERS {
-        let output = on_read_only_root(user, "", &[&bursar, "advise", "costs", "--again"]);
+        let output = bursar.run(user, "", &["advise", "costs", "--again"]);
         let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!((output.status.code(), told.lines().count()), (Some(0), 21), "{told}{errors}");
         assert!(errors.starts_with("bursar: the costs of this machine are not remembered: "), "{errors}");
