@@ -55,22 +55,21 @@ os._exit(0)
 /// Size in MiB, period and length in seconds.
 const EACH_BURSTS: [(u64, &str, &str); 3] = [(64, "0.2", "5"), (100, "1", "7"), (200, "3", "16")];
 
-/// A working set that is printed, and whether it is said to be a lower bound because scans came late, as on a busy machine.
-type Size = (u64, bool);
-
-fn sizes_of(intervals: &[Value]) -> Vec<Size> {
-    let is_late = |interval: &Value| {
-        let is_late = interval["scans_late_seconds"].as_f64().unwrap() >= 0.1;
-        assert!(!is_late || interval["wss_is_lower_bound"] == true, "{interval}");
-        is_late
-    };
-    intervals.iter().filter_map(|interval| Some((interval["wss_bytes"].as_u64()?, is_late(interval)))).collect()
+/// The working sets that are printed. Where scans came late, as on a busy machine, they are said to be lower bounds.
+fn sizes_of(intervals: &[Value]) -> Vec<u64> {
+    for interval in intervals.iter().filter(|interval| is_late(interval)) {
+        assert_eq!(interval["wss_is_lower_bound"], true, "{interval}");
+    }
+    intervals.iter().filter_map(|interval| interval["wss_bytes"].as_u64()).collect()
 }
 
-/// The same of the largest so far: scans of any interval before may have come late.
-fn peaks_of(intervals: &[Value]) -> Vec<Size> {
-    let late = intervals.iter().any(|interval| interval["scans_late_seconds"].as_f64() >= Some(0.1));
-    intervals.iter().filter_map(|interval| Some((interval["peak_wss_bytes"].as_u64()?, late))).collect()
+fn is_late(interval: &Value) -> bool {
+    interval["scans_late_seconds"].as_f64().unwrap() >= 0.1
+}
+
+/// The same of the largest so far.
+fn peaks_of(intervals: &[Value]) -> Vec<u64> {
+    intervals.iter().filter_map(|interval| interval["peak_wss_bytes"].as_u64()).collect()
 }
 
 /// The working sets that are printed of bursts of this kind.
@@ -81,7 +80,7 @@ fn burst_working_sets(
     period: &str,
     seconds: &str,
     file: Option<&str>,
-) -> Vec<Size> {
+) -> Vec<u64> {
     let programs = Programs::build();
     let size = mib.to_string();
     let json = tempfile::NamedTempFile::new().unwrap();
@@ -95,7 +94,7 @@ fn burst_working_sets(
 }
 
 /// The same as a user without rights, and the lines that are printed.
-fn burst_working_sets_as_nobody(kind: &str, mib: u64, period: &str, seconds: &str) -> (Vec<Size>, String) {
+fn burst_working_sets_as_nobody(kind: &str, mib: u64, period: &str, seconds: &str) -> (Vec<u64>, String) {
     let programs = Programs::build();
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("bursts");
@@ -109,13 +108,8 @@ fn burst_working_sets_as_nobody(kind: &str, mib: u64, period: &str, seconds: &st
     (sizes_of(&intervals(json.join("\n").as_bytes())), String::from_utf8(output.stderr).unwrap())
 }
 
-/// Whether the last is so near, or a lower bound that says why.
-fn is_within(per_cent: u64, sizes: &[Size], mib: u64) -> bool {
-    let most = mib * MIB * per_cent / 100;
-    sizes.last().is_some_and(|&(last, is_late)| match is_late {
-        true => last <= mib * MIB + most,
-        false => last.abs_diff(mib * MIB) <= most,
-    })
+fn is_within(per_cent: u64, sizes: &[u64], mib: u64) -> bool {
+    sizes.last().is_some_and(|last| last.abs_diff(mib * MIB) * 100 <= mib * MIB * per_cent)
 }
 
 /// Whether it says that so much is needed; at least so much, if scans came late.
@@ -198,7 +192,7 @@ fn a_file_mapping_touched_in_bursts_is_needed_as_a_whole() {
 }
 
 /// Working sets that are printed of a file mapping that is touched whole each 3 s, by a program that begins so many seconds later.
-fn late_bursts(seconds: &str, path: &str) -> Vec<Size> {
+fn late_bursts(seconds: &str, path: &str) -> Vec<u64> {
     let programs = Programs::build();
     let bursts = programs.bursts();
     let json = tempfile::NamedTempFile::new().unwrap();
@@ -222,17 +216,17 @@ fn bursts_are_seen_whenever_they_begin() {
         std::thread::scope(|scope| {
             for seconds in at_once {
                 scope.spawn(move || {
-                    // On a busy machine a burst lasts longer, and goes on when tracking is switched off: one of a few runs must show all of it.
-                    let runs: Vec<Vec<Size>> = (0..3)
-                        .scan(false, |is_seen, _| {
-                            let sizes = (!*is_seen).then(|| late_bursts(seconds, path))?;
-                            *is_seen = is_within(5, &sizes, 100);
-                            Some(sizes)
-                        })
-                        .collect();
-                    let is_seen = runs.last().is_some_and(|sizes| is_within(5, sizes, 100));
-                    assert!(is_seen, "began after {seconds} s: {runs:?}");
-                    assert!(runs.iter().flatten().all(|(size, _)| *size > 0), "began after {seconds} s: {runs:?}");
+                    // Of a burst that goes on when tracking is switched off a part is missed (open in docs/cases.md): one of a few runs must
+                    // show all of it.
+                    let mut runs = vec![late_bursts(seconds, path)];
+                    while !runs.last().is_some_and(|sizes| is_within(5, sizes, 100)) && runs.len() < 3 {
+                        runs.push(late_bursts(seconds, path));
+                    }
+                    assert!(
+                        runs.last().is_some_and(|sizes| is_within(5, sizes, 100)),
+                        "began after {seconds} s: {runs:?}"
+                    );
+                    assert!(!runs.concat().contains(&0), "began after {seconds} s: {runs:?}");
                 });
             }
         });
@@ -267,7 +261,7 @@ fn pages_of_a_file_that_the_kernel_took_back_are_needed() {
     while std::fs::remove_dir(&dir).is_err() && dir.exists() {
         std::thread::yield_now();
     }
-    assert!(sizes.iter().all(|(size, _)| *size > 0) && is_within(10, &sizes, 100), "{printed}");
+    assert!(!sizes.contains(&0) && is_within(10, &sizes, 100), "{printed}");
 }
 
 #[test]
@@ -292,7 +286,7 @@ fn files_in_memory_that_are_read_make_the_need_a_lower_bound() {
     }
     for (kind, folder) in [("disk", env!("CARGO_TARGET_TMPDIR")), ("mapped", "/dev/shm")] {
         let (last, lines, _) = watched(kind, folder);
-        assert!(!lines.contains("are not seen"), "{kind}: {lines}");
+        assert!(last["wss_is_lower_bound"] == is_late(&last) && !lines.contains("are not seen"), "{kind}: {lines}");
         if is_root() {
             let wss = last["wss_bytes"].as_u64().unwrap();
             assert!((72 * MIB..96 * MIB).contains(&wss), "{kind}: {lines}");

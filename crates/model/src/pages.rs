@@ -89,7 +89,7 @@ pub struct Signal {
 pub const TOLERATED_MISSES: f64 = 100.0;
 
 /// Scans are some 10 ms to half a second apart. One that is so late says that others have the processors: what the program then takes
-/// longer for goes on when tracking is switched off, and is missed.
+/// longer for goes on when tracking is switched off, and may be missed.
 const LATE_SECONDS: f64 = 0.1;
 
 /// Less memory in files whose reads and writes are not seen does not matter.
