@@ -1,6 +1,6 @@
-// bursts pages|huge|sparse MIB PERIOD SECONDS, bursts file MIB PERIOD SECONDS FILE: every PERIOD seconds touches each
-// page of MIB of memory, then sleeps. sparse: one page of every 2 MiB huge page. Prints the major faults of the second
-// half of its bursts, and how many those were.
+// bursts pages|huge|sparse MIB PERIOD SECONDS, bursts file MIB PERIOD SECONDS FILE [LASTS]: every PERIOD seconds
+// touches each page of MIB of memory, within LASTS seconds, else at once, then sleeps. sparse: one page of every 2 MiB
+// huge page. Prints the major faults of the second half of its bursts, and how many those were.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -45,9 +45,18 @@ static long major_faults(void) {
     return usage.ru_majflt;
 }
 
+static struct timespec after(struct timespec time, double seconds) {
+    long ns = time.tv_nsec + (long)((seconds - (double)(long)seconds) * 1e9);
+    return (struct timespec){.tv_sec = time.tv_sec + (long)seconds + ns / 1000000000, .tv_nsec = ns % 1000000000};
+}
+
+static void sleep_until(struct timespec time) {
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, 0);
+}
+
 int main(int argc, char **argv) {
     if (argc < 5) {
-        fprintf(stderr, "usage: bursts pages|huge|sparse|file MIB PERIOD SECONDS [FILE]\n");
+        fprintf(stderr, "usage: bursts pages|huge|sparse|file MIB PERIOD SECONDS [FILE [LASTS]]\n");
         return 2;
     }
     size_t bytes = strtoul(argv[2], 0, 10) << 20, step = strcmp(argv[1], "sparse") ? PAGE : HUGE;
@@ -58,17 +67,19 @@ int main(int argc, char **argv) {
         return 2;
     volatile char *memory =
         is_file ? mapped(argv[5], bytes) : anonymous(bytes, is_huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    double lasts = argc > 6 ? atof(argv[6]) : 0;
     struct timespec due;
     clock_gettime(CLOCK_MONOTONIC, &due);
     for (long burst = 0; burst < bursts; burst++) {
         if (burst == half)
             before = major_faults();
-        for (size_t at = 0; at < bytes; at += step)
+        for (size_t at = 0; at < bytes; at += step) {
+            if (lasts > 0 && at % (1 << 20) == 0)
+                sleep_until(after(due, lasts * (double)at / (double)bytes));
             is_file ? (sum += memory[at]) : memory[at]++;
-        long ns = due.tv_nsec + (long)((period - (long)period) * 1e9);
-        due.tv_sec += (long)period + ns / 1000000000;
-        due.tv_nsec = ns % 1000000000;
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, 0);
+        }
+        due = after(due, period);
+        sleep_until(due);
     }
     printf("%ld %ld\n", major_faults() - before, bursts - half);
     return sum == -1;

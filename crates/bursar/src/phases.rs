@@ -1,7 +1,7 @@
 //! When memory need not be tracked.
 
-use curve::Seen;
 use curve::intermittent::{self, Intermittent};
+use curve::{Fresh, Seen};
 use linux::procfs;
 use model::{PagesRound, TOLERATED_MISSES};
 use track::pages::Pages;
@@ -12,15 +12,17 @@ pub struct Phases {
     tracking: Option<Intermittent>,
     /// Never off.
     pub always: bool,
-    /// Most that was accessed in a tracked round, and the largest working set, in bytes.
-    most_touched: u64,
-    peak: u64,
+    fresh: Fresh,
+    /// Nothing was accessed again yet, in any round.
+    is_first_pass: bool,
+    /// Of the rounds since memory was tracked last, in seconds.
+    untracked_seconds: f64,
 }
 
 impl Phases {
     /// Of a program of which nothing is known.
     pub fn new(always: bool) -> Phases {
-        Phases { tracking: None, always, most_touched: 0, peak: 0 }
+        Phases { tracking: None, always, fresh: Fresh::default(), is_first_pass: true, untracked_seconds: 0.0 }
     }
 
     /// Takes in a round, which tells the working set of the last ones together from now on; tracking is on or off for the next.
@@ -35,26 +37,28 @@ impl Phases {
             round.accessed_at_least = unexplained.or(round.accessed_at_least.filter(|_| round.wss_bytes.is_none()));
             return round;
         }
-        let seen = round.tracking.then(|| Seen::from(&round));
-        if let Some(again) = round.accessed_at_least.take().filter(|_| !round.tracking) {
+        let again = round.accessed_at_least.take();
+        match round.tracking {
+            true => self.fresh.add((round.first_touches_per_second * round.seconds) as u64 * procfs::page_bytes()),
+            false => self.untracked_seconds += round.seconds,
+        }
+        if let Some(again) = again.filter(|_| !round.tracking) {
             tracking.accessed_untracked(again, round.seconds);
         }
-        round.new_phase = tracking.interval(seen, &signals);
+        round.new_phase = tracking.interval(round.tracking.then(|| Seen::from(&round)), &signals);
+        if round.tracking {
+            // What was accessed while memory was not tracked is known only now.
+            let seconds = std::mem::take(&mut self.untracked_seconds);
+            again.iter().for_each(|again| tracking.accessed_untracked(*again, seconds));
+        }
         round.wss_bytes = round.wss_bytes.map(|_| tracking.wss());
-        pages.track(self.always || tracking.is_on());
-        let unexplained = tracking.unexplained();
-        let unknown = unexplained.or_else(|| self.nothing_again(&round));
-        (round.wss_bytes, round.accessed_at_least) = (round.wss_bytes.filter(|_| unknown.is_none()), unknown);
-        self.peak = self.peak.max(round.wss_bytes.unwrap_or(0));
-        round
-    }
-
-    /// What was accessed so far, if nothing was accessed again and that says nothing of what is needed: nothing ever was, or much was
-    /// accessed for the first time in this round.
-    fn nothing_again(&mut self, round: &PagesRound) -> Option<u64> {
-        self.most_touched = self.most_touched.max(round.touched_bytes);
         let tolerated = TOLERATED_MISSES * round.seconds * procfs::page_bytes() as f64;
-        let says_nothing = self.peak == 0 || round.touched_bytes as f64 > tolerated;
-        (round.wss_bytes == Some(0) && says_nothing).then_some(self.most_touched)
+        let fresh = round.wss_bytes.and_then(|wss| self.fresh.beyond(wss, tolerated as u64));
+        self.is_first_pass &= round.wss_bytes.unwrap_or(0) == 0;
+        let first = round.wss_bytes.filter(|_| self.is_first_pass).map(|_| self.fresh.recent());
+        let unknown = tracking.unexplained().max(fresh).max(first);
+        pages.track(self.always || tracking.is_on() || unknown.is_some());
+        (round.wss_bytes, round.accessed_at_least) = (round.wss_bytes.filter(|_| unknown.is_none()), unknown);
+        round
     }
 }

@@ -466,6 +466,46 @@ impl Fine {
         }
     }
 
+    /// Puts what was accessed while memory was not tracked above what was not. In which order, and how often, nobody knows: among each
+    /// other pages stay in theirs. Where they stayed below what was not accessed, the next access would seem to need little. Returns how
+    /// many they were.
+    fn move_up_untracked(&mut self, hits: &[Hit], arm: &mut [Vec<usize>]) -> u64 {
+        let mut accessed: Vec<(u64, usize, usize)> = Vec::new();
+        for hit in hits {
+            let Some((process, index)) = hit.mapped else { continue };
+            accessed.push((hit.seen, process, index));
+            if self.processes[process].samples[index].swept.is_none() {
+                arm[process].push(index);
+            }
+        }
+        for (number, process) in self.processes.iter_mut().enumerate() {
+            for (index, sample) in process.samples.iter_mut().enumerate() {
+                if let (true, Place::Armed { seen }) = (std::mem::take(&mut sample.untracked), sample.place) {
+                    accessed.push((seen, number, index));
+                }
+            }
+        }
+        accessed.sort_unstable();
+        accessed.dedup();
+        let (mut before, mut pages) = (None, 0);
+        for (seen, process, index) in accessed {
+            if before.replace(seen) != Some(seen) {
+                self.now += 1;
+            }
+            let sample = &mut self.processes[process].samples[index];
+            sample.place = match sample.swept {
+                Some(_) => Place::Spent { seen: self.now },
+                None => Place::Armed { seen: self.now },
+            };
+            self.stack.remove(seen, sample.pages);
+            self.stack.add(self.now, sample.pages);
+            pages += sample.pages;
+        }
+        self.now += 1;
+        self.before = self.now;
+        pages
+    }
+
     fn clear(&mut self, arm: &mut [Vec<usize>]) {
         let began = Instant::now();
         for (process, indices) in self.processes.iter_mut().zip(arm) {
@@ -608,7 +648,10 @@ impl Looks for Fine {
             let mut arm = Vec::new();
             for ((process, indices), told) in self.processes.iter_mut().zip(&few).zip(&told) {
                 let accessed = process.accessed_of(&mut self.tables, indices, told);
-                accessed.iter().for_each(|index| process.samples[*index].touched = true);
+                for index in &accessed {
+                    let sample = &mut process.samples[*index];
+                    (sample.touched, sample.untracked) = (true, true);
+                }
                 arm.push(accessed);
             }
             self.clear(&mut arm);
@@ -640,15 +683,12 @@ impl Looks for Fine {
         self.refresh(members);
         self.now += 1;
         let mut arm = vec![Vec::new(); self.processes.len()];
-        // Nobody knows in which order, nor how often: pages keep their places on the stack.
-        for hit in self.find_accessed(&mut arm) {
-            if let Some((process, sample)) = hit.mapped {
-                arm[process].push(sample);
-            }
-        }
+        let hits = self.find_accessed(&mut arm);
+        let untracked = self.move_up_untracked(&hits, &mut arm);
         self.clear(&mut arm);
         self.add_up();
-        self.round = Sums { own: self.round.own, target: self.round.target, after: self.now, ..Sums::default() };
+        let Sums { own, target, first_touches, .. } = self.round;
+        self.round = Sums { own, target, first_touches, untracked, after: self.now, ..Sums::default() };
         self.window = Window::new(self.window.cpu);
     }
 }

@@ -56,6 +56,8 @@ pub struct Sample {
     pub seen_ns: Option<u64>,
     /// Accessed in this round.
     pub touched: bool,
+    /// One of the few pages that are looked at also while memory is not tracked, accessed since that is so.
+    pub untracked: bool,
     /// Was swapped out, or being moved, at the last look; or its page table entry was empty, and it is a file's: the kernel has
     /// taken it back.
     pub away: bool,
@@ -164,6 +166,7 @@ impl Process {
                         streak: 0,
                         seen_ns: None,
                         touched: false,
+                        untracked: false,
                         away: false,
                         returned: false,
                         swept: None,

@@ -18,6 +18,8 @@ pub struct Sums {
     pub misses: Misses,
     pub first_touches: u64,
     pub looks: u64,
+    /// Pages that had been accessed before, and were again before this round, while memory was not tracked.
+    pub untracked: u64,
     /// Pages that were found accessed, or are taken for it, by all looks together.
     pub accessed: u64,
     /// Distinct pages of files.
@@ -48,6 +50,7 @@ impl Fine {
             file_touched_bytes: self.cache.as_ref().map(|_| sums.files * page),
             lost_events: self.returned.lost(&self.tables) + self.cache.as_mut().map_or(0, PageCache::lost),
             wss_bytes: None,
+            accessed_at_least: Some(sums.untracked * page).filter(|bytes| *bytes > 0),
             misses: sums.misses.curve(seconds, page),
             first_touches_per_second: sums.first_touches as f64 / seconds,
             blind_below: sums.accessed / sums.looks.max(1) * page,
