@@ -3,6 +3,7 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -662,4 +663,35 @@ fn a_closed_terminal_ends_the_command_and_one_that_outlives_it_is_watched_to_its
     let (status, cpu) = said.trim().split_once(' ').unwrap_or_else(|| panic!("{said} {:?}", output.stderr));
     assert_eq!(status, "3", "4: nothing is told without the terminal");
     assert!(cpu.parse::<f64>().unwrap() < 2.0, "reading from a closed terminal takes {cpu} s of 5");
+}
+
+/// A program that its user may run but not read can be looked at by root alone.
+#[test]
+fn a_command_that_cannot_be_watched_goes_on_to_its_end() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let unreadable = folder.path().join("sh");
+    let bursar = folder.path().join("bursar");
+    for (from, to, mode) in
+        [(Path::new("/bin/sh"), &unreadable, 0o711), (Path::new(env!("CARGO_BIN_EXE_bursar")), &bursar, 0o755)]
+    {
+        std::fs::copy(from, to).unwrap();
+        std::fs::set_permissions(to, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&bursar)
+        .args(["watch", "--"])
+        .arg(&unreadable)
+        .args(["-c", "sleep 1; echo done; exit 7"])
+        .env("HOME", folder.path())
+        .current_dir("/")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(7), b"done\n".as_slice()), "{errors}");
+    assert!(errors.contains("the command goes on, and is not watched"), "{errors}");
 }

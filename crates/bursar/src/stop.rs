@@ -89,16 +89,6 @@ impl<'a> Stop<'a> {
     }
 }
 
-/// Ends a job, and returns when it has ended.
-pub fn end(running: &Running, whole: Whole<'_>, signals: &Forwarding) -> Result<(), job::Error> {
-    let mut stop = Stop::begin(running, whole, signals, false);
-    while running.wait(TICK)?.is_none() {
-        stop.insist(running);
-    }
-    stop.end_the_rest();
-    Ok(())
-}
-
 /// Lifts the limit of a job that is to end.
 pub fn lift_limit(group: &JobCgroup, fast_tier: Option<FastTier>) {
     // A limit that cannot be lifted only makes it harder to clean up.

@@ -27,7 +27,7 @@ use crate::phases::Phases;
 use crate::results::Sink;
 use crate::say::tell;
 use crate::status::Status;
-use crate::stop::{self, Whole};
+use crate::stop::Whole;
 use told::Told;
 use unwatched::Beside;
 use view::Key;
@@ -177,12 +177,12 @@ fn follow(options: &Watch, target: Target, mut told: Told, signals: &Forwarding)
         Ok(pages) => Some(pages),
         // It has ended before it could be looked at; its status is still what is wanted.
         Err(Error::NoProcess(_)) if running.is_some() => None,
-        Err(error) => {
-            if let Some((running, tree)) = &running {
-                stop::end(running, Whole::Tree(tree), signals)?;
-            }
-            return Err(error.into());
+        // That it cannot be watched is no reason for the command to end.
+        Err(error) if running.is_some() => {
+            tell!("bursar: {error}; the command goes on, and is not watched");
+            None
         }
+        Err(error) => return Err(error.into()),
     };
     note.iter().try_for_each(|note| told.note(note))?;
     let ended = tell(options, pages.as_ref(), running.as_ref(), told, signals);
