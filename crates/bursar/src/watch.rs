@@ -115,7 +115,10 @@ pub fn recorded(path: &Path) -> anyhow::Result<Record> {
         record.header.kind == RecordKind::Watch,
         "'{name}' is not a record of `bursar watch --record FILE`; `bursar report '{name}'` shows what it is"
     );
-    ensure!(!record.pages.is_empty(), "'{name}' holds no interval: the program had ended before the first was over");
+    ensure!(
+        !record.pages.is_empty(),
+        "'{name}' holds no interval: the program ended before the first was over, or it was not watched so long"
+    );
     if !record.complete {
         record.notes.push("the record was cut short: what follows is what had been written by then".into());
     }
