@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 pub mod addresses;
+mod becoming_root;
 pub mod bpf;
 pub mod broken_pipe;
 mod btf;

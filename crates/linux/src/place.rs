@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{geteuid, getpid};
 
+use crate::becoming_root::{self, CAP_SYS_ADMIN};
 use crate::cgroup::{Cgroup, Version, is_threaded_domain, own_processes};
 use crate::journal::{Guard, Journal};
 use crate::mounts::{self, Mount};
@@ -309,6 +310,10 @@ fn v2_root(mounts: &[Mount], own: &Cgroup) -> Result<(), Obstacle> {
     Ok(())
 }
 
+/// What makes systemd give its users' managers the memory controller.
+const DELEGATE: &str = "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' | \
+             sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload (then log in again)";
+
 fn v2_systemd(own: &Cgroup) -> Result<(), Obstacle> {
     let uid = geteuid();
     // A limit on all that this user runs holds in the new scope too.
@@ -321,10 +326,8 @@ fn v2_systemd(own: &Cgroup) -> Result<(), Obstacle> {
     let manager = shared.join(format!("user@{}.service", uid.as_raw())).join("cgroup.controllers");
     let delegated = if uid.is_root() { None } else { file::read_if_there(&manager) };
     if delegated.is_some_and(|controllers| !controllers.split_whitespace().any(|name| name == "memory")) {
-        return Err(Obstacle::because("the memory controller is not delegated to the user's systemd").but(
-            "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' | \
-             sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload (then log in again)",
-        ));
+        let obstacle = Obstacle::because("the memory controller is not delegated to the user's systemd");
+        return Err(if becoming_root::helps(CAP_SYS_ADMIN) { obstacle.but(DELEGATE) } else { obstacle });
     }
     systemd::available().map_err(|why| {
         let obstacle = Obstacle::because(why);
@@ -393,7 +396,7 @@ fn not_writable(mounts: &[Mount], dir: &Path) -> Obstacle {
         return Obstacle::because(format!("{} is mounted read-only", dir.display()));
     }
     let obstacle = Obstacle::because(format!("{} is not writable for this user", dir.display()));
-    if geteuid().is_root() { obstacle } else { obstacle.but("run bursar as root (sudo bursar …)") }
+    if becoming_root::helps(CAP_SYS_ADMIN) { obstacle.but("run bursar as root (sudo bursar …)") } else { obstacle }
 }
 
 /// Leaving a cgroup that has a limit of its own would evade it; leaving another bursar's would falsify its account. Limits at

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::becoming_root::{self, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS_ADMIN, CAP_SYS_NICE};
 use crate::bpf::{self, Rung as Bpf};
 use crate::cgroup::{Cgroup, Version};
 use crate::place::{self, Place, Rung, Step};
@@ -84,7 +85,7 @@ fn process_exits(bpf: &Result<Bpf, bpf::Error>) -> Vec<Finding> {
         },
         match taskstats::Listener::open() {
             Ok(_) => Finding::there(LADDER, "taskstats", "the kernel sends exit records over netlink"),
-            Err(error) => Finding::absent(LADDER, "taskstats", error.to_string(), without_root("sudo bursar …")),
+            Err(error) => Finding::absent(LADDER, "taskstats", error.to_string(), as_root(CAP_NET_ADMIN)),
         },
         Finding::there(LADDER, "wait4", "always; of the command as a whole, and of no process that was not waited for"),
     ]
@@ -127,7 +128,7 @@ fn mapped_memory() -> Vec<Finding> {
         Err(error) => {
             let enable = match &error {
                 pages::Error::NotBuilt(_) => Some("sudo apt install clang libbpf-dev && cargo build --release"),
-                pages::Error::Refused(_) | pages::Error::NotFound(_) => without_root("sudo bursar …"),
+                pages::Error::Refused(_) | pages::Error::NotFound(_) => as_root(CAP_PERFMON),
                 _ => None,
             };
             Finding::absent(LADDER, TABLES, error.to_string(), enable)
@@ -200,7 +201,7 @@ fn fault_latency() -> Vec<Finding> {
             Finding::there(LADDER, TIMED, "the BPF programs load, and perf raises an event at the end of each fault")
         }
         Err(faults::Error::Bpf(error)) => no_bpf(LADDER, TIMED, &error),
-        Err(error) => Finding::absent(LADDER, TIMED, error.to_string(), without_root("sudo bursar …")),
+        Err(error) => Finding::absent(LADDER, TIMED, error.to_string(), as_root(CAP_PERFMON)),
     };
     let counted = match perf::page_faults(perf::Mode::User) {
         Ok(()) => {
@@ -213,6 +214,8 @@ fn fault_latency() -> Vec<Finding> {
     };
     vec![timed, counted, Finding::there(LADDER, "wait4", "always; how many, of the command and what it waited for")]
 }
+
+const POOL_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 
 fn provisioning() -> Vec<Finding> {
     const LADDER: &str = "provisioning";
@@ -228,13 +231,13 @@ fn provisioning() -> Vec<Finding> {
             LADDER,
             POOL,
             format!("no broker answers this user of: {}", list(&silent)),
-            Some("sudo bursar pool serve NAME"),
+            setting(POOL_PAGES, "sudo bursar pool serve NAME"),
         ),
         (true, true) => Finding::absent(
             LADDER,
             POOL,
             format!("there is none in {}", pools::folder().display()),
-            Some("sudo bursar pool create SIZE"),
+            setting(POOL_PAGES, "sudo bursar pool create SIZE"),
         ),
     };
     if procfs::kernel_version() < (5, 14) {
@@ -247,13 +250,14 @@ fn provisioning() -> Vec<Finding> {
             HUGE,
             format!("MADV_POPULATE_WRITE is there, and transparent huge pages are on ({mode})"),
         ),
-        Some(_) => Finding::absent(LADDER, HUGE, "transparent huge pages are off", Some(SET_MADVISE)),
+        Some(_) => Finding::absent(LADDER, HUGE, "transparent huge pages are off", setting(THP, SET_MADVISE)),
         None => Finding::absent(LADDER, HUGE, "this kernel was built without transparent huge pages", None),
     };
     vec![pool, huge, Finding::there(LADDER, SMALL, "MADV_POPULATE_WRITE is there")]
 }
 
-const SET_MADVISE: &str = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled";
+const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const SET_MADVISE: &str = "sudo sh -c 'echo madvise >/sys/kernel/mm/transparent_hugepage/enabled'";
 
 fn advice() -> Vec<Finding> {
     const LADDER: &str = "advice";
@@ -261,14 +265,13 @@ fn advice() -> Vec<Finding> {
     const ALONE: &str = "and nowhere else (PR_THP_DISABLE_EXCEPT_ADVISED)";
     const OTHERS: &str = "advice to processes that run (process_madvise)";
     const PROFILES: &str = "profiles";
-    const CAP_SYS_NICE: u32 = 23;
     let release = procfs::kernel_release();
     let mode = thp::mode();
     let touch = match mode.as_deref() {
         Some(mode @ ("always" | "madvise")) => {
             Finding::there(LADDER, TOUCH, format!("transparent huge pages are on ({mode})"))
         }
-        Some(_) => Finding::absent(LADDER, TOUCH, "transparent huge pages are off", Some(SET_MADVISE)),
+        Some(_) => Finding::absent(LADDER, TOUCH, "transparent huge pages are off", setting(THP, SET_MADVISE)),
         None => Finding::absent(LADDER, TOUCH, "this kernel was built without transparent huge pages", None),
     };
     let alone = match (mode.as_deref(), thp::can_except_advised()) {
@@ -281,7 +284,7 @@ fn advice() -> Vec<Finding> {
         }
         (Some("always"), false) => {
             let why = format!("Linux {release} lacks it, which came with 6.18, and the machine's mode is always");
-            Finding::absent(LADDER, ALONE, why, Some(SET_MADVISE))
+            Finding::absent(LADDER, ALONE, why, setting(THP, SET_MADVISE))
         }
         _ => Finding::absent(LADDER, ALONE, "transparent huge pages are off", None),
     };
@@ -296,10 +299,7 @@ fn advice() -> Vec<Finding> {
             Finding::absent(LADDER, OTHERS, format!("Linux {release} takes none that makes pages huge; 6.1 does"), None)
         }
         (true, true) => Finding::there(LADDER, OTHERS, "bursar has CAP_SYS_NICE"),
-        (true, false) => {
-            let enable = Some("sudo bursar …");
-            Finding::absent(LADDER, OTHERS, "bursar does not have CAP_SYS_NICE", enable)
-        }
+        (true, false) => Finding::absent(LADDER, OTHERS, "bursar does not have CAP_SYS_NICE", as_root(CAP_SYS_NICE)),
     };
     let profiles = match pages::available() {
         Ok(()) => Finding::there(LADDER, PROFILES, "as mapped memory, by Accessed bits"),
@@ -307,6 +307,10 @@ fn advice() -> Vec<Finding> {
     };
     vec![touch, alone, ahead, collapse, others, profiles]
 }
+
+/// Two ways to the rights that BPF programs need, and what the second gives away.
+const LEND: &str = "sudo bursar …, or sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v bursar)\"; the latter lends every user who may \
+                    execute that file the kernel's trace of the user's own processes: their file references, no other user's";
 
 /// What stands in the way of the BPF programs, with the way out.
 fn no_bpf(ladder: &str, rung: &str, error: &bpf::Error) -> Finding {
@@ -320,15 +324,12 @@ fn no_bpf(ladder: &str, rung: &str, error: &bpf::Error) -> Finding {
         bpf::Error::NoBtf => Finding::absent(ladder, rung, error.to_string(), None),
         _ if !bpf::may_load() => {
             let why = "bursar has neither CAP_BPF with CAP_PERFMON nor CAP_SYS_ADMIN";
-            Finding::absent(
-                ladder,
-                rung,
-                why,
-                Some(
-                    "sudo bursar …, or sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v bursar)\"; the latter lends every user who may \
-                     execute that file the kernel's trace of the user's own processes: their file references, no other user's",
-                ),
-            )
+            let enable = becoming_root::helps(CAP_PERFMON).then_some(LEND);
+            Finding::absent(ladder, rung, why, enable)
+        }
+        _ if !becoming_root::is_in_initial_namespace() => {
+            let why = format!("{error}; the root of a user namespace, as here, has no such rights");
+            Finding::absent(ladder, rung, why, None)
         }
         _ => Finding::absent(ladder, rung, error.to_string(), None),
     }
@@ -344,7 +345,12 @@ fn io_wait() -> Vec<Finding> {
         }
         Some(false) => {
             let why = "kernel.task_delayacct is 0 and may not be set by this user";
-            Finding::absent(LADDER, RUNG, why, Some("sudo sysctl kernel.task_delayacct=1"))
+            Finding::absent(
+                LADDER,
+                RUNG,
+                why,
+                setting("/proc/sys/kernel/task_delayacct", "sudo sysctl kernel.task_delayacct=1"),
+            )
         }
         None if procfs::kernel_version() < (5, 14) => {
             Finding::there(LADDER, RUNG, "before Linux 5.14 it is on unless the kernel was started with `nodelayacct`")
@@ -420,7 +426,7 @@ fn cache_state(place: &Place) -> Vec<Finding> {
             LADDER,
             "drop_caches",
             "/proc/sys/vm/drop_caches may not be written by this user",
-            without_root("sudo bursar …").or(Some("start the container with --privileged")),
+            as_root(CAP_SYS_ADMIN).or(needs_privileged()),
         ),
     };
     vec![
@@ -507,15 +513,35 @@ pub(crate) fn has_capability(number: u32) -> bool {
     effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(|set| set >> number & 1 == 1)
 }
 
-fn without_root(enable: &str) -> Option<&str> {
-    (!rustix::process::geteuid().is_root()).then_some(enable)
+/// The advice to become root, where root would have this capability.
+fn as_root(capability: u32) -> Option<&'static str> {
+    becoming_root::helps(capability).then_some("sudo bursar …")
 }
 
-/// What lets users without rights count, where it is this setting that forbids it.
+/// A container's root has no rights over a setting of the machine.
+fn needs_privileged() -> Option<&'static str> {
+    let is_root = rustix::process::geteuid().is_root();
+    (is_root && becoming_root::is_in_initial_namespace())
+        .then_some("where this is a container, start it with --privileged")
+}
+
+/// The command that makes a setting of the kernel, where it can be made; without sudo for whoever may write the setting.
+fn setting<'a>(path: &str, command: &'a str) -> Option<&'a str> {
+    let path = Path::new(path);
+    let command = if file::is_writable(path) { command.trim_start_matches("sudo ") } else { command };
+    becoming_root::can_set(path).then_some(command)
+}
+
+const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+
+/// What lets users without rights count, where it is this setting that forbids it: the kernel then answers EACCES
+/// (`perf_allow_kernel`), and EPERM or ENOSYS where a filter does.
 fn less_paranoid(error: &std::io::Error, level: i32) -> Option<String> {
-    let set = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse::<i32>().ok()?;
-    let helps = error.kind() == std::io::ErrorKind::PermissionDenied && set > level;
-    without_root("sudo sysctl kernel.perf_event_paranoid=").filter(|_| helps).map(|enable| format!("{enable}{level}"))
+    let set = std::fs::read_to_string(PARANOID).ok()?.trim().parse::<i32>().ok()?;
+    let is_forbidden = error.raw_os_error() == Some(libc::EACCES) && set > level;
+    setting(PARANOID, "sudo sysctl kernel.perf_event_paranoid=")
+        .filter(|_| is_forbidden)
+        .map(|enable| format!("{enable}{level}"))
 }
 
 fn in_path(program: &str) -> Option<PathBuf> {
