@@ -35,7 +35,7 @@ void advice_told_open(void) {
     memcpy(opened, advice_told, offsetof(struct advice_told, decision));
     memcpy(opened->decision, advice_told->decision,
            least(advice_told->decisions, ADVICE_DECISIONS) * sizeof *opened->decision);
-    memcpy(opened->magic, "BURADVC1", sizeof opened->magic);
+    memcpy(opened->magic, ADVICE_MAGIC, sizeof opened->magic);
     opened->bytes = sizeof *opened;
     opened->pid = process.pid;
     opened->parent = process.parent;

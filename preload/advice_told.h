@@ -1,7 +1,7 @@
 // What this process tells about the advice it gave: a file of the run's directory, which is there after a kill.
 #pragma once
 
-#include "advice.h"
+#include "abi.h"
 #include "runtime.h"
 
 // Always there: until a file is opened, and where none can be, it is told to nobody.

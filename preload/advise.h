@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "advice.h"
+#include "abi.h"
 #include "runtime.h"
 
 extern bool advising;

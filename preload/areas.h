@@ -2,10 +2,10 @@
 // them back at any time: what is gone must not be advised, as something else may be there by then. Without locks.
 #pragma once
 
-#include "advice.h"
+#include "abi.h"
 #include "runtime.h"
 
-enum { AREAS = 1024, WATCHED = 256, REGION = 2 << 20 };
+enum { AREAS = 1024, WATCHED = 256, REGION = REGION_BYTES };
 
 struct area {
     uint32_t life; // odd: it is there; another one each time the place is used

@@ -358,7 +358,7 @@ static void sum_up(struct function *function) {
 static void log_durations(uint32_t functions_before, uint32_t changed) {
     struct clocks now = clocks_now();
     uint64_t ticks = now.ticks - began.ticks, ns = now.ns - began.ns;
-    log_begin('D');
+    log_begin(ENTRY_DURATIONS);
     log_time();
     log_number(changed);
     for (struct function *function = functions + 1; function < functions + functions_before; function++) {
@@ -382,14 +382,14 @@ void calls_log(void) {
         changed += function->news != 0;
         if (!function->news || function->told)
             continue;
-        log_begin('F');
+        log_begin(ENTRY_FUNCTION);
         log_number(function->number);
         log_number(function->component);
         log_string(function->name);
         log_end();
     }
     if (changed) {
-        log_begin('C');
+        log_begin(ENTRY_CALLS);
         log_time();
         log_number(changed);
         for (struct function *function = functions + 1; function < functions + count; function++) {
@@ -491,7 +491,7 @@ __attribute__((used)) void calls_entering(struct function *function, uint64_t *a
     if (function->flags & CALL_INIT) {
         // The constructors of a library that was loaded since may have patched libc's functions (UCX).
         vm_patch();
-        reconcile("init");
+        reconcile(REASON_INIT);
     }
     if (function->flags & CALL_FINALIZE)
         on_finalize();
@@ -521,6 +521,6 @@ __attribute__((used)) void calls_left(struct function *function) {
     if (function->flags & CALL_INIT) {
         // Open MPI and UCX have patched libc's functions meanwhile.
         vm_patch();
-        reconcile("initialized");
+        reconcile(REASON_INITIALIZED);
     }
 }

@@ -192,7 +192,7 @@ void comm_log(void) {
         count += sent[i].messages != 0;
     if (!count)
         return;
-    log_begin('X');
+    log_begin(ENTRY_EXCHANGED);
     log_time();
     log_number(count);
     for (uint32_t i = 0; i < ranks; i++) {

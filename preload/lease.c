@@ -74,7 +74,7 @@ static void take_in(int file, const struct pool_segment *given) {
 
 // One question and its answer; false: nobody answers.
 static bool ask(uint64_t bytes, uint64_t least, struct pool_reply *reply) {
-    struct pool_request request = {"BURPOOL1", (int32_t)told->node_plus_1 - 1, 0, bytes, least};
+    struct pool_request request = {POOL_MAGIC, (int32_t)told->node_plus_1 - 1, 0, bytes, least};
     int line = connect_to_broker();
     if (line < 0)
         return false;

@@ -1,7 +1,7 @@
 // The pool's memory that this process has: segments, lent by the broker.
 #pragma once
 
-#include "pool.h"
+#include "abi.h"
 #include "runtime.h"
 
 struct segment {

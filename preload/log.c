@@ -12,7 +12,7 @@
 #include "runtime.h"
 #include "text.h"
 
-enum { VERSION = 1, HEAD = 8, ENTRY = 256 << 10 };
+enum { HEAD = LOG_FRAME_BYTES, ENTRY = 256 << 10 };
 
 struct lock log_lock;
 static char path[4096];
@@ -76,9 +76,8 @@ bool log_open(const char *directory, const char *name) {
             continue;
         if (sys_failed(opened))
             return false;
-        char head[12] = "\x89"
-                        "BURLOG\n";
-        head[8] = VERSION;
+        char head[LOG_HEADER_BYTES] = LOG_MAGIC;
+        head[sizeof LOG_MAGIC - 1] = LOG_VERSION;
         written = sizeof head;
         return ready = sys(SYS_write, file, head, sizeof head) == sizeof head;
     }
@@ -99,7 +98,8 @@ void log_forget(void) {
     file = -1;
 }
 
-void log_begin(char kind) {
+void log_begin(enum log_entry entry_kind) {
+    const char kind = (char)entry_kind;
     lock_take(&log_lock);
     entry_bytes = HEAD;
     append(&kind, 1);
@@ -118,6 +118,13 @@ void log_string(const char *text) {
     size_t bytes = strnlen(text, 4096);
     log_number(bytes);
     append(text, bytes);
+}
+
+void log_reason(enum log_reason reason) {
+#define TEXT(name, text) [REASON_##name] = text,
+    static const char *const texts[] = {LOG_REASONS(TEXT)};
+#undef TEXT
+    log_string(texts[reason]);
 }
 
 void log_time(void) {
@@ -145,7 +152,7 @@ void log_end(void) {
     } else {
         full = true;
         entry_bytes = HEAD;
-        entry[entry_bytes++] = 'N';
+        entry[entry_bytes++] = ENTRY_NOTE;
         log_string("the log came to its limit; what followed is not told (--log-limit)");
         write_entry();
     }
@@ -158,7 +165,7 @@ void log_note(const char *format, ...) {
     va_start(arguments, format);
     text_format_list(text, sizeof text, format, arguments);
     va_end(arguments);
-    log_begin('N');
+    log_begin(ENTRY_NOTE);
     log_string(text);
     log_end();
 }

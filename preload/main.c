@@ -50,7 +50,7 @@ static void log_process(void) {
     uint32_t count = 0;
     for (long i = 0; i < bytes; i++)
         count += !arguments[i];
-    log_begin('P');
+    log_begin(ENTRY_PROCESS);
     log_number(PAGE);
     log_number(process.pid);
     log_number(process.parent);
@@ -144,7 +144,7 @@ static void watch(void) {
             if (forked)
                 begun = reconcile_begin(open_log);
             else
-                reconcile(first ? "start" : "timer");
+                reconcile(first ? REASON_START : REASON_TIMER);
             if (begun == BEGINS_LATER)
                 continue;
             if (begun == NEVER_BEGINS)
@@ -195,28 +195,28 @@ static void in_child(void) {
     helper_start(watch, &over);
 }
 
-static void log_the_end(const char *how) {
+static void log_the_end(enum log_reason how) {
     calls_log();
     comm_log();
-    log_begin('E');
+    log_begin(ENTRY_END);
     log_time();
-    log_string(how);
+    log_reason(how);
     log_end();
 }
 
 void on_finalize(void) {
-    reconcile("finalize");
+    reconcile(REASON_FINALIZE);
     if (!logging)
         return;
     // What follows has no way to rank 0's node.
     if (away)
-        log_the_end("finalize");
+        log_the_end(REASON_FINALIZE);
     if (gather(run_directory) && away)
         sys(SYS_unlinkat, AT_FDCWD, log_path(), 0);
 }
 
 // A child that ends before it had a log, and holds little more than its parent did, goes without.
-static void end(const char *how) {
+static void end(enum log_reason how) {
     if (process.pid != sys(SYS_getpid) || __atomic_exchange_n(&over, 1, __ATOMIC_ACQ_REL) || !logging)
         return;
     reconcile(how);
@@ -226,7 +226,7 @@ static void end(const char *how) {
 void tell_of_sandbox(void) {
     if (process.pid != sys(SYS_getpid) || !logging)
         return;
-    reconcile("sandbox");
+    reconcile(REASON_SANDBOX);
     calls_log();
     comm_log();
     log_note(
@@ -236,7 +236,7 @@ void tell_of_sandbox(void) {
 }
 
 void on_exit_now(int status) {
-    end("exit");
+    end(REASON_EXIT);
     presence_tell(0, UINT64_MAX);
     next_exit_now(status);
 }
@@ -444,7 +444,7 @@ static bool provision_begin(void) {
     if (!told_begin())
         return false;
     if (process_is_instrumented()) {
-        told->left_alone = 1;
+        told->left_alone = PROVISION_SANITIZER;
         told_open();
         return false;
     }
@@ -506,7 +506,7 @@ static __attribute__((destructor)) void finish(void) {
         serve_end();
     // Where `_exit` could not be patched.
     if (!next_exit_now) {
-        end("exit");
+        end(REASON_EXIT);
         presence_tell(0, UINT64_MAX);
     }
 }

@@ -482,7 +482,7 @@ static void log_object(uint32_t id) {
     uint32_t count = 0;
     while (strings && next_needed(object->map, strings, &entry))
         count++;
-    log_begin('O');
+    log_begin(ENTRY_OBJECT);
     log_number(id);
     log_number(object->component);
     log_number(object->loaded_in);

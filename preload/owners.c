@@ -56,7 +56,7 @@ uint8_t owner_of_file(uint32_t component, uint32_t object) {
 void owners_log(void) {
     for (uint32_t now = __atomic_load_n(&count, __ATOMIC_ACQUIRE); logged < now; logged++) {
         uint8_t owner = OWNERS_BEGIN + logged;
-        log_begin('W');
+        log_begin(ENTRY_OWNER);
         log_number(owner);
         log_number(owner_component[owner]);
         log_number(owner_object[owner]);

@@ -1,7 +1,7 @@
 // The parts of the program's objects that are memory of its own: .data and .bss, by the object's build-id.
 #pragma once
 
-#include "advice.h"
+#include "abi.h"
 #include "runtime.h"
 
 enum { BUILD_ID = 64 };

@@ -1,7 +1,7 @@
 // What the launcher has decided, and for which memory: see advice.h.
 #pragma once
 
-#include "advice.h"
+#include "abi.h"
 #include "runtime.h"
 
 enum { PLAN_ANY = ~0U };

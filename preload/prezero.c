@@ -110,7 +110,7 @@ static bool share(void) {
     long at = -1;
     if (sized)
         at = sys(SYS_mmap, own_place(bytes), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    bool sent = !sys_failed(at) && send_message((struct pool_to_zero){"BURZERO1", 0, 0, 0}, file);
+    bool sent = !sys_failed(at) && send_message((struct pool_to_zero){ZERO_MAGIC, 0, 0, 0}, file);
     sys(SYS_close, file);
     if (sent)
         shared = (struct pool_zeroing *)at;
@@ -142,7 +142,7 @@ void prezero_add(uint32_t number) {
     const struct segment *segment = &segments[number];
     const uint64_t units = segment->bytes / lease_page_bytes;
     if (is_shared() && is_ours(&line) && lease_holds(segment) && segment->first_unit + units <= POOL_ZEROING_UNITS)
-        send_message((struct pool_to_zero){"BURZERO1", segment->first_unit, units, lease_page_bytes}, segment->file);
+        send_message((struct pool_to_zero){ZERO_MAGIC, segment->first_unit, units, lease_page_bytes}, segment->file);
 }
 
 bool prezero_offer(uint32_t unit) {

@@ -24,14 +24,14 @@ struct total {
 
 // Memory by one of the two axes.
 struct view {
-    char entry; // of the log
+    enum log_entry entry;
     struct total now[OWNERS][KINDS], told[OWNERS][KINDS];
 };
 
 enum { LOOKS = 8 };
 
 struct lock reconcile_lock;
-static struct view by_owner = {.entry = 'T'}, by_touch = {.entry = 'U'};
+static struct view by_owner = {.entry = ENTRY_TOTALS}, by_touch = {.entry = ENTRY_TOUCHED};
 static const struct range *ranges;
 static uint32_t range_count;
 static uint64_t spent_ns, began_ns, look_ns; // of this look
@@ -273,7 +273,7 @@ static bool measure(void) {
     return pagemap_close() && opened && read;
 }
 
-static void tell(struct view *view, const char *reason) {
+static void tell(struct view *view, enum log_reason reason) {
     uint32_t changed = 0;
     for (uint32_t i = 0; i < OWNERS * KINDS; i++) {
         struct total *now = &view->now[i / KINDS][i % KINDS], *told = &view->told[i / KINDS][i % KINDS];
@@ -281,18 +281,18 @@ static void tell(struct view *view, const char *reason) {
         now->pss >>= 10;
         changed += now->rss != told->rss || now->pss != told->pss;
     }
-    if (!changed && !strcmp(reason, "timer"))
+    if (!changed && reason == REASON_TIMER)
         return;
     owners_log();
     log_begin(view->entry);
     log_time();
-    log_string(reason);
+    log_reason(reason);
     log_number(changed);
     for (uint32_t i = 0; i < OWNERS * KINDS; i++) {
         struct total now = view->now[i / KINDS][i % KINDS], *told = &view->told[i / KINDS][i % KINDS];
         if (now.rss == told->rss && now.pss == told->pss)
             continue;
-        log_number(i / KINDS * 8 + i % KINDS);
+        log_number(i / KINDS * LOG_KINDS + i % KINDS);
         log_number(now.rss);
         log_number(now.pss);
         *told = now;
@@ -302,7 +302,7 @@ static void tell(struct view *view, const char *reason) {
 
 // Of whoever has the lock. What vfork or clone made has no log of its own; what fork made has none at first, and what
 // would be told then, the names of owners too, would be lost to the log that is opened.
-static bool look(const char *reason) {
+static bool look(enum log_reason reason) {
     if (process.pid != sys(SYS_getpid) || !log_is_open() || leaving)
         return false;
     uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -342,7 +342,7 @@ static bool take_turn(void) {
     return true;
 }
 
-bool reconcile(const char *reason) {
+bool reconcile(enum log_reason reason) {
     if (!take_turn())
         return false;
     bool good = look(reason);
@@ -355,7 +355,7 @@ enum begun reconcile_begin(bool (*open)(void)) {
         return BEGINS_LATER;
     enum begun begun = leaving ? BEGINS_LATER : open() ? HAS_BEGUN : NEVER_BEGINS;
     if (begun == HAS_BEGUN)
-        look("fork");
+        look(REASON_FORK);
     end_turn();
     return begun;
 }
@@ -369,7 +369,7 @@ static bool may_cost_more(void) {
 bool reconcile_at_a_peak(void) {
     if (!may_cost_more() || !try_turn())
         return false;
-    bool good = look("shrink");
+    bool good = look(REASON_SHRINK);
     end_turn();
     return good;
 }
@@ -377,7 +377,7 @@ bool reconcile_at_a_peak(void) {
 void reconcile_before_exec(void) {
     bool turn = take_turn();
     if (turn)
-        look("exec");
+        look(REASON_EXEC);
     __atomic_store_n(&leaving, true, __ATOMIC_RELEASE);
     if (turn)
         end_turn();
@@ -389,7 +389,7 @@ void reconcile_exec_failed(void) {
 
 void reconcile_before_fork(void) {
     if (may_cost_more())
-        reconcile("share");
+        reconcile(REASON_SHARE);
 }
 
 uint64_t reconcile_spent_ns(void) {
@@ -397,8 +397,8 @@ uint64_t reconcile_spent_ns(void) {
 }
 
 void mark_phase(const char *name) {
-    reconcile("mark");
-    log_begin('M');
+    reconcile(REASON_MARK);
+    log_begin(ENTRY_MARK);
     log_time();
     log_string(name);
     log_end();

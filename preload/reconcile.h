@@ -5,9 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Looks at all that is resident and logs what has changed, for a reason that `log.h` names. Several milliseconds and
+#include "abi.h"
+
+// Looks at all that is resident and logs what has changed, Several milliseconds and
 // some ten per GiB; where another thread is at it, after it. False if it cannot be done.
-bool reconcile(const char *reason);
+bool reconcile(enum log_reason reason);
 
 // The same before memory is given back of which there has never been as much, unless that has cost more than a fiftieth
 // of the time already.

@@ -655,7 +655,7 @@ void serve_end(void) {
 
 void serve_begin(void) {
     if (!next_mmap || !next_munmap || !next_mremap || !next_mprotect || !next_madvise || !next_fork) {
-        told->left_alone = 2;
+        told->left_alone = PROVISION_LIBC;
         told_open();
         return;
     }

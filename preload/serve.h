@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "pool.h"
+#include "abi.h"
 #include "runtime.h"
 
 extern bool serving;

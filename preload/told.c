@@ -28,7 +28,7 @@ void told_open(void) {
     if (!opened)
         return;
     *opened = *told;
-    memcpy(opened->magic, "BURTOLD1", sizeof opened->magic);
+    memcpy(opened->magic, PROVISION_MAGIC, sizeof opened->magic);
     opened->bytes = sizeof *opened;
     opened->pid = process.pid;
     opened->parent = process.parent;

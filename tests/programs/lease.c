@@ -5,7 +5,7 @@
 //   lease SOCKET BYTES LEAST NODE child   ends at once; a child, whose PID is the second line, keeps the memory
 //   lease SOCKET BYTES LEAST NODE pipe    keeps one page, pinned in a pipe, and no mapping; at the end says what it
 //   reads there lease SOCKET silent|rubbish|long|gone a client that does not do as it should
-#include "../../preload/pool.h"
+#include "../../preload/abi.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void wait_for_end(void) {
 
 static int misbehave(int fd, const char *how) {
     static char packet[100000];
-    struct pool_request request = {.magic = "BURPOOL1", .node = -1, .bytes = 1, .least = 1};
+    struct pool_request request = {.magic = POOL_MAGIC, .node = -1, .bytes = 1, .least = 1};
     if (!strcmp(how, "silent"))
         wait_for_end();
     if (!strcmp(how, "gone"))
@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
     if (argc < 5)
         return 1;
     const char *also = argc > 5 ? argv[5] : "";
-    struct pool_request request = {.magic = "BURPOOL1",
+    struct pool_request request = {.magic = POOL_MAGIC,
                                    .node = atoi(argv[4]),
                                    .bytes = strtoull(argv[2], 0, 10),
                                    .least = strtoull(argv[3], 0, 10)};

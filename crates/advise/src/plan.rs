@@ -3,6 +3,7 @@
 use std::fmt;
 
 use model::Costs;
+use runtime_abi::{AdviceAction, PLAN_VERSION};
 
 use crate::decide::best;
 use crate::estimate::{Action, Estimate, estimate};
@@ -269,18 +270,22 @@ impl RuleAction {
     /// As the runtime reads it.
     pub fn name(self) -> &'static str {
         match self {
-            RuleAction::Huge => "huge",
-            RuleAction::Eager => "eager",
-            RuleAction::Pool => "pool",
-            RuleAction::Base => "base",
-            RuleAction::Leave => "leave",
+            RuleAction::Huge => AdviceAction::Huge.name(),
+            RuleAction::Eager => AdviceAction::Eager.name(),
+            RuleAction::Pool => AdviceAction::Pool.name(),
+            RuleAction::Base => AdviceAction::Base.name(),
+            RuleAction::Leave => AdviceAction::Leave.name(),
         }
     }
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "plan 1\nahead {}\ndense {}\nleast {}", self.ahead_bytes, self.dense, self.least_bytes)?;
+        writeln!(
+            f,
+            "plan {PLAN_VERSION}\nahead {}\ndense {}\nleast {}",
+            self.ahead_bytes, self.dense, self.least_bytes
+        )?;
         writeln!(f, "costs {:.0} {:.0}", self.base_fault_ns, self.populate_huge_ns)?;
         if self.observes {
             writeln!(f, "observe 1")?;

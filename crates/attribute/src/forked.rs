@@ -32,7 +32,7 @@ pub fn unseen<'a>(process: &Process, others: &[&Process<'a>]) -> Vec<(u64, Chang
 /// It has a copy of the process's memory, not a program of its own.
 fn is_child(other: &Process, process: &Process) -> bool {
     let (child, parent) = (&other.log.started, &process.log.started);
-    let forked = other.totals.first().is_some_and(|first| first.reason == "fork");
+    let forked = other.totals.first().is_some_and(|first| first.reason == runtime_abi::LogReason::Fork.name());
     forked && child.is_child_of(parent)
 }
 

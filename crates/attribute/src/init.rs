@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::{InitGrowth, LibraryGrowth, RankInit, Spread};
+use runtime_abi::LogReason;
 
 use crate::log::ProcessLog;
 use crate::memory::Lines;
@@ -19,8 +20,8 @@ pub struct Initialized {
 /// The first time the process came through it; `None` if it never did.
 pub fn of_process(process: &Process, lines: &Lines) -> Option<Initialized> {
     let (log, totals) = (process.log, process.totals);
-    let begin = totals.iter().position(|totals| totals.reason == "init")?;
-    let end = begin + totals[begin..].iter().position(|totals| totals.reason == "initialized")?;
+    let begin = totals.iter().position(|totals| totals.reason == LogReason::Init.name())?;
+    let end = begin + totals[begin..].iter().position(|totals| totals.reason == LogReason::Initialized.name())?;
     let mut held = BTreeMap::new();
     let mut grew: BTreeMap<(usize, String), i64> = BTreeMap::new();
     for (number, totals) in totals[..=end].iter().enumerate() {

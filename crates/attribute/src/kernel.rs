@@ -36,7 +36,7 @@ pub struct Unseen {
 }
 
 /// The id that logs give to memory of unknown owners.
-const UNATTRIBUTED: u64 = 0;
+const UNATTRIBUTED: u64 = runtime_abi::Owner::Unattributed as u64;
 /// Clocks and counters of the kernel may differ by so many ticks.
 const TICKS: u64 = 2;
 /// The kernel counts resident pages per processor, so its peak is known to some MiB only; and so much or more of the peak.

@@ -1,15 +1,13 @@
-//! The log of one process, as `preload/log.h` describes it.
+//! The log of one process, as `preload/abi.h` describes it.
 
 use std::collections::BTreeMap;
 
 use model::{MemoryKind, Messages};
 
+use runtime_abi::{LOG_KINDS, LOG_MAGIC, LOG_VERSION, LogEntry, LogReason};
+
 use crate::kernel::Unseen;
 
-/// The version that is understood.
-const VERSION: u32 = 1;
-/// The first byte keeps the file from passing as text, the last one tells of a transfer that changed line ends.
-const MAGIC: [u8; 8] = *b"\x89BURLOG\n";
 /// No process has as much (64 TiB): a figure beyond it is damage, and sums never overflow.
 const MOST_KIB: u64 = 1 << 36;
 
@@ -191,7 +189,7 @@ pub enum LogError {
     NotALog,
     /// Another bursar's runtime wrote it.
     #[error(
-        "it has log version {0}, and this bursar reads version {VERSION}; use the bursar that the command ran under"
+        "it has log version {0}, and this bursar reads version {LOG_VERSION}; use the bursar that the command ran under"
     )]
     Version(u32),
     /// It was cut or damaged before it said whose it is.
@@ -212,14 +210,14 @@ impl Reader {
     /// # Errors
     /// [`LogError`] where it is no log, or of another version.
     pub fn begin(header: &[u8]) -> Result<Reader, LogError> {
-        let (magic, version) = header.split_at(header.len().min(MAGIC.len()));
-        if !MAGIC.starts_with(magic) {
+        let (magic, version) = header.split_at(header.len().min(LOG_MAGIC.len()));
+        if !LOG_MAGIC.starts_with(magic) {
             return Err(LogError::NotALog);
         }
         // Of a process that was killed before it had written more.
         let version = <[u8; 4]>::try_from(version).map_err(|_| LogError::Nobody)?;
         match u32::from_le_bytes(version) {
-            VERSION => Ok(Reader::default()),
+            version if version as usize == LOG_VERSION => Ok(Reader::default()),
             other => Err(LogError::Version(other)),
         }
     }
@@ -287,8 +285,8 @@ impl Fields<'_> {
 
     fn held(&mut self) -> Option<Held> {
         let number = self.number()?;
-        let kind = *MemoryKind::ALL.get((number % 8) as usize)?;
-        Some(Held { owner: number / 8, kind, rss_bytes: self.bytes()?, pss_bytes: self.bytes()? })
+        let kind = *MemoryKind::ALL.get((number % LOG_KINDS as u64) as usize)?;
+        Some(Held { owner: number / LOG_KINDS as u64, kind, rss_bytes: self.bytes()?, pss_bytes: self.bytes()? })
     }
 
     /// Totals that follow those before.
@@ -302,7 +300,10 @@ impl Fields<'_> {
 }
 
 fn started(payload: &[u8]) -> Option<Started> {
-    let (b'P', rest) = payload.split_first()? else { return None };
+    let (kind, rest) = payload.split_first()?;
+    if LogEntry::from_number(u64::from(*kind)) != Some(LogEntry::Process) {
+        return None;
+    }
     let mut fields = Fields(rest);
     let started = Started {
         page_bytes: fields.number()?,
@@ -331,8 +332,10 @@ fn started(payload: &[u8]) -> Option<Started> {
 fn entry(log: &mut ProcessLog, payload: &[u8]) -> Option<()> {
     let (kind, rest) = payload.split_first()?;
     let mut fields = Fields(rest);
+    // Of a later runtime; the rest is still worth having.
+    let Some(kind) = LogEntry::from_number(u64::from(*kind)) else { return Some(()) };
     match kind {
-        b'O' => {
+        LogEntry::Object => {
             let id = fields.number()?;
             let object = Object {
                 component: fields.number()?,
@@ -343,30 +346,30 @@ fn entry(log: &mut ProcessLog, payload: &[u8]) -> Option<()> {
             };
             log.objects.insert(id, object);
         }
-        b'W' => {
+        LogEntry::Owner => {
             let id = fields.number()?;
             log.owners.insert(id, Owner { component: fields.number()?, object: fields.number()? });
         }
-        b'T' => {
+        LogEntry::Totals => {
             let totals = fields.totals(&log.totals)?;
             // The last that a process can say before exec; one whose exec failed goes on. Of one that exits a thread may
             // still tell.
-            if totals.reason == "exec" {
+            if totals.reason == LogReason::Exec.name() {
                 log.ended = Some(End { t_us: totals.t_us, how: totals.reason.clone() });
             } else {
-                log.ended.take_if(|end| end.how == "exec");
+                log.ended.take_if(|end| end.how == LogReason::Exec.name());
             }
             log.totals.push(totals);
         }
-        b'U' => {
+        LogEntry::Touched => {
             let touched = fields.totals(&log.touched)?;
             log.touched.push(touched);
         }
-        b'F' => {
+        LogEntry::Function => {
             let id = fields.number()?;
             log.functions.insert(id, Function { component: fields.number()?, name: fields.string()? });
         }
-        b'C' => {
+        LogEntry::Calls => {
             let (_time, count) = (fields.number()?, fields.number()?);
             for _ in 0..count {
                 let function = fields.number()?;
@@ -375,24 +378,23 @@ fn entry(log: &mut ProcessLog, payload: &[u8]) -> Option<()> {
                 log.calls.insert(function, calls);
             }
         }
-        b'D' => {
+        LogEntry::Durations => {
             let (_time, count) = (fields.number()?, fields.number()?);
             for _ in 0..count {
                 log.durations.insert(fields.number()?, fields.number()?);
             }
         }
-        b'X' => {
+        LogEntry::Exchanged => {
             let (_time, count) = (fields.number()?, fields.number()?);
             for _ in 0..count {
                 let to = u32::try_from(fields.number()?).ok()?.checked_sub(1);
                 log.sent.insert(to, Messages { messages: fields.number()?, bytes: fields.number()? });
             }
         }
-        b'M' => log.marks.push(Mark { t_us: fields.number()?, name: fields.string()? }),
-        b'N' => log.notes.push(fields.string()?),
-        b'E' => log.ended = Some(End { t_us: fields.number()?, how: fields.string()? }),
-        // Of a later runtime; the rest is still worth having.
-        _ => {}
+        LogEntry::Mark => log.marks.push(Mark { t_us: fields.number()?, name: fields.string()? }),
+        LogEntry::Note => log.notes.push(fields.string()?),
+        LogEntry::End => log.ended = Some(End { t_us: fields.number()?, how: fields.string()? }),
+        LogEntry::Process => {}
     }
     Some(())
 }

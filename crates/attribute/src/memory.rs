@@ -1,6 +1,7 @@
 //! Memory by line and kind at one moment.
 
 use model::{MemoryKind, lines};
+use runtime_abi::Owner;
 
 use crate::log::ProcessLog;
 
@@ -92,9 +93,9 @@ impl Lines {
 
     /// The line that an owner of a log counts to.
     pub fn of_owner(&self, log: &ProcessLog, owner: u64) -> usize {
-        match (owner, log.owners.get(&owner)) {
-            (1, _) => self.retained(),
-            (2, _) => self.own(),
+        match (Owner::from_number(owner), log.owners.get(&owner)) {
+            (Some(Owner::Retained), _) => self.retained(),
+            (Some(Owner::Own), _) => self.own(),
             (_, Some(owner)) => self.of_component(log, owner.component),
             (_, None) => self.unattributed(),
         }

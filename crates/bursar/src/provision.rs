@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use ::provision::prezero::Prezero;
 use ::provision::state::segment_bytes;
-use ::provision::told::{Amount, Error, Figures, LeftAlone, Reason, Told};
+use ::provision::told::{Amount, Error, Figures, LeftAlone, Reason, Told, describe};
 use anyhow::{Context, bail};
 use linux::own_numbers::{OwnNumber, OwnNumbers};
 use linux::pools;
@@ -350,7 +350,7 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     reasons.sort_by_key(|(_, amount)| std::cmp::Reverse(amount.bytes));
     let (largest, others) = reasons.split_at(reasons.len().min(3));
     let mut left: Vec<String> =
-        largest.iter().map(|(reason, amount)| format!("{} {}", Bytes(amount.bytes), reason.describe())).collect();
+        largest.iter().map(|(reason, amount)| format!("{} {}", Bytes(amount.bytes), describe(*reason))).collect();
     let rest = others.iter().map(|(_, amount)| amount.bytes).fold(0, u64::saturating_add);
     left.extend((rest > 0).then(|| format!("{} else", Bytes(rest))));
     if !left.is_empty() {

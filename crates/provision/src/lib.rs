@@ -10,8 +10,6 @@ pub mod broker;
 pub mod control;
 mod dax;
 mod error;
-#[cfg(test)]
-mod header;
 mod ledger;
 pub mod manage;
 pub mod owner;

@@ -1,18 +1,11 @@
-//! What the runtime asks and what it is answered: the layout of `preload/pool.h`, field by field.
+//! What the runtime asks and what it is answered: the layout of `preload/abi.h`.
 
-/// Segments in one reply, and so descriptors: the kernel passes 253 at once.
-pub const MOST_SEGMENTS: usize = 240;
+use runtime_abi::{POOL_MAGIC, PoolReply, PoolRequest, PoolSegment};
+
+pub use runtime_abi::{POOL_SEGMENTS as MOST_SEGMENTS, PoolStatus as Status};
 
 /// Bytes of `struct pool_request`.
-pub const REQUEST_BYTES: usize = 32;
-
-/// Bytes of `struct pool_reply`.
-pub const REPLY_BYTES: usize = 24 + MOST_SEGMENTS * SEGMENT_BYTES;
-
-/// Bytes of `struct pool_segment`.
-const SEGMENT_BYTES: usize = 16;
-
-const MAGIC: [u8; 8] = *b"BURPOOL1";
+pub const REQUEST_BYTES: usize = PoolRequest::BYTES;
 
 /// `struct pool_request`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,22 +16,6 @@ pub struct Request {
     pub bytes: u64,
     /// With fewer the client would rather have none.
     pub least: u64,
-}
-
-/// `enum pool_status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Status {
-    /// The segments follow.
-    Granted,
-    /// Less is free than what is wanted at least.
-    Exhausted,
-    /// The cap of the user stands in the way.
-    OverUser,
-    /// The memory limit of the cgroup does.
-    OverCgroup,
-    /// The request is not understood.
-    Refused,
 }
 
 /// `struct pool_segment`. What is lent is always zeroed, so `dirty` is always 0.
@@ -66,40 +43,28 @@ pub struct Reply {
 impl Request {
     /// A request as it came; `None` if it is not one.
     pub fn decode(packet: &[u8]) -> Option<Request> {
-        let packet: &[u8; REQUEST_BYTES] = packet.try_into().ok()?;
-        let node = i32::from_le_bytes(field(packet, 8));
-        let flags = u32::from_le_bytes(field(packet, 12));
-        if packet[..8] != MAGIC || flags != 0 || node < -1 {
+        let request = PoolRequest::read(packet).filter(|_| packet.len() == REQUEST_BYTES)?;
+        if request.magic != POOL_MAGIC || request.flags != 0 || request.node < -1 {
             return None;
         }
-        Some(Request {
-            node: u32::try_from(node).ok(),
-            bytes: u64::from_le_bytes(field(packet, 16)),
-            least: u64::from_le_bytes(field(packet, 24)),
-        })
+        Some(Request { node: u32::try_from(request.node).ok(), bytes: request.bytes, least: request.least })
     }
 }
 
 impl Reply {
     /// The reply as it goes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut packet = Vec::with_capacity(REPLY_BYTES);
-        packet.extend((self.status as u32).to_le_bytes());
-        packet.extend((self.segments.len() as u32).to_le_bytes());
-        packet.extend(self.page_bytes.to_le_bytes());
-        packet.extend(self.free_bytes.to_le_bytes());
-        for segment in &self.segments {
-            packet.extend(segment.bytes.to_le_bytes());
-            packet.extend(segment.node.map_or(-1, |node| node as i32).to_le_bytes());
-            packet.extend(0u32.to_le_bytes());
-        }
-        packet.resize(REPLY_BYTES, 0);
-        packet
+        let segment =
+            |lent: &Lent| PoolSegment { bytes: lent.bytes, node: lent.node.map_or(-1, |node| node as i32), dirty: 0 };
+        let reply = PoolReply {
+            status: self.status as u32,
+            segments: self.segments.len() as u32,
+            page_bytes: self.page_bytes,
+            free_bytes: self.free_bytes,
+            segment: self.segments.iter().map(segment).collect(),
+        };
+        reply.to_bytes()
     }
-}
-
-fn field<const N: usize>(packet: &[u8; REQUEST_BYTES], at: usize) -> [u8; N] {
-    std::array::from_fn(|i| packet[at + i])
 }
 
 #[cfg(test)]
@@ -107,7 +72,7 @@ mod tests {
     use super::*;
 
     fn packet(node: i32, flags: u32, bytes: u64, least: u64) -> Vec<u8> {
-        let mut packet = MAGIC.to_vec();
+        let mut packet = POOL_MAGIC.to_vec();
         packet.extend(node.to_le_bytes());
         packet.extend(flags.to_le_bytes());
         packet.extend(bytes.to_le_bytes());
@@ -148,7 +113,7 @@ mod tests {
         let segments = vec![Lent { bytes: 64 << 20, node: Some(1) }, Lent { bytes: 1 << 30, node: None }];
         let reply = Reply { status: Status::OverCgroup, page_bytes: 2 << 20, free_bytes: 5, segments };
         let packet = reply.encode();
-        assert_eq!(packet.len(), REPLY_BYTES);
+        assert_eq!(packet.len(), PoolReply::BYTES);
         // status, segments; page_bytes; free_bytes
         assert_eq!(packet[..8], [3, 0, 0, 0, 2, 0, 0, 0]);
         assert_eq!(packet[8..24], [0, 0, 0x20, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
@@ -156,22 +121,5 @@ mod tests {
         assert_eq!(packet[24..40], [0, 0, 0, 4, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(packet[40..56], [0, 0, 0, 0x40, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
         assert!(packet[56..].iter().all(|byte| *byte == 0));
-    }
-
-    #[test]
-    fn sizes_and_offsets_are_those_that_the_c_compiler_gives() {
-        let assertions = format!(
-            "_Static_assert(sizeof(struct pool_request) == {REQUEST_BYTES}, \"\");\n\
-             _Static_assert(offsetof(struct pool_request, node) == 8 && offsetof(struct pool_request, bytes) == 16, \"\");\n\
-             _Static_assert(offsetof(struct pool_request, least) == 24, \"\");\n\
-             _Static_assert(sizeof(struct pool_reply) == {REPLY_BYTES} && POOL_SEGMENTS == {MOST_SEGMENTS}, \"\");\n\
-             _Static_assert(offsetof(struct pool_reply, page_bytes) == 8, \"\");\n\
-             _Static_assert(offsetof(struct pool_reply, segment) == 24, \"\");\n\
-             _Static_assert(offsetof(struct pool_segment, node) == 8 && sizeof(struct pool_segment) == {SEGMENT_BYTES}, \"\");\n\
-             _Static_assert(POOL_GRANTED == {} && POOL_REFUSED == {}, \"\");\n",
-            Status::Granted as u32,
-            Status::Refused as u32
-        );
-        assert!(crate::header::agrees(&assertions));
     }
 }

@@ -1,79 +1,32 @@
-//! What the runtime within a process tells about what it gave (`struct provision_told` of `preload/pool.h`), and what that
+//! What the runtime within a process tells about what it gave (`struct provision_told` of `preload/abi.h`), and what that
 //! is of a whole job.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-const MAGIC: &[u8; 8] = b"BURTOLD1";
+/// Why memory was the kernel's.
+pub use runtime_abi::Passed as Reason;
+/// Why a process was not provisioned though the runtime was in it.
+pub use runtime_abi::ProvisionLeftAlone as LeftAlone;
+use runtime_abi::{PROVISION_MAGIC, ProvisionTold};
 
-/// Why memory was the kernel's, in the order of `enum passed`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// Below 64 KiB.
-    Small,
-    /// Addresses rather than memory.
-    Reserved,
-    /// Threads' stacks.
-    Stack,
-    /// At an address the program chose.
-    Fixed,
-    /// To be executed.
-    Code,
-    /// The program asked for a kind that the pool has not.
-    Kind,
-    /// Of the heap and of `.bss`, before the first and behind the last whole page of the pool.
-    Edge,
-    /// The pool had no more.
-    Exhausted,
-    /// A cap of the user or the cgroup.
-    Cap,
-    /// There was no pool.
-    NoPool,
-    /// Was the pool's until the program did what huge pages cannot.
-    TakenBack,
-    /// A child's copy of what its parent had.
-    Forked,
-    /// By the profile of `bursar advise run`, it is not worth the pool's pages.
-    Advised,
-}
-
-impl Reason {
-    /// All.
-    pub const ALL: [Reason; 13] = [
-        Reason::Small,
-        Reason::Reserved,
-        Reason::Stack,
-        Reason::Fixed,
-        Reason::Code,
-        Reason::Kind,
-        Reason::Edge,
-        Reason::Exhausted,
-        Reason::Cap,
-        Reason::NoPool,
-        Reason::TakenBack,
-        Reason::Forked,
-        Reason::Advised,
-    ];
-
-    /// For people, after "went to Linux:".
-    pub fn describe(self) -> &'static str {
-        match self {
-            Reason::Small => "smaller than 64 KiB",
-            Reason::Reserved => "addresses without memory",
-            Reason::Stack => "threads' stacks",
-            Reason::Fixed => "at addresses the program chose",
-            Reason::Code => "code",
-            Reason::Kind => "of a kind the program asked for",
-            Reason::Edge => "ends of the heap and of .bss",
-            Reason::Exhausted => "the pool had no more",
-            Reason::Cap => "over a cap of the pool",
-            Reason::NoPool => "no pool",
-            Reason::TakenBack => "changed in a way that huge pages do not allow",
-            Reason::Forked => "made shareable before a fork, or copied by a child",
-            Reason::Advised => "not worth it by the profile",
-        }
+/// A reason for people, after "went to Linux:".
+pub fn describe(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Small => "smaller than 64 KiB",
+        Reason::Reserved => "addresses without memory",
+        Reason::Stack => "threads' stacks",
+        Reason::Fixed => "at addresses the program chose",
+        Reason::Code => "code",
+        Reason::Kind => "of a kind the program asked for",
+        Reason::Edge => "ends of the heap and of .bss",
+        Reason::Exhausted => "the pool had no more",
+        Reason::Cap => "over a cap of the pool",
+        Reason::NoPool => "no pool",
+        Reason::TakenBack => "changed in a way that huge pages do not allow",
+        Reason::Forked => "made shareable before a fork, or copied by a child",
+        Reason::Advised => "not worth it by the profile",
     }
 }
 
@@ -121,16 +74,6 @@ pub struct Figures {
     pub lease_seconds: f64,
 }
 
-/// Why a process was not provisioned though the runtime was in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LeftAlone {
-    /// Built with a sanitizer.
-    Sanitizer,
-    /// The libc could not be patched.
-    Libc,
-}
-
 /// What one process told.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Told {
@@ -171,84 +114,50 @@ pub enum Error {
     OtherVersion,
 }
 
-/// Numbers one after the other.
-struct Words<'a>(&'a [u8]);
-
-impl Words<'_> {
-    fn next(&mut self) -> u64 {
-        let (word, rest) = self.0.split_first_chunk().unwrap_or((&[0; 8], &[]));
-        self.0 = rest;
-        u64::from_le_bytes(*word)
-    }
-
-    fn seconds(&mut self) -> f64 {
-        self.next() as f64 / 1e9
-    }
-}
-
 impl Told {
-    const NAME: usize = 256;
-    const NUMBERS: usize = 26 + 2 * Reason::ALL.len();
-    const BYTES: usize = MAGIC.len() + 8 * Told::NUMBERS + Told::NAME;
-
     /// From the bytes of one file.
     ///
     /// # Errors
     /// If they are none, or another version's.
     pub fn read(bytes: &[u8]) -> Result<Told, Error> {
         let nothing = || if bytes.iter().all(|byte| *byte == 0) { Error::NothingYet } else { Error::NotTold };
-        let rest = bytes.strip_prefix(MAGIC).ok_or_else(nothing)?;
-        let mut words = Words(rest);
-        match words.next() as usize {
+        let rest = bytes.strip_prefix(&PROVISION_MAGIC).ok_or_else(nothing)?;
+        match rest.first_chunk().map_or(0, |length| u64::from_le_bytes(*length)) {
             0 => return Err(Error::NotTold),
-            Told::BYTES => {}
+            length if length == ProvisionTold::BYTES as u64 => {}
             _ => return Err(Error::OtherVersion),
         }
-        if bytes.len() < Told::BYTES {
-            return Err(Error::NotTold);
-        }
-        let [pid, parent, ticks] = [words.next(), words.next(), words.next()];
-        let [rank, node] = [words.next().checked_sub(1), words.next().checked_sub(1)];
-        let [leased_bytes, _pool_bytes, pool_bytes_peak] = [words.next(), words.next(), words.next()];
-        let [_demand_bytes, demand_bytes_peak] = [words.next(), words.next()];
-        let [_served_calls, served_bytes] = [words.next(), words.next()];
-        let [start_seconds, lease_seconds, populate_seconds] = [words.seconds(), words.seconds(), words.seconds()];
-        let [zeroed_bytes, zeroed_beside_bytes] = [words.next(), words.next()];
-        let [forks, _fork_ns, fallbacks, failed] = [words.next(), words.next(), words.next(), words.next()];
-        let left_alone = match words.next() {
-            0 => None,
-            1 => Some(LeftAlone::Sanitizer),
-            _ => Some(LeftAlone::Libc),
-        };
-        let [copied_bytes, unwritten_bytes, namespace] = [words.next(), words.next(), words.next()];
-        let passed_to_linux = Reason::ALL.map(|reason| (reason, Amount { calls: words.next(), bytes: words.next() }));
-        let name = &words.0[..Told::NAME];
-        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        let told = ProvisionTold::read(bytes).ok_or(Error::NotTold)?;
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let amounts = told.passed.iter().map(|passed| Amount { calls: passed.calls, bytes: passed.bytes });
         Ok(Told {
-            executable: String::from_utf8_lossy(name).into_owned(),
-            pid,
-            parent,
-            ticks,
-            namespace,
-            rank,
-            node,
-            left_alone,
+            executable: runtime_abi::text(&told.executable),
+            pid: told.pid,
+            parent: told.parent,
+            ticks: told.ticks,
+            namespace: told.namespace,
+            rank: told.rank_plus_1.checked_sub(1),
+            node: told.node_plus_1.checked_sub(1),
+            left_alone: match told.left_alone {
+                0 => None,
+                number => Some(LeftAlone::from_number(number).unwrap_or(LeftAlone::Libc)),
+            },
             figures: Figures {
-                pool_bytes_peak,
-                populate_seconds,
-                zeroed_bytes,
-                zeroed_beside_bytes,
-                served_bytes,
-                passed_to_linux: passed_to_linux.into(),
-                fallbacks,
-                failed,
-                forks,
-                leased_bytes,
-                copied_bytes,
-                unwritten_bytes,
-                demand_bytes_peak,
-                start_seconds,
-                lease_seconds,
+                pool_bytes_peak: told.pool_bytes_peak,
+                populate_seconds: seconds(told.populate_ns),
+                zeroed_bytes: told.zeroed_bytes,
+                zeroed_beside_bytes: told.zeroed_beside_bytes,
+                served_bytes: told.served_bytes,
+                passed_to_linux: Reason::ALL.into_iter().zip(amounts).collect(),
+                fallbacks: told.fallbacks,
+                failed: told.failed,
+                forks: told.forks,
+                leased_bytes: told.leased_bytes,
+                copied_bytes: told.copied_bytes,
+                unwritten_bytes: told.unwritten_bytes,
+                demand_bytes_peak: told.demand_bytes_peak,
+                start_seconds: seconds(told.start_ns),
+                lease_seconds: seconds(told.lease_ns),
             },
         })
     }
@@ -293,14 +202,16 @@ impl Figures {
 mod tests {
     use super::*;
 
-    /// As the runtime writes it: the numbers 1, 2, 3 … in the order of `preload/pool.h`, where they are not told.
+    const NUMBERS: usize = 26 + 2 * Reason::ALL.len();
+
+    /// As the runtime writes it: the numbers 1, 2, 3 … in the order of `preload/abi.h`, where they are not told.
     fn recorded(left_alone: u64) -> Vec<u8> {
-        let mut numbers: Vec<u64> = (1..=Told::NUMBERS as u64).collect();
-        (numbers[0], numbers[22]) = (Told::BYTES as u64, left_alone);
-        let mut bytes = MAGIC.to_vec();
+        let mut numbers: Vec<u64> = (1..=NUMBERS as u64).collect();
+        (numbers[0], numbers[22]) = (ProvisionTold::BYTES as u64, left_alone);
+        let mut bytes = PROVISION_MAGIC.to_vec();
         bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
         bytes.extend(b"/opt/solve");
-        bytes.resize(Told::BYTES, 0);
+        bytes.resize(ProvisionTold::BYTES, 0);
         bytes
     }
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../../preload/pool.h"
+#include "../../../preload/abi.h"
 
 static unsigned long start_ticks(void) {
     char stat[1024] = "";
@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
     if (stat("/proc/self/ns/pid", &space))
         return 1;
     struct provision_told told = {
-        .magic = "BURTOLD1",
+        .magic = PROVISION_MAGIC,
         .bytes = sizeof told,
         .pid = getpid(),
         .parent = getppid(),

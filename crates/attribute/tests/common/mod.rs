@@ -10,9 +10,9 @@ pub const MIB: u64 = 1 << 20;
 pub const BEGIN: u64 = 1_700_000_000_000_000_000;
 
 /// Ids of owners that every log names.
-pub const UNATTRIBUTED: u64 = 0;
-pub const RETAINED: u64 = 1;
-pub const OWN: u64 = 2;
+pub const UNATTRIBUTED: u64 = runtime_abi::Owner::Unattributed as u64;
+pub const RETAINED: u64 = runtime_abi::Owner::Retained as u64;
+pub const OWN: u64 = runtime_abi::Owner::Own as u64;
 pub const APPLICATION: u64 = 8;
 pub const MPI: u64 = 9;
 /// MPI's, through the library `libLLVM.so`.
@@ -79,7 +79,7 @@ impl Entry {
 impl Log {
     /// Whose log it is, and the owners above.
     pub fn new(who: Who) -> Log {
-        let mut log = Log([&b"\x89BURLOG\n"[..], &1u32.to_le_bytes()].concat());
+        let mut log = Log([&runtime_abi::LOG_MAGIC[..], &(runtime_abi::LOG_VERSION as u32).to_le_bytes()].concat());
         log.put(
             Entry::new('P')
                 .n(4096)

@@ -1,29 +1,21 @@
-//! What the runtime within a process tells about the advice it gave (`struct advice_told` of `preload/advice.h`).
+//! What the runtime within a process tells about the advice it gave (`struct advice_told` of `preload/abi.h`).
 
 use model::Explained;
+use runtime_abi::{ADVICE_MAGIC, AdviceAction, AdviceDecision, AdviceKind, AdviceTold, AdviceWhy};
 use serde::Serialize;
 
-const MAGIC: &[u8; 8] = b"BURADVC1";
-
-const KINDS: [&str; 4] = ["mmap", "heap", "bss", "data"];
-const ACTIONS: [&str; 7] = ["leave", "huge", "eager", "base", "pool", "ahead", "demote"];
-const WHYS: [&str; 6] = [
-    "by the profile",
-    "filled in order",
-    "such ranges were filled in order",
-    "what was populated ahead was not filled",
-    "no free huge page",
-    "too little free memory",
-];
-
 /// Why a process was not advised though the runtime was in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LeftAlone {
-    Sanitizer,
-    Libc,
-    /// It has switched huge pages off for itself.
-    Disabled,
+pub use runtime_abi::AdviceLeftAlone as LeftAlone;
+
+fn describe(why: AdviceWhy) -> &'static str {
+    match why {
+        AdviceWhy::ByRule => "by the profile",
+        AdviceWhy::InOrder => "filled in order",
+        AdviceWhy::LikeSuch => "such ranges were filled in order",
+        AdviceWhy::Sparse => "what was populated ahead was not filled",
+        AdviceWhy::NoBlocks => "no free huge page",
+        AdviceWhy::NoRoom => "too little free memory",
+    }
 }
 
 /// What one process told.
@@ -75,122 +67,79 @@ pub struct Decision {
 const NOT_TOLD: &str = "it is not what a process under bursar advise run leaves";
 const OTHER_VERSION: &str = "it was written by another version of bursar";
 
-/// Fields one after the other.
-struct Fields<'a>(&'a [u8]);
+/// A name, or the number of what a later runtime knows.
+fn name(name: Option<&str>, number: u32) -> String {
+    name.map_or_else(|| number.to_string(), Into::into)
+}
 
-impl Fields<'_> {
-    fn bytes<const N: usize>(&mut self) -> [u8; N] {
-        let (field, rest) = self.0.split_first_chunk().unwrap_or((&[0; N], &[]));
-        self.0 = rest;
-        *field
-    }
-
-    fn long(&mut self) -> u64 {
-        u64::from_le_bytes(self.bytes())
-    }
-
-    fn int(&mut self) -> u32 {
-        u32::from_le_bytes(self.bytes())
-    }
-
-    fn text<const N: usize>(&mut self) -> String {
-        let text: [u8; N] = self.bytes();
-        String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
-    }
-
-    fn name(&mut self, names: &[&str]) -> String {
-        let number = self.int() as usize;
-        names.get(number).map_or_else(|| number.to_string(), |name| (*name).into())
-    }
-
-    fn decision(&mut self, pid: u64) -> Decision {
-        let [t_ns, address, from, bytes] = [self.long(), self.long(), self.long(), self.long()];
-        let kind = self.name(&KINDS);
-        let (size_class, ordinal) = (self.int(), self.long());
-        let [action, why] = [self.name(&ACTIONS), self.name(&WHYS)];
-        let [cost_ns, benefit_ns] = [self.long() as f64, self.long() as f64];
-        let object: String = self.text::<{ Told::OBJECT }>();
-        let is_mmap = kind == "mmap";
-        let explained = Explained {
-            pid: pid as i32,
-            seconds: t_ns as f64 / 1e9,
-            which: if is_mmap {
-                size_class.to_string()
-            } else {
-                Some(object).filter(|o| !o.is_empty()).unwrap_or("-".into())
-            },
-            ordinal: is_mmap.then_some(ordinal),
-            kind,
-            from,
-            bytes,
-            action,
-            why,
-            cost_ns,
-            benefit_ns,
-        };
-        Decision { address, explained }
-    }
+fn decision(decision: &AdviceDecision, pid: u64) -> Decision {
+    let kind = AdviceKind::from_number(decision.kind.into());
+    let action = AdviceAction::from_number(decision.action.into());
+    let why = AdviceWhy::from_number(decision.why.into());
+    let is_mmap = kind == Some(AdviceKind::Mmap);
+    let object = Some(runtime_abi::text(&decision.object)).filter(|object| !object.is_empty());
+    let explained = Explained {
+        pid: pid as i32,
+        seconds: decision.t_ns as f64 / 1e9,
+        which: if is_mmap { decision.size_class.to_string() } else { object.unwrap_or("-".into()) },
+        ordinal: is_mmap.then_some(decision.ordinal),
+        kind: name(kind.map(AdviceKind::name), decision.kind),
+        from: decision.from,
+        bytes: decision.bytes,
+        action: name(action.map(AdviceAction::name), decision.action),
+        why: name(why.map(describe), decision.why),
+        cost_ns: decision.cost_ns as f64,
+        benefit_ns: decision.benefit_ns as f64,
+    };
+    Decision { address: decision.address, explained }
 }
 
 impl Told {
-    const NAME: usize = 256;
-    const OBJECT: usize = 48;
-    const DECISIONS: usize = 1000;
-    const DECISION: usize = 8 * 7 + 4 * 4 + Told::OBJECT;
-    const NUMBERS: usize = 20;
-    const BYTES: usize = MAGIC.len() + 8 * Told::NUMBERS + Told::NAME + Told::DECISIONS * Told::DECISION;
-
     /// From the bytes of one file; `None`: the process ended before it told anything.
     pub fn read(bytes: &[u8]) -> Result<Option<Told>, &'static str> {
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
-        let mut fields = Fields(bytes.strip_prefix(MAGIC).ok_or(NOT_TOLD)?);
-        match fields.long() as usize {
+        let rest = bytes.strip_prefix(&ADVICE_MAGIC).ok_or(NOT_TOLD)?;
+        match rest.first_chunk().map_or(0, |length| u64::from_le_bytes(*length)) {
             0 => return Err(NOT_TOLD),
-            Told::BYTES => {}
+            length if length == AdviceTold::BYTES as u64 => {}
             _ => return Err(OTHER_VERSION),
         }
-        if bytes.len() < Told::BYTES {
-            return Err(NOT_TOLD);
-        }
-        let mut told = Told {
-            pid: fields.long(),
-            parent: fields.long(),
-            executable: String::new(),
-            ticks: fields.long(),
-            left_alone: match fields.long() {
-                0 => None,
-                1 => Some(LeftAlone::Sanitizer),
-                2 => Some(LeftAlone::Libc),
-                _ => Some(LeftAlone::Disabled),
-            },
-            promoted: fields.long(),
-            demoted: fields.long(),
-            populated_bytes: fields.long(),
-            advised_bytes: fields.long(),
-            cpu_seconds: fields.long() as f64 / 1e9,
-            ranges: fields.long(),
-            ranges_lost: fields.long(),
-            rules_matched: fields.long(),
-            rules_unmatched: fields.long(),
-            rules_of_others: fields.long(),
-            huge_bytes_peak: fields.long(),
-            anonymous_bytes_peak: fields.long(),
-            start_seconds: fields.long() as f64 / 1e9,
-            decisions: fields.long(),
-            namespace: fields.long(),
-            last: Vec::new(),
-        };
-        told.executable = fields.text::<{ Told::NAME }>();
-        let kept = told.decisions.min(Told::DECISIONS as u64) as usize;
-        let mut last: Vec<Decision> = (0..kept).map(|_| fields.decision(told.pid)).collect();
+        let told = AdviceTold::read(bytes).ok_or(NOT_TOLD)?;
+        let kept = told.decision.len();
+        let last = told.decision.iter().take(told.decisions.min(kept as u64) as usize);
+        let mut last: Vec<Decision> = last.map(|one| decision(one, told.pid)).collect();
         // Of a ring, the oldest stands where the next would.
-        if kept == Told::DECISIONS {
-            last.rotate_left((told.decisions % Told::DECISIONS as u64) as usize);
+        if last.len() == kept {
+            last.rotate_left((told.decisions % kept as u64) as usize);
         }
-        told.last = last;
-        Ok(Some(told))
+        Ok(Some(Told {
+            executable: runtime_abi::text(&told.executable),
+            pid: told.pid,
+            parent: told.parent,
+            ticks: told.ticks,
+            namespace: told.namespace,
+            left_alone: match told.left_alone {
+                0 => None,
+                number => Some(LeftAlone::from_number(number).unwrap_or(LeftAlone::Disabled)),
+            },
+            promoted: told.promoted,
+            demoted: told.demoted,
+            populated_bytes: told.populated_bytes,
+            advised_bytes: told.advised_bytes,
+            cpu_seconds: told.helper_cpu_ns as f64 / 1e9,
+            ranges: told.ranges,
+            ranges_lost: told.ranges_lost,
+            rules_matched: told.rules_matched,
+            rules_unmatched: told.rules_unmatched,
+            rules_of_others: told.rules_of_others,
+            huge_bytes_peak: told.huge_bytes_peak,
+            anonymous_bytes_peak: told.anonymous_bytes_peak,
+            start_seconds: told.start_ns as f64 / 1e9,
+            decisions: told.decisions,
+            last,
+        }))
     }
 }
 
@@ -198,18 +147,20 @@ impl Told {
 mod tests {
     use super::*;
 
-    /// As the runtime writes it: the numbers 1, 2, 3 … in the order of `preload/advice.h`, and of decisions the n-th
+    const NUMBERS: usize = 20;
+
+    /// As the runtime writes it: the numbers 1, 2, 3 … in the order of `preload/abi.h`, and of decisions the n-th
     /// with n as its time in seconds.
     fn recorded(decisions: u64) -> Vec<u8> {
-        let mut numbers: Vec<u64> = (1..=Told::NUMBERS as u64).collect();
-        (numbers[0], numbers[4], numbers[18]) = (Told::BYTES as u64, 1, decisions);
-        let mut bytes = MAGIC.to_vec();
+        let mut numbers: Vec<u64> = (1..=NUMBERS as u64).collect();
+        (numbers[0], numbers[4], numbers[18]) = (AdviceTold::BYTES as u64, 1, decisions);
+        let mut bytes = ADVICE_MAGIC.to_vec();
         bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
         bytes.extend(b"/opt/solve");
-        bytes.resize(Told::BYTES, 0);
-        let all = Told::BYTES - Told::DECISIONS * Told::DECISION;
+        bytes.resize(AdviceTold::BYTES, 0);
+        let all = AdviceTold::DECISION_AT;
         for number in 0..decisions {
-            let at = all + number as usize % Told::DECISIONS * Told::DECISION;
+            let at = all + number as usize % runtime_abi::ADVICE_DECISIONS * AdviceDecision::BYTES;
             let mut decision: Vec<u8> = [number * 1_000_000_000, 0x7f00, 4096, 2 << 20].map(u64::to_le_bytes).concat();
             decision.extend([0, 27].map(u32::to_le_bytes).concat());
             decision.extend(5_u64.to_le_bytes());
@@ -248,7 +199,7 @@ mod tests {
     fn what_is_cut_short_or_of_another_version_is_refused() {
         let whole = recorded(2);
         assert_eq!(Told::read(&[0; 4096]), Ok(None));
-        for cut in [1, 8, 16, 400, Told::BYTES - 1] {
+        for cut in [1, 8, 16, 400, AdviceTold::BYTES - 1] {
             assert_eq!(Told::read(&whole[..cut]), Err(NOT_TOLD), "{cut}");
         }
         let mut longer = whole.clone();

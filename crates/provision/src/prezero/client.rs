@@ -5,11 +5,12 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use runtime_abi::{PoolToZero, ZERO_MAGIC};
 use rustix::fs::{FileType, SealFlags, fcntl_get_seals, fstat};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 use super::mapping::Mapping;
-use super::{MAGIC, MESSAGE_BYTES, SHARED_BYTES, UNITS};
+use super::{MESSAGE_BYTES, SHARED_BYTES, UNITS};
 
 pub(super) struct Client {
     pub(super) socket: OwnedFd,
@@ -48,7 +49,7 @@ impl Client {
                 RecvAncillaryMessage::ScmRights(mut files) => files.next(),
                 _ => None,
             });
-            let file = files.next().filter(|_| bytes == MESSAGE_BYTES && packet[..8] == *MAGIC);
+            let file = files.next().filter(|_| bytes == MESSAGE_BYTES && packet[..8] == ZERO_MAGIC);
             if file.and_then(|file| self.take_in(&packet, &file, new)).is_none() {
                 return false;
             }
@@ -62,9 +63,8 @@ impl Client {
         file: &OwnedFd,
         new: &mut dyn FnMut(Arc<Segment>),
     ) -> Option<()> {
-        let word =
-            |at: usize| u32::from_le_bytes([packet[at], packet[at + 1], packet[at + 2], packet[at + 3]]) as usize;
-        let (first, units, unit_bytes) = (word(8), word(12), word(16) | word(20) << 32);
+        let offer = PoolToZero::read(packet)?;
+        let (first, units, unit_bytes) = (offer.first_unit as usize, offer.units as usize, offer.unit_bytes as usize);
         if units == 0 {
             // Were it made shorter, to look at it would be a signal.
             let stays = fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));

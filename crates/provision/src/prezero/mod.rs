@@ -1,7 +1,7 @@
 //! Zeroing what a program has given back, beside the program, so that it is zero when it is needed next.
 //!
 //! A thread of the lowest class (`SCHED_IDLE`, sched(7)) has the memory mapped as the program has it, and takes what the
-//! program offers, unit by unit (`zero`); the layout of what both share is `preload/pool.h`'s. It is a process of its own,
+//! program offers, unit by unit (`zero`); the layout of what both share is `preload/abi.h`'s. It is a process of its own,
 //! because each `munmap` interrupts the processors on which threads of the process run. The memory is the lease's: when the
 //! program ends, its connection does, and with it what is mapped here: another thread hears that (`clients`).
 
@@ -18,22 +18,19 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use runtime_abi::{POOL_ZEROING_UNITS, PoolToZero, PoolZeroing, PoolZeroingState};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::socket;
 
-/// Bytes of `struct pool_to_zero`.
-const MESSAGE_BYTES: usize = 24;
-const MAGIC: &[u8; 8] = b"BURZERO1";
-/// `POOL_ZEROING_UNITS`, and what is before them in `struct pool_zeroing`.
-const UNITS: usize = SHARED_BYTES - STATES_AT;
-const STATES_AT: usize = 64;
-const SHARED_BYTES: usize = 64 << 10;
-/// `enum pool_zeroing_state`.
-const TO_ZERO: u8 = 1;
-const BEING_ZEROED: u8 = 2;
-const ZEROED: u8 = 3;
+const MESSAGE_BYTES: usize = PoolToZero::BYTES;
+const UNITS: usize = POOL_ZEROING_UNITS;
+const STATES_AT: usize = PoolZeroing::STATE_AT;
+const SHARED_BYTES: usize = PoolZeroing::BYTES;
+const TO_ZERO: u8 = PoolZeroingState::ToZero as u8;
+const BEING_ZEROED: u8 = PoolZeroingState::BeingZeroed as u8;
+const ZEROED: u8 = PoolZeroingState::Zeroed as u8;
 
 /// The threads; they end when this is dropped.
 pub struct Prezero {
@@ -127,7 +124,7 @@ mod tests {
     }
 
     pub(super) fn message(first: u32, units: u32, unit_bytes: u64) -> Vec<u8> {
-        [&MAGIC[..], &first.to_le_bytes(), &units.to_le_bytes(), &unit_bytes.to_le_bytes()].concat()
+        [&runtime_abi::ZERO_MAGIC[..], &first.to_le_bytes(), &units.to_le_bytes(), &unit_bytes.to_le_bytes()].concat()
     }
 
     /// As the runtime of a process.
@@ -250,20 +247,5 @@ mod tests {
         drop(process);
         wait_until(|| !crate::backing::is_held(&path).unwrap());
         drop(prezero);
-    }
-
-    #[test]
-    fn the_layout_is_that_of_the_header() {
-        let assertions = format!(
-            "_Static_assert(sizeof(struct pool_to_zero) == {MESSAGE_BYTES}, \"\");\n\
-             _Static_assert(offsetof(struct pool_to_zero, first_unit) == 8 && offsetof(struct pool_to_zero, units) == 12, \"\");\n\
-             _Static_assert(offsetof(struct pool_to_zero, unit_bytes) == 16, \"\");\n\
-             _Static_assert(sizeof(struct pool_zeroing) == {SHARED_BYTES} && POOL_ZEROING_UNITS == {UNITS}, \"\");\n\
-             _Static_assert(offsetof(struct pool_zeroing, asleep) == 0, \"\");\n\
-             _Static_assert(offsetof(struct pool_zeroing, state) == {STATES_AT}, \"\");\n\
-             _Static_assert(POOL_TO_ZERO == {TO_ZERO} && POOL_BEING_ZEROED == {BEING_ZEROED}, \"\");\n\
-             _Static_assert(POOL_ZEROED == {ZEROED}, \"\");\n"
-        );
-        assert!(crate::header::agrees(&assertions));
     }
 }

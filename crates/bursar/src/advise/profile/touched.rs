@@ -1,4 +1,4 @@
-//! What of a process's memory was there when it gave it back, and when it ended, as the runtime within it tells (`preload/advice.h`).
+//! What of a process's memory was there when it gave it back, and when it ended, as the runtime within it tells (`preload/abi.h`).
 
 use std::path::PathBuf;
 
