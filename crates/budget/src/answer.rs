@@ -2,10 +2,11 @@
 
 use model::{Answer, Breakdown, Bytes, Outcome, Spread};
 
-use crate::chance::chance;
-use crate::noise::{can_tell, references_needed};
-use crate::search::{Bracket, Tried, bracket, is_close, is_telling, is_told_by_margin, is_told_by_memory, tried};
-use crate::{MIB, Reference, Seen, Settings, round_up};
+use crate::analysis::Analysis;
+use crate::bracket::{Bracket, is_close};
+use crate::cause::is_telling;
+use crate::tried::Tried;
+use crate::{Evidence, MIB, Reference, round_up};
 
 /// The answer stays within this of the knee.
 const WITHIN: f64 = 1.15;
@@ -20,9 +21,8 @@ const LESS: f64 = 0.95;
 const SAME: f64 = 0.05;
 
 /// What the search has come to; `cut_short` is why it had to stop before it was done.
-pub fn answer(settings: &Settings, seen: &Seen, cut_short: Option<String>) -> Answer {
-    let tried = tried(settings, seen);
-    let bracket = bracket(settings, seen, &tried);
+pub fn answer(a: &Analysis, cut_short: Option<String>) -> Answer {
+    let (tried, bracket) = (&a.tried, a.bracket);
     let Some(pass) = bracket.pass else {
         let why = cut_short.unwrap_or_else(|| "the job's charge is not known".into());
         return Answer {
@@ -34,9 +34,9 @@ pub fn answer(settings: &Settings, seen: &Seen, cut_short: Option<String>) -> An
             reason: format!("No limit was found under which the job keeps within the slow-down: {why}."),
         };
     };
-    let budget = budget(settings, seen, &bracket, pass);
-    let doubts = doubts(settings, seen, &tried, &bracket, cut_short);
-    let found = found(settings, seen, &tried, &bracket, pass, budget - pass);
+    let budget = budget(a, &bracket, pass);
+    let doubts = doubts(a, tried, &bracket, cut_short);
+    let found = found(a, tried, &bracket, pass, budget - pass);
     Answer {
         budget_bytes: Some(budget),
         smallest_passing_bytes: Some(pass),
@@ -49,9 +49,9 @@ pub fn answer(settings: &Settings, seen: &Seen, cut_short: Option<String>) -> An
 
 /// The smallest passing limit and a margin: twice the standard deviation of what could not be reclaimed, at least 1 %, as
 /// long as the whole stays within 15 % of the knee.
-fn budget(settings: &Settings, seen: &Seen, bracket: &Bracket, pass: u64) -> u64 {
+fn budget(a: &Analysis, bracket: &Bracket, pass: u64) -> u64 {
     // What sizes itself holds what it was given.
-    let spread = peaks(seen).filter(|_| !settings.sizes_itself).map_or(0.0, |(spread, _)| 2.0 * spread.stddev);
+    let spread = peaks(a.evidence).filter(|_| !a.settings.sizes_itself).map_or(0.0, |(spread, _)| 2.0 * spread.stddev);
     let wanted = pass as f64 + spread.max(LEAST_MARGIN * pass as f64);
     let most = bracket.fail.filter(|_| is_close(bracket)).map_or(pass as f64 * WITHIN, |fail| fail as f64 * WITHIN);
     let least_mib = round_up(wanted.min(most.max(pass as f64)) as u64);
@@ -59,8 +59,8 @@ fn budget(settings: &Settings, seen: &Seen, bracket: &Bracket, pass: u64) -> u64
     if least_mib as f64 > most && least_mib > pass { (least_mib - MIB).max(pass) } else { least_mib }
 }
 
-fn found(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u64) -> String {
-    let slow = left_out(settings, seen, pass);
+fn found(a: &Analysis, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u64) -> String {
+    let slow = left_out(a, pass);
     let left_out = slow.iter().copied().reduce(f64::min).map_or(String::new(), |ratio| {
         let trials = match slow.len() {
             1 => format!("one trial under that limit took {ratio:.2} times as long, but it"),
@@ -84,11 +84,11 @@ fn found(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket, p
         (None, Some(fail)) => format!("; below {} what it cannot give back would not fit", Bytes(fail)),
         (None, None) => String::new(),
     };
-    let spread = peaks(seen).filter(|_| !settings.sizes_itself).map_or(String::new(), |(spread, runs)| {
+    let spread = peaks(a.evidence).filter(|_| !a.settings.sizes_itself).map_or(String::new(), |(spread, runs)| {
         let stddev = Bytes(spread.stddev as u64);
         format!(" (what it cannot give back has a standard deviation of {stddev} over {runs} runs)")
     });
-    let by_memory = match is_told_by_memory(settings, seen) && !can_tell(settings, seen) {
+    let by_memory = match a.is_told_by_memory && !a.can_tell {
         true => " Run times vary too much to decide; CPU time, I/O delay and refaults do.",
         false => "",
     };
@@ -96,9 +96,9 @@ fn found(settings: &Settings, seen: &Seen, tried: &[Tried], bracket: &Bracket, p
 }
 
 /// How many times as long as without a limit those trials under a limit took that say nothing of it.
-fn left_out(settings: &Settings, seen: &Seen, limit: u64) -> Vec<f64> {
-    let is_left_out = |t: &&model::Trial| t.limit_bytes == Some(limit) && !is_telling(settings, seen, t);
-    seen.search_trials().filter(is_left_out).filter_map(|t| t.runtime_ratio).collect()
+fn left_out(a: &Analysis, limit: u64) -> Vec<f64> {
+    let is_left_out = |t: &&model::Trial| t.limit_bytes == Some(limit) && !is_telling(a, t);
+    a.evidence.search_trials().filter(is_left_out).filter_map(|t| t.runtime_ratio).collect()
 }
 
 fn is_slow(tried: &[Tried], limit: u64) -> bool {
@@ -115,37 +115,30 @@ fn happened(worst: Outcome) -> &'static str {
 }
 
 /// Every reason not to be sure, as clauses.
-fn doubts(
-    settings: &Settings,
-    seen: &Seen,
-    tried: &[Tried],
-    bracket: &Bracket,
-    cut_short: Option<String>,
-) -> Vec<String> {
+fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<String>) -> Vec<String> {
     let mut doubts: Vec<String> = cut_short.into_iter().collect();
     if !is_close(bracket) {
         doubts.push("less may be enough: no limit close below is known to be too little".into());
     }
-    let is_told = is_told_by_memory(settings, seen) || is_told_by_margin(settings, seen);
-    if !can_tell(settings, seen) && !is_told {
-        doubts.push(match references_needed(settings, seen) {
+    let is_told = a.is_told_by_memory || a.is_told_by_margin;
+    if !a.can_tell && !is_told {
+        doubts.push(match a.references_needed() {
             Some(runs) => format!(
                 "a slow-down of {:.0} % cannot be told from noise by so few runs; it would take about {runs} (--runs {runs}) \
                  or a quieter machine",
-                settings.slowdown * 100.0,
+                a.settings.slowdown * 100.0,
             ),
             None => "one run does not tell how much its run time varies (--runs 2)".into(),
         });
     }
-    let is_slow_once_more = |pass: u64| {
-        left_out(settings, seen, pass).len() > 1 && !tried.iter().any(|t| t.limit == pass && t.passed && !t.slow)
-    };
+    let is_slow_once_more =
+        |pass: u64| left_out(a, pass).len() > 1 && !tried.iter().any(|t| t.limit == pass && t.passed && !t.slow);
     if bracket.pass.is_some_and(|pass| is_slow(tried, pass) || is_slow_once_more(pass)) {
         doubts.push("no run under it kept within the slow-down".into());
     } else if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.near) {
         doubts.push("its run time there is so close to what is allowed that another run may be slower".into());
     }
-    doubts.extend(chance(settings, seen, bracket).filter(|chance| chance.doubtful).map(|chance| chance.doubt()));
+    doubts.extend(a.chance.filter(|chance| chance.doubtful).map(|chance| chance.doubt()));
     if tried.iter().any(|t| Some(t.limit) == bracket.fail && t.hardly_failed) {
         doubts.push("less may be enough: the run under the limit below was hardly too slow".into());
     }
@@ -157,21 +150,21 @@ fn doubts(
             "a smaller limit passed once where a larger one failed: the job does not do the same every time".into(),
         );
     }
-    if let Some(lost) = seen.demand.as_ref().map(|d| d.lost_events).filter(|lost| *lost > 0) {
+    if let Some(lost) = a.evidence.demand.as_ref().map(|d| d.lost_events).filter(|lost| *lost > 0) {
         doubts.push(format!("{lost} references to the page cache were lost, so the prediction was too low"));
     }
     // A sampled peak may be missed, and one that the kernel's peaks prove depends on how much was cached: a job that needs more has
     // more of both.
     let differs = |spread: &Spread| spread.max > spread.min * (1.0 + SAME);
-    let is_sampled_the_same = spread_of(seen, |r| r.held_bytes).is_some_and(|held| !differs(&held));
+    let is_sampled_the_same = spread_of(a.evidence, |r| r.held_bytes).is_some_and(|held| !differs(&held));
     if let Some(spread) =
-        unreclaimable(seen).filter(|spread| differs(spread) && !is_sampled_the_same && !settings.sizes_itself)
+        unreclaimable(a.evidence).filter(|spread| differs(spread) && !is_sampled_the_same && !a.settings.sizes_itself)
     {
         let (min, max) = (Bytes(spread.min as u64), Bytes(spread.max as u64));
         doubts.push(format!("the reference runs needed from {min} to {max}: the next may need more"));
     }
     if let Some(held) =
-        surely_held(settings, seen).filter(|held| bracket.pass.is_some_and(|pass| (pass as f64) < LESS * *held as f64))
+        surely_held(a).filter(|held| bracket.pass.is_some_and(|pass| (pass as f64) < LESS * *held as f64))
     {
         doubts.push(format!(
             "the reference runs held up to {} that could not be reclaimed: the next may need more",
@@ -183,31 +176,31 @@ fn doubts(
 
 /// The most that a reference held, without what the kernel held for it, of which some gives way under a limit. Nothing is known where it
 /// may swap, or takes what it gets.
-fn surely_held(settings: &Settings, seen: &Seen) -> Option<u64> {
+fn surely_held(a: &Analysis) -> Option<u64> {
     let of = |r: &Reference| Some(r.floor_bytes?.saturating_sub(r.breakdown.kernel.unwrap_or(0)));
-    let most = seen.references.iter().filter_map(of).max();
-    most.filter(|_| !settings.has_slower_memory && !settings.sizes_itself)
+    let most = a.evidence.references.iter().filter_map(of).max();
+    most.filter(|_| !a.settings.has_slower_memory && !a.settings.sizes_itself)
 }
 
 /// What could not be reclaimed, over more than one run, and over how many: of the references; of a single one and the trials that
 /// ended well heap and shared memory, since what the kernel holds besides differs under a limit.
-fn peaks(seen: &Seen) -> Option<(Spread, usize)> {
-    if let [reference] = seen.references.as_slice() {
-        let passed = seen.search_trials().filter(|t| t.outcome == Outcome::Ok).map(|t| &t.breakdown);
+fn peaks(evidence: &Evidence) -> Option<(Spread, usize)> {
+    if let [reference] = evidence.references.as_slice() {
+        let passed = evidence.search_trials().filter(|t| t.outcome == Outcome::Ok).map(|t| &t.breakdown);
         let held = |b: &Breakdown| Some((b.heap? + b.shared?) as f64);
         let values: Vec<f64> = std::iter::once(&reference.breakdown).chain(passed).filter_map(held).collect();
         return Some((Spread::of(&values).filter(|_| values.len() > 1)?, values.len()));
     }
-    Some((unreclaimable(seen)?, seen.references.len()))
+    Some((unreclaimable(evidence)?, evidence.references.len()))
 }
 
 /// What could not be reclaimed in each reference; the peak charge where that is not known.
-fn unreclaimable(seen: &Seen) -> Option<Spread> {
-    spread_of(seen, |r| r.floor_bytes).or_else(|| spread_of(seen, |r| r.peak_charge_bytes))
+fn unreclaimable(evidence: &Evidence) -> Option<Spread> {
+    spread_of(evidence, |r| r.floor_bytes).or_else(|| spread_of(evidence, |r| r.peak_charge_bytes))
 }
 
-fn spread_of(seen: &Seen, of: fn(&Reference) -> Option<u64>) -> Option<Spread> {
-    let values: Option<Vec<f64>> = seen.references.iter().map(|r| of(r).map(|v| v as f64)).collect();
+fn spread_of(evidence: &Evidence, of: fn(&Reference) -> Option<u64>) -> Option<Spread> {
+    let values: Option<Vec<f64>> = evidence.references.iter().map(|r| of(r).map(|v| v as f64)).collect();
     values.and_then(|values| Spread::of(&values))
 }
 
@@ -216,10 +209,11 @@ mod tests {
     use model::Trial;
 
     use super::*;
+    use crate::Settings;
     use crate::tests::trial;
 
     /// As of a program that holds 60 MiB in a removed file: memory cost the trials nothing, but both were slow.
-    fn two_slow_trials() -> Seen {
+    fn two_slow_trials() -> Evidence {
         let reference = |run, wall_seconds, peak| Reference {
             run,
             wall_seconds,
@@ -242,16 +236,16 @@ mod tests {
             ..trial(limit, wall_seconds)
         };
         let killed = Trial { run: 5, outcome: Outcome::Oom, runtime_ratio: None, ..trial(69, 13.0) };
-        Seen {
+        Evidence {
             references: vec![reference(1, 10.0, 80), reference(4, 10.1, 82)],
             trials: vec![slow(2, 11.3, 75), slow(3, 10.7, 75), killed],
-            ..Seen::default()
+            ..Evidence::default()
         }
     }
 
     #[test]
     fn a_limit_under_which_every_run_was_slow_is_no_sure_answer_and_not_called_fast() {
-        let found = answer(&Settings::default(), &two_slow_trials(), None);
+        let found = answer(&Analysis::of(&Settings::default(), &two_slow_trials()), None);
         assert_eq!((found.smallest_passing_bytes, found.confident), (Some(75 * MIB), false), "{}", found.reason);
         assert!(found.reason.starts_with("At 75.0 MiB it was slower than allowed, but"), "{}", found.reason);
         assert!(found.reason.contains("But no run under it kept within the slow-down"), "{}", found.reason);
@@ -263,7 +257,7 @@ mod tests {
         let fast =
             Trial { wall_seconds: 10.1, runtime_ratio: Some(1.01), outcome: Outcome::Ok, ..seen.trials[0].clone() };
         seen.trials.push(fast);
-        let found = answer(&Settings::default(), &seen, None);
+        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
         assert!(found.reason.starts_with("At 75.0 MiB it kept within the slow-down"), "{}", found.reason);
         assert!(!found.reason.contains("no run under it"), "{}", found.reason);
     }
@@ -274,7 +268,7 @@ mod tests {
         for trial in &mut seen.trials[..2] {
             trial.limit_bytes = Some(82 * MIB);
         }
-        let found = answer(&Settings::default(), &seen, None);
+        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
         assert!(found.reason.contains("(2 trials under that limit took at least 1.07 times"), "{}", found.reason);
     }
 }

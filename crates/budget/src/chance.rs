@@ -8,10 +8,10 @@ use std::cmp::Ordering;
 
 use model::{Bytes, Outcome, Trial};
 
+use crate::bracket::Bracket;
+use crate::cause::{is_telling, is_unexplained};
 use crate::clock::ratio;
-use crate::predict::may_cost_unseen;
-use crate::search::{Bracket, is_telling, is_unexplained, is_untouched};
-use crate::{Seen, Settings};
+use crate::noise::Noise;
 
 /// Limits that failed as far below the passing one say what reading again costs there; farther below, other pages are missed.
 const BELOW: f64 = 1.5;
@@ -47,32 +47,32 @@ pub struct Chance {
 }
 
 /// `None` where what was read again tells why the limit passed and the one below failed, or where it is not known.
-pub fn chance(settings: &Settings, seen: &Seen, bracket: &Bracket) -> Option<Chance> {
-    if settings.sizes_itself || may_cost_unseen(settings, seen) {
+pub fn chance(a: &Noise, bracket: &Bracket) -> Option<Chance> {
+    if a.settings.sizes_itself || a.may_cost_unseen {
         return None;
     }
     let limit = bracket.passed.filter(|passed| bracket.pass == Some(*passed))?;
-    let own: Vec<&Trial> = seen.search_trials().filter(|t| t.limit_bytes == Some(limit)).collect();
-    if own.iter().any(|t| is_untouched(settings, seen, t)) {
+    let own: Vec<&Trial> = a.evidence.search_trials().filter(|t| t.limit_bytes == Some(limit)).collect();
+    if own.iter().any(|t| a.is_untouched(t)) {
         return None;
     }
     let pages = own.iter().filter_map(|t| t.refaults).max()?;
-    let price = |t: &Trial| lost(settings, seen, t).zip(t.refaults).map(|(lost, r)| lost / (r + FEW_PAGES) as f64);
+    let price = |t: &Trial| lost(a, t).zip(t.refaults).map(|(lost, r)| lost / (r + FEW_PAGES) as f64);
     let foretold = |t: &Trial| price(t).map(|price| 1.0 + price * (pages + FEW_PAGES) as f64);
     let near = |t: &&Trial| t.limit_bytes.is_some_and(|l| l <= limit && l as f64 >= limit as f64 / BELOW);
-    let too_slow = seen.search_trials().filter(near).filter(|t| is_surely_memorys(settings, seen, t));
-    let dear = too_slow.filter(|t| foretold(t).is_some_and(|ratio| ratio > 1.0 + settings.slowdown));
+    let too_slow = a.evidence.search_trials().filter(near).filter(|t| is_surely_memorys(a, t));
+    let dear = too_slow.filter(|t| foretold(t).is_some_and(|ratio| ratio > 1.0 + a.settings.slowdown));
     let dearest = dear.max_by(|a, b| price(a).partial_cmp(&price(b)).unwrap_or(Ordering::Equal))?;
     let is_alike = dearest.refaults? as f64 <= ALIKE * (pages + FEW_PAGES) as f64;
     let passes = |t: &&Trial| {
         t.limit_bytes >= Some(limit)
             && t.refaults.is_some_and(|r| r as f64 >= AS_MUCH * pages as f64)
-            && ratio(settings, seen, t).is_some_and(|ratio| ratio <= 1.0 + settings.slowdown)
+            && ratio(a, t).is_some_and(|ratio| ratio <= 1.0 + a.settings.slowdown)
     };
-    let passed = seen.search_trials().filter(passes).count();
+    let passed = a.evidence.search_trials().filter(passes).count();
     Some(Chance {
         limit,
-        again: pages * settings.page_bytes,
+        again: pages * a.settings.page_bytes,
         failed: dearest.limit_bytes?,
         wants_run: if is_alike { own.len() < TWICE } else { passed < ENOUGH_RUNS && own.len() < ENOUGH_RUNS },
         doubtful: is_alike || passed < ENOUGH_RUNS,
@@ -92,28 +92,29 @@ impl Chance {
 }
 
 /// It was too slow, and memory was the reason.
-fn is_surely_memorys(settings: &Settings, seen: &Seen, trial: &Trial) -> bool {
-    trial.outcome == Outcome::TooSlow && is_telling(settings, seen, trial) && !is_unexplained(settings, seen, trial)
+fn is_surely_memorys(a: &Noise, trial: &Trial) -> bool {
+    trial.outcome == Outcome::TooSlow && is_telling(a, trial) && !is_unexplained(a, trial)
 }
 
 /// The share of the run time that a run lost; of one that was stopped, until then.
-fn lost(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
+fn lost(a: &Noise, trial: &Trial) -> Option<f64> {
     if !trial.lower_bound {
-        return Some(ratio(settings, seen, trial)? - 1.0);
+        return Some(ratio(a, trial)? - 1.0);
     }
-    let stalled = trial.stall_seconds.unwrap_or(0.0) / seen.reference_of(trial)?;
+    let stalled = trial.stall_seconds.unwrap_or(0.0) / a.evidence.reference_of(trial)?;
     Some((trial.runtime_ratio? - 1.0).max(stalled))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::Analysis;
     use crate::answer::answer;
     use crate::tests::trial;
-    use crate::{MIB, Reference};
+    use crate::{Evidence, MIB, Reference, Settings};
 
     /// `samtools sort`, as its search went: at 35 MiB it waited once and once not, and at 38 MiB it was 15 % slower in other runs.
-    fn sorts() -> Seen {
+    fn sorts() -> Evidence {
         let reference = |run, wall_seconds, cpu, system| Reference {
             run,
             wall_seconds,
@@ -143,7 +144,7 @@ mod tests {
             system_seconds: None,
             ..ok(3, 35, 2.31, 1.87, 0.0, 0.28, 73_815)
         };
-        Seen {
+        Evidence {
             references: vec![reference(0, 1.90, 1.86, 0.28), reference(2, 2.01, 1.96, 0.35)],
             trials: vec![
                 ok(1, 35, 1.95, 1.74, 0.26, 0.12, 75_534),
@@ -151,13 +152,13 @@ mod tests {
                 ok(4, 41, 1.88, 1.79, 0.23, 0.04, 37_528),
                 ok(5, 38, 1.95, 1.81, 0.25, 0.07, 56_149),
             ],
-            ..Seen::default()
+            ..Evidence::default()
         }
     }
 
     #[test]
     fn a_limit_that_read_as_much_again_as_one_that_failed_is_no_sure_answer() {
-        let found = answer(&Settings::default(), &sorts(), None);
+        let found = answer(&Analysis::of(&Settings::default(), &sorts()), None);
         assert_eq!((found.smallest_passing_bytes, found.confident), (Some(38 * MIB), false), "{}", found.reason);
         let doubt = "it read 219 MiB again there, and runs at 35.0 MiB lost so much time by reading again that another run at 38.0 MiB may be too slow";
         assert!(found.reason.contains(doubt), "{}", found.reason);
@@ -169,7 +170,7 @@ mod tests {
         for trial in seen.trials.iter_mut().filter(|t| t.limit_bytes >= Some(38 * MIB)) {
             trial.refaults = Some(4_000);
         }
-        let found = answer(&Settings::default(), &seen, None);
+        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
         assert!(found.confident, "{}", found.reason);
     }
 }

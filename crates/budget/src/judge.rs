@@ -2,9 +2,11 @@
 
 use model::{Method, Outcome, Spread};
 
-use crate::noise::ratio_noise;
-use crate::predict::{TELLING_BYTES, may_cost_unseen};
-use crate::{Seen, Settings};
+use crate::facts::TELLING_BYTES;
+use crate::impact::SEEN_STALL;
+use crate::noise::Noise;
+use crate::outcome::{asks_for_enough, is_too_slow};
+use crate::{Evidence, Settings};
 
 /// A method's run is stopped at this multiple of the reference: enough to show that it is far too slow (the paper's worst
 /// is 2.05), and the comparison stays cheap.
@@ -16,9 +18,6 @@ const SURELY_SLOW: f64 = 0.1;
 
 /// So many standard deviations are no chance.
 const SURE: f64 = 3.0;
-
-/// The share of a stall that is sure to be seen.
-const SEEN_STALL: f64 = 0.5;
 
 /// How a run under a limit is going.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -51,45 +50,46 @@ pub struct Measured {
 /// Whether a running trial can be stopped, and what it then is. A trial of the search is stopped once it has taken longer
 /// than allowed, or much earlier, once it is so far behind the references' pace, or, where that is not known, has stalled
 /// for so much longer than a reference does in all, that it cannot make it any more.
-pub fn watch(settings: &Settings, seen: &Seen, method: Option<Method>, progress: &Progress) -> Option<Outcome> {
-    if settings.timeout_seconds.is_some_and(|timeout| progress.elapsed_seconds >= timeout) {
+pub fn watch(settings: &Settings, evidence: &Evidence, method: Option<Method>, progress: &Progress) -> Option<Outcome> {
+    let a = &Noise::of(settings, evidence);
+    if a.settings.timeout_seconds.is_some_and(|timeout| progress.elapsed_seconds >= timeout) {
         return Some(Outcome::Timeout);
     }
-    let too_long = give_up_after(settings, seen, method).is_some_and(|limit| progress.elapsed_seconds > limit);
+    let too_long = give_up_after(a, method).is_some_and(|limit| progress.elapsed_seconds > limit);
     let is_proven = || {
         // Stall is no loss where others go on meanwhile, as in a pipeline: the pace knows. But for as long as nothing was read
         // again, it may have lost its time for another reason, and make up for it.
-        if !tells_pace(seen, progress) {
-            has_stalled_too_long(settings, seen, progress)
-        } else if has_read_again(settings, seen, progress) == Some(false) && !may_cost_unseen(settings, seen) {
+        if !tells_pace(a.evidence, progress) {
+            has_stalled_too_long(a, progress)
+        } else if has_read_again(a, progress) == Some(false) && !a.may_cost_unseen {
             None
         } else {
-            has_fallen_behind(settings, seen, progress)
+            has_fallen_behind(a, progress)
         }
     };
     (too_long || method.is_none() && is_proven() == Some(true)).then_some(Outcome::TooSlow)
 }
 
 /// When a run under a limit is given up, in seconds; `None`: never.
-pub fn give_up_after(settings: &Settings, seen: &Seen, method: Option<Method>) -> Option<f64> {
-    let reference = seen.reference().map(|r| r.median);
+pub fn give_up_after(a: &Noise, method: Option<Method>) -> Option<f64> {
+    let reference = a.reference.map(|r| r.median);
     let too_slow = match method {
-        Some(_) if settings.full => None,
-        Some(_) => reference.map(|r| r * METHOD_STOP.max(1.0 + 2.0 * settings.slowdown)),
+        Some(_) if a.settings.full => None,
+        Some(_) => reference.map(|r| r * METHOD_STOP.max(1.0 + 2.0 * a.settings.slowdown)),
         None => {
-            let beyond = SURELY_SLOW.max(SURE * ratio_noise(settings, seen));
-            reference.map(|r| r * (1.0 + settings.slowdown + beyond))
+            let beyond = SURELY_SLOW.max(SURE * a.ratio_noise);
+            reference.map(|r| r * (1.0 + a.settings.slowdown + beyond))
         }
     };
-    match (too_slow, settings.timeout_seconds) {
+    match (too_slow, a.settings.timeout_seconds) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     }
 }
 
 /// What the run is.
-pub fn judge(settings: &Settings, seen: &Seen, measured: &Measured) -> Outcome {
-    let too_slow = || seen.reference().is_some_and(|r| is_too_slow(settings, measured.wall_seconds, r.median));
+pub fn judge(settings: &Settings, evidence: &Evidence, measured: &Measured) -> Outcome {
+    let too_slow = || evidence.reference().is_some_and(|r| is_too_slow(settings, measured.wall_seconds, r.median));
     match measured.stopped {
         _ if measured.oom_kills > 0 => Outcome::Oom,
         Some(outcome) => outcome,
@@ -99,70 +99,60 @@ pub fn judge(settings: &Settings, seen: &Seen, measured: &Measured) -> Outcome {
     }
 }
 
-/// Whether a run is to tell if its limit is enough; another method's is to show what it costs.
-pub fn asks_for_enough(method: Option<Method>) -> bool {
-    matches!(method, None | Some(Method::Bursar))
-}
-
-/// Whether a run that came to its end took longer than is allowed.
-pub fn is_too_slow(settings: &Settings, wall_seconds: f64, reference_seconds: f64) -> bool {
-    wall_seconds > reference_seconds * (1.0 + settings.slowdown)
-}
-
 /// The ratio that a stopped run would at least have come to: what it had taken, or the reference's run time with how far it
 /// was behind, or, where that is not known, with the stall that it had beyond the reference's.
-pub fn ratio_at_least(seen: &Seen, progress: &Progress) -> Option<f64> {
-    let reference = seen.reference()?.median;
+pub fn ratio_at_least(evidence: &Evidence, progress: &Progress) -> Option<f64> {
+    let reference = evidence.reference()?.median;
     let by_time = progress.elapsed_seconds / reference;
     let by_stall = progress
         .stall_seconds
-        .zip(reference_stall(seen))
-        .filter(|_| !tells_pace(seen, progress))
+        .zip(reference_stall(evidence))
+        .filter(|_| !tells_pace(evidence, progress))
         .map(|(stall, usual)| 1.0 + (stall - usual.median) / reference);
-    let by_pace = behind(seen, progress).map(|lost| 1.0 + lost / reference);
+    let by_pace = behind(evidence, progress).map(|lost| 1.0 + lost / reference);
     Some([by_stall, by_pace].into_iter().flatten().fold(by_time, f64::max))
 }
 
-fn has_stalled_too_long(settings: &Settings, seen: &Seen, progress: &Progress) -> Option<bool> {
-    let reference = seen.reference()?;
-    let usual = reference_stall(seen)?;
-    let allowed = settings.slowdown * reference.median;
+fn has_stalled_too_long(a: &Noise, progress: &Progress) -> Option<bool> {
+    let reference = a.reference?;
+    let usual = reference_stall(a.evidence)?;
+    let allowed = a.settings.slowdown * reference.median;
     // Stall may partly take the place of other waiting, so half as much again is asked for before it is proof.
-    let doubt = (0.5 * allowed).max(2.0 * (ratio_noise(settings, seen) * reference.median).max(usual.stddev));
+    let doubt = (0.5 * allowed).max(2.0 * (a.ratio_noise * reference.median).max(usual.stddev));
     Some(progress.stall_seconds? > usual.max + allowed + doubt)
 }
 
-fn has_read_again(settings: &Settings, seen: &Seen, progress: &Progress) -> Option<bool> {
-    let usual = seen.references.iter().filter_map(|r| r.refaults).max()?;
-    Some(progress.refaults?.saturating_sub(usual) * settings.page_bytes >= TELLING_BYTES)
+fn has_read_again(a: &Noise, progress: &Progress) -> Option<bool> {
+    let usual = a.evidence.references.iter().filter_map(|r| r.refaults).max()?;
+    Some(progress.refaults?.saturating_sub(usual) * a.settings.page_bytes >= TELLING_BYTES)
 }
 
-fn tells_pace(seen: &Seen, progress: &Progress) -> bool {
-    progress.pace.is_some() && seen.timed().iter().any(|r| !r.pace.is_empty())
+fn tells_pace(evidence: &Evidence, progress: &Progress) -> bool {
+    progress.pace.is_some() && evidence.timed().iter().any(|r| !r.pace.is_empty())
 }
 
 /// How much earlier the references had come as far as this run has, in CPU time, in seconds. What memory costs in CPU time
 /// counts as progress here, so the loss is never overstated.
-fn behind(seen: &Seen, progress: &Progress) -> Option<f64> {
+fn behind(evidence: &Evidence, progress: &Progress) -> Option<f64> {
     let (cpu, at_seconds) = progress.pace?;
     // The slowest of them to come so far.
-    let usual = seen.timed().iter().filter_map(|r| time_at(&r.pace, cpu)).reduce(f64::max)?;
+    let usual = evidence.timed().iter().filter_map(|r| time_at(&r.pace, cpu)).reduce(f64::max)?;
     Some(at_seconds - usual)
 }
 
 /// Whether it has lost more already than it may lose in all.
-fn has_fallen_behind(settings: &Settings, seen: &Seen, progress: &Progress) -> Option<bool> {
-    let reference = seen.reference()?;
-    let allowed = settings.slowdown * reference.median;
-    let doubt = (0.25 * allowed).max(SURE * ratio_noise(settings, seen) * reference.median);
-    let lag = behind(seen, progress)?;
-    Some(lag > allowed + doubt && is_explained(settings, seen, progress, lag))
+fn has_fallen_behind(a: &Noise, progress: &Progress) -> Option<bool> {
+    let reference = a.reference?;
+    let allowed = a.settings.slowdown * reference.median;
+    let doubt = (0.25 * allowed).max(SURE * a.ratio_noise * reference.median);
+    let lag = behind(a.evidence, progress)?;
+    Some(lag > allowed + doubt && is_explained(a, progress, lag))
 }
 
 /// Whether memory can have cost so much time: the run waited for storage. Else other programs did. (What reading again costs the
 /// processor is no lag: it counts as progress.) Where that is not known, or can hide, it is taken to be so.
-fn is_explained(settings: &Settings, seen: &Seen, progress: &Progress, lag: f64) -> bool {
-    may_cost_unseen(settings, seen) || progress.stall_seconds.is_none_or(|stall| stall / SEEN_STALL > lag)
+fn is_explained(a: &Noise, progress: &Progress, lag: f64) -> bool {
+    a.may_cost_unseen || progress.stall_seconds.is_none_or(|stall| stall / SEEN_STALL > lag)
 }
 
 /// When a run had used so much CPU time; `None` if it never did, or before its first sample.
@@ -173,8 +163,8 @@ fn time_at(pace: &[(f64, f64)], cpu: f64) -> Option<f64> {
     Some(left.1 + share * (right.1 - left.1))
 }
 
-fn reference_stall(seen: &Seen) -> Option<Spread> {
-    let stalls: Vec<f64> = seen.references.iter().filter_map(|r| r.stall_seconds).collect();
+fn reference_stall(evidence: &Evidence) -> Option<Spread> {
+    let stalls: Vec<f64> = evidence.references.iter().filter_map(|r| r.stall_seconds).collect();
     Spread::of(&stalls)
 }
 
@@ -183,9 +173,9 @@ mod tests {
     use super::*;
     use crate::Reference;
 
-    fn seen() -> Seen {
+    fn seen() -> Evidence {
         let reference = |wall_seconds| Reference { wall_seconds, stall_seconds: Some(1.0), ..Reference::default() };
-        Seen { references: vec![reference(99.5), reference(100.5)], ..Seen::default() }
+        Evidence { references: vec![reference(99.5), reference(100.5)], ..Evidence::default() }
     }
 
     fn at(elapsed_seconds: f64, stall_seconds: f64) -> Progress {
@@ -232,7 +222,7 @@ mod tests {
         let pace = vec![(0.0, 0.0), (1.0, 20.0), (81.0, 100.0)];
         let reference =
             |wall_seconds| Reference { wall_seconds, refaults: Some(10), pace: pace.clone(), ..Reference::default() };
-        let seen = Seen { references: vec![reference(99.9), reference(100.1)], ..Seen::default() };
+        let seen = Evidence { references: vec![reference(99.9), reference(100.1)], ..Evidence::default() };
         let at = |elapsed_seconds, cpu_seconds| Progress {
             elapsed_seconds,
             stall_seconds: None,

@@ -13,38 +13,57 @@
 //!
 //! [`jobs`] is another way to an answer: from what a cluster's accounting tells of past jobs.
 //!
+//! Each step is an `Analysis` of the evidence and the first of the rules (`rules/`) that asks for a run.
+//!
 //! The search: a reference without a limit, two where no curve foretells the knee; then a trial at the predicted knee and one
 //! beside it, one of which should pass and one fail. If so, that is all; if not, the trials bracket the knee from both sides.
 //! References are added where run time alone must tell and the spread of the runs there are is too wide or not known, and
 //! where the machine seems to have changed.
 
+mod analysis;
 mod answer;
+mod bracket;
+mod cause;
 mod chance;
 mod clock;
-mod drift;
+mod decided;
+mod effort;
 mod estimate;
+mod evidence;
+mod facts;
+mod grid;
+mod impact;
 pub mod jobs;
 mod judge;
 mod methods;
 mod nodes;
 mod noise;
-mod plan;
+mod outcome;
+mod planner;
 mod predict;
-mod search;
-mod seen;
+mod processor;
+mod reference;
+mod rules;
 mod settings;
 mod sizing;
+mod step;
+mod stretches;
+mod tried;
 
 pub use estimate::estimate;
+pub use evidence::{Evidence, MethodMemory};
 pub use judge::{Measured, Progress, judge, ratio_at_least, watch};
 pub use methods::{method_notes, methods};
 pub use nodes::nodes;
 pub use noise::stddev_seconds;
-pub use plan::{Step, next};
-pub use predict::predict;
-pub use seen::{MethodMemory, Reference, Seen};
+pub use planner::next;
+pub use reference::Reference;
 pub use settings::Settings;
 pub use sizing::{HeldLess, held_less};
+pub use step::Step;
+
+/// The evidence of a search.
+pub type Seen = Evidence;
 
 /// One mebibyte: limits are whole multiples of it.
 const MIB: u64 = 1 << 20;

@@ -2,9 +2,11 @@
 
 use model::{Answer, Breakdown, Bytes, Method, MethodRow, Outcome, Spread, Trial, performance, performance_per_gb};
 
-use crate::predict::{is_no_limit, predict};
-use crate::search::{breaks, is_telling, severity};
-use crate::{Seen, Settings, round_up};
+use crate::cause::is_telling;
+use crate::noise::Noise;
+use crate::outcome::{breaks, severity};
+use crate::predict::predict;
+use crate::{Evidence, Settings, round_up};
 
 /// The methods whose figure is tried as a limit.
 const LIMITED: [Method; 3] = [Method::AppMaxRss, Method::AppMaxRssLargest, Method::SysMaxRss];
@@ -22,25 +24,27 @@ enum Runs<'a> {
 }
 
 /// The rows of the comparison, in the order in which the report shows them; methods without a figure have none.
-pub fn methods(settings: &Settings, seen: &Seen, answer: &Answer) -> Vec<MethodRow> {
+pub fn methods(settings: &Settings, evidence: &Evidence, answer: &Answer) -> Vec<MethodRow> {
+    let a = &Noise::of(settings, evidence);
     let order = [Method::AppMaxRss, Method::AppMaxRssLargest, Method::SysMaxRss, Method::Unlimited, Method::Bursar];
-    let rows: Vec<MethodRow> = order.into_iter().filter_map(|method| row(settings, seen, answer, method)).collect();
+    let rows: Vec<MethodRow> = order.into_iter().filter_map(|method| row(a, answer, method)).collect();
     let least_failed = rows.iter().any(|row| row.name == Method::AppMaxRss && has_failed(row));
     let least = rows.iter().find(|row| row.name == Method::AppMaxRss).and_then(|row| row.memory_bytes);
     rows.into_iter()
         .map(|row| {
-            let per_gb = per_gb(seen, least.filter(|_| !least_failed), &row);
+            let per_gb = per_gb(a, least.filter(|_| !least_failed), &row);
             MethodRow { performance_per_gb: per_gb, ..row }
         })
         .collect()
 }
 
 /// Where the figures of the comparison are not from a run of their own, as sentences.
-pub fn method_notes(settings: &Settings, seen: &Seen) -> Vec<String> {
+pub fn method_notes(settings: &Settings, evidence: &Evidence) -> Vec<String> {
+    let a = &Noise::of(settings, evidence);
     let note = |method: Method| {
-        let memory = Bytes(memory(seen, method)?.0);
+        let memory = Bytes(memory(a, method)?.0);
         let name = name(method);
-        match shown_by(settings, seen, method, round_up(memory.0))? {
+        match shown_by(a, method, round_up(memory.0))? {
             Runs::References => Some(format!(
                 "{name} says {memory}, which the job does not fill without a limit: its figures are the reference runs'."
             )),
@@ -52,7 +56,7 @@ pub fn method_notes(settings: &Settings, seen: &Seen) -> Vec<String> {
         }
     };
     let is_stopped = |t: &&Trial| t.method.is_some() && t.lower_bound;
-    let stopped = seen.trials.iter().find(is_stopped).filter(|_| !settings.full);
+    let stopped = a.evidence.trials.iter().find(is_stopped).filter(|_| !a.settings.full);
     let unvaried = stopped.map(|_| {
         "A run that was stopped early has no run time: --full lets it end, and tells how much that varies.".to_string()
     });
@@ -81,20 +85,19 @@ pub struct Lacking {
 }
 
 /// The next run that the comparison lacks: of those that have the fewest, what others may be shown by first.
-pub fn lacking(settings: &Settings, seen: &Seen, answer: &Answer) -> Option<Lacking> {
-    let unlimited = unlimited_walls(settings, seen).len();
-    let lacks_unlimited = unlimited < runs_each(settings);
+pub fn lacking(a: &Noise, passing_bytes: Option<u64>) -> Option<Lacking> {
+    let unlimited = unlimited_walls(a).len();
+    let lacks_unlimited = unlimited < runs_each(a);
     let unlimited = lacks_unlimited.then_some(Lacking { method: Method::Unlimited, limit: None, has: unlimited });
-    let own =
-        answer.smallest_passing_bytes.map(|limit| (Method::Bursar, limit, Some(passing_runs(settings, seen, limit))));
+    let own = passing_bytes.map(|limit| (Method::Bursar, limit, Some(passing_runs(a, limit))));
     let named = LIMITED.into_iter().filter_map(|method| {
-        let limit = round_up(memory(seen, method)?.0);
-        Some((method, limit, shown_by(settings, seen, method, limit)))
+        let limit = round_up(memory(a, method)?.0);
+        Some((method, limit, shown_by(a, method, limit)))
     });
     let limited = own.into_iter().chain(named).filter_map(|(method, limit, runs)| {
         let has = match &runs {
             None => 0,
-            Some(Runs::Trials(trials)) if wants_another(settings, trials) => trials.len(),
+            Some(Runs::Trials(trials)) if wants_another(a, trials) => trials.len(),
             Some(_) => return None,
         };
         Some(Lacking { method, limit: Some(limit), has })
@@ -102,62 +105,62 @@ pub fn lacking(settings: &Settings, seen: &Seen, answer: &Answer) -> Option<Lack
     unlimited.into_iter().chain(limited).min_by_key(|lacking| lacking.has)
 }
 
-fn runs_each(settings: &Settings) -> usize {
-    settings.runs.map_or(RUNS, |runs| runs as usize)
+fn runs_each(a: &Noise) -> usize {
+    a.settings.runs.map_or(RUNS, |runs| runs as usize)
 }
 
 /// Where two runs do not agree on whether it is too slow, a third decides. One that did not come to its end has no run time
 /// that could vary.
-fn wants_another(settings: &Settings, trials: &[&Trial]) -> bool {
-    let is_slow = |t: &&Trial| t.runtime_ratio.is_some_and(|ratio| ratio > 1.0 + settings.slowdown);
+fn wants_another(a: &Noise, trials: &[&Trial]) -> bool {
+    let is_slow = |t: &&Trial| t.runtime_ratio.is_some_and(|ratio| ratio > 1.0 + a.settings.slowdown);
     let disagree = trials.iter().any(is_slow) && !trials.iter().all(is_slow);
     let died = trials.iter().any(|t| breaks(t));
-    trials.iter().all(|t| has_ended(t)) && trials.len() < runs_each(settings) || !died && disagree && trials.len() == 2
+    trials.iter().all(|t| has_ended(t)) && trials.len() < runs_each(a) || !died && disagree && trials.len() == 2
 }
 
-fn memory(seen: &Seen, method: Method) -> Option<(u64, Breakdown)> {
-    seen.methods.iter().find(|m| m.method == method).map(|m| (m.memory_bytes, m.breakdown))
+fn memory(a: &Noise, method: Method) -> Option<(u64, Breakdown)> {
+    a.evidence.methods.iter().find(|m| m.method == method).map(|m| (m.memory_bytes, m.breakdown))
 }
 
 /// The runs that show how a method does.
-fn shown_by<'a>(settings: &Settings, seen: &'a Seen, method: Method, limit: u64) -> Option<Runs<'a>> {
-    if method == Method::Unlimited || is_no_limit(settings, seen, limit) {
+fn shown_by<'a>(a: &Noise<'a>, method: Method, limit: u64) -> Option<Runs<'a>> {
+    if method == Method::Unlimited || a.is_no_limit(limit) {
         return Some(Runs::References);
     }
     let is_same =
         |trial: &&Trial| trial.limit_bytes.is_some_and(|l| (l as f64 / limit as f64 - 1.0).abs() <= SAME_LIMIT);
     // A trial of the search that was stopped early does not show how slow the method would have been.
     let tells = |trial: &&Trial| is_same(trial) && (trial.method.is_some() || !trial.lower_bound);
-    let trials: Vec<&Trial> = seen.trials.iter().filter(|t| t.method == Some(method) || tells(t)).collect();
+    let trials: Vec<&Trial> = a.evidence.trials.iter().filter(|t| t.method == Some(method) || tells(t)).collect();
     (!trials.is_empty()).then_some(Runs::Trials(trials))
 }
 
-fn row(settings: &Settings, seen: &Seen, answer: &Answer, method: Method) -> Option<MethodRow> {
+fn row(a: &Noise, answer: &Answer, method: Method) -> Option<MethodRow> {
     let (memory, breakdown, runs) = match method {
         Method::Bursar => {
-            let runs = passing_runs(settings, seen, answer.smallest_passing_bytes?);
+            let runs = passing_runs(a, answer.smallest_passing_bytes?);
             let breakdown = match &runs {
                 Runs::Trials(trials) => trials[0].breakdown,
-                Runs::References => seen.references.first()?.breakdown,
+                Runs::References => a.evidence.references.first()?.breakdown,
             };
             (answer.budget_bytes?, breakdown, Some(runs))
         }
         _ => {
-            let (memory, breakdown) = memory(seen, method)?;
-            (memory, breakdown, shown_by(settings, seen, method, round_up(memory)))
+            let (memory, breakdown) = memory(a, method)?;
+            (memory, breakdown, shown_by(a, method, round_up(memory)))
         }
     };
     let row = MethodRow {
         name: method,
         memory_bytes: Some(memory),
         breakdown,
-        amplification: required(seen, answer).map(|required| memory as f64 / required as f64),
+        amplification: required(a, answer).map(|required| memory as f64 / required as f64),
         runs: 0,
         runtime_ratio: None,
         runtime_stddev_seconds: None,
         predicted_ratio: match method {
             Method::Unlimited => Some(1.0),
-            _ => predict(settings, seen, round_up(memory)),
+            _ => predict(a, round_up(memory)),
         },
         io_wait_share: None,
         performance: None,
@@ -166,24 +169,24 @@ fn row(settings: &Settings, seen: &Seen, answer: &Answer, method: Method) -> Opt
         lower_bound: false,
     };
     Some(match runs {
-        Some(Runs::References) => with_references(row, settings, seen),
-        Some(Runs::Trials(trials)) => with_trials(row, settings, seen, &trials),
+        Some(Runs::References) => with_references(row, a),
+        Some(Runs::Trials(trials)) => with_trials(row, a, &trials),
         None => row,
     })
 }
 
 /// The runs at the smallest passing limit; the references where that is no limit.
-fn passing_runs<'a>(settings: &Settings, seen: &'a Seen, limit: u64) -> Runs<'a> {
-    let tells = |t: &Trial| t.method == Some(Method::Bursar) || is_telling(settings, seen, t);
+fn passing_runs<'a>(a: &Noise<'a>, limit: u64) -> Runs<'a> {
+    let tells = |t: &Trial| t.method == Some(Method::Bursar) || is_telling(a, t);
     let is_there = |t: &&Trial| t.limit_bytes == Some(limit) && tells(t);
-    let trials: Vec<&Trial> = seen.trials.iter().filter(is_there).collect();
-    if is_no_limit(settings, seen, limit) || trials.is_empty() { Runs::References } else { Runs::Trials(trials) }
+    let trials: Vec<&Trial> = a.evidence.trials.iter().filter(is_there).collect();
+    if a.is_no_limit(limit) || trials.is_empty() { Runs::References } else { Runs::Trials(trials) }
 }
 
-fn with_references(row: MethodRow, settings: &Settings, seen: &Seen) -> MethodRow {
-    let spread = seen.reference();
-    let waits: Vec<f64> = seen.references.iter().filter_map(|r| r.io_wait_share).collect();
-    let walls = unlimited_walls(settings, seen);
+fn with_references(row: MethodRow, a: &Noise) -> MethodRow {
+    let spread = a.reference;
+    let waits: Vec<f64> = a.evidence.references.iter().filter_map(|r| r.io_wait_share).collect();
+    let walls = unlimited_walls(a);
     MethodRow {
         runs: walls.len() as u32,
         runtime_ratio: spread.map(|_| 1.0),
@@ -196,11 +199,10 @@ fn with_references(row: MethodRow, settings: &Settings, seen: &Seen) -> MethodRo
 }
 
 /// Run times without a limit, or under one that is none, as the machine is now.
-fn unlimited_walls(settings: &Settings, seen: &Seen) -> Vec<f64> {
-    let is_unlimited =
-        |t: &&Trial| t.limit_bytes.is_none_or(|limit| is_no_limit(settings, seen, limit)) && has_ended(t);
-    let trials = seen.trials.iter().filter(is_unlimited).filter_map(|t| wall_now(seen, t));
-    seen.timed().iter().map(|r| r.wall_seconds).chain(trials).collect()
+fn unlimited_walls(a: &Noise) -> Vec<f64> {
+    let is_unlimited = |t: &&Trial| t.limit_bytes.is_none_or(|limit| a.is_no_limit(limit)) && has_ended(t);
+    let trials = a.evidence.trials.iter().filter(is_unlimited).filter_map(|t| wall_now(a, t));
+    a.evidence.timed().iter().map(|r| r.wall_seconds).chain(trials).collect()
 }
 
 fn has_ended(trial: &Trial) -> bool {
@@ -208,11 +210,11 @@ fn has_ended(trial: &Trial) -> bool {
 }
 
 /// What a run would take as the machine is now: it may have been made while all runs were slower.
-fn wall_now(seen: &Seen, trial: &Trial) -> Option<f64> {
-    Some(trial.runtime_ratio? * seen.reference()?.median)
+fn wall_now(a: &Noise, trial: &Trial) -> Option<f64> {
+    Some(trial.runtime_ratio? * a.reference?.median)
 }
 
-fn with_trials(row: MethodRow, settings: &Settings, seen: &Seen, trials: &[&Trial]) -> MethodRow {
+fn with_trials(row: MethodRow, a: &Noise, trials: &[&Trial]) -> MethodRow {
     let spread =
         |of: &dyn Fn(&Trial) -> Option<f64>| Spread::of(&trials.iter().filter_map(|t| of(t)).collect::<Vec<_>>());
     let worst = trials.iter().map(|t| t.outcome).max_by_key(severity);
@@ -221,15 +223,15 @@ fn with_trials(row: MethodRow, settings: &Settings, seen: &Seen, trials: &[&Tria
     let stopped = trials.iter().filter(|t| t.lower_bound).count();
     // Of three runs, one that was stopped does not make the median a bound.
     let lower_bound = ended && stopped > 0 && 2 * stopped >= trials.len();
-    let is_slow = lower_bound || ratio.is_none_or(|ratio| ratio > 1.0 + settings.slowdown);
+    let is_slow = lower_bound || ratio.is_none_or(|ratio| ratio > 1.0 + a.settings.slowdown);
     MethodRow {
         runs: trials.len() as u32,
         runtime_ratio: ratio,
-        runtime_stddev_seconds: spread(&|t| wall_now(seen, t))
+        runtime_stddev_seconds: spread(&|t| wall_now(a, t))
             .filter(|_| ended && stopped == 0 && trials.len() > 1)
             .map(|s| s.stddev),
         io_wait_share: spread(&|t| t.io_wait_share).map(|s| s.mean),
-        performance: ratio.zip(seen.reference()).and_then(|(r, s)| performance(s.median, r * s.median)),
+        performance: ratio.zip(a.reference).and_then(|(r, s)| performance(s.median, r * s.median)),
         outcome: worst.map(|worst| if worst == Outcome::TooSlow && !is_slow { Outcome::Ok } else { worst }),
         lower_bound,
         ..row
@@ -237,15 +239,15 @@ fn with_trials(row: MethodRow, settings: &Settings, seen: &Seen, trials: &[&Tria
 }
 
 /// What it takes to complete without swapping: the floor, or less where less has been seen to do.
-fn required(seen: &Seen, answer: &Answer) -> Option<u64> {
-    let completed = seen.trials.iter().filter(|t| t.outcome == Outcome::Ok).filter_map(|t| t.limit_bytes);
-    completed.chain(answer.smallest_passing_bytes).chain(seen.floor_bytes()).min().filter(|bytes| *bytes > 0)
+fn required(a: &Noise, answer: &Answer) -> Option<u64> {
+    let completed = a.evidence.trials.iter().filter(|t| t.outcome == Outcome::Ok).filter_map(|t| t.limit_bytes);
+    completed.chain(answer.smallest_passing_bytes).chain(a.floor).min().filter(|bytes| *bytes > 0)
 }
 
 /// Equation 3. The least memory is App-MaxRSS's and the least run time Unlimited's; without either there is nothing to
 /// compare with.
-fn per_gb(seen: &Seen, least_bytes: Option<u64>, row: &MethodRow) -> Option<f64> {
-    let reference = seen.reference()?.median;
+fn per_gb(a: &Noise, least_bytes: Option<u64>, row: &MethodRow) -> Option<f64> {
+    let reference = a.reference?.median;
     performance_per_gb(least_bytes?, reference, row.memory_bytes?, row.runtime_ratio? * reference)
 }
 

@@ -3,15 +3,9 @@
 use model::{FileDemand, Outcome, Trial};
 
 use crate::clock::ratio;
-use crate::noise::ratio_noise;
-use crate::{MIB, Reference, Seen, Settings};
-
-/// Anonymous and kernel memory sampled at its peak is at most this much above what the job can do with: charges are
-/// batched per processor, and caches inside the kernel give way.
-const FLOOR_SLACK: f64 = 0.97;
-
-/// Too few bytes read again to say what one costs.
-pub const TELLING_BYTES: u64 = 4 * MIB;
+use crate::facts::TELLING_BYTES;
+use crate::noise::Noise;
+use crate::{MIB, Reference};
 
 /// Programs and their libraries map less than this.
 const MUCH_MAPPED_BYTES: u64 = 48 * MIB;
@@ -23,97 +17,60 @@ const LEAST_PRICE: f64 = 1.0 / (2u64 << 30) as f64;
 
 /// Predicted run time at a limit over the reference's. `None`: the job would be killed there, or nothing is known to
 /// tell from.
-pub fn predict(settings: &Settings, seen: &Seen, limit_bytes: u64) -> Option<f64> {
-    if too_little(settings, seen).is_some_and(|floor| limit_bytes < floor) {
+pub fn predict(a: &Noise, limit_bytes: u64) -> Option<f64> {
+    if a.too_little.is_some_and(|floor| limit_bytes < floor) {
         return None;
     }
-    if is_no_limit(settings, seen, limit_bytes) {
+    if a.is_no_limit(limit_bytes) {
         return Some(1.0);
     }
-    if writers_knee(settings, seen).is_some_and(|knee| limit_bytes < knee) {
+    if a.writers_knee.is_some_and(|knee| limit_bytes < knee) {
         return None;
     }
-    match seen.demand.as_ref()?.refault_bytes_at(limit_bytes)? {
-        0 if mapped_floor(seen).is_some_and(|floor| limit_bytes < floor) => None,
+    match a.evidence.demand.as_ref()?.refault_bytes_at(limit_bytes)? {
+        0 if mapped_floor(a).is_some_and(|floor| limit_bytes < floor) => None,
         0 => Some(1.0),
-        bytes => Some(1.0 + bytes as f64 * seconds_per_byte(settings, seen)? / seen.reference()?.median),
+        bytes => Some(1.0 + bytes as f64 * seconds_per_byte(a)? / a.reference?.median),
     }
-}
-
-/// Whether a limit may cost what shows in the run time only, and neither as stall nor as file pages read again: writers that are
-/// held back, and swap.
-pub fn may_cost_unseen(settings: &Settings, seen: &Seen) -> bool {
-    let dirty = seen.references.iter().filter_map(|r| r.dirty_bytes).max().unwrap_or(0);
-    settings.has_slower_memory || settings.dirty_share.is_some() && dirty >= TELLING_BYTES
-}
-
-/// The least limit at which the job's writers are not held back (the kernel's Documentation/admin-guide/sysctl/vm.rst,
-/// dirty_ratio, applied to a cgroup's own memory): what it writes must stay below a share of what the limit leaves beside
-/// the unreclaimable. `None` if that is no more than what it used without a limit, or if a trial well below has passed: then
-/// the writing is no hindrance.
-pub fn writers_knee(settings: &Settings, seen: &Seen) -> Option<u64> {
-    let dirty = seen.references.iter().filter_map(|r| r.dirty_bytes).max()?;
-    let knee = seen.floor_bytes()? + (dirty as f64 / settings.dirty_share?) as u64;
-    let is_refuted =
-        |t: &Trial| t.outcome == Outcome::Ok && t.limit_bytes.is_some_and(|l| (l as f64) < 0.95 * knee as f64);
-    (knee > seen.peak_charge_bytes()? && !seen.trials.iter().any(is_refuted)).then_some(knee)
-}
-
-/// A limit that the charge never came to without one, and that is therefore none.
-pub fn never_reached(settings: &Settings, seen: &Seen) -> Option<u64> {
-    let peak = seen.peak_charge_bytes()?;
-    Some(writers_knee(settings, seen).map_or(peak, |knee| knee.max(peak)))
-}
-
-/// Whether a limit is such a one.
-pub fn is_no_limit(settings: &Settings, seen: &Seen, limit_bytes: u64) -> bool {
-    never_reached(settings, seen).is_some_and(|peak| limit_bytes >= peak)
-}
-
-/// The limit below which the job is killed for sure; nothing is known where it may swap.
-pub fn too_little(settings: &Settings, seen: &Seen) -> Option<u64> {
-    let held = seen.references.iter().filter_map(|r| r.held_bytes.or(r.floor_bytes)).max();
-    held.filter(|_| !settings.has_slower_memory && !settings.sizes_itself)
-        .map(|held| (held as f64 * FLOOR_SLACK) as u64)
 }
 
 /// The smallest limit predicted to keep within the slow-down. Where nothing tells what a refault costs, any is too much;
 /// where no references to the page cache were seen, files that are mapped are taken to be needed and others not.
-pub fn knee(settings: &Settings, seen: &Seen) -> Option<u64> {
-    writers_knee(settings, seen).or_else(|| readers_knee(settings, seen)).filter(|_| !settings.sizes_itself)
+pub fn knee(a: &Noise) -> Option<u64> {
+    a.writers_knee.or_else(|| readers_knee(a)).filter(|_| !a.settings.sizes_itself)
 }
 
 /// What cannot be reclaimed and the mapped file pages in use. Of pages that were not scanned the curve knows only when they were first
 /// touched: below this, more may be read again than it says. Of data that a job maps, the kernel's lists tell little of what is in use:
 /// it is taken to be all.
-fn mapped_floor(seen: &Seen) -> Option<u64> {
-    let most = |of: fn(&Reference) -> Option<u64>| seen.references.iter().filter_map(of).max().unwrap_or(0);
+fn mapped_floor(a: &Noise) -> Option<u64> {
+    let most = |of: fn(&Reference) -> Option<u64>| a.evidence.references.iter().filter_map(of).max().unwrap_or(0);
     let data = Some(most(|r| r.file_mapped_bytes)).filter(|mapped| *mapped >= MUCH_MAPPED_BYTES);
     let in_use = data.unwrap_or(0).max(most(|r| r.mapped_in_use_bytes));
-    let floor = seen.floor_bytes()?;
-    Some(floor + in_use.saturating_sub(well_scanned(seen, floor)))
+    let floor = a.floor?;
+    Some(floor + in_use.saturating_sub(well_scanned(a, floor)))
 }
 
 /// Mapped bytes whose references the curve knows. A run that was short for its scans shows only a part of what was read again: the curve is
 /// believed where it shows that all was, at least once, or next to nothing.
-fn well_scanned(seen: &Seen, floor: u64) -> u64 {
-    let Some(demand) = &seen.demand else { return 0 };
+fn well_scanned(a: &Noise, floor: u64) -> u64 {
+    let Some(demand) = &a.evidence.demand else { return 0 };
     let again = demand.refault_bytes_at(floor).unwrap_or(0);
     let scanned = demand.mapped_scanned_bytes;
     if again < TELLING_BYTES || again >= scanned { scanned } else { 0 }
 }
 
-fn readers_knee(settings: &Settings, seen: &Seen) -> Option<u64> {
-    let Some(demand) = &seen.demand else {
-        let mapped = seen.references.iter().filter_map(|r| r.file_mapped_bytes).max().unwrap_or(0);
-        return Some(seen.floor_bytes()? + mapped);
+fn readers_knee(a: &Noise) -> Option<u64> {
+    let Some(demand) = &a.evidence.demand else {
+        let mapped = a.evidence.references.iter().filter_map(|r| r.file_mapped_bytes).max().unwrap_or(0);
+        return Some(a.floor? + mapped);
     };
-    let allowed = seconds_per_byte(settings, seen)
-        .zip(seen.reference())
-        .map_or(0.0, |(price, reference)| settings.slowdown * reference.median / price);
+    let allowed = seconds_per_byte(a)
+        .zip(a.reference)
+        .map_or(0.0, |(price, reference)| a.settings.slowdown * reference.median / price);
     let limit = smallest_limit(demand, allowed)?;
-    let limit = limit.max(mapped_floor(seen).unwrap_or(0));
-    Some(seen.peak_charge_bytes().map_or(limit, |peak| limit.min(peak)))
+    let limit = limit.max(mapped_floor(a).unwrap_or(0));
+    Some(a.peak.map_or(limit, |peak| limit.min(peak)))
 }
 
 /// The smallest limit with no more than `allowed` bytes read again.
@@ -128,41 +85,41 @@ fn smallest_limit(demand: &FileDemand, allowed: f64) -> Option<u64> {
 
 /// What reading a byte again costs: measured in the trials that showed it (the median), else what the first reading of a
 /// byte cost the reference.
-fn seconds_per_byte(settings: &Settings, seen: &Seen) -> Option<f64> {
-    let mut prices: Vec<f64> = seen.trials.iter().filter_map(|trial| price_in(settings, seen, trial)).collect();
+fn seconds_per_byte(a: &Noise) -> Option<f64> {
+    let mut prices: Vec<f64> = a.evidence.trials.iter().filter_map(|trial| price_in(a, trial)).collect();
     prices.sort_by(f64::total_cmp);
-    prices.get(prices.len() / 2).copied().or_else(|| first_reading(seen).map(|price| price.max(LEAST_PRICE)))
+    prices.get(prices.len() / 2).copied().or_else(|| first_reading(a).map(|price| price.max(LEAST_PRICE)))
 }
 
-fn price_in(settings: &Settings, seen: &Seen, trial: &Trial) -> Option<f64> {
+fn price_in(a: &Noise, trial: &Trial) -> Option<f64> {
     if !matches!(trial.outcome, Outcome::Ok | Outcome::TooSlow) {
         return None;
     }
-    let reference = seen.reference_of(trial)?;
+    let reference = a.evidence.reference_of(trial)?;
     // Stopped early, it tells only the price of what it did read again; at its end, that of what was foretold, or of what was
     // read again where that is more: a price of the little that a curve foretold would make the curve's whole rest dear.
     let (seconds, bytes) = if trial.lower_bound {
         let lost = trial.stall_seconds.unwrap_or(0.0).max((trial.runtime_ratio? - 1.0) * reference);
-        (lost, trial.refaults? * settings.page_bytes)
+        (lost, trial.refaults? * a.settings.page_bytes)
     } else {
-        let foretold = seen.demand.as_ref()?.refault_bytes_at(trial.limit_bytes?)?;
-        let again = trial.refaults.map_or(0, |refaults| refaults * settings.page_bytes);
-        ((ratio(settings, seen, trial)? - 1.0) * reference, foretold.max(again))
+        let foretold = a.evidence.demand.as_ref()?.refault_bytes_at(trial.limit_bytes?)?;
+        let again = trial.refaults.map_or(0, |refaults| refaults * a.settings.page_bytes);
+        ((ratio(a, trial)? - 1.0) * reference, foretold.max(again))
     };
     if bytes < TELLING_BYTES {
         return None;
     }
-    let by_chance = ratio_noise(settings, seen) * reference;
+    let by_chance = a.ratio_noise * reference;
     // Much was read again and took next to no time: even what chance may have hidden makes it cheaper than a first reading.
-    let is_cheap = || first_reading(seen).is_some_and(|price| by_chance / (bytes as f64) < price);
+    let is_cheap = || first_reading(a).is_some_and(|price| by_chance / (bytes as f64) < price);
     (seconds > by_chance || !trial.lower_bound && is_cheap()).then(|| seconds.max(0.0) / bytes as f64)
 }
 
-fn first_reading(seen: &Seen) -> Option<f64> {
-    let demand = seen.demand.as_ref()?;
+fn first_reading(a: &Noise) -> Option<f64> {
+    let demand = a.evidence.demand.as_ref()?;
     let foreign: u64 = demand.foreign.iter().map(|f| f.cached_bytes).sum();
     let read = demand.distinct_bytes.saturating_sub(demand.written_only_bytes).saturating_sub(foreign);
-    let mut stalls: Vec<f64> = seen.references.iter().filter_map(|r| r.stall_seconds).collect();
+    let mut stalls: Vec<f64> = a.evidence.references.iter().filter_map(|r| r.stall_seconds).collect();
     stalls.sort_by(f64::total_cmp);
     let stall = *stalls.get(stalls.len() / 2)?;
     (read >= TELLING_BYTES).then(|| stall / read as f64)
@@ -174,9 +131,10 @@ mod tests {
 
     use super::*;
     use crate::tests::trial;
+    use crate::{Evidence, Settings};
 
     /// Heap of 100 MiB and a loop over 300 MiB, 16 times in 10 s; the first reading stalls for 0.6 s.
-    fn looping() -> Seen {
+    fn looping() -> Evidence {
         let point = |limit, refaults| DemandPoint { limit_bytes: limit * MIB, refault_bytes: refaults * MIB };
         let reference = Reference {
             wall_seconds: 10.0,
@@ -186,21 +144,23 @@ mod tests {
             file_mapped_bytes: Some(7 * MIB),
             ..Reference::default()
         };
-        Seen {
+        Evidence {
             references: vec![reference.clone(), reference],
             demand: Some(FileDemand {
                 distinct_bytes: 300 * MIB,
                 points: vec![point(100, 4500), point(399, 4500), point(400, 0)],
                 ..FileDemand::default()
             }),
-            ..Seen::default()
+            ..Evidence::default()
         }
     }
 
     #[test]
     fn a_refault_costs_what_the_first_reading_did_until_a_trial_tells_better() {
         let (settings, mut seen) = (Settings::default(), looping());
-        let at = |seen: &Seen, limit: u64| predict(&settings, seen, limit * MIB).map(|r| (r * 100.0).round() / 100.0);
+        let at = |seen: &Evidence, limit: u64| {
+            predict(&Noise::of(&settings, seen), limit * MIB).map(|r| (r * 100.0).round() / 100.0)
+        };
         assert_eq!(at(&seen, 250), Some(1.9));
         assert_eq!((at(&seen, 400), at(&seen, 420), at(&seen, 9999)), (Some(1.0), Some(1.0), Some(1.0)));
         seen.trials.push(trial(370, 32.5));
@@ -213,21 +173,21 @@ mod tests {
     #[test]
     fn below_the_floor_and_without_a_curve_nothing_is_predicted() {
         let (settings, mut seen) = (Settings::default(), looping());
-        assert_eq!(predict(&settings, &seen, 90 * MIB), None);
+        assert_eq!(predict(&Noise::of(&settings, &seen), 90 * MIB), None);
         let swaps = Settings { has_slower_memory: true, ..settings.clone() };
-        assert!(predict(&swaps, &seen, 90 * MIB).is_some());
+        assert!(predict(&Noise::of(&swaps, &seen), 90 * MIB).is_some());
         seen.demand = None;
-        assert_eq!(predict(&settings, &seen, 200 * MIB), None);
-        assert_eq!(predict(&settings, &seen, 420 * MIB), Some(1.0));
+        assert_eq!(predict(&Noise::of(&settings, &seen), 200 * MIB), None);
+        assert_eq!(predict(&Noise::of(&settings, &seen), 420 * MIB), Some(1.0));
     }
 
     #[test]
     fn mapped_pages_that_were_scanned_are_needed_as_far_as_the_curve_says() {
         let (settings, mut seen) = (Settings::default(), looping());
         seen.references.iter_mut().for_each(|r| r.mapped_in_use_bytes = Some(310 * MIB));
-        assert_eq!(knee(&settings, &seen), Some(410 * MIB));
+        assert_eq!(knee(&Noise::of(&settings, &seen)), Some(410 * MIB));
         seen.demand.iter_mut().for_each(|demand| demand.mapped_scanned_bytes = 300 * MIB);
-        let found = knee(&settings, &seen).unwrap();
+        let found = knee(&Noise::of(&settings, &seen)).unwrap();
         assert!(found > 399 * MIB && found < 400 * MIB, "{found}");
     }
 
@@ -235,12 +195,12 @@ mod tests {
     fn the_knee_is_where_the_refaults_allowed_are_not_exceeded() {
         let (settings, mut seen) = (Settings::default(), looping());
         // 0.5 s buy 250 MiB of the 4500 that the last mebibyte saves.
-        let found = knee(&settings, &seen).unwrap();
+        let found = knee(&Noise::of(&settings, &seen)).unwrap();
         assert!(found > 399 * MIB && found < 400 * MIB, "{found}");
         seen.references.iter_mut().for_each(|r| r.stall_seconds = None);
-        assert_eq!(knee(&settings, &seen), Some(400 * MIB), "of unknown price, none is allowed");
+        assert_eq!(knee(&Noise::of(&settings, &seen)), Some(400 * MIB), "of unknown price, none is allowed");
         seen.demand = None;
-        assert_eq!(knee(&settings, &seen), Some(107 * MIB), "floor and mapped files");
+        assert_eq!(knee(&Noise::of(&settings, &seen)), Some(107 * MIB), "floor and mapped files");
     }
 
     /// `numpy.memmap`, five times through a file of 200 MiB: its curve is flat.
@@ -249,8 +209,8 @@ mod tests {
         let (settings, mut seen) = (Settings::default(), looping());
         let flat = DemandPoint { limit_bytes: 100 * MIB, refault_bytes: 0 };
         seen.demand = Some(FileDemand { distinct_bytes: 70 * MIB, points: vec![flat], ..FileDemand::default() });
-        assert_eq!(knee(&settings, &seen), Some(100 * MIB));
+        assert_eq!(knee(&Noise::of(&settings, &seen)), Some(100 * MIB));
         seen.references.iter_mut().for_each(|r| r.file_mapped_bytes = Some(203 * MIB));
-        assert_eq!(knee(&settings, &seen), Some(303 * MIB));
+        assert_eq!(knee(&Noise::of(&settings, &seen)), Some(303 * MIB));
     }
 }

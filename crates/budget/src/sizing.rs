@@ -2,7 +2,7 @@
 
 use model::Outcome;
 
-use crate::Seen;
+use crate::Evidence;
 
 /// Below this share of what every reference held, a run held less.
 const LESS: f64 = 0.9;
@@ -20,7 +20,7 @@ pub struct HeldLess {
 
 /// The run under a limit that shows best that the program holds less where it may have less: a heap cannot be taken from it without
 /// swap, so it never asked for as much.
-pub fn held_less(seen: &Seen) -> Option<HeldLess> {
+pub fn held_less(seen: &Evidence) -> Option<HeldLess> {
     let held = |r: &crate::Reference| Some(r.floor_bytes?.saturating_sub(r.breakdown.kernel.unwrap_or(0)));
     let held_bytes = seen.references.iter().map(held).min().flatten()?;
     let ended_well = seen.search_trials().filter(|t| t.outcome == Outcome::Ok);
@@ -36,14 +36,14 @@ mod tests {
     use super::*;
     use crate::{MIB, Reference};
 
-    fn seen(held_mib: [u64; 2], peak_mib: u64, outcome: Outcome) -> Seen {
+    fn seen(held_mib: [u64; 2], peak_mib: u64, outcome: Outcome) -> Evidence {
         let reference = |held: u64| Reference {
             floor_bytes: Some((held + 1) * MIB),
             breakdown: Breakdown { kernel: Some(MIB), ..Default::default() },
             ..Default::default()
         };
         let trial = Trial { outcome, peak_charge_bytes: Some(peak_mib * MIB), ..crate::tests::trial(266, 1.0) };
-        Seen { references: held_mib.map(reference).to_vec(), trials: vec![trial], ..Default::default() }
+        Evidence { references: held_mib.map(reference).to_vec(), trials: vec![trial], ..Default::default() }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The machine becomes slower and faster while a search goes on: which references a run is compared with.
 
-use model::{Outcome, Trial};
+use model::Spread;
 
-use crate::search::{is_unexplained, is_untouched};
-use crate::{Reference, Seen, Settings};
+use crate::Reference;
+
+/// Run times this close agree.
+const AGREE: f64 = 1.05;
 
 /// A reference made after trials that is this far outside of those before it shows that the machine has changed.
 const CHANGED: f64 = 1.025;
@@ -44,25 +46,29 @@ pub fn nearest(references: &[Reference], run: u32) -> &[Reference] {
     chosen
 }
 
-/// Why the machine seems to have changed since the last reference: the last two runs under a limit were both slower, or
-/// both faster, than memory explains.
-pub fn suspected(settings: &Settings, seen: &Seen) -> Option<String> {
-    // What sizes itself may be faster under a limit.
-    let since = seen.references.last().filter(|_| !settings.sizes_itself)?.run;
-    let recent: Vec<&Trial> = seen.search_trials().filter(|t| t.run > since).collect();
-    let last_two = &recent[recent.len().checked_sub(2)?..];
-    let is_slow = |t: &&Trial| {
-        is_unexplained(settings, seen, t) || t.outcome == Outcome::TooSlow && is_untouched(settings, seen, t)
-    };
-    let is_fast = |t: &&Trial| {
-        t.outcome == Outcome::Ok && t.runtime_ratio.is_some_and(|ratio| ratio * (1.0 + settings.slowdown) < 1.0)
-    };
-    let how = match () {
-        _ if last_two.iter().all(is_slow) => "slower",
-        _ if last_two.iter().all(is_fast) => "faster",
-        _ => return None,
-    };
-    Some(format!("two runs were {how}, and memory does not tell why: has the machine become {how}?"))
+/// All of a stretch, unless two or more that agree show that the first alone was slow. It wakes a machine up: clocks, host
+/// memory that was given back, caches of the storage.
+pub fn timed(stretch: &[Reference]) -> &[Reference] {
+    match stretch.split_first() {
+        Some((first, rest)) if rest.len() >= 2 => {
+            let walls = || rest.iter().map(|r| r.wall_seconds);
+            let (least, most) = (walls().fold(f64::INFINITY, f64::min), walls().fold(0.0, f64::max));
+            let is_slow_alone = most <= least * AGREE && first.wall_seconds > most * AGREE;
+            if is_slow_alone { rest } else { stretch }
+        }
+        _ => stretch,
+    }
+}
+
+/// Run times, in seconds; `None`: none, or none that took time.
+pub fn spread(references: &[Reference]) -> Option<Spread> {
+    let walls: Vec<f64> = references.iter().map(|r| r.wall_seconds).collect();
+    Spread::of(&walls).filter(|spread| spread.median > 0.0)
+}
+
+/// The median run time, in seconds.
+pub fn median(references: &[Reference]) -> Option<f64> {
+    Some(spread(references)?.median)
 }
 
 #[cfg(test)]

@@ -1,50 +1,10 @@
-//! What has been seen so far.
+//! The evidence: all that the planner knows of a program. It grows by a run at a time, and nothing else decides.
 
 use model::{Breakdown, FileDemand, Method, Outcome, Spread, Trial};
 
-use crate::Settings;
-use crate::drift::{nearest, stretches};
-use crate::judge::{asks_for_enough, is_too_slow};
-
-/// Run times this close agree.
-const AGREE: f64 = 1.05;
-
-/// A run without a limit.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reference {
-    /// Which run of the record it was.
-    pub run: u32,
-    /// Seconds it ran.
-    pub wall_seconds: f64,
-    /// Seconds it waited for storage or memory, comparable with wall time: delays summed over the threads, divided by
-    /// how many there were at a time; or pressure, where that says more.
-    pub stall_seconds: Option<f64>,
-    /// Peak charge, bytes.
-    pub peak_charge_bytes: Option<u64>,
-    /// What could not be reclaimed, at its peak, bytes.
-    pub floor_bytes: Option<u64>,
-    /// Of that, what surely cannot: heap and shared memory. Kernel memory may be caches that give way, and cgroup v1 does
-    /// not tell which part is.
-    pub held_bytes: Option<u64>,
-    /// Mapped file pages at the peak, bytes: the program's own text and libraries at least.
-    pub file_mapped_bytes: Option<u64>,
-    /// Of those, what the kernel took to be in use, at most: their references are not seen once they are mapped.
-    pub mapped_in_use_bytes: Option<u64>,
-    /// Most file pages that were not yet written back, bytes.
-    pub dirty_bytes: Option<u64>,
-    /// File pages that the kernel counted as read again: at a cold start, those that the run before had cached.
-    pub refaults: Option<u64>,
-    /// CPU seconds used, all tasks.
-    pub cpu_seconds: Option<f64>,
-    /// Of it, what the kernel used.
-    pub system_seconds: Option<f64>,
-    /// Share of the tasks' life spent waiting for I/O.
-    pub io_wait_share: Option<f64>,
-    /// What the peak charge was made of.
-    pub breakdown: Breakdown,
-    /// How it went: CPU seconds used, all tasks, and the seconds since its start at which it had; both rising.
-    pub pace: Vec<(f64, f64)>,
-}
+use crate::outcome::{asks_for_enough, is_too_slow};
+use crate::stretches::{median, nearest, spread, stretches, timed};
+use crate::{Reference, Settings};
 
 /// The memory that one of the usual methods names.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +19,7 @@ pub struct MethodMemory {
 
 /// Everything seen so far. Kept in the record, so that a search can be resumed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct Evidence {
     /// Runs without a limit, in order.
     pub references: Vec<Reference>,
     /// The page cache's demand, from one of them.
@@ -70,7 +30,7 @@ pub struct Seen {
     pub methods: Vec<MethodMemory>,
 }
 
-impl Seen {
+impl Evidence {
     /// Adds a run without a limit, and compares anew with it the runs that it is nearest to.
     pub fn learn(&mut self, settings: &Settings, reference: Reference) {
         let before = self.references.clone();
@@ -140,27 +100,4 @@ impl Seen {
         // The sum of nothing is -0.0.
         Some(references.chain(trials).fold(0.0, |sum, seconds| sum + seconds) / self.reference()?.median)
     }
-}
-
-/// All of a stretch, unless two or more that agree show that the first alone was slow. It wakes a machine up: clocks, host
-/// memory that was given back, caches of the storage.
-pub(crate) fn timed(stretch: &[Reference]) -> &[Reference] {
-    match stretch.split_first() {
-        Some((first, rest)) if rest.len() >= 2 => {
-            let walls = || rest.iter().map(|r| r.wall_seconds);
-            let (least, most) = (walls().fold(f64::INFINITY, f64::min), walls().fold(0.0, f64::max));
-            let is_slow_alone = most <= least * AGREE && first.wall_seconds > most * AGREE;
-            if is_slow_alone { rest } else { stretch }
-        }
-        _ => stretch,
-    }
-}
-
-pub(crate) fn spread(references: &[Reference]) -> Option<Spread> {
-    let walls: Vec<f64> = references.iter().map(|r| r.wall_seconds).collect();
-    Spread::of(&walls).filter(|spread| spread.median > 0.0)
-}
-
-fn median(references: &[Reference]) -> Option<f64> {
-    Some(spread(references)?.median)
 }

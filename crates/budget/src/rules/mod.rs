@@ -1,0 +1,66 @@
+//! The planner's rules, one a file, in the order in which they are asked:
+//!
+//! 1. [`requested_references`]
+//! 2. [`first_reference`]
+//! 3. [`undisturbed_reference`]
+//! 4. [`second_reference`]
+//! 5. [`changed_machine`]
+//! 6. [`close_run_time`]
+//! 7. [`suspected_drift`]
+//! 8. [`repeat_undecided`]
+//! 9. [`little_more`]
+//! 10. [`untried_answer`]
+//! 11. [`repeat_lucky_pass`]
+//! 12. [`predicted_knee`]
+//! 13. [`narrow_bracket`]
+//! 14. [`last_reference`]
+//! 15. [`comparison`]
+//!
+//! References come first (1 to 7): every trial is judged by them, so what they cannot tell yet is asked before a run is judged wrongly.
+//! A trial that does not decide is repeated (8, 9) before the next limit is chosen, since that choice hangs on it. Once the bracket is
+//! close, its passing limit is confirmed (10, 11); until then it is narrowed, by the prediction first (12), which takes fewer trials
+//! than halving (13). References for the answer's sake (14) wait for the search, which often makes them needless, and the comparison
+//! (15) needs the search's limit. If no rule asks for a run, the answer is given.
+
+mod changed_machine;
+mod close_run_time;
+mod comparison;
+mod first_reference;
+mod last_reference;
+mod little_more;
+mod narrow_bracket;
+mod predicted_knee;
+mod reference;
+mod repeat_lucky_pass;
+mod repeat_undecided;
+mod requested_references;
+mod second_reference;
+mod suspected_drift;
+mod trial;
+mod undisturbed_reference;
+mod untried_answer;
+
+use crate::analysis::Analysis;
+use crate::step::Step;
+
+/// A run that is wanted, with its reason; `None`: the rule asks for nothing.
+pub type Rule = fn(&Analysis) -> Option<Step>;
+
+/// All rules in order.
+pub const RULES: [Rule; 15] = [
+    requested_references::step,
+    first_reference::step,
+    undisturbed_reference::step,
+    second_reference::step,
+    changed_machine::step,
+    close_run_time::step,
+    suspected_drift::step,
+    repeat_undecided::step,
+    little_more::step,
+    untried_answer::step,
+    repeat_lucky_pass::step,
+    predicted_knee::step,
+    narrow_bracket::step,
+    last_reference::step,
+    comparison::step,
+];

@@ -1,0 +1,99 @@
+//! The limits tried so far, and what their runs say together.
+
+use model::{Method, Outcome, Spread, Trial};
+
+use crate::Evidence;
+use crate::cause::{is_telling, is_unexplained};
+use crate::clock::{cost, deviation, is_surely_more, ratio};
+use crate::effort::runs_of_a_trial;
+use crate::noise::Noise;
+use crate::outcome::{breaks, severity};
+
+/// So many standard deviations from the threshold are no chance.
+const SURE: f64 = 2.0;
+
+/// Standard deviation of a ratio that is never taken to be less where nothing but the ratio tells.
+const LEAST_CHANCE: f64 = 0.05;
+
+/// What is known of one limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tried {
+    pub limit: u64,
+    pub passed: bool,
+    pub runs: usize,
+    /// So close to the threshold that one run does not decide.
+    pub near: bool,
+    /// So slow without a reason in memory that one run does not decide.
+    pub unexplained: bool,
+    /// It passed, and memory cost it a third of what is allowed or more.
+    pub costs: bool,
+    /// Too slow by so little that another run may not be.
+    pub hardly_failed: bool,
+    /// So far from the threshold that chance is out of the question.
+    pub clear: bool,
+    /// One was stopped before its end.
+    pub stopped: bool,
+    /// None of the runs kept within the slow-down by its run time: where it passed, all that says so is what memory cost.
+    pub slow: bool,
+    /// The worst that happened there.
+    pub worst: Outcome,
+}
+
+/// All limits tried, rising, with what several runs at the same limit say together. The methods' runs are for the comparison. Runs
+/// that their limit cannot have slowed down say nothing of it.
+pub fn tried(a: &Noise) -> Vec<Tried> {
+    let counts = |t: &&Trial| t.method.is_none() || is_overthrowing(a.evidence, t);
+    let trials: Vec<&Trial> = a.evidence.trials.iter().filter(counts).filter(|t| is_telling(a, t)).collect();
+    let mut limits: Vec<u64> = trials.iter().filter_map(|t| t.limit_bytes).collect();
+    limits.sort_unstable();
+    limits.dedup();
+    let at = |limit| trials.iter().copied().filter(|t| t.limit_bytes == Some(limit)).collect::<Vec<_>>();
+    limits.into_iter().map(|limit| together(a, limit, &at(limit))).collect()
+}
+
+/// Whether a run that repeats the answer's own counts against it: a single slow one shall not overthrow what the search found, but
+/// one that was killed does, and so may two.
+fn is_overthrowing(evidence: &Evidence, trial: &Trial) -> bool {
+    let repeats = || evidence.trials.iter().filter(|t| t.method == trial.method && t.limit_bytes == trial.limit_bytes);
+    trial.method == Some(Method::Bursar) && (breaks(trial) || repeats().count() > 1)
+}
+
+fn together(a: &Noise, limit: u64, trials: &[&Trial]) -> Tried {
+    let broke = trials.iter().any(|t| breaks(t));
+    let threshold = 1.0 + a.settings.slowdown;
+    // A run that was stopped would have taken longer than it did, and longer than allowed.
+    let least = threshold + 2.0 * a.ratio_noise;
+    let ratio_of = |t: &&Trial| ratio(a, t).map(|r| if t.lower_bound { r.max(least) } else { r });
+    let ratios: Vec<f64> = trials.iter().filter_map(ratio_of).collect();
+    // What slows a run down without a reason in memory only ever adds time: then the fastest run tells.
+    let unexplained = trials.iter().any(|t| is_unexplained(a, t));
+    let ratio = Spread::of(&ratios).map(|spread| if unexplained { spread.min } else { spread.median });
+    let chance = trials.iter().map(|t| deviation(a, t)).fold(0.0, f64::max);
+    let near = ratio.is_some_and(|r| (r - threshold).abs() <= chance / (trials.len() as f64).sqrt())
+        && !trials.iter().all(|t| a.cost_nothing(t));
+    let stopped = trials.iter().any(|t| t.lower_bound);
+    Tried {
+        limit,
+        passed: !broke && ratio.is_some_and(|r| r <= threshold),
+        runs: trials.len(),
+        near: !broke && near && !stopped,
+        stopped,
+        slow: trials.iter().all(|t| t.outcome == Outcome::TooSlow),
+        costs: trials.iter().any(|t| cost(a, t).is_some_and(|c| c.likely > 1.0 + a.settings.slowdown / 3.0)),
+        hardly_failed: !broke
+            && !stopped
+            && ratio.is_some_and(|r| r > threshold && r - threshold <= SURE * chance / (trials.len() as f64).sqrt())
+            && !trials.iter().all(|t| cost(a, t).is_some_and(|cost| is_surely_more(a, cost))),
+        clear: broke
+            || ratio.is_some_and(|r| {
+                (r - threshold).abs() > SURE * chance.max(LEAST_CHANCE) / (trials.len() as f64).sqrt()
+            }),
+        unexplained: !broke && unexplained,
+        worst: trials.iter().map(|t| t.outcome).max_by_key(severity).unwrap_or(Outcome::Ok),
+    }
+}
+
+/// Whether the runs at a limit together are too short to be judged by.
+pub fn is_short(a: &Noise, tried: &Tried) -> bool {
+    tried.runs < runs_of_a_trial(a.evidence) && matches!(tried.worst, Outcome::Ok | Outcome::TooSlow) && !tried.stopped
+}
