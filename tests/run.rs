@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Programs, bursar, can_limit, json_of, tolerance};
+use support::{Programs, bursar, bursar_as_nobody, can_limit, is_root, json_of, tolerance};
 
 #[test]
 fn the_status_output_and_input_are_the_commands_own() {
@@ -100,6 +100,26 @@ fn a_command_that_ignores_sigterm_is_killed_after_its_time_out() {
     command.args(["run", "--timeout", "300ms", "--json", "-", "-q", "--"]);
     let (status, _) = json_of(command.args([programs.misbehave(), "ignore-term", "60000"]));
     assert_eq!(status, 124);
+}
+
+#[test]
+fn a_record_reports_what_the_command_printed_with_its_notes() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("true.bursar");
+    let lines = |bytes: &[u8]| -> Vec<String> {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let kept = text.trim_end().lines().filter(|line| !line.starts_with("record: ") && !line.is_empty());
+        kept.map(str::to_string).collect()
+    };
+    // Without rights there is a note on what is not seen.
+    let mut command = if is_root() { bursar_as_nobody(folder.path()) } else { bursar() };
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let run = command.args(["run", "--record", record.to_str().unwrap(), "--", "true"]).output().unwrap();
+    let report = bursar().arg("report").arg(&record).output().unwrap();
+    assert!(run.status.success() && report.status.success(), "{run:?}\n{report:?}");
+    let printed = lines(&run.stderr);
+    assert!(printed.iter().any(|line| line.contains("Not run as root")), "{printed:?}");
+    assert_eq!(printed, lines(&report.stdout));
 }
 
 #[test]
