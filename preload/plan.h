@@ -1,4 +1,4 @@
-// What the launcher has decided, and for which memory: see advice.h.
+// What the launcher has decided, and for which memory: see abi.h.
 #pragma once
 
 #include "abi.h"

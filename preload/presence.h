@@ -1,5 +1,5 @@
 // What of the program's memory is there when it gives it back, when it ends, and from time to time: for a profile.
-// Text, in a file for each process, see advice.h.
+// Text, in a file for each process, see abi.h.
 #pragma once
 
 #include <stdint.h>

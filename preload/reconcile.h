@@ -7,8 +7,8 @@
 
 #include "abi.h"
 
-// Looks at all that is resident and logs what has changed, Several milliseconds and
-// some ten per GiB; where another thread is at it, after it. False if it cannot be done.
+// Scans all resident memory and logs what has changed, with one of LOG_REASONS (abi.h). Takes several milliseconds, and
+// some ten per GiB. Where another thread scans, waits for it first. False if it cannot be done.
 bool reconcile(enum log_reason reason);
 
 // The same before memory is given back of which there has never been as much, unless that has cost more than a fiftieth

@@ -1,4 +1,4 @@
-//! From the logs that the in-process runtime leaves (`preload/log.h`) to who held the memory. Pure: frames and logs in, figures out.
+//! From the logs that the in-process runtime leaves (`preload/abi.h`) to who held the memory. Pure: frames and logs in, figures out.
 //!
 //! [`Reader`] understands the log of one process, [`attribute`] brings the processes of a run together.
 

@@ -83,7 +83,7 @@ impl Serving {
         Serving { folder, socket: pool.map(pools::socket), prezero }
     }
 
-    /// What the runtime reads of it (`preload/pool.h`).
+    /// What the runtime reads of it (`preload/abi.h`).
     pub fn variables(&self) -> Vec<(String, OsString)> {
         let folder = ("BURSAR_PROVISION".to_string(), self.folder.path().into());
         let socket = self.socket.as_ref().map(|socket| ("BURSAR_POOL".to_string(), socket.into()));
@@ -206,7 +206,7 @@ pub fn check(name: &str) -> anyhow::Result<()> {
     })
 }
 
-/// What the runtime reads (`preload/pool.h`) of the options.
+/// What the runtime reads (`preload/abi.h`) of the options.
 fn variables(options: &Provision) -> Vec<(String, OsString)> {
     let size = options.size.map(|size| ("BURSAR_POOL_SIZE", size.0.to_string().into()));
     let fail = (options.on_exhaustion == OnExhaustion::Fail).then(|| ("BURSAR_POOL_FAIL", "1".into()));

@@ -1,4 +1,4 @@
-//! Writes logs as `preload/log.h` describes them.
+//! Writes logs as `preload/abi.h` describes them.
 #![allow(dead_code)] // each test program uses a part
 
 use attribute::{LogError, ProcessLog, Reader};
