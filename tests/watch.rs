@@ -289,7 +289,8 @@ fn files_in_memory_that_are_read_make_the_need_a_lower_bound() {
     let watched = |kind: &str, folder: &str| {
         let file = tempfile::NamedTempFile::new_in(folder).unwrap();
         let path = file.path().to_str().unwrap();
-        let output = watch(&["--json", "-", "--", "python3", "-c", IN_FILE, kind, path]);
+        // What was accessed once at the start is not needed again when eight intervals have gone by.
+        let output = watch(&["--interval", "400ms", "--json", "-", "--", "python3", "-c", IN_FILE, kind, path]);
         assert!(output.status.success(), "{output:?}");
         let lines = String::from_utf8(output.stderr).unwrap();
         let last = intervals(&output.stdout).into_iter().rfind(|interval| !interval["wss_bytes"].is_null());
@@ -302,7 +303,11 @@ fn files_in_memory_that_are_read_make_the_need_a_lower_bound() {
         assert!(last["wss_is_lower_bound"] == true && last["largest_file_in_memory"] == name, "{last}");
         let says = format!(", and up to 80.0 MiB more: reads and writes of files in memory ({name}) are not seen");
         assert!(lines.contains("needs at least ") && lines.contains(&says), "{kind}: {lines}");
-        assert!(!lines.contains("would cost"), "{kind}: {lines}");
+        let unseen = lines.lines().filter(|line| line.contains(&says));
+        assert!(
+            unseen.clone().count() > 0 && unseen.clone().all(|line| !line.contains("would cost")),
+            "{kind}: {lines}"
+        );
     }
     for (kind, folder) in [("disk", env!("CARGO_TARGET_TMPDIR")), ("mapped", "/dev/shm")] {
         let (last, lines, _) = watched(kind, folder);
