@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use linux::cgroup::Cgroup;
 use linux::children::{self, Awaited};
-use linux::{limits, signals, standard_output};
+use linux::{limits, scheduling, signals, standard_output};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
@@ -67,8 +67,8 @@ pub struct Prepared {
 
 impl Prepared {
     /// Starts the stub. What this process has changed of itself since its start the command does not inherit: it ignores
-    /// the signals that were ignored then, such as SIGHUP under `nohup`, and has the limits and the closed standard streams
-    /// of then. Its environment is ours, byte for byte, with what is set put in place or added.
+    /// the signals that were ignored then, such as SIGHUP under `nohup`, and has the limits, the closed standard streams
+    /// and the scheduling policy of then. Its environment is ours, byte for byte, with what is set put in place or added.
     ///
     /// # Errors
     /// [`Error::Stub`] if the stub cannot be executed, neither from memory nor from `TMPDIR`.
@@ -91,6 +91,7 @@ impl Prepared {
             start.arg(go_reader.as_raw_fd().to_string()).arg(report_writer.as_raw_fd().to_string());
             start.arg(format!("{:x}", signals::ignored_at_start())).arg(closed.to_string());
             start.arg(limits::to_put_back()).arg(signals::of_parents_death().to_string());
+            start.arg(scheduling::to_put_back());
             start.arg(into).arg(tasks.len().to_string()).args(&tasks);
             start.arg(set.len().to_string()).args(&set).args(&command.words);
             match &command.output {

@@ -6,10 +6,11 @@
 // status and its rusage from wait4, and no process stands between the two while the command runs.
 //
 // What bursar changes of itself, or Rust's runtime of it, the stub undoes for the command: ignored signals, limits,
-// closed standard streams, the signal that the death of the parent sends. Its environment is changed here, so that the
-// rest of it stays as it is, byte for byte.
+// closed standard streams, the signal that the death of the parent sends, a policy that forks do not inherit. Its
+// environment is changed here, so that the rest of it stays as it is, byte for byte.
 //
-// usage: stub GO REPORT IGNORED CLOSED LIMITS DEATH INTO COUNT TASKS{COUNT} COUNT SET{COUNT} COMMAND [ARG ...]
+// usage: stub GO REPORT IGNORED CLOSED LIMITS DEATH SCHEDULING INTO COUNT TASKS{COUNT} COUNT SET{COUNT}
+//             COMMAND [ARG ...]
 //   GO      descriptor: one byte read from it says that the cgroup and the trackers are in place; end of file: give up
 //   REPORT  descriptor: the command's pid is written to it, and then its exec errno if the exec failed; or why there is
 //           no command: 0 and fork's errno, or -1 and why it could not come into its cgroup
@@ -17,6 +18,7 @@
 //   CLOSED  mask of the standard streams that the command begins without, bit 0 for standard input
 //   LIMITS  limits that the command has: RESOURCE:SOFT:HARD,... in hexadecimal
 //   DEATH   the signal that it gets when bursar dies, or 0
+//   SCHEDULING a policy that forks do not inherit: POLICY:NICE:PRIORITY:RUNTIME:DEADLINE:PERIOD, or nothing
 //   INTO    the directory of its cgroup v2, or nothing
 //   TASKS   the `tasks` files of its cgroups v1
 //   SET     NAME=VALUE, what is set in its environment
@@ -89,8 +91,32 @@ static void limit(const char *limits) {
     }
 }
 
+// struct sched_attr of linux/sched/types.h, which cannot be included beside glibc's sched.h.
+struct scheduling {
+    unsigned size, policy;
+    unsigned long long flags;
+    int nice;
+    unsigned priority;
+    unsigned long long runtime, deadline, period;
+};
+
+static void schedule(const char *how) {
+    if (!*how) {
+        return;
+    }
+    char *end;
+    struct scheduling all = {.size = sizeof all, .flags = SCHED_FLAG_RESET_ON_FORK};
+    all.policy = (unsigned)strtoul(how, &end, 10);
+    all.nice = (int)strtol(end + 1, &end, 10);
+    all.priority = (unsigned)strtoul(end + 1, &end, 10);
+    all.runtime = strtoull(end + 1, &end, 10);
+    all.deadline = strtoull(end + 1, &end, 10);
+    all.period = strtoull(end + 1, &end, 10);
+    syscall(SYS_sched_setattr, 0, &all, 0);
+}
+
 int main(int argc, char **argv) {
-    enum { FIXED = 9 };
+    enum { FIXED = 10 };
     int count = argc > FIXED ? atoi(argv[FIXED - 1]) : 0;
     if (argc < FIXED + count + 2 || argc < FIXED + count + 2 + atoi(argv[FIXED + count])) {
         return 2;
@@ -99,7 +125,7 @@ int main(int argc, char **argv) {
     int report = atoi(argv[2]);
     ignore(strtoull(argv[3], NULL, 16));
     int closed = atoi(argv[4]);
-    const char *limits = argv[5], *into = argv[7];
+    const char *limits = argv[5], *scheduling = argv[7], *into = argv[8];
     int death = atoi(argv[6]);
     char **tasks = argv + FIXED, **joined = tasks + count;
     char **set = joined + 1, **command = set + atoi(*joined);
@@ -155,6 +181,7 @@ int main(int argc, char **argv) {
             }
         }
         limit(limits);
+        schedule(scheduling);
         execvp(*command, command);
         int error = errno;
         if (write(report, &error, sizeof error) != (ssize_t)sizeof error) {

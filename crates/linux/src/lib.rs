@@ -43,6 +43,7 @@ pub mod probe;
 pub mod procfs;
 pub mod psi;
 pub mod rights;
+pub mod scheduling;
 pub mod secure_file;
 pub mod shared_memory;
 pub mod signals;
