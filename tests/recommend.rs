@@ -522,9 +522,9 @@ fn what_is_malformed_is_told_by_its_line_and_what_is_missing_by_its_name() {
 fn sacct_is_asked_for_whose_jobs_and_of_how_many_days() {
     let folder = tempfile::tempdir().unwrap();
     let sacct = folder.path().join("sacct");
-    // As an old one: no --json. What it prints was recorded.
+    // As an old one: no --json. What it prints was recorded, on a day that leaves the last seven: it is yesterday here.
     let script = format!(
-        "#!/bin/sh\necho \"$@\" >>{}/asked\n[ \"$1\" = --json ] && {{ echo \"sacct: unrecognized option '--json'\" >&2; exit 1; }}\ncat {}\n",
+        "#!/bin/sh\necho \"$@\" >>{}/asked\n[ \"$1\" = --json ] && {{ echo \"sacct: unrecognized option '--json'\" >&2; exit 1; }}\nsed \"s/2026-11-22/$(date -d yesterday +%F)/g\" {}\n",
         folder.path().display(),
         recorded("slurm-22.05.8-linux.txt").display()
     );
