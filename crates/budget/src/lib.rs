@@ -62,9 +62,6 @@ pub use settings::Settings;
 pub use sizing::{HeldLess, held_less};
 pub use step::Step;
 
-/// The evidence of a search.
-pub type Seen = Evidence;
-
 /// One mebibyte: limits are whole multiples of it.
 const MIB: u64 = 1 << 20;
 

@@ -151,7 +151,7 @@ fn search(number: u64, reasons: &mut Reasons) -> String {
 }
 
 /// What an interrupted search answers: no more trials are allowed.
-fn cut_short(settings: &Settings, seen: &budget::Seen) -> Step {
+fn cut_short(settings: &Settings, seen: &budget::Evidence) -> Step {
     next(&Settings { max_trials: 0, runs: Some(1), compare: false, ..settings.clone() }, seen)
 }
 

@@ -1,7 +1,7 @@
 //! The planner, driven to its answer on simulated programs.
 
 use budget::{
-    Measured, MethodMemory, Progress, Reference, Seen, Settings, Step, judge, methods, next, ratio_at_least, watch,
+    Evidence, Measured, MethodMemory, Progress, Reference, Settings, Step, judge, methods, next, ratio_at_least, watch,
 };
 use model::{Answer, Breakdown, DemandPoint, FileDemand, Method, Outcome, Trial};
 use proptest::prelude::*;
@@ -144,7 +144,7 @@ impl Program {
         }
     }
 
-    fn trial(&mut self, settings: &Settings, seen: &Seen, limit: u64, method: Option<Method>) -> Trial {
+    fn trial(&mut self, settings: &Settings, seen: &Evidence, limit: u64, method: Option<Method>) -> Trial {
         let (ratio, run) = ((self.ratio)(limit) + self.waits_by_chance(limit), self.runs);
         let is_killed = !self.swaps && limit < self.floor;
         let (seconds, cpu) = (self.seconds(ratio), self.cpu(ratio));
@@ -201,13 +201,13 @@ impl Program {
     }
 
     /// Runs what the planner asks for until it has its answer.
-    fn drive(&mut self, settings: &Settings) -> (Answer, Seen) {
+    fn drive(&mut self, settings: &Settings) -> (Answer, Evidence) {
         self.drive_with(settings, |trial| trial)
     }
 
     /// The same, where each run under a limit went as `happens` says.
-    fn drive_with(&mut self, settings: &Settings, mut happens: impl FnMut(Trial) -> Trial) -> (Answer, Seen) {
-        let mut seen = Seen { demand: self.demand.clone(), ..Seen::default() };
+    fn drive_with(&mut self, settings: &Settings, mut happens: impl FnMut(Trial) -> Trial) -> (Answer, Evidence) {
+        let mut seen = Evidence { demand: self.demand.clone(), ..Evidence::default() };
         seen.methods = [(Method::AppMaxRss, 1.05), (Method::AppMaxRssLargest, 0.7), (Method::SysMaxRss, 1.2)]
             .map(|(method, of_floor)| MethodMemory {
                 method,
@@ -270,13 +270,13 @@ fn is_within_15_percent(answer: &Answer, knee: u64) -> bool {
     budget >= knee && budget as f64 <= knee as f64 * 1.15 + MIB as f64
 }
 
-fn tried(seen: &Seen) -> Vec<(u64, Outcome, f64)> {
+fn tried(seen: &Evidence) -> Vec<(u64, Outcome, f64)> {
     let step = |t: &Trial| (t.limit_bytes.unwrap() / MIB, t.outcome, t.wall_seconds / RUN_SECONDS);
     seen.trials.iter().map(step).collect()
 }
 
 #[track_caller]
-fn finds_the_knee(program: &mut Program, most_run_times: f64) -> (Answer, Seen) {
+fn finds_the_knee(program: &mut Program, most_run_times: f64) -> (Answer, Evidence) {
     let settings = search_only();
     let knee = program.knee(&settings);
     let (answer, seen) = program.drive(&settings);
@@ -587,7 +587,7 @@ fn a_third_run_decides_where_two_disagree_and_an_answer_that_does_not_hold_is_gi
 fn nothing_is_compared_with_a_method_whose_job_was_killed() {
     let settings = Settings::default();
     let mut program = Program::cliff(400);
-    let mut seen = Seen { demand: program.demand.clone(), ..Seen::default() };
+    let mut seen = Evidence { demand: program.demand.clone(), ..Evidence::default() };
     seen.methods =
         vec![MethodMemory { method: Method::AppMaxRss, memory_bytes: 60 * MIB, breakdown: Breakdown::default() }];
     loop {
@@ -688,7 +688,8 @@ fn a_slow_first_run_that_wakes_the_machine_up_is_not_what_the_others_are_measure
         floor_bytes: Some(100 * MIB),
         ..Reference::default()
     };
-    let seen = |walls: &[f64]| Seen { references: walls.iter().map(|w| reference(*w)).collect(), ..Seen::default() };
+    let seen =
+        |walls: &[f64]| Evidence { references: walls.iter().map(|w| reference(*w)).collect(), ..Evidence::default() };
     assert_eq!(seen(&[2.45, 1.80, 1.79]).reference().unwrap().max, 1.80);
     assert_eq!(seen(&[2.45, 1.80, 2.10]).reference().unwrap().max, 2.45, "the others do not agree either");
     assert_eq!(seen(&[1.80, 1.79, 1.95]).reference().unwrap().max, 1.95, "a later one is noise, not a beginning");

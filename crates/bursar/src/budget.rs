@@ -12,7 +12,7 @@ use std::io::IsTerminal;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
-use budget::{Measured, MethodMemory, Progress, Reference, Seen, Settings, Step};
+use budget::{Evidence, Measured, MethodMemory, Progress, Reference, Settings, Step};
 use linux::bpf::Rung;
 use model::{
     Answer, BudgetReport, Bytes, Exit, Method, NodeRun, Observation, Origin, Outcome, RecordKind, RunAccount, RunRole,
@@ -91,7 +91,7 @@ struct Search<'a> {
     cache: Cache,
     sink: Sink,
     record: Record,
-    seen: Seen,
+    seen: Evidence,
     /// Figures of the methods, from the reference that showed the most.
     display: Display,
     scout_seconds: f64,
@@ -174,7 +174,7 @@ impl<'a> Search<'a> {
             input,
             cache,
             sink,
-            seen: Seen::default(),
+            seen: Evidence::default(),
             record,
             display,
             scout_seconds: 0.0,

@@ -1,7 +1,7 @@
 //! Simulated programs, each made from its number alone. Only additions, multiplications, divisions and square roots are used, so that
 //! every machine computes the same numbers.
 
-use budget::{Measured, MethodMemory, Progress, Reference, Seen, Settings, judge, ratio_at_least, watch};
+use budget::{Evidence, Measured, MethodMemory, Progress, Reference, Settings, judge, ratio_at_least, watch};
 use model::{Breakdown, DemandPoint, FileDemand, Method, Outcome, Trial};
 
 pub const MIB: u64 = 1 << 20;
@@ -227,7 +227,7 @@ fn ratio(shape: Shape, floor_mib: u64, limit_mib: u64) -> f64 {
 }
 
 impl Program {
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> Evidence {
         let named = [
             (Method::AppMaxRss, self.floor as f64 * 1.05),
             (Method::AppMaxRssLargest, self.floor as f64 * 0.7),
@@ -239,7 +239,7 @@ impl Program {
             memory_bytes: bytes as u64,
             breakdown: Breakdown::default(),
         };
-        Seen { demand: self.demand.clone(), methods: named.map(memory).to_vec(), ..Seen::default() }
+        Evidence { demand: self.demand.clone(), methods: named.map(memory).to_vec(), ..Evidence::default() }
     }
 
     /// How long the next run takes.
@@ -303,7 +303,7 @@ impl Program {
     }
 
     /// A run under a limit, stopped when the planner says so.
-    pub fn trial(&mut self, settings: &Settings, seen: &Seen, limit: u64, method: Option<Method>) -> Trial {
+    pub fn trial(&mut self, settings: &Settings, seen: &Evidence, limit: u64, method: Option<Method>) -> Trial {
         let (run, knows) = (self.runs, self.knows);
         let by_chance = match self.chance {
             Some((from, to, lost)) if (from..to).contains(&(limit / MIB)) && self.random.one_in(3) => {
@@ -370,7 +370,7 @@ impl Program {
     }
 
     /// A run without a limit for the comparison.
-    pub fn unlimited(&mut self, settings: &Settings, seen: &Seen) -> Trial {
+    pub fn unlimited(&mut self, settings: &Settings, seen: &Evidence) -> Trial {
         let trial = self.trial(settings, seen, 4 * self.peak, Some(Method::Unlimited));
         Trial { limit_bytes: None, ..trial }
     }
