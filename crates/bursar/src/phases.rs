@@ -30,6 +30,11 @@ impl Phases {
         let signals: Vec<f64> = round.signals.iter().map(|signal| signal.value).collect();
         let units = round.signals.iter().map(|signal| signal.unit);
         let tracking = self.tracking.get_or_insert_with(|| Intermittent::new(intermittent::Settings::default(), units));
+        let page_bytes = procfs::page_bytes();
+        match round.tracking {
+            true => self.fresh.add((round.first_touches_per_second * round.seconds) as u64 * page_bytes),
+            false => self.untracked_seconds += round.seconds,
+        }
         if round.tracking && round.wss_bytes.is_none() {
             // Too little was seen since tracking is on again: the last working set stands, unless it is refuted.
             let unexplained = tracking.unexplained();
@@ -37,25 +42,23 @@ impl Phases {
             round.accessed_at_least = unexplained.or(round.accessed_at_least.filter(|_| round.wss_bytes.is_none()));
             return round;
         }
+        // In a tracked round: before it, while memory was not tracked.
         let again = round.accessed_at_least.take();
-        match round.tracking {
-            true => self.fresh.add((round.first_touches_per_second * round.seconds) as u64 * procfs::page_bytes()),
-            false => self.untracked_seconds += round.seconds,
-        }
-        if let Some(again) = again.filter(|_| !round.tracking) {
+        let seen = round.tracking.then(|| Seen::from(&round));
+        if let (None, Some(again)) = (&seen, again) {
             tracking.accessed_untracked(again, round.seconds);
         }
-        round.new_phase = tracking.interval(round.tracking.then(|| Seen::from(&round)), &signals);
+        round.new_phase = tracking.interval(seen, &signals);
         if round.tracking {
-            // What was accessed while memory was not tracked is known only now.
             let seconds = std::mem::take(&mut self.untracked_seconds);
             again.iter().for_each(|again| tracking.accessed_untracked(*again, seconds));
         }
         round.wss_bytes = round.wss_bytes.map(|_| tracking.wss());
-        let tolerated = TOLERATED_MISSES * round.seconds * procfs::page_bytes() as f64;
-        let fresh = round.wss_bytes.and_then(|wss| self.fresh.beyond(wss, tolerated as u64));
+        let there = round.seen_bytes();
+        let tolerated = (TOLERATED_MISSES * round.seconds) as u64 * page_bytes;
+        let fresh = round.wss_bytes.and_then(|wss| self.fresh.beyond(wss, there, tolerated));
         self.is_first_pass &= round.wss_bytes.unwrap_or(0) == 0;
-        let first = round.wss_bytes.filter(|_| self.is_first_pass).map(|_| self.fresh.recent());
+        let first = round.wss_bytes.filter(|_| self.is_first_pass).map(|_| self.fresh.recent(there));
         let unknown = tracking.unexplained().max(fresh).max(first);
         pages.track(self.always || tracking.is_on() || unknown.is_some());
         (round.wss_bytes, round.accessed_at_least) = (round.wss_bytes.filter(|_| unknown.is_none()), unknown);

@@ -25,15 +25,15 @@ impl Fresh {
         self.0.push_front(bytes);
     }
 
-    /// What came of late.
-    pub fn recent(&self) -> u64 {
-        self.0.iter().take(INTERVALS).sum()
+    /// What came of late, of memory of which `there` bytes are there still: what a process had that is gone is not accessed again.
+    pub fn recent(&self, there: u64) -> u64 {
+        self.0.iter().take(INTERVALS).sum::<u64>().min(there)
     }
 
     /// The same, if a working set of `wss` bytes says nothing of it: it is more, and more than twice what came before.
     /// `unit`: what may come beside a working set.
-    pub fn beyond(&self, wss: u64, unit: u64) -> Option<u64> {
-        let came = self.recent();
+    pub fn beyond(&self, wss: u64, there: u64, unit: u64) -> Option<u64> {
+        let came = self.recent(there);
         let before: u64 = self.0.iter().skip(INTERVALS).sum();
         let is_covered = wss as f64 * (1.0 + MARGIN) >= came.saturating_sub(unit) as f64;
         (!is_covered && came > before.saturating_mul(2)).then_some(came)
@@ -48,7 +48,7 @@ mod tests {
         let mut fresh = Fresh::default();
         let mut tell = |bytes| {
             fresh.add(bytes);
-            fresh.beyond(wss, 1)
+            fresh.beyond(wss, u64::MAX, 1)
         };
         came.into_iter().map(&mut tell).collect()
     }
@@ -64,6 +64,13 @@ mod tests {
     fn a_program_that_always_goes_on_to_new_memory_needs_what_it_accesses_again() {
         let told = told([50; 40], 10);
         assert!(told[..8].iter().all(Option::is_some) && told[12..].iter().all(Option::is_none), "{told:?}");
+    }
+
+    #[test]
+    fn what_processes_had_that_are_gone_is_no_news() {
+        let mut fresh = Fresh::default();
+        [20, 20, 20, 100].into_iter().for_each(|bytes| fresh.add(bytes));
+        assert_eq!((fresh.beyond(100, 160, 1), fresh.beyond(100, 105, 1)), (Some(160), None));
     }
 
     #[test]

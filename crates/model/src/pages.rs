@@ -40,7 +40,7 @@ pub struct PagesRound {
     pub huge_touched_bytes: u64,
     /// Misses per second by memory size, sizes rising. References are not counted, so there is no miss ratio.
     pub misses: Vec<MissPoint>,
-    /// Pages per second that were there for the first time: misses at any size.
+    /// Pages per second that were there, or whose accesses could be seen, for the first time: misses at any size.
     pub first_touches_per_second: f64,
     /// Below this size the curve is not known: so much is accessed between two looks.
     pub blind_below: u64,
@@ -185,12 +185,10 @@ impl PagesRound {
         self.tracked_bytes + self.file_bytes.unwrap_or(0)
     }
 
-    /// Memory in files in memory that makes the working set a lower bound, and the name of the largest such file: at least 1 MiB, and a
-    /// tenth of the working set.
+    /// Memory in files in memory that makes the working set a lower bound, and the name of the largest such file.
     pub fn unseen_in_files(&self) -> Option<(u64, &str)> {
         let bytes = self.files_in_memory_bytes;
-        let matters = bytes >= LEAST_UNSEEN_BYTES.max(self.wss_bytes.unwrap_or(0) / 10);
-        matters.then(|| (bytes, self.largest_file_in_memory.as_deref().unwrap_or_default()))
+        self.matters(bytes).then(|| (bytes, self.largest_file_in_memory.as_deref().unwrap_or_default()))
     }
 
     /// By how much scans came so late that the working set is a lower bound, in seconds.
@@ -198,9 +196,14 @@ impl PagesRound {
         Some(self.scans_late_seconds).filter(|seconds| *seconds >= LATE_SECONDS)
     }
 
-    /// Whether the working set is a lower bound.
+    /// Whether the working set is a lower bound: files in memory, or mapped memory whose accesses are not seen, or scans that came late.
     pub fn is_lower_bound(&self) -> bool {
-        self.unseen_in_files().is_some() || self.late_scans().is_some()
+        self.unseen_in_files().is_some() || self.matters(self.blind_bytes) || self.late_scans().is_some()
+    }
+
+    /// Whether so much memory whose accesses are not seen makes the working set a lower bound: at least 1 MiB, and a tenth of it.
+    fn matters(&self, unseen_bytes: u64) -> bool {
+        unseen_bytes >= LEAST_UNSEEN_BYTES.max(self.wss_bytes.unwrap_or(0) / 10)
     }
 
     /// Misses per second with so much memory.

@@ -553,7 +553,11 @@ impl Fine {
             }
             for sample in &mut process.samples {
                 match sample.place {
-                    Place::Blind(why) if why.is_swept() => sample.swept = Some(why),
+                    // From now on its accesses are seen; whether it was accessed before, nobody knows.
+                    Place::Blind(why) if why.is_swept() => {
+                        sample.swept = Some(why);
+                        self.round.first_touches += sample.pages;
+                    }
                     Place::Spent { seen } => self.stack.remove(seen, sample.pages),
                     _ => continue,
                 }

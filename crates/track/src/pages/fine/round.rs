@@ -67,6 +67,10 @@ impl Fine {
         let is_seen = sums.looks > 0 && !round.heat.is_empty();
         let most = told_apart(self.settings.misses_per_second, round.one_in as f64 / seconds);
         round.wss_bytes = round.size_at(most).filter(|_| is_seen);
+        if !is_seen {
+            // It is told with the next working set.
+            (self.round.untracked, round.accessed_at_least) = (sums.untracked, None);
+        }
         round
     }
 
