@@ -7,11 +7,12 @@ mod step;
 use std::io;
 use std::process::Command;
 
+use ::slurm::Config;
+
 use crate::cli::slurm::Slurm;
 use crate::status::Status;
 
 pub use allocation::{Allocation, BY_SRUN};
-pub use recommend::Version;
 
 pub fn slurm(action: &Slurm) -> anyhow::Result<Status> {
     match action {
@@ -20,18 +21,7 @@ pub fn slurm(action: &Slurm) -> anyhow::Result<Status> {
     }
 }
 
-/// The site's configuration.
-struct Config(String);
-
-impl Config {
-    fn ask() -> io::Result<Config> {
-        let output = linux::children::output(Command::new("scontrol").args(["show", "config"]))?;
-        Ok(Config(String::from_utf8_lossy(&output.stdout).into_owned()))
-    }
-
-    /// The value of a setting, such as `TaskPlugin`.
-    fn value(&self, key: &str) -> Option<&str> {
-        let mut pairs = self.0.lines().filter_map(|line| line.split_once('='));
-        pairs.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim())
-    }
+fn config() -> io::Result<Config> {
+    let output = linux::children::output(Command::new("scontrol").args(["show", "config"]))?;
+    Ok(Config::of(String::from_utf8_lossy(&output.stdout)))
 }

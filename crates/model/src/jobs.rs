@@ -162,6 +162,15 @@ pub struct JobMemory {
     pub next_needs_more: f64,
 }
 
+impl JobMemory {
+    /// The kind as it is called, which somebody else chose: it may hold what steers a terminal.
+    pub fn label(&self) -> String {
+        let name = if self.name.trim().is_empty() { "(no name)" } else { &self.name };
+        let per = if self.per == MemoryPer::Cpu { " (per CPU)" } else { "" };
+        format!("{name}{per}")
+    }
+}
+
 /// `bursar slurm recommend`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobsMemory {

@@ -1,6 +1,6 @@
 //! What jobs should ask for, in a sentence and a table.
 
-use model::{ByNumber, Bytes, JobMemory, JobsMemory, MemoryPer};
+use model::{ByNumber, Bytes, JobMemory, JobsMemory};
 
 use crate::format::{UNKNOWN, count, floor_bytes, or_unknown, percent, printable, short_bytes};
 use crate::tables::{Table, Tone};
@@ -47,8 +47,7 @@ pub fn headline(found: &JobsMemory) -> String {
 
 /// A kind as it is printed.
 pub fn name(job: &JobMemory) -> String {
-    let name = if job.name.trim().is_empty() { "(no name)".to_string() } else { printable(&job.name) };
-    if job.per == MemoryPer::Cpu { name + " (per CPU)" } else { name }
+    printable(&job.label())
 }
 
 /// What to ask for: `>`: more than that, and nobody knows how much; `≤`: at most that, since it holds page cache.

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use ::slurm::Version;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::values::rate;
-use crate::slurm::Version;
 
 /// `bursar slurm`
 #[derive(Debug, Subcommand)]
@@ -72,4 +72,16 @@ pub enum Gatherer {
     CgroupV2,
     /// jobacct_gather/cgroup on cgroup v2, with JobAcctGatherParams=no_file_cache
     CgroupNoFileCache,
+}
+
+impl From<Gatherer> for ::slurm::Gatherer {
+    fn from(gatherer: Gatherer) -> ::slurm::Gatherer {
+        match gatherer {
+            Gatherer::Linux => ::slurm::Gatherer::Linux,
+            Gatherer::Cgroup => ::slurm::Gatherer::Cgroup,
+            Gatherer::CgroupV1 => ::slurm::Gatherer::CgroupV1,
+            Gatherer::CgroupV2 => ::slurm::Gatherer::CgroupV2,
+            Gatherer::CgroupNoFileCache => ::slurm::Gatherer::CgroupNoFileCache,
+        }
+    }
 }

@@ -8,10 +8,10 @@ use anyhow::{Context, bail};
 use model::{Bytes, Exit, Observation};
 use record::{Entry, Record};
 
-use super::Config;
 use crate::bench::Bench;
 use crate::launch::Launcher;
 use crate::observe::{Observed, Plan, Progress, observe};
+use ::slurm::Config;
 
 /// Why what `srun` starts cannot be tried.
 pub const BY_SRUN: &str = "what srun starts is limited by Slurm alone: run bursar budget around the program itself, within the allocation, \
@@ -32,7 +32,7 @@ impl Allocation {
     /// If we are in one whose steps would not be held to their memory.
     pub fn find() -> anyhow::Result<Option<Allocation>> {
         let Ok(job) = std::env::var("SLURM_JOB_ID") else { return Ok(None) };
-        if !constrains(&Config::ask().context("scontrol could not be run")?) {
+        if !constrains(&super::config().context("scontrol could not be run")?) {
             bail!(
                 "this is Slurm job {job}, but its steps are not held to their memory: the site would have to set \
                  TaskPlugin=task/cgroup in slurm.conf and ConstrainRAMSpace=yes in cgroup.conf"
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_site_constrains_memory_only_with_both_settings() {
-        let constrains = |config: &str| constrains(&Config(config.into()));
+        let constrains = |config: &str| constrains(&Config::of(config));
         let config = "TaskPlugin              = task/affinity,task/cgroup\nConstrainRAMSpace       = yes\n";
         assert!(constrains(config));
         assert!(!constrains(&config.replace("yes", "no")));

@@ -1,13 +1,13 @@
 //! Text of any encoding and line ends that sacct's output has after it went through a site's tools.
 
-use anyhow::bail;
+use crate::error::Error;
 
 /// UTF-8, or UTF-16 with its mark; lines that are not UTF-8 are taken for Latin-1. Line ends become `\n`.
-pub fn decode(bytes: &[u8]) -> anyhow::Result<String> {
+pub fn decode(bytes: &[u8]) -> Result<String, Error> {
     let packed: [(&[u8], &str); 4] =
         [(&[0x1f, 0x8b], "zcat"), (b"\xfd7zXZ", "xzcat"), (&[0x28, 0xb5, 0x2f, 0xfd], "zstdcat"), (b"BZh", "bzcat")];
     if let Some((_, unpack)) = packed.iter().find(|(magic, _)| bytes.starts_with(magic)) {
-        bail!("it is compressed; {unpack} FILE | bursar slurm recommend --from -");
+        return Err(Error::Compressed(unpack));
     }
     let text = match bytes {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, bail};
 use regex::Regex;
 
-use super::accounting::PrintedJob;
+use crate::accounting::PrintedJob;
+use crate::error::Error;
 
 /// How jobs are grouped.
 #[derive(Clone, Debug)]
@@ -51,17 +51,15 @@ const NUMBERS_ALONE: &str = "(numbers)";
 
 impl By {
     /// From what the user wrote: a column of Slurm's by its name, else a regular expression.
-    pub fn of(text: Option<&str>) -> anyhow::Result<By> {
+    pub fn of(text: Option<&str>) -> Result<By, Error> {
         let Some(text) = text else { return Ok(By::Kind) };
         if text.is_empty() {
-            bail!("--by is empty: give a column of sacct, such as Comment, or a regular expression for job names");
+            return Err(Error::NoKind);
         }
         if COLUMNS.contains(&text.to_ascii_lowercase().as_str()) {
             return Ok(By::Column(text.to_ascii_lowercase()));
         }
-        let pattern = Regex::new(text)
-            .with_context(|| format!("--by {text} is neither a column of sacct nor a regular expression"))?;
-        Ok(By::Pattern(pattern))
+        Regex::new(text).map(By::Pattern).map_err(|error| Error::Kind(text.into(), error))
     }
 
     /// The column whose value is to be kept.
@@ -274,8 +272,8 @@ fn is_uuid(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::tests::job;
     use super::*;
+    use crate::text::tests::job;
 
     fn kind(name: &str, comment: &str) -> Kind {
         let job = PrintedJob { name: name.into(), comment: comment.into(), ..job() };

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use anyhow::{bail, ensure};
+use crate::error::Error;
 
-use super::super::kind;
 use super::fields::{Fields, align, has_form};
+use crate::kind;
 
 /// What a column may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,21 +95,12 @@ impl Header {
     ///
     /// # Errors
     /// If there is none.
-    pub fn find(lines: &[&str]) -> anyhow::Result<(usize, Header)> {
+    pub fn find(lines: &[&str]) -> Result<(usize, Header), Error> {
         if let Some((at, header)) = lines.iter().enumerate().find_map(|(at, line)| Some((at, Header::of(line)?))) {
             return Ok((at, header));
         }
         let is_ruler = |line: &&str| line.len() > 3 && line.chars().all(|c| c == '-' || c == ' ');
-        if lines.iter().any(is_ruler) {
-            bail!(
-                "its columns are aligned by blanks, in which sacct cuts names and ids off: write sacct -P -o {}",
-                super::COLUMNS
-            );
-        }
-        bail!(
-            "line 1: no column JobID: the first line must name the columns; write sacct -P -o {} (without -n)",
-            super::COLUMNS
-        )
+        Err(if lines.iter().any(is_ruler) { Error::Aligned } else { Error::NoNames })
     }
 
     /// `None`: the line is none.
@@ -160,15 +151,17 @@ impl Header {
 
     /// # Errors
     /// If a column lacks without which nothing can be said.
-    pub fn check(&self, by: Option<&str>, columns: &str) -> anyhow::Result<()> {
-        ensure!(self.has("state"), "line 1: no column State; write sacct -P -o {columns}");
-        ensure!(
-            self.has("maxrss") || self.has("tresusageintot") || self.has("tresusageinmax"),
-            "line 1: no column MaxRSS; write sacct -P -o {columns}"
-        );
+    pub fn check(&self, by: Option<&str>) -> Result<(), Error> {
+        if !self.has("state") {
+            return Err(Error::NoColumn("State"));
+        }
+        if !["maxrss", "tresusageintot", "tresusageinmax"].iter().any(|name| self.has(name)) {
+            return Err(Error::NoColumn("MaxRSS"));
+        }
         match by {
-            Some(by) => ensure!(self.has(by), "line 1: no column {by}, by which jobs are to be grouped"),
-            None => ensure!(self.has("jobname"), "line 1: no column JobName; write sacct -P -o {columns}"),
+            Some(by) if !self.has(by) => return Err(Error::NoColumnOfKinds(by.into())),
+            None if !self.has("jobname") => return Err(Error::NoColumn("JobName")),
+            _ => {}
         }
         debug_assert!(by.is_none_or(|by| kind::COLUMNS.contains(&by)));
         Ok(())

@@ -1,11 +1,11 @@
 use model::Figures;
 use proptest::prelude::*;
 
-use super::super::accounting::{Accounting, Wanted};
-use super::super::kind::By;
-use super::super::meaning::Gathering;
 use super::*;
-use crate::cli::slurm::Gatherer;
+use crate::Gatherer;
+use crate::accounting::{Accounting, Wanted};
+use crate::kind::By;
+use crate::meaning::Gathering;
 
 /// A job with one step, as others vary it.
 pub fn job() -> PrintedJob {

@@ -6,13 +6,13 @@
 
 use std::fmt;
 
-use anyhow::{anyhow, bail};
 use model::MemoryPer;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::accounting::{Printed, PrintedJob, PrintedStep, ended};
-use super::version::Version;
+use crate::accounting::{Printed, PrintedJob, PrintedStep, ended};
+use crate::error::Error;
+use crate::version::Version;
 
 /// Reserved TRES are in MiB, those used in bytes.
 const MIB: u64 = 1 << 20;
@@ -44,24 +44,25 @@ struct Jobs<'a> {
 ///
 /// # Errors
 /// If it is no JSON, or sacct says in it that it failed.
-pub fn parse(text: &str, by: Option<&str>) -> anyhow::Result<Printed> {
+pub fn parse(text: &str, by: Option<&str>) -> Result<Printed, Error> {
     let mut read = Read::default();
     let mut text_reader = serde_json::Deserializer::from_str(text);
     let result = Whole { read: &mut read, by }.deserialize(&mut text_reader);
     if let Err(error) = result {
         if read.printed.jobs.is_empty() {
-            return Err(anyhow!("it is no whole JSON: {error}"));
+            return Err(Error::Json(error));
         }
         read.printed.left_out.add("what follows the place where the JSON is broken or ends", error.to_string());
     } else if !read.has_jobs {
-        bail!("it has no list \"jobs\"");
+        return Err(Error::NoList);
     }
     if read.jobs == 0 {
         // That nothing was found is an error to some versions.
         let complaints = read.errors.as_array().map(Vec::as_slice).unwrap_or_default();
         let is_real = |complaint: &&Value| !words(&complaint["description"]).contains("Nothing found");
         if let Some(complaint) = complaints.iter().find(is_real) {
-            bail!("sacct says: {} {}", words(&complaint["error"]), words(&complaint["description"]));
+            let [error, description] = ["error", "description"].map(|key| words(&complaint[key]));
+            return Err(Error::Sacct { error, description });
         }
     }
     read.printed.version = version(&read.meta);
@@ -303,11 +304,11 @@ fn words(value: &Value) -> String {
 mod tests {
     use model::{JobEnd, PastJob};
 
-    use super::super::accounting::Wanted;
-    use super::super::kind::By;
-    use super::super::meaning::Gathering;
     use super::*;
-    use crate::cli::slurm::Gatherer;
+    use crate::Gatherer;
+    use crate::accounting::Wanted;
+    use crate::kind::By;
+    use crate::meaning::Gathering;
 
     /// One job of two nodes, in the form of a version: its numbers as `number` writes them, its words as `word` does.
     fn job(required: &str, number: fn(u64) -> String, word: fn(&str) -> String) -> String {

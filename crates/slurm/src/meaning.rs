@@ -2,14 +2,16 @@
 
 use model::Figures;
 
-use super::accounting::PrintedStep;
-use super::version::Version;
-use crate::cli::slurm::Gatherer;
+use crate::Gatherer;
+use crate::accounting::PrintedStep;
+use crate::version::Version;
 
 /// What is known of who gathered the figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gathering {
+    /// The plugin.
     pub gatherer: Option<Gatherer>,
+    /// Of Slurm.
     pub version: Option<Version>,
     /// JobAcctGatherParams, in lower case.
     pub params: String,

@@ -6,10 +6,10 @@ mod values;
 
 use std::collections::HashMap;
 
-use anyhow::ensure;
 use model::MemoryPer;
 
-use super::accounting::{LeftOut, Printed, PrintedJob, PrintedStep, ended};
+use crate::accounting::{LeftOut, Printed, PrintedJob, PrintedStep, ended};
+use crate::error::Error;
 use columns::Header;
 use fields::Fields;
 use values::{Size, count, seconds, size, time, tres};
@@ -33,11 +33,13 @@ struct Line<'a> {
 ///
 /// # Errors
 /// If it has no line of column names, or lacks a column without which nothing can be said.
-pub fn parse(text: &str, by: Option<&str>) -> anyhow::Result<Printed> {
+pub fn parse(text: &str, by: Option<&str>) -> Result<Printed, Error> {
     let lines: Vec<&str> = text.lines().collect();
-    ensure!(lines.iter().any(|line| !line.trim().is_empty()), "it is empty");
+    if lines.iter().all(|line| line.trim().is_empty()) {
+        return Err(Error::Empty);
+    }
     let (at, mut header) = Header::find(&lines[..lines.len().min(MOST_LINES_BEFORE)])?;
-    header.check(by, COLUMNS)?;
+    header.check(by)?;
     let mut printed = Printed::default();
     let mut jobs = Jobs::default();
     let mut next = at + 1;
@@ -49,7 +51,7 @@ pub fn parse(text: &str, by: Option<&str>) -> anyhow::Result<Printed> {
             continue;
         }
         // Files that were put together have more than one.
-        let other = Header::of(line).filter(|other| other.check(by, COLUMNS).is_ok());
+        let other = Header::of(line).filter(|other| other.check(by).is_ok());
         if let Some(other) = other {
             header = other;
             next += 1;

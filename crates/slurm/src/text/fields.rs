@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::super::accounting::ended;
 use super::columns::{Form, Header};
 use super::values::{count, seconds, size, time};
+use crate::accounting::ended;
 
 /// A line's fields by their columns.
 #[derive(Clone, Debug)]

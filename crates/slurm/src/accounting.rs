@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::{JobEnd, MemoryPer, PastJob, PastStep};
 
-use super::kind::By;
-use super::meaning::{Evidence, Meaning};
-use super::version::Version;
+use crate::kind::By;
+use crate::meaning::{Evidence, Meaning};
+use crate::version::Version;
 
 /// Which jobs. Up to 22.05 `sacct --json` prints everybody's of all times, whatever it is asked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
+    /// Whose; everybody's without.
     pub user: Option<String>,
     /// Seconds since 1970 when the oldest began.
     pub since_seconds: u64,
@@ -19,12 +20,13 @@ pub struct Wanted {
 /// What sacct printed, before it is known what its figures mean.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Printed {
-    pub jobs: Vec<PrintedJob>,
-    pub left_out: LeftOut,
+    pub(crate) jobs: Vec<PrintedJob>,
+    pub(crate) left_out: LeftOut,
     /// Jobs whose request could not be read.
-    pub unknown_requests: u64,
+    pub(crate) unknown_requests: u64,
     /// Figures that were rounded to more than 1 % of their value.
-    pub rounded: u64,
+    pub(crate) rounded: u64,
+    /// Of Slurm, if it is told.
     pub version: Option<Version>,
 }
 
