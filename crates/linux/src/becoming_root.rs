@@ -9,19 +9,14 @@ use std::path::Path;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::geteuid;
 
+use crate::capability::{Capability, Sets};
 use crate::file;
-
-/// Capabilities by number (`linux/capability.h`).
-pub(crate) const CAP_NET_ADMIN: u32 = 12;
-pub(crate) const CAP_SYS_ADMIN: u32 = 21;
-pub(crate) const CAP_SYS_NICE: u32 = 23;
-pub(crate) const CAP_PERFMON: u32 = 38;
 
 /// The users of the initial namespace, as `/proc/self/uid_map` shows them: all, under their own numbers.
 const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
 
 /// Whether root has this capability here, and this user can become root.
-pub(crate) fn helps(capability: u32) -> bool {
+pub(crate) fn helps(capability: Capability) -> bool {
     let status = file::read_if_there(Path::new("/proc/self/status")).unwrap_or_default();
     !geteuid().is_root() && is_in_initial_namespace() && may_gain(&status, capability)
 }
@@ -29,7 +24,7 @@ pub(crate) fn helps(capability: u32) -> bool {
 /// Whether a setting of the kernel can be made: by this user, or by root, which this user can become.
 pub(crate) fn can_set(path: &Path) -> bool {
     let is_read_only = statvfs(path).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY));
-    file::is_writable(path) || helps(CAP_SYS_ADMIN) && !is_read_only
+    file::is_writable(path) || helps(Capability::SysAdmin) && !is_read_only
 }
 
 /// Whether this process's user namespace is the machine's.
@@ -39,10 +34,10 @@ pub(crate) fn is_in_initial_namespace() -> bool {
 }
 
 /// Whether what this process executes may have more rights than it, and among them this one.
-fn may_gain(status: &str, capability: u32) -> bool {
+fn may_gain(status: &str, capability: Capability) -> bool {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let bounding = field("CapBnd:").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
-    field("NoNewPrivs:") == Some("0") && field("Seccomp:") == Some("0") && bounding >> capability & 1 == 1
+    let has_it = Sets::of_status(status).is_some_and(|sets| sets.bounding.has(capability));
+    field("NoNewPrivs:") == Some("0") && field("Seccomp:") == Some("0") && has_it
 }
 
 #[cfg(test)]
@@ -50,12 +45,14 @@ mod tests {
     use super::*;
 
     fn status(bounding: &str, no_new_privileges: u8, seccomp: u8) -> String {
-        format!("CapBnd:\t{bounding}\nNoNewPrivs:\t{no_new_privileges}\nSeccomp:\t{seccomp}\nSeccomp_filters:\t0\n")
+        format!(
+            "CapPrm:\t0\nCapEff:\t0\nCapBnd:\t{bounding}\nNoNewPrivs:\t{no_new_privileges}\nSeccomp:\t{seccomp}\nSeccomp_filters:\t0\n"
+        )
     }
 
     #[test]
     fn rights_can_be_gained_where_nothing_forbids_it() {
-        assert!(may_gain(&status("000001ffffffffff", 0, 0), CAP_PERFMON));
+        assert!(may_gain(&status("000001ffffffffff", 0, 0), Capability::PerfMon));
     }
 
     #[test]
@@ -66,7 +63,7 @@ mod tests {
             status("00000000a80425fb", 0, 0),
             String::new(),
         ] {
-            assert!(!may_gain(&status, CAP_PERFMON), "{status}");
+            assert!(!may_gain(&status, Capability::PerfMon), "{status}");
         }
     }
 }

@@ -16,6 +16,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 use crate::btf::{self, Types};
+use crate::capability::{Capability, Sets};
 use crate::procfs;
 
 /// Why the programs do not serve.
@@ -233,11 +234,8 @@ pub struct Observer<'a> {
 
 /// Whether this process has the capabilities that the programs need.
 pub fn may_load() -> bool {
-    const CAP_SYS_ADMIN: u32 = 21;
-    const CAP_PERFMON: u32 = 38;
-    const CAP_BPF: u32 = 39;
-    let has = crate::probe::has_capability;
-    has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON)
+    let effective = Sets::own().effective;
+    effective.has(Capability::SysAdmin) || effective.has(Capability::Bpf) && effective.has(Capability::PerfMon)
 }
 
 /// Whether the programs load here, and which rung they reach.

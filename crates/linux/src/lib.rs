@@ -13,6 +13,7 @@ mod btf;
 pub mod buddyinfo;
 pub mod cache;
 pub mod calibrate;
+mod capability;
 pub mod cgroup;
 pub mod children;
 pub mod core_cache;

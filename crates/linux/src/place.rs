@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{geteuid, getpid};
 
-use crate::becoming_root::{self, CAP_SYS_ADMIN};
+use crate::becoming_root;
+use crate::capability::Capability;
 use crate::cgroup::{Cgroup, Version, is_threaded_domain, own_processes};
 use crate::journal::{Guard, Journal};
 use crate::mounts::{self, Mount};
@@ -327,7 +328,7 @@ fn v2_systemd(own: &Cgroup) -> Result<(), Obstacle> {
     let delegated = if uid.is_root() { None } else { file::read_if_there(&manager) };
     if delegated.is_some_and(|controllers| !controllers.split_whitespace().any(|name| name == "memory")) {
         let obstacle = Obstacle::because("the memory controller is not delegated to the user's systemd");
-        return Err(if becoming_root::helps(CAP_SYS_ADMIN) { obstacle.but(DELEGATE) } else { obstacle });
+        return Err(if becoming_root::helps(Capability::SysAdmin) { obstacle.but(DELEGATE) } else { obstacle });
     }
     systemd::available().map_err(|why| {
         let obstacle = Obstacle::because(why);
@@ -396,7 +397,11 @@ fn not_writable(mounts: &[Mount], dir: &Path) -> Obstacle {
         return Obstacle::because(format!("{} is mounted read-only", dir.display()));
     }
     let obstacle = Obstacle::because(format!("{} is not writable for this user", dir.display()));
-    if becoming_root::helps(CAP_SYS_ADMIN) { obstacle.but("run bursar as root (sudo bursar …)") } else { obstacle }
+    if becoming_root::helps(Capability::SysAdmin) {
+        obstacle.but("run bursar as root (sudo bursar …)")
+    } else {
+        obstacle
+    }
 }
 
 /// Leaving a cgroup that has a limit of its own would evade it; leaving another bursar's would falsify its account. Limits at

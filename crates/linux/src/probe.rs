@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::becoming_root::{self, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS_ADMIN, CAP_SYS_NICE};
+use crate::becoming_root;
 use crate::bpf::{self, Rung as Bpf};
+use crate::capability::{Capability, Sets};
 use crate::cgroup::{Cgroup, Version};
 use crate::place::{self, Place, Rung, Step};
 use crate::{damon, delayacct, faults, file, mounts, pages, perf, pools, procfs, psi, taskstats, thp};
@@ -85,7 +86,7 @@ fn process_exits(bpf: &Result<Bpf, bpf::Error>) -> Vec<Finding> {
         },
         match taskstats::Listener::open() {
             Ok(_) => Finding::there(LADDER, "taskstats", "the kernel sends exit records over netlink"),
-            Err(error) => Finding::absent(LADDER, "taskstats", error.to_string(), as_root(CAP_NET_ADMIN)),
+            Err(error) => Finding::absent(LADDER, "taskstats", error.to_string(), as_root(Capability::NetAdmin)),
         },
         Finding::there(LADDER, "wait4", "always; of the command as a whole, and of no process that was not waited for"),
     ]
@@ -128,7 +129,7 @@ fn mapped_memory() -> Vec<Finding> {
         Err(error) => {
             let enable = match &error {
                 pages::Error::NotBuilt(_) => Some("sudo apt install clang libbpf-dev && cargo build --release"),
-                pages::Error::Refused(_) | pages::Error::NotFound(_) => as_root(CAP_PERFMON),
+                pages::Error::Refused(_) | pages::Error::NotFound(_) => as_root(Capability::PerfMon),
                 _ => None,
             };
             Finding::absent(LADDER, TABLES, error.to_string(), enable)
@@ -201,7 +202,7 @@ fn fault_latency() -> Vec<Finding> {
             Finding::there(LADDER, TIMED, "the BPF programs load, and perf raises an event at the end of each fault")
         }
         Err(faults::Error::Bpf(error)) => no_bpf(LADDER, TIMED, &error),
-        Err(error) => Finding::absent(LADDER, TIMED, error.to_string(), as_root(CAP_PERFMON)),
+        Err(error) => Finding::absent(LADDER, TIMED, error.to_string(), as_root(Capability::PerfMon)),
     };
     let counted = match perf::page_faults(perf::Mode::User) {
         Ok(()) => {
@@ -294,12 +295,14 @@ fn advice() -> Vec<Finding> {
     };
     let ahead = knows(libc::MADV_POPULATE_WRITE, "populating ahead", "MADV_POPULATE_WRITE", "5.14");
     let collapse = knows(libc::MADV_COLLAPSE, "promoting what is there", "MADV_COLLAPSE", "6.1");
-    let others = match (procfs::kernel_version() >= (6, 1), has_capability(CAP_SYS_NICE)) {
+    let others = match (procfs::kernel_version() >= (6, 1), Sets::own().effective.has(Capability::SysNice)) {
         (false, _) => {
             Finding::absent(LADDER, OTHERS, format!("Linux {release} takes none that makes pages huge; 6.1 does"), None)
         }
         (true, true) => Finding::there(LADDER, OTHERS, "bursar has CAP_SYS_NICE"),
-        (true, false) => Finding::absent(LADDER, OTHERS, "bursar does not have CAP_SYS_NICE", as_root(CAP_SYS_NICE)),
+        (true, false) => {
+            Finding::absent(LADDER, OTHERS, "bursar does not have CAP_SYS_NICE", as_root(Capability::SysNice))
+        }
     };
     let profiles = match pages::available() {
         Ok(()) => Finding::there(LADDER, PROFILES, "as mapped memory, by Accessed bits"),
@@ -324,7 +327,7 @@ fn no_bpf(ladder: &str, rung: &str, error: &bpf::Error) -> Finding {
         bpf::Error::NoBtf => Finding::absent(ladder, rung, error.to_string(), None),
         _ if !bpf::may_load() => {
             let why = "bursar has neither CAP_BPF with CAP_PERFMON nor CAP_SYS_ADMIN";
-            let enable = becoming_root::helps(CAP_PERFMON).then_some(LEND);
+            let enable = becoming_root::helps(Capability::PerfMon).then_some(LEND);
             Finding::absent(ladder, rung, why, enable)
         }
         _ if !becoming_root::is_in_initial_namespace() => {
@@ -426,7 +429,7 @@ fn cache_state(place: &Place) -> Vec<Finding> {
             LADDER,
             "drop_caches",
             "/proc/sys/vm/drop_caches may not be written by this user",
-            as_root(CAP_SYS_ADMIN).or(needs_privileged()),
+            as_root(Capability::SysAdmin).or(needs_privileged()),
         ),
     };
     vec![
@@ -507,14 +510,8 @@ fn kernel_has_tracepoint(name: &str) -> bool {
     types.windows(wanted.len()).any(|window| window == wanted.as_bytes())
 }
 
-pub(crate) fn has_capability(number: u32) -> bool {
-    let status = file::read_if_there(Path::new("/proc/self/status")).unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(|set| set >> number & 1 == 1)
-}
-
 /// The advice to become root, where root would have this capability.
-fn as_root(capability: u32) -> Option<&'static str> {
+fn as_root(capability: Capability) -> Option<&'static str> {
     becoming_root::helps(capability).then_some("sudo bursar …")
 }
 

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::process::{geteuid, getgid, getuid};
 
+use crate::capability::Sets;
 use crate::procfs;
 
 /// Whether this process has rights of its file that its user has not: `AT_SECURE` is set, or a user other than root has permitted
@@ -20,7 +21,7 @@ pub fn are_borrowed() -> bool {
     *BORROWED.get_or_init(|| {
         // SAFETY: getauxval(3) reads the vector that the kernel gave this process, and touches no other memory.
         let is_secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-        is_secure || (!geteuid().is_root() && permitted() != 0)
+        is_secure || (!geteuid().is_root() && !Sets::own().permitted.is_empty())
     })
 }
 
@@ -45,16 +46,9 @@ fn is_traceable(pid: i32) -> bool {
         |name: &str, own: u32| field(name).is_some_and(|ids| ids.split_whitespace().all(|id| id.parse() == Ok(own)));
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
     let is_child = field("PPid:").is_some_and(|parent| parent.parse() == Ok(std::process::id()));
-    let has_less =
-        field("CapPrm:").is_some_and(|caps| u64::from_str_radix(caps, 16).is_ok_and(|caps| caps & !permitted() == 0));
+    let has_less = Sets::of_status(&status).is_some_and(|sets| Sets::own().permitted.covers(sets.permitted));
     let is_dumpable = fs::metadata(format!("/proc/{pid}/environ")).is_ok_and(|found| found.uid() == user);
     are("Uid:", user) && are("Gid:", group) && has_less && (is_dumpable || is_child)
-}
-
-fn permitted() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("CapPrm:"));
-    line.and_then(|caps| u64::from_str_radix(caps.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// The processes of these that may be observed.
