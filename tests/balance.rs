@@ -485,7 +485,7 @@ fn what_goes_wrong_is_told_and_limits_are_put_back() {
     let limits = || (gains.limit(), streams.limit());
 
     let told = one_sentence(balance(&mut bursar_as_nobody(folder.path()), &[]));
-    assert!(told.contains("needs root") && told.matches("Permission denied").count() == 1, "{told}");
+    assert!(told.contains("delegated cgroup") && told.matches("Permission denied").count() == 1, "{told}");
     let told = one_sentence(balance(&mut bursar(), &["--json", "/dev/full"]));
     assert!(told.contains("/dev/full cannot be written"), "{told}");
     assert_eq!(limits(), BEFORE, "after a disk that is full");

@@ -6,24 +6,15 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use support::filter::{ALLOWS, ENOSYS, EPERM, under};
 use support::{bursar, can_unshare, copy_program, is_root};
 
 const DROP_ALL: [&str; 3] = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
 const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+const ROOT_OF_A_NAMESPACE: [&str; 3] = ["unshare", "--user", "--map-root-user"];
 
-/// Installs a seccomp filter that allows all, as a container's does for most, and becomes the command.
-const UNDER_A_FILTER: &str = "
-import ctypes, os, struct, sys
-libc = ctypes.CDLL(None, use_errno=True)
-rule = ctypes.create_string_buffer(struct.pack('HBBI', 0x06, 0, 0, 0x7fff0000))
-program = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', 1, ctypes.addressof(rule)))
-if libc.prctl(22, 2, program, 0, 0):
-    sys.exit(os.strerror(ctypes.get_errno()))
-os.execvp(sys.argv[1], sys.argv[1:])
-";
-
-/// What doctor advises, run by these words.
-fn advice(words: &[&str]) -> Vec<String> {
+/// What doctor finds, run by these words.
+fn findings(words: &[&str]) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("bursar");
     copy_program(Path::new(bursar().get_program()), &program);
@@ -31,8 +22,17 @@ fn advice(words: &[&str]) -> Vec<String> {
     let output = command.args(words.iter().skip(1)).arg(&program).args(["doctor", "--json"]).output().unwrap();
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let findings = told["findings"].as_array().unwrap();
-    findings.iter().filter_map(|finding| finding["enable"].as_str()).map(str::to_string).collect()
+    told["findings"].as_array().unwrap().clone()
+}
+
+/// What it advises, run by these words.
+fn advice(words: &[&str]) -> Vec<String> {
+    findings(words).iter().filter_map(|finding| finding["enable"].as_str()).map(str::to_string).collect()
+}
+
+/// What it advises for one rung.
+fn advice_for<'a>(findings: &'a [Value], rung: &str) -> Option<&'a str> {
+    findings.iter().find(|finding| finding["rung"] == rung).unwrap()["enable"].as_str()
 }
 
 fn asks_for_root(advice: &[String]) -> Vec<&String> {
@@ -42,18 +42,25 @@ fn asks_for_root(advice: &[String]) -> Vec<&String> {
 
 #[test]
 fn a_user_who_can_become_root_is_advised_to() {
-    if is_root() {
-        let advice = advice(&NOBODY);
-        assert!(!asks_for_root(&advice).is_empty(), "{advice:?}");
+    if !is_root() {
+        return;
     }
+    let findings = findings(&NOBODY);
+    for rung in ["scheduler tracepoints", "taskstats", "Accessed bits in page tables", "drop_caches", "pool"] {
+        let advice = advice_for(&findings, rung);
+        assert!(advice.is_some_and(|advice| advice.starts_with("sudo ")), "{rung}: {advice:?}");
+    }
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
+    let of_the_kernel = advice_for(&findings, "by touch: page-fault events");
+    let expected = (paranoid.trim() > "1").then_some("sudo sysctl kernel.perf_event_paranoid=1");
+    assert_eq!(of_the_kernel, expected);
 }
 
 #[test]
 fn root_without_capabilities_is_not_advised_to_become_root() {
     if is_root() {
         let told = advice(&DROP_ALL);
-        let told: Vec<_> =
-            asks_for_root(&told).into_iter().filter(|advice| !advice.contains(" pool ")).cloned().collect();
+        let told = asks_for_root(&told);
         assert!(told.is_empty(), "{told:?}");
     }
 }
@@ -63,17 +70,72 @@ fn nobody_is_advised_to_become_root_where_that_gains_nothing() {
     if !is_root() {
         return;
     }
-    let without_new_privileges = [&NOBODY[..], &["--no-new-privs"]].concat();
-    let under_a_filter = [&["python3", "-c", UNDER_A_FILTER], &NOBODY[..]].concat();
-    let user_namespace = ["unshare", "--user", "--map-user=1000"];
-    let root_of_a_namespace = ["unshare", "--user", "--map-root-user"];
-    let mut all = vec![without_new_privileges, under_a_filter];
-    if can_unshare(&["--user", "--map-root-user"]) {
-        all.extend([user_namespace.to_vec(), root_of_a_namespace.to_vec()]);
+    let mut all = vec![[&NOBODY[..], &["--no-new-privs"]].concat()];
+    for filter in [ALLOWS, EPERM, ENOSYS] {
+        all.extend([under(filter), [&under(filter)[..], &NOBODY].concat()]);
+    }
+    if can_unshare(&ROOT_OF_A_NAMESPACE[1..]) {
+        all.extend([vec!["unshare", "--user", "--map-user=1000"], ROOT_OF_A_NAMESPACE.to_vec()]);
     }
     for words in all {
         let told = advice(&words);
         let told = asks_for_root(&told);
         assert!(told.is_empty(), "{words:?}: {told:?}");
+    }
+}
+
+#[test]
+fn root_is_not_told_that_something_needs_root() {
+    if !is_root() {
+        return;
+    }
+    let mut all = vec![DROP_ALL.to_vec(), under(EPERM), under(ENOSYS)];
+    if can_unshare(&ROOT_OF_A_NAMESPACE[1..]) {
+        all.push(ROOT_OF_A_NAMESPACE.to_vec());
+    }
+    for words in all {
+        for finding in findings(&words) {
+            let why = finding["why"].as_str().unwrap();
+            let tells = ["need root", "needs root", "as root"].iter().any(|word| why.contains(word));
+            assert!(!tells, "{words:?}: {finding}");
+        }
+    }
+}
+
+#[test]
+fn no_pool_is_advised_to_a_root_who_cannot_mount_its_memory() {
+    if !is_root() {
+        return;
+    }
+    let mut all = vec![DROP_ALL.to_vec()];
+    if can_unshare(&ROOT_OF_A_NAMESPACE[1..]) {
+        all.push(ROOT_OF_A_NAMESPACE.to_vec());
+    }
+    for words in all {
+        assert_eq!(advice_for(&findings(&words), "pool"), None, "{words:?}");
+    }
+}
+
+#[test]
+fn perf_event_paranoid_is_not_advised_where_a_filter_refuses_the_call() {
+    if !is_root() {
+        return;
+    }
+    for filter in [EPERM, ENOSYS] {
+        for words in [under(filter), [&under(filter)[..], &NOBODY].concat()] {
+            let findings = findings(&words);
+            let events = findings.iter().find(|finding| finding["rung"] == "by touch: page-fault events").unwrap();
+            assert!(!events["there"].as_bool().unwrap(), "the filter refuses nothing: {events}");
+            let told: Vec<_> = findings.iter().filter_map(|finding| finding["enable"].as_str()).collect();
+            assert!(!told.iter().any(|advice| advice.contains("perf_event_paranoid")), "{words:?}: {told:?}");
+        }
+    }
+}
+
+#[test]
+fn no_program_is_advised_that_is_not_there() {
+    for advice in advice(&["env", "PATH=/nowhere"]) {
+        let mut words = advice.split(' ');
+        assert!(!words.any(|word| ["salloc", "loginctl", "systemd-run", "apt", "docker"].contains(&word)), "{advice}");
     }
 }

@@ -9,22 +9,37 @@ use std::path::Path;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::geteuid;
 
-use crate::capability::{Capability, Sets};
+use crate::capability::Sets;
 use crate::file;
+
+pub use crate::capability::Capability;
 
 /// The users of the initial namespace, as `/proc/self/uid_map` shows them: all, under their own numbers.
 const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
 
 /// Whether root has this capability here, and this user can become root.
-pub(crate) fn helps(capability: Capability) -> bool {
+pub fn helps(capability: Capability) -> bool {
     let status = file::read_if_there(Path::new("/proc/self/status")).unwrap_or_default();
     !geteuid().is_root() && is_in_initial_namespace() && may_gain(&status, capability)
 }
 
+/// The command as this user can run it with this capability: root as it is, others with sudo; `None` where neither is possible.
+pub(crate) fn command(capability: Capability, command: &str) -> Option<String> {
+    let is_able = geteuid().is_root() && is_in_initial_namespace() && Sets::own().effective.has(capability);
+    match is_able {
+        true => Some(command.into()),
+        false => helps(capability).then(|| format!("sudo {command}")),
+    }
+}
+
 /// Whether a setting of the kernel can be made: by this user, or by root, which this user can become.
 pub(crate) fn can_set(path: &Path) -> bool {
-    let is_read_only = statvfs(path).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY));
-    file::is_writable(path) || helps(Capability::SysAdmin) && !is_read_only
+    file::is_writable(path) || helps(Capability::SysAdmin) && !is_read_only(path)
+}
+
+/// Whether nobody can write there, for the mount is read-only.
+pub(crate) fn is_read_only(path: &Path) -> bool {
+    statvfs(path).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 /// Whether this process's user namespace is the machine's.

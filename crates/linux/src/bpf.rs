@@ -24,7 +24,7 @@ use crate::procfs;
 #[non_exhaustive]
 pub enum Error {
     /// The binary holds no programs.
-    #[error("this bursar was built without BPF programs: {0}; install clang and build it again")]
+    #[error("this bursar was built without BPF programs: {0}")]
     NotBuilt(&'static str),
     /// The kernel does not describe its types.
     #[error("this kernel has no /sys/kernel/btf/vmlinux; one built with CONFIG_DEBUG_INFO_BTF has")]
@@ -34,7 +34,7 @@ pub enum Error {
     Wait(std::io::Error),
     /// The kernel refused.
     #[error(
-        "the kernel refused bursar's BPF programs: {0}; they need root, or CAP_BPF and CAP_PERFMON, and a kernel that is not locked down"
+        "the kernel refused bursar's BPF programs: {0}; they need CAP_BPF and CAP_PERFMON, and a kernel that is not locked down"
     )]
     Refused(libbpf_rs::Error),
     /// A process could not be followed.

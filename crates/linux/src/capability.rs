@@ -7,8 +7,12 @@ use crate::file;
 /// One that bursar, or what it advises, makes use of, with its number in `linux/capability.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
+    /// To signal processes of other users.
+    Kill = 5,
     /// Exit records over netlink.
     NetAdmin = 12,
+    /// To read the memory of processes of other users.
+    SysPtrace = 19,
     /// Mounts, settings, cgroups; on its own enough for BPF and perf.
     SysAdmin = 21,
     /// Advice to other processes on their memory.

@@ -1,7 +1,11 @@
 //! What can go wrong, as sentences that a person can act on.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FsWord, statfs};
+
+use crate::becoming_root::{self, Capability};
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +23,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file could not be written.
-    #[error("cannot write {value:?} to {path}: {source}{}", hint(source))]
+    #[error("cannot write {value:?} to {path}: {source}{}", hint(path, source))]
     Write {
         /// Which file.
         path: PathBuf,
@@ -29,7 +33,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A directory could not be made.
-    #[error("cannot create {path}: {source}{}", hint(source))]
+    #[error("cannot create {path}: {source}{}", hint(path, source))]
     Create {
         /// Which directory.
         path: PathBuf,
@@ -68,14 +72,19 @@ pub enum Error {
     },
     /// Swap is in use and this kernel cannot forbid it to a cgroup.
     #[error(
-        "{0} has no swap limit, so its processes may swap; start the kernel with `swapaccount=1` or run `swapoff -a`"
+        "{0} has no swap limit, so its processes may swap: the kernel was built without accounting of swap, or started without \
+         swapaccount=1{way_out}",
+        way_out = swapoff()
     )]
     SwapUnlimited(PathBuf),
     /// Processes could not be ended.
     #[error(
         "could not end {processes}: {}",
         if *is_refused {
-            "they run as another user; end them by sudo kill -KILL PID"
+            match becoming_root::helps(Capability::Kill) {
+                true => "they run as another user; end them by sudo kill -KILL PID",
+                false => "they run as another user",
+            }
         } else {
             "they are still there 20 s after SIGKILL and wait in the kernel, see ps -o pid,stat,wchan"
         }
@@ -87,7 +96,7 @@ pub enum Error {
         is_refused: bool,
     },
     /// A system call failed.
-    #[error("{what} failed: {source}{}", if source.kind() == io::ErrorKind::PermissionDenied { "; this needs root" } else { "" })]
+    #[error("{what} failed: {source}")]
     System {
         /// The call and its object.
         what: String,
@@ -116,11 +125,61 @@ impl Error {
     }
 }
 
-fn hint(source: &io::Error) -> &'static str {
+/// What makes a limit on swap needless, where this user can do that.
+fn swapoff() -> String {
+    let command = becoming_root::command(Capability::SysAdmin, "swapoff -a");
+    command.map(|command| format!("; `{command}` makes one needless")).unwrap_or_default()
+}
+
+/// What else can be said of a file that could not be made or written.
+fn hint(path: &Path, source: &io::Error) -> &'static str {
     match source.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => "; this needs root or a delegated cgroup, see `bursar doctor`",
+        Some(libc::EACCES | libc::EPERM) => match (is_of_cgroup(path), becoming_root::helps(Capability::SysAdmin)) {
+            (true, true) => "; this needs root or a delegated cgroup, see `bursar doctor`",
+            (true, false) => "; this needs a delegated cgroup, see `bursar doctor`",
+            (false, true) if path.starts_with("/proc/sys") || path.starts_with("/sys") => "; this needs root",
+            (false, _) => "",
+        },
         Some(libc::EROFS) => "; it is mounted read-only, see `bursar doctor`",
         Some(libc::EBUSY) => "; it is in use",
         _ => "",
+    }
+}
+
+/// Whether it is in a cgroup hierarchy, or is a cgroup that could not be made.
+fn is_of_cgroup(path: &Path) -> bool {
+    // `linux/magic.h`: CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC.
+    const MAGIC: [FsWord; 2] = [0x0027_e0eb, 0x6367_7270];
+    let there = path.ancestors().find_map(|path| statfs(path).ok());
+    there.is_some_and(|there| MAGIC.contains(&there.f_type))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(path: &str) -> String {
+        let source = io::Error::from_raw_os_error(libc::EACCES);
+        Error::Write { path: path.into(), value: "1".into(), source }.to_string()
+    }
+
+    #[test]
+    fn a_cgroup_is_spoken_of_for_files_of_cgroups_alone() {
+        assert!(!refused("/proc/self/clear_refs").contains("cgroup"));
+        assert!(!refused("/proc/sys/vm/drop_caches").contains("cgroup"));
+        for mount in crate::mounts::own().iter().filter(|mount| mount.kind.starts_with("cgroup")) {
+            let file = mount.point.join("cgroup.procs");
+            assert!(refused(&file.display().to_string()).contains("delegated cgroup"), "{}", file.display());
+        }
+    }
+
+    #[test]
+    fn root_is_advised_no_sudo() {
+        if rustix::process::geteuid().is_root() {
+            let not_ended = Error::NotEnded { processes: "7 (x)".into(), is_refused: true };
+            let unlimited = Error::SwapUnlimited("/x".into());
+            let all = [not_ended.to_string(), unlimited.to_string(), refused("/proc/sys/vm/drop_caches")];
+            assert!(all.iter().all(|told| !told.contains("sudo") && !told.contains("root")), "{all:?}");
+        }
     }
 }

@@ -33,7 +33,7 @@ pub enum Error {
     #[error("this kernel does not have the tracepoint {0}, which is x86's")]
     NoTracepoint(&'static str),
     /// The end of a fault cannot be seen.
-    #[error("perf_event_open refuses the events that end a fault: {0}; they need root, or CAP_PERFMON")]
+    #[error("perf_event_open refuses the events that end a fault: {0}; they need CAP_PERFMON")]
     NoEvents(std::io::Error),
     /// Its own cost could not be measured.
     #[error("what following faults costs could not be measured: {0}")]

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 pub mod addresses;
-mod becoming_root;
+pub mod becoming_root;
 pub mod bpf;
 pub mod broken_pipe;
 mod btf;
@@ -16,6 +16,7 @@ pub mod calibrate;
 mod capability;
 pub mod cgroup;
 pub mod children;
+mod container;
 pub mod core_cache;
 pub mod cpu_clock;
 pub mod damon;

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{geteuid, getpid};
+use rustix::process::{geteuid, getpid, getppid};
 
 use crate::becoming_root;
 use crate::capability::Capability;
 use crate::cgroup::{Cgroup, Version, is_threaded_domain, own_processes};
 use crate::journal::{Guard, Journal};
 use crate::mounts::{self, Mount};
-use crate::{Error, file, procfs, systemd};
+use crate::{Error, container, file, procfs, systemd};
 
 /// What the names of all cgroups that bursar makes begin with.
 pub(crate) const PREFIX: &str = "bursar-";
@@ -269,6 +269,8 @@ fn ladder_from(own: Option<&Cgroup>) -> Vec<Step> {
         Some(_) => Err(Obstacle::because("the memory controller is on a cgroup v1 hierarchy")),
         None => Err(Obstacle::because("no cgroup hierarchy with a memory controller is mounted")),
     };
+    let by_systemd = as_v2().and_then(v2_systemd);
+    let has_systemd = by_systemd.is_ok();
     let readable = match own {
         Some(own) if own.is_root() => {
             Err(Obstacle::because("bursar runs in the root cgroup, which is the whole machine"))
@@ -278,8 +280,8 @@ fn ladder_from(own: Option<&Cgroup>) -> Vec<Step> {
     };
     vec![
         step(Rung::V2Root, as_v2().and_then(|own| v2_root(&mounts, own))),
-        step(Rung::V2Systemd, as_v2().and_then(v2_systemd)),
-        step(Rung::V2Delegated, as_v2().and_then(v2_delegated)),
+        step(Rung::V2Systemd, by_systemd),
+        step(Rung::V2Delegated, as_v2().and_then(|own| v2_delegated(own, has_systemd))),
         step(Rung::V1Root, v1_root(&mounts, own)),
         step(Rung::ReadOnly, readable),
         step(Rung::None, Ok(())),
@@ -296,8 +298,8 @@ impl Obstacle {
         Obstacle { why: why.into(), enable: None }
     }
 
-    fn but(self, enable: &str) -> Obstacle {
-        Obstacle { enable: Some(enable.into()), ..self }
+    fn but(self, enable: Option<&str>) -> Obstacle {
+        Obstacle { enable: enable.map(String::from), ..self }
     }
 }
 
@@ -328,33 +330,34 @@ fn v2_systemd(own: &Cgroup) -> Result<(), Obstacle> {
     let delegated = if uid.is_root() { None } else { file::read_if_there(&manager) };
     if delegated.is_some_and(|controllers| !controllers.split_whitespace().any(|name| name == "memory")) {
         let obstacle = Obstacle::because("the memory controller is not delegated to the user's systemd");
-        return Err(if becoming_root::helps(Capability::SysAdmin) { obstacle.but(DELEGATE) } else { obstacle });
+        return Err(obstacle.but(becoming_root::helps(Capability::SysAdmin).then_some(DELEGATE)));
     }
     systemd::available().map_err(|why| {
-        let obstacle = Obstacle::because(why);
-        if uid.is_root() {
-            obstacle
-        } else {
-            obstacle.but("loginctl enable-linger $USER; export XDG_RUNTIME_DIR=/run/user/$(id -u)")
-        }
+        let can_linger = !uid.is_root() && file::in_path("loginctl").is_some() && systemd::would_answer_if_lingering();
+        Obstacle::because(why).but(can_linger.then_some("loginctl enable-linger $USER"))
     })
 }
 
-fn v2_delegated(own: &Cgroup) -> Result<(), Obstacle> {
+/// `has_systemd`: a service manager answers, which would make a delegated scope with the memory controller.
+fn v2_delegated(own: &Cgroup, has_systemd: bool) -> Result<(), Obstacle> {
     let dir = own.dir();
+    let in_a_scope = (has_systemd && file::in_path("systemd-run").is_some()).then_some(match geteuid().is_root() {
+        true => "systemd-run --scope -p Delegate=yes bursar …",
+        false => "systemd-run --user --scope -p Delegate=yes bursar …",
+    });
     if own.is_root() {
         return Err(Obstacle::because("bursar runs in the root cgroup"));
     }
     if !own.is_writable() || !file::is_writable(&dir.join("cgroup.subtree_control")) {
         return Err(Obstacle::because(format!("{} is not delegated to this user", dir.display()))
-            .but("systemd-run --user --scope -p Delegate=yes bursar …, or in a container: docker run --privileged …"));
+            .but(in_a_scope.or(container::to_write(dir))));
     }
     if is_threaded_domain(dir) {
         return Err(Obstacle::because(format!(
             "bursar runs in {}, a domain of threaded cgroups, beneath which no cgroup can have a memory controller",
             dir.display()
         ))
-        .but("start bursar outside of the threaded cgroup: systemd-run --user --scope -p Delegate=yes bursar …"));
+        .but(in_a_scope));
     }
     let pid = getpid().as_raw_nonzero().get();
     let inside = own_processes(dir).unwrap_or_default();
@@ -362,18 +365,26 @@ fn v2_delegated(own: &Cgroup) -> Result<(), Obstacle> {
         return Err(Obstacle::because("the memory controller is not enabled down to bursar's own cgroup"));
     }
     // A v2 cgroup with processes cannot have children with controllers, and other people's processes are not moved.
-    let others: Vec<String> = inside
-        .into_iter()
-        .filter(|other| *other != pid)
-        .map(|other| procfs::stat(other).map_or_else(|_| other.to_string(), |stat| format!("{} ({other})", stat.comm)))
+    let others: Vec<i32> = inside.into_iter().filter(|other| *other != pid).collect();
+    let names: Vec<String> = others
+        .iter()
+        .map(|other| procfs::stat(*other).map_or_else(|_| other.to_string(), |stat| format!("{} ({other})", stat.comm)))
         .collect();
     if !others.is_empty() {
+        let parent = getppid().map(|parent| parent.as_raw_nonzero().get());
+        let enable = match others.as_slice() {
+            [other] if Some(*other) == parent => Some("exec bursar …, so that it is the only process of its cgroup"),
+            _ if container::is_here() => {
+                Some("start bursar as the container's entrypoint, the only process of its cgroup")
+            }
+            _ => None,
+        };
         return Err(Obstacle::because(format!(
             "other processes are in the same cgroup {}: {}",
             dir.display(),
-            others.join(", ")
+            names.join(", ")
         ))
-        .but("start bursar as the only process of its cgroup: `exec bursar …`, or as the container's entrypoint"));
+        .but(enable));
     }
     Ok(())
 }
@@ -397,11 +408,7 @@ fn not_writable(mounts: &[Mount], dir: &Path) -> Obstacle {
         return Obstacle::because(format!("{} is mounted read-only", dir.display()));
     }
     let obstacle = Obstacle::because(format!("{} is not writable for this user", dir.display()));
-    if becoming_root::helps(Capability::SysAdmin) {
-        obstacle.but("run bursar as root (sudo bursar …)")
-    } else {
-        obstacle
-    }
+    obstacle.but(becoming_root::helps(Capability::SysAdmin).then_some("run bursar as root (sudo bursar …)"))
 }
 
 /// Leaving a cgroup that has a limit of its own would evade it; leaving another bursar's would falsify its account. Limits at
@@ -498,11 +505,44 @@ mod tests {
         write("cgroup.procs", &getpid().as_raw_nonzero().to_string());
         let obstacle = |kind| {
             write("cgroup.type", kind);
-            v2_delegated(&Cgroup::at(dir.path()).unwrap()).err().map(|obstacle| obstacle.why)
+            v2_delegated(&Cgroup::at(dir.path()).unwrap(), false).err().map(|obstacle| obstacle.why)
         };
         assert_eq!(obstacle("domain\n"), None);
         let why = obstacle("domain threaded\n").unwrap();
         assert!(why.contains("a domain of threaded cgroups"), "{why}");
+    }
+
+    #[test]
+    fn a_scope_of_systemd_is_advised_only_where_systemd_would_make_one() {
+        let dir = tempfile::tempdir().unwrap();
+        // Without cgroup.subtree_control it cannot be written by anybody.
+        for name in ["memory.current", "cgroup.controllers", "cgroup.procs", "cgroup.type"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let own = Cgroup::at(dir.path()).unwrap();
+        let advice = |has_systemd| v2_delegated(&own, has_systemd).unwrap_err().enable;
+        assert_eq!(advice(false), None);
+        let scope = advice(true).map(|advice| advice.contains("systemd-run"));
+        assert_eq!(scope, file::in_path("systemd-run").map(|_| true));
+    }
+
+    #[test]
+    fn other_processes_of_the_cgroup_are_named_and_exec_is_advised_where_the_shell_is_the_only_one() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["memory.current", "cgroup.controllers", "cgroup.subtree_control", "cgroup.type"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let advice = |others: &[i32]| {
+            let mut pids = format!("{}\n", getpid());
+            others.iter().for_each(|other| pids += &format!("{other}\n"));
+            std::fs::write(dir.path().join("cgroup.procs"), pids).unwrap();
+            let obstacle = v2_delegated(&Cgroup::at(dir.path()).unwrap(), false).unwrap_err();
+            assert!(obstacle.why.contains("other processes"), "{}", obstacle.why);
+            obstacle.enable
+        };
+        let parent = getppid().unwrap().as_raw_nonzero().get();
+        assert!(advice(&[parent]).unwrap().starts_with("exec bursar"));
+        assert_eq!(advice(&[parent, 1]).is_some(), container::is_here());
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! What this machine gives: every rung of every ladder, whether it is there, why not, and what would enable it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::becoming_root;
 use crate::bpf::{self, Rung as Bpf};
 use crate::capability::{Capability, Sets};
 use crate::cgroup::{Cgroup, Version};
 use crate::place::{self, Place, Rung, Step};
-use crate::{damon, delayacct, faults, file, mounts, pages, perf, pools, procfs, psi, taskstats, thp};
+use crate::{container, damon, delayacct, faults, file, mounts, pages, perf, pools, procfs, psi, taskstats, thp};
 
 /// One rung of one ladder. Within a ladder, the best rung comes first.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -128,11 +128,11 @@ fn mapped_memory() -> Vec<Finding> {
         Ok(()) => Finding::there(LADDER, TABLES, "the BPF program loads and finds the page tables"),
         Err(error) => {
             let enable = match &error {
-                pages::Error::NotBuilt(_) => Some("sudo apt install clang libbpf-dev && cargo build --release"),
-                pages::Error::Refused(_) | pages::Error::NotFound(_) => as_root(Capability::PerfMon),
+                pages::Error::NotBuilt(_) => rebuild(),
+                pages::Error::Refused(_) | pages::Error::NotFound(_) => as_root(Capability::PerfMon).map(String::from),
                 _ => None,
             };
-            Finding::absent(LADDER, TABLES, error.to_string(), enable)
+            Finding::absent(LADDER, TABLES, error.to_string(), enable.as_deref())
         }
     };
     let smaps = match Path::new("/proc/self/clear_refs").exists() {
@@ -155,7 +155,7 @@ fn phases() -> Vec<Finding> {
             Finding::there(LADDER, COUNTERS, format!("the processor counts {}", names.join(", ")))
         }
         Err(perf::Unavailable::Refused(error)) => {
-            let enable = less_paranoid(&error, 1);
+            let enable = less_paranoid(&error, perf::Mode::User);
             Finding::absent(LADDER, COUNTERS, perf::Unavailable::Refused(error).to_string(), enable.as_deref())
         }
         Err(error) => Finding::absent(LADDER, COUNTERS, error.to_string(), None),
@@ -177,7 +177,7 @@ fn attribution() -> Vec<Finding> {
     let faults = |rung, mode, why: &str| match perf::page_faults(mode) {
         Ok(()) => Finding::there(LADDER, rung, why),
         Err(error) => {
-            let enable = less_paranoid(&error, 1);
+            let enable = less_paranoid(&error, mode);
             Finding::absent(LADDER, rung, format!("perf_event_open refuses them: {error}"), enable.as_deref())
         }
     };
@@ -209,7 +209,7 @@ fn fault_latency() -> Vec<Finding> {
             Finding::there(LADDER, COUNTED, "a process's own, and those of what it starts, may be counted by perf")
         }
         Err(error) => {
-            let enable = less_paranoid(&error, 2);
+            let enable = less_paranoid(&error, perf::Mode::User);
             Finding::absent(LADDER, COUNTED, format!("perf_event_open refuses them: {error}"), enable.as_deref())
         }
     };
@@ -232,13 +232,13 @@ fn provisioning() -> Vec<Finding> {
             LADDER,
             POOL,
             format!("no broker answers this user of: {}", list(&silent)),
-            setting(POOL_PAGES, "sudo bursar pool serve NAME"),
+            of_pool("bursar pool serve NAME").as_deref(),
         ),
         (true, true) => Finding::absent(
             LADDER,
             POOL,
             format!("there is none in {}", pools::folder().display()),
-            setting(POOL_PAGES, "sudo bursar pool create SIZE"),
+            of_pool("bursar pool create SIZE").as_deref(),
         ),
     };
     if procfs::kernel_version() < (5, 14) {
@@ -255,6 +255,11 @@ fn provisioning() -> Vec<Finding> {
         None => Finding::absent(LADDER, HUGE, "this kernel was built without transparent huge pages", None),
     };
     vec![pool, huge, Finding::there(LADDER, SMALL, "MADV_POPULATE_WRITE is there")]
+}
+
+/// A command that reserves huge pages and mounts them, where both can be done.
+fn of_pool(command: &str) -> Option<String> {
+    becoming_root::command(Capability::SysAdmin, command).filter(|_| becoming_root::can_set(Path::new(POOL_PAGES)))
 }
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -315,15 +320,17 @@ fn advice() -> Vec<Finding> {
 const LEND: &str = "sudo bursar …, or sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v bursar)\"; the latter lends every user who may \
                     execute that file the kernel's trace of the user's own processes: their file references, no other user's";
 
+/// Builds bursar with its BPF programs, where packages can be installed and the programs would then load.
+fn rebuild() -> Option<String> {
+    let can_install = file::in_path("apt").is_some() && !becoming_root::is_read_only(Path::new("/var/lib/dpkg"));
+    let install = becoming_root::command(Capability::PerfMon, "apt install clang libbpf-dev")?;
+    (can_install && file::in_path("cargo").is_some()).then(|| format!("{install} && cargo build --release"))
+}
+
 /// What stands in the way of the BPF programs, with the way out.
 fn no_bpf(ladder: &str, rung: &str, error: &bpf::Error) -> Finding {
     match error {
-        bpf::Error::NotBuilt(_) => Finding::absent(
-            ladder,
-            rung,
-            error.to_string(),
-            Some("sudo apt install clang libbpf-dev && cargo build --release"),
-        ),
+        bpf::Error::NotBuilt(_) => Finding::absent(ladder, rung, error.to_string(), rebuild().as_deref()),
         bpf::Error::NoBtf => Finding::absent(ladder, rung, error.to_string(), None),
         _ if !bpf::may_load() => {
             let why = "bursar has neither CAP_BPF with CAP_PERFMON nor CAP_SYS_ADMIN";
@@ -365,12 +372,11 @@ fn io_wait() -> Vec<Finding> {
 
 fn pressure() -> Vec<Finding> {
     const LADDER: &str = "pressure";
-    let enable = Some("add psi=1 to the kernel's command line and restart");
     let system = psi::system().is_some();
-    let missing = "the kernel has no /proc/pressure";
+    let missing = "the kernel has no /proc/pressure: it was built without CONFIG_PSI, or started without psi=1";
     let cgroup2 = mounts::own().into_iter().find(|mount| mount.kind == "cgroup2");
     let per_cgroup = match cgroup2 {
-        _ if !system => Finding::absent(LADDER, "per cgroup", missing, enable),
+        _ if !system => Finding::absent(LADDER, "per cgroup", missing, None),
         Some(mount) => {
             Finding::there(LADDER, "per cgroup", format!("cgroup v2 is mounted at {}", mount.point.display()))
         }
@@ -378,7 +384,7 @@ fn pressure() -> Vec<Finding> {
     };
     let machine = match system {
         true => Finding::there(LADDER, "whole machine", "/proc/pressure can be read"),
-        false => Finding::absent(LADDER, "whole machine", missing, enable),
+        false => Finding::absent(LADDER, "whole machine", missing, None),
     };
     vec![per_cgroup, machine]
 }
@@ -408,6 +414,8 @@ fn kept_peaks(place: &Place) -> Vec<Finding> {
     vec![cgroup, Finding::there(LADDER, "VmHWM and wait4", "always; per process")]
 }
 
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
 fn cache_state(place: &Place) -> Vec<Finding> {
     const LADDER: &str = "cache state";
     let how = match version(place) {
@@ -423,13 +431,13 @@ fn cache_state(place: &Place) -> Vec<Finding> {
             Finding::absent(LADDER, "the job's own pages", "jobs get no cgroup of their own here, see placement", None)
         }
     };
-    let drop_caches = match file::is_writable(Path::new("/proc/sys/vm/drop_caches")) {
+    let drop_caches = match file::is_writable(Path::new(DROP_CACHES)) {
         true => Finding::there(LADDER, "drop_caches", "/proc/sys/vm/drop_caches can be written"),
         false => Finding::absent(
             LADDER,
             "drop_caches",
             "/proc/sys/vm/drop_caches may not be written by this user",
-            as_root(Capability::SysAdmin).or(needs_privileged()),
+            setting(DROP_CACHES, "sudo bursar …").or(container::to_write(Path::new(DROP_CACHES))),
         ),
     };
     vec![
@@ -461,8 +469,10 @@ fn swap(place: &Place) -> Vec<Finding> {
                 false => Finding::absent(
                     LADDER,
                     LIMIT,
-                    format!("this kernel does not account swap to cgroups: there is no {name}"),
-                    Some("add swapaccount=1 to the kernel's command line and restart"),
+                    format!(
+                        "there is no {name}: the kernel was built without accounting of swap, or started without swapaccount=1"
+                    ),
+                    None,
                 ),
             }
         }
@@ -479,10 +489,10 @@ fn slurm(own: Option<&Cgroup>) -> Vec<Finding> {
             LADDER,
             "inside an allocation",
             "SLURM_JOB_ID is not set",
-            Some("salloc --mem=SIZE bursar …"),
+            file::in_path("salloc").map(|_| "salloc --mem=SIZE bursar …"),
         ),
     };
-    let srun = match in_path("srun") {
+    let srun = match file::in_path("srun") {
         Some(path) => Finding::there(LADDER, "srun", path.display().to_string()),
         None => Finding::absent(LADDER, "srun", "no srun in PATH", None),
     };
@@ -515,13 +525,6 @@ fn as_root(capability: Capability) -> Option<&'static str> {
     becoming_root::helps(capability).then_some("sudo bursar …")
 }
 
-/// A container's root has no rights over a setting of the machine.
-fn needs_privileged() -> Option<&'static str> {
-    let is_root = rustix::process::geteuid().is_root();
-    (is_root && becoming_root::is_in_initial_namespace())
-        .then_some("where this is a container, start it with --privileged")
-}
-
 /// The command that makes a setting of the kernel, where it can be made; without sudo for whoever may write the setting.
 fn setting<'a>(path: &str, command: &'a str) -> Option<&'a str> {
     let path = Path::new(path);
@@ -533,7 +536,8 @@ const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
 /// What lets users without rights count, where it is this setting that forbids it: the kernel then answers EACCES
 /// (`perf_allow_kernel`), and EPERM or ENOSYS where a filter does.
-fn less_paranoid(error: &std::io::Error, level: i32) -> Option<String> {
+fn less_paranoid(error: &std::io::Error, mode: perf::Mode) -> Option<String> {
+    let level = allowing(mode);
     let set = std::fs::read_to_string(PARANOID).ok()?.trim().parse::<i32>().ok()?;
     let is_forbidden = error.raw_os_error() == Some(libc::EACCES) && set > level;
     setting(PARANOID, "sudo sysctl kernel.perf_event_paranoid=")
@@ -541,8 +545,12 @@ fn less_paranoid(error: &std::io::Error, level: i32) -> Option<String> {
         .map(|enable| format!("{enable}{level}"))
 }
 
-fn in_path(program: &str) -> Option<PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|path| path.is_file())
+/// The highest level that lets a user without rights count the user's own processes.
+fn allowing(mode: perf::Mode) -> i32 {
+    match mode {
+        perf::Mode::User => 2,
+        perf::Mode::Kernel => 1,
+    }
 }
 
 /// Version of the cgroups that a job's memory is charged to.
@@ -558,6 +566,25 @@ fn version(place: &Place) -> Option<Version> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filters_refusal_is_no_matter_of_perf_event_paranoid() {
+        for refusal in [libc::EPERM, libc::ENOSYS, libc::ENOENT] {
+            let refusal = std::io::Error::from_raw_os_error(refusal);
+            assert_eq!(less_paranoid(&refusal, perf::Mode::Kernel), None, "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_lower_level_is_advised_only_where_the_present_one_forbids() {
+        let set: i32 = file::read(Path::new(PARANOID)).unwrap().trim().parse().unwrap();
+        let refusal = std::io::Error::from_raw_os_error(libc::EACCES);
+        for (mode, level) in [(perf::Mode::User, 2), (perf::Mode::Kernel, 1)] {
+            let advice = less_paranoid(&refusal, mode);
+            assert!(advice.is_none() || set > level, "{set}: {advice:?}");
+            assert!(advice.is_none_or(|advice| advice.ends_with(&format!("={level}"))));
+        }
+    }
 
     #[test]
     fn every_ladder_is_told_with_a_reason_and_has_no_command_for_what_is_there() {

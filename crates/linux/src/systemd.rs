@@ -19,6 +19,16 @@ use crate::{Error, place};
 /// Longest wait for an answer on the bus, and then for the scope.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Whether the user's manager, which does not answer yet, would if it outlived the user's sessions: systemd runs this machine (as sd_booted(3)
+/// finds out), and has not been told to.
+pub(crate) fn would_answer_if_lingering() -> bool {
+    let user = std::env::var_os("USER").filter(|user| !user.is_empty());
+    let lingers = user.map(|user| Path::new("/var/lib/systemd/linger").join(user).exists());
+    let has_bus = Path::new("/usr/lib/systemd/user/dbus.socket").exists();
+    let is_booted = Path::new("/run/systemd/system").is_dir();
+    is_booted && sockets().is_empty() && has_bus && lingers == Some(false)
+}
+
 /// Whether the service manager for this user answers: the system's for root, the user's own else. The reason if not.
 pub(crate) fn available() -> Result<(), String> {
     with_manager(|manager| manager.get_property::<String>("Version").map(drop))

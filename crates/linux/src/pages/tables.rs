@@ -28,7 +28,7 @@ const GUESTS: (&str, &str) = ("guest_accesses", "damon_aggregated");
 #[non_exhaustive]
 pub enum Error {
     /// The binary holds no programs.
-    #[error("this bursar was built without BPF programs: {0}; install clang and build it again")]
+    #[error("this bursar was built without BPF programs: {0}")]
     NotBuilt(&'static str),
     /// Not the processor that they are written for.
     #[error("page tables are read on x86-64 only")]
@@ -40,14 +40,10 @@ pub enum Error {
     #[error("this kernel has no /sys/kernel/btf/vmlinux; one built with CONFIG_DEBUG_INFO_BTF has")]
     NoBtf,
     /// The kernel refused.
-    #[error(
-        "the kernel refused the BPF program that reads page tables: {0}; it needs root, or CAP_BPF and CAP_PERFMON"
-    )]
+    #[error("the kernel refused the BPF program that reads page tables: {0}; it needs CAP_BPF and CAP_PERFMON")]
     Refused(libbpf_rs::Error),
     /// Page tables were not found.
-    #[error(
-        "page tables were not found in this kernel's memory ({0}); it needs root, and does not work with encrypted memory"
-    )]
+    #[error("page tables were not found in this kernel's memory ({0}), as where that is encrypted")]
     NotFound(&'static str),
     /// What the programs tell cannot be read.
     #[error(transparent)]
