@@ -325,5 +325,5 @@ fn without_privilege_it_says_what_it_needs() {
     let output = bursar_as_nobody(folder.path()).args(["advise", "attach", &own]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), errors.lines().count()), (Some(125), 1), "{errors}");
-    assert!(errors.contains("needs root, or CAP_SYS_NICE"), "{errors}");
+    assert!(errors.contains("needs CAP_SYS_NICE"), "{errors}");
 }

@@ -18,7 +18,7 @@ use crate::cli::advise::Advise;
 use crate::status::Status;
 
 /// What looking at another process's memory takes, as the end of a sentence.
-const NEEDS: &str = "needs root, or CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_BPF and CAP_PERFMON";
+const NEEDS: &str = "needs CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_BPF and CAP_PERFMON";
 
 /// What is known of the page walks of a region.
 fn walks(region: &Region) -> Walks {

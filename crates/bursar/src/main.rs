@@ -115,9 +115,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
     } else if let Some(shortage) = linux::limits::shortage() {
         anyhow::bail!(shortage);
     } else if !linux::procfs::is_mounted() {
-        anyhow::bail!(
-            "/proc, where the kernel tells of processes, is not mounted here: mount it as root (mount -t proc proc /proc)"
-        );
+        anyhow::bail!("/proc is not mounted here: without it bursar sees no process");
     }
     redact::set(redacted_by(&action));
     match action {

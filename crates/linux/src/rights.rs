@@ -11,7 +11,8 @@ use std::sync::OnceLock;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::process::{geteuid, getgid, getuid};
 
-use crate::capability::Sets;
+use crate::becoming_root;
+use crate::capability::{Capability, Sets};
 use crate::procfs;
 
 /// Whether this process has rights of its file that its user has not: `AT_SECURE` is set, or a user other than root has permitted
@@ -56,13 +57,35 @@ pub fn observable(pids: &[i32]) -> Vec<i32> {
     pids.iter().copied().filter(|pid| may_observe(*pid)).collect()
 }
 
+/// Who may observe a process that this user may not, as the end of a sentence; empty where nobody is known to. Where the kernel keeps its
+/// user from it too, as from a program that may be executed and not be read, that user is not named.
+pub fn who_may(pid: i32) -> String {
+    let as_its_user = user_who_may_trace(pid).filter(|user| *user != geteuid().as_raw());
+    let as_its_user = as_its_user.map(|user| format!("as user {user}"));
+    let as_root = becoming_root::helps(Capability::SysPtrace).then(|| "as root (sudo bursar …)".to_string());
+    let ways: Vec<String> = as_its_user.into_iter().chain(as_root).collect();
+    if ways.is_empty() { String::new() } else { format!("; run bursar {}", ways.join(", or ")) }
+}
+
+/// The user of a process, if it is of no other besides, and has no rights that the user has not.
+fn user_who_may_trace(pid: i32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let mut users = users.split_whitespace().filter_map(|user| user.parse().ok());
+    let user = users.next()?;
+    let is_one = users.all(|other| other == user);
+    let has_less = Sets::of_status(&status)?.permitted.is_empty();
+    let is_dumpable = fs::metadata(format!("/proc/{pid}/environ")).is_ok_and(|found| found.uid() == user);
+    (is_one && has_less && is_dumpable).then_some(user)
+}
+
 /// Why a process is not observed, as a sentence.
 pub fn refusal(pid: i32) -> String {
     let name = procfs::stat(pid).map(|stat| stat.comm).unwrap_or_default();
     format!(
-        "process {pid} ({}) is not yours to trace, and bursar's file capabilities (setcap) are not for that: run bursar as that process's \
-         user, or with sudo",
-        name.escape_debug()
+        "process {pid} ({}) is not yours to trace, and bursar's file capabilities (setcap) are not for that{}",
+        name.escape_debug(),
+        who_may(pid)
     )
 }
 
@@ -74,6 +97,26 @@ mod tests {
     fn rights_are_not_borrowed_without_capabilities_of_the_file() {
         assert!(!are_borrowed());
         assert!(may_observe(1) && may_show(Path::new("/nowhere")));
+    }
+
+    #[test]
+    fn a_user_is_named_who_may_observe_a_process_that_is_readable_and_no_other() {
+        use std::os::unix::fs::PermissionsExt;
+        use std::os::unix::process::CommandExt;
+        if !geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let program = folder.path().join("sleep");
+        assert!(std::process::Command::new("cp").arg("/bin/sleep").arg(&program).status().unwrap().success());
+        for (mode, told) in [(0o755, "; run bursar as user 65534"), (0o711, "")] {
+            fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
+            let mut theirs = std::process::Command::new(&program).arg("60").uid(65534).gid(65534).spawn().unwrap();
+            assert_eq!(who_may(theirs.id() as i32), told, "mode {mode:o}");
+            let (_, _) = (theirs.kill(), theirs.wait());
+        }
+        assert_eq!(who_may(std::process::id() as i32), "");
     }
 
     #[test]

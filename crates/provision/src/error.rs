@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use linux::becoming_root::{Capability, helps};
 use model::Bytes;
 
 /// An error of this crate.
@@ -25,7 +26,7 @@ pub enum Error {
     #[error("there is no pool '{0}'; `bursar pool status` lists those that there are")]
     None(String),
     /// A user who is not root.
-    #[error("{0} a pool needs root: run it with sudo")]
+    #[error("{0} a pool needs root{how}", how = if helps(Capability::SysAdmin) { ": run it with sudo" } else { "" })]
     NotRoot(&'static str),
     /// A user who may not connect.
     #[error("this user may not ask the broker of pool '{0}': `bursar pool create --owner USER` says who may")]

@@ -125,7 +125,7 @@ pub enum Error {
     #[error("{0}")]
     Rights(String),
     /// Nothing of the ladder is there.
-    #[error("the memory of process {pid} cannot be looked at: {source}; run bursar as that process's user, or as root")]
+    #[error("the memory of process {pid} cannot be looked at: {source}{}", linux::rights::who_may(*.pid))]
     Denied {
         /// Which process.
         pid: i32,

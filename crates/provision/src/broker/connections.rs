@@ -136,7 +136,7 @@ impl Broker<'_> {
     fn hear_control(&mut self, number: u64, ask: &Ask, uid: u32) {
         let answer = match ask {
             Ask::Status => Answer::Status(Box::new(self.standing())),
-            _ if uid != 0 => Answer::No("changing a pool needs root: run it with sudo".into()),
+            _ if uid != 0 => Answer::No("changing a pool needs root".into()),
             Ask::Stop { force } => {
                 self.look(|used| matches!(used, Use::Lent(_)));
                 self.stopping = *force || self.ledger.leases().is_empty();
