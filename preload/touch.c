@@ -1,5 +1,6 @@
 #include "touch.h"
 
+#include <errno.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <string.h>
@@ -14,10 +15,14 @@
 #include "smaps.h"
 #include "space.h"
 #include "sys.h"
+#include "text.h"
 
 // A ring of MOST holds what a thread touches within some 50 ms. A user without rights may lock half of that in all
 // (kernel.perf_event_mlock_kb): then rings are smaller, as long as there is room.
 enum { MOST = 1 << 20, LEAST = 32 << 10, RINGS = 1024, AROUND = 16, HUGE = 512 };
+
+// The highest kernel.perf_event_paranoid at which users without rights may follow their own faults in user space.
+enum { PARANOID_OF_USERS = 2 };
 
 struct ring {
     struct lock lock;
@@ -167,6 +172,24 @@ static void known_from_the_start(const struct mapping *mapping) {
         pagemap_present(mapping->begin, mapping->end, known_page, NULL);
 }
 
+// Why there are no events. The kernel's setting is named only where it is the reason: for it the kernel answers EACCES,
+// a container's filter EPERM or ENOSYS.
+static void note_refusal(int error) {
+    char text[16] = "";
+    const char *at = text;
+    text_of_file("/proc/sys/kernel/perf_event_paranoid", text, sizeof text);
+    uint32_t level = text_number(&at, 10);
+    if (error == -EACCES && level > PARANOID_OF_USERS)
+        log_note(
+            "by touch: this process may not follow its own page faults: kernel.perf_event_paranoid is %u, above %u",
+            level, (uint32_t)PARANOID_OF_USERS);
+    else if (error < 0)
+        log_note("by touch: this process may not follow its own page faults: perf_event_open fails with error %u",
+                 (uint32_t)-error);
+    else
+        log_note("by touch: this process cannot follow its own page faults: epoll_create1 or pthread_key_create fails");
+}
+
 void touch_begin(void) {
     int (*key_create)(pthread_key_t *, void (*)(void *)) = next_symbol("pthread_key_create");
     set_specific = next_symbol("pthread_setspecific");
@@ -176,8 +199,7 @@ void touch_begin(void) {
         file = open_event(true, LEAST);
     wakes = sys(SYS_epoll_create1, EPOLL_CLOEXEC);
     if (file < 0 || wakes < 0 || !key_create || !set_specific || key_create(&at_end, thread_ends)) {
-        log_note("by touch: this process may not follow its own page faults (perf_event_open; see "
-                 "kernel.perf_event_paranoid)");
+        note_refusal(file);
         return;
     }
     sys(SYS_close, file);

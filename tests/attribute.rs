@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use serde_json::{Value, json};
+use support::filter::{ENOSYS, EPERM, under};
 use support::{
     PID_NAMESPACE, bursar, bursar_as_nobody, can_unshare, huge_pages_alone, is_root, json_after, need, tolerance,
 };
@@ -294,6 +295,24 @@ fn by_touch_a_receive_buffer_is_mpis_and_by_owner_the_applications() {
         assert!(touched.abs_diff(SIZE) <= tolerance(SIZE), "{name}: by touch mpi has {touched}");
         assert!(owned <= tolerance(SIZE), "{name}: by touch the application has {owned}");
         check("receive", SIZE, &|bytes| mpi(name, 2, "receive", bytes));
+    }
+}
+
+#[test]
+fn by_touch_a_filters_refusal_is_put_on_no_setting() {
+    if !is_root() {
+        return;
+    }
+    for (filter, number) in [(EPERM, 1), (ENOSYS, 38)] {
+        let folder = tempfile::tempdir().unwrap();
+        let words = under(filter);
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg(bursar().get_program()).env("XDG_STATE_HOME", folder.path());
+        command.args(["attribute", "-q", "--json", "-", "--by", "touch", "--", "sleep", "0.1"]);
+        let (_, json, _) = json_after(&mut command);
+        let rung = json["rung"].as_str().unwrap();
+        assert!(rung.ends_with(&format!("perf_event_open fails with error {number}")), "{json:#}");
+        assert!(!rung.contains("perf_event_paranoid"), "{rung}");
     }
 }
 
