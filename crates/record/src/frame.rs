@@ -11,7 +11,7 @@
 use std::io::{self, Read};
 
 /// The version of both forms of the record, framed and sealed. `docs/record.md` tells what each has.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// The first byte keeps the file from passing as text, the last one tells of a transfer that changed line ends.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89BURSAR\n";

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::form::{Form, form_of, form_of_file};
 use crate::guard::{self, Allowance};
 use crate::rows::{Fields, RowError, Table};
+use crate::schema;
 use crate::seal::{FillError, fill, open_copy, seal};
 use crate::session::{Life, Session};
 use crate::writer::survey;
@@ -305,23 +306,23 @@ impl<'a> Stored<'a> {
     }
 
     pub(crate) fn pages(&self) -> Result<Vec<PagesRound>> {
-        self.all_if_there("pages")
+        self.all("pages", |_| {})
     }
 
     pub(crate) fn attributions(&self) -> Result<Vec<Attribution>> {
-        let mut attributions: Vec<Attribution> = self.all_if_there("attribution")?;
+        let mut attributions: Vec<Attribution> = self.all("attribution", |_| {})?;
         attributions.sort_by_key(|attribution| attribution.run);
         Ok(attributions)
     }
 
     pub(crate) fn faults(&self) -> Result<Vec<Faults>> {
-        let mut faults: Vec<Faults> = self.all_if_there("faults")?;
+        let mut faults: Vec<Faults> = self.all("faults", |_| {})?;
         faults.sort_by_key(|faults| faults.run);
         Ok(faults)
     }
 
     pub(crate) fn advice(&self) -> Result<Vec<Advice>> {
-        let mut advice: Vec<Advice> = self.all_if_there("advice")?;
+        let mut advice: Vec<Advice> = self.all("advice", |_| {})?;
         advice.sort_by_key(|advice| advice.run);
         Ok(advice)
     }
@@ -344,13 +345,6 @@ impl<'a> Stored<'a> {
     fn complete(&self) -> Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'complete' AND value = '1')";
         self.database.query_row(sql, [], |row| row.get(0)).map_err(|error| self.damaged(error))
-    }
-
-    /// All rows of a table that older versions do not have.
-    fn all_if_there<T: DeserializeOwned>(&self, table: &'static str) -> Result<Vec<T>> {
-        let there = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)";
-        let there = self.database.query_row(there, [table], |row| row.get(0)).map_err(|error| self.damaged(error))?;
-        if there { self.all(table, |_| {}) } else { Ok(Vec::new()) }
     }
 
     /// All rows of a table, each put right by `amend` before it is parsed.
@@ -377,8 +371,11 @@ impl<'a> Stored<'a> {
     }
 
     fn rows(&self, table: &'static str) -> Result<Vec<Fields>> {
-        let rows = Table::of(self.database, table).map_err(RowError::from);
-        rows.and_then(|table| table.rows(self.database, &self.allowance)).map_err(|error| self.damaged(error))
+        let found = Table::of(self.database, table).map_err(|error| self.damaged(RowError::from(error)))?;
+        if found.is_absent() && schema::is_optional(table) {
+            return Ok(Vec::new());
+        }
+        found.rows(self.database, &self.allowance).map_err(|error| self.damaged(error))
     }
 
     fn parse<T: DeserializeOwned>(&self, table: &'static str, row: Fields) -> Result<T> {

@@ -41,6 +41,18 @@ pub(crate) fn fields(value: &impl Serialize) -> Fields {
     }
 }
 
+/// Removes the members of objects that are null: SQL's `json_extract` and the types read an absent one alike.
+pub(crate) fn remove_nulls(value: &mut Json) {
+    match value {
+        Json::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(remove_nulls);
+        }
+        Json::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
+    }
+}
+
 impl Table {
     /// Looks up the columns.
     pub(crate) fn of(database: &Connection, name: &'static str) -> rusqlite::Result<Table> {
@@ -60,6 +72,11 @@ impl Table {
         let insert = format!("INSERT OR REPLACE INTO {name} ({names}) VALUES ({marks})");
         let select = format!("SELECT {names} FROM {name} NOT INDEXED ORDER BY rowid");
         Ok(Table { name, columns, insert, select })
+    }
+
+    /// Whether the file has no such table.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.columns.is_empty()
     }
 
     /// Adds a row.
@@ -131,7 +148,7 @@ fn from_sql(value: ValueRef, kind: &str) -> serde_json::Result<Json> {
     Ok(match (value, kind) {
         (ValueRef::Null | ValueRef::Blob(_), _) => Json::Null,
         (ValueRef::Integer(value), "BOOLEAN") => Json::Bool(value != 0),
-        (ValueRef::Integer(value), "UNSIGNED INTEGER") => (value as u64).into(),
+        (ValueRef::Integer(value), "UINT") => (value as u64).into(),
         (ValueRef::Integer(value), _) => value.into(),
         (ValueRef::Real(value), _) => value.into(),
         (ValueRef::Text(text), "JSON") => serde_json::from_slice(text)?,

@@ -1,5 +1,6 @@
 //! From frames to tables.
 
+use std::collections::hash_map::Entry as Slot;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,19 +9,19 @@ use std::path::Path;
 
 use linux::secure_file::Folder;
 use linux::temporary::TemporaryFolder;
-use model::{Observation, Origin};
+use model::Observation;
 use rusqlite::{Connection, OpenFlags, params};
 
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::frame::{Frames, HEADER_BYTES, VERSION};
 use crate::guard;
-use crate::rows::{Table, fields};
+use crate::rows::{Fields, Table, fields, remove_nulls};
 use crate::schema;
 use crate::session::Session;
 
 /// A framed file below this is sealed with small pages.
-const SMALL_BYTES: u64 = 256 << 10;
+const SMALL_BYTES: u64 = 1 << 20;
 
 /// Why a framed file did not become tables.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +70,7 @@ pub(crate) fn open_database(path: &Path, flags: OpenFlags) -> rusqlite::Result<C
 
 fn write_sealed(mut file: &File, temporary: &Path) -> Result<(), FillError> {
     let database = open_database(temporary, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-    // Each of two dozen tables takes a page at least, and most are empty in a small record.
+    // Each of a dozen tables takes a page at least, and most have few rows in a small record.
     if file.metadata()?.len() < SMALL_BYTES {
         database.execute_batch("PRAGMA page_size = 512")?;
     }
@@ -88,7 +89,7 @@ pub(crate) fn fill(database: &Connection, file: &File) -> Result<(), FillError> 
     let mut frames = Frames::new(input);
     let transaction = database.unchecked_transaction()?;
     schema::create(&transaction)?;
-    let mut filler = Filler::new(&transaction)?;
+    let mut filler = Filler::new(&transaction);
     while let Some(payload) = frames.next()? {
         filler.ended = false;
         // whole, but of a kind this bursar does not know: the rest is still worth having
@@ -102,11 +103,8 @@ pub(crate) fn fill(database: &Connection, file: &File) -> Result<(), FillError> 
 
 struct Filler<'a> {
     database: &'a Connection,
-    run: Table,
-    process: Table,
-    series: Table,
-    file_demand: Table,
-    foreign_file: Table,
+    /// Those that have had a row.
+    tables: HashMap<&'static str, Table>,
     /// The last one and its row.
     session: Option<(i64, Session)>,
     header: bool,
@@ -121,14 +119,10 @@ struct Filler<'a> {
 }
 
 impl<'a> Filler<'a> {
-    fn new(database: &'a Connection) -> rusqlite::Result<Self> {
-        Ok(Filler {
+    fn new(database: &'a Connection) -> Self {
+        Filler {
             database,
-            run: Table::of(database, "run")?,
-            process: Table::of(database, "process")?,
-            series: Table::of(database, "series")?,
-            file_demand: Table::of(database, "file_demand")?,
-            foreign_file: Table::of(database, "foreign_file")?,
+            tables: HashMap::new(),
             session: None,
             header: false,
             open: None,
@@ -136,7 +130,18 @@ impl<'a> Filler<'a> {
             last_id: 0,
             begun: HashSet::new(),
             ended: false,
-        })
+        }
+    }
+
+    fn insert(&mut self, name: &'static str, row: Fields) -> rusqlite::Result<()> {
+        let table = match self.tables.entry(name) {
+            Slot::Occupied(slot) => slot.into_mut(),
+            Slot::Vacant(slot) => {
+                schema::create_optional(self.database, name)?;
+                slot.insert(Table::of(self.database, name)?)
+            }
+        };
+        table.insert(self.database, row)
     }
 
     fn entry(&mut self, entry: Entry) -> rusqlite::Result<()> {
@@ -153,7 +158,7 @@ impl<'a> Filler<'a> {
             Entry::Session(session) => self.session(session)?,
             Entry::Header(header) => {
                 self.header = true;
-                Table::of(self.database, "header")?.insert(self.database, fields(&header))?;
+                self.insert("header", fields(&header))?;
             }
             Entry::RunBegin { run, role, target, limit_bytes, cache_state, started_unix_ns } => {
                 self.close_open_run()?;
@@ -163,7 +168,7 @@ impl<'a> Filler<'a> {
             }
             Entry::Series { id, run, process, name, unit, rung } => {
                 let series = model::Series { name, process, unit, rung, points: Vec::new() };
-                let row = self.add_series(run, &series, None)?;
+                let row = self.add_series(run, &series)?;
                 self.ids.insert(id, row);
             }
             Entry::Sample { t_ns, values } => {
@@ -184,21 +189,23 @@ impl<'a> Filler<'a> {
                 self.add_run(*observation, true)?;
             }
             Entry::Account { run, account } => {
-                let json = serde_json::to_string(&account).unwrap_or_default();
-                let sql = "INSERT OR REPLACE INTO account (run, json) VALUES (?, ?)";
-                self.database.execute(sql, params![run, json])?;
+                let mut json = fields(&account).into();
+                remove_nulls(&mut json);
+                self.insert("account", Fields::from_iter([("run".into(), run.into()), ("json".into(), json)]))?;
             }
-            Entry::Trial(trial) => Table::of(self.database, "trial")?.insert(self.database, fields(&trial))?,
+            Entry::Trial(trial) => self.insert("trial", fields(&trial))?,
             Entry::Budget(budget) => {
-                self.database.execute("DELETE FROM budget", [])?;
-                Table::of(self.database, "budget")?.insert(self.database, fields(&budget))?;
+                if self.tables.contains_key("budget") {
+                    self.database.execute("DELETE FROM budget", [])?;
+                }
+                self.insert("budget", fields(&budget))?;
             }
-            Entry::Pages(round) => Table::of(self.database, "pages")?.insert(self.database, fields(&round))?,
+            Entry::Pages(round) => self.insert("pages", fields(&round))?,
             Entry::Attribution(attribution) => {
-                Table::of(self.database, "attribution")?.insert(self.database, fields(&attribution))?;
+                self.insert("attribution", fields(&attribution))?;
             }
-            Entry::Faults(faults) => Table::of(self.database, "faults")?.insert(self.database, fields(&faults))?,
-            Entry::Advice(advice) => Table::of(self.database, "advice")?.insert(self.database, fields(&advice))?,
+            Entry::Faults(faults) => self.insert("faults", fields(&faults))?,
+            Entry::Advice(advice) => self.insert("advice", fields(&advice))?,
             Entry::Note(note) => drop(self.database.execute("INSERT INTO note (note) VALUES (?)", [note])?),
             Entry::End => self.ended = true,
         }
@@ -219,7 +226,7 @@ impl<'a> Filler<'a> {
     fn session(&mut self, session: Session) -> rusqlite::Result<()> {
         self.close_open_run()?;
         if self.session.as_ref().is_none_or(|(_, last)| *last != session) {
-            Table::of(self.database, "session")?.insert(self.database, fields(&session))?;
+            self.insert("session", fields(&session))?;
             self.session = Some((self.database.last_insert_rowid(), session));
         }
         Ok(())
@@ -251,7 +258,7 @@ impl<'a> Filler<'a> {
             "faults",
             "advice",
         ];
-        for table in of_run {
+        for table in of_run.into_iter().filter(|table| self.tables.contains_key(table)) {
             self.database.prepare_cached(&format!("DELETE FROM {table} WHERE run = ?"))?.execute([run])?;
         }
         Ok(())
@@ -260,7 +267,7 @@ impl<'a> Filler<'a> {
     fn add_run(&mut self, mut observation: Observation, finished: bool) -> rusqlite::Result<()> {
         let run = observation.run;
         for series in &observation.series {
-            let row = self.add_series(run, series, observation.origin.as_ref())?;
+            let row = self.add_series(run, series)?;
             for (t_ns, value) in &series.points {
                 self.add_sample(row, *t_ns, *value)?;
             }
@@ -270,19 +277,18 @@ impl<'a> Filler<'a> {
             row.remove("key");
             row.extend(fields(&process.key));
             row.insert("run".into(), run.into());
-            row.insert("boot_id".into(), self.whence(observation.origin.as_ref()).map(|(_, boot_id)| boot_id).into());
-            self.process.insert(self.database, row)?;
+            self.insert("process", row)?;
         }
         if let Some(demand) = &mut observation.file_demand {
-            let of_run = |mut row: crate::rows::Fields| {
+            let of_run = |mut row: Fields| {
                 row.insert("run".into(), run.into());
                 row
             };
             for point in demand.points.drain(..) {
-                self.file_demand.insert(self.database, of_run(fields(&point)))?;
+                self.insert("file_demand", of_run(fields(&point)))?;
             }
             for file in demand.foreign.drain(..) {
-                self.foreign_file.insert(self.database, of_run(fields(&file)))?;
+                self.insert("foreign_file", of_run(fields(&file)))?;
             }
         }
         // What has rows of its own is not made into a row of the run first.
@@ -293,18 +299,18 @@ impl<'a> Filler<'a> {
         if let Some(kept) = row.get_mut("file_demand").and_then(|kept| kept.as_object_mut()) {
             ["points", "foreign"].iter().for_each(|key| drop(kept.remove(*key)));
         }
+        row.values_mut().for_each(remove_nulls);
+        let own = || self.session.as_ref().map(|(_, session)| (session.host.clone(), session.boot_id.clone()));
+        if let Some((host, boot_id)) = observation.origin.map(|origin| (origin.host, origin.boot_id)).or_else(own) {
+            row.insert("host".into(), host.into());
+            row.insert("boot_id".into(), boot_id.into());
+        }
         row.insert("finished".into(), finished.into());
         row.insert("session".into(), self.session.as_ref().map(|(id, _)| *id).into());
-        self.run.insert(self.database, row)
+        self.insert("run", row)
     }
 
-    /// Host and boot id of what a run shows.
-    fn whence(&self, origin: Option<&Origin>) -> Option<(String, String)> {
-        let own = || self.session.as_ref().map(|(_, session)| (session.host.clone(), session.boot_id.clone()));
-        origin.map(|origin| (origin.host.clone(), origin.boot_id.clone())).or_else(own)
-    }
-
-    fn add_series(&mut self, run: u32, series: &model::Series, origin: Option<&Origin>) -> rusqlite::Result<i64> {
+    fn add_series(&mut self, run: u32, series: &model::Series) -> rusqlite::Result<i64> {
         self.last_id += 1;
         let mut row = fields(series);
         row.remove("points");
@@ -312,11 +318,7 @@ impl<'a> Filler<'a> {
         row.extend(series.process.iter().flat_map(fields));
         row.insert("id".into(), self.last_id.into());
         row.insert("run".into(), run.into());
-        if let Some((host, boot_id)) = self.whence(origin) {
-            row.insert("host".into(), host.into());
-            row.insert("boot_id".into(), boot_id.into());
-        }
-        self.series.insert(self.database, row)?;
+        self.insert("series", row)?;
         Ok(self.last_id)
     }
 

@@ -154,12 +154,29 @@ fn a_resumed_budget_goes_on_where_it_ended() {
     assert!(record.complete);
 }
 
+/// Makes a record of version 8 one of version 7, which has every table, and host and boot of each series and process.
+const VERSION_7: &str = "
+    DROP VIEW timeline; ALTER TABLE run DROP COLUMN host; ALTER TABLE run DROP COLUMN boot_id;
+    ALTER TABLE series ADD COLUMN host TEXT; ALTER TABLE series ADD COLUMN boot_id TEXT;
+    ALTER TABLE process ADD COLUMN boot_id TEXT; UPDATE series SET host = 'node1', boot_id = 'b';
+    CREATE VIEW timeline AS SELECT series.name, series.host FROM sample JOIN series ON series.id = sample.series;
+    CREATE TABLE trial (run INTEGER, outcome TEXT, more JSON);
+    CREATE TABLE budget (budget_bytes UNSIGNED INTEGER, doubts JSON, more JSON);
+    CREATE TABLE pages (t_ns UNSIGNED INTEGER, more JSON);
+    CREATE TABLE attribution (run INTEGER PRIMARY KEY, more JSON);
+    CREATE VIEW component AS SELECT run FROM attribution; CREATE VIEW function AS SELECT run FROM attribution;
+    CREATE TABLE faults (run INTEGER PRIMARY KEY, more JSON); CREATE VIEW fault_kind AS SELECT run FROM faults;
+    CREATE TABLE advice (run INTEGER PRIMARY KEY, more JSON); CREATE VIEW decision AS SELECT run FROM advice;
+    PRAGMA user_version = 7";
+
 #[test]
 fn records_of_older_versions_are_read_without_what_they_do_not_have() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("first.bursar");
     write(&path, &Entry::of_run(&observation(0))).seal().unwrap();
     let database = rusqlite::Connection::open(&path).unwrap();
+    database.execute_batch(VERSION_7).unwrap();
+    assert_eq!(Record::open(&path).unwrap().runs, [observation(0)]);
     let older = [
         "ALTER TABLE run DROP COLUMN evidence; ALTER TABLE budget DROP COLUMN doubts; PRAGMA user_version = 6",
         "DROP VIEW function; CREATE VIEW function AS SELECT run FROM attribution; PRAGMA user_version = 5",
