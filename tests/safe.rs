@@ -156,5 +156,5 @@ fn a_run_that_records_nothing_worth_keeping_is_small() {
     let folder = tempfile::tempdir().unwrap();
     let path = recorded(folder.path(), &[OsStr::new("true")]);
     let bytes = fs::metadata(&path).unwrap().len();
-    assert!(bytes < 40 << 10, "{bytes} bytes");
+    assert!(bytes < 16 << 10, "{bytes} bytes");
 }
