@@ -6,6 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use support::pool::Pool;
 use support::{Programs, need, that_run};
 
 const BURSAR: &str = env!("CARGO_BIN_EXE_bursar");
@@ -109,6 +110,42 @@ fn every_inherited_property_reaches_the_command_as_without_bursar() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Of the descriptors that a program may have, those that documentation says are the library's: the log; a segment of the pool and
+/// the two for zeroing.
+const OF_THE_LIBRARY: [(&str, u64); 3] =
+    [("attribute -q", 1), ("provision -q --pool default", 3), ("advise run -q --pool default", 3)];
+
+#[test]
+fn a_program_has_its_own_descriptors_under_a_low_limit() {
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let pool = Pool::create();
+    let printed = |limit: u64, prefix: &[&str], way: &str| -> (String, u64) {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -S -n $0; exec \"$@\"", &limit.to_string()]).args(prefix);
+        shell.args([programs.descriptors(), way]).env("XDG_STATE_HOME", folder.path()).stdin(Stdio::null());
+        let output = pool.iter().fold(&mut shell, |shell, pool| pool.with(shell)).output().unwrap();
+        assert_eq!(output.status.code(), Some(7), "{limit} {prefix:?} {way}: {output:?}");
+        assert!(output.stderr.is_empty(), "{limit} {prefix:?} {way}: {output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (numbers, opened) = text.trim().rsplit_once("\nopened ").unwrap();
+        (numbers.to_string(), opened.parse().unwrap())
+    };
+    for limit in [20, 64, 256, 899] {
+        for way in ["nothing", "range", "each"] {
+            let (numbers, opened) = printed(limit, &[], way);
+            assert!(numbers.contains("first 3 4 5\n"), "{numbers}");
+            for (words, of_the_library) in OF_THE_LIBRARY {
+                let words = if pool.is_some() { words } else { words.trim_end_matches(" --pool default") };
+                let prefix: Vec<&str> = [BURSAR].into_iter().chain(words.split(' ')).chain(["--"]).collect();
+                let (with, with_opened) = printed(limit, &prefix, way);
+                assert_eq!(with, numbers, "{limit} {words} {way}");
+                assert!(with_opened + of_the_library >= opened, "{limit} {words} {way}: {with_opened} of {opened}");
+            }
+        }
+    }
 }
 
 /// Runs the words after it on a terminal of their own, in a session of its own.

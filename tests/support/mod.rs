@@ -86,6 +86,10 @@ impl Programs {
         self.path("bursts")
     }
 
+    pub fn descriptors(&self) -> &str {
+        self.path("descriptors")
+    }
+
     pub fn faults(&self) -> &str {
         self.path("faults")
     }
