@@ -376,6 +376,30 @@ fn a_run_that_finds_its_output_made_shows_that_the_work_differs() {
     assert!(doubts(&json).contains(&"work-differs"), "{json:#}");
 }
 
+/// As in a user namespace, and in a user's scope of systemd: limits can be set, and no BPF program loads.
+const WITHOUT_BPF: [&str; 4] = ["--bounding-set", "-sys_admin,-bpf,-perfmon", "--inh-caps", "-all"];
+
+#[test]
+fn a_mapped_file_that_was_cached_before_is_evicted_where_no_reference_is_seen() {
+    if !can_limit() || !support::is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = run_at(&folder.path().join("file"));
+    std::fs::write(&file, vec![7; 64 << 20]).unwrap();
+    let programs = Programs::build();
+    // A page takes a microsecond. No word of the command names the file alone.
+    let script = format!("exec {} {file} 60", programs.mapped());
+    let mut command = Command::new("setpriv");
+    command.args(WITHOUT_BPF).arg(env!("CARGO_BIN_EXE_bursar"));
+    command.args(["budget", "-q", "--no-compare", "--json", "-", "--", "sh", "-c", &script]);
+    let (status, json) = json_of(&mut command);
+    assert_eq!(status, 0, "{json:#}");
+    let limit = json["budget_bytes"].as_u64().unwrap();
+    assert!((60 * MIB..90 * MIB).contains(&limit) || json["confident"] == false, "{json:#}");
+    assert!(limit > 60 * MIB, "{json:#}");
+}
+
 #[test]
 fn memory_in_small_files_of_others_makes_the_answer_unsure() {
     if !can_limit() || !support::is_root() {

@@ -14,6 +14,8 @@ const LEAST_PART: u64 = 10;
 const RSS_SLACK_BYTES: u64 = 8 << 20;
 /// Samples that saw this part of a process's RSS know what it was made of.
 const SAMPLED: f64 = 0.75;
+/// So many times as much that is charged elsewhere as here: what is here says nothing of the need.
+const CACHED_BEYOND: u64 = 2;
 /// The work of equal runs is taken to differ where one moved less than one part in this of what another did.
 const WORK_PART: u64 = 2;
 
@@ -62,21 +64,28 @@ pub fn work_differs(runs: &[&Observation]) -> Option<Doubt> {
         let (run, bytes) = runs[1..].iter().filter_map(|run| Some((*run, of(run)?))).min_by_key(|(_, bytes)| *bytes)?;
         let before = of(first)?;
         let fell = before >= LEAST_BYTES && bytes < before / WORK_PART && before - bytes >= LEAST_BYTES;
-        fell.then_some((first.run, before, run.run, bytes))
+        fell.then_some((first, before, run, bytes))
     };
-    let sentence = |what: &str, (first, before, later, bytes): (u32, u64, u32, u64)| {
-        format!(
-            "the runs did not do the same work: run {first} {what} {}, run {later} {}. Does it find what an earlier run \
-             left? See --prepare",
+    let differ = |what: &str, (first, before, later, bytes): (&Observation, u64, &Observation, u64)| {
+        let sentence = format!(
+            "the runs did not do the same work: run {} {what} {}, run {} {}. Does it find what an earlier run left? See --prepare",
+            first.run,
             Bytes(before),
+            later.run,
             Bytes(bytes)
-        )
+        );
+        (before - bytes, sentence)
     };
     // What a limit makes a program hold is its own choice; what it reads and writes by calls is its work.
     let held_unlimited = |run: &Observation| held(run).filter(|_| run.limit_bytes.is_none());
+    // Samples of a short run may have missed what the kernel's own peak has.
+    let is_in_peak = |(first, before, later, bytes): &(&Observation, u64, &Observation, u64)| {
+        let peaks = first.kept.charge_bytes.zip(later.kept.charge_bytes);
+        peaks.is_none_or(|(first, later)| first.saturating_sub(later) >= (before - bytes) / WORK_PART)
+    };
     let found = least(&moved)
-        .map(|fell| (fell.1 - fell.3, sentence("read and wrote", fell)))
-        .or_else(|| least(&held_unlimited).map(|fell| (fell.1 - fell.3, sentence("held", fell))));
+        .map(|fell| differ("read and wrote", fell))
+        .or_else(|| least(&held_unlimited).filter(is_in_peak).map(|fell| differ("held", fell)));
     found.map(|(bytes, sentence)| doubt(DoubtKind::WorkDiffers, Some(bytes), sentence))
 }
 
@@ -239,13 +248,20 @@ fn seen_cached_before(run: &Observation) -> u64 {
 }
 
 fn cached_before(run: &Observation, need: u64) -> Option<Doubt> {
-    charge(run)?;
-    let foreign = &run.file_demand.as_ref()?.foreign;
+    let charge = charge(run)?;
     // What one process holds and nobody was charged with here is mapped: shared memory is told of by itself.
     let shared = peak(run, names::TREE_RSS_SHARED).max(run.evidence.shared_mapped_bytes).unwrap_or(0);
-    let beyond = charge(run).zip(largest_rss(run)).map_or(0, |(charge, rss)| rss.saturating_sub(charge + shared));
-    let bytes = seen_cached_before(run).max(if run.limit_bytes.is_none() { beyond } else { 0 });
-    let largest = foreign.first().filter(|_| matters(bytes, need))?;
+    let beyond = |held: Option<u64>| match run.limit_bytes {
+        None => held.map_or(0, |held| held.saturating_sub(charge + shared)),
+        Some(_) => 0,
+    };
+    let rss = largest_rss(run);
+    let Some(demand) = &run.file_demand else {
+        let held = held::of_tree(run, rss).map(|held| held.least);
+        return mapped_before(run, need, beyond(held.max(rss)));
+    };
+    let bytes = seen_cached_before(run).max(beyond(rss));
+    let largest = demand.foreign.first().filter(|_| matters(bytes, need))?;
     let name = largest.path.clone().unwrap_or_else(|| format!("inode {}", largest.inode));
     let sentence = format!(
         "{} of the files that it read or mapped was in the page cache before and is charged elsewhere: it is missing from that \
@@ -254,6 +270,21 @@ fn cached_before(run: &Observation, need: u64) -> Option<Doubt> {
         Bytes(largest.cached_bytes)
     );
     Some(doubt(DoubtKind::CachedBefore, Some(bytes), sentence))
+}
+
+/// Where no reference is told, which files those are is not known, so that they are cached before each further run, too.
+fn mapped_before(run: &Observation, need: u64, bytes: u64) -> Option<Doubt> {
+    let is_sampled = peak(run, names::TREE_RSS).is_some();
+    (is_sampled && !is_attached(run) && matters(bytes, need)).then(|| {
+        let voids = bytes / CACHED_BEYOND >= need;
+        let unknown = if voids { "nothing is known of what it needs: " } else { "" };
+        let sentence = format!(
+            "{unknown}at least {} of the files that it mapped was in the page cache before and is charged elsewhere: it is missing from \
+             that figure, and its references are not seen",
+            Bytes(bytes)
+        );
+        Doubt { kind: DoubtKind::CachedBefore, bytes: Some(bytes), voids, sentence }
+    })
 }
 
 /// What a job wrote into files in memory, of which only its descriptors tell where there is no cgroup.

@@ -5,9 +5,11 @@ mod doubts;
 mod failure;
 mod figures;
 pub mod given;
+mod mapped;
 mod resume;
 mod runtime;
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
 
@@ -231,11 +233,13 @@ impl<'a> Search<'a> {
         let label = format!("reference {}", self.seen.references.len() + 1);
         let role = if compared { RunRole::Method } else { RunRole::Reference };
         let (mut running, mut due, is_known) = (None, FIRST_SCAN_SECONDS, self.sizing.is_some());
+        let mut mapped = BTreeSet::new();
         let mut watch = |nodes: &[observe::Progress]| {
             let elapsed = nodes.first().map_or(0.0, |node| node.elapsed.as_secs_f64());
-            if !is_known && running.is_none() && elapsed >= due {
+            if elapsed >= due {
                 due *= 2.0;
-                running = runtime::running();
+                running = running.take().or_else(|| (!is_known).then(runtime::running).flatten());
+                mapped.extend(mapped::files());
             }
             false
         };
@@ -249,10 +253,12 @@ impl<'a> Search<'a> {
         }
         let account = account::account(&made.observation, &self.record.header);
         let parts = made.parts.iter().map(|part| account::account(part, &self.record.header));
-        if doubts::end_it(&account) || parts.into_iter().any(|part| doubts::end_it(&part)) {
+        // Once, for the files that a program maps may be others each time.
+        let is_first = self.scout_seconds == 0.0 && self.seen.references.is_empty();
+        let mut helped = is_first && self.cache.learn_mapped(&made.observation, &account, mapped);
+        if !helped && doubts::end_it(&account) || parts.into_iter().any(|part| doubts::end_it(&part)) {
             return self.finish(made).map(|()| Some(Ended::Answered(Answer::default())));
         }
-        let mut helped = false;
         for demand in made.nodes().iter().filter_map(|node| node.file_demand.as_ref()) {
             helped |= self.cache.learn(demand);
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use linux::cache;
-use model::{Bytes, FileDemand};
+use model::{Bytes, DoubtKind, FileDemand, Observation, RunAccount};
 use serde::{Deserialize, Serialize};
 
 /// Below this, what others have cached decides nothing.
@@ -49,7 +49,9 @@ impl Cache {
     /// The state in words, for the answer.
     pub fn describe(&self) -> String {
         match self.start {
-            Start::Evicted => "cold: its own pages reclaimed after each run, the files it reads evicted before".into(),
+            Start::Evicted => {
+                "cold: its own pages reclaimed after each run, the files that it is known to read evicted before".into()
+            }
             Start::Dropped => "cold: the whole machine's page cache dropped before each run".into(),
             Start::AsFound => "as found: its own pages reclaimed after each run, what others cached left there".into(),
         }
@@ -79,6 +81,17 @@ impl Cache {
         let found = demand.foreign.iter().filter_map(|file| Some((file.path.as_deref()?, file.cached_bytes)));
         let new: u64 = found.filter(|(path, _)| self.files.insert(path.into())).map(|(_, bytes)| bytes).sum();
         new >= NEGLIGIBLE && new >= demand.distinct_bytes / 50
+    }
+
+    /// The same by what it has mapped, where no reference was seen and its files were cached before.
+    pub fn learn_mapped(&mut self, run: &Observation, account: &RunAccount, mapped: BTreeSet<PathBuf>) -> bool {
+        let is_helped = account.doubts.iter().any(|doubt| doubt.kind == DoubtKind::CachedBefore);
+        if self.start != Start::Evicted || run.file_demand.is_some() || !is_helped {
+            return false;
+        }
+        let known = self.files.len();
+        self.files.extend(mapped);
+        self.files.len() > known
     }
 }
 
