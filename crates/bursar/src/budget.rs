@@ -693,6 +693,7 @@ impl<'a> Search<'a> {
             placement: self.record.header.placement.clone(),
             swap: self.record.header.swap.clone(),
             fast_tier: self.options.fast_tier.map(|tier| tier.to_string()),
+            setting: self.sizing.as_ref().zip(sizes).and_then(|(sizing, (_, tried))| sizing.setting(tried)),
             cache_state: self.cache.describe(),
             methods,
             trials,

@@ -195,6 +195,9 @@ pub struct BudgetReport {
     /// The fast memory that the budget is of, where there is slower: `ram`, or a NUMA node; `None`: it is of all memory.
     #[serde(default)]
     pub fast_tier: Option<String>,
+    /// Of a program that sizes itself by a setting: that with which it was measured at the answer, as `NAME=VALUE` of its environment.
+    #[serde(default)]
+    pub setting: Option<String>,
     /// State of the page cache that every trial started from.
     pub cache_state: String,
     /// The comparison.

@@ -55,17 +55,16 @@ pub fn paste_lines(report: &BudgetReport) -> Vec<(String, String)> {
     let mib = Bytes(budget).mib_ceil();
     let (systemd_swap, docker_swap) =
         if swap_allowed(report) { ("infinity", "-1".to_string()) } else { ("0", format!("{mib}m")) };
-    [
+    let setting = report.setting.iter().map(|setting| ("environment, with each", setting.clone()));
+    let lines = [
         ("Slurm", format!("#SBATCH --mem={mib}M")),
         ("Kubernetes", format!("resources: {{limits: {{memory: {mib}Mi}}}}")),
         ("systemd-run", format!("systemd-run --scope -p MemoryMax={mib}M -p MemorySwapMax={systemd_swap}")),
         ("systemd unit", format!("MemoryMax={mib}M")),
         ("systemd unit", format!("MemorySwapMax={systemd_swap}")),
         ("Docker", format!("docker run --memory {mib}m --memory-swap {docker_swap}")),
-    ]
-    .into_iter()
-    .map(|(tool, line)| (tool.to_string(), line))
-    .collect()
+    ];
+    setting.chain(lines).map(|(tool, line)| (tool.to_string(), line)).collect()
 }
 
 /// The limits around the answer and the margin; the answer's reason says what happened at them.
@@ -96,6 +95,13 @@ mod tests {
         let nodes = vec![NodeNeed::default(), NodeNeed::default()];
         let told = headline(&BudgetReport { nodes, ..fixture::budget() });
         assert!(told.contains(" MiB on each of 2 nodes to stay"), "{told}");
+    }
+
+    #[test]
+    fn a_setting_without_which_the_limit_is_no_answer_is_pasted_with_it() {
+        let of_java = BudgetReport { setting: Some("JAVA_TOOL_OPTIONS=-Xmx111m".into()), ..fixture::budget() };
+        assert_eq!(paste_lines(&of_java)[0].1, "JAVA_TOOL_OPTIONS=-Xmx111m");
+        assert_eq!(paste_lines(&of_java)[1..], paste_lines(&fixture::budget()));
     }
 
     #[test]

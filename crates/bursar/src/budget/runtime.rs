@@ -83,14 +83,20 @@ impl Sizing {
         Some((name.into(), value.into()))
     }
 
+    /// The setting that a trial at this limit had, for the reader to make.
+    pub fn setting(&self, tried_bytes: u64) -> Option<String> {
+        let Sizing::Set(runtime) = self else { return None };
+        runtime.setting(tried_bytes).map(|(name, value)| format!("{name}={value}"))
+    }
+
     /// What the reader should do, as a sentence; `budget_bytes` is the limit proposed and `tried_bytes` the one tried.
     pub fn advice(&self, budget_bytes: u64, tried_bytes: u64) -> Option<String> {
         Some(match self {
             Sizing::Set(runtime) => {
-                let (name, value) = runtime.setting(tried_bytes)?;
+                let setting = self.setting(tried_bytes)?;
                 format!(
                     "{} sizes its heap by its limit. The trials set it by the limit, so the answer is two values: the limit of {} and \
-                     {name}={value}.",
+                     {setting}.",
                     runtime.name(),
                     Bytes(budget_bytes)
                 )

@@ -102,6 +102,7 @@ pub fn budget() -> BudgetReport {
         placement: "cgroup v2".into(),
         swap: "no swap".into(),
         fast_tier: None,
+        setting: Some("NODE_OPTIONS=--max-old-space-size=64".into()),
         cache_state: "evicted".into(),
         methods: Vec::new(),
         trials: vec![trial(1)],
