@@ -203,8 +203,7 @@ fn the_records_of_the_ranks_on_two_hosts_become_one() {
 
     // Each one's time lines are there with its host, and the report tells them apart.
     let database = rusqlite::Connection::open(&merged).unwrap();
-    let sql =
-        "SELECT DISTINCT host, json_extract(origin, '$.rank') FROM timeline JOIN run USING (run) WHERE role = 'part'";
+    let sql = "SELECT DISTINCT timeline.host, json_extract(origin, '$.rank') FROM timeline JOIN run USING (run) WHERE role = 'part'";
     let mut statement = database.prepare(sql).unwrap();
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     let lines: BTreeSet<(String, u32)> = rows.map(Result::unwrap).collect();
