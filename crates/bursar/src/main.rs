@@ -115,7 +115,9 @@ fn act(action: Action) -> anyhow::Result<Status> {
     } else if let Some(shortage) = linux::limits::shortage() {
         anyhow::bail!(shortage);
     } else if !linux::procfs::is_mounted() {
-        anyhow::bail!("/proc is not mounted here: without it bursar sees no process");
+        anyhow::bail!(
+            "/proc, where the kernel tells of processes, is not mounted here; with the right to mount: mount -t proc proc /proc"
+        );
     }
     redact::set(redacted_by(&action));
     match action {
