@@ -1,6 +1,6 @@
 //! Whether the figures of a run are of the job: decided before an answer is printed, from facts that the run showed.
 
-use model::{Bytes, Doubt, DoubtKind, Evidence, Header, Named, Observation, names};
+use model::{Bytes, Doubt, DoubtKind, Evidence, Header, Named, Observation, RunRole, names};
 
 use crate::clients::{self, Use};
 use crate::moment::peak;
@@ -276,7 +276,8 @@ fn cached_before(run: &Observation, need: u64) -> Option<Doubt> {
 fn mapped_before(run: &Observation, need: u64, bytes: u64) -> Option<Doubt> {
     let is_sampled = peak(run, names::TREE_RSS).is_some();
     (is_sampled && !is_attached(run) && matters(bytes, need)).then(|| {
-        let voids = bytes / CACHED_BEYOND >= need;
+        // A search proposes a limit, in which all of that has to be when it is not cached.
+        let voids = matches!(run.role, RunRole::Reference | RunRole::Method) && bytes / CACHED_BEYOND >= need;
         let unknown = if voids { "nothing is known of what it needs: " } else { "" };
         let sentence = format!(
             "{unknown}at least {} of the files that it mapped was in the page cache before and is charged elsewhere: it is missing from \

@@ -104,7 +104,9 @@ fn a_peak_rss_above_the_charge_shows_that_the_command_left() {
     mapped.series.extend(run(&[(names::TREE_RSS, 110)], Evidence::default()).series);
     assert_eq!(kinds(&mapped, &["x"]), [(DoubtKind::CachedBefore, Some(73), false)]);
     let mostly = with_rss(mapped, 133);
-    assert_eq!(kinds(&mostly, &["x"]), [(DoubtKind::CachedBefore, Some(93), true)]);
+    assert_eq!(kinds(&mostly, &["x"]), [(DoubtKind::CachedBefore, Some(93), false)]);
+    let of_a_search = Observation { role: RunRole::Reference, ..mostly };
+    assert_eq!(kinds(&of_a_search, &["x"]), [(DoubtKind::CachedBefore, Some(93), true)]);
     // Nor does it show where the limit has made it give memory back, or where there is no charge.
     assert_eq!(kinds(&Observation { limit_bytes: Some(40 * MIB), ..left }, &["x"]), []);
     assert_eq!(kinds(&with_rss(run(&[], Evidence::default()), 113), &["x"]), []);
