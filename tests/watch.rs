@@ -221,20 +221,21 @@ fn bursts_are_seen_whenever_they_begin() {
                     let told = late_bursts(seconds, path, "0");
                     let sizes = sizes_of(&told);
                     assert!(is_within(8, &sizes, 100) && !sizes.contains(&0), "began after {seconds} s: {sizes:?}");
-                    assert_no_part_is_told(&told);
+                    // Where two map the file, some of its pages are known by sweeps alone.
+                    assert_no_part_is_told(&told, 85);
                 });
             }
         });
     }
 }
 
-/// Of a program that goes through 100 MiB in bursts. Before it begins nearly nothing is needed.
-fn assert_no_part_is_told(told: &[Value]) {
+/// Of a program that goes through 100 MiB in bursts: nothing below `least` MiB. Before it begins nearly nothing is needed.
+fn assert_no_part_is_told(told: &[Value], least: u64) {
     let is_sure = |interval: &&Value| interval["wss_is_lower_bound"] == false;
     let known = |interval: &Value| interval["wss_bytes"].as_u64();
-    let part = told.iter().filter(is_sure).filter_map(known).find(|wss| (4 * MIB..92 * MIB).contains(wss));
+    let part = told.iter().filter(is_sure).filter_map(known).find(|wss| (4 * MIB..least * MIB).contains(wss));
     let of_program = told.iter().filter(is_sure).filter(|told| told["touched_bytes"].as_u64() > Some(8 * MIB));
-    let little = of_program.filter_map(known).find(|wss| *wss < 92 * MIB);
+    let little = of_program.filter_map(known).find(|wss| *wss < least * MIB);
     let figures = ["time", "wss_bytes", "touched_bytes", "blind_bytes", "tracking", "scans_late_seconds"];
     let figures: Vec<_> = told.iter().map(|told| figures.map(|name| told[name].to_string()).join(" ")).collect();
     assert!(part.is_none() && little.is_none(), "{part:?} {little:?}\n{}", figures.join("\n"));
@@ -254,7 +255,7 @@ fn a_part_of_a_burst_is_never_told_as_what_is_needed() {
                 std::fs::write(&path, vec![7; 100 << 20]).unwrap();
                 scope.spawn(move || {
                     let told = late_bursts(seconds, path.to_str().unwrap(), lasts);
-                    assert_no_part_is_told(&told);
+                    assert_no_part_is_told(&told, 92);
                     let whole = sizes_of(&told).into_iter().any(|wss| (95 * MIB..105 * MIB).contains(&wss));
                     assert!(whole || told.iter().any(is_late), "{seconds} s, {lasts} s: {told:?}");
                 });
