@@ -70,7 +70,7 @@ const OPTIONAL: [(&str, &str); 6] = [
         budget_bytes UINT, smallest_passing_bytes UINT, largest_failing_bytes UINT, \
         margin_bytes UINT, confident BOOLEAN, reason TEXT, slowdown_target REAL, reference_seconds REAL, \
         reference_stddev_seconds REAL, run_times_used REAL, compare_run_times REAL, floor_bytes UINT, \
-        placement TEXT, swap TEXT, fast_tier TEXT, cache_state TEXT, methods JSON, trials JSON, nodes JSON, doubts JSON, \
+        placement TEXT, swap TEXT, fast_tier TEXT, setting TEXT, cache_state TEXT, methods JSON, trials JSON, nodes JSON, doubts JSON, \
         file_demand JSON, notes JSON, more JSON); \
     CREATE VIEW method AS \
         SELECT json_extract(row.value, '$.name') AS name, \
