@@ -117,6 +117,11 @@ fn charge(run: &Observation) -> Option<u64> {
     run.kept.charge_bytes.max(peak(run, names::CHARGE))
 }
 
+/// Whether a sample saw the largest process at its peak. Samples that did not, did not see what was charged then either.
+fn is_sampled(run: &Observation, rss: u64) -> bool {
+    peak(run, names::TREE_RSS).is_some_and(|sampled| sampled as f64 >= SAMPLED * rss as f64)
+}
+
 /// `missing`: what the job mapped, perhaps, that was charged elsewhere before.
 fn left_cgroup(run: &Observation, missing: u64) -> Option<Doubt> {
     let charge = charge(run).filter(|_| !is_attached(run))?;
@@ -138,8 +143,7 @@ fn left_cgroup(run: &Observation, missing: u64) -> Option<Doubt> {
     }
     // Pages of files and shared memory may be charged elsewhere; what else a process holds is charged where it is.
     let rss = largest_rss(run)?;
-    // Samples alone, none of which saw the process at its peak, did not see what was charged then either.
-    let is_sampled = peak(run, names::TREE_RSS).is_some_and(|sampled| sampled as f64 >= SAMPLED * rss as f64);
+    let is_sampled = is_sampled(run, rss);
     if run.kept.charge_bytes.is_none() && !is_sampled && peak(run, names::TREE_RSS).is_some() {
         return None;
     }
@@ -257,8 +261,9 @@ fn cached_before(run: &Observation, need: u64) -> Option<Doubt> {
     };
     let rss = largest_rss(run);
     let Some(demand) = &run.file_demand else {
+        let is_charge_known = run.kept.charge_bytes.is_some() || is_sampled(run, rss.unwrap_or(0));
         let held = held::of_tree(run, rss).map(|held| held.least);
-        return mapped_before(run, need, beyond(held.max(rss)));
+        return mapped_before(run, need, if is_charge_known { beyond(held.max(rss)) } else { 0 });
     };
     let bytes = seen_cached_before(run).max(beyond(rss));
     let largest = demand.foreign.first().filter(|_| matters(bytes, need))?;
@@ -272,7 +277,7 @@ fn cached_before(run: &Observation, need: u64) -> Option<Doubt> {
     Some(doubt(DoubtKind::CachedBefore, Some(bytes), sentence))
 }
 
-/// Where no reference is told, which files those are is not known, so that they are cached before each further run, too.
+/// Where no reference is told, what a process held beyond the charge is all that tells of such files.
 fn mapped_before(run: &Observation, need: u64, bytes: u64) -> Option<Doubt> {
     let is_sampled = peak(run, names::TREE_RSS).is_some();
     (is_sampled && !is_attached(run) && matters(bytes, need)).then(|| {

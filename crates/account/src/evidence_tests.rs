@@ -103,6 +103,13 @@ fn a_peak_rss_above_the_charge_shows_that_the_command_left() {
     // Which files it mapped is not known where no reference is told.
     mapped.series.extend(run(&[(names::TREE_RSS, 110)], Evidence::default()).series);
     assert_eq!(kinds(&mapped, &["x"]), [(DoubtKind::CachedBefore, Some(73), false)]);
+    // No sample saw it at its peak, and none what was charged then.
+    let mut missed = mapped.clone();
+    missed.rusage.as_mut().unwrap().max_rss_bytes = 150 * MIB;
+    let is_cached = |run: &Observation| kinds(run, &["x"]).iter().any(|(kind, ..)| *kind == DoubtKind::CachedBefore);
+    assert!(!is_cached(&missed));
+    missed.kept.charge_bytes = Some(70 * MIB);
+    assert!(is_cached(&missed));
     let mostly = with_rss(mapped, 133);
     assert_eq!(kinds(&mostly, &["x"]), [(DoubtKind::CachedBefore, Some(93), false)]);
     let of_a_search = Observation { role: RunRole::Reference, ..mostly };
