@@ -5,7 +5,6 @@ mod doubts;
 mod failure;
 mod figures;
 pub mod given;
-mod mapped;
 mod resume;
 mod runtime;
 
@@ -23,7 +22,7 @@ use model::{
 use record::{Entry, Record, Resumable};
 
 use crate::bench::Bench;
-use crate::cache::{Cache, Start, foreign_note};
+use crate::cache::{Cache, Start, foreign_note, mapped_files};
 use crate::cli::budget::Budget;
 use crate::nodes::{self, Nodes, Order};
 use crate::observe::{self, Observed, Plan, observe};
@@ -239,7 +238,7 @@ impl<'a> Search<'a> {
             if elapsed >= due {
                 due *= 2.0;
                 running = running.take().or_else(|| (!is_known).then(runtime::running).flatten());
-                mapped.extend(mapped::files());
+                mapped.extend(mapped_files());
             }
             false
         };

@@ -9,7 +9,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use linux::cache;
+use linux::pages::mappings;
+use linux::{cache, procfs};
 use model::{Bytes, DoubtKind, FileDemand, Observation, RunAccount};
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +96,14 @@ impl Cache {
     }
 }
 
+/// The files that processes of the job have mapped now.
+pub fn mapped_files() -> BTreeSet<PathBuf> {
+    let living = procfs::descendants(std::process::id() as i32);
+    let mappings = living.into_iter().filter_map(|pid| mappings(pid).ok()).flatten();
+    let paths: BTreeSet<PathBuf> = mappings.map(|mapping| mapping.name.into()).collect();
+    paths.into_iter().filter(|path| path.is_absolute() && path.is_file()).collect()
+}
+
 /// What was cached before and is charged elsewhere, as a sentence.
 pub fn foreign_note(demand: &FileDemand) -> Option<String> {
     let bytes: u64 = demand.foreign.iter().map(|file| file.cached_bytes).sum();
@@ -148,6 +157,16 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let command = ["cat".into(), file.path().into(), "--flag".into()];
         assert_eq!(Cache::new(Start::Evicted, &command).files.len(), 1);
+    }
+
+    #[test]
+    fn a_childs_program_is_among_what_is_mapped() {
+        let mut child = std::process::Command::new("sleep").arg("20").spawn().unwrap();
+        let program = std::fs::canonicalize(format!("/proc/{}/exe", child.id())).unwrap();
+        let found = mapped_files();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.contains(&program), "{found:?}");
     }
 
     #[test]
