@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use ::slurm::Version;
-use clap::{Args, Subcommand, ValueEnum};
+use ::slurm::{Gatherer, Version};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 
 use super::values::rate;
 
@@ -49,7 +50,7 @@ pub struct Recommend {
     #[arg(long, value_name = "FILE", conflicts_with = "days")]
     pub from: Option<PathBuf>,
     /// The plugin that gathered the figures (JobAcctGatherType) [default: as scontrol, or the figures themselves, show]
-    #[arg(long, value_name = "PLUGIN")]
+    #[arg(long, value_name = "PLUGIN", value_parser = gatherer())]
     pub gatherer: Option<Gatherer>,
     /// The version of Slurm that gathered the figures, such as 24.11.5 [default: as sacct says; text does not]
     #[arg(long, value_name = "VERSION")]
@@ -59,29 +60,21 @@ pub struct Recommend {
     pub json: Option<PathBuf>,
 }
 
-/// What the figures of the accounting are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Gatherer {
-    /// jobacct_gather/linux: RSS of processes, with shared memory and mapped files
-    Linux,
-    /// jobacct_gather/cgroup: heap, or heap with page cache, by version
-    Cgroup,
-    /// The same, on cgroup v1
-    CgroupV1,
-    /// The same, on cgroup v2
-    CgroupV2,
-    /// jobacct_gather/cgroup on cgroup v2, with JobAcctGatherParams=no_file_cache
-    CgroupNoFileCache,
-}
+/// As they are called on the command line, what their figures are, and which they are.
+const GATHERERS: [(&str, &str, Gatherer); 5] = [
+    ("linux", "jobacct_gather/linux: RSS of processes, with shared memory and mapped files", Gatherer::Linux),
+    ("cgroup", "jobacct_gather/cgroup: heap, or heap with page cache, by version", Gatherer::Cgroup),
+    ("cgroup-v1", "The same, on cgroup v1", Gatherer::CgroupV1),
+    ("cgroup-v2", "The same, on cgroup v2", Gatherer::CgroupV2),
+    (
+        "cgroup-no-file-cache",
+        "jobacct_gather/cgroup on cgroup v2, with JobAcctGatherParams=no_file_cache",
+        Gatherer::CgroupNoFileCache,
+    ),
+];
 
-impl From<Gatherer> for ::slurm::Gatherer {
-    fn from(gatherer: Gatherer) -> ::slurm::Gatherer {
-        match gatherer {
-            Gatherer::Linux => ::slurm::Gatherer::Linux,
-            Gatherer::Cgroup => ::slurm::Gatherer::Cgroup,
-            Gatherer::CgroupV1 => ::slurm::Gatherer::CgroupV1,
-            Gatherer::CgroupV2 => ::slurm::Gatherer::CgroupV2,
-            Gatherer::CgroupNoFileCache => ::slurm::Gatherer::CgroupNoFileCache,
-        }
-    }
+fn gatherer() -> impl TypedValueParser<Value = Gatherer> {
+    let named = |name: String| GATHERERS.into_iter().find(|(known, ..)| *known == name).map(|(.., gatherer)| gatherer);
+    PossibleValuesParser::new(GATHERERS.map(|(name, help, _)| PossibleValue::new(name).help(help)))
+        .try_map(move |name| named(name).ok_or("no such plugin"))
 }

@@ -33,7 +33,7 @@ pub fn recommend(options: &Recommend) -> anyhow::Result<Status> {
     };
     printed.select(&wanted);
     let gathering = Gathering {
-        gatherer: options.gatherer.map(Into::into).or(site.gatherer),
+        gatherer: options.gatherer.or(site.gatherer),
         version: options.slurm_version.or(printed.version).or(site.version),
         ..site
     };
@@ -103,7 +103,7 @@ fn no_job(unfinished: u64, options: &Recommend) -> String {
 /// Asks sacct, as text where it is older than its JSON (Slurm 21.08).
 fn ask(options: &Recommend, by: &By) -> anyhow::Result<Printed> {
     let columns = match by.column().filter(|by| !["jobname", "comment", "user"].contains(by)) {
-        Some(by) => format!("{},{by}", COLUMNS),
+        Some(by) => format!("{COLUMNS},{by}"),
         None => COLUMNS.to_string(),
     };
     let bytes = match sacct(options, &["--json"]) {
