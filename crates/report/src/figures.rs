@@ -91,17 +91,13 @@ pub fn warnings(demand: &FileDemand, doubts: &[Doubt]) -> Vec<String> {
             size(largest.cached_bytes),
         ));
     }
-    let is_worth_a_word = |(_, amount): &&(String, Option<u64>)| amount.is_none_or(|bytes| bytes >= NEGLIGIBLE);
-    if demand.not_visible.iter().any(|not_visible| is_worth_a_word(&not_visible)) {
-        let names: Vec<String> = demand
-            .not_visible
-            .iter()
-            .filter(is_worth_a_word)
-            .map(|(name, amount)| match amount {
-                Some(amount) => format!("{} ({})", printable(name), size(*amount)),
-                None => printable(name),
-            })
-            .collect();
+    let names: Vec<String> = hidden(demand)
+        .map(|(name, amount)| match amount {
+            Some(amount) => format!("{} ({})", printable(name), size(*amount)),
+            None => printable(name),
+        })
+        .collect();
+    if !names.is_empty() {
         warnings.push(format!("not visible to the page cache's tracker: {}", names.join(", ")));
     }
     if demand.lost_events > 0 {
@@ -175,6 +171,11 @@ pub fn spreads(runs: &[(&Observation, &RunAccount)]) -> Vec<RunsFigure> {
         .collect()
 }
 
+/// What the tracker cannot see, as far as it is worth a word.
+fn hidden(demand: &FileDemand) -> impl Iterator<Item = &(String, Option<u64>)> {
+    demand.not_visible.iter().filter(|(_, amount)| amount.is_none_or(|bytes| bytes >= NEGLIGIBLE))
+}
+
 /// What the curve was made from.
 pub fn demand_caption(demand: &FileDemand, seconds_per_byte: Option<f64>) -> String {
     let price = match seconds_per_byte {
@@ -183,11 +184,13 @@ pub fn demand_caption(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Str
             "; time not estimated: this run read too little from storage, or its I/O delay is not known".to_string()
         }
     };
-    let exact = if demand.sampled_share < 1.0 {
-        format!("from {} of the pages", percent(Some(demand.sampled_share)))
-    } else {
-        "exact".to_string()
-    };
+    // A scan of mapped pages counts a page once, however often it was accessed since the scan before.
+    let is_least = demand.mapped_scanned_bytes > 0 || demand.lost_events > 0 || hidden(demand).next().is_some();
+    let share =
+        (demand.sampled_share < 1.0).then(|| format!("from {} of the pages", percent(Some(demand.sampled_share))));
+    let least = is_least.then(|| "a lower bound of what is read again".to_string());
+    let parts: Vec<String> = share.into_iter().chain(least).collect();
+    let exact = if parts.is_empty() { "exact".to_string() } else { parts.join(", ") };
     format!(
         "referenced {}, distinct {}, only written {}; {exact}, by {}{price}",
         size(demand.referenced_bytes),
@@ -209,5 +212,31 @@ pub fn scope_of(pressure: &Pressure) -> String {
         Some("system") => " (of the whole system)".to_string(),
         Some(other) => format!(" ({})", printable(other)),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_curve_is_exact_only_where_each_reference_was_seen() {
+        let seen = FileDemand { not_visible: Vec::new(), ..fixture::file_demand() };
+        assert!(demand_caption(&seen, None).contains("; exact, by filemap"));
+        let part = FileDemand { sampled_share: 0.5, ..seen.clone() };
+        assert!(demand_caption(&part, None).contains("; from 50 % of the pages, by filemap"));
+        for least in [
+            FileDemand { mapped_scanned_bytes: 1, ..seen.clone() },
+            FileDemand { lost_events: 1, ..seen.clone() },
+            FileDemand { not_visible: vec![("dax".into(), None)], ..seen.clone() },
+            FileDemand { mapped_scanned_bytes: 1, ..part },
+        ] {
+            let told = demand_caption(&least, None);
+            assert!(
+                told.contains("a lower bound of what is read again, by filemap") && !told.contains("exact"),
+                "{told}"
+            );
+        }
     }
 }
