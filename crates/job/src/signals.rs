@@ -71,6 +71,9 @@ impl Forwarding {
                     signals::take_default_action(SIGTSTP);
                 }
             }
+            // Its end would close its socket before it removes its handlers. A signal in between would write to what is closed, which
+            // brings SIGPIPE, whose handler writes there, too, for ever. There is one in a process, for nearly as long as the process.
+            std::mem::forget(received);
         };
         let thread = std::thread::Builder::new().name("bursar-signals".into()).spawn(receive)?;
         Ok(Forwarding { handle, thread: Some(thread), target, requests_to_end })

@@ -94,3 +94,17 @@ fn a_signal_that_comes_before_the_command_does_is_not_lost() {
     let (ended, _) = running.wait(Duration::from_secs(60)).unwrap().expect("the command ends");
     assert_eq!(ended.exit, Exit::Signal(15));
 }
+
+/// What is written to a socket whose other end is closed brings SIGPIPE, whose handler wrote there, too, for ever.
+#[test]
+fn signals_that_come_while_forwarding_ends_do_not_hold_it_up() {
+    let commands = std::thread::spawn(|| {
+        for _ in 0..50 {
+            run(&["true"]);
+        }
+    });
+    while !commands.is_finished() {
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::WINCH).unwrap();
+    }
+    commands.join().unwrap();
+}
