@@ -293,6 +293,31 @@ fn a_mapped_file_that_is_read_again_has_its_cliff_at_its_size() {
     }
 }
 
+/// Reads a file page by page, so that it is cached in pages, or maps it and populates the mapping, four times.
+const POPULATES: &str = "import mmap, os, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+if sys.argv[2:]:
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+    [os.pread(file, 4096, at) for at in range(0, os.fstat(file).st_size, 4096)]
+for _ in range(0 if sys.argv[2:] else 4):
+    mmap.mmap(file, 0, mmap.MAP_SHARED | mmap.MAP_POPULATE, mmap.PROT_READ).close()";
+
+/// Where the cache holds larger folios, Linux 6.18 maps each as a whole and shows a part of it at most.
+#[test]
+fn a_file_that_is_populated_for_shorter_than_between_two_scans_is_read_again_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = cold_file(folder.path(), 120);
+    assert!(Command::new("python3").args(["-c", POPULATES]).arg(&file).arg("pages").status().unwrap().success());
+    if !can_limit() {
+        return;
+    }
+    let command = ["run", "--json", "-", "-q", "--", "python3", "-c", POPULATES, file.to_str().unwrap()];
+    let (_, json) = json_of(bursar().args(command));
+    let demand = &json["file_demand"];
+    let (low, high) = (refaults_at(demand, 60), refaults_at(demand, 145));
+    assert!(low >= 324.0 && high <= 4.0, "{low} MiB, then {high}: {demand:#}");
+}
+
 #[test]
 fn a_mapped_file_that_is_read_once_has_no_cliff() {
     let programs = Programs::build();

@@ -12,10 +12,14 @@ use crate::pages::choice::{chosen, chosen_within};
 use crate::references::{Iter, References};
 use crate::{Tracked, TrackedFile};
 
+/// A fault maps what lies around it too, and may be followed by one of its neighbours that maps the same again. What faults anew after
+/// so many pages was unmapped meanwhile, or another process maps it.
+const ONE_FAULT_PAGES: u64 = 4096;
+
 /// References in order of time. Of files whose mapped pages were scanned, one page stands for 2^level neighbours: if it faults, all
 /// of them are taken to fault, and other faults are left out; if a scan finds it accessed, all are taken to be referenced. A page
-/// counts once from scan to scan, and its first fault and its first scan are one reference: a fault may be told late. All other
-/// references are as the tracepoints show them.
+/// counts once from scan to scan, but for faults that are [`ONE_FAULT_PAGES`] apart, and its first fault and its first scan are one
+/// reference: a fault may be told late. All other references are as the tracepoints show them.
 #[derive(Debug)]
 pub struct Joined<'a> {
     traced: Peekable<Iter<'a>>,
@@ -26,14 +30,24 @@ pub struct Joined<'a> {
     numbers: Vec<Option<u32>>,
     is_scanned: Vec<bool>,
     pages: HashMap<(u32, u64), Seen, RandomState>,
+    /// Pages that the tracepoints have shown so far, each as often as it was shown.
+    shown: u64,
     /// What one run has become.
     ready: VecDeque<FileReference>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    faulted_ns: Option<u64>,
+    faulted: Option<Faulted>,
     was_scanned: bool,
+}
+
+/// The last fault of a page.
+#[derive(Clone, Copy, Debug)]
+struct Faulted {
+    t_ns: u64,
+    /// Pages shown by then.
+    shown: u64,
 }
 
 impl Tracked {
@@ -65,11 +79,13 @@ impl<'a> Joined<'a> {
             numbers,
             is_scanned,
             pages: HashMap::default(),
+            shown: 0,
             ready: VecDeque::new(),
         }
     }
 
     fn take_traced(&mut self, run: FileReference) {
+        self.shown += u64::from(run.pages);
         let is_sampled = run.kind == ReferenceKind::Fault && self.is_scanned.get(run.file as usize) == Some(&true);
         if !is_sampled {
             self.ready.push_back(run);
@@ -79,8 +95,9 @@ impl<'a> Joined<'a> {
         for page in chosen_within(run.first_page, run.first_page + u64::from(run.pages), self.level) {
             let group = page >> self.level;
             let seen = self.pages.entry((run.file, group)).or_default();
-            let before = seen.faulted_ns.replace(run.t_ns);
-            let is_told = before.map_or(seen.was_scanned, |before| before >= since);
+            let before = seen.faulted.replace(Faulted { t_ns: run.t_ns, shown: self.shown });
+            let is_told = before
+                .map_or(seen.was_scanned, |before| before.t_ns >= since && self.shown - before.shown < ONE_FAULT_PAGES);
             if !is_told {
                 self.ready.push_back(self.whole(run, group));
             }
@@ -98,7 +115,7 @@ impl<'a> Joined<'a> {
             }
             let seen = self.pages.entry((file, group)).or_default();
             let was_scanned = std::mem::replace(&mut seen.was_scanned, true);
-            let is_told = seen.faulted_ns.is_some_and(|faulted| faulted >= since || !was_scanned);
+            let is_told = seen.faulted.is_some_and(|faulted| faulted.t_ns >= since || !was_scanned);
             if !is_told {
                 self.ready.push_back(self.whole(FileReference { file, ..run }, group));
             }
@@ -191,6 +208,13 @@ mod tests {
         let found = joined(&traced, &[FILE], &mapped);
         let at = [5, 6, 10, 20, 30].map(|t_ns| pages_at(&found, t_ns));
         assert_eq!(at, [256, 0, 256, 512, 512]);
+    }
+
+    #[test]
+    fn what_is_unmapped_and_faults_anew_between_two_scans_is_referenced_each_time() {
+        let passes = [3, 4, 5, 6].map(|t_ns| run(t_ns, 0, 8192, ReferenceKind::Fault));
+        let found = joined(&references(passes), &[FILE], &scanned(&[(2, 0..0), (10, 0..8192), (20, 0..0)]));
+        assert_eq!([3, 4, 5, 6, 10].map(|t_ns| pages_at(&found, t_ns)), [8192, 8192, 8192, 8192, 0]);
     }
 
     #[test]
