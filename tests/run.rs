@@ -420,51 +420,64 @@ fn a_floor_that_no_sample_saw_is_what_the_kernels_peaks_prove() {
     }
 }
 
+/// Kinds of memory, with the options of `footprint` that make them; `FILE` is a file of the kind's own.
+const FOOTPRINTS: [(&str, &[&str]); 12] = [
+    ("threads", &["--count", "4"]),
+    ("shared", &["--count", "2"]),
+    ("sysv", &["--count", "2"]),
+    ("cow", &["--count", "2", "--share", "0.5"]),
+    ("private", &[]),
+    ("tmpfs", &[]),
+    ("mapfile", &["--path", "FILE"]),
+    ("readfile", &["--path", "FILE"]),
+    ("writefile", &["--path", "FILE"]),
+    ("locked", &[]),
+    ("pagetables", &[]),
+    ("hugepages", &["--transparent"]),
+];
+
 #[test]
 fn every_line_of_a_known_footprint_is_within_one_percent_or_one_mebibyte() {
     if !can_limit() {
         return;
     }
-    let programs = Programs::build();
     let folder = tempfile::tempdir().unwrap();
-    let (read, written) = (folder.path().join("read"), folder.path().join("written"));
-    std::fs::write(&read, vec![7; 96 << 20]).unwrap();
-    let (read, written) = (read.to_str().unwrap(), written.to_str().unwrap());
-    for (kind, options) in [
-        ("private", &[][..]),
-        ("threads", &["--count", "4"]),
-        ("shared", &["--count", "2"]),
-        ("sysv", &["--count", "2"]),
-        ("tmpfs", &[]),
-        ("cow", &["--count", "2", "--share", "0.5"]),
-        ("mapfile", &["--path", read]),
-        ("readfile", &["--path", read]),
-        ("writefile", &["--path", written]),
-        ("locked", &[]),
-        ("pagetables", &[]),
-        ("hugepages", &["--transparent"]),
-    ] {
+    // They hold their memory for most of their time.
+    for at_once in FOOTPRINTS.chunks(4) {
+        std::thread::scope(|scope| {
+            for (kind, options) in at_once {
+                let file = folder.path().join(kind);
+                scope.spawn(move || check_footprint(kind, options, &file));
+            }
+        });
+    }
+}
+
+fn check_footprint(kind: &str, options: &[&str], file: &std::path::Path) {
+    if ["mapfile", "readfile"].contains(&kind) {
+        std::fs::write(file, vec![7; 96 << 20]).unwrap();
         // What somebody else brought into the page cache would be charged to them (trap 1).
-        linux::cache::evict(read.as_ref()).unwrap();
-        let mut command = bursar();
-        command.args(["run", "--interval", "20ms", "--json", "-", "-q", "--"]);
-        // Reading proportional sets holds the target's lock, and so is rationed: with several processes it takes seconds
-        // until they may be read again, more on a busy machine. And a cgroup's statistics may lack some 300 pages until
-        // the kernel adds up what each processor has counted, which it does every two seconds.
-        let hold = if options.contains(&"--count") { "12000" } else { "4000" };
-        command.args([programs.footprint(), kind, "96M", "--hold", hold]).args(options);
-        let (status, json, printed) = support::json_after(&mut command);
-        assert_eq!(status, 0, "{kind}");
-        let truths: Vec<_> = printed.lines().filter_map(|line| line.split_once('=')).collect();
-        assert!(truths.len() > 1, "{kind} says what it made: {printed}");
-        for (name, truth) in truths {
-            let Ok(truth) = truth.parse::<u64>() else { continue };
-            let measured = name.split('.').fold(&json, |value, key| &value[key]).as_u64();
-            assert!(
-                measured.is_some_and(|measured| measured.abs_diff(truth) <= tolerance(truth)),
-                "{kind}: {name} is {truth}, read {measured:?}\n{json:#}"
-            );
-        }
+        linux::cache::evict(file).unwrap();
+    }
+    let mut command = bursar();
+    command.args(["run", "--interval", "20ms", "--json", "-", "-q", "--"]);
+    // Reading proportional sets holds the target's lock, and so is rationed: with several processes it takes seconds until they may be
+    // read again, more on a busy machine. And a cgroup's statistics may lack some 300 pages until the kernel adds up what each processor
+    // has counted, which it does every two seconds.
+    let hold = if options.contains(&"--count") { "12000" } else { "4000" };
+    command.args([Programs::build().footprint(), kind, "96M", "--hold", hold]);
+    command.args(options.iter().map(|option| if *option == "FILE" { file.to_str().unwrap() } else { option }));
+    let (status, json, printed) = support::json_after(&mut command);
+    assert_eq!(status, 0, "{kind}");
+    let truths: Vec<_> = printed.lines().filter_map(|line| line.split_once('=')).collect();
+    assert!(truths.len() > 1, "{kind} says what it made: {printed}");
+    for (name, truth) in truths {
+        let Ok(truth) = truth.parse::<u64>() else { continue };
+        let measured = name.split('.').fold(&json, |value, key| &value[key]).as_u64();
+        assert!(
+            measured.is_some_and(|measured| measured.abs_diff(truth) <= tolerance(truth)),
+            "{kind}: {name} is {truth}, read {measured:?}\n{json:#}"
+        );
     }
 }
 
