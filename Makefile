@@ -64,6 +64,7 @@ campaign: build ## FAULTS faults (kills, errors of system calls, removals) in ea
 	@scripts/install-packages python3
 	tests/campaign/campaign $(TARGET)/release/bursar --count $(FAULTS) $(if $(SEED),--seed $(SEED))
 
+test-all: export SOAK_CALLS = 300000
 test-all: ## All tests: here, in the virtual machine, and the faults of the campaign; hours
 	$(MAKE) test
 	$(MAKE) test-vm

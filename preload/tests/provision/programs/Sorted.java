@@ -9,14 +9,14 @@ public class Sorted {
     public static void main(String[] arguments) throws Exception {
         Random random = new Random(5);
         long sum = 0;
-        for (int round = 0; round < 10; round++) {
+        for (int round = 0; round < 4; round++) {
             long[] numbers = random.longs(2_000_000).toArray();
             Arrays.parallelSort(numbers);
             sum = sum * 31 + Arrays.hashCode(numbers);
         }
         System.out.println(sum);
         Map<String, ArrayList<Integer>> map = new HashMap<>();
-        for (int i = 0; i < 1_500_000; i++)
+        for (int i = 0; i < 500_000; i++)
             map.computeIfAbsent("key " + random.nextInt(100_000), key -> new ArrayList<>()).add(i);
         System.out.println(map.size() + " " + map.hashCode());
         long[] sums = new long[4];
@@ -24,7 +24,7 @@ public class Sorted {
         for (int i = 0; i < 4; i++) {
             int own = i;
             threads[i] = new Thread(() -> {
-                for (int round = 0; round < 200; round++) {
+                for (int round = 0; round < 50; round++) {
                     byte[] bytes = new byte[1 << 20];
                     new Random(own * 1000 + round).nextBytes(bytes);
                     sums[own] = sums[own] * 31 + Arrays.hashCode(bytes);

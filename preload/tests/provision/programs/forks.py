@@ -12,11 +12,11 @@ import sys
 import threading
 
 random.seed(5)
-numbers = array.array("Q", (random.getrandbits(64) for _ in range(400_000)))
-blob = bytearray(48 << 20)
+numbers = array.array("Q", (random.getrandbits(64) for _ in range(150_000)))
+blob = bytearray(40 << 20)
 for at in range(0, len(blob), 4096):
     blob[at : at + 8] = numbers[at // 4096].to_bytes(8, "little")
-table = {f"key {i}": [i, str(i) * (i % 9)] for i in range(300_000)}
+table = {f"key {i}": [i, str(i) * (i % 9)] for i in range(100_000)}
 
 
 def digest(*parts):

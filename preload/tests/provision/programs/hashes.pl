@@ -4,7 +4,7 @@ use warnings;
 use Digest::SHA qw(sha256_hex);
 my (%table, $state) = (), 1;
 $state = 1;
-for my $i (1 .. 600_000) {
+for my $i (1 .. 200_000) {
     $state = ($state * 1103515245 + 12345) & 0x7fffffff;
     $table{$state} = "value $i";
 }

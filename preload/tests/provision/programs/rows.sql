@@ -2,7 +2,7 @@
 pragma cache_size = -200000;
 pragma mmap_size = 0;
 create table rows (id integer primary key, value integer, words text);
-with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 400000)
+with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 150000)
 insert into rows select n, (n * 7919) % 1000003, printf('row %d of %x', n, n * 31) from numbers;
 create index by_value on rows (value);
 create index by_words on rows (words);

@@ -15,10 +15,10 @@ function numbers(seed, count) {
 const digest = (data) => crypto.createHash('sha256').update(data).digest('hex');
 
 if (isMainThread) {
-    for (let round = 0; round < 5; round++)
+    for (let round = 0; round < 2; round++)
         console.log(digest(Buffer.from(numbers(round, 2000000).buffer)));
     const objects = [];
-    for (let i = 0; i < 600000; i++)
+    for (let i = 0; i < 200000; i++)
         objects.push({i, text: 'x' + (i * 7919) % 1000003});
     objects.sort((a, b) => a.text < b.text ? -1 : a.text > b.text ? 1 : a.i - b.i);
     console.log(digest(JSON.stringify(objects)));
