@@ -14,6 +14,7 @@ pub mod report;
 pub mod run;
 pub mod serve;
 pub mod slurm;
+pub mod tip;
 mod values;
 pub mod watch;
 

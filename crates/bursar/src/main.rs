@@ -46,7 +46,7 @@ mod tier;
 mod unseen;
 mod watch;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 
 use cli::advise::Advise;
 use cli::curve::Curve;
@@ -63,7 +63,8 @@ fn main() {
     if let Err(error) = linux::children::reap_as_init() {
         tell!("bursar: orphans are not reaped: {error}");
     }
-    let status = match Cli::try_parse() {
+    let words: Vec<_> = std::env::args_os().collect();
+    let status = match cli::tip::parse(&words) {
         Ok(cli) => act(cli.action).unwrap_or_else(|error| {
             tell!("bursar: {}", sentence(&error));
             Status::of(error.downcast_ref::<job::Error>().map_or(OWN_FAILURE, job::Error::exit_status))

@@ -6,6 +6,9 @@ fn not_found(command: &str) -> String {
     if command.is_empty() {
         return "the command is an empty word, which names no program: write the program to run first, as in bursar run -- ./solver".to_string();
     }
+    if command.starts_with('-') {
+        return format!("{command}: command not found; options of bursar go before --, the command after it");
+    }
     format!("{command}: command not found; check the spelling, or give its path")
 }
 
@@ -89,5 +92,11 @@ mod tests {
         let said = |command: &str| Error::NotFound { command: command.into() }.to_string();
         assert!(said("").starts_with("the command is an empty word"));
         assert_eq!(said("solvr"), "solvr: command not found; check the spelling, or give its path");
+    }
+
+    #[test]
+    fn an_option_in_the_place_of_the_command_is_recognised() {
+        let error = Error::NotFound { command: "--limit".into() }.to_string();
+        assert_eq!(error, "--limit: command not found; options of bursar go before --, the command after it");
     }
 }

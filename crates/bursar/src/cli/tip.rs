@@ -1,0 +1,102 @@
+//! The next step beside clap's error where a command to run was given without the `--` before it.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory, Error, Parser};
+
+use super::Cli;
+
+/// Parses the words that bursar was started with, its own name first.
+///
+/// # Errors
+/// That of clap, with a tip of our own where a word is probably the command to run.
+pub fn parse(words: &[OsString]) -> Result<Cli, Error> {
+    Cli::try_parse_from(words).map_err(|mut error| {
+        if let Some(tip) = tip(&error, words) {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        }
+        error
+    })
+}
+
+fn tip(error: &Error, words: &[OsString]) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    };
+    let dashes = words.iter().position(|word| word == "--");
+    match error.kind() {
+        ErrorKind::UnknownArgument if dashes.is_none() => {
+            let word = text(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
+            let subcommand = running_subcommand(words)?;
+            Some(format!("write -- before the command to run: {subcommand} [OPTIONS] -- {word}"))
+        }
+        // Before a later `--` stands a misspelt subcommand, for which clap has its own tip.
+        ErrorKind::InvalidSubcommand if dashes.is_none_or(|at| at == 1) => {
+            let word = text(ContextKind::InvalidSubcommand)?;
+            Some(format!("to run a command, put a subcommand and -- before it: bursar run -- {word}"))
+        }
+        _ => None,
+    }
+}
+
+/// The subcommand that these words name, such as `bursar advise run`; `None`: it runs no command.
+fn running_subcommand(words: &[OsString]) -> Option<String> {
+    let mut command = Cli::command();
+    let mut path = vec![command.get_name().to_string()];
+    for word in words.iter().skip(1) {
+        let Some(next) = command.find_subcommand(word).cloned() else { break };
+        path.push(next.get_name().into());
+        command = next;
+    }
+    takes_command(&command).then(|| path.join(" "))
+}
+
+fn takes_command(subcommand: &Command) -> bool {
+    subcommand.get_positionals().any(clap::Arg::is_last_set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_of(line: &str) -> String {
+        parse(&line.split(' ').map(OsString::from).collect::<Vec<_>>()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn names_the_dashes_that_are_missing_before_a_command() {
+        let tip = "tip: write -- before the command to run: bursar";
+        for (line, step) in [
+            ("bursar run solvr input.dat", "run [OPTIONS] -- solvr"),
+            ("bursar run --limit 1G solvr", "run [OPTIONS] -- solvr"),
+            ("bursar advise run solvr", "advise run [OPTIONS] -- solvr"),
+        ] {
+            let error = error_of(line);
+            assert!(error.contains(&format!("{tip} {step}\n")), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_a_subcommand_where_only_a_command_was_given() {
+        for line in ["bursar ./solver x", "bursar sort x", "bursar -- sort"] {
+            let error = error_of(line);
+            let word = if line.contains("sort") { "sort" } else { "./solver" };
+            assert!(error.contains(&format!("-- before it: bursar run -- {word}\n")), "{error}");
+        }
+    }
+
+    #[test]
+    fn leaves_misspelt_words_to_clap() {
+        for (line, similar) in [
+            ("bursar budgett -- true", "a similar subcommand exists: 'budget'"),
+            ("bursar run --limt 1G true", "a similar argument exists: '--limit'"),
+        ] {
+            let error = error_of(line);
+            assert!(error.contains(similar) && !error.contains("command to run"), "{error}");
+        }
+        assert!(!error_of("bursar run --limit 1G 2G -- true").contains("tip:"));
+        assert!(!error_of("bursar report one two").contains("tip:"));
+    }
+}
