@@ -85,6 +85,23 @@ fn wrong_arguments_are_bursars_own_failure() {
 }
 
 #[test]
+fn an_output_that_cannot_be_written_is_refused_before_the_first_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (output, marker) = (folder.path().join("none/output"), folder.path().join("marker"));
+    for subcommand in ["run", "budget", "attribute", "faults"] {
+        for option in ["--json", "--html", "--record"] {
+            let mut command = bursar();
+            let refused =
+                command.args([subcommand, option]).arg(&output).args(["--", "touch"]).arg(&marker).output().unwrap();
+            let text = String::from_utf8_lossy(&refused.stderr);
+            assert_eq!(refused.status.code(), Some(125), "{subcommand} {option}: {text}");
+            assert!(text.contains("none/output") && text.lines().count() == 1, "{subcommand} {option}: {text}");
+            assert!(!marker.exists(), "{subcommand} {option}");
+        }
+    }
+}
+
+#[test]
 fn a_time_out_ends_the_command_and_gives_124() {
     let (status, json) =
         json_of(bursar().args(["run", "--timeout", "300ms", "--json", "-", "-q", "--", "sleep", "60"]));

@@ -52,7 +52,7 @@ use cli::advise::Advise;
 use cli::curve::Curve;
 use cli::pool::Pool;
 use cli::slurm::Slurm;
-use cli::{Action, Cli};
+use cli::{Action, Cli, Results};
 use say::tell;
 use status::{OWN_FAILURE, Status};
 
@@ -88,14 +88,14 @@ fn sentence(error: &anyhow::Error) -> String {
     causes.fold(error.to_string(), |said, cause| if said.contains(&cause) { said } else { format!("{said}: {cause}") })
 }
 
-fn redacted_by(action: &Action) -> &[regex::Regex] {
+fn results_of(action: &Action) -> Option<&Results> {
     match action {
-        Action::Run(options) => &options.results.redact,
-        Action::Budget(options) => &options.results.redact,
-        Action::Attribute(options) => &options.results.redact,
-        Action::Faults(options) => &options.results.redact,
-        Action::Merge(options) => &options.results.redact,
-        _ => &[],
+        Action::Run(options) => Some(&options.results),
+        Action::Budget(options) => Some(&options.results),
+        Action::Attribute(options) => Some(&options.results),
+        Action::Faults(options) => Some(&options.results),
+        Action::Merge(options) => Some(&options.results),
+        _ => None,
     }
 }
 
@@ -120,7 +120,10 @@ fn act(action: Action) -> anyhow::Result<Status> {
             "/proc, where the kernel tells of processes, is not mounted here; with the right to mount: mount -t proc proc /proc"
         );
     }
-    redact::set(redacted_by(&action));
+    if let Some(results) = results_of(&action) {
+        redact::set(&results.redact);
+        results::check(results)?;
+    }
     match action {
         Action::Run(options) => match &options.attach {
             Some(target) => attach::attach(&options, target),

@@ -4,8 +4,8 @@ use std::io::{IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use linux::secure_file::Folder;
+use anyhow::{Context, anyhow};
+use linux::secure_file::{Folder, Output};
 use model::{Header, RecordKind, RunAccount};
 use record::{Entry, Record, Resumable, Writer};
 use report::View;
@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::bench::unix_ns;
 use crate::cli::Results;
+use crate::input::is_dash;
 use crate::prune::{Keep, prune};
 use crate::replace::replace;
 use crate::say::{self, tell};
@@ -148,10 +149,25 @@ pub fn style() -> Style {
     Style { width: width.filter(|w| *w > 0).unwrap_or(100).clamp(60, 200), color }
 }
 
+/// Finds out before the first run whether the files that are to be written at the end can be.
+pub fn check(results: &Results) -> anyhow::Result<()> {
+    let json = results.json.as_deref().filter(|path| !is_dash(path)).map(|path| ("JSON", path));
+    for (what, path) in json.into_iter().chain(results.html.as_deref().map(|path| ("report", path))) {
+        Output::check(path).map_err(|error| {
+            anyhow!(
+                "cannot write the {what} to {}: {error}. Nothing was run: name a file in a folder that is there and that you may \
+                 write to",
+                path.display()
+            )
+        })?;
+    }
+    Ok(())
+}
+
 /// Writes a value as JSON to a file, or to standard output for `-`.
 pub fn write_json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     let text = report::printable_json(&serde_json::to_string_pretty(value)?) + "\n";
-    if path == Path::new("-") {
+    if is_dash(path) {
         let out = linux::standard_output::open();
         out.and_then(|mut out| out.write_all(text.as_bytes()))
             .context("the JSON could not be written to standard output")

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{Access, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::folder::Folder;
@@ -72,6 +73,19 @@ impl Output {
                 let file = File::from(rustix::fs::openat(folder.descriptor(), &name, flags, Mode::empty())?);
                 if file.metadata()?.is_file() { Err(Errno::AGAIN.into()) } else { Ok(Output::Stream(file)) }
             }
+        }
+    }
+
+    /// Finds out whether [`Output::create`] would succeed. Nothing is written, and what is there stays.
+    ///
+    /// # Errors
+    /// Those of [`Output::create`].
+    pub fn check(path: &Path) -> io::Result<()> {
+        // The reader of a pipe would take its closing for the end of the data.
+        let is_pipe = std::fs::metadata(path).is_ok_and(|there| there.file_type().is_fifo());
+        match is_pipe {
+            true => Ok(rustix::fs::access(path, Access::WRITE_OK)?),
+            false => Output::create(path).map(drop),
         }
     }
 

@@ -113,6 +113,23 @@ fn devices_pipes_and_open_files_are_written_to() {
 }
 
 #[test]
+fn a_check_fails_as_the_write_would_and_leaves_no_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, pipe) = (folder.path().join("file"), folder.path().join("pipe"));
+    fs::write(&file, "before").unwrap();
+    rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    for path in [file.clone(), folder.path().join("new"), pipe, "/dev/null".into(), "/dev/stdout".into()] {
+        Output::check(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+    for path in ["none/new", "file/new", "."] {
+        let path = folder.path().join(path);
+        assert_eq!(Output::check(&path).unwrap_err().kind(), write(&path, "text").unwrap_err().kind());
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "before");
+    assert_eq!(Folder::open(folder.path()).unwrap().names().unwrap(), ["file", "pipe"]);
+}
+
+#[test]
 fn a_file_that_is_written_has_no_further_name() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("victim"), "precious").unwrap();
