@@ -102,6 +102,24 @@ fn an_output_that_cannot_be_written_is_refused_before_the_first_run() {
 }
 
 #[test]
+fn a_record_that_does_not_exist_is_answered_with_where_records_are() {
+    let state = tempfile::tempdir().unwrap();
+    let error = || {
+        let output = bursar().args(["report", "/no/record"]).env("XDG_STATE_HOME", state.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(125));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(error().contains("none is kept here so far"), "{}", error());
+    let folder = state.path().join("bursar");
+    std::fs::create_dir(&folder).unwrap();
+    let hint = format!(
+        "'/no/record' could not be opened: No such file or directory (os error 2). bursar keeps its records in {}; ",
+        folder.display()
+    );
+    assert!(error().contains(&hint), "{}", error());
+}
+
+#[test]
 fn a_time_out_ends_the_command_and_gives_124() {
     let (status, json) =
         json_of(bursar().args(["run", "--timeout", "300ms", "--json", "-", "-q", "--", "sleep", "60"]));

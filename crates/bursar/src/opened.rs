@@ -1,19 +1,28 @@
 //! Records as commands read them. One whose writer was killed is sealed first.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use anyhow::anyhow;
 use model::RecordKind;
-use record::{Record, Result};
+use record::{Error, Record};
 
+use crate::results::state_path;
 use crate::say::tell;
 
 /// Reads a record. One that a killed bursar left is sealed, which a sentence on standard error says.
-pub fn open(path: &Path) -> Result<Record> {
+///
+/// # Errors
+/// That of the record; of one that does not exist, a sentence with the folder in which bursar keeps its records.
+pub fn open(path: &Path) -> anyhow::Result<Record> {
     // Where it cannot be sealed, as in a folder that may not be written, it is read as it is.
     let sealed = is_own(path) && Record::seal_if_possible(path).unwrap_or(false);
-    let record = Record::open(path)?;
+    let record = Record::open(path).map_err(|error| match &error {
+        Error::Io { cause, .. } if cause.kind() == io::ErrorKind::NotFound => missing(&error),
+        _ => error.into(),
+    })?;
     if sealed {
         tell!(
             "bursar: '{}' was cut off: the bursar that wrote it was killed. What it had written by then is sealed now.",
@@ -23,6 +32,13 @@ pub fn open(path: &Path) -> Result<Record> {
         tell!("bursar: '{}' has no end: it is still being written, or was cut off.", path.display());
     }
     Ok(record)
+}
+
+fn missing(error: &Error) -> anyhow::Error {
+    match state_path().ok().filter(|folder| folder.is_dir()) {
+        Some(folder) => anyhow!("{error}. bursar keeps its records in {0}; to list them: ls -t {0}", folder.display()),
+        None => anyhow!("{error}. `bursar run` and `bursar budget` make records: none is kept here so far"),
+    }
 }
 
 /// Whether reports of this kind say themselves that a record has no end.

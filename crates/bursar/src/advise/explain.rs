@@ -34,8 +34,8 @@ fn explained(path: &Path) -> anyhow::Result<Vec<Explained>> {
                 );
                 return Ok(record.advice.into_iter().flat_map(|advice| advice.explained).collect());
             }
-            Err(record::Error::NotARecord(_)) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if matches!(error.downcast_ref(), Some(record::Error::NotARecord(_))) => {}
+            Err(error) => return Err(error),
         }
     }
     let stats: Stats = serde_json::from_str(&read(path)?)
