@@ -519,6 +519,18 @@ fn what_is_malformed_is_told_by_its_line_and_what_is_missing_by_its_name() {
 }
 
 #[test]
+fn without_sacct_the_way_by_a_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = bursar();
+    let command = command.args(["slurm", "recommend", "--user", "ada", "--days", "7"]).env("PATH", folder.path());
+    let output = command.output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(125) && error.lines().count() == 1, "{error}");
+    assert!(error.contains("sacct could not be run"), "{error}");
+    assert!(error.contains("sacct --json -S now-7days >jobs.json") && error.contains("--from jobs.json"), "{error}");
+}
+
+#[test]
 fn sacct_is_asked_for_whose_jobs_and_of_how_many_days() {
     let folder = tempfile::tempdir().unwrap();
     let sacct = folder.path().join("sacct");

@@ -107,9 +107,15 @@ fn ask(options: &Recommend, by: &By) -> anyhow::Result<Printed> {
         None => COLUMNS.to_string(),
     };
     let bytes = match sacct(options, &["--json"]) {
-        Err(error) if error.to_string().contains("json") => sacct(options, &["--parsable2", "--format", &columns])?,
-        bytes => bytes?,
+        Err(error) if error.to_string().contains("json") => sacct(options, &["--parsable2", "--format", &columns]),
+        bytes => bytes,
     };
+    let bytes = bytes.map_err(|error| {
+        anyhow!(
+            "{error:#}. Where sacct works: sacct --json -S now-{}days >jobs.json; then anywhere: bursar slurm recommend --from jobs.json",
+            options.days
+        )
+    })?;
     parse(&bytes, by).context("what sacct prints could not be read")
 }
 
@@ -117,8 +123,7 @@ fn sacct(options: &Recommend, form: &[&str]) -> anyhow::Result<Vec<u8>> {
     let mut command = Command::new("sacct");
     command.args(form).arg(format!("--starttime=now-{}days", options.days));
     command.args(options.user.iter().map(|user| format!("--user={user}")));
-    let output = linux::children::output(&mut command)
-        .context("sacct could not be run; --from FILE reads what it printed elsewhere")?;
+    let output = linux::children::output(&mut command).context("sacct could not be run")?;
     if !output.status.success() {
         bail!("sacct failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
