@@ -3,6 +3,7 @@
 use model::Bytes;
 
 pub use crate::steering::printable;
+use crate::steering::steers;
 
 /// What stands for a figure that could not be had.
 pub const UNKNOWN: &str = "-";
@@ -110,13 +111,30 @@ pub fn or_unknown<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String
     value.map_or_else(|| UNKNOWN.to_string(), text)
 }
 
-/// A word as a shell would take it.
+/// A word as a shell would take it, with nothing in it that could steer a terminal: `$'…'`, which bash, zsh and POSIX of 2024 know, where
+/// the word has such characters.
 pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_=+.,:/@%^".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_string()
+    } else if word.chars().any(steers) {
+        format!("$'{}'", word.chars().map(escaped).collect::<String>())
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// A character within `$'…'`.
+fn escaped(c: char) -> String {
+    match c {
+        '\n' => r"\n".into(),
+        '\t' => r"\t".into(),
+        '\r' => r"\r".into(),
+        '\'' | '\\' => format!("\\{c}"),
+        // Of as many digits as the shell reads at most, since a digit may follow.
+        c if steers(c) && c.is_ascii() => format!("\\x{:02x}", u32::from(c)),
+        c if steers(c) => format!("\\u{:04x}", u32::from(c)),
+        c => c.into(),
     }
 }
 
@@ -196,5 +214,18 @@ mod tests {
         assert_eq!(shell_word("a.out"), "a.out");
         assert_eq!(shell_word("it's <b>"), r"'it'\''s <b>'");
         assert_eq!(printable("a\u{1b}[31mb"), "a\u{fffd}[31mb");
+        assert_eq!(shell_word("print('a')\n\tb\\n"), r"$'print(\'a\')\n\tb\\n'");
+    }
+
+    #[test]
+    fn bash_reads_the_same_word_and_the_terminal_no_control_character() {
+        let steering = (1..=0x2069).filter_map(char::from_u32).filter(|c| steers(*c));
+        for word in steering.map(|c| format!("1{c}2 '\\")) {
+            let shown = shell_word(&word);
+            assert_eq!(printable(&shown), shown);
+            let script = format!("printf %s {shown}");
+            let bash = std::process::Command::new("bash").args(["-c", &script]).env("LC_ALL", "C.UTF-8").output();
+            assert_eq!(String::from_utf8(bash.unwrap().stdout).unwrap(), word, "{shown}");
+        }
     }
 }

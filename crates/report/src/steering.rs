@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// Whether a character does something beside being shown: control characters (ESC, CR, BEL, C1), changes of the direction
 /// of writing, and the separators of lines and paragraphs.
-fn steers(c: char) -> bool {
+pub fn steers(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
 }
