@@ -292,6 +292,27 @@ fn each_run_reads_the_same_standard_input() {
 }
 
 #[test]
+fn a_terminal_as_standard_input_is_no_input_and_that_is_said() {
+    let has_script = Command::new("script").arg("--version").output().is_ok();
+    if !can_limit() || !support::need("script, which opens a terminal", has_script) {
+        return;
+    }
+    let program = bursar();
+    let budget = |options: &str| {
+        let command = format!("{} budget {options} -- sh -c 'cat; exit 3'", program.get_program().display());
+        let mut terminal = Command::new("script");
+        terminal.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = terminal.args(["-qec", &command, "/dev/null"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let said = "standard input is a terminal, so the runs get no input";
+    assert!(budget("").contains(said), "{}", budget(""));
+    assert!(!budget("--quiet").contains(said));
+    assert!(!budget("--input /etc/passwd").contains(said));
+}
+
+#[test]
 fn an_input_without_an_end_is_refused() {
     if !can_limit() {
         return;

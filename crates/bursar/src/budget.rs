@@ -76,6 +76,11 @@ pub fn budget(options: Budget) -> anyhow::Result<Status> {
     };
     let kept = options.resume.as_ref().map(|_| resume::input(old.as_ref()));
     let input = Given::find(options.input.as_deref(), kept.as_ref(), &bench.signals)?;
+    if matches!(input, Given::Nothing) && std::io::stdin().is_terminal() && !options.results.quiet {
+        tell!(
+            "bursar: standard input is a terminal, so the runs get no input; to give them a file: --input FILE, or < FILE"
+        );
+    }
     let mut search = Search::begin(&options, bench, slurm, nodes, input, resumed.zip(old))?;
     let outcome = search.run();
     search.end(outcome)
