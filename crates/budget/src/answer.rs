@@ -62,11 +62,13 @@ fn budget(a: &Analysis, bracket: &Bracket, pass: u64) -> u64 {
 fn found(a: &Analysis, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u64) -> String {
     let slow = left_out(a, pass);
     let left_out = slow.iter().copied().reduce(f64::min).map_or(String::new(), |ratio| {
-        let trials = match slow.len() {
-            1 => format!("one trial under that limit took {ratio:.2} times as long, but it"),
-            trials => format!("{trials} trials under that limit took at least {ratio:.2} times as long, but they"),
+        let (trials, took) = match slow.len() {
+            1 => ("one trial".to_string(), format!("it took {ratio:.2} times as long")),
+            trials => (format!("{trials} trials"), format!("they took at least {ratio:.2} times as long")),
         };
-        format!(" ({trials} read nothing again, so something else slowed the machine down; that does not count)")
+        format!(
+            " (bursar leaves out {trials} under that limit: {took}, but read nothing again, so something else slowed the machine down)"
+        )
     });
     let pass = match bracket.passed {
         Some(passed) if passed == pass && is_slow(tried, pass) => {
@@ -269,6 +271,10 @@ mod tests {
             trial.limit_bytes = Some(82 * MIB);
         }
         let found = answer(&Analysis::of(&Settings::default(), &seen), None);
-        assert!(found.reason.contains("(2 trials under that limit took at least 1.07 times"), "{}", found.reason);
+        assert!(
+            found.reason.contains("(bursar leaves out 2 trials under that limit: they took at least 1.07 times"),
+            "{}",
+            found.reason
+        );
     }
 }

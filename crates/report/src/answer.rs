@@ -71,9 +71,9 @@ pub fn paste_lines(report: &BudgetReport) -> Vec<(String, String)> {
 pub fn bracket(report: &BudgetReport) -> Option<String> {
     let answer = &report.answer;
     Some(format!(
-        "smallest limit that does {}, largest that does not {}, margin {}",
+        "smallest limit known to be enough: {}; largest known to be too little: {}; margin added: {}",
         bytes(Some(answer.smallest_passing_bytes?)),
-        bytes(answer.largest_failing_bytes),
+        answer.largest_failing_bytes.map_or_else(|| "none was tried".into(), |limit| bytes(Some(limit))),
         bytes(Some(answer.margin_bytes)),
     ))
 }
@@ -95,6 +95,18 @@ mod tests {
         let nodes = vec![NodeNeed::default(), NodeNeed::default()];
         let told = headline(&BudgetReport { nodes, ..fixture::budget() });
         assert!(told.contains(" MiB on each of 2 nodes to stay"), "{told}");
+    }
+
+    #[test]
+    fn a_limit_that_was_never_too_little_is_not_a_dash() {
+        let mut report = fixture::budget();
+        report.answer.smallest_passing_bytes = Some(255 << 20);
+        report.answer.margin_bytes = 3 << 20;
+        report.answer.largest_failing_bytes = None;
+        let none = "smallest limit known to be enough: 255 MiB; largest known to be too little: none was tried; margin added: 3.00 MiB";
+        assert_eq!(bracket(&report).as_deref(), Some(none));
+        report.answer.largest_failing_bytes = Some(230 << 20);
+        assert!(bracket(&report).unwrap().contains("too little: 230 MiB;"));
     }
 
     #[test]

@@ -186,13 +186,13 @@ pub fn demand_caption(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Str
     };
     // A scan of mapped pages counts a page once, however often it was accessed since the scan before.
     let is_least = demand.mapped_scanned_bytes > 0 || demand.lost_events > 0 || hidden(demand).next().is_some();
-    let share =
-        (demand.sampled_share < 1.0).then(|| format!("from {} of the pages", percent(Some(demand.sampled_share))));
+    let share = (demand.sampled_share < 1.0)
+        .then(|| format!("estimated from {} of the pages", percent(Some(demand.sampled_share))));
     let least = is_least.then(|| "a lower bound of what is read again".to_string());
     let parts: Vec<String> = share.into_iter().chain(least).collect();
     let exact = if parts.is_empty() { "exact".to_string() } else { parts.join(", ") };
     format!(
-        "referenced {}, distinct {}, only written {}; {exact}, by {}{price}",
+        "referenced {}, distinct {}, only written {}; {exact}; source: {}{price}",
         size(demand.referenced_bytes),
         size(demand.distinct_bytes),
         size(demand.written_only_bytes),
@@ -223,9 +223,9 @@ mod tests {
     #[test]
     fn a_curve_is_exact_only_where_each_reference_was_seen() {
         let seen = FileDemand { not_visible: Vec::new(), ..fixture::file_demand() };
-        assert!(demand_caption(&seen, None).contains("; exact, by filemap"));
+        assert!(demand_caption(&seen, None).contains("; exact; source: filemap"));
         let part = FileDemand { sampled_share: 0.5, ..seen.clone() };
-        assert!(demand_caption(&part, None).contains("; from 50 % of the pages, by filemap"));
+        assert!(demand_caption(&part, None).contains("; estimated from 50 % of the pages; source: filemap"));
         for least in [
             FileDemand { mapped_scanned_bytes: 1, ..seen.clone() },
             FileDemand { lost_events: 1, ..seen.clone() },
@@ -234,7 +234,7 @@ mod tests {
         ] {
             let told = demand_caption(&least, None);
             assert!(
-                told.contains("a lower bound of what is read again, by filemap") && !told.contains("exact"),
+                told.contains("a lower bound of what is read again; source: filemap") && !told.contains("exact"),
                 "{told}"
             );
         }

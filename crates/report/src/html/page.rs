@@ -108,7 +108,7 @@ fn answer(html: &mut Html, view: &View) {
 }
 
 fn budget_figures(html: &mut Html, report: &BudgetReport) {
-    let run_times = |value: Option<f64>| or_unknown(value, |v| format!("{v:.1} run times"));
+    let run_times = |value: Option<f64>| or_unknown(value, |v| format!("{v:.1} times the reference"));
     let reference =
         format!("{} ± {}", opt_seconds(report.reference_seconds), opt_seconds(report.reference_stddev_seconds));
     figure_boxes(

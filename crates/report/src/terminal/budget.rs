@@ -6,9 +6,9 @@ use super::Style;
 use super::table::Page;
 use crate::answer::{bracket, confidence, headline, paste_lines};
 use crate::figures::{other_doubts, warnings};
-use crate::format::{bytes, opt_seconds, printable};
+use crate::format::{bytes, opt_seconds, or_unknown, printable};
 use crate::tables::{Tone, judgement_table, methods_memory_table, methods_time_table, nodes_table, trials_table};
-use crate::{View, demand, format};
+use crate::{View, demand};
 
 /// The budget that was found; its first line is the answer. Of a search cut short: its trials and the
 /// account of its reference.
@@ -64,17 +64,18 @@ fn answer(page: &mut Page, report: &BudgetReport) {
 }
 
 fn evidence(page: &mut Page, report: &BudgetReport) {
+    let times = |run_times: Option<f64>| or_unknown(run_times, |times| format!("{times:.1} times"));
     page.items(
         Tone::Plain,
         &[
+            format!("floor {}", bytes(report.floor_bytes)),
             format!(
-                "reference {} ± {}",
+                "reference run {} ± {}",
                 opt_seconds(report.reference_seconds),
                 opt_seconds(report.reference_stddev_seconds)
             ),
-            format!("floor {}", bytes(report.floor_bytes)),
-            format!("search took {} run times", format::or_unknown(report.run_times_used, |v| format!("{v:.1}"))),
-            format!("comparison {} more", format::or_unknown(report.compare_run_times, |v| format!("{v:.1}"))),
+            format!("search {} as long", times(report.run_times_used)),
+            format!("comparison {}", times(report.compare_run_times)),
         ],
     );
     if let Some(sentence) = bracket(report) {
