@@ -196,6 +196,9 @@ fn output_and_status_are_the_commands_and_the_profile_has_its_name() {
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(3), &b"out\n"[..]));
     assert!(said(&output).contains("it ended too soon to be seen well"), "{}", said(&output));
     assert_eq!(std::fs::read_to_string(folder.path().join("sh.profile")).unwrap(), "bursar profile 1\n");
+    let mut fixed = profile(&["-q", "-o", "-"], &[Programs::build().footprint(), "private", "1M"]);
+    let output = fixed.output().unwrap();
+    assert!(said(&output).lines().count() == 1 && said(&output).contains("statically linked"), "{}", said(&output));
     let output = profile(&["-q", "-o", "-"], &["true"]).output().unwrap();
     assert_eq!(
         (output.status.code(), output.stdout.as_slice(), said(&output).as_str()),

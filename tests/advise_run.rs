@@ -260,9 +260,12 @@ fn a_malformed_profile_is_told_by_line_and_nothing_runs() {
 #[test]
 fn a_static_program_runs_and_is_told() {
     let folder = tempfile::tempdir().unwrap();
-    let output = run(&[], &[&fills(folder.path(), &["-static"])]);
+    let program = fills(folder.path(), &["-static"]);
+    let output = run(&[], &[&program]);
     assert!(output.status.success());
     assert!(said(&output).contains("statically linked"), "{}", said(&output));
+    let quiet = said(&run(&["--quiet"], &[&program]));
+    assert!(quiet.lines().count() == 1 && quiet.contains("statically linked"), "{quiet}");
 }
 
 #[test]

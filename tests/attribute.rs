@@ -594,6 +594,9 @@ fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
         assert!(said.contains(what), "{words:?}: {said}");
     };
     told(&[&fixed, "1000"], "is statically linked");
+    let quiet = bursar().args(["attribute", "--quiet", "--", &fixed, "1000"]).output().unwrap();
+    let quiet = String::from_utf8_lossy(&quiet.stderr);
+    assert!(quiet.lines().count() == 1 && quiet.contains("is statically linked"), "{quiet}");
     told(&["env", "-i", &fixed, "1000"], "ran without the library");
     // What starts commands is larger than a file may be.
     let folder = tempfile::tempdir().unwrap();

@@ -214,7 +214,8 @@ fn what_cannot_be_served_runs_and_is_told() {
         let output = run(&[], &[&program(name), "1000000"]);
         assert_eq!((output.status.code(), printed(&output).as_str()), (Some(0), "245\n"), "{name}: {}", said(&output));
         assert!(said(&output).contains(why), "{name}: {}", said(&output));
-        assert_eq!(said(&run(&["--quiet"], &[&program(name), "1000000"])), "");
+        let quiet = said(&run(&["--quiet"], &[&program(name), "1000000"]));
+        assert!(quiet.lines().count() == 1 && quiet.contains(why), "{name}: {quiet}");
     }
 }
 
@@ -272,6 +273,9 @@ fn the_budget_of_a_pool_is_for_what_runs_together() {
     assert_eq!(after, one);
     let beside = budget(&format!("{tell} {} 0.5 & {tell} {} 0.5; wait", 100 * MIB, 100 * MIB));
     assert_eq!(beside, 2 * one);
+    let output =
+        bursar().args(["budget", "--provisioned", "-q", "--", &program("static"), "1000000"]).output().unwrap();
+    assert!(said(&output).lines().count() == 1 && said(&output).contains("statically linked"), "{}", said(&output));
 }
 
 /// Both have the number 1, and began at the same time.

@@ -70,7 +70,7 @@ pub struct Served {
     pub told: Vec<Told>,
     /// Processor time of what zeroed beside it; `None`: nothing could.
     pub zeroing_cpu_seconds: Option<f64>,
-    /// Files that could not be read, and what was not served, as sentences.
+    /// Files that could not be read, as sentences.
     pub notes: Vec<String>,
 }
 
@@ -102,6 +102,8 @@ impl Serving {
 struct Ran {
     inside: Inside,
     served: Served,
+    /// Why the command ran without the library, as a sentence.
+    without: Option<String>,
 }
 
 pub fn provision(options: &Provision) -> anyhow::Result<Status> {
@@ -117,12 +119,11 @@ pub fn provision(options: &Provision) -> anyhow::Result<Status> {
     let status = ran.inside.status();
     let figures = Figures::sum(&ran.served.told);
     let rank = ran.inside.rank();
-    if !options.quiet {
-        let lines = summary(&ran, &figures, pool);
-        let whose = rank.as_ref().map(|rank| format!("rank {}: ", rank.number)).unwrap_or_default();
-        for line in lines {
-            tell!("bursar: {whose}{line}");
-        }
+    let lines = if options.quiet { Vec::new() } else { summary(&ran, &figures, pool) };
+    let whose = rank.as_ref().map(|rank| format!("rank {}: ", rank.number)).unwrap_or_default();
+    // A failure is no part of the summary.
+    for line in lines.iter().chain(&ran.without) {
+        tell!("bursar: {whose}{line}");
     }
     if let Some(path) = &options.stats {
         let stats = Stats {
@@ -154,6 +155,9 @@ pub fn budget(options: &Budget) -> anyhow::Result<Status> {
     let status = ran.inside.status();
     let pool_bytes = needed(told, &together);
     let demand_bytes_peak = Figures::sum(told).demand_bytes_peak;
+    if let Some(why) = &ran.without {
+        tell!("bursar: {why}");
+    }
     if !options.results.quiet {
         for note in notes {
             tell!("bursar: {note}");
@@ -228,10 +232,9 @@ fn run(
     let mut look = look.map(|look| |_| look(serving.folder.path()));
     let look = look.as_mut().map(|look| look as &mut dyn FnMut(i32));
     let inside = inside::run(command, Purpose::Provision, variables, &serving.folder, begun, look)?;
-    let mut served = serving.end();
-    let has_told = !served.told.is_empty();
-    served.notes.extend(inside.why_without(command, Purpose::Provision, has_told));
-    Ok(Ran { inside, served })
+    let served = serving.end();
+    let without = inside.why_without(command, Purpose::Provision, !served.told.is_empty());
+    Ok(Ran { inside, served, without })
 }
 
 /// What the processes have told, and in sentences what of it cannot be read.
@@ -330,7 +333,7 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     }
     let huge = Bytes(passed(Reason::NoPool).bytes);
     lines.push(match pool {
-        _ if told.is_empty() && notes.is_empty() => {
+        _ if told.is_empty() && notes.is_empty() && ran.without.is_none() => {
             format!("nothing was served: no process loaded bursar's library, as when LD_PRELOAD is cleared; {run}")
         }
         _ if figures.served_bytes == 0 && huge.0 == 0 => format!("nothing was served; {run}"),

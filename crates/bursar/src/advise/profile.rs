@@ -107,7 +107,7 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
         (inside, watching.join().map_err(|_| anyhow!("looking at the command's memory failed")))
     });
     let (inside, mut seen) = (inside?, seen?);
-    let (touched, mut notes) = inside::told(folder.path(), "touched.", Touched::read);
+    let (touched, notes) = inside::told(folder.path(), "touched.", Touched::read);
     for process in touched.iter().flatten() {
         let own = OwnNumber { pid: process.pid, namespace: process.namespace, start_ticks: process.start };
         let Some(named) = names.program(own, &process.executable) else { continue };
@@ -122,13 +122,17 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
     let command = options.command.join(&OsString::from(" "));
     let profile = seen.observed.profile(Some(&command.to_string_lossy()));
     output.write(&profile)?;
+    let (told, troubles) = inside::told(folder.path(), "advice.", Told::read);
+    let mut lines = Vec::new();
     if !options.quiet {
-        let (told, troubles) = inside::told(folder.path(), "advice.", Told::read);
-        notes.extend(troubles);
-        notes.extend(inside.why_without(&options.command, Purpose::Advise, !told.is_empty()));
-        for line in summary(&profile, &seen, &inside, &path).into_iter().chain(notes) {
-            tell!("bursar: {line}");
-        }
+        lines = summary(&profile, &seen, &inside, &path);
+        lines.extend(notes);
+        lines.extend(troubles);
+    }
+    // A failure is no part of the summary.
+    let without = inside.why_without(&options.command, Purpose::Advise, !told.is_empty());
+    for line in lines.iter().chain(&without) {
+        tell!("bursar: {line}");
     }
     Ok(inside.status())
 }

@@ -103,18 +103,22 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
     let (told, mut notes) = inside::told(folder.path(), "advice.", Told::read);
     notes.extend(served.iter().flat_map(|served| served.notes.clone()));
     let has_told = !told.is_empty() || served.as_ref().is_some_and(|served| !served.told.is_empty());
-    notes.extend(inside.why_without(&options.command, Purpose::Advise, has_told));
+    let without = inside.why_without(&options.command, Purpose::Advise, has_told);
     let pooled = options.pool.as_deref().zip(served).map(|(name, served)| Pooled {
         name,
         figures: Figures::sum(&served.told),
         zeroing_cpu_seconds: served.zeroing_cpu_seconds,
     });
     let (figures, status) = (figures(&told, pooled.as_ref()), inside.status());
+    let mut lines = Vec::new();
     if !options.quiet {
-        let whose = rank.as_ref().map(|rank| format!("rank {}: ", rank.number)).unwrap_or_default();
-        for line in summary(&inside, &figures, &told, pooled.as_ref()).into_iter().chain(notes) {
-            tell!("bursar: {whose}{line}");
-        }
+        lines = summary(&inside, &figures, &told, pooled.as_ref());
+        lines.extend(notes);
+    }
+    let whose = rank.as_ref().map(|rank| format!("rank {}: ", rank.number)).unwrap_or_default();
+    // A failure is no part of the summary.
+    for line in lines.iter().chain(&without) {
+        tell!("bursar: {whose}{line}");
     }
     let explained: Vec<&Explained> = told.iter().flat_map(|told| &told.last).map(|told| &told.explained).collect();
     if let Some(kept) = kept {
