@@ -1,12 +1,13 @@
-//! Which of the records that nobody named are kept.
+//! Which of the records that nobody named are kept, and which temporary files a killed bursar left.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
+use linux::secure_file::NewFile;
 use record::Record;
 
 /// The newest records are kept, as many and as large together as this.
@@ -21,7 +22,10 @@ pub const KEPT_RECORDS: usize = 200;
 /// MiB that are kept where nothing else is said.
 pub const KEPT_MIB: u64 = 256;
 
-/// What was removed.
+/// A temporary file that was not written for longer has no writer any more.
+const LEFT_BEHIND_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// The records that were removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
     pub records: usize,
@@ -51,22 +55,31 @@ fn number(name: &str, otherwise: u64) -> anyhow::Result<u64> {
 }
 
 /// Removes the oldest records that bursar named itself until no more are there than `keep` says. Others' files, links, files
-/// of other names and records that are being written stay. Another bursar may do the same at the same time.
+/// of other names and records that are being written stay. Temporary files of the caller are removed a day after they were
+/// last written. Another bursar may do the same at the same time.
 ///
 /// # Errors
-/// The folder cannot be read, or a record cannot be removed.
+/// The folder cannot be read, or a file cannot be removed.
 pub fn prune(folder: &Path, keep: Keep) -> io::Result<Pruned> {
     let own = rustix::process::geteuid().as_raw();
+    let now = SystemTime::now();
     let mut found: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if !entry.file_name().to_str().is_some_and(is_default_name) {
+        let is_temporary = NewFile::is_temporary_name(&entry.file_name());
+        if !is_temporary && !entry.file_name().to_str().is_some_and(is_default_name) {
             continue;
         }
         // Of the entry itself, not of what a link leads to. One that is gone by now was removed by another bursar.
         let Ok(metadata) = entry.metadata() else { continue };
-        if metadata.is_file() && metadata.uid() == own {
-            found.push((metadata.modified()?, entry.path(), metadata.len()));
+        if !metadata.is_file() || metadata.uid() != own {
+            continue;
+        }
+        let modified = metadata.modified()?;
+        if !is_temporary {
+            found.push((modified, entry.path(), metadata.len()));
+        } else if now.duration_since(modified).is_ok_and(|age| age > LEFT_BEHIND_AGE) {
+            remove(&entry.path())?;
         }
     }
     found.sort_by(|a, b| b.cmp(a));
@@ -77,13 +90,20 @@ pub fn prune(folder: &Path, keep: Keep) -> io::Result<Pruned> {
             (kept, bytes) = (kept + 1, bytes + size);
             continue;
         }
-        match fs::remove_file(&path) {
-            Ok(()) => pruned = Pruned { records: pruned.records + 1, bytes: pruned.bytes + size },
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        if remove(&path)? {
+            pruned = Pruned { records: pruned.records + 1, bytes: pruned.bytes + size };
         }
     }
     Ok(pruned)
+}
+
+/// False: another bursar has removed it.
+fn remove(path: &Path) -> io::Result<bool> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// `WHAT-COMMAND-DATE-TIME.bursar`, with a rank or a PID behind the time: a name that bursar gave.
@@ -158,6 +178,40 @@ mod tests {
         assert_eq!(prune(folder, Keep { records: 10, bytes: 8192 }).unwrap().records, 1);
         assert_eq!(prune(folder, Keep { records: 0, bytes: 0 }).unwrap().records, 2);
         assert_eq!(names(folder), ["mine.bursar", "run-link-20261128-120000.bursar"]);
+    }
+
+    #[test]
+    fn removes_temporary_files_of_our_own_after_a_day() {
+        let name = |digit: &str| format!(".bursar-{}.tmp", digit.repeat(32));
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let (young, old) = (24 * 3600 - 600, 24 * 3600 + 600);
+        file(folder, &name("0"), old);
+        let other_names = [
+            name("A"),
+            name("1").replace(".tmp", ""),
+            name("1").replace(".bursar-", "bursar-"),
+            ".bursar-1.tmp".into(),
+        ];
+        other_names.iter().for_each(|name| drop(file(folder, name, old)));
+        let mut left = [&other_names[..], &[name("2"), name("3"), name("4")]].concat();
+        file(folder, &name("2"), young);
+        fs::create_dir(folder.join(name("3"))).unwrap();
+        std::os::unix::fs::symlink(folder.join(name("2")), folder.join(name("4"))).unwrap();
+        for name in [name("3"), name("4")] {
+            let long_ago = rustix::fs::Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
+            let times = rustix::fs::Timestamps { last_access: long_ago, last_modification: long_ago };
+            let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+            rustix::fs::utimensat(rustix::fs::CWD, folder.join(name), &times, flags).unwrap();
+        }
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(file(folder, &name("5"), old), Some(65534), None).unwrap();
+            left.push(name("5"));
+        }
+        let pruned = prune(folder, Keep { records: 0, bytes: 0 }).unwrap();
+        assert_eq!(pruned, Pruned::default(), "no record was removed");
+        left.sort();
+        assert_eq!(names(folder), left);
     }
 
     #[test]

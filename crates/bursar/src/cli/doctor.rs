@@ -16,7 +16,8 @@ pub struct Doctor {
     /// Undo what a killed run has left: cgroups, sysctls
     #[arg(long)]
     pub repair: bool,
-    /// Remove the oldest records of the state folder: the newest BURSAR_KEEP_RECORDS (200) within BURSAR_KEEP_MIB (256) stay
+    /// Remove the oldest records of the state folder (the newest BURSAR_KEEP_RECORDS, 200, within BURSAR_KEEP_MIB, 256, stay), and
+    /// temporary files that a killed bursar left there more than a day ago
     #[arg(long)]
     pub prune: bool,
 }

@@ -13,6 +13,9 @@ use super::folder::Folder;
 pub(super) const MOST_TRIES: u32 = 16;
 /// Of a random name: more than can be tried out.
 const RANDOM_BYTES: usize = 16;
+/// Around the random part of a name.
+const PREFIX: &str = ".bursar-";
+const SUFFIX: &str = ".tmp";
 
 /// A file under a random name, until it is [`NewFile::commit`]ted. Dropped before, it is gone.
 #[derive(Debug)]
@@ -27,12 +30,19 @@ pub struct NewFile {
 impl NewFile {
     pub(super) fn begin(folder: Folder, name: &OsStr, mode: u32) -> io::Result<NewFile> {
         let mut made = None;
-        let random = by_random_name(".bursar-", ".tmp", |random| {
+        let random = by_random_name(PREFIX, SUFFIX, |random| {
             made = Some(folder.create_new(random, mode)?);
             Ok(())
         })?;
         let file = made.ok_or(Errno::AGAIN)?;
         Ok(NewFile { folder, random: Some(random), name: name.into(), file })
+    }
+
+    /// Whether a file has this name before it is committed. A process that was killed leaves it.
+    pub fn is_temporary_name(name: &OsStr) -> bool {
+        let name = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX));
+        let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        name.is_some_and(|random| random.len() == 2 * RANDOM_BYTES && random.bytes().all(is_hex))
     }
 
     /// The file.
