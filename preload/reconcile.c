@@ -1,5 +1,6 @@
 #include "reconcile.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "arena.h"
@@ -250,15 +251,18 @@ static void take(const struct mapping *mapping) {
         anonymous(mapping, !strcmp(mapping->path, "[heap]"));
 }
 
-// Once.
-static void tell_blind(void) {
-    static bool told;
-    if (!told)
-        log_note("%s (%lu) does not see itself in /proc (chroot, another PID namespace's /proc), and the library with "
-                 "it: what "
-                 "its memory does from there is not told",
+// Each reason once.
+static void tell_blind(int error) {
+    static bool told[2];
+    const bool is_full = error == -EMFILE;
+    if (!told[is_full])
+        log_note(is_full
+                     ? "%s (%lu) has no file descriptor left (ulimit -n), and the library needs two to read /proc: "
+                       "memory that changes meanwhile is not attributed"
+                     : "%s (%lu) does not see itself in /proc (chroot, another PID namespace's /proc), and the library "
+                       "with it: what its memory does from there is not told",
                  text_base(process.executable), process.pid);
-    told = true;
+    told[is_full] = true;
 }
 
 static bool measure(void) {
@@ -267,10 +271,11 @@ static bool measure(void) {
     ranges = vm_ranges(&range_count);
     memset(by_owner.now, 0, sizeof by_owner.now);
     memset(by_touch.now, 0, sizeof by_touch.now);
-    bool opened = pagemap_open(), read = smaps("/proc/self/smaps", take);
-    if (!read)
-        tell_blind();
-    return pagemap_close() && opened && read;
+    bool opened = pagemap_open();
+    int failed = smaps("/proc/self/smaps", take);
+    if (failed)
+        tell_blind(failed);
+    return pagemap_close() && opened && !failed;
 }
 
 static void tell(struct view *view, enum log_reason reason) {

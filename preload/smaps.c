@@ -1,5 +1,6 @@
 #include "smaps.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "arena.h"
@@ -63,10 +64,10 @@ static void take(struct mapping *mapping, const char *line) {
     }
 }
 
-static bool read_all(int input, void (*each)(const struct mapping *)) {
+static int read_all(int input, void (*each)(const struct mapping *)) {
     static char *buffer;
     if (!buffer && !(buffer = arena_pages(BUFFER)))
-        return false;
+        return -ENOMEM;
     struct mapping mapping = {0};
     size_t held = 0;
     long got;
@@ -89,16 +90,16 @@ static bool read_all(int input, void (*each)(const struct mapping *)) {
     }
     if (mapping.end)
         each(&mapping);
-    return got == 0;
+    return (int)got;
 }
 
-bool smaps(const char *file, void (*each)(const struct mapping *)) {
+int smaps(const char *file, void (*each)(const struct mapping *)) {
     int input = sys(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
     if (input < 0)
-        return false;
+        return input;
     lock_take(&smaps_lock);
-    bool all = read_all(input, each);
+    int failed = read_all(input, each);
     lock_release(&smaps_lock);
     sys(SYS_close, input);
-    return all;
+    return failed;
 }

@@ -15,5 +15,5 @@ struct mapping {
 };
 
 // Calls `each` for every mapping, in order; `rss` and what follows are 0 when the file is read without them.
-// False if it cannot be read.
-bool smaps(const char *file, void (*each)(const struct mapping *));
+// 0, or the error with which it cannot be opened or read, negative.
+int smaps(const char *file, void (*each)(const struct mapping *));

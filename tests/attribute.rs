@@ -705,6 +705,15 @@ fn a_program_that_gives_up_system_calls_lives_and_is_told_until_then() {
 }
 
 #[test]
+fn a_program_without_a_free_descriptor_is_named_with_that_reason() {
+    let (status, json, _) = plain("no-descriptor", SIZE);
+    let notes = json["notes"].to_string();
+    assert_eq!(status, 0, "{notes}");
+    assert_eq!(notes.matches("has no file descriptor left").count(), 1, "{notes}");
+    assert!(notes.contains("plain (") && !notes.contains("does not see itself"), "{notes}");
+}
+
+#[test]
 fn a_time_out_loses_nothing_that_was_logged() {
     let script = format!("{} blocks {SIZE}; sleep 60", program("plain"));
     let (status, json, _) = attribute(&["--timeout", "3s"], ["sh", "-c", &script]);

@@ -23,6 +23,7 @@ static const struct known cases[] = {
     {"child-killed", make_child_killed},
     {"sandboxed", make_sandboxed},
     {"sandboxed-all", make_sandboxed_all},
+    {"no-descriptor", make_no_descriptor},
     {"passing-block", make_passing_block},
     {"passing-mappings", make_passing_mappings},
     {"passing-library", make_passing_library},

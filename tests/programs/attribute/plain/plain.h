@@ -24,6 +24,7 @@ void make_grow_abort(size_t bytes);
 void make_child_killed(size_t bytes);
 void make_sandboxed(size_t bytes);
 void make_sandboxed_all(size_t bytes);
+void make_no_descriptor(size_t bytes);
 void make_passing_block(size_t bytes);
 void make_passing_mappings(size_t bytes);
 void make_passing_library(size_t bytes);
