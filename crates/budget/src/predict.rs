@@ -13,7 +13,7 @@ const MUCH_MAPPED_BYTES: u64 = 48 * MIB;
 /// Reading a byte again costs at least this, whatever the first reading seemed to: a page is allocated, filled, mapped
 /// into the cache and reclaimed at about 2 GiB/s where the storage is no hindrance. A first reading ahead of the program
 /// hides that; one that must also be reclaimed does not. In seconds per byte.
-const LEAST_PRICE: f64 = 1.0 / (2u64 << 30) as f64;
+pub const LEAST_PRICE: f64 = 1.0 / (2u64 << 30) as f64;
 
 /// Predicted run time at a limit over the reference's. `None`: the job would be killed there, or nothing is known to
 /// tell from.

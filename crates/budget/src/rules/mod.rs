@@ -7,22 +7,24 @@
 //! 5. [`changed_machine`]
 //! 6. [`close_run_time`]
 //! 7. [`suspected_drift`]
-//! 8. [`repeat_undecided`]
-//! 9. [`little_more`]
-//! 10. [`untried_answer`]
-//! 11. [`repeat_lucky_pass`]
-//! 12. [`predicted_knee`]
-//! 13. [`narrow_bracket`]
-//! 14. [`last_reference`]
-//! 15. [`comparison`]
+//! 8. [`cheap_reading`]
+//! 9. [`repeat_undecided`]
+//! 10. [`little_more`]
+//! 11. [`untried_answer`]
+//! 12. [`repeat_lucky_pass`]
+//! 13. [`predicted_knee`]
+//! 14. [`narrow_bracket`]
+//! 15. [`last_reference`]
+//! 16. [`comparison`]
 //!
-//! References come first (1 to 7): every trial is judged by them, so what they cannot tell yet is asked before a run is judged wrongly.
-//! A trial that does not decide is repeated (8, 9) before the next limit is chosen, since that choice hangs on it. Once the bracket is
-//! close, its passing limit is confirmed (10, 11); until then it is narrowed, by the prediction first (12), which takes fewer trials
-//! than halving (13). References for the answer's sake (14) wait for the search, which often makes them needless, and the comparison
-//! (15) needs the search's limit. If no rule asks for a run, the answer is given.
+//! References come first (1 to 8): every trial is judged by them, so what they cannot tell yet is asked before a run is judged wrongly.
+//! A trial that does not decide is repeated (9, 10) before the next limit is chosen, since that choice hangs on it. Once the bracket is
+//! close, its passing limit is confirmed (11, 12); until then it is narrowed, by the prediction first (13), which takes fewer trials
+//! than halving (14). References for the answer's sake (15) wait for the search, which often makes them needless, and the comparison
+//! (16) needs the search's limit. If no rule asks for a run, the answer is given.
 
 mod changed_machine;
+mod cheap_reading;
 mod close_run_time;
 mod comparison;
 mod first_reference;
@@ -47,7 +49,7 @@ use crate::step::Step;
 pub type Rule = fn(&Analysis) -> Option<Step>;
 
 /// All rules in order.
-pub const RULES: [Rule; 15] = [
+pub const RULES: [Rule; 16] = [
     requested_references::step,
     first_reference::step,
     undisturbed_reference::step,
@@ -55,6 +57,7 @@ pub const RULES: [Rule; 15] = [
     changed_machine::step,
     close_run_time::step,
     suspected_drift::step,
+    cheap_reading::step,
     repeat_undecided::step,
     little_more::step,
     untried_answer::step,
