@@ -478,7 +478,7 @@ fn every_line_of_a_known_footprint_is_within_one_percent_or_one_mebibyte() {
     }
     let folder = tempfile::tempdir().unwrap();
     // They hold their memory for most of their time.
-    for at_once in FOOTPRINTS.chunks(4) {
+    for at_once in FOOTPRINTS.chunks(2) {
         std::thread::scope(|scope| {
             for (kind, options) in at_once {
                 let file = folder.path().join(kind);

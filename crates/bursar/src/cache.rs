@@ -163,10 +163,11 @@ mod tests {
     fn a_childs_program_is_among_what_is_mapped() {
         let mut child = std::process::Command::new("sleep").arg("20").spawn().unwrap();
         let program = std::fs::canonicalize(format!("/proc/{}/exe", child.id())).unwrap();
-        let found = mapped_files();
+        // The kernel's list of children may lack one while others of this process end, as those of other tests do (proc_tid_children(5)).
+        let is_found = (0..100).any(|_| mapped_files().contains(&program));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(found.contains(&program), "{found:?}");
+        assert!(is_found, "{program:?}");
     }
 
     #[test]
