@@ -19,7 +19,7 @@ const MPIS: [&str; 2] = ["openmpi", "mpich"];
 /// What one run gave: status, JSON, and what the command printed.
 type Run = (i32, Value, String);
 
-/// Runs of a job that may end in several ways, until one with us ends as one without.
+/// Runs of a job that may end in several ways, until one with us ends as one without; or until one is looked at in its hold.
 const RUNS: usize = 5;
 
 fn programs() -> &'static Path {
@@ -72,9 +72,16 @@ fn mpi_command(mpi: &str, ranks: u32, case: &str, bytes: u64) -> Vec<String> {
 }
 
 /// Runs it with its memory and without, and holds the difference against the truths that it prints.
+///
+/// Looks take at most half a hundredth of a processor: beside others they are dearer, and none may come while a job holds
+/// its memory. What was not looked at is said to be that, and then the job runs again.
 fn check(name: &str, bytes: u64, run: &dyn Fn(u64) -> Run) -> Run {
-    let (_, without, _) = run(0);
-    let with = run(bytes);
+    let looked_at = |bytes| {
+        let mut runs = std::iter::repeat_with(|| run(bytes)).take(RUNS);
+        runs.find(|(_, json, _)| json["not_looked_at_bytes"] == 0).unwrap_or_else(|| panic!("{name}: not looked at"))
+    };
+    let (_, without, _) = looked_at(0);
+    let with = looked_at(bytes);
     check_sums(name, &with.1);
     let truths: Vec<_> = with.2.lines().filter(|line| line.starts_with('/')).collect();
     assert!(!truths.is_empty(), "{name} says what it made: {}", with.2);
