@@ -214,7 +214,7 @@ fn tell(
     }
     let running = started.map(|(running, _)| running);
     let mut was_asked_to_end = false;
-    let mut phases = Phases::new(options.always);
+    let mut phases = Phases::new(options.always).certain_after_pauses();
     let mut beside = options.target.as_deref().and_then(|target| target.parse().ok()).and_then(Beside::of);
     loop {
         let next = wait(running, signals, &mut told, options.interval)?;
