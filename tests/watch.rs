@@ -360,14 +360,16 @@ fn without_root_bursts_are_needed_as_a_whole_or_unknown() {
         let (sizes, lines) = burst_working_sets_as_nobody("pages", mib, period, seconds);
         let first = lines.lines().find(|line| line.starts_with("1 s")).unwrap_or_default();
         assert!(first.contains("its need is unknown yet; it accessed"), "{lines}");
-        assert!(!sizes.is_empty(), "{lines}");
-        for size in sizes {
-            assert!(is_within(10, &[size], mib), "{mib} MiB each {period} s: {lines}");
+        for size in &sizes {
+            assert!(is_within(10, &[*size], mib), "{mib} MiB each {period} s: {lines}");
         }
+        !sizes.is_empty()
     };
+    // Reading smaps is rationed: beside other work it can stay unknown for long.
+    let is_known = |mib, period| ["20", "80"].into_iter().any(|seconds| watched(mib, period, seconds));
     std::thread::scope(|scope| {
         for (mib, period, _) in EACH_BURSTS {
-            scope.spawn(move || watched(mib, period, "20"));
+            scope.spawn(move || assert!(is_known(mib, period), "{mib} MiB each {period} s: unknown for 80 s"));
         }
     });
 }
