@@ -88,16 +88,16 @@ fn wrong_arguments_are_bursars_own_failure() {
 fn an_output_that_cannot_be_written_is_refused_before_the_first_run() {
     let folder = tempfile::tempdir().unwrap();
     let (output, marker) = (folder.path().join("none/output"), folder.path().join("marker"));
-    for subcommand in ["run", "budget", "attribute", "faults"] {
-        for option in ["--json", "--html", "--record"] {
-            let mut command = bursar();
-            let refused =
-                command.args([subcommand, option]).arg(&output).args(["--", "touch"]).arg(&marker).output().unwrap();
-            let text = String::from_utf8_lossy(&refused.stderr);
-            assert_eq!(refused.status.code(), Some(125), "{subcommand} {option}: {text}");
-            assert!(text.contains("none/output") && text.lines().count() == 1, "{subcommand} {option}: {text}");
-            assert!(!marker.exists(), "{subcommand} {option}");
-        }
+    let each = |subcommand| ["--json", "--html", "--record"].map(|option| vec![subcommand, option]);
+    let mut all: Vec<Vec<&str>> = ["run", "budget", "attribute", "faults"].into_iter().flat_map(each).collect();
+    all.extend([vec!["provision", "--stats"], vec!["advise", "run", "--stats"], vec!["advise", "run", "--record"]]);
+    for arguments in all {
+        let mut command = bursar();
+        let refused = command.args(&arguments).arg(&output).args(["--", "touch"]).arg(&marker).output().unwrap();
+        let text = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(125), "{arguments:?}: {text}");
+        assert!(text.contains("none/output") && text.lines().count() == 1, "{arguments:?}: {text}");
+        assert!(!marker.exists(), "{arguments:?}");
     }
 }
 

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::cli::budget::Budget;
 use crate::cli::provision::{OnExhaustion, Provision};
 use crate::inside::{self, Inside};
-use crate::results::write_json;
+use crate::results::{check_json, write_json};
 use crate::say::tell;
 use crate::spool::PerhapsSpool;
 use crate::status::Status;
@@ -108,6 +108,7 @@ struct Ran {
 
 pub fn provision(options: &Provision) -> anyhow::Result<Status> {
     let begun = Instant::now();
+    check_json(options.stats.as_deref())?;
     let pool = match &options.pool {
         Some(name) => {
             check(name)?;

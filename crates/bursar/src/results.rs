@@ -155,17 +155,23 @@ pub fn style() -> Style {
 
 /// Finds out before the first run whether the files that are to be written at the end can be.
 pub fn check(results: &Results) -> anyhow::Result<()> {
-    let json = results.json.as_deref().filter(|path| !is_dash(path)).map(|path| ("JSON", path));
-    for (what, path) in json.into_iter().chain(results.html.as_deref().map(|path| ("report", path))) {
-        Output::check(path).map_err(|error| {
-            anyhow!(
-                "cannot write the {what} to {}: {error}. Nothing was run: name a file in a folder that is there and that you may \
-                 write to",
-                path.display()
-            )
-        })?;
-    }
-    Ok(())
+    check_json(results.json.as_deref())?;
+    results.html.as_deref().map_or(Ok(()), |path| check_file("report", path))
+}
+
+/// The same of JSON; `-` is standard output.
+pub fn check_json(path: Option<&Path>) -> anyhow::Result<()> {
+    path.filter(|path| !is_dash(path)).map_or(Ok(()), |path| check_file("JSON", path))
+}
+
+fn check_file(what: &str, path: &Path) -> anyhow::Result<()> {
+    Output::check(path).map_err(|error| {
+        anyhow!(
+            "cannot write the {what} to {}: {error}. Nothing was run: name a file in a folder that is there and that you may \
+             write to",
+            path.display()
+        )
+    })
 }
 
 /// Writes a value as JSON to a file, or to standard output for `-`.

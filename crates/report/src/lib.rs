@@ -29,7 +29,7 @@ use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 pub use answer::paste_lines;
 pub use attribution::{Attributed, BY_LIBRARY, files_in_memory};
 pub use faults::Faulted;
-pub use format::seconds;
+pub use format::{seconds, shell_word};
 pub use steering::{printable, printable_json, printable_lines};
 pub use watch::Watched;
 

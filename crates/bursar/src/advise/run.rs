@@ -19,7 +19,7 @@ use crate::inside::{self, Inside};
 use crate::launch::Launcher;
 use crate::provision::{self, Serving};
 use crate::rank::Rank;
-use crate::results::write_json;
+use crate::results::{check_json, write_json};
 use crate::say::tell;
 use crate::spool::PerhapsSpool;
 use crate::status::{OWN_FAILURE, Status};
@@ -73,6 +73,7 @@ fn figures(told: &[Told], pooled: Option<&Pooled>) -> AdviceFigures {
 
 pub fn run(options: &Run) -> anyhow::Result<Status> {
     let begun = Instant::now();
+    check_json(options.stats.as_deref())?;
     let profile = match &options.profile {
         None => Profile::default(),
         Some(path) => match Profile::parse(&read(path)?) {

@@ -59,8 +59,8 @@ pub fn show(options: &Budget) {
 
 /// Lines without control characters, which a terminal would obey.
 fn shown(command: &[OsString], prepare: Option<&str>) -> Vec<String> {
-    let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().escape_debug().to_string()).collect();
-    let prepare = prepare.map(|prepare| format!("bursar: and before each run: {}", prepare.escape_debug()));
+    let words: Vec<String> = command.iter().map(|word| report::shell_word(&word.to_string_lossy())).collect();
+    let prepare = prepare.map(|prepare| format!("bursar: and before each run: sh -c {}", report::shell_word(prepare)));
     std::iter::once(format!("bursar: the record's command, which is run now: {}", words.join(" ")))
         .chain(prepare)
         .collect()
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn the_command_is_shown_without_what_a_terminal_obeys() {
         let lines = shown(&["sh".into(), "-c".into(), "evil\u{1b}[2J\n".into()], Some("rm x"));
-        assert_eq!(lines[0], "bursar: the record's command, which is run now: sh -c evil\\u{1b}[2J\\n");
-        assert_eq!(lines[1], "bursar: and before each run: rm x");
+        assert_eq!(lines[0], "bursar: the record's command, which is run now: sh -c $'evil\\x1b[2J\\n'");
+        assert_eq!(lines[1], "bursar: and before each run: sh -c 'rm x'");
     }
 }
