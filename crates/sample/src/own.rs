@@ -29,11 +29,20 @@ impl Own {
         let others = before.usage.map(|usage| usage.saturating_sub(before.file.unwrap_or(0)) + file.unwrap_or(0));
         let own = others.map(|bytes| bytes + grown);
         self.most = self.most.max(own.unwrap_or(0));
+        let jobs_file = less(state.file, file);
+        // What was dirty before may be clean by now: no more of the job's file pages is dirty than there are.
+        let of_file = |now: Option<u64>, before: Option<u64>| {
+            less(now, before).map(|bytes| jobs_file.map_or(bytes, |file| bytes.min(file)))
+        };
         MemoryState {
             usage: less(state.usage, own),
             peak: less(state.peak, own),
             anon: less(state.anon, before.anon.map(|anon| anon + grown)),
-            file: less(state.file, file),
+            swap: less(state.swap, before.swap),
+            swap_peak: less(state.swap_peak, before.swap),
+            file: jobs_file,
+            file_dirty: of_file(state.file_dirty, before.file_dirty),
+            file_writeback: of_file(state.file_writeback, before.file_writeback),
             shmem: less(state.shmem, before.shmem),
             kernel: less(state.kernel, before.kernel),
             slab: less(state.slab, before.slab),
@@ -42,6 +51,7 @@ impl Own {
             page_tables: less(state.page_tables, before.page_tables),
             sock: less(state.sock, before.sock),
             hugetlb: less(state.hugetlb, before.hugetlb),
+            hugetlb_peak: less(state.hugetlb_peak, before.hugetlb),
             file_mapped: less(state.file_mapped, file.and(before.file_mapped)),
             active_anon: less(state.active_anon, before.active_anon),
             inactive_anon: less(state.inactive_anon, before.inactive_anon),
@@ -56,4 +66,34 @@ impl Own {
 /// bursar's own anonymous memory now, bytes. Its file pages were brought in before ([`linux::cache::read_own_program`]).
 fn own_anon() -> u64 {
     procfs::status(std::process::id() as i32).ok().and_then(|status| status.rss_anon).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_have_written_or_swapped_is_not_the_jobs() {
+        let mib = |mib: u64| Some(mib << 20);
+        let before = MemoryState {
+            usage: mib(600),
+            file: mib(500),
+            file_dirty: mib(200),
+            swap: mib(40),
+            ..MemoryState::default()
+        };
+        let later = MemoryState {
+            usage: mib(800),
+            file: mib(510),
+            file_dirty: mib(230),
+            file_writeback: mib(30),
+            swap: mib(43),
+            swap_peak: mib(45),
+            ..before
+        };
+        let jobs = Own::begin(&before).taken_off(later);
+        let of_file = (jobs.file, jobs.file_dirty, jobs.file_writeback);
+        assert_eq!(of_file, (mib(10), mib(10), mib(10)), "dirty pages are of the job's file pages");
+        assert_eq!((jobs.swap, jobs.swap_peak), (mib(3), mib(5)));
+    }
 }

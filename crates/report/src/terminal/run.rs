@@ -188,7 +188,10 @@ fn sources(page: &mut Page, account: &RunAccount) {
         page.paragraph(Tone::Dim, &format!("{}: {}", printable(figure), printable(rung)));
     }
     if let Some(own) = account.own_charge_bytes.filter(|bytes| *bytes > 0) {
-        page.paragraph(Tone::Dim, &format!("taken off the charge as bursar's own: {} at most", size(own)));
+        page.paragraph(
+            Tone::Dim,
+            &format!("taken off the charge, as it was there before or is bursar's own: {} at most", size(own)),
+        );
     }
     page.paragraph(
         Tone::Dim,
