@@ -7,6 +7,7 @@ pub mod budget;
 pub mod curve;
 pub mod doctor;
 pub mod faults;
+mod groups;
 pub mod node;
 pub mod pool;
 pub mod provision;
@@ -38,28 +39,19 @@ use serve::Serve;
 use slurm::Slurm;
 use watch::Watch;
 
-/// How much memory a program needs, what each further byte buys, and what the usual ways of guessing would have cost.
+/// Measures how much memory a program needs, and provides it
 #[derive(Debug, Parser)]
 #[command(name = "bursar", version, max_term_width = 110, arg_required_else_help = true)]
+#[command(help_template = groups::template())]
 #[command(after_help = "Examples:\n  \
-    bursar run -- make -j8                  the account of one run\n  \
-    bursar budget -- ./solver input.dat     the least memory that will do\n  \
-    bursar report RECORD --html page.html   the same again, as a page\n  \
-    bursar watch -- ./solver input.dat      what it uses of its memory, live\n  \
-    bursar attribute -- mpirun -n 4 ./app   who inside it holds the memory\n  \
-    bursar balance --total 8G 4711 4712     memory to whoever gains most from it\n  \
-    bursar provision -- ./solver input.dat  memory without page faults\n  \
-    bursar pool create 8G                   reserve the memory for that\n  \
-    bursar faults -- ./solver input.dat     how long its page faults take\n  \
-    bursar advise run -- ./solver           huge pages where they are worth it\n  \
-    bursar curve trace TRACE                what each size of a cache would miss\n  \
-    bursar serve                            metrics of the machine's cgroups\n  \
-    bursar slurm recommend                  what your jobs should ask for\n  \
-    bursar doctor                           what this machine allows\n\n\
-    Exit status: the command's own; 124 time-out; 125 bursar's own failure;\n\
-    126 and 127 as a shell.")]
+    bursar run -- make -j8                  measure one run\n  \
+    bursar budget -- ./solver input.dat     find the memory it needs\n  \
+    bursar report RECORD --html page.html   turn a record into a page\n\n\
+    Each command has its own help, with examples: bursar COMMAND --help\n\n\
+    Exit status: that of the program that bursar runs; 124 after a time-out;\n\
+    125 if bursar fails; 126 or 127 if the program cannot be started.")]
 pub struct Cli {
-    /// What to do
+    /// The command to run
     #[command(subcommand)]
     pub action: Action,
 }
@@ -67,41 +59,41 @@ pub struct Cli {
 /// One file per subcommand.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Run a command once and give its account; or watch one that runs already
+    /// Run a program once and print the memory it used
     Run(Run),
-    /// Find the least memory at which a command stays within a slow-down
+    /// Find the least memory that a program needs to run at speed
     Budget(Budget),
-    /// Tell what a running program does with its memory, while it runs
+    /// Show the working set of a running program
     Watch(Watch),
-    /// Divide memory between running programs where it is worth most, anew every interval
+    /// Divide memory between running programs
     Balance(Balance),
-    /// Tell who inside a command holds its memory: application, MPI, any library
+    /// Show which part of a program holds its memory
     Attribute(Attribute),
-    /// Run a command on memory that is there when it asks for it: from a pool, else the kernel's huge pages
+    /// Run a program on pre-populated memory
     Provision(Provision),
-    /// Tell how long a command's page faults take, by kind, to the slowest
+    /// Measure how long a program's page faults take
     Faults(Faults),
-    /// Memory set apart and populated, for programs run by bursar provision
+    /// Create, list and remove pools of memory for provision
     #[command(subcommand)]
     Pool(Pool),
-    /// Huge pages and eager memory where their benefit exceeds their cost
+    /// Use huge pages where they save more time than they cost
     #[command(subcommand)]
     Advise(Advise),
-    /// Print a record's report again, or write it as one HTML page
+    /// Print a record again, or write it as an HTML page
     Report(Report),
-    /// Write a record as JSON, CSV, Parquet, a Perfetto trace or a recommendation for Kubernetes
+    /// Convert a record to JSON, CSV, Parquet and other formats
     Export(Export),
-    /// Make one record of those of the ranks or nodes of one job
+    /// Merge the records of the ranks or nodes of one job
     Merge(Merge),
-    /// What each further byte of memory buys: demand curves
+    /// Compute miss ratio curves of recorded references
     #[command(subcommand)]
     Curve(Curve),
-    /// Tell Prometheus of the machine's cgroups: memory, peaks, working sets, pressure, budgets
+    /// Export the memory figures of all cgroups to Prometheus
     Serve(Serve),
-    /// Past jobs of a Slurm cluster
+    /// Compute the memory that Slurm jobs should request
     #[command(subcommand)]
     Slurm(Slurm),
-    /// Say what this machine allows, what is missing and how to enable it
+    /// Report what this machine supports, and how to enable more
     Doctor(Doctor),
     /// What bursar budget has a launcher start on the other nodes of a job
     #[command(hide = true)]
