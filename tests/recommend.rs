@@ -1,4 +1,4 @@
-//! `bursar slurm recommend` on what the accounting of a real Slurm told of jobs of known needs (tests/slurm/record).
+//! `bursar recommend` on what the accounting of a real Slurm told of jobs of known needs (tests/slurm/record).
 
 mod support;
 
@@ -15,7 +15,7 @@ fn recorded(name: &str) -> PathBuf {
 }
 
 fn recommend(arguments: &[&str], from: &Path) -> Output {
-    bursar().args(["slurm", "recommend"]).args(arguments).arg("--from").arg(from).stdin(Stdio::null()).output().unwrap()
+    bursar().arg("recommend").args(arguments).arg("--from").arg(from).stdin(Stdio::null()).output().unwrap()
 }
 
 fn figures(file: &str, gatherer: &str) -> Value {
@@ -483,8 +483,7 @@ fn text_says_what_json_says_but_for_memory_per_cpu() {
 #[test]
 fn a_table_says_what_it_would_bring_and_the_file_may_come_by_a_pipe() {
     let file = std::fs::File::open(recorded("slurm-22.05.8-linux.json")).unwrap();
-    let output =
-        bursar().args(["slurm", "recommend", "--from", "-", "--percentile", "50%"]).stdin(file).output().unwrap();
+    let output = bursar().args(["recommend", "--from", "-", "--percentile", "50%"]).stdin(file).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     // Nothing says who gathered these.
     assert!(text.starts_with("not sure: what MaxRSS holds is not known"), "{text}");
@@ -522,7 +521,7 @@ fn what_is_malformed_is_told_by_its_line_and_what_is_missing_by_its_name() {
 fn without_sacct_the_way_by_a_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = bursar();
-    let command = command.args(["slurm", "recommend", "--user", "ada", "--days", "7"]).env("PATH", folder.path());
+    let command = command.args(["recommend", "--user", "ada", "--days", "7"]).env("PATH", folder.path());
     let output = command.output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(125) && error.lines().count() == 1, "{error}");
@@ -544,7 +543,7 @@ fn sacct_is_asked_for_whose_jobs_and_of_how_many_days() {
     std::fs::set_permissions(&sacct, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     let asked = |program: &mut Command| program.env("PATH", &path).env("SLURM_CONF", "/dev/null").output().unwrap();
-    let output = asked(bursar().args(["slurm", "recommend", "--user", "nobody", "--days", "7"]));
+    let output = asked(bursar().args(["recommend", "--user", "nobody", "--days", "7"]));
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("solver"), "{output:?}");
     let asked_for = std::fs::read_to_string(folder.path().join("asked")).unwrap();
     let lines: Vec<&str> = asked_for.lines().collect();

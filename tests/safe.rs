@@ -45,7 +45,7 @@ fn names_of_programs_files_and_cgroups_do_not_steer_the_terminal() {
         bursar().arg("report").arg(folder.path().join(format!("{STEERS}none"))).output(),
         bursar().args(["run", "--attach", &format!("/{STEERS}")]).output(),
         bursar().args(["watch", &format!("/sys/fs/cgroup/{STEERS}")]).output(),
-        bursar().args(["slurm", "recommend"]).arg(&program).output(),
+        bursar().arg("recommend").arg(&program).output(),
         bursar().args(["curve", "trace"]).arg(&program).output(),
         bursar().args(["advise", "explain"]).arg(&program).output(),
         bursar().arg(STEERS).output(),

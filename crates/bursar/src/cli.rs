@@ -11,6 +11,8 @@ mod groups;
 pub mod node;
 pub mod pool;
 pub mod provision;
+pub mod recommend;
+mod renamed;
 pub mod report;
 pub mod run;
 pub mod serve;
@@ -33,6 +35,7 @@ use faults::Faults;
 use node::Node;
 use pool::Pool;
 use provision::Provision;
+use recommend::Recommend;
 use report::{Export, Merge, Report};
 use run::Run;
 use serve::Serve;
@@ -63,6 +66,8 @@ pub enum Action {
     Run(Run),
     /// Find the least memory that a program needs to run at speed
     Budget(Budget),
+    /// Compute the memory that Slurm jobs should request
+    Recommend(Recommend),
     /// Show the working set of a running program
     Watch(Watch),
     /// Divide memory between running programs
@@ -90,11 +95,11 @@ pub enum Action {
     Curve(Curve),
     /// Export the memory figures of all cgroups to Prometheus
     Serve(Serve),
-    /// Compute the memory that Slurm jobs should request
-    #[command(subcommand)]
-    Slurm(Slurm),
     /// Report what this machine supports, and how to enable more
     Doctor(Doctor),
+    /// What Slurm's plugin calls
+    #[command(subcommand, hide = true)]
+    Slurm(Slurm),
     /// What bursar budget has a launcher start on the other nodes of a job
     #[command(hide = true)]
     Node(Node),

@@ -30,6 +30,7 @@ mod progress;
 mod provision;
 mod prune;
 mod rank;
+mod recommend;
 mod redact;
 mod replace;
 mod replay;
@@ -51,7 +52,6 @@ use clap::CommandFactory;
 use cli::advise::Advise;
 use cli::curve::Curve;
 use cli::pool::Pool;
-use cli::slurm::Slurm;
 use cli::{Action, Cli, Results};
 use say::tell;
 use status::{OWN_FAILURE, Status};
@@ -101,8 +101,7 @@ fn results_of(action: &Action) -> Option<&Results> {
 
 fn only_prints(action: &Action) -> bool {
     match action {
-        Action::Report(_) | Action::Export(_) | Action::Curve(_) | Action::Doctor(_) => true,
-        Action::Slurm(Slurm::Recommend(_)) => true,
+        Action::Report(_) | Action::Export(_) | Action::Curve(_) | Action::Doctor(_) | Action::Recommend(_) => true,
         Action::Man | Action::Completions { .. } => true,
         Action::Advise(action) => !matches!(action, Advise::Run(_) | Advise::Attach(_) | Advise::Profile(_)),
         Action::Pool(action) => matches!(action, Pool::Status { .. }),
@@ -144,6 +143,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Export(options) => export::export(&options),
         Action::Curve(Curve::Trace(options)) => curve::trace(&options),
         Action::Curve(Curve::Replay(options)) => replay::replay(&options),
+        Action::Recommend(options) => recommend::recommend(&options),
         Action::Slurm(action) => slurm::slurm(&action),
         Action::Node(options) => nodes::node(&options),
         Action::Doctor(options) => doctor::doctor(&options),

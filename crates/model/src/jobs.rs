@@ -171,7 +171,7 @@ impl JobMemory {
     }
 }
 
-/// `bursar slurm recommend`.
+/// `bursar recommend`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobsMemory {
     /// The share of the runs that must not be killed.

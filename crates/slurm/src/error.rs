@@ -6,7 +6,7 @@ use crate::text::COLUMNS;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// With the program that unpacks it.
-    #[error("it is compressed; {0} FILE | bursar slurm recommend --from -")]
+    #[error("it is compressed; {0} FILE | bursar recommend --from -")]
     Compressed(&'static str),
     /// It begins as JSON, and no job could be read of it.
     #[error("it is no whole JSON: {0}")]

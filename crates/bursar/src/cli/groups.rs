@@ -10,7 +10,7 @@ use super::Action;
 /// Every command that is not hidden, once.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["run", "watch", "attribute", "faults"]),
-    ("Size", &["budget", "slurm"]),
+    ("Size", &["budget", "recommend"]),
     ("Provide", &["provision", "pool", "advise", "balance"]),
     ("Look again", &["report", "export", "merge", "curve"]),
     ("Machine", &["serve", "doctor"]),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, Error, Parser};
 
-use super::Cli;
+use super::{Cli, renamed};
 
 /// Parses the words that bursar was started with, its own name first.
 ///
@@ -13,6 +13,9 @@ use super::Cli;
 /// That of clap, with a tip of our own where a word is probably the command to run.
 pub fn parse(words: &[OsString]) -> Result<Cli, Error> {
     Cli::try_parse_from(words).map_err(|mut error| {
+        if let Some(sentence) = renamed::sentence(words) {
+            return Error::raw(ErrorKind::InvalidSubcommand, sentence + "\n");
+        }
         if let Some(tip) = tip(&error, words) {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         }
@@ -84,6 +87,19 @@ mod tests {
             let error = error_of(line);
             let word = if line.contains("sort") { "sort" } else { "./solver" };
             assert!(error.contains(&format!("-- before it: bursar run -- {word}\n")), "{error}");
+        }
+    }
+
+    #[test]
+    fn answers_an_old_name_with_the_new_one() {
+        for (line, sentence) in [
+            ("bursar slurm recommend --days 7", "error: `bursar slurm recommend` is now `bursar recommend`\n"),
+            ("bursar slurm recomend", "error: `bursar slurm` is now `bursar recommend`\n"),
+        ] {
+            assert_eq!(error_of(line), sentence);
+        }
+        for line in ["bursar run -- slurm recommend", "bursar recommend"] {
+            assert!(parse(&line.split(' ').map(OsString::from).collect::<Vec<_>>()).is_ok(), "{line}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! `bursar slurm recommend`: what jobs should ask for, by what the accounting tells of past ones.
+//! `bursar recommend`: what jobs should ask for, by what the accounting tells of past ones.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,7 +8,7 @@ use ::slurm::{By, COLUMNS, Error, Gathering, Printed, Wanted, of_the_input, pars
 use anyhow::{Context, anyhow, bail, ensure};
 
 use crate::bench::unix_ns;
-use crate::cli::slurm::Recommend;
+use crate::cli::recommend::Recommend;
 use crate::input::{is_dash, name};
 use crate::results::{style, write_json};
 use crate::say;
@@ -112,7 +112,7 @@ fn ask(options: &Recommend, by: &By) -> anyhow::Result<Printed> {
     };
     let bytes = bytes.map_err(|error| {
         anyhow!(
-            "{error:#}. Where sacct works: sacct --json -S now-{}days >jobs.json; then anywhere: bursar slurm recommend --from jobs.json",
+            "{error:#}. Where sacct works: sacct --json -S now-{}days >jobs.json; then anywhere: bursar recommend --from jobs.json",
             options.days
         )
     })?;
@@ -134,7 +134,7 @@ fn sacct(options: &Recommend, form: &[&str]) -> anyhow::Result<Vec<u8>> {
 fn site() -> Gathering {
     let version = linux::children::output(Command::new("sacct").arg("--version")).ok();
     let version = version.and_then(|output| String::from_utf8_lossy(&output.stdout).trim().parse().ok());
-    match super::config() {
+    match crate::slurm::config() {
         Ok(config) => Gathering { version, ..config.gathering() },
         Err(_) => Gathering { version, ..Gathering::default() },
     }
