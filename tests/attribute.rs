@@ -753,7 +753,7 @@ fn logs_that_a_killed_bursar_has_left_can_be_reported() {
     running.wait().unwrap();
     let again = folder.path().join("again.bursar");
     let mut command = bursar();
-    command.args(["attribute", "-q", "--json", "-", "--record"]).arg(&again).arg("--from").arg(&logs()[0]);
+    command.args(["report", "--json", "-", "--record"]).arg(&again).arg(&logs()[0]);
     let (status, json, _) = json_after(&mut command);
     assert_eq!(status, 0);
     check_sums("sleep", &json);

@@ -99,7 +99,7 @@ fn the_answer_is_where_the_file_fits_and_every_method_has_its_row() {
     }
     for format in ["json", "csv", "parquet", "perfetto", "vpa"] {
         let out = reader.path(format);
-        let status = bursar().arg("export").arg(&record).args(["--format", format, "-o"]).arg(&out).status().unwrap();
+        let status = bursar().arg("report").arg(&record).args(["--format", format, "-o"]).arg(&out).status().unwrap();
         assert!(status.success() && std::fs::metadata(&out).unwrap().len() > 100, "{format}");
     }
 }

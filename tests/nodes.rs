@@ -166,7 +166,7 @@ fn success(output: &Output) {
 }
 
 fn refused(arguments: &[&Path], told: &str) {
-    let output = bursar().arg("merge").args(arguments).output().unwrap();
+    let output = bursar().arg("report").args(arguments).output().unwrap();
     let complaint = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(125) && complaint.contains(told), "{complaint}");
     assert_eq!(complaint.lines().count(), 1, "{complaint}");
@@ -190,7 +190,7 @@ fn the_records_of_the_ranks_on_two_hosts_become_one() {
     let ([north], [south]) = (&north[..], &south[..]) else { panic!("{north:?} {south:?}") };
     let (merged, page) = (hosts.path("job.bursar"), hosts.path("page.html"));
     let mut command = bursar();
-    command.args(["merge", "-q", "--json", "-", "--record"]).arg(&merged).arg("--html").arg(&page);
+    command.args(["report", "--json", "-", "--record"]).arg(&merged).arg("--html").arg(&page);
     let (status, json) = json_of(command.args([south, north]));
     assert_eq!((status, &json["exit_status"]), (0, &0.into()), "{json:#}");
     let parts = json["parts"].as_array().unwrap();
@@ -214,9 +214,15 @@ fn the_records_of_the_ranks_on_two_hosts_become_one() {
     assert!(rows == 2 && text.contains("ranks and nodes"), "{text}");
     assert!(std::fs::read_to_string(page).unwrap().contains("south"));
 
-    let alone = bursar().args(["merge", "--record"]).arg(hosts.path("alone.bursar")).arg(north).output().unwrap();
-    let told = String::from_utf8(alone.stderr).unwrap();
-    assert!(alone.status.success() && told.contains("1 of 2 ranks"), "{told}");
+    let (_, again) = json_of(bursar().args(["report", "--json", "-"]).arg(&merged));
+    assert_eq!(again, json, "the figures are in the record");
+    let csv = bursar().args(["report", "--format", "csv"]).args([north, south]).output().unwrap();
+    assert!(String::from_utf8_lossy(&csv.stdout).lines().any(|line| line.starts_with("2,")), "a run for each part");
+
+    let kept = hosts.path("alone.bursar");
+    let alone = bursar().args(["report", "--record"]).arg(&kept).arg(north).output().unwrap();
+    let told = String::from_utf8(alone.stdout).unwrap();
+    assert!(alone.status.success() && told.contains("1 of 2 ranks") && kept.exists(), "{told}");
     refused(&[north, north], "both of rank 0");
     refused(&[north, &merged], "holds 3 runs");
     run(&job());
@@ -257,10 +263,10 @@ fn the_logs_of_ranks_on_two_hosts_make_one_attribution() {
     command.arg(bursar().get_program()).args(["attribute", "-q", "--interval", "20ms", "--record"]);
     let output = command.arg(hosts.path("run").join("other.bursar")).arg("--").args(job()).output().unwrap();
     success(&output);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--from"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("to report them: bursar report "), "{output:?}");
     let folders = [hosts.found("north", "run"), hosts.found("south", "run")].concat();
     assert_eq!(folders.len(), 2, "{folders:?}");
-    let (status, json) = json_of(bursar().args(["attribute", "-q", "--json", "-", "--from"]).args(&folders));
+    let (status, json) = json_of(bursar().args(["report", "--json", "-"]).args(&folders));
     assert_eq!((status, &json["ranks"]), (0, &2.into()), "{json:#}");
     check(&json);
 
@@ -272,8 +278,7 @@ fn the_logs_of_ranks_on_two_hosts_make_one_attribution() {
         let text = std::fs::read(log.path()).unwrap();
         std::fs::write(elsewhere.join(log.file_name()), text).unwrap();
     }
-    let (_, twice) =
-        json_of(bursar().args(["attribute", "-q", "--json", "-", "--from"]).args([&folders[1], &elsewhere]));
+    let (_, twice) = json_of(bursar().args(["report", "--json", "-"]).args([&folders[1], &elsewhere]));
     assert!(bytes(&twice["total_peak_bytes"]) < SIZE + SIZE / 2, "a log that is there twice counts once: {twice:#}");
 }
 

@@ -11,6 +11,34 @@ use serde_json::Value;
 use support::{Programs, bursar, bursar_as_nobody, can_limit, is_root, json_of, tolerance};
 
 #[test]
+fn report_prints_the_json_that_the_command_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for (number, words) in [
+        "run -- true",
+        "run -n 2 -- true",
+        "attribute -- true",
+        "attribute --scaling 1,2 -- echo {}",
+        "faults --beside true -- true",
+        "budget --no-compare --max-trials 1 -- true",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (before, command) = words.split_once("-- ").unwrap();
+        let (record, json) = (path(&format!("{number}.bursar")), path("first.json"));
+        let mut made = bursar();
+        made.args(before.split_whitespace()).arg("--quiet").arg("--record").arg(&record).arg("--json").arg(&json);
+        made.arg("--").args(command.split(' '));
+        assert!(made.stdout(Stdio::null()).status().unwrap().success(), "{words}");
+        let again = bursar().arg("report").arg(&record).args(["--json", "-"]).output().unwrap();
+        assert_eq!(String::from_utf8(again.stdout).unwrap(), std::fs::read_to_string(&json).unwrap(), "{words}");
+        let quiet = bursar().args(["report", "--quiet"]).arg(&record).output().unwrap();
+        assert!(quiet.status.success() && quiet.stdout.is_empty() && quiet.stderr.is_empty(), "{words}: {quiet:?}");
+    }
+}
+
+#[test]
 fn the_status_output_and_input_are_the_commands_own() {
     let output = bursar().args(["run", "-q", "--", "sh", "-c", "echo out; echo err >&2; exit 42"]).output().unwrap();
     assert_eq!(output.status.code(), Some(42));

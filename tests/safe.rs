@@ -47,7 +47,7 @@ fn names_of_programs_files_and_cgroups_do_not_steer_the_terminal() {
         bursar().args(["watch", &format!("/sys/fs/cgroup/{STEERS}")]).output(),
         bursar().arg("recommend").arg(&program).output(),
         bursar().args(["curve", "trace"]).arg(&program).output(),
-        bursar().args(["advise", "explain"]).arg(&program).output(),
+        bursar().args(["report", "-"]).stdin(fs::File::open(&program).unwrap()).output(),
         bursar().arg(STEERS).output(),
         bursar().args(["run", &format!("--{STEERS}")]).output(),
     ] {
@@ -72,7 +72,7 @@ fn records_of_others_do_not_steer_the_terminal() {
         let report = bursar().arg("report").arg(&changed).output().unwrap();
         assert_eq!(report.status.success(), is_read, "{sql:?} {report:?}");
         is_clean(&report);
-        is_clean(&bursar().args(["export", "--format", "json"]).arg(folder.path().join("none")).output().unwrap());
+        is_clean(&bursar().args(["report", "--format", "json"]).arg(folder.path().join("none")).output().unwrap());
     }
 }
 

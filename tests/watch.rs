@@ -123,6 +123,10 @@ fn watch(arguments: &[&str]) -> Output {
     bursar().arg("watch").args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
+fn report(arguments: &[&str]) -> Output {
+    bursar().arg("report").args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
 /// A record of that program, and what was told as it was made.
 fn recorded(folder: &Path, arguments: &[&str], seconds: &str) -> (String, String, String) {
     let (record, json) = (folder.join("watched.bursar"), folder.join("live.json"));
@@ -560,9 +564,9 @@ fn tracking_goes_off_on_a_steady_program_and_on_again_when_it_changes() {
 fn a_record_tells_again_what_was_told_and_its_reports_are_made_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let (record, lines, json) = recorded(folder.path(), &[], "2");
-    let again = watch(&["--replay", &record, "--json", "-"]);
+    let again = report(&["--replay", "--quiet", &record, "--json", "-"]);
     assert_eq!(String::from_utf8(again.stdout).unwrap(), json);
-    let again = watch(&["--replay", &record]);
+    let again = report(&["--replay", &record]);
     assert_eq!(String::from_utf8(again.stdout).unwrap(), lines);
     let page = folder.path().join("page.html");
     let report = bursar().arg("report").arg(&record).output().unwrap();
@@ -578,7 +582,7 @@ fn a_record_that_is_cut_short_or_of_something_else_is_told_of() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let fails = |file: &str, told: &str| {
-        let output = watch(&["--replay", file]);
+        let output = report(&["--replay", file]);
         let complaint = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(125) && complaint.contains(told), "{complaint}");
         assert_eq!(complaint.lines().count(), 1, "{complaint}");
@@ -610,7 +614,7 @@ fn a_record_that_is_cut_short_or_of_something_else_is_told_of() {
     assert_eq!(told, 4);
     let whole = std::fs::read(path("cut")).unwrap();
     std::fs::write(path("cut"), &whole[..whole.len() - 7]).unwrap();
-    let output = watch(&["--replay", &path("cut")]);
+    let output = report(&["--replay", &path("cut")]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && text.contains("cut short") && text.contains("touched"), "{text}");
     std::fs::write(path("cut"), &whole[..10]).unwrap();
@@ -641,7 +645,7 @@ fn a_fully_tracked_record_is_replayed_through_all_thresholds() {
     let (record, _, json) = recorded(folder.path(), &["--always"], "3");
     assert!(intervals(json.as_bytes()).iter().all(|interval| interval["tracking"] == true));
     let page = folder.path().join("page.html");
-    let output = bursar().args(["curve", "replay", &record, "--json", "-", "--html"]).arg(&page).output().unwrap();
+    let output = report(&["--phases", &record, "--json", "-", "--html", page.to_str().unwrap()]);
     assert!(output.status.success(), "{output:?}");
     let replay: Value = serde_json::from_slice(&output.stdout).unwrap();
     let arms = replay["arms"].as_array().unwrap();
@@ -650,7 +654,7 @@ fn a_fully_tracked_record_is_replayed_through_all_thresholds() {
     assert_eq!((arms[0]["up_ratio"].as_f64(), arms[0]["mean_relative_error"].as_f64()), (Some(1.0), Some(0.0)));
     assert!(arms[7]["up_ratio"].as_f64().unwrap() < 1.0, "{arms:?}");
     assert!(std::fs::read_to_string(page).unwrap().contains("plot-0"));
-    let text = bursar().args(["curve", "replay", &record]).output().unwrap();
+    let text = report(&["--phases", &record]);
     assert!(String::from_utf8(text.stdout).unwrap().contains("adaptive"));
 }
 
@@ -659,7 +663,7 @@ fn a_record_that_was_not_tracked_all_the_time_cannot_be_judged() {
     let folder = tempfile::tempdir().unwrap();
     let (record, lines, _) = recorded(folder.path(), &[], "3");
     assert!(lines.contains("tracking is off"), "{lines}");
-    let output = bursar().args(["curve", "replay", &record]).output().unwrap();
+    let output = report(&["--phases", &record]);
     let complaint = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(125) && complaint.contains("--always"), "{complaint}");
 }

@@ -32,7 +32,6 @@ pub fn advise(action: &Advise) -> anyhow::Result<Status> {
         Advise::Profile(options) => profile::profile(options),
         Advise::Attach(options) => attach::attach(options),
         Advise::Check { profile } => check::check(profile),
-        Advise::Explain { record } => explain::explain(record),
         Advise::Costs(options) => costs::print(options),
         Advise::Convert(options) => convert::convert(options),
     }

@@ -4,7 +4,7 @@ mod logs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ::attribute::{Here, KernelPeak, Options, ProcessLog};
 use ::report::Attributed;
@@ -77,9 +77,6 @@ struct Scaling<'a> {
 }
 
 pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
-    if !options.from.is_empty() {
-        return report_left(options);
-    }
     if options.by == By::Touch && options.by_library {
         bail!("--by-library tells whose call obtained memory, and goes with --by owner");
     }
@@ -114,6 +111,14 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
     let mut record = Record { notes: bench.notes.clone(), ..Record::new(header) };
     record.notes.extend(no_record);
     let library = preload::unpack().map_err(|error| without_library(&error.to_string()));
+    let wanted = Wanted {
+        by: match options.by {
+            By::Owner => Axis::Owner,
+            By::Touch => Axis::Touch,
+        },
+        comm_matrix: options.comm_matrix,
+        by_library: options.by_library,
+    };
     let mut status = Status::of(0);
     let commands = commands(options);
     for (run, command) in (0u32..).zip(&commands) {
@@ -187,7 +192,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
         observation.notes.extend(::attribute::unmatched(&found.logs, &options.components));
         let peaks = kernel_peaks(&observation, &found.logs);
         ::attribute::add_kernel_peaks(&mut found.logs, &peaks);
-        let is_kept = keep(options, &mut sink, &mut record, observation, &found, without)?;
+        let is_kept = keep(&wanted, &mut sink, &mut record, observation, &found, without)?;
         // With the logs of the others a report of all can be made.
         if (is_kept || folder.is_in_memory()) && found.troubles.is_empty() && absent.is_none() {
             folder.remove()
@@ -202,9 +207,9 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
     Ok(status)
 }
 
-/// The logs that a run has left which could not tell of them itself.
-fn report_left(options: &Attribute) -> anyhow::Result<Status> {
-    let folders = options.from.iter().map(|path| Folder::left(path)).collect::<anyhow::Result<Vec<_>>>()?;
+/// A record of the logs that runs have left which could not tell of them themselves. It is kept at `kept`.
+pub fn of_logs(folders: &[PathBuf], kept: Option<&Path>) -> anyhow::Result<(Record, Option<PathBuf>)> {
+    let folders = folders.iter().map(|path| Folder::left(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let found = logs::of_one_job(&folders)?;
     for sentence in &found.troubles {
         tell!("bursar: {sentence}");
@@ -216,14 +221,18 @@ fn report_left(options: &Attribute) -> anyhow::Result<Status> {
     let words: Vec<OsString> = first.arguments.iter().map(Into::into).collect();
     let mut header = header(RecordKind::Attribute, &words);
     (header.host, header.started_unix_ns) = (first.host.clone(), first.unix_ns);
-    header.options = saved(options);
-    let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
-    let mut record = Record { notes: no_record.into_iter().collect(), ..Record::new(header) };
+    let mut sink = Sink::at(kept, &header)?;
+    let mut record = Record::new(header);
     let observation = Observation::begun(0, RunRole::Plain, Target::Command, "not known".into(), first.unix_ns);
     sink.append(Entry::begin(&observation))?;
-    keep(options, &mut sink, &mut record, observation, &found, Vec::new())?;
-    deliver(options, &record, sink)?;
-    Ok(Status::of(0))
+    // What was followed is in the logs.
+    let wanted = Wanted {
+        by: if found.logs.iter().all(|log| log.touched.is_empty()) { Axis::Owner } else { Axis::Touch },
+        comm_matrix: found.logs.iter().any(|log| !log.sent.is_empty()),
+        by_library: false,
+    };
+    keep(&wanted, &mut sink, &mut record, observation, &found, Vec::new())?;
+    Ok((record, sink.seal()))
 }
 
 /// The command, or one for each number of `--scaling`.
@@ -390,9 +399,16 @@ fn kernel_peaks(observation: &Observation, logs: &[ProcessLog]) -> Vec<KernelPea
     peaks
 }
 
+/// What of the logs is wanted.
+struct Wanted {
+    by: Axis,
+    comm_matrix: bool,
+    by_library: bool,
+}
+
 /// Records a run with what its logs show; whether the record has it.
 fn keep(
-    options: &Attribute,
+    wanted: &Wanted,
     sink: &mut Sink,
     record: &mut Record,
     observation: Observation,
@@ -402,15 +418,12 @@ fn keep(
     let of_run = Options {
         run: observation.run,
         started_unix_ns: observation.started_unix_ns,
-        by: match options.by {
-            By::Owner => Axis::Owner,
-            By::Touch => Axis::Touch,
-        },
-        comm_matrix: options.comm_matrix,
+        by: wanted.by,
+        comm_matrix: wanted.comm_matrix,
     };
     let mut attributed = ::attribute::attribute(&found.logs, of_run);
     attributed.attribution.without_library = without_library;
-    attributed.attribution.notes.retain(|note| options.by_library || !note.starts_with(OF_LIBRARIES));
+    attributed.attribution.notes.retain(|note| wanted.by_library || !note.starts_with(OF_LIBRARIES));
     finish_run(sink, record, observation, attributed.series)?;
     sink.append(Entry::Attribution(Box::new(attributed.attribution.clone())))?;
     record.attributions.push(attributed.attribution);
@@ -429,17 +442,21 @@ fn deliver(options: &Attribute, record: &Record, sink: Sink) -> anyhow::Result<(
         }
     }
     if let Some(path) = &results.json {
-        let mut runs = record.attributions.iter().map(|attribution| json(record, attribution));
-        if options.scaling.is_empty() {
-            write_json(path, &runs.next().context("no run was made")?)?;
-        } else {
-            write_json(path, &Scaling { scaling: runs.collect() })?;
-        }
+        write_figures(path, record, !options.scaling.is_empty())?;
     }
     if let Some(path) = &results.html {
         write_page(path, &::report::html::attribution(&attributed))?;
     }
     Ok(())
+}
+
+/// Writes the figures of the run as JSON, or those of several runs.
+pub fn write_figures(path: &Path, record: &Record, several: bool) -> anyhow::Result<()> {
+    let mut runs = record.attributions.iter().map(|attribution| json(record, attribution));
+    if several {
+        return write_json(path, &Scaling { scaling: runs.collect() });
+    }
+    write_json(path, &runs.next().context("no run was made")?)
 }
 
 /// A record as its report sees it.

@@ -36,7 +36,7 @@ use node::Node;
 use pool::Pool;
 use provision::Provision;
 use recommend::Recommend;
-use report::{Export, Merge, Report};
+use report::Report;
 use run::Run;
 use serve::Serve;
 use slurm::Slurm;
@@ -84,12 +84,8 @@ pub enum Action {
     /// Use huge pages where they save more time than they cost
     #[command(subcommand)]
     Advise(Advise),
-    /// Print a record again, or write it as an HTML page
-    Report(Report),
-    /// Convert a record to JSON, CSV, Parquet and other formats
-    Export(Export),
-    /// Merge the records of the ranks or nodes of one job
-    Merge(Merge),
+    /// Print, convert or merge records of earlier runs
+    Report(Box<Report>),
     /// Compute miss ratio curves of recorded references
     #[command(subcommand)]
     Curve(Curve),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
@@ -210,15 +211,20 @@ fn deliver(options: &cli::faults::Faults, record: &Record, sink: Sink) -> anyhow
         }
     }
     if let Some(path) = &results.json {
-        let mut runs = record.runs.iter().zip(&record.faults).map(|(run, faults)| json(run, faults));
-        let mut alone = runs.next().context("no run was made")?;
-        alone.beside = runs.next().map(Box::new);
-        write_json(path, &alone)?;
+        write_figures(path, record)?;
     }
     if let Some(path) = &results.html {
         write_page(path, &::report::html::faults(&faulted))?;
     }
     Ok(())
+}
+
+/// Writes the figures as JSON: those of the command alone, and in them those beside a load.
+pub fn write_figures(path: &Path, record: &Record) -> anyhow::Result<()> {
+    let mut runs = record.runs.iter().zip(&record.faults).map(|(run, faults)| json(run, faults));
+    let mut alone = runs.next().context("no run was made")?;
+    alone.beside = runs.next().map(Box::new);
+    write_json(path, &alone)
 }
 
 /// A record as its report sees it.

@@ -94,14 +94,14 @@ fn results_of(action: &Action) -> Option<&Results> {
         Action::Budget(options) => Some(&options.results),
         Action::Attribute(options) => Some(&options.results),
         Action::Faults(options) => Some(&options.results),
-        Action::Merge(options) => Some(&options.results),
+        Action::Report(options) => Some(&options.results),
         _ => None,
     }
 }
 
 fn only_prints(action: &Action) -> bool {
     match action {
-        Action::Report(_) | Action::Export(_) | Action::Curve(_) | Action::Doctor(_) | Action::Recommend(_) => true,
+        Action::Report(_) | Action::Curve(_) | Action::Doctor(_) | Action::Recommend(_) => true,
         Action::Man | Action::Completions { .. } => true,
         Action::Advise(action) => !matches!(action, Advise::Run(_) | Advise::Attach(_) | Advise::Profile(_)),
         Action::Pool(action) => matches!(action, Pool::Status { .. }),
@@ -121,7 +121,9 @@ fn act(action: Action) -> anyhow::Result<Status> {
     }
     if let Some(results) = results_of(&action) {
         redact::set(&results.redact);
-        results::check(results)?;
+        if !only_prints(&action) {
+            results::check(results)?;
+        }
     }
     match action {
         Action::Run(options) => match &options.attach {
@@ -139,10 +141,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Pool(options) => pool::pool(&options),
         Action::Advise(action) => advise::advise(&action),
         Action::Report(options) => report::report(&options),
-        Action::Merge(options) => merge::merge(&options),
-        Action::Export(options) => export::export(&options),
         Action::Curve(Curve::Trace(options)) => curve::trace(&options),
-        Action::Curve(Curve::Replay(options)) => replay::replay(&options),
         Action::Recommend(options) => recommend::recommend(&options),
         Action::Slurm(action) => slurm::slurm(&action),
         Action::Node(options) => nodes::node(&options),

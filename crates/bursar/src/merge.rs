@@ -1,4 +1,4 @@
-//! `bursar merge`: the records of the ranks or nodes of one job as one.
+//! The records of the ranks or nodes of one job as one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,9 @@ use model::{Observation, Origin, RecordKind, RunAccount, RunRole};
 use record::{Entry, Record};
 use serde::Serialize;
 
-use crate::cli::report::Merge;
-use crate::opened;
 use crate::rank::{JOB, RANK, RANKS};
-use crate::redact::redacted;
-use crate::results::{Sink, deliver};
+use crate::results::{Sink, write_json};
 use crate::run;
-use crate::status::Status;
 
 /// One record, and what it says of its place in the job.
 struct Part {
@@ -40,19 +36,22 @@ struct PartJson<'a> {
     account: &'a RunAccount,
 }
 
-pub fn merge(options: &Merge) -> anyhow::Result<Status> {
-    let mut parts = options.records.iter().map(|path| part(path)).collect::<anyhow::Result<Vec<_>>>()?;
+/// One record of the ranks or nodes of one job: the job as a whole, and each part of it. It is kept at `kept`.
+///
+/// # Errors
+/// A sentence if the records are not of one job, or do not say of which.
+pub fn merged(records: Vec<(PathBuf, Record)>, kept: Option<&Path>) -> anyhow::Result<(Record, Option<PathBuf>)> {
+    let mut parts = records.into_iter().map(part).collect::<anyhow::Result<Vec<_>>>()?;
     parts.sort_by(|a, b| (a.rank, &a.record.header.host).cmp(&(b.rank, &b.record.header.host)));
     belong_together(&parts)?;
     let observations: Vec<Observation> = parts.iter().map(Part::observation).collect();
     let whole = account::together(&observations).context("there is nothing to merge")?;
     let mut header = parts[0].record.header.clone();
-    header.command = header.command.iter().map(|word| redacted(word)).collect();
     header.started_unix_ns = whole.started_unix_ns;
     header.host = hosts(&parts).join(", ");
     header.options = BTreeMap::from([(JOB.to_string(), parts[0].job.clone())]);
-    let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
-    let mut record = Record { notes: no_record.into_iter().chain(absent(&parts)).collect(), ..Record::new(header) };
+    let mut sink = Sink::at(kept, &header)?;
+    let mut record = Record { notes: absent(&parts).into_iter().collect(), ..Record::new(header) };
     for note in &record.notes {
         sink.append(Entry::Note(note.clone()))?;
     }
@@ -66,27 +65,32 @@ pub fn merge(options: &Merge) -> anyhow::Result<Status> {
         record.accounts.insert(run, account);
         record.runs.push(observation);
     }
-    let path = sink.seal();
-    let accounts: Vec<RunAccount> = record.accounts.values().cloned().collect();
-    let (first, rest) = accounts.split_at(1);
-    let told = record.runs[1..].iter().zip(rest).filter_map(|(run, account)| {
+    Ok((record, sink.seal()))
+}
+
+/// Whether a record is of several ranks or nodes.
+pub fn is_merged(record: &Record) -> bool {
+    record.runs.iter().any(|run| run.role == RunRole::Part)
+}
+
+/// Writes the figures of a merged record as JSON.
+pub fn write_figures(path: &Path, record: &Record, accounts: &[RunAccount]) -> anyhow::Result<()> {
+    let parts = record.runs.iter().zip(accounts).filter_map(|(run, account)| {
         let origin = run.origin.as_ref()?;
         Some(PartJson { host: &origin.host, rank: origin.rank, account })
     });
-    let json = Json { whole: run::json(first).context("there is nothing to merge")?, parts: told.collect() };
-    deliver(&options.results, &record, path.as_deref(), &json)?;
-    Ok(Status::of(0))
+    let whole = accounts.get(..1).and_then(run::json).context("there is nothing to merge")?;
+    write_json(path, &Json { whole, parts: parts.collect() })
 }
 
-fn part(path: &Path) -> anyhow::Result<Part> {
-    let record = opened::open(path)?;
+fn part((path, record): (PathBuf, Record)) -> anyhow::Result<Part> {
     let name = path.display();
     match record.header.kind {
         RecordKind::Run => {}
         RecordKind::Attribute => bail!(
-            "{name}: whose the memory is does not add up from records; `bursar attribute --from FOLDER…` brings the ranks' logs together"
+            "{name}: whose the memory is does not add up from records; `bursar report FOLDER…` brings the ranks' logs together"
         ),
-        _ => bail!("{name} is not a record of `bursar run`"),
+        _ => bail!("{name} is not a record of `bursar run`, and only those of one job are merged"),
     }
     if record.runs.len() != 1 {
         bail!("{name} holds {} runs; what is merged is one run of each", record.runs.len());
@@ -96,7 +100,7 @@ fn part(path: &Path) -> anyhow::Result<Part> {
         bail!("{name} does not say of which job it is: it was made outside of Slurm, and not by a rank of mpirun");
     };
     let rank = option(RANK).and_then(|rank| rank.parse().ok());
-    Ok(Part { path: path.into(), record, job, rank })
+    Ok(Part { path, record, job, rank })
 }
 
 impl Part {

@@ -1,27 +1,28 @@
-//! `bursar curve replay`: what intermittent tracking would have made of runs that were tracked all the time.
+//! `bursar report --phases`: what intermittent tracking would have made of runs that were tracked all the time.
 
-use std::io::Write;
 use std::path::Path;
 
 use ::report::html::Followed;
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use curve::intermittent::{Interval, Settings, Threshold, replay as follow};
 use model::{PagesRound, PhaseReplay, ReplayedArm, ReplayedRecord};
 
-use crate::cli::curve::Replay;
+use crate::cli::report::Report;
+use crate::report::open;
 use crate::results::{style, write_json, write_page};
-use crate::status::Status;
-use crate::watch::recorded;
+use crate::say;
+use crate::watch::checked;
 
 /// The fixed thresholds of the paper's Table 1.
 const FIXED: [f64; 6] = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3];
 
-pub fn replay(options: &Replay) -> anyhow::Result<Status> {
+pub fn replay(options: &Report) -> anyhow::Result<()> {
+    let (phases, results) = (&options.phases, &options.results);
     let settings = Settings {
-        width: options.width as usize,
-        wss_threshold: options.wss_threshold,
-        threshold: Threshold::Adaptive(options.threshold),
-        checkpoint: options.checkpoint,
+        width: phases.width as usize,
+        wss_threshold: phases.wss_threshold,
+        threshold: Threshold::Adaptive(phases.threshold),
+        checkpoint: phases.checkpoint,
         ..Settings::default()
     };
     let (mut records, mut followed) = (Vec::new(), Vec::new());
@@ -31,24 +32,21 @@ pub fn replay(options: &Replay) -> anyhow::Result<Status> {
         followed.push(figure);
     }
     let replay = PhaseReplay::of(records);
-    if options.json.as_deref() != Some(Path::new("-")) {
-        let text = ::report::terminal::phases(&replay, style());
-        let out = linux::standard_output::open();
-        out.and_then(|mut out| out.write_all(text.as_bytes()))
-            .context("the table could not be written to standard output")?;
+    if !results.quiet && results.json.is_none() && results.html.is_none() {
+        say::page_result(&::report::terminal::phases(&replay, style()))?;
     }
-    if let Some(path) = &options.json {
+    if let Some(path) = &results.json {
         write_json(path, &replay)?;
     }
-    if let Some(path) = &options.html {
+    if let Some(path) = &results.html {
         write_page(path, &::report::html::phases(&replay, &followed))?;
     }
-    Ok(Status::of(0))
+    Ok(())
 }
 
 /// One record through all arms, and how the adaptive one went.
 fn replayed(path: &Path, settings: Settings) -> anyhow::Result<(ReplayedRecord, Followed)> {
-    let record = recorded(path)?;
+    let record = checked(open(path)?, path)?;
     ensure!(
         record.pages.iter().all(|round| round.tracking),
         "'{}' was not tracked all the time, so that nobody knows what was missed; record it with \

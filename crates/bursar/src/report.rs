@@ -1,75 +1,176 @@
-//! `bursar report`: a record, looked at again.
+//! `bursar report`: records, looked at again.
 
-use ::report::Watched;
-use anyhow::ensure;
-use model::RecordKind;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ::report::{BY_LIBRARY, Watched};
+use anyhow::{Context, bail, ensure};
+use model::{Explained, RecordKind};
 use record::Record;
 
 use crate::advise;
 use crate::attribute::{self, notes};
+use crate::cli::Results;
 use crate::cli::report::Report;
+use crate::export::export;
 use crate::faults;
+use crate::merge;
 use crate::opened;
-use crate::results::{accounts, style, view, write_html, write_page};
-use crate::say;
+use crate::redact::redacted;
+use crate::replay;
+use crate::results::{accounts, style, view, write_html, write_json, write_page};
+use crate::run;
+use crate::say::{self, tell};
 use crate::status::Status;
-use crate::watch::recorded;
+use crate::watch;
 
 pub fn report(options: &Report) -> anyhow::Result<Status> {
-    let record = opened::open(&options.record)?;
-    match record.header.kind {
-        RecordKind::Watch => return watched(options),
-        RecordKind::Attribute => return attributed(options, &record),
-        RecordKind::Faults => return faulted(options, &record),
-        RecordKind::Advise => return advised(options, &record),
-        RecordKind::Run | RecordKind::Attach | RecordKind::Budget => {}
-    }
-    let accounts = accounts(&record);
-    match &options.html {
-        Some(path) => write_html(path, &record, &accounts)?,
-        None => {
-            let view = view(&record, &accounts);
-            let text = match record.header.kind {
-                RecordKind::Budget => ::report::terminal::budget(&view, style()),
-                _ => ::report::terminal::run(&view, style()),
-            };
-            say::page_result(&text)?;
+    let results = &options.results;
+    if options.phases.phases {
+        replay::replay(options)?;
+    } else if let Some(explained) = stats(&options.records)? {
+        ensure!(options.format.is_none(), "--format writes records, and {} is none", options.records[0].display());
+        decisions(&explained, &options.records[0], results)?;
+    } else if options.format == Some(::export::Format::Vpa) {
+        let records = options.records.iter().map(|path| open(path)).collect::<anyhow::Result<Vec<_>>>()?;
+        export(&records, ::export::Format::Vpa, options.output.as_deref())?;
+    } else {
+        let mut record = record(options)?;
+        if options.by_library {
+            record.header.options.insert(BY_LIBRARY.to_string(), "yes".to_string());
+        }
+        match options.format {
+            Some(format) => export(&[record], format, options.output.as_deref())?,
+            None => show(options, record)?,
         }
     }
     Ok(Status::of(0))
 }
 
-fn attributed(options: &Report, record: &Record) -> anyhow::Result<Status> {
-    let notes = notes(record);
-    let attributed = attribute::attributed(record, &notes);
-    match &options.html {
-        Some(path) => write_page(path, &::report::html::attribution(&attributed))?,
-        None => say::page_result(&::report::terminal::attribution(&attributed, style()))?,
+/// The decisions in what `bursar advise --stats` wrote, if that is what was named.
+fn stats(paths: &[PathBuf]) -> anyhow::Result<Option<Vec<Explained>>> {
+    match paths {
+        [path] => advise::explain::of_stats(path),
+        _ => Ok(None),
     }
-    Ok(Status::of(0))
 }
 
-fn faulted(options: &Report, record: &Record) -> anyhow::Result<Status> {
-    let faulted = faults::faulted(record);
-    match &options.html {
-        Some(path) => write_page(path, &::report::html::faults(&faulted))?,
-        None => say::page_result(&::report::terminal::faults(&faulted, style()))?,
+/// The one record that the report is of.
+fn record(options: &Report) -> anyhow::Result<Record> {
+    let kept = options.results.record.as_deref();
+    let (record, path) = match &options.records[..] {
+        folders if folders.iter().any(|path| path.is_dir()) => attribute::of_logs(folders, kept)?,
+        [path] if kept.is_none() => (open(path)?, None),
+        paths => {
+            let records = paths.iter().map(|path| Ok((path.clone(), open(path)?))).collect::<anyhow::Result<_>>()?;
+            merge::merged(records, kept)?
+        }
+    };
+    if let Some(path) = path {
+        tell!("record: {}", path.display());
     }
-    Ok(Status::of(0))
+    Ok(record)
 }
 
-fn advised(options: &Report, record: &Record) -> anyhow::Result<Status> {
-    ensure!(options.html.is_none(), "{} is of bursar advise, of which there is no page", options.record.display());
-    say::result(format_args!("{}", advise::explain::table(record.advice.iter().flat_map(|advice| &advice.explained))))?;
-    Ok(Status::of(0))
+/// A record without what is to be kept out of its report.
+pub fn open(path: &Path) -> anyhow::Result<Record> {
+    let mut record = opened::open(path)?;
+    record.header.command.iter_mut().for_each(|word| *word = redacted(word));
+    if let Some(prepare) = record.header.options.get_mut("prepare") {
+        *prepare = redacted(prepare);
+    }
+    Ok(record)
 }
 
-fn watched(options: &Report) -> anyhow::Result<Status> {
-    let record = recorded(&options.record)?;
-    let watched = Watched { header: &record.header, rounds: &record.pages, notes: &record.notes };
-    match &options.html {
-        Some(path) => write_page(path, &::report::html::watch(&watched))?,
-        None => say::page_result(&::report::terminal::watch(&watched, style()))?,
+/// Prints the report, or writes it as JSON or as a page.
+fn show(options: &Report, record: Record) -> anyhow::Result<()> {
+    let (results, path) = (&options.results, &options.records[0]);
+    let prints = !results.quiet && results.json.is_none() && results.html.is_none();
+    if options.replay {
+        return watch::replay(watch::checked(record, path)?, results);
     }
-    Ok(Status::of(0))
+    match record.header.kind {
+        RecordKind::Watch => {
+            let record = watch::checked(record, path)?;
+            let watched = Watched { header: &record.header, rounds: &record.pages, notes: &record.notes };
+            if prints {
+                say::page_result(&::report::terminal::watch(&watched, style()))?;
+            }
+            if let Some(path) = &results.html {
+                write_page(path, &::report::html::watch(&watched))?;
+            }
+            if results.json.is_some() {
+                watch::write_json(record, results)?;
+            }
+        }
+        RecordKind::Attribute => {
+            let notes = notes(&record);
+            let attributed = attribute::attributed(&record, &notes);
+            if prints {
+                say::page_result(&::report::terminal::attribution(&attributed, style()))?;
+            }
+            if let Some(path) = &results.html {
+                write_page(path, &::report::html::attribution(&attributed))?;
+            }
+            if let Some(path) = &results.json {
+                attribute::write_figures(path, &record, record.attributions.len() > 1)?;
+            }
+        }
+        RecordKind::Faults => {
+            let faulted = faults::faulted(&record);
+            if prints {
+                say::page_result(&::report::terminal::faults(&faulted, style()))?;
+            }
+            if let Some(path) = &results.html {
+                write_page(path, &::report::html::faults(&faulted))?;
+            }
+            if let Some(path) = &results.json {
+                faults::write_figures(path, &record)?;
+            }
+        }
+        RecordKind::Advise => {
+            let explained: Vec<Explained> = record.advice.into_iter().flat_map(|advice| advice.explained).collect();
+            decisions(&explained, path, results)?;
+        }
+        RecordKind::Run | RecordKind::Attach | RecordKind::Budget => {
+            let accounts = accounts(&record);
+            let view = view(&record, &accounts);
+            if prints {
+                say::page_result(&match record.header.kind {
+                    RecordKind::Budget => ::report::terminal::budget(&view, style()),
+                    _ => ::report::terminal::run(&view, style()),
+                })?;
+            }
+            if let Some(path) = &results.html {
+                write_html(path, &record, &accounts)?;
+            }
+            match (&results.json, record.header.kind, &record.budget) {
+                (None, ..) => {}
+                (Some(json), RecordKind::Budget, Some(report)) => write_json(json, report)?,
+                (Some(_), RecordKind::Budget, None) => bail!(
+                    "{} was interrupted before it had an answer; --format json writes the runs that it has",
+                    path.display()
+                ),
+                (Some(json), _, _) if merge::is_merged(&record) => merge::write_figures(json, &record, &accounts)?,
+                (Some(json), _, _) => {
+                    let figures = run::json(&accounts);
+                    write_json(json, &figures.with_context(|| format!("{} holds no run", path.display()))?)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The decisions of `bursar advise run` or `attach`.
+fn decisions(explained: &[Explained], path: &Path, results: &Results) -> anyhow::Result<()> {
+    let name = path.display();
+    ensure!(results.html.is_none(), "{name} is of bursar advise, of which there is no page");
+    if !results.quiet && results.json.is_none() {
+        say::result(format_args!("{}", advise::explain::table(explained)))?;
+    }
+    match &results.json {
+        Some(json) => write_json(json, &BTreeMap::from([("explained", explained)])),
+        None => Ok(()),
+    }
 }

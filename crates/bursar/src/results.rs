@@ -46,6 +46,11 @@ impl Sink {
         }
     }
 
+    /// Begins the record at the person's path; without one there is no record.
+    pub fn at(path: Option<&Path>, header: &Header) -> anyhow::Result<Sink> {
+        Ok(Sink { writer: path.map(|path| Writer::create(path, header)).transpose()? })
+    }
+
     /// No record.
     pub fn none() -> Sink {
         Sink { writer: None }

@@ -1,4 +1,4 @@
-//! `bursar watch`: what a running program does with its memory, told while it runs, or again from a record.
+//! `bursar watch`: what a running program does with its memory, told while it runs, and again from a record.
 
 mod told;
 mod unwatched;
@@ -20,15 +20,16 @@ use track::pages::{Error, Pages, Scope, Settings};
 
 use crate::balance::put_back;
 use crate::bench::header;
+use crate::cli::Results;
 use crate::cli::watch::Watch;
+use crate::input::is_dash;
 use crate::kept;
-use crate::opened;
 use crate::phases::Phases;
 use crate::results::Sink;
 use crate::say::tell;
 use crate::status::Status;
 use crate::stop::Whole;
-use told::Told;
+use told::{Places, Told};
 use unwatched::Beside;
 use view::Key;
 
@@ -39,14 +40,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 pub fn watch(options: &Watch) -> anyhow::Result<Status> {
     let signals = Forwarding::start()?;
-    let has_view = !options.quiet
-        && options.json.as_deref() != Some(Path::new("-"))
-        && stdin().is_terminal()
-        && stdout().is_terminal();
-    if let Some(path) = &options.replay {
-        replay(path, Told::to(options, has_view)?)?;
-        return Ok(Status::of(0));
-    }
+    let has_view = has_view(options.quiet, options.json.as_deref());
     // One that was killed may still have DAMON.
     for repaired in journal::repair(put_back, &mut crate::bench::announce_repair) {
         tell!("bursar: left by a killed run: {repaired}");
@@ -54,7 +48,12 @@ pub fn watch(options: &Watch) -> anyhow::Result<Status> {
     let sink = options.record.as_deref().map(|path| sink(path, options)).transpose()?;
     // What the command prints would spoil the picture.
     let mut kept = if has_view && options.target.is_none() { Some(kept::file()?) } else { None };
-    let mut told = Told::to(options, has_view)?;
+    let mut told = Told::to(&Places {
+        json: options.json.as_deref(),
+        has_lines: !options.quiet,
+        has_view,
+        has_command: options.target.is_none(),
+    })?;
     told.sink = sink;
     let ended = match &options.target {
         Some(target) => follow(options, Target::Found(scope_of(target)?), told, &signals),
@@ -69,6 +68,11 @@ pub fn watch(options: &Watch) -> anyhow::Result<Status> {
         Some(Exit::Signal(signal)) => Status::Signal(signal),
         _ => Status::of(0),
     })
+}
+
+/// Whether there is a terminal for the picture.
+fn has_view(quiet: bool, json: Option<&Path>) -> bool {
+    !quiet && !json.is_some_and(is_dash) && stdin().is_terminal() && stdout().is_terminal()
 }
 
 fn sink(path: &Path, options: &Watch) -> anyhow::Result<Sink> {
@@ -86,13 +90,24 @@ fn sink(path: &Path, options: &Watch) -> anyhow::Result<Sink> {
     Ok(Sink::create(Some(path), &header)?.0)
 }
 
+/// Writes the intervals of a record as JSON lines.
+pub fn write_json(record: Record, results: &Results) -> anyhow::Result<()> {
+    let json = results.json.as_deref();
+    let mut told = Told::to(&Places { json, has_lines: false, has_view: false, has_command: false })?;
+    record.pages.into_iter().try_for_each(|round| told.tell(round))
+}
+
 /// Plays a record: at its pace in a view, at once elsewhere.
-fn replay(path: &Path, mut told: Told) -> anyhow::Result<()> {
-    let rounds = recorded(path)?;
-    for note in rounds.notes {
+pub fn replay(record: Record, results: &Results) -> anyhow::Result<()> {
+    let json = results.json.as_deref();
+    let has_view = has_view(results.quiet, json);
+    // A signal ends the view, and the terminal is as it was.
+    let _signals = has_view.then(Forwarding::start).transpose()?;
+    let mut told = Told::to(&Places { json, has_lines: !results.quiet, has_view, has_command: false })?;
+    for note in record.notes {
         told.note(&note)?;
     }
-    for round in rounds.pages {
+    for round in record.pages {
         let due = Instant::now() + Duration::from_secs_f64(round.seconds.clamp(0.0, 3600.0));
         told.tell(round)?;
         while told.view.as_ref().is_some_and(|view| view.is_paused() || Instant::now() < due) {
@@ -108,8 +123,7 @@ fn replay(path: &Path, mut told: Told) -> anyhow::Result<()> {
 }
 
 /// A record of watching; what it is not, or lacks, as a sentence.
-pub fn recorded(path: &Path) -> anyhow::Result<Record> {
-    let mut record = opened::open(path)?;
+pub fn checked(mut record: Record, path: &Path) -> anyhow::Result<Record> {
     let name = path.display();
     ensure!(
         record.header.kind == RecordKind::Watch,

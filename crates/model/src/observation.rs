@@ -71,7 +71,7 @@ pub enum RunRole {
     Trial,
     /// A run for the comparison, at a limit that one of the methods names; Unlimited names none.
     Method,
-    /// What one rank or one node showed of a run that stands before it in the record (`bursar merge`).
+    /// What one rank or one node showed of a run that stands before it in the record (merged by `bursar report`).
     Part,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// `bursar curve replay`.
+/// `bursar report --phases`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseReplay {
     /// Each record by itself.

@@ -1,16 +1,15 @@
-//! `bursar advise explain`: what was decided in a run, each with its numbers.
+//! What was decided in a run of `bursar advise`, each decision with its numbers.
 
 use std::fmt::Write;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context, ensure};
-use model::{Bytes, Explained, RecordKind};
+use anyhow::Context;
+use model::{Bytes, Explained};
 use serde::Deserialize;
 
-use crate::input::{name, read};
-use crate::opened;
-use crate::say;
-use crate::status::Status;
+use crate::input::{is_dash, name, read};
 
 /// What is asked of the figures of a run.
 #[derive(Deserialize)]
@@ -18,29 +17,23 @@ struct Stats {
     explained: Vec<Explained>,
 }
 
-pub fn explain(path: &Path) -> anyhow::Result<Status> {
-    say::result(format_args!("{}", table(&explained(path)?)))?;
-    Ok(Status::of(0))
-}
-
-fn explained(path: &Path) -> anyhow::Result<Vec<Explained>> {
-    if path != Path::new("-") {
-        match opened::open(path) {
-            Ok(record) => {
-                ensure!(
-                    record.header.kind == RecordKind::Advise,
-                    "{} is a record of something else than bursar advise run or attach; bursar report tells of what",
-                    path.display()
-                );
-                return Ok(record.advice.into_iter().flat_map(|advice| advice.explained).collect());
-            }
-            Err(error) if matches!(error.downcast_ref(), Some(record::Error::NotARecord(_))) => {}
-            Err(error) => return Err(error),
-        }
+/// The decisions in what `--stats` wrote; `None`: it is something else, such as a record.
+///
+/// # Errors
+/// Standard input that is something else, for nothing else is read from there.
+pub fn of_stats(path: &Path) -> anyhow::Result<Option<Vec<Explained>>> {
+    if !is_dash(path) && !begins_as_json(path) {
+        return Ok(None);
     }
     let stats: Stats = serde_json::from_str(&read(path)?)
-        .with_context(|| format!("{} is not what bursar advise run --record or --stats writes", name(path)))?;
-    Ok(stats.explained)
+        .with_context(|| format!("{} is not what bursar advise run --stats writes", name(path)))?;
+    Ok(Some(stats.explained))
+}
+
+/// A record, and anything else of any size, is told from it by one byte.
+fn begins_as_json(path: &Path) -> bool {
+    let mut first = [0];
+    File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
 }
 
 /// A line for each decision.

@@ -127,7 +127,7 @@ impl Folder {
                 let absent = absent.len();
                 return Some(format!(
                     "{absent} of {} ranks had not ended when the first was told, or leave their logs where it does not see \
-                     them; `bursar attribute --from FOLDER…` brings the folders of all nodes together, and \
+                     them; `bursar report FOLDER…` brings the folders of all nodes together, and \
                      `bursar attribute -- mpirun …` needs none.",
                     rank.ranks
                 ));
@@ -164,10 +164,7 @@ impl Folder {
         if self.parts.is_empty() {
             return;
         }
-        tell!(
-            "bursar: the logs are kept in {}; `bursar attribute --from` that folder reports them again.",
-            self.path.display()
-        );
+        tell!("bursar: the logs are kept; to report them: bursar report {}", self.path.display());
     }
 }
 

@@ -24,12 +24,6 @@ pub enum Advise {
         #[arg(value_name = "PROFILE")]
         profile: PathBuf,
     },
-    /// List what was decided in a run, each with its numbers
-    Explain {
-        /// What bursar advise run --record has kept; what --stats has written will do, also - for standard input
-        #[arg(value_name = "RECORD")]
-        record: PathBuf,
-    },
     /// Print what managing memory costs on this machine; measured once, then remembered
     Costs(Costs),
     /// Make a profile of one of CBMM's (CSV)
@@ -59,7 +53,7 @@ pub struct Run {
     /// Write what was done as JSON to FILE (of a rank: FILE.RANK), or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
-    /// Keep a record of what was decided in FILE (of a rank: FILE.RANK), for bursar advise explain and bursar export
+    /// Keep a record of what was decided in FILE (of a rank: FILE.RANK), for bursar report
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Print no summary
@@ -120,7 +114,7 @@ pub struct Attach {
     /// Write what was done as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
-    /// Keep a record of what was decided in FILE, for bursar advise explain and bursar export
+    /// Keep a record of what was decided in FILE, for bursar report
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Print no summary

@@ -1,7 +1,6 @@
 //! The command line of `bursar attribute`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -51,13 +50,10 @@ pub struct Attribute {
     /// End the command and all that it has started after this time (status 124)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// Report the logs that a run has left in FOLDER, as when bursar was killed, or in those of several nodes, instead of running a command
-    #[arg(long, value_name = "FOLDER", num_args = 1.., conflicts_with_all = ["command", "scaling"])]
-    pub from: Vec<PathBuf>,
     #[command(flatten)]
     pub results: Results,
     /// The command and its arguments
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "from")]
+    #[arg(last = true, value_name = "COMMAND", required = true)]
     pub command: Vec<OsString>,
 }
 

@@ -4,51 +4,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use curve::intermittent::Checkpoint;
 use curve::trace::{Column, Format, TimeUnit};
 use model::Bytes;
 
-use super::values::{checkpoint, duration, page, rate, tolerance};
+use super::values::{duration, page, rate, tolerance};
 
 /// `bursar curve`
 #[derive(Debug, Subcommand)]
 pub enum Curve {
     /// The miss ratio curve of a trace of references
     Trace(Box<Trace>),
-    /// What intermittent tracking would have made of records that were tracked all the time
-    Replay(Replay),
-}
-
-/// `bursar curve replay`
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    bursar watch --always --record solver.bursar -- ./solver input.dat\n  \
-    bursar curve replay solver.bursar --html page.html\n  \
-    bursar curve replay *.bursar --width 3 --checkpoint 10,5,20\n\n\
-    The arms are those of the paper (IMT): always on, a fixed threshold from 0.05\n\
-    to 0.3, and the adaptive one.")]
-pub struct Replay {
-    /// Records of `bursar watch --always --record`
-    #[arg(value_name = "RECORD", required = true)]
-    pub records: Vec<PathBuf>,
-    /// Samples in the moving averages (k)
-    #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=100))]
-    pub width: u32,
-    /// How far off the working set may be in one phase
-    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = rate)]
-    pub wss_threshold: f64,
-    /// Where the adaptive threshold begins
-    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = rate)]
-    pub threshold: f64,
-    /// Intervals off until a check, how many more after one that found nothing, and the most
-    #[arg(long, value_name = "FIRST,STEP,MOST", default_value = "10,5,20", value_parser = checkpoint)]
-    pub checkpoint: Checkpoint,
-    /// Write the figures as JSON to FILE, or to standard output with -
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write the tables and the time line of each record as one HTML page that opens without a network
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
 }
 
 /// `bursar curve trace`

@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["run", "watch", "attribute", "faults"]),
     ("Size", &["budget", "recommend"]),
     ("Provide", &["provision", "pool", "advise", "balance"]),
-    ("Look again", &["report", "export", "merge", "curve"]),
+    ("Look again", &["report", "curve"]),
     ("Machine", &["serve", "doctor"]),
 ];
 

@@ -3,13 +3,28 @@
 use std::ffi::OsString;
 
 /// Words that a command line began with, and what stands in their place now.
-const RENAMED: [(&[&str], &str); 2] = [(&["slurm", "recommend"], "bursar recommend"), (&["slurm"], "bursar recommend")];
+const COMMANDS: [(&[&str], &str); 6] = [
+    (&["slurm", "recommend"], "bursar recommend"),
+    (&["slurm"], "bursar recommend"),
+    (&["export"], "bursar report RECORD --format FORMAT -o FILE"),
+    (&["merge"], "bursar report RECORD…"),
+    (&["curve", "replay"], "bursar report --phases RECORD…"),
+    (&["advise", "explain"], "bursar report RECORD"),
+];
+
+/// An option of a command, and what stands in its place now.
+const OPTIONS: [(&str, &str, &str); 2] =
+    [("watch", "--replay", "bursar report --replay RECORD"), ("attribute", "--from", "bursar report FOLDER…")];
 
 /// The sentence that answers a command line of an old name.
 pub fn sentence(words: &[OsString]) -> Option<String> {
     let words = words.get(1..).unwrap_or_default();
-    let (old, new) = RENAMED
-        .iter()
-        .find(|(old, _)| words.len() >= old.len() && old.iter().zip(words).all(|(old, word)| word == old))?;
-    Some(format!("`bursar {}` is now `{new}`", old.join(" ")))
+    let begins = |old: &[&str]| words.len() >= old.len() && old.iter().zip(words).all(|(old, word)| word == old);
+    if let Some((old, new)) = COMMANDS.iter().find(|(old, _)| begins(old)) {
+        return Some(format!("`bursar {}` is now `{new}`", old.join(" ")));
+    }
+    let own: Vec<_> = words.iter().take_while(|word| *word != "--").map(|word| word.to_string_lossy()).collect();
+    let has = |option: &str| own.iter().any(|word| word.split('=').next() == Some(option));
+    let (command, option, new) = OPTIONS.iter().find(|(command, option, _)| begins(&[*command]) && has(option))?;
+    Some(format!("`bursar {command} {option}` is now `{new}`"))
 }

@@ -1,55 +1,72 @@
-//! The command lines of `bursar report`, `bursar export` and `bursar merge`.
+//! The command line of `bursar report`.
 
 use std::path::PathBuf;
 
 use clap::Args;
+use curve::intermittent::Checkpoint;
 
 use super::Results;
+use super::values::{checkpoint, rate};
 
 /// `bursar report`
 #[derive(Debug, Args)]
+#[command(mut_arg("json", |arg| arg.help("Write the figures as JSON to FILE, or to standard output with -, instead of printing the report")))]
+#[command(mut_arg("html", |arg| arg.help("Write the report as one HTML page that opens without a network, instead of printing it")))]
+#[command(mut_arg("record", |arg| arg.help("Keep the record that is made of several, or of a folder of logs, in FILE")))]
+#[command(mut_arg("redact", |arg| arg.help("Replace what the regular expression PATTERN matches (its first group, if it has one) in the command line and in --prepare; may be given more than once")))]
+#[command(mut_arg("quiet", |arg| arg.help("Do not print the report")))]
 #[command(after_help = "Examples:\n  \
     bursar report job.bursar\n  \
-    bursar report job.bursar --html page.html\n\n\
-    The record may still be being written, or have been cut short.")]
+    bursar report job.bursar --html page.html\n  \
+    bursar report job.bursar --format csv -o job.csv\n  \
+    bursar report job.bursar --format perfetto -o job.json      for ui.perfetto.dev\n  \
+    bursar report mon.bursar tue.bursar --format vpa            for Kubernetes\n  \
+    bursar report node1/*.bursar node2/*.bursar --record job.bursar\n  \
+    bursar report --replay solver.bursar                        of bursar watch\n\n\
+    Several records must be of the ranks or nodes of one job of Slurm or mpirun,\n\
+    made by bursar run: the report is of the whole job. A record may still be\n\
+    growing, or have been cut short. It is an SQLite file: sqlite3 job.bursar .schema")]
 pub struct Report {
-    /// A record
-    pub record: PathBuf,
-    /// Write the report as one HTML page that opens without a network
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-}
-
-/// `bursar export`
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    bursar export job.bursar --format csv > job.csv\n  \
-    bursar export job.bursar --format perfetto -o job.json   for ui.perfetto.dev\n  \
-    bursar export mon.bursar tue.bursar --format vpa         for Kubernetes\n\n\
-    A record is an SQLite file: sqlite3 job.bursar .schema")]
-pub struct Export {
-    /// A record; for vpa one or more
+    /// A record, or several of one job; or the folders of logs that bursar attribute left; or a file that bursar advise
+    /// --stats wrote, - for standard input
     #[arg(value_name = "RECORD", required = true)]
     pub records: Vec<PathBuf>,
-    /// json, csv, parquet, perfetto, memnesia or vpa
-    #[arg(long, short)]
-    pub format: export::Format,
-    /// Where to [default: standard output]
-    #[arg(long, short, value_name = "FILE")]
+    /// Write the record as json, csv, parquet, perfetto, memnesia or vpa instead of printing the report
+    #[arg(long, short, value_name = "FORMAT", conflicts_with_all = ["json", "html", "replay", "phases"])]
+    pub format: Option<export::Format>,
+    /// The file for --format [default: standard output]
+    #[arg(long, short, value_name = "FILE", requires = "format")]
     pub output: Option<PathBuf>,
-}
-
-/// `bursar merge`
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    mpirun -n 4 bursar run -- ./app\n  \
-    bursar merge --record job.bursar node1/*.bursar node2/*.bursar\n\n\
-    The records are of `bursar run` by every rank, or on every node, of one job\n\
-    of Slurm or mpirun. What each showed is kept beside the sum, with its host.")]
-pub struct Merge {
-    /// The records of the ranks or nodes
-    #[arg(value_name = "RECORD", required = true)]
-    pub records: Vec<PathBuf>,
+    /// Print each interval of a record of bursar watch; on a terminal, show them at their pace
+    #[arg(long, conflicts_with_all = ["html", "phases"])]
+    pub replay: bool,
+    /// Break every component of a record of bursar attribute down by shared object
+    #[arg(long)]
+    pub by_library: bool,
     #[command(flatten)]
     pub results: Results,
+    #[command(flatten)]
+    pub phases: Phases,
+}
+
+/// What intermittent tracking would have made of records that were tracked all the time.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "To judge intermittent tracking")]
+pub struct Phases {
+    /// Compute what intermittent tracking would have made of records of bursar watch --always: always on, a fixed
+    /// threshold from 0.05 to 0.3, and the adaptive one
+    #[arg(long, hide_short_help = true)]
+    pub phases: bool,
+    /// Samples in the moving averages (k)
+    #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=100), hide_short_help = true)]
+    pub width: u32,
+    /// How far off the working set may be in one phase
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = rate, hide_short_help = true)]
+    pub wss_threshold: f64,
+    /// Where the adaptive threshold begins
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = rate, hide_short_help = true)]
+    pub threshold: f64,
+    /// Intervals off until a check, how many more after one that found nothing, and the most
+    #[arg(long, value_name = "FIRST,STEP,MOST", default_value = "10,5,20", value_parser = checkpoint, hide_short_help = true)]
+    pub checkpoint: Checkpoint,
 }

@@ -94,11 +94,20 @@ mod tests {
     fn answers_an_old_name_with_the_new_one() {
         for (line, sentence) in [
             ("bursar slurm recommend --days 7", "error: `bursar slurm recommend` is now `bursar recommend`\n"),
+            (
+                "bursar export job.bursar -f csv",
+                "error: `bursar export` is now `bursar report RECORD --format FORMAT -o FILE`\n",
+            ),
+            ("bursar merge a b", "error: `bursar merge` is now `bursar report RECORD…`\n"),
+            ("bursar curve replay a", "error: `bursar curve replay` is now `bursar report --phases RECORD…`\n"),
+            ("bursar advise explain a", "error: `bursar advise explain` is now `bursar report RECORD`\n"),
+            ("bursar watch --replay a", "error: `bursar watch --replay` is now `bursar report --replay RECORD`\n"),
+            ("bursar attribute -q --from=a", "error: `bursar attribute --from` is now `bursar report FOLDER…`\n"),
             ("bursar slurm recomend", "error: `bursar slurm` is now `bursar recommend`\n"),
         ] {
             assert_eq!(error_of(line), sentence);
         }
-        for line in ["bursar run -- slurm recommend", "bursar recommend"] {
+        for line in ["bursar run -- slurm recommend", "bursar recommend", "bursar watch -- a --replay b"] {
             assert!(parse(&line.split(' ').map(OsString::from).collect::<Vec<_>>()).is_ok(), "{line}");
         }
     }
@@ -113,6 +122,6 @@ mod tests {
             assert!(error.contains(similar) && !error.contains("command to run"), "{error}");
         }
         assert!(!error_of("bursar run --limit 1G 2G -- true").contains("tip:"));
-        assert!(!error_of("bursar report one two").contains("tip:"));
+        assert!(!error_of("bursar doctor two").contains("tip:"));
     }
 }

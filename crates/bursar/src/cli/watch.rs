@@ -15,13 +15,13 @@ use super::values::{duration, rate};
     bursar watch --intrusive 4711\n  \
     bursar watch --intrusive --json - /sys/fs/cgroup/system.slice/db.service\n  \
     bursar watch --record db.bursar --intrusive 4711\n  \
-    bursar watch --replay db.bursar\n\n\
+    bursar report db.bursar\n\n\
     A line an interval: on standard error beside a command, else on standard\n\
     output. Ctrl-C ends. Looking clears the Accessed bits of some pages: of\n\
     processes that bursar did not start only with --intrusive.")]
 pub struct Watch {
     /// A process, with all beneath it, or a cgroup's path
-    #[arg(value_name = "PID|CGROUP", conflicts_with_all = ["command", "replay"])]
+    #[arg(value_name = "PID|CGROUP", conflicts_with = "command")]
     pub target: Option<String>,
     /// Time from line to line
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
@@ -41,9 +41,6 @@ pub struct Watch {
     /// Keep every interval in FILE
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Tell again what FILE has kept, instead of watching
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "record", "always", "intrusive"])]
-    pub replay: Option<PathBuf>,
     /// Write an object an interval as JSON lines to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -51,6 +48,6 @@ pub struct Watch {
     #[arg(long, short)]
     pub quiet: bool,
     /// The command and its arguments
-    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["target", "replay"])]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "target")]
     pub command: Vec<OsString>,
 }

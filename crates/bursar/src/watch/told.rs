@@ -1,17 +1,28 @@
 //! Where intervals are told: in a view, as lines, as JSON, and in a record.
 
 use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
 use model::{Bytes, PagesRound, TOLERATED_MISSES, WatchInterval};
 use record::Entry;
 
 use super::view::{Key, View};
-use crate::cli::watch::Watch;
 use crate::input::is_dash;
 use crate::json_lines::JsonLines;
 use crate::results::Sink;
 use crate::say;
+
+/// Where it is to be told.
+pub struct Places<'a> {
+    /// JSON lines go to this file, or to standard output for `-`.
+    pub json: Option<&'a Path>,
+    /// Lines for people are printed, but where there is a view.
+    pub has_lines: bool,
+    pub has_view: bool,
+    /// A command has standard output.
+    pub has_command: bool,
+}
 
 /// Where it is told, and what was told before.
 pub struct Told {
@@ -28,12 +39,12 @@ pub struct Told {
 
 impl Told {
     /// The view has the terminal to itself. Lines go to standard error where something else goes to standard output.
-    pub fn to(options: &Watch, has_view: bool) -> anyhow::Result<Told> {
-        let has_command = options.target.is_none() && options.replay.is_none();
-        let is_taken = has_command || options.json.as_deref().is_some_and(is_dash);
-        let json = options.json.as_deref().map(JsonLines::to).transpose()?;
+    pub fn to(places: &Places) -> anyhow::Result<Told> {
+        let Places { has_view, .. } = *places;
+        let is_taken = places.has_command || places.json.is_some_and(is_dash);
+        let json = places.json.map(JsonLines::to).transpose()?;
         let lines: Option<Box<dyn Write>> = match is_taken {
-            _ if options.quiet || has_view => None,
+            _ if !places.has_lines || has_view => None,
             false => Some(Box::new(say::Lines::open()?)),
             true => Some(Box::new(say::Beside)),
         };
