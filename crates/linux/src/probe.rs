@@ -44,6 +44,7 @@ pub fn all() -> Vec<Finding> {
         kept_peaks(&place),
         cache_state(&place),
         swap(&place),
+        vec![idle_memory()],
         slurm(place.current()),
     ]
     .concat()
@@ -480,6 +481,21 @@ fn swap(place: &Place) -> Vec<Finding> {
     vec![space, limit]
 }
 
+fn idle_memory() -> Finding {
+    const LADDER: &str = "idle memory";
+    const RUNG: &str = "stays where it is";
+    match damon::pages_out() {
+        None => Finding::there(LADDER, RUNG, "DAMON does not page it out, as far as this user may see"),
+        Some(file) => {
+            let why = format!(
+                "DAMON pages it out ({}): samples lack what it took of a job, and some is read again",
+                file.display()
+            );
+            Finding::absent(LADDER, RUNG, why, None)
+        }
+    }
+}
+
 fn slurm(own: Option<&Cgroup>) -> Vec<Finding> {
     const LADDER: &str = "Slurm";
     let job = std::env::var("SLURM_JOB_ID").ok();
@@ -611,6 +627,7 @@ mod tests {
             "kept peaks",
             "cache state",
             "swap",
+            "idle memory",
             "Slurm",
         ];
         assert_eq!(ladders, expected);
