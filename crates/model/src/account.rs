@@ -154,6 +154,22 @@ pub struct RunAccount {
     pub notes: Vec<String>,
 }
 
+/// Less that was taken changes no figure.
+const LEAST_LOST_BYTES: u64 = 1 << 20;
+
+impl RunAccount {
+    /// Whether a run without a limit lost memory that it had: it was reclaimed, swapped out or read again. Each of its distinct file pages
+    /// may be a refault once, if an earlier run had it.
+    pub fn lost_without_limit(&self, page_bytes: u64) -> bool {
+        let distinct = self.file_demand.as_ref().map_or(0, |demand| demand.distinct_bytes / page_bytes.max(1));
+        let flow = &self.flow;
+        let again = flow.refaults_file.map(|pages| pages.saturating_sub(distinct));
+        let pages = [again, flow.refaults_anon, flow.reclaimed].into_iter().flatten().max().unwrap_or(0);
+        let bytes = self.swap_bytes.unwrap_or(0).max(pages.saturating_mul(page_bytes));
+        self.limit_bytes.is_none() && bytes >= LEAST_LOST_BYTES
+    }
+}
+
 impl Spread {
     /// Of one or more values; `None` of none.
     pub fn of(values: &[f64]) -> Option<Spread> {
@@ -178,6 +194,21 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_lost_without_a_limit_where_more_comes_back_than_was_there_before() {
+        let of = |refaults: u64, limit_bytes| RunAccount {
+            flow: FlowCounts { refaults_file: Some(refaults), ..Default::default() },
+            file_demand: Some(FileDemand { distinct_bytes: 4096 * 1000, ..Default::default() }),
+            limit_bytes,
+            ..Default::default()
+        };
+        assert!(!of(1000, None).lost_without_limit(4096));
+        assert!(of(1256, None).lost_without_limit(4096));
+        assert!(!of(1256, Some(1)).lost_without_limit(4096));
+        let swapped = RunAccount { swap_bytes: Some(1 << 20), ..Default::default() };
+        assert!(swapped.lost_without_limit(4096) && !RunAccount::default().lost_without_limit(4096));
+    }
 
     #[test]
     fn the_spread_of_several_runs() {

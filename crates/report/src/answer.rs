@@ -6,11 +6,8 @@ use crate::format::{bytes, percent, printable, seconds};
 
 /// The answer in one sentence, without its reason.
 pub fn headline(report: &BudgetReport) -> String {
-    let within = format!(
-        "within {} of its {}",
-        percent(Some(report.slowdown_target)),
-        report.reference_seconds.map_or_else(|| "unlimited run time".to_string(), seconds)
-    );
+    let time = report.reference_seconds.map_or_else(|| "unlimited run time".to_string(), seconds);
+    let within = format!("within {} of its {time}", percent(Some(report.slowdown_target)));
     if let Some(doubt) = report.doubts.iter().find(|doubt| doubt.voids) {
         return printable(&doubt.sentence);
     }
@@ -21,6 +18,16 @@ pub fn headline(report: &BudgetReport) -> String {
             format!("needs {mib} MiB{}{} to stay {within}{doubt}", of_tier(report), of_nodes(report))
         }
         None => format!("no limit was found that keeps it {within}"),
+    }
+}
+
+/// The answer as a limit and what it keeps, without doubts.
+pub fn keeps_within(report: &BudgetReport) -> String {
+    let time = report.reference_seconds.map_or_else(|| "run time".to_string(), seconds);
+    let within = format!("keeps it within {} of its unlimited {time}", percent(Some(report.slowdown_target)));
+    match report.answer.budget_bytes {
+        Some(budget) => format!("{} MiB{}{} {within}", Bytes(budget).mib_ceil(), of_tier(report), of_nodes(report)),
+        None => format!("no limit was found that {within}"),
     }
 }
 

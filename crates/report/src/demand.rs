@@ -1,6 +1,6 @@
 //! The file demand curve in a few lines.
 
-use model::{FileDemand, Observation, names};
+use model::{DemandPoint, FileDemand, Observation, names};
 
 /// Bytes read below which a cost per byte would be noise.
 const MIN_READ_BYTES: u64 = 8 << 20;
@@ -38,6 +38,16 @@ pub fn lines(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Vec<DemandLi
     lines
 }
 
+/// What a limit below the knee costs: the largest limit at which a quarter of the curve's height is reached, and the curve's first point
+/// where that is clearly higher.
+pub fn below_knee(demand: &FileDemand) -> Vec<DemandPoint> {
+    let Some(first) = demand.points.first() else { return Vec::new() };
+    let near = demand.points.iter().rev().find(|point| point.refault_bytes >= first.refault_bytes / 4);
+    let is_higher = |point: &&DemandPoint| point.refault_bytes < first.refault_bytes / 10 * 9;
+    let far = near.filter(is_higher).map(|_| *first);
+    near.copied().into_iter().chain(far).collect()
+}
+
 /// Seconds that this run waited per byte it read from storage: block I/O delay over what `wait4` counted as read. `None`
 /// where either is unknown, too little was read to tell, or reading ahead of the program hid the time.
 pub fn seconds_per_byte(run: &Observation) -> Option<f64> {
@@ -51,7 +61,6 @@ pub fn seconds_per_byte(run: &Observation) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::DemandPoint;
 
     #[test]
     fn a_cliff_is_two_lines_and_a_slope_more() {
@@ -63,6 +72,18 @@ mod tests {
             FileDemand { points: (0..=10).map(|i| point(i * 10, 1000 - i * 100)).collect(), ..Default::default() };
         assert_eq!(limits(&slope), [0, 30, 50, 80, 100]);
         assert!(limits(&FileDemand::default()).is_empty());
+    }
+
+    #[test]
+    fn below_a_cliff_is_one_point_and_below_a_slope_two() {
+        let point = |limit_bytes, refault_bytes| DemandPoint { limit_bytes, refault_bytes };
+        let limits = |points| {
+            let demand = FileDemand { points, ..Default::default() };
+            below_knee(&demand).iter().map(|point| point.limit_bytes).collect::<Vec<_>>()
+        };
+        assert_eq!(limits(vec![point(100, 900), point(400, 900), point(401, 0)]), [400]);
+        assert_eq!(limits((0..=10).map(|i| point(i * 10, 1000 - i * 100)).collect()), [70, 0]);
+        assert_eq!(limits(Vec::new()), [0; 0]);
     }
 
     #[test]

@@ -15,14 +15,19 @@ pub struct RunsFigure {
     pub text: fn(f64) -> String,
 }
 
-/// What one first wants to know, in one sentence.
-pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) -> String {
-    let subject = match &observation.target {
+/// What was observed, if it was not started, with a space after it.
+pub fn subject(observation: &Observation) -> String {
+    match &observation.target {
         Target::Command => String::new(),
         Target::Process(pid) => format!("process {pid} "),
         Target::Tree(pid) => format!("process tree of {pid} "),
         Target::Cgroup(path) => format!("cgroup {} ", printable(path)),
-    };
+    }
+}
+
+/// What one first wants to know, in one sentence.
+pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) -> String {
+    let subject = subject(observation);
     if let Some(doubt) = account.doubts.iter().find(|doubt| doubt.voids) {
         return format!("{subject}{}", printable(&doubt.sentence));
     }
@@ -67,7 +72,13 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
 
 /// Why the figures may not be of the job, beside what the headline says.
 pub fn other_doubts(doubts: &[Doubt]) -> impl Iterator<Item = String> {
-    doubts.iter().skip(1).map(|doubt| format!("beside that, {}", printable(&doubt.sentence)))
+    doubt_lines(doubts).skip(1)
+}
+
+/// Why the figures may not be of the job, each as a line of its own.
+pub fn doubt_lines(doubts: &[Doubt]) -> impl Iterator<Item = String> {
+    let beside = |number: usize| if number == 0 { "" } else { "beside that, " };
+    doubts.iter().enumerate().map(move |(number, doubt)| format!("{}{}", beside(number), printable(&doubt.sentence)))
 }
 
 /// What is smaller decides nothing: the C library, the image that a command is started from.
@@ -176,6 +187,12 @@ fn hidden(demand: &FileDemand) -> impl Iterator<Item = &(String, Option<u64>)> {
     demand.not_visible.iter().filter(|(_, amount)| amount.is_none_or(|bytes| bytes >= NEGLIGIBLE))
 }
 
+/// Whether more is read again than the curve says: a scan of mapped pages counts a page once, however often it was accessed since the
+/// scan before.
+pub fn demand_is_least(demand: &FileDemand) -> bool {
+    demand.mapped_scanned_bytes > 0 || demand.lost_events > 0 || hidden(demand).next().is_some()
+}
+
 /// What the curve was made from.
 pub fn demand_caption(demand: &FileDemand, seconds_per_byte: Option<f64>) -> String {
     let price = match seconds_per_byte {
@@ -184,11 +201,9 @@ pub fn demand_caption(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Str
             "; time not estimated: this run read too little from storage, or its I/O delay is not known".to_string()
         }
     };
-    // A scan of mapped pages counts a page once, however often it was accessed since the scan before.
-    let is_least = demand.mapped_scanned_bytes > 0 || demand.lost_events > 0 || hidden(demand).next().is_some();
     let share = (demand.sampled_share < 1.0)
         .then(|| format!("estimated from {} of the pages", percent(Some(demand.sampled_share))));
-    let least = is_least.then(|| "a lower bound of what is read again".to_string());
+    let least = demand_is_least(demand).then(|| "a lower bound of what is read again".to_string());
     let parts: Vec<String> = share.into_iter().chain(least).collect();
     let exact = if parts.is_empty() { "exact".to_string() } else { parts.join(", ") };
     format!(

@@ -6,6 +6,7 @@ mod faults;
 mod jobs;
 mod phases;
 mod run;
+pub mod short;
 mod table;
 #[cfg(test)]
 mod tests;

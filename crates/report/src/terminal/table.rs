@@ -6,6 +6,9 @@ use super::Style;
 use crate::steering::printable_lines;
 use crate::tables::{Table, Tone};
 
+/// Where the figures of [`Page::fact`] begin.
+const FACT_COLUMN: usize = 16;
+
 /// A report being written.
 pub struct Page {
     style: Style,
@@ -66,6 +69,30 @@ impl Page {
     pub fn paragraph(&mut self, tone: Tone, text: &str) {
         for line in wrapped(text, "  ", self.style.width) {
             self.line(tone, &line);
+        }
+    }
+
+    /// The answer, what it is made of and what else belongs into the first line. Where they do not fit, what it is made of comes below.
+    pub fn answer(&mut self, tone: Tone, answer: &str, aside: &str, rest: &[String]) {
+        let joined =
+            |parts: &[&str]| parts.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("   ");
+        let rest = rest.join("   ");
+        let (all, first) = (joined(&[answer, aside, &rest]), joined(&[answer, &rest]));
+        if all.width() <= self.style.width {
+            self.line(tone, &all);
+        } else if first.width() <= self.style.width && !aside.is_empty() {
+            self.line(tone, &first);
+            self.paragraph(tone, &format!("  {aside}"));
+        } else {
+            self.paragraph(tone, &joined(&[answer, aside]));
+            self.line(tone, &format!("  {rest}"));
+        }
+    }
+
+    /// A named figure, wrapped below itself.
+    pub fn fact(&mut self, name: &str, text: &str) {
+        for line in wrapped(&format!("{name:<FACT_COLUMN$}{text}"), &" ".repeat(FACT_COLUMN), self.style.width) {
+            self.line(Tone::Plain, &line);
         }
     }
 

@@ -1,0 +1,126 @@
+//! The short answer of a budget search.
+
+use model::{BudgetReport, Method, MethodRow, Outcome, Spread, Trial};
+
+use super::{Aside, MOST_BUDGET_LINES, Rank, Short};
+use crate::answer::{confidence, keeps_within, paste_lines};
+use crate::figures::{size, warnings};
+use crate::format::{bytes, printable, ratio};
+use crate::tables::Tone;
+use crate::terminal::Style;
+use crate::verdict::{judge, outcome_name};
+use crate::{View, terminal};
+
+/// Pages read again are worth a word from this many bytes on.
+const LEAST_AGAIN_BYTES: u64 = 1 << 20;
+
+/// The budget that was found in a few lines; the first is the answer.
+pub fn budget(view: &View, aside: &Aside, style: Style) -> String {
+    let Some(report) = view.budget else { return terminal::budget(view, style) };
+    let mut short = Short::new(style);
+    let is_sure = report.answer.confident && report.answer.budget_bytes.is_some();
+    let tone = if is_sure { Tone::Strong } else { Tone::Warning };
+    let runs = match report.trials.len() {
+        1 => "1 run".to_string(),
+        runs => format!("{runs} runs"),
+    };
+    let voiding = report.doubts.iter().find(|doubt| doubt.voids);
+    let head = voiding.map_or_else(|| keeps_within(report), |doubt| printable(&doubt.sentence));
+    short.section(Rank::Answer, |page| page.answer(tone, &head, "", &[format!("{}, {runs}", confidence(report))]));
+    if voiding.is_none() {
+        short.doubts(&report.doubts);
+    }
+    if !is_sure {
+        short.section(Rank::Answer, |page| page.paragraph(Tone::Warning, &printable(&report.answer.reason)));
+    }
+    if let Some(setting) = &report.setting {
+        let setting = format!("  together with {} in the environment", printable(setting));
+        short.section(Rank::Answer, |page| page.paragraph(Tone::Strong, &setting));
+    }
+    for (tone, line) in bracket(view, report) {
+        short.section(Rank::Fact, |page| page.line(tone, &line));
+    }
+    for warning in report.file_demand.iter().flat_map(|demand| warnings(demand, &report.doubts)) {
+        short.section(Rank::Doubt, |page| page.paragraph(Tone::Warning, &warning));
+    }
+    let methods = methods(report);
+    if !methods.is_empty() {
+        short.section(Rank::Comparison, |page| {
+            page.line(Tone::Plain, "what other methods would give");
+            methods.iter().for_each(|line| page.line(Tone::Plain, line));
+        });
+    }
+    // The setting is above, and the two lines of a unit file are in the one of systemd-run.
+    let tools = ["Slurm", "Kubernetes", "systemd-run", "Docker"];
+    for (tool, line) in paste_lines(report).into_iter().filter(|(tool, _)| tools.contains(&tool.as_str())) {
+        short.section(Rank::Answer, |page| page.line(Tone::Good, &format!("{tool:<13}{line}")));
+    }
+    short.notes(aside.notes.iter());
+    short.finish(MOST_BUDGET_LINES, aside.record)
+}
+
+/// What happened at the largest limit that was too little and at the smallest that was enough.
+fn bracket(view: &View, report: &BudgetReport) -> Vec<(Tone, String)> {
+    let line = |limit: u64, said: String| format!("  {:>9}   {said}", size(limit));
+    let at = |limit: u64| view.all_trials().iter().filter(move |trial| trial.limit_bytes == Some(limit));
+    let too_little = report.answer.largest_failing_bytes.and_then(|limit| {
+        let worst = at(limit).max_by_key(|trial| trial.outcome != Outcome::Ok)?;
+        // With other trials in view, one that came to its end in time may count as too slow.
+        let counts_as = if worst.outcome == Outcome::Ok { "counts as too slow: " } else { "" };
+        Some((Tone::Warning, line(limit, format!("{counts_as}{}", outcome(view, worst)))))
+    });
+    let enough = report.answer.smallest_passing_bytes.map(|limit| {
+        let times: Vec<f64> =
+            at(limit).filter(|trial| trial.outcome == Outcome::Ok).filter_map(|trial| trial.runtime_ratio).collect();
+        let unlimited = view.all_trials().iter().filter(|trial| trial.limit_bytes.is_none());
+        let is_peak = unlimited.filter_map(|trial| trial.peak_charge_bytes).min().is_some_and(|peak| limit >= peak);
+        let said = match Spread::of(&times) {
+            Some(spread) => format!("{} the run time", ratio(Some(spread.median), false)),
+            None if is_peak => "as much as it used without a limit".to_string(),
+            None => "slower, but not for want of memory".to_string(),
+        };
+        (Tone::Plain, line(limit, said))
+    });
+    too_little.into_iter().chain(enough).collect()
+}
+
+fn outcome(view: &View, trial: &Trial) -> String {
+    let what = match trial.outcome {
+        Outcome::Ok | Outcome::TooSlow => match trial.runtime_ratio {
+            Some(_) => format!("{} the run time", ratio(trial.runtime_ratio, trial.lower_bound)),
+            None => outcome_name(trial.outcome).to_string(),
+        },
+        other => outcome_name(other).to_string(),
+    };
+    let again = trial.refaults.map(|pages| pages.saturating_mul(view.header.page_bytes));
+    match again.filter(|bytes| *bytes >= LEAST_AGAIN_BYTES) {
+        Some(bytes) => format!("{what}, reads {} again", size(bytes)),
+        None => what,
+    }
+}
+
+/// What each method would have named, and what that would have cost.
+fn methods(report: &BudgetReport) -> Vec<String> {
+    let of = |method: Method| report.methods.iter().find(|row| row.name == method && row.memory_bytes.is_some());
+    let (largest, tree) = (of(Method::AppMaxRssLargest), of(Method::AppMaxRss));
+    let is_alike = largest.zip(tree).is_some_and(|(largest, tree)| largest.memory_bytes == tree.memory_bytes);
+    let of_rss = match (largest, tree) {
+        (_, Some(tree)) if is_alike => vec![("GNU time, seff", tree)],
+        (largest, tree) => {
+            largest.map(|row| ("GNU time", row)).into_iter().chain(tree.map(|row| ("seff (sum of RSS)", row))).collect()
+        }
+    };
+    let others = [("active + inactive", of(Method::SysMaxRss)), ("free", of(Method::Unlimited))];
+    let rows: Vec<(&str, &MethodRow)> =
+        of_rss.into_iter().chain(others.into_iter().filter_map(|(name, row)| Some((name, row?)))).collect();
+    let line = |(name, row): (&str, &MethodRow)| {
+        let verdict = judge(row, report).verdict;
+        // What free shows is no limit that was tried.
+        let is_untried = row.name == Method::Unlimited && row.memory_bytes < report.answer.budget_bytes;
+        let verdict = if is_untried { "measured without a limit".to_string() } else { verdict };
+        let time = row.runtime_ratio.filter(|_| row.outcome == Some(Outcome::Ok) && !verdict.contains("time"));
+        let time = time.map(|time| format!(", {} time", ratio(Some(time), false))).unwrap_or_default();
+        format!("  {name:<18} {:>9}   {verdict}{time}", bytes(row.memory_bytes))
+    };
+    rows.into_iter().map(line).collect()
+}

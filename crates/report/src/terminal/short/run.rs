@@ -1,0 +1,260 @@
+//! The short account of one or more runs.
+
+use std::iter::once;
+
+use model::{Exit, FileDemand, Observation, RunAccount, Target};
+
+use super::{Aside, MOST_RUN_LINES, Rank, Short};
+use crate::figures::{demand_is_least, headline, size, spreads, subject, warnings};
+use crate::format::{count, percent, printable, seconds};
+use crate::tables::Tone;
+use crate::terminal::Style;
+use crate::{View, demand, verdict};
+
+/// Parts of the peak below this share of it are left out.
+const LEAST_PART_SHARE: f64 = 0.01;
+
+/// The page cache matters from this share of the peak on, and from this many bytes.
+const LEAST_CACHE_SHARE: f64 = 0.1;
+const LEAST_CACHE_BYTES: u64 = 1 << 20;
+
+/// RSS is worth a line where it lacks this share of the peak, and as many bytes.
+const LEAST_MISSING_SHARE: f64 = 0.1;
+
+/// Waiting for I/O is worth a line from this share of the tasks' time on.
+const LEAST_IO_SHARE: f64 = 0.1;
+
+/// The account of the record's runs in a few lines; the first is the answer.
+pub fn run(view: &View, aside: &Aside, style: Style) -> String {
+    let mut short = Short::new(style);
+    let runs = view.plain_runs();
+    let Some((observation, account)) = view.foremost_run() else {
+        short.section(Rank::Answer, |page| page.paragraph(Tone::Strong, "no run was recorded"));
+        short.notes(aside.notes.iter());
+        return short.finish(MOST_RUN_LINES, aside.record);
+    };
+    let is_whole = account.doubts.is_empty() && account.exit_status.is_none_or(|status| status == 0);
+    let tone = if is_whole { Tone::Strong } else { Tone::Warning };
+    let voiding = account.doubts.iter().find(|doubt| doubt.voids);
+    let (head, made_of) = match voiding {
+        Some(_) => (headline(observation, account, runs.len()), String::new()),
+        None => (peak(observation, account), made_of(account, runs.len())),
+    };
+    short.section(Rank::Answer, |page| page.answer(tone, &head, &made_of, &ending(observation, account)));
+    if voiding.is_none() {
+        short.doubts(&account.doubts);
+    }
+    for (tone, problem) in problems(view, observation, account) {
+        short.section(Rank::Answer, |page| page.paragraph(tone, &problem));
+    }
+    for warning in account.file_demand.iter().flat_map(|demand| warnings(demand, &account.doubts)) {
+        short.section(Rank::Doubt, |page| page.paragraph(Tone::Warning, &warning));
+    }
+    let facts = cache_facts(observation, account).into_iter().chain(limiting_facts(view, account));
+    for (name, text) in several(&runs).into_iter().chain(parts(view)).chain(facts) {
+        short.section(Rank::Fact, |page| page.fact(name, &text));
+    }
+    if let Some(sentence) = of_other_tools(account) {
+        short.section(Rank::Fact, |page| page.paragraph(Tone::Plain, &sentence));
+    }
+    let of_run = account.notes.iter().filter(|note| !aside.notes.contains(note));
+    short.notes(aside.notes.iter().chain(of_run));
+    short.finish(MOST_RUN_LINES, aside.record)
+}
+
+/// The peak, and whether it is one of a whole run.
+fn peak(observation: &Observation, account: &RunAccount) -> String {
+    let subject = subject(observation);
+    let subject = if subject.is_empty() { subject } else { format!("{}: ", subject.trim_end()) };
+    let Some(need) = verdict::need(account) else { return format!("{subject}peak not known") };
+    let is_killed = account.limit_bytes.is_some() && account.oom_kills.is_some_and(|kills| kills > 0);
+    let cut = account.cut_short.as_deref().filter(|_| !is_killed);
+    let figure = match verdict::need_at_least(account) {
+        Some(least) => format!("between {} and {}", size(least), size(need)),
+        None => size(need),
+    };
+    let at_least = if cut.is_some() { "at least " } else { "" };
+    let until = cut.map(|cut| format!(" until {}", printable(cut))).unwrap_or_default();
+    let what = match account.limit_bytes.map(size) {
+        Some(limit) if is_killed => format!("killed for want of memory under a limit of {limit}: peak {figure}"),
+        Some(limit) => format!("peak {at_least}{figure} under a limit of {limit}{until}"),
+        None => format!("peak {at_least}{figure}{until}"),
+    };
+    format!("{subject}{what}")
+}
+
+/// What the peak is made of, and what it lacks.
+fn made_of(account: &RunAccount, runs: usize) -> String {
+    let need = verdict::need(account);
+    let mut asides: Vec<String> = need.and_then(|need| parts_of_peak(account, need)).into_iter().collect();
+    if account.peak_charge_bytes.is_none() && need.is_some() {
+        asides.push("sum over its processes, page cache not known".into());
+    }
+    if verdict::need_at_least(account).is_some() {
+        asides.push("what its processes share is not known".into());
+    }
+    if runs > 1 {
+        asides.push(format!("highest of {runs} runs"));
+    }
+    if asides.is_empty() { String::new() } else { format!("({})", asides.join("; ")) }
+}
+
+/// The parts of the peak that are known and large enough to matter.
+fn parts_of_peak(account: &RunAccount, need: u64) -> Option<String> {
+    let (parts, file) = match account.peak_charge_bytes {
+        Some(_) => (account.peak_breakdown, "page cache"),
+        None if account.tree_max_rss_bytes == Some(need) => (account.app_max_rss_breakdown, "mapped files"),
+        None => return None,
+    };
+    let named = [("heap", parts.heap), (file, parts.file), ("shared memory", parts.shared), ("kernel", parts.kernel)];
+    let matters = |bytes: &u64| *bytes > 0 && *bytes as f64 >= need as f64 * LEAST_PART_SHARE;
+    let known: Vec<String> =
+        named.iter().filter_map(|(name, bytes)| Some(format!("{name} {}", size(bytes.filter(matters)?)))).collect();
+    (!known.is_empty()).then(|| known.join(", "))
+}
+
+/// How long it took, and how it ended.
+fn ending(observation: &Observation, account: &RunAccount) -> Vec<String> {
+    let end = match (observation.exit, account.exit_status) {
+        (Exit::Signal(signal), _) => Some(format!("signal {signal}")),
+        (Exit::StoppedEarly, _) => Some("stopped early".to_string()),
+        (Exit::StillRunning, _) => Some("still running".to_string()),
+        (Exit::Status(_), _) if observation.target != Target::Command => Some("ended".to_string()),
+        (_, status) => status.map(|status| format!("exit {status}")),
+    };
+    once(seconds(account.wall_seconds)).chain(end).collect()
+}
+
+/// What went wrong, beside doubts.
+fn problems(view: &View, whole: &Observation, account: &RunAccount) -> Vec<(Tone, String)> {
+    let kills = account.oom_kills.filter(|kills| *kills > 0 && account.limit_bytes.is_none());
+    let killed =
+        kills.map(|kills| (Tone::Bad, format!("the kernel killed {kills} of its processes for want of memory")));
+    let parts = view.parts_of(whole);
+    let failed: Vec<String> = parts
+        .iter()
+        .filter_map(|(run, account)| Some((run, account.exit_status.filter(|status| *status != 0)?)))
+        .map(|(run, status)| format!("{} exit {status}", place(run)))
+        .collect();
+    let failed = failed.first().map(|first| {
+        let more = if failed.len() > 1 { format!(" and {} more", failed.len() - 1) } else { String::new() };
+        (Tone::Bad, format!("failed: {first}{more}"))
+    });
+    let cut = "the record was cut short: what follows is what had been written by then";
+    let cut_short = (!view.complete).then(|| (Tone::Warning, cut.to_string()));
+    killed.into_iter().chain(failed).chain(cut_short).collect()
+}
+
+/// How far several runs differed.
+fn several(runs: &[(&Observation, &RunAccount)]) -> Option<(&'static str, String)> {
+    let spreads = spreads(runs);
+    let range = |name: &str| {
+        let figure = spreads.iter().find(|figure| figure.name == name)?;
+        let [min, max] = [figure.spread.min, figure.spread.max].map(figure.text);
+        Some(if min == max { min } else { format!("{min} to {max}") })
+    };
+    let peaks = range("peak charge").or_else(|| range("App-MaxRSS tree")).map(|range| format!("peak {range}"));
+    let walls = range("wall").map(|range| format!("wall {range}"));
+    let text = peaks.into_iter().chain(walls).collect::<Vec<_>>().join("; ");
+    (runs.len() > 1 && !text.is_empty()).then_some(("runs", text))
+}
+
+/// Which rank or node of a merged run had most.
+fn parts(view: &View) -> Option<(&'static str, String)> {
+    let parts: Vec<_> = view.runs.iter().filter(|(run, _)| run.origin.is_some()).collect();
+    let (run, account) = parts.iter().max_by_key(|(_, account)| verdict::need(account))?;
+    let need = verdict::need(account)?;
+    Some(("largest part", format!("{}   {}, one of {}", size(need), place(run), parts.len())))
+}
+
+fn place(run: &Observation) -> String {
+    let Some(origin) = &run.origin else { return String::new() };
+    match origin.rank {
+        Some(rank) => format!("rank {rank} on {}", printable(&origin.host)),
+        None => printable(&origin.host),
+    }
+}
+
+/// What must fit, and up to where memory for the page cache pays off; nothing where the page cache is no matter.
+fn cache_facts(observation: &Observation, account: &RunAccount) -> Vec<(&'static str, String)> {
+    let Some((charge, file)) = account.peak_charge_bytes.zip(account.peak_breakdown.file) else { return Vec::new() };
+    if file < LEAST_CACHE_BYTES || (file as f64) < charge as f64 * LEAST_CACHE_SHARE {
+        return Vec::new();
+    }
+    let is_killed = account.oom_kills.is_some_and(|kills| kills > 0);
+    let at_least = if account.cut_short.is_some() || is_killed { "at least " } else { "" };
+    let must_fit =
+        account.floor_bytes.map(|floor| ("must fit", format!("{at_least}{}   cannot be reclaimed", size(floor))));
+    // Under a limit the curve is of what the limit left.
+    let demand = account.file_demand.as_ref().filter(|_| account.limit_bytes.is_none());
+    let pays_off = demand.and_then(|demand| pays_off(demand, demand::seconds_per_byte(observation)));
+    must_fit.into_iter().chain(pays_off.map(|text| ("pays off up to", text))).collect()
+}
+
+fn pays_off(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Option<String> {
+    let first = demand.points.first()?;
+    if first.refault_bytes == 0 {
+        let limit = size(first.limit_bytes);
+        return Some(if demand_is_least(demand) {
+            format!("{limit}   above that no page was seen to be used again")
+        } else {
+            format!("{limit}   above that no page of a file is used again")
+        });
+    }
+    let knee = demand.points.iter().find(|point| point.refault_bytes == 0)?;
+    let below = demand::below_knee(demand).into_iter().map(|point| {
+        let time = seconds_per_byte.map(|price| format!(" ({} more)", seconds(price * point.refault_bytes as f64)));
+        format!("{}{} at {}", size(point.refault_bytes), time.unwrap_or_default(), size(point.limit_bytes))
+    });
+    let least = if demand_is_least(demand) { "at least " } else { "" };
+    let again = below.collect::<Vec<_>>().join(", ");
+    Some(format!("{}   below that it reads again: {least}{again}", size(knee.limit_bytes)))
+}
+
+/// What slows it down or is beside the charge.
+fn limiting_facts(view: &View, account: &RunAccount) -> Vec<(&'static str, String)> {
+    let refaults = account.flow.refaults_file.filter(|_| account.limit_bytes.is_some());
+    let again = refaults.map(|pages| pages.saturating_mul(view.header.page_bytes));
+    let again = again.filter(|bytes| *bytes >= LEAST_CACHE_BYTES);
+    let io = account.io_wait_share.filter(|share| *share >= LEAST_IO_SHARE);
+    let swap = account.swap_bytes.filter(|bytes| *bytes > 0);
+    let pool = account.peak_breakdown.hugetlb.filter(|bytes| *bytes > 0);
+    [
+        again.map(|bytes| ("reads again", format!("{} of file pages, reclaimed under the limit", size(bytes)))),
+        io.map(|share| ("waits for I/O", format!("{} of its time", percent(Some(share))))),
+        swap.map(|bytes| ("swap", format!("{} at most", size(bytes)))),
+        pool.map(|bytes| ("huge pages", format!("{} of the pool, beside the peak", size(bytes)))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// What tools that report RSS would say, where that is clearly less.
+fn of_other_tools(account: &RunAccount) -> Option<String> {
+    let (charge, largest) = (account.peak_charge_bytes?, account.app_max_rss_bytes?);
+    let tree = account.tree_max_rss_bytes.unwrap_or(largest).max(largest);
+    let lacks = |figure: u64, of: u64| {
+        let missing = of.saturating_sub(figure);
+        missing >= LEAST_CACHE_BYTES && missing as f64 >= of as f64 * LEAST_MISSING_SHARE
+    };
+    let cache = account.peak_breakdown.file.unwrap_or(0);
+    let lacks_cache = lacks(tree, charge) && cache >= (charge - tree) / 2;
+    let lacks_processes = lacks(largest, tree);
+    if !lacks_cache && !lacks_processes {
+        return None;
+    }
+    let processes = account.processes.filter(|processes| *processes > 1);
+    let of = processes.map(|count_of| format!(" (the largest of {} processes)", count(Some(count_of))));
+    let figures = if lacks_processes {
+        format!(
+            "GNU time would report {}{}, seff {} if Slurm counts RSS",
+            size(largest),
+            of.unwrap_or_default(),
+            size(tree)
+        )
+    } else {
+        format!("GNU time would report {}, seff too if Slurm counts RSS", size(largest))
+    };
+    Some(if lacks_cache { format!("{figures}: the page cache is missing there") } else { figures })
+}
