@@ -137,6 +137,25 @@ fn a_job_that_is_stopped_early_cleans_up_first() {
     assert!(!reader.path("lock").exists());
 }
 
+#[test]
+fn the_default_answer_of_a_budget_is_short_and_verbose_prints_all() {
+    if !can_limit() {
+        return;
+    }
+    let printed = |options: &[&str]| {
+        let mut command = bursar();
+        command.args(["budget", "--slowdown", "1000%", "--max-trials", "3"]).args(options).args(["--", "true"]);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let short = printed(&[]);
+    assert!(short.lines().count() <= 25 && short.contains(" MiB keeps it within 1000 % of its unlimited "), "{short}");
+    assert!(short.contains("#SBATCH --mem=") && short.lines().last().unwrap().contains("bursar report "), "{short}");
+    let full = printed(&["-v"]);
+    assert!(full.contains("what to think of each") && full.contains("trials, in their order"), "{full}");
+}
+
 /// Makes a folder, as a build or the load of a database does, and fails where it is there already.
 const ONLY_ONCE: &str = r#"mkdir "$1/out""#;
 

@@ -226,7 +226,7 @@ fn what_is_redacted_is_in_no_record_and_in_no_report() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let ran = bursar()
-        .args(["run", "--redact", "--password=(.*)", "--redact", "(?i)token [a-z]+"])
+        .args(["run", "-v", "--redact", "--password=(.*)", "--redact", "(?i)token [a-z]+"])
         .arg("--record")
         .arg(path("r.bursar"))
         .arg("--json")

@@ -405,6 +405,6 @@ fn what_a_pool_lends_is_a_line_of_its_own_in_the_account() {
     let mut command = bursar();
     let (status, account, _) = json_after(command.args(["run", "--json", "-", "--", "sh", "-c", &script]));
     assert_eq!((status, account["peak_breakdown"]["hugetlb"].as_u64()), (0, Some(64 * MIB)), "{account:#}");
-    let output = bursar().args(["run", "--", "sh", "-c", &script]).output().unwrap();
+    let output = bursar().args(["run", "-v", "--", "sh", "-c", &script]).output().unwrap();
     assert!(said(&output).contains("huge pages (pool) 64.0 MiB"), "{}", said(&output));
 }

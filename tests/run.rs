@@ -177,12 +177,38 @@ fn a_record_reports_what_the_command_printed_with_its_notes() {
     // Without rights there is a note on what is not seen.
     let mut command = if is_root() { bursar_as_nobody(folder.path()) } else { bursar() };
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-    let run = command.args(["run", "--record", record.to_str().unwrap(), "--", "true"]).output().unwrap();
+    let run = command.args(["run", "-v", "--record", record.to_str().unwrap(), "--", "true"]).output().unwrap();
     let report = bursar().arg("report").arg(&record).output().unwrap();
     assert!(run.status.success() && report.status.success(), "{run:?}\n{report:?}");
     let printed = lines(&run.stderr);
     assert!(printed.iter().any(|line| line.contains("Not run as root")), "{printed:?}");
     assert_eq!(printed, lines(&report.stdout));
+}
+
+#[test]
+fn the_default_report_is_short_and_verbose_prints_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("shell.bursar");
+    let printed = |options: &[&str]| {
+        let mut command = bursar();
+        command.arg("run").args(options).args([
+            "--",
+            "sh",
+            "-c",
+            "head -c 8M /dev/zero | tail -c 1 >/dev/null; exit 3",
+        ]);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let short = printed(&["--record", record.to_str().unwrap()]);
+    assert!(short.lines().count() <= 15 && short.contains("exit 3"), "{short}");
+    let last = short.lines().last().unwrap();
+    assert!(last.contains("details") && last.ends_with(&format!("bursar report {}", record.display())), "{short}");
+    let full = printed(&["-v"]);
+    assert!(full.lines().count() > 25 && full.contains("App-MaxRSS tree"), "{full}");
+    let both = bursar().args(["run", "-v", "-q", "--", "true"]).output().unwrap();
+    assert_eq!(both.status.code(), Some(125));
 }
 
 #[test]
@@ -426,7 +452,7 @@ fn a_mapped_file_that_is_not_scanned_makes_the_curve_unsure() {
     let text = String::from_utf8(command.output().unwrap().stderr).unwrap();
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let doubt = "references through mappings after the first, so the curve may be too low (";
-    let (doubt, figures) = (words.find(doubt), words.find(" wall "));
+    let (doubt, figures) = (words.find(doubt), words.find(" must fit "));
     assert!(doubt.is_some() && doubt < figures && !text.contains("confident"), "{text}");
     let json: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
     let demand = &json["file_demand"];
@@ -960,14 +986,14 @@ fn shared_memory_from_before_is_in_the_first_line() {
     for command in [&["cat", file][..], &[programs.footprint(), "mapfile", "32M", "--hold", "300", "--path", file]] {
         let told = summary(&[&["--"], command].concat());
         let expected = format!("32.0 MiB of shared memory was there before and is charged elsewhere ({file})");
-        assert!(told.starts_with("needs") && told.contains(&expected), "{told}");
+        assert!(told.starts_with("peak") && told.contains(&expected), "{told}");
     }
 }
 
-/// The headline of a run, of which the test's own process holds the memory.
+/// The first lines of a run, of which the test's own process holds the memory.
 fn says_shared(told: &str, mib: u64) -> bool {
     let headline = told.split(" is missing from that figure").next().unwrap_or_default();
-    headline.starts_with("needs") && headline.contains(&format!("{mib}.0 MiB of shared memory was there before"))
+    headline.starts_with("peak") && headline.contains(&format!("{mib}.0 MiB of shared memory was there before"))
 }
 
 #[test]
@@ -1087,7 +1113,7 @@ fn a_spike_without_a_cgroup_is_in_the_floor() {
     let program = folder.path().join("footprint");
     support::copy_program(Programs::build().footprint().as_ref(), &program);
     let mut command = support::bursar_as_nobody(folder.path());
-    command.args(["run", "--interval", "60s", "--"]).arg(&program).args(["private", "200M", "--hold", "0"]);
+    command.args(["run", "-v", "--interval", "60s", "--"]).arg(&program).args(["private", "200M", "--hold", "0"]);
     let output = command.stdout(Stdio::null()).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, floor) = told.split_once("(floor ").unwrap_or_else(|| panic!("{told}"));
@@ -1128,8 +1154,8 @@ fn files_in_memory_that_no_cgroup_charges_are_in_the_first_line() {
         if name == "/mnt/written" && told.contains("unshare failed") {
             continue;
         }
-        let (headline, _) = told.split_once(" wall ").unwrap_or_else(|| panic!("{told}"));
-        let expected = format!("; up to 120 MiB in files in memory (largest: {name}) are missing from that figure");
+        let (headline, _) = told.split_once(" note: Not run as root").unwrap_or_else(|| panic!("{told}"));
+        let expected = format!(" up to 120 MiB in files in memory (largest: {name}) are missing from that figure");
         assert!(headline.contains(&expected), "{told}");
     }
     // What is mapped is in the RSS, and in that figure. At its end Python would unmap the file before it closes it.
@@ -1153,13 +1179,13 @@ fn a_command_that_was_ended_used_at_least_its_peak() {
     let hold = "exec \"$0\" private 32M --hold 60000";
     let timed_out = grow(&["--timeout", "1s"], hold);
     assert!(
-        timed_out.starts_with("used at least ") && timed_out.contains("until the time-out ended it"),
+        timed_out.starts_with("peak at least ") && timed_out.contains("until the time-out ended it"),
         "{timed_out}"
     );
     let killed = grow(&[], "kill -TERM $$");
-    assert!(killed.starts_with("used at least ") && killed.contains("until signal 15 ended it"), "{killed}");
+    assert!(killed.starts_with("peak at least ") && killed.contains("until signal 15 ended it"), "{killed}");
     let whole = grow(&[], "exec \"$0\" private 32M --hold 0");
-    assert!(whole.starts_with("needs "), "{whole}");
+    assert!(whole.starts_with("peak ") && !whole.contains("at least"), "{whole}");
 }
 
 /// Without exit records only the shell's status is known.
@@ -1176,11 +1202,11 @@ fn a_shell_that_waited_for_nothing_exits_by_itself() {
         String::from_utf8(output.stderr).unwrap()
     };
     let own = told("i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; exit 137");
-    assert!(own.starts_with("needs "), "{own}");
+    assert!(own.starts_with("peak ") && !own.contains("at least"), "{own}");
     for killed in ["sh -c 'kill -9 $$'; exit $?", "sh -c 'kill -9 $$' & wait $!"] {
         let killed = told(killed);
         // Before it the shell may say that something was killed.
-        assert!(killed.contains("used at least ") && killed.contains("signal 9 ended"), "{killed}");
+        assert!(killed.contains("peak at least ") && killed.contains("signal 9 ended"), "{killed}");
     }
 }
 
@@ -1194,9 +1220,9 @@ fn what_was_cached_before_is_in_the_first_line() {
     std::fs::write(&file, vec![1; 32 << 20]).unwrap();
     let file = file.to_str().unwrap();
     let told = summary(&["--", "cat", file]);
-    let (headline, _) = told.split_once(&format!(" cat {file}")).unwrap();
-    assert!(headline.starts_with("needs") && headline.contains("in the page cache before"), "{told}");
-    assert!(headline.contains("32.0 MiB)"), "the largest is named: {told}");
+    let (headline, _) = told.split_once(" it is missing from that figure").unwrap();
+    assert!(headline.starts_with("peak") && headline.contains("in the page cache before"), "{told}");
+    assert!(told.contains(" with 32.0 MiB)"), "the largest is named: {told}");
     linux::cache::evict(file.as_ref()).unwrap();
     let told = summary(&["--", "cat", file]);
     assert!(!told.contains(&format!("largest: {file}")), "{told}");
@@ -1213,8 +1239,8 @@ fn what_nobody_sees_without_root_is_in_the_first_line() {
     let mut command = support::bursar_as_nobody(folder.path());
     let output = command.args(["run", "--", "cat"]).arg(&file).stdout(Stdio::null()).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-    let (headline, _) = told.split_once(" cat /").unwrap();
-    assert!(headline.starts_with("needs") && headline.contains("it read 32.0 MiB by calls"), "{told}");
+    let (headline, _) = told.split_once(" note: ").unwrap();
+    assert!(headline.starts_with("peak") && headline.contains("it read 32.0 MiB by calls"), "{told}");
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn names_of_programs_files_and_cgroups_do_not_steer_the_terminal() {
     for output in [
         bursar().args(["run", "--json"]).arg(&json).arg("--").arg(&program).arg(STEERS).output(),
         bursar().args(["run", "--json", "-", "--"]).arg(&program).arg(STEERS).output(),
+        bursar().args(["run", "-v", "--"]).arg(&program).arg(STEERS).output(),
         bursar().args(["attribute", "--"]).arg(&program).output(),
         bursar().arg("run").arg("--").arg(folder.path().join(format!("{STEERS}none"))).output(),
         bursar().arg("report").arg(folder.path().join(format!("{STEERS}none"))).output(),

@@ -10,6 +10,7 @@ use linux::procfs::{self, Stat};
 use linux::rights;
 use model::{Exit, Observation, ProcessRecord, RecordKind, RunRole, Target};
 use record::{Entry, Record};
+use report::terminal::short::Aside;
 use sample::{Options, Sampler, Scope};
 
 use crate::bench::{Bench, unix_ns};
@@ -32,7 +33,8 @@ pub fn attach(options: &Run, wanted: &str) -> anyhow::Result<Status> {
     let (record, path) = follow(target, scope, options.results.record.as_deref(), options.interval, &is_over)?;
     let accounts: Vec<_> = record.accounts.values().cloned().collect();
     let json = json(&accounts).context("nothing was seen")?;
-    deliver(&options.results, &record, path.as_deref(), &json)?;
+    let aside = Aside { notes: &record.notes, record: path.as_deref() };
+    deliver(&options.results, &record, &aside, &json)?;
     Ok(Status::of(0))
 }
 

@@ -34,6 +34,8 @@ pub struct Bench {
     pub io_wait: IoWait,
     /// What the reader should know.
     pub notes: Vec<String>,
+    /// Those of them that concern the machine, whatever runs on it; `bursar doctor` has them too.
+    machine_notes: Vec<String>,
     /// The best that its runs are tracked by; `None`: processes that end are known from taskstats, and no file's references.
     tracking: Option<Rung>,
     /// The first run's tracker.
@@ -74,16 +76,18 @@ impl Bench {
                     .into(),
             );
         }
-        notes.extend(damon::pages_out().map(|file| {
+        let pages_out = damon::pages_out().map(|file| {
             format!(
                 "The kernel pages out here what is idle ({}): samples lack what it took of the job, and some is read again.",
                 file.display()
             )
-        }));
+        });
+        let mut machine_notes: Vec<String> = pages_out.into_iter().collect();
         let guard = delayacct::enable(&journal).unwrap_or_else(|error| {
-            notes.extend(is_root.then(|| error.to_string()));
+            machine_notes.extend(is_root.then(|| error.to_string()));
             None
         });
+        notes.extend(machine_notes.iter().cloned());
         let io_wait = match delayacct::is_on() {
             Some(true) => IoWait::DelayAccounting,
             _ => IoWait::SampledState,
@@ -98,6 +102,7 @@ impl Bench {
             journal,
             io_wait,
             notes,
+            machine_notes,
             tracking,
             loading,
             is_root,
@@ -111,6 +116,12 @@ impl Bench {
         let best = self.tracking?;
         let loading = self.loading.take().map_or_else(|| Loading::start(best), Ok);
         loading.and_then(|loading| loading.follow(&rights::observable(pids), origin_ns)).map_err(refused).ok()
+    }
+
+    /// The notes that belong into a short report: all but those of the machine, which are of interest once the job lost memory without a
+    /// limit.
+    pub fn notes_for<'a>(&'a self, notes: &'a [String], has_lost_memory: bool) -> impl Iterator<Item = &'a String> {
+        notes.iter().filter(move |note| has_lost_memory || !self.machine_notes.contains(note))
     }
 
     /// Whether its runs' references to files are wanted.

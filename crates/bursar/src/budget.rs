@@ -16,10 +16,11 @@ use anyhow::{Context, bail, ensure};
 use budget::{Evidence, Measured, MethodMemory, Progress, Reference, Settings, Step};
 use linux::bpf::Rung;
 use model::{
-    Answer, BudgetReport, Bytes, Exit, Method, NodeRun, Observation, Origin, Outcome, RecordKind, RunAccount, RunRole,
-    Trial, names,
+    Answer, BudgetReport, Bytes, DoubtKind, Exit, Method, NodeRun, Observation, Origin, Outcome, RecordKind,
+    RunAccount, RunRole, Trial, names,
 };
 use record::{Entry, Record, Resumable};
+use report::terminal::short::Aside;
 
 use crate::bench::Bench;
 use crate::cache::{Cache, Start, foreign_note, mapped_files};
@@ -615,8 +616,9 @@ impl<'a> Search<'a> {
         self.sink.append(Entry::Budget(Box::new(report.clone())))?;
         self.record.trials = report.trials.clone();
         self.record.budget = Some(report.clone());
+        let notes = self.notes_of_answer(&report);
         let path = self.sink.seal();
-        deliver(&self.options.results, &self.record, path.as_deref(), &report)?;
+        deliver(&self.options.results, &self.record, &Aside { notes: &notes, record: path.as_deref() }, &report)?;
         match (status, &path) {
             (Status::Signal(_), Some(path)) if !self.options.results.quiet => {
                 tell!("interrupted; go on with: bursar budget --resume {}", path.display());
@@ -624,6 +626,34 @@ impl<'a> Search<'a> {
             _ => {}
         }
         Ok(status)
+    }
+
+    /// The notes that change how the answer must be read.
+    fn notes_of_answer(&self, report: &BudgetReport) -> Vec<String> {
+        let page_bytes = self.record.header.page_bytes;
+        let has_lost_memory = self.record.accounts.values().any(|account| account.lost_without_limit(page_bytes));
+        let of_record = self.bench.notes_for(&self.record.notes, has_lost_memory).cloned();
+        // Where it is not sure, the reason has the advice; a setting is told with the answer.
+        let advice = self.advice(&report.answer).filter(|_| report.answer.confident && report.setting.is_none());
+        let is_doubted = report.doubts.iter().any(|doubt| doubt.kind == DoubtKind::CachedBefore);
+        let foreign = self.seen.demand.as_ref().filter(|_| !is_doubted).and_then(foreign_note);
+        of_record.chain(advice).chain(self.why_no_curve()).chain(foreign).collect()
+    }
+
+    /// What the runtime that sizes itself asks of the reader, where one is known.
+    fn advice(&self, answer: &Answer) -> Option<String> {
+        let sizes = answer.budget_bytes.zip(answer.smallest_passing_bytes);
+        self.sizing.as_ref().zip(sizes).and_then(|(sizing, (budget, tried))| sizing.advice(budget, tried))
+    }
+
+    /// Where no curve of the page cache was made: that, and what the first run noted.
+    fn why_no_curve(&self) -> Vec<String> {
+        if self.seen.demand.is_some() {
+            return Vec::new();
+        }
+        let noted = self.record.runs.first().into_iter().flat_map(|run| run.notes.iter().cloned());
+        let said = "There is no file demand curve, so the search had nothing to go by but the floor.".to_string();
+        std::iter::once(said).chain(noted).collect()
     }
 
     /// The answer as far as it goes: what the planner would say if it may make no more trials.
@@ -650,15 +680,11 @@ impl<'a> Search<'a> {
         let reference = self.seen.reference();
         let scout = reference.map_or(0.0, |reference| self.scout_seconds / reference.median);
         let mut notes = self.record.notes.clone();
-        if self.seen.demand.is_none() {
-            notes.push("There is no file demand curve, so the search had nothing to go by but the floor.".into());
-            // Why not is what the first run noted.
-            notes.extend(self.record.runs.first().into_iter().flat_map(|run| run.notes.iter().cloned()));
-        }
+        notes.extend(self.why_no_curve());
         notes.extend(self.seen.demand.as_ref().and_then(foreign_note));
         notes.extend(budget::method_notes(&self.settings, &self.seen));
         let sizes = answer.budget_bytes.zip(answer.smallest_passing_bytes);
-        let advice = self.sizing.as_ref().zip(sizes).and_then(|(sizing, (budget, tried))| sizing.advice(budget, tried));
+        let advice = self.advice(&answer);
         // Where no runtime is known, nothing says by what rule it does.
         let held_less = budget::held_less(&self.seen).filter(|_| self.sizing.is_none());
         let advice = advice.or_else(|| {

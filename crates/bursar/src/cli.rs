@@ -126,9 +126,12 @@ pub struct Results {
     /// --prepare out of the record and all reports; may be given more than once
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     pub redact: Vec<regex::Regex>,
-    /// Print no summary and no progress
+    /// Print no report and no progress
     #[arg(long, short)]
     pub quiet: bool,
+    /// Print the full report instead of the short one
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub verbose: bool,
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use model::{Header, RecordKind, RunAccount};
 use record::{Entry, Record, Resumable, Writer};
 use report::View;
 use report::terminal::Style;
+use report::terminal::short::{self, Aside};
 use serde::Serialize;
 
 use crate::bench::unix_ns;
@@ -221,16 +222,18 @@ pub fn view<'a>(record: &'a Record, accounts: &'a [RunAccount]) -> View<'a> {
 }
 
 /// Prints the summary, writes JSON and HTML, and says where the record is.
-pub fn deliver(results: &Results, record: &Record, path: Option<&Path>, json: &impl Serialize) -> anyhow::Result<()> {
+pub fn deliver(results: &Results, record: &Record, aside: &Aside, json: &impl Serialize) -> anyhow::Result<()> {
     let accounts = accounts(record);
     if !results.quiet {
         let view = view(record, &accounts);
-        let text = match record.header.kind {
-            RecordKind::Budget => report::terminal::budget(&view, style()),
-            _ => report::terminal::run(&view, style()),
+        let text = match (record.header.kind, results.verbose) {
+            (RecordKind::Budget, false) => short::budget(&view, aside, style()),
+            (_, false) => short::run(&view, aside, style()),
+            (RecordKind::Budget, true) => report::terminal::budget(&view, style()),
+            (_, true) => report::terminal::run(&view, style()),
         };
         say::page(&text);
-        if let Some(path) = path {
+        if let Some(path) = aside.record.filter(|_| results.verbose) {
             tell!("record: {}", path.display());
         }
     }

@@ -4,6 +4,7 @@ use anyhow::Context;
 use linux::bpf::Rung;
 use model::{Exit, Observation, RecordKind, RunAccount, RunRole, Series, Spread};
 use record::{Entry, Record};
+use report::terminal::short::Aside;
 use serde::Serialize;
 
 use crate::bench::Bench;
@@ -73,7 +74,11 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
     let accounts: Vec<RunAccount> = record.accounts.values().cloned().collect();
     let path = sink.seal();
     let json = json(&accounts).context("no run was made")?;
-    deliver(&options.results, &record, path.as_deref(), &json)?;
+    let has_lost_memory = accounts.iter().any(|account| account.lost_without_limit(record.header.page_bytes));
+    let notes: Vec<String> =
+        no_record.into_iter().chain(bench.notes_for(&record.notes, has_lost_memory).cloned()).collect();
+    let aside = Aside { notes: &notes, record: path.as_deref() };
+    deliver(&options.results, &record, &aside, &json)?;
     Ok(status)
 }
 

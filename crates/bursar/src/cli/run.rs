@@ -17,7 +17,7 @@ use super::values::duration;
     bursar run -n 5 -- make -j8\n  \
     bursar run --limit 2G -- ./solver input.dat\n  \
     bursar run --attach 4711 --tree\n\n\
-    The summary goes to standard error; the command's own output is left alone.\n\
+    The report goes to standard error; the command's own output is left alone.\n\
     Sizes are binary: 512M and 512MiB are the same. Times: 90s, 500ms, 5m.")]
 pub struct Run {
     /// Watch a running process (PID) or a cgroup (path) instead of starting a command, until it ends or Ctrl-C
