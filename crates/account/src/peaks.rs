@@ -42,7 +42,8 @@ pub fn charge(run: &Observation, notes: &mut Vec<String>) -> ChargePeak {
     // What a pool's broker lends is charged to the broker: the processes alone know that they have it.
     let hugetlb = run.kept.hugetlb_bytes.max(peak(run, names::HUGETLB)).max(peak(run, names::TREE_HUGETLB));
     let most = peak(run, names::CHARGE);
-    let bytes = run.kept.charge_bytes.max(most);
+    // Nothing is charged with nothing: where bursar's own memory was all that was seen, what the job had is not known.
+    let bytes = run.kept.charge_bytes.max(most).filter(|bytes| *bytes > 0);
     // Among the moments at the peak, the one whose lines explain most of it.
     let explained = |at: &Moment| {
         at.get(names::CHARGE).filter(|charge| at.has_job() && Some(charge + BATCH) >= most)?;

@@ -101,6 +101,13 @@ fn nothing_seen_is_nothing_said() {
 }
 
 #[test]
+fn a_charge_that_was_never_more_than_bursars_own_is_not_known() {
+    let none = [0.0, 0.0, 0.0];
+    let seen = account(&run(&[(names::CHARGE, none), (names::HEAP, none), (names::FILE, none)]), &header("no swap"));
+    assert_eq!(seen.peak_charge_bytes, None);
+}
+
+#[test]
 fn the_kernel_line_is_what_the_others_leave_and_the_sum_is_the_charge() {
     let seen = account(&charged(), &header("no swap"));
     assert_eq!(seen.peak_charge_bytes, Some(1000));
