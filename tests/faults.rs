@@ -327,11 +327,15 @@ fn a_record_tells_the_same_again() {
     let folder = tempfile::tempdir().unwrap();
     let (record, page) = (folder.path().join("job.bursar"), folder.path().join("page.html"));
     let mut command = bursar();
-    command.args(["faults", "--record"]).arg(&record).args(["--", Programs::build().faults(), "base", "3000"]);
+    command.args(["faults", "-v", "--record"]).arg(&record).args(["--", Programs::build().faults(), "base", "3000"]);
     let told = String::from_utf8(command.output().unwrap().stderr).unwrap();
     let again = bursar().arg("report").arg(&record).output().unwrap();
     let again = String::from_utf8(again.stdout).unwrap();
     assert!(again.lines().count() > 3 && told.starts_with(&again), "{told}\n{again}");
+    let short = bursar().args(["faults", "--", Programs::build().faults(), "base", "3000"]).output().unwrap();
+    let short = String::from_utf8(short.stderr).unwrap();
+    let last = short.lines().last().unwrap();
+    assert!(short.lines().count() <= 25 && last.contains("details: bursar report "), "{short}");
     assert!(bursar().arg("report").arg(&record).arg("--html").arg(&page).status().unwrap().success());
     assert!(std::fs::read_to_string(&page).unwrap().contains("page faults"));
 }

@@ -33,7 +33,7 @@ pub fn attach(options: &Run, wanted: &str) -> anyhow::Result<Status> {
     let (record, path) = follow(target, scope, options.results.record.as_deref(), options.interval, &is_over)?;
     let accounts: Vec<_> = record.accounts.values().cloned().collect();
     let json = json(&accounts).context("nothing was seen")?;
-    let aside = Aside { notes: &record.notes, record: path.as_deref() };
+    let aside = Aside { warnings: &[], notes: &record.notes, record: path.as_deref() };
     deliver(&options.results, &record, &aside, &json)?;
     Ok(Status::of(0))
 }

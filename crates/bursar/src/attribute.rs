@@ -203,7 +203,9 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
             break;
         }
     }
-    deliver(options, &record, sink)?;
+    let all = notes(&record);
+    let printed: Vec<String> = bench.notes_for(&all, options.results.verbose).cloned().collect();
+    deliver(options, &record, sink, &printed)?;
     Ok(status)
 }
 
@@ -430,13 +432,14 @@ fn keep(
     Ok(sink.path().is_some())
 }
 
-fn deliver(options: &Attribute, record: &Record, sink: Sink) -> anyhow::Result<()> {
+/// `printed`: the notes of the report on the terminal.
+fn deliver(options: &Attribute, record: &Record, sink: Sink, printed: &[String]) -> anyhow::Result<()> {
     let results = &options.results;
     let path = sink.seal();
     let notes = notes(record);
     let attributed = attributed(record, &notes);
     if !results.quiet {
-        say::page(&::report::terminal::attribution(&attributed, style()));
+        say::page(&::report::terminal::attribution(&Attributed { notes: printed, ..attributed }, style()));
         if let Some(path) = path {
             tell!("record: {}", path.display());
         }

@@ -118,10 +118,9 @@ impl Bench {
         loading.and_then(|loading| loading.follow(&rights::observable(pids), origin_ns)).map_err(refused).ok()
     }
 
-    /// The notes that belong into a short report: all but those of the machine, which are of interest once the job lost memory without a
-    /// limit.
-    pub fn notes_for<'a>(&'a self, notes: &'a [String], has_lost_memory: bool) -> impl Iterator<Item = &'a String> {
-        notes.iter().filter(move |note| has_lost_memory || !self.machine_notes.contains(note))
+    /// The notes that belong into a short report; with those of the machine where they matter.
+    pub fn notes_for<'a>(&'a self, notes: &'a [String], with_machine: bool) -> impl Iterator<Item = &'a String> {
+        notes.iter().filter(move |note| with_machine || !self.machine_notes.contains(note))
     }
 
     /// Whether its runs' references to files are wanted.

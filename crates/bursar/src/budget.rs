@@ -617,8 +617,11 @@ impl<'a> Search<'a> {
         self.record.trials = report.trials.clone();
         self.record.budget = Some(report.clone());
         let notes = self.notes_of_answer(&report);
+        let is_doubted = doubts.iter().any(|doubt| doubt.kind == DoubtKind::CachedBefore);
+        let foreign = self.seen.demand.as_ref().filter(|_| !is_doubted).and_then(foreign_note);
         let path = self.sink.seal();
-        deliver(&self.options.results, &self.record, &Aside { notes: &notes, record: path.as_deref() }, &report)?;
+        let aside = Aside { warnings: foreign.as_slice(), notes: &notes, record: path.as_deref() };
+        deliver(&self.options.results, &self.record, &aside, &report)?;
         match (status, &path) {
             (Status::Signal(_), Some(path)) if !self.options.results.quiet => {
                 tell!("interrupted; go on with: bursar budget --resume {}", path.display());
@@ -635,9 +638,7 @@ impl<'a> Search<'a> {
         let of_record = self.bench.notes_for(&self.record.notes, has_lost_memory).cloned();
         // Where it is not sure, the reason has the advice; a setting is told with the answer.
         let advice = self.advice(&report.answer).filter(|_| report.answer.confident && report.setting.is_none());
-        let is_doubted = report.doubts.iter().any(|doubt| doubt.kind == DoubtKind::CachedBefore);
-        let foreign = self.seen.demand.as_ref().filter(|_| !is_doubted).and_then(foreign_note);
-        of_record.chain(advice).chain(self.why_no_curve()).chain(foreign).collect()
+        of_record.chain(advice).chain(self.why_no_curve()).collect()
     }
 
     /// What the runtime that sizes itself asks of the reader, where one is known.

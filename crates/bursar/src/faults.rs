@@ -205,9 +205,12 @@ fn deliver(options: &cli::faults::Faults, record: &Record, sink: Sink) -> anyhow
     let path = sink.seal();
     let faulted = faulted(record);
     if !results.quiet {
-        say::page(&::report::terminal::faults(&faulted, style()));
-        if let Some(path) = path {
-            tell!("record: {}", path.display());
+        let report = if results.verbose { ::report::terminal::faults } else { ::report::terminal::short_faults };
+        say::page(&report(&faulted, style()));
+        match path {
+            Some(path) if results.verbose => tell!("record: {}", path.display()),
+            Some(path) => say::page(&::report::terminal::short::details(&path, style())),
+            None => {}
         }
     }
     if let Some(path) = &results.json {

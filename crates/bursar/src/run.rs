@@ -77,7 +77,7 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
     let has_lost_memory = accounts.iter().any(|account| account.lost_without_limit(record.header.page_bytes));
     let notes: Vec<String> =
         no_record.into_iter().chain(bench.notes_for(&record.notes, has_lost_memory).cloned()).collect();
-    let aside = Aside { notes: &notes, record: path.as_deref() };
+    let aside = Aside { warnings: &[], notes: &notes, record: path.as_deref() };
     deliver(&options.results, &record, &aside, &json)?;
     Ok(status)
 }

@@ -158,12 +158,12 @@ pub struct RunAccount {
 const LEAST_LOST_BYTES: u64 = 1 << 20;
 
 impl RunAccount {
-    /// Whether a run without a limit lost memory that it had: it was reclaimed, swapped out or read again. Each of its distinct file pages
-    /// may be a refault once, if an earlier run had it.
+    /// Whether a run without a limit lost memory that it had: it was reclaimed, swapped out or read again. Each of its file pages may be a
+    /// refault once, if an earlier run had it; of mapped files more pages are brought in than are referenced.
     pub fn lost_without_limit(&self, page_bytes: u64) -> bool {
         let distinct = self.file_demand.as_ref().map_or(0, |demand| demand.distinct_bytes / page_bytes.max(1));
         let flow = &self.flow;
-        let again = flow.refaults_file.map(|pages| pages.saturating_sub(distinct));
+        let again = flow.refaults_file.map(|pages| pages.saturating_sub(2 * distinct));
         let pages = [again, flow.refaults_anon, flow.reclaimed].into_iter().flatten().max().unwrap_or(0);
         let bytes = self.swap_bytes.unwrap_or(0).max(pages.saturating_mul(page_bytes));
         self.limit_bytes.is_none() && bytes >= LEAST_LOST_BYTES
@@ -203,9 +203,9 @@ mod tests {
             limit_bytes,
             ..Default::default()
         };
-        assert!(!of(1000, None).lost_without_limit(4096));
-        assert!(of(1256, None).lost_without_limit(4096));
-        assert!(!of(1256, Some(1)).lost_without_limit(4096));
+        assert!(!of(2000, None).lost_without_limit(4096));
+        assert!(of(2256, None).lost_without_limit(4096));
+        assert!(!of(2256, Some(1)).lost_without_limit(4096));
         let swapped = RunAccount { swap_bytes: Some(1 << 20), ..Default::default() };
         assert!(swapped.lost_without_limit(4096) && !RunAccount::default().lost_without_limit(4096));
     }

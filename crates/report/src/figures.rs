@@ -102,6 +102,13 @@ pub fn warnings(demand: &FileDemand, doubts: &[Doubt]) -> Vec<String> {
             size(largest.cached_bytes),
         ));
     }
+    warnings.extend(blind_spots(demand));
+    warnings
+}
+
+/// What the page cache's tracker did not see, as sentences.
+pub fn blind_spots(demand: &FileDemand) -> Vec<String> {
+    let mut warnings = Vec::new();
     let names: Vec<String> = hidden(demand)
         .map(|(name, amount)| match amount {
             Some(amount) => format!("{} ({})", printable(name), size(*amount)),

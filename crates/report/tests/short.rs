@@ -32,7 +32,7 @@ fn view(parts: &Parts) -> View<'_> {
 }
 
 fn shown(parts: &Parts, notes: &[String], style: Style) -> String {
-    let aside = Aside { notes, record: Some(Path::new("job.bursar")) };
+    let aside = Aside { warnings: &[], notes, record: Some(Path::new("job.bursar")) };
     match parts.budget {
         Some(_) => budget(&view(parts), &aside, style),
         None => run(&view(parts), &aside, style),
@@ -168,6 +168,13 @@ fn killed_below(report: &mut BudgetReport) {
     report.methods.iter_mut().find(|row| row.name == Method::AppMaxRssLargest).unwrap().memory_bytes = tree;
 }
 
+/// All of its trials came to their end in time.
+fn ended_in_time(report: &mut BudgetReport) {
+    for trial in report.trials.iter_mut().filter(|trial| trial.limit_bytes == Some(390 * MIB)) {
+        (trial.outcome, trial.lower_bound, trial.runtime_ratio) = (Outcome::Ok, false, Some(0.99));
+    }
+}
+
 /// The answer is what the runs without a limit used, and free showed less.
 fn never_used_more(report: &mut BudgetReport) {
     report.trials.retain(|trial| trial.limit_bytes != Some(402 * MIB));
@@ -220,6 +227,7 @@ fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
         ("run-merged-ranks", merged(), vec!["1 of 4 ranks have no record here and are in no figure.".into()]),
         ("budget-confident", a_budget(|_| ()), vec![]),
         ("budget-killed-below", a_budget(killed_below), vec![]),
+        ("budget-ended-in-time", a_budget(ended_in_time), vec![]),
         ("budget-never-used-more", a_budget(never_used_more), vec![]),
         ("budget-not-sure", a_budget(not_sure), vec![]),
         ("budget-runtime-setting", a_budget(java), vec![]),
@@ -288,7 +296,7 @@ fn the_last_line_counts_the_doubts_and_notes_that_are_left_out() {
     let last = text.lines().last().unwrap();
     let expected = format!("details and {} more doubts and 9 more notes: bursar report job.bursar", 10 - shown_doubts);
     assert!(shown_doubts > 2 && last.ends_with(&expected), "{text}");
-    let without_record = run(&view(&parts), &Aside { notes: &notes, record: None }, STYLE);
+    let without_record = run(&view(&parts), &Aside { warnings: &[], notes: &notes, record: None }, STYLE);
     assert!(without_record.lines().last().unwrap().ends_with("more notes: give -v"), "{without_record}");
 }
 
@@ -296,7 +304,7 @@ fn the_last_line_counts_the_doubts_and_notes_that_are_left_out() {
 fn a_record_whose_path_is_long_is_named_once() {
     let parts = one_run(|_| ());
     let path = format!("/home/user/.local/state/bursar/{}.bursar", "x".repeat(60));
-    let text = run(&view(&parts), &Aside { notes: &[], record: Some(Path::new(&path)) }, STYLE);
+    let text = run(&view(&parts), &Aside { warnings: &[], notes: &[], record: Some(Path::new(&path)) }, STYLE);
     assert_eq!(text.matches(&path).count(), 1, "{text}");
     assert!(text.ends_with(&format!("details: bursar report {path}\n")), "{text}");
 }

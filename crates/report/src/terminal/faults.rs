@@ -10,6 +10,15 @@ use crate::tables::Tone;
 
 /// How long page faults took; its first line is the answer.
 pub fn faults(faulted: &Faulted, style: Style) -> String {
+    report(faulted, style, true)
+}
+
+/// The same without the tables of single faults, of system calls and of time on the processor.
+pub fn short_faults(faulted: &Faulted, style: Style) -> String {
+    report(faulted, style, false)
+}
+
+fn report(faulted: &Faulted, style: Style, is_full: bool) -> String {
     let mut page = Page::new(style);
     for (number, faults) in faulted.runs.iter().enumerate() {
         if number == 0 {
@@ -20,13 +29,10 @@ pub fn faults(faulted: &Faulted, style: Style) -> String {
             page.paragraph(Tone::Strong, &printable(&format!("{}: {}", arm(faults), headline(faults))));
         }
         let page_bytes = faulted.header.page_bytes;
-        for table in [
-            kinds_table(faults),
-            on_cpu_table(faults),
-            orders_table(faults, page_bytes),
-            calls_table(faults),
-            slowest_table(faults),
-        ] {
+        let details =
+            [on_cpu_table(faults), orders_table(faults, page_bytes), calls_table(faults), slowest_table(faults)];
+        let details = details.into_iter().filter(|_| is_full);
+        for table in std::iter::once(kinds_table(faults)).chain(details) {
             if !table.rows.is_empty() {
                 page.gap();
                 page.table(&table);
@@ -61,6 +67,17 @@ mod tests {
     fn report(runs: &[Faults], width: usize) -> String {
         let header = fixture::header(RecordKind::Faults);
         faults(&Faulted { header: &header, runs, notes: &[] }, Style { width, color: false })
+    }
+
+    #[test]
+    fn a_short_report_has_the_kinds_and_what_was_found_and_no_single_fault() {
+        let header = fixture::header(RecordKind::Faults);
+        let runs = [by_bpf()];
+        let text =
+            short_faults(&Faulted { header: &header, runs: &runs, notes: &[] }, Style { width: 110, color: false });
+        assert!(text.contains("\nbase") && text.contains("Longer than 50 µs: 7, "), "{text}");
+        assert!(!text.contains("slowest") && !text.contains("on the processor  "), "{text}");
+        assert!(text.lines().count() < report(&runs, 110).lines().count());
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod watch;
 
 pub use attribution::attribution;
 pub use budget::budget;
-pub use faults::faults;
+pub use faults::{faults, short_faults};
 pub use jobs::jobs;
 pub use phases::phases;
 pub use run::run;

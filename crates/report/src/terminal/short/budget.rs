@@ -4,7 +4,7 @@ use model::{BudgetReport, Method, MethodRow, Outcome, Spread, Trial};
 
 use super::{Aside, MOST_BUDGET_LINES, Rank, Short};
 use crate::answer::{confidence, keeps_within, paste_lines};
-use crate::figures::{size, warnings};
+use crate::figures::{blind_spots, size};
 use crate::format::{bytes, printable, ratio};
 use crate::tables::Tone;
 use crate::terminal::Style;
@@ -30,6 +30,8 @@ pub fn budget(view: &View, aside: &Aside, style: Style) -> String {
     if voiding.is_none() {
         short.doubts(&report.doubts);
     }
+    short.warnings(aside.warnings.iter().cloned());
+    short.warnings(report.file_demand.iter().flat_map(blind_spots));
     if !is_sure {
         short.section(Rank::Answer, |page| page.paragraph(Tone::Warning, &printable(&report.answer.reason)));
     }
@@ -39,9 +41,6 @@ pub fn budget(view: &View, aside: &Aside, style: Style) -> String {
     }
     for (tone, line) in bracket(view, report) {
         short.section(Rank::Fact, |page| page.line(tone, &line));
-    }
-    for warning in report.file_demand.iter().flat_map(|demand| warnings(demand, &report.doubts)) {
-        short.section(Rank::Doubt, |page| page.paragraph(Tone::Warning, &warning));
     }
     let methods = methods(report);
     if !methods.is_empty() {

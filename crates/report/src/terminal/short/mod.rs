@@ -31,6 +31,8 @@ const MOST_NOTE_LINES: usize = 3;
 /// What a short report needs beside the record.
 #[derive(Clone, Copy, Debug)]
 pub struct Aside<'a> {
+    /// What belongs into the first lines, below the doubts.
+    pub warnings: &'a [String],
     /// Notes of the record and of the answer that change how the answer must be read. What concerns the machine alone is not among them.
     pub notes: &'a [String],
     /// Where the record is kept, if it is.
@@ -77,6 +79,13 @@ impl Short {
         }
     }
 
+    /// Below the doubts, where they fit.
+    fn warnings(&mut self, warnings: impl IntoIterator<Item = String>) {
+        for warning in warnings {
+            self.section(Rank::Doubt, |page| page.paragraph(Tone::Warning, &warning));
+        }
+    }
+
     fn notes<'a>(&mut self, notes: impl Iterator<Item = &'a String>) {
         for note in notes {
             self.section(Rank::Note, |page| page.paragraph(Tone::Plain, &format!("note: {note}")));
@@ -108,6 +117,11 @@ impl Short {
         text += &last_line(self.style, record, &left_out);
         text
     }
+}
+
+/// Where the record of a report that leaves something out is.
+pub fn details(record: &Path, style: Style) -> String {
+    last_line(style, Some(record), &[])
 }
 
 fn last_line(style: Style, record: Option<&Path>, left_out: &[(&str, usize)]) -> String {

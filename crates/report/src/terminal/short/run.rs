@@ -21,8 +21,9 @@ const LEAST_CACHE_BYTES: u64 = 1 << 20;
 /// RSS is worth a line where it lacks this share of the peak, and as many bytes.
 const LEAST_MISSING_SHARE: f64 = 0.1;
 
-/// Waiting for I/O is worth a line from this share of the tasks' time on.
+/// Waiting for I/O is worth a line from this share of the tasks' time on, and from this many seconds.
 const LEAST_IO_SHARE: f64 = 0.1;
+const LEAST_IO_SECONDS: f64 = 0.1;
 
 /// The account of the record's runs in a few lines; the first is the answer.
 pub fn run(view: &View, aside: &Aside, style: Style) -> String {
@@ -47,9 +48,8 @@ pub fn run(view: &View, aside: &Aside, style: Style) -> String {
     for (tone, problem) in problems(view, observation, account) {
         short.section(Rank::Answer, |page| page.paragraph(tone, &problem));
     }
-    for warning in account.file_demand.iter().flat_map(|demand| warnings(demand, &account.doubts)) {
-        short.section(Rank::Doubt, |page| page.paragraph(Tone::Warning, &warning));
-    }
+    short.warnings(account.file_demand.iter().flat_map(|demand| warnings(demand, &account.doubts)));
+    short.warnings(aside.warnings.iter().cloned());
     let facts = cache_facts(observation, account).into_iter().chain(limiting_facts(view, account));
     for (name, text) in several(&runs).into_iter().chain(parts(view)).chain(facts) {
         short.section(Rank::Fact, |page| page.fact(name, &text));
@@ -216,7 +216,8 @@ fn limiting_facts(view: &View, account: &RunAccount) -> Vec<(&'static str, Strin
     let refaults = account.flow.refaults_file.filter(|_| account.limit_bytes.is_some());
     let again = refaults.map(|pages| pages.saturating_mul(view.header.page_bytes));
     let again = again.filter(|bytes| *bytes >= LEAST_CACHE_BYTES);
-    let io = account.io_wait_share.filter(|share| *share >= LEAST_IO_SHARE);
+    let waits = |share: &f64| *share >= LEAST_IO_SHARE && share * account.wall_seconds >= LEAST_IO_SECONDS;
+    let io = account.io_wait_share.filter(waits);
     let swap = account.swap_bytes.filter(|bytes| *bytes > 0);
     let pool = account.peak_breakdown.hugetlb.filter(|bytes| *bytes > 0);
     [
