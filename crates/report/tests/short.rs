@@ -182,6 +182,14 @@ fn never_used_more(report: &mut BudgetReport) {
     free.memory_bytes = Some(390 * MIB);
 }
 
+fn client(account: &mut RunAccount) {
+    let sentence = "docker has its work done by processes that are not its own: nothing is known of what they need";
+    account.doubts = vec![Doubt { voids: true, ..doubt(DoubtKind::Client, sentence) }];
+    (account.peak_charge_bytes, account.floor_bytes, account.file_demand) = (None, None, None);
+    account.peak_breakdown = Default::default();
+    account.notes = vec!["The kernel kept a peak charge of 35.7 MiB.".into()];
+}
+
 /// Each with the notes that it is shown with.
 fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
     let java = |report: &mut BudgetReport| report.setting = Some("JAVA_TOOL_OPTIONS=-Xmx301m".into());
@@ -222,6 +230,7 @@ fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
         ("run-under-a-limit", one_run(limited), vec![]),
         ("run-killed-for-memory", killed(), vec![]),
         ("run-without-cgroup", one_run(without_cgroup), vec![not_root.into()]),
+        ("run-not-the-command", one_run(client), vec![]),
         ("run-several", several, vec![]),
         ("run-attached", attached(), vec![]),
         ("run-merged-ranks", merged(), vec!["1 of 4 ranks have no record here and are in no figure.".into()]),

@@ -57,7 +57,8 @@ pub fn run(view: &View, aside: &Aside, style: Style) -> String {
     if let Some(sentence) = of_other_tools(account) {
         short.section(Rank::Fact, |page| page.paragraph(Tone::Plain, &sentence));
     }
-    let of_run = account.notes.iter().filter(|note| !aside.notes.contains(note));
+    // Where nothing is known of the command, nothing needs a word on how it was measured.
+    let of_run = account.notes.iter().filter(|note| voiding.is_none() && !aside.notes.contains(note));
     short.notes(aside.notes.iter().chain(of_run));
     short.finish(MOST_RUN_LINES, aside.record)
 }
