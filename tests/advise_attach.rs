@@ -76,9 +76,15 @@ impl Drop for Target {
     }
 }
 
+/// The option that names a target.
+fn option(target: &str) -> &'static str {
+    if target.starts_with('/') { "--cgroup" } else { "--pid" }
+}
+
 /// What `--stats` wrote, and standard error.
 fn attach(target: &str, arguments: &[&str]) -> (Value, String) {
-    let output = bursar().args(["advise", "attach", target, "--stats", "-"]).args(arguments).output().unwrap();
+    let output =
+        bursar().args(["advise", "attach", option(target), target, "--stats", "-"]).args(arguments).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{errors}");
     (serde_json::from_slice(&output.stdout).unwrap(), errors)
@@ -111,7 +117,7 @@ fn attach_until(
 fn agent(target: &Target, arguments: &[&str]) -> (Child, BufReader<ChildStderr>) {
     let pid = target.pid().to_string();
     let mut command = bursar();
-    command.args(["advise", "attach", &pid]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(["advise", "attach", "--pid", &pid]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut agent = command.spawn().unwrap();
     let mut errors = BufReader::new(agent.stderr.take().unwrap());
     let mut line = String::new();
@@ -308,7 +314,7 @@ fn a_cgroup_is_named_by_its_folder() {
 #[test]
 fn what_cannot_be_advised_is_said_in_one_sentence() {
     for (target, what) in [("999999999", "there is no process 999999999"), ("/nowhere", "/nowhere")] {
-        let output = bursar().args(["advise", "attach", target]).output().unwrap();
+        let output = bursar().args(["advise", "attach", option(target), target]).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), errors.lines().count()), (Some(125), 1), "{errors}");
         assert!(errors.contains(what), "{errors}");
@@ -322,7 +328,7 @@ fn without_privilege_it_says_what_it_needs() {
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let own = std::process::id().to_string();
-    let output = bursar_as_nobody(folder.path()).args(["advise", "attach", &own]).output().unwrap();
+    let output = bursar_as_nobody(folder.path()).args(["advise", "attach", "--pid", &own]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), errors.lines().count()), (Some(125), 1), "{errors}");
     assert!(errors.contains("needs CAP_SYS_NICE"), "{errors}");

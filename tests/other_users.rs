@@ -191,7 +191,7 @@ fn file_capabilities_show_no_process_of_another_user() {
     }
     let attach = |pid: u32| {
         let mut command = as_nobody(&bursar, home.path());
-        command.args(["run", "-q", "--json", "-", "--timeout", "100ms", "--attach", &pid.to_string(), "--tree"]);
+        command.args(["run", "-q", "--json", "-", "--timeout", "100ms", "--pid", &pid.to_string(), "--tree"]);
         command.output().unwrap()
     };
     let secret = tempfile::Builder::new().prefix("secret-name-").tempfile_in("/root").unwrap();

@@ -729,7 +729,7 @@ fn repeated_runs_give_their_spread() {
 fn a_process_that_runs_already_is_watched_without_touching_it() {
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
     let pid = sleeper.id().to_string();
-    let (status, json) = json_of(bursar().args(["run", "-q", "--attach", &pid, "--timeout", "500ms", "--json", "-"]));
+    let (status, json) = json_of(bursar().args(["run", "-q", "--pid", &pid, "--timeout", "500ms", "--json", "-"]));
     assert_eq!(status, 0);
     assert!(json["tree_max_rss_bytes"].as_u64().unwrap() > 0);
     assert!(json["exit_status"].is_null());
@@ -744,7 +744,7 @@ fn what_a_process_used_before_it_was_attached_to_does_not_count() {
     let mut busy = Command::new("python3").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     BufReader::new(busy.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     let mut command = bursar();
-    command.args(["run", "-q", "--json", "-", "--timeout", "500ms", "--attach"]).arg(busy.id().to_string());
+    command.args(["run", "-q", "--json", "-", "--timeout", "500ms", "--pid"]).arg(busy.id().to_string());
     let (_, json) = json_of(&mut command);
     busy.kill().unwrap();
     busy.wait().unwrap();
@@ -760,7 +760,7 @@ fn what_may_not_be_read_of_a_process_is_not_known_and_never_0() {
     let folder = tempfile::tempdir().unwrap();
     let mut other = Command::new("sleep").arg("60").spawn().unwrap();
     let mut command = support::bursar_as_nobody(folder.path());
-    command.args(["run", "-q", "--json", "-", "--timeout", "1s", "--attach"]).arg(other.id().to_string());
+    command.args(["run", "-q", "--json", "-", "--timeout", "1s", "--pid"]).arg(other.id().to_string());
     let (_, json) = json_of(&mut command);
     other.kill().unwrap();
     other.wait().unwrap();
@@ -779,7 +779,7 @@ fn a_thread_of_the_kernel_is_no_target() {
     if !support::is_root() || std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name != "kthreadd\n") {
         return;
     }
-    for words in ["run --attach 2", "watch 2", "balance --total 1G 2", "advise attach 2"] {
+    for words in ["run --pid 2", "watch --pid 2", "balance --total 1G 2", "advise attach --pid 2"] {
         let output = bursar().args(words.split(' ')).output().unwrap();
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(125), "{words}: {told}");
@@ -792,7 +792,7 @@ fn a_thread_of_the_kernel_is_no_target() {
 
 #[test]
 fn attaching_to_a_process_that_is_not_there_says_so() {
-    let output = bursar().args(["run", "--attach", "2147480000"]).output().unwrap();
+    let output = bursar().args(["run", "--pid", "2147480000"]).output().unwrap();
     assert_eq!(output.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no process 2147480000"));
 }
@@ -869,7 +869,7 @@ fn a_tree_and_a_cgroup_that_run_already_are_watched_as_a_whole() {
         assert!(shell.try_wait().unwrap().is_none());
     }
     let (status, json) =
-        json_of(bursar().args(["run", "-q", "--attach", &pid, "--tree", "--timeout", "500ms", "--json", "-"]));
+        json_of(bursar().args(["run", "-q", "--pid", &pid, "--tree", "--timeout", "500ms", "--json", "-"]));
     assert_eq!((status, json["processes"].as_u64()), (0, Some(3)), "{json:#}");
     for child in linux::procfs::descendants(shell.id() as i32) {
         let pid = rustix::process::Pid::from_raw(child).unwrap();
@@ -879,9 +879,50 @@ fn a_tree_and_a_cgroup_that_run_already_are_watched_as_a_whole() {
 
     let Ok(Some(group)) = linux::cgroup::Cgroup::of(std::process::id() as i32) else { return };
     let path = group.dir().to_string_lossy().into_owned();
-    let (status, json) = json_of(bursar().args(["run", "-q", "--attach", &path, "--timeout", "500ms", "--json", "-"]));
+    let (status, json) = json_of(bursar().args(["run", "-q", "--cgroup", &path, "--timeout", "500ms", "--json", "-"]));
     assert_eq!(status, 0);
     assert!(json["peak_charge_bytes"].as_u64() > Some(0), "{json:#}");
+    let own = std::process::id().to_string();
+    let (status, json) = json_of(bursar().args(["run", "-q", "--cgroup", &own, "--timeout", "500ms", "--json", "-"]));
+    assert!(status == 0 && json["peak_charge_bytes"].as_u64() > Some(0), "{json:#}");
+}
+
+#[test]
+fn a_slurm_job_and_a_unit_are_found_by_their_names() {
+    let Ok(tree) = linux::cgroup::Tree::find() else { return };
+    let id = std::process::id();
+    let dir = tree.point().join(format!("named-{id}"));
+    let names = [format!("job_{id}{id}"), format!("unit-{id}.service"), format!("inner-{id}.slice")];
+    if !support::need("a memory cgroup that can be written", std::fs::create_dir(&dir).is_ok()) {
+        return;
+    }
+    let group = |name: &String| dir.join(name);
+    names.iter().for_each(|name| std::fs::create_dir(group(name)).unwrap());
+    std::fs::create_dir(group(&names[2]).join(&names[1])).unwrap();
+    let mut sleeper = Command::new("sleep").arg("66").spawn().unwrap();
+    let moved = std::fs::write(group(&names[0]).join("cgroup.procs"), sleeper.id().to_string());
+    let found = bursar().args(["run", "--timeout", "300ms", "--name", &format!("{id}{id}")]).output().unwrap();
+    let dry = ["balance", "--total", "1G", "--dry-run", "--duration", "100ms"];
+    let balanced = bursar().args(dry).arg(format!("name:inner-{id}")).output().unwrap();
+    let ambiguous = bursar().args(["watch", "--name", &format!("unit-{id}")]).output().unwrap();
+    let unknown = bursar().args(["advise", "attach", "--name", &format!("other-unit-{id}")]).output().unwrap();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    let all = [group(&names[2]).join(&names[1]), group(&names[0]), group(&names[1]), group(&names[2]), dir.clone()];
+    for dir in all {
+        while std::fs::remove_dir(&dir).is_err() && dir.exists() {
+            std::thread::yield_now();
+        }
+    }
+    moved.unwrap();
+    let told = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(found.status.success(), "{}", told(&found));
+    assert!(told(&found).starts_with(&format!("watching {}", dir.join(&names[0]).display())), "{}", told(&found));
+    assert!(balanced.status.success(), "{}", told(&balanced));
+    for (output, part) in [(&ambiguous, names[2].as_str()), (&unknown, "on this machine is called 'other-unit")] {
+        let told = told(output);
+        assert!(output.status.code() == Some(125) && told.lines().count() == 1 && told.contains(part), "{told}");
+    }
 }
 
 #[test]

@@ -432,8 +432,11 @@ fn a_worker_that_left_the_tree_but_not_the_cgroup_is_named() {
     let script = "echo $$ > $0/cgroup.procs; setsid sh -c 'sleep 60 &'; exec sleep 61";
     let mut supervisor = Command::new("sh").args(["-c", script]).arg(&dir).spawn().unwrap();
     let pid = supervisor.id().to_string();
-    let mut watched =
-        bursar().args(["watch", "--intrusive", "--interval", "100ms", &pid]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut watched = bursar()
+        .args(["watch", "--intrusive", "--interval", "100ms", "--pid", &pid])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut printed = BufReader::new(watched.stdout.take().unwrap());
     let mut text = String::new();
     while !text.contains("not watched: process")
@@ -496,7 +499,8 @@ fn a_threaded_cgroup_is_watched_by_its_processes() {
     while !std::fs::read_to_string(inner.join("cgroup.threads")).unwrap().contains(&program.id().to_string()) {
         assert!(program.try_wait().unwrap().is_none());
     }
-    let mut watched = bursar().args(["watch", "--intrusive"]).arg(&inner).stdout(Stdio::piped()).spawn().unwrap();
+    let mut watched =
+        bursar().args(["watch", "--intrusive", "--cgroup"]).arg(&inner).stdout(Stdio::piped()).spawn().unwrap();
     let mut printed = BufReader::new(watched.stdout.take().unwrap());
     let mut text = String::new();
     while !needs(&text, "6") && text.lines().count() < 20 && printed.read_line(&mut text).unwrap() > 0 {}
@@ -515,11 +519,14 @@ fn a_threaded_cgroup_is_watched_by_its_processes() {
 fn a_process_that_bursar_did_not_start_is_left_alone_unless_that_is_allowed() {
     let mut other = Command::new("python3").args(["-c", ROUND, "60"]).spawn().unwrap();
     let pid = other.id().to_string();
-    let refused = bursar().args(["watch", &pid]).output().unwrap();
+    let refused = bursar().args(["watch", "--pid", &pid]).output().unwrap();
     let complaint = String::from_utf8(refused.stderr).unwrap();
     assert!(refused.status.code() == Some(125) && complaint.contains("--intrusive"), "{complaint}");
-    let mut watched =
-        bursar().args(["watch", "--intrusive", "--interval", "200ms", &pid]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut watched = bursar()
+        .args(["watch", "--intrusive", "--interval", "200ms", "--pid", &pid])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut told = BufReader::new(watched.stdout.take().unwrap());
     let mut text = String::new();
     while text.lines().count() < 3 && told.read_line(&mut text).unwrap() > 0 {}
@@ -532,7 +539,9 @@ fn a_process_that_bursar_did_not_start_is_left_alone_unless_that_is_allowed() {
 
 #[test]
 fn what_is_not_there_is_told() {
-    for (arguments, told) in [(&["4194304"][..], "no process"), (&["/sys/fs/cgroup/no-such-group"], "no-such-group")] {
+    for (arguments, told) in
+        [(["--pid", "4194304"], "no process"), (["--cgroup", "/sys/fs/cgroup/no-such-group"], "no-such-group")]
+    {
         let output = bursar().arg("watch").args(arguments).output().unwrap();
         let complaint = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(125) && complaint.contains(told), "{complaint}");

@@ -1,4 +1,4 @@
-//! `bursar run --attach`: the account of something that runs already. Nothing is written to it.
+//! `bursar run --pid`, `--cgroup` and `--name`: the account of something that runs already. Nothing is written to it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,20 +14,23 @@ use report::terminal::short::Aside;
 use sample::{Options, Sampler, Scope};
 
 use crate::bench::{Bench, unix_ns};
+use crate::cli;
 use crate::cli::run::Run;
 use crate::observe::{add_file_demand, record_row};
 use crate::results::{Sink, deliver};
 use crate::run::{finish_run, json};
 use crate::say::tell;
 use crate::status::Status;
+use crate::target::Found;
 
 /// Longest time until Ctrl-C is noticed.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-pub fn attach(options: &Run, wanted: &str) -> anyhow::Result<Status> {
-    let (target, scope) = resolve(wanted, options.tree, options.cgroup)?;
+pub fn attach(options: &Run, wanted: &cli::target::Target) -> anyhow::Result<Status> {
+    let found = Found::of(wanted)?;
+    let (target, scope) = resolve(&found, options.tree)?;
     if !options.results.quiet {
-        tell!("watching {wanted}; Ctrl-C ends and prints the account");
+        tell!("watching {found}; Ctrl-C ends and prints the account");
     }
     let is_over = |watched| options.timeout.is_some_and(|limit| watched >= limit);
     let (record, path) = follow(target, scope, options.results.record.as_deref(), options.interval, &is_over)?;
@@ -120,22 +123,20 @@ fn take_off(process: &mut ProcessRecord, before: &Stat) {
     process.major_faults = process.major_faults.map(|all| all.saturating_sub(before.majflt));
 }
 
-fn resolve(wanted: &str, tree: bool, cgroup: bool) -> anyhow::Result<(Target, Scope)> {
-    let Ok(pid) = wanted.parse::<i32>() else {
-        let group = Cgroup::at(Path::new(wanted))?;
-        refuse_others(&group)?;
-        return Ok((Target::Cgroup(wanted.into()), Scope::Cgroup(group)));
+fn resolve(found: &Found, tree: bool) -> anyhow::Result<(Target, Scope)> {
+    let pid = match found {
+        Found::Process(pid) => *pid,
+        Found::Cgroup(path) => {
+            let group = Cgroup::at(path)?;
+            refuse_others(&group)?;
+            return Ok((Target::Cgroup(path.to_string_lossy().into()), Scope::Cgroup(group)));
+        }
     };
     match procfs::stat(pid) {
         Err(_) => bail!("there is no process {pid} that we may look at; see `ps -e`, or name a cgroup by its path"),
         Ok(stat) if stat.is_kernel => return Err(track::pages::Error::Kernel(pid).into()),
         Ok(_) if !rights::may_observe(pid) => bail!(rights::refusal(pid)),
         Ok(_) => {}
-    }
-    if cgroup {
-        let group = Cgroup::of(pid)?.context("the process is in no cgroup with a memory controller; use --tree")?;
-        refuse_others(&group)?;
-        return Ok((Target::Cgroup(group.dir().to_string_lossy().into()), Scope::Cgroup(group)));
     }
     Ok(if tree {
         (Target::Tree(pid), Scope::Tree { root: pid, within: None })

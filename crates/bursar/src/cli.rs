@@ -17,6 +17,7 @@ pub mod report;
 pub mod run;
 pub mod serve;
 pub mod slurm;
+pub mod target;
 pub mod tip;
 mod values;
 pub mod watch;

@@ -43,6 +43,7 @@ mod slurm;
 mod spool;
 mod status;
 mod stop;
+mod target;
 mod tier;
 mod unseen;
 mod watch;
@@ -126,7 +127,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
         }
     }
     match action {
-        Action::Run(options) => match &options.attach {
+        Action::Run(options) => match &options.target {
             Some(target) => attach::attach(&options, target),
             None => run::run(options),
         },

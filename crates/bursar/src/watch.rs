@@ -29,6 +29,7 @@ use crate::results::Sink;
 use crate::say::tell;
 use crate::status::Status;
 use crate::stop::Whole;
+use crate::target::Found;
 use told::{Places, Told};
 use unwatched::Beside;
 use view::Key;
@@ -45,7 +46,8 @@ pub fn watch(options: &Watch) -> anyhow::Result<Status> {
     for repaired in journal::repair(put_back, &mut crate::bench::announce_repair) {
         tell!("bursar: left by a killed run: {repaired}");
     }
-    let sink = options.record.as_deref().map(|path| sink(path, options)).transpose()?;
+    let found = options.target.as_ref().map(Found::of).transpose()?;
+    let sink = options.record.as_deref().map(|path| sink(path, options, found.as_ref())).transpose()?;
     // What the command prints would spoil the picture.
     let mut kept = if has_view && options.target.is_none() { Some(kept::file()?) } else { None };
     let mut told = Told::to(&Places {
@@ -55,8 +57,8 @@ pub fn watch(options: &Watch) -> anyhow::Result<Status> {
         has_command: options.target.is_none(),
     })?;
     told.sink = sink;
-    let ended = match &options.target {
-        Some(target) => follow(options, Target::Found(scope_of(target)?), told, &signals),
+    let ended = match &found {
+        Some(found) => follow(options, Target::Found(scope_of(found)?), told, &signals),
         None => follow(options, start(options, kept.as_ref(), &signals)?, told, &signals),
     };
     if let Some(kept) = &mut kept {
@@ -75,10 +77,10 @@ fn has_view(quiet: bool, json: Option<&Path>) -> bool {
     !quiet && !json.is_some_and(is_dash) && stdin().is_terminal() && stdout().is_terminal()
 }
 
-fn sink(path: &Path, options: &Watch) -> anyhow::Result<Sink> {
+fn sink(path: &Path, options: &Watch, found: Option<&Found>) -> anyhow::Result<Sink> {
     let mut header = header(RecordKind::Watch, &options.command);
     header.options = [
-        ("target", options.target.clone()),
+        ("target", found.map(Found::to_string)),
         ("interval", Some(options.interval.as_secs_f64().to_string())),
         ("overhead", Some(options.overhead.to_string())),
         ("always", Some(options.always.to_string())),
@@ -157,14 +159,14 @@ fn start(options: &Watch, kept: Option<&File>, signals: &Forwarding) -> anyhow::
     Ok(Target::Started(Prepared::new(&command)?.go(signals)?, tree))
 }
 
-fn scope_of(target: &str) -> anyhow::Result<Scope> {
-    match target.parse() {
-        Ok(pid) => Ok(Scope::Tree(pid)),
-        Err(_) => Ok(match ThreadedCgroup::at(Path::new(target)) {
+fn scope_of(found: &Found) -> anyhow::Result<Scope> {
+    Ok(match found {
+        Found::Process(pid) => Scope::Tree(*pid),
+        Found::Cgroup(path) => match ThreadedCgroup::at(path) {
             Some(threaded) => Scope::Threads(threaded),
-            None => Scope::Cgroup(Cgroup::at(Path::new(target))?),
-        }),
-    }
+            None => Scope::Cgroup(Cgroup::at(path)?),
+        },
+    })
 }
 
 /// What a reader should know of what is watched.
@@ -229,7 +231,7 @@ fn tell(
     let running = started.map(|(running, _)| running);
     let mut was_asked_to_end = false;
     let mut phases = Phases::new(options.always).certain_after_pauses();
-    let mut beside = options.target.as_deref().and_then(|target| target.parse().ok()).and_then(Beside::of);
+    let mut beside = options.target.as_ref().and_then(|target| target.pid).and_then(Beside::of);
     loop {
         let next = wait(running, signals, &mut told, options.interval)?;
         if let Some(note) = beside.as_ref().and_then(Beside::note) {

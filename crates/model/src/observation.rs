@@ -12,7 +12,7 @@ use crate::{Evidence, FileDemand, ProcessRecord, Series};
 pub enum RecordKind {
     /// `bursar run`: one or more equal runs.
     Run,
-    /// `bursar run --attach`.
+    /// `bursar run` of what runs already.
     Attach,
     /// `bursar budget`.
     Budget,

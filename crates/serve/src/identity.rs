@@ -53,6 +53,9 @@ pub struct Identity<'a> {
 /// Prefixes of container identifiers where the cgroup is no scope of systemd.
 const ENGINES: [&str; 6] = ["libpod", "libpod-payload", "crio", "docker", "cri-containerd", "nerdctl"];
 
+/// So much of a container's identifier stands for it, if no other begins so.
+const LEAST_OF_ID: usize = 4;
+
 /// Ends of the names of systemd's units that have cgroups of their own.
 const UNITS: [(&str, Kind); 3] = [(".slice", Kind::Slice), (".scope", Kind::Scope), (".service", Kind::Service)];
 
@@ -146,6 +149,35 @@ impl<'a> Identity<'a> {
             self.user = Some(user);
         }
         kind
+    }
+
+    /// Its own name, as people write it; `None`: it has none, or is a part of what has.
+    pub fn name(&self) -> Option<String> {
+        match self.kind {
+            Kind::Slice | Kind::Service | Kind::Scope => self.unit.map(String::from),
+            Kind::Pod => self.pod.clone(),
+            Kind::Container => self.container.map(String::from),
+            Kind::Machine => self.machine.clone(),
+            Kind::SlurmJob => self.slurm_job.map(String::from),
+            Kind::SlurmStep => Some(format!("{}.{}", self.slurm_job?, self.slurm_step?)),
+            Kind::HtcondorSlot => self.htcondor_slot.map(String::from),
+            Kind::Inner | Kind::Other => None,
+        }
+    }
+
+    /// Whether people mean it by this name: its own, a unit's without its end, the beginning of a container's identifier.
+    pub fn is_called(&self, name: &str) -> bool {
+        let Some(own) = self.name().filter(|_| !name.is_empty()) else { return false };
+        own == name
+            || match self.kind {
+                Kind::Slice | Kind::Service | Kind::Scope => {
+                    unit(&own).is_some() && own.rsplit_once('.').is_some_and(|(stem, _)| stem == name)
+                }
+                Kind::Container => name.len() >= LEAST_OF_ID && is_id(&own) && own.starts_with(name),
+                Kind::SlurmJob => name.strip_prefix("job_") == Some(&own),
+                Kind::Machine => self.unit == Some(name),
+                _ => false,
+            }
     }
 
     /// The labels of all its metrics.

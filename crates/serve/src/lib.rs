@@ -10,6 +10,7 @@ mod exposition;
 mod http;
 mod identity;
 mod metrics;
+mod named;
 mod pace;
 mod server;
 mod watched;
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 
 pub use agent::Settings;
 pub use error::Error;
+pub use named::{NameError, find};
 
 use agent::{Agent, Answers, Published};
 use pace::Pace;

@@ -221,7 +221,17 @@ fn programs(commands: &[String], overhead: f64) {
 fn watch(path: &str, bursar: &str) {
     let program = Program::start(path, "random", MANY_PAGES);
     let mut child = Command::new(bursar)
-        .args(["watch", "--intrusive", "--quiet", "--interval", "1s", "--json", "-", &program.child.id().to_string()])
+        .args([
+            "watch",
+            "--intrusive",
+            "--quiet",
+            "--interval",
+            "1s",
+            "--json",
+            "-",
+            "--pid",
+            &program.child.id().to_string(),
+        ])
         .stdout(Stdio::piped())
         .spawn()
         .expect("bursar");

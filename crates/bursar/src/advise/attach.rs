@@ -5,7 +5,6 @@ mod growth;
 mod history;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use advise::maps::Area;
@@ -27,6 +26,7 @@ use crate::cli::advise::Attach;
 use crate::results::write_json;
 use crate::say::tell;
 use crate::status::Status;
+use crate::target::Found;
 use choose::Choice;
 use growth::Growth;
 use history::History;
@@ -111,9 +111,10 @@ struct Agent<'a> {
 }
 
 pub fn attach(options: &Attach) -> anyhow::Result<Status> {
-    let (scope, target) = match options.target.parse() {
-        Ok(pid) => (Scope::Tree(pid), Target::Tree(pid)),
-        Err(_) => (Scope::Cgroup(Cgroup::at(Path::new(&options.target))?), Target::Cgroup(options.target.clone())),
+    let found = Found::of(&options.target)?;
+    let (scope, target) = match &found {
+        Found::Process(pid) => (Scope::Tree(*pid), Target::Tree(*pid)),
+        Found::Cgroup(path) => (Scope::Cgroup(Cgroup::at(path)?), Target::Cgroup(found.to_string())),
     };
     if procfs::kernel_version() < (6, 1) {
         bail!(
@@ -142,7 +143,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<Status> {
         began: (Instant::now(), own_cpu()),
     };
     if !options.quiet {
-        tell!("advising {}; Ctrl-C ends", options.target);
+        tell!("advising {found}; Ctrl-C ends");
     }
     let (began, cpu) = agent.began;
     let is_over = || signals.interrupted() || options.duration.is_some_and(|longest| began.elapsed() >= longest);

@@ -92,10 +92,14 @@ impl Target {
         kinds: bool,
         journal: Option<&Journal>,
     ) -> anyhow::Result<Target> {
+        let called = asked.name.strip_prefix("name:").map(serve::find).transpose()?;
         let hold = match (asked.name.strip_prefix("qmp:"), asked.name.parse()) {
             (Some(socket), _) => Hold::Machine(Box::new(Machine::open(Path::new(socket), journal)?)),
             (_, Ok(pid)) => Hold::process(pid, journal)?,
-            (_, Err(_)) => Hold::cgroup(Cgroup::at(Path::new(&asked.name))?, journal)?,
+            (_, Err(_)) => {
+                let path = called.unwrap_or_else(|| asked.name.clone().into());
+                Hold::cgroup(Cgroup::at(&path)?, journal)?
+            }
         };
         anyhow::ensure!(
             !matches!(&hold, Hold::Cgroup { cgroup, .. } if cgroup.is_root()),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use model::Bytes;
 
+use super::target::Target;
 use super::values::{duration, ghz, some_bytes};
 
 /// `bursar advise`
@@ -88,17 +89,17 @@ pub struct Profile {
 
 /// `bursar advise attach`
 #[derive(Debug, Args)]
+#[command(mut_group("target", |target| target.required(true)))]
 #[command(after_help = "Examples:\n  \
-    bursar advise attach 4711\n  \
-    bursar advise attach /sys/fs/cgroup/memory/batch --duration 10m --stats -\n\n\
-    Looking at a program's memory clears Accessed bits of some of its pages: that takes it a\n\
+    bursar advise attach --pid 4711\n  \
+    bursar advise attach --name batch.service --duration 10m --stats -\n\n\
+    --pid means the process and its descendants. Looking at a program's memory clears Accessed bits of some of its pages: that takes it a\n\
     little time, and moves these pages in the kernel's order of reclaim. All that the\n\
     agent does is kept under 2 % of one processor. Needs root, or CAP_SYS_NICE, CAP_SYS_PTRACE,\n\
     CAP_BPF and CAP_PERFMON, and Linux 6.1 on x86-64.")]
 pub struct Attach {
-    /// The process, with those beneath it, or the folder of a cgroup
-    #[arg(value_name = "PID|CGROUP")]
-    pub target: String,
+    #[command(flatten)]
+    pub target: Target,
     /// From one decision to the next
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     pub interval: Duration,

@@ -13,7 +13,7 @@ use super::values::duration;
 #[command(after_help = "Examples:\n  \
     bursar balance --total 8G cgroup:/sys/fs/cgroup/db /sys/fs/cgroup/batch\n  \
     bursar balance --total 4G 4711,min=512M 4712,max=2G,weight=3\n  \
-    bursar balance --total 8G --dry-run --json - /sys/fs/cgroup/*.slice\n  \
+    bursar balance --total 8G --dry-run name:db.service name:web,weight=2\n  \
     bursar balance --total 12G qmp:/run/web.qmp,min=1G qmp:/run/db.qmp,weight=2\n\n\
     A PID stands for its cgroup, if nothing else is in that; else its coldest\n\
     memory is paged out. Needs root, and swap for memory that is no file's.\n\
@@ -23,7 +23,7 @@ pub struct Balance {
     /// What they may have together
     #[arg(long, value_name = "SIZE", value_parser = total)]
     pub total: Bytes,
-    /// A cgroup's path, a PID, or qmp:SOCKET; with ,min=SIZE ,max=SIZE ,weight=NUMBER
+    /// A cgroup's path, a PID, name:NAME of a unit, container, pod or Slurm job, or qmp:SOCKET; with ,min=SIZE ,max=SIZE ,weight=NUMBER
     #[arg(value_name = "TARGET", required = true, value_parser = asked)]
     pub targets: Vec<Asked>,
     /// Time from decision to decision
@@ -64,8 +64,8 @@ fn asked(text: &str) -> Result<Asked, String> {
     let mut parts = text.split(',');
     let name = parts.next().unwrap_or_default().trim();
     let name = name.strip_prefix("cgroup:").unwrap_or(name).to_string();
-    if name.is_empty() || name == "qmp:" {
-        return Err("a target is a cgroup's path, a PID or qmp:SOCKET".into());
+    if ["", "qmp:", "name:"].contains(&name.as_str()) {
+        return Err("a target is a cgroup's path, a PID, name:NAME or qmp:SOCKET".into());
     }
     let mut asked = Asked { name, weight: 1.0, least: 0, most: u64::MAX };
     for part in parts {
@@ -97,8 +97,8 @@ mod tests {
         let all = Asked { name: "/a/b".into(), weight: 2.5, least: 64 << 20, most: 1 << 30 };
         assert_eq!(asked("cgroup:/a/b,min=64M,max=1G,weight=2.5"), Ok(all));
         for (wrong, told) in [
-            ("", "a cgroup's path, a PID or qmp:SOCKET"),
-            ("qmp:,max=1G", "a cgroup's path, a PID or qmp:SOCKET"),
+            ("", "a cgroup's path, a PID, name:NAME or qmp:SOCKET"),
+            ("qmp:,max=1G", "a cgroup's path, a PID, name:NAME or qmp:SOCKET"),
             ("7,limit=3", "none of min=SIZE"),
             ("7,weight=0", "not a weight"),
             ("7,min=2G,max=1G", "more than its max"),

@@ -13,8 +13,11 @@ const COMMANDS: [(&[&str], &str); 6] = [
 ];
 
 /// An option of a command, and what stands in its place now.
-const OPTIONS: [(&str, &str, &str); 2] =
-    [("watch", "--replay", "bursar report --replay RECORD"), ("attribute", "--from", "bursar report FOLDER…")];
+const OPTIONS: [(&str, &str, &str); 3] = [
+    ("run", "--attach", "bursar run --pid PID` or `bursar run --cgroup PATH"),
+    ("watch", "--replay", "bursar report --replay RECORD"),
+    ("attribute", "--from", "bursar report FOLDER…"),
+];
 
 /// The sentence that answers a command line of an old name.
 pub fn sentence(words: &[OsString]) -> Option<String> {

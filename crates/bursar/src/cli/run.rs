@@ -7,6 +7,7 @@ use clap::Args;
 use model::Bytes;
 
 use super::Results;
+use super::target::Target;
 use super::values::duration;
 
 /// `bursar run`
@@ -16,24 +17,22 @@ use super::values::duration;
     bursar run --json - -- sort big.txt > /dev/null\n  \
     bursar run -n 5 -- make -j8\n  \
     bursar run --limit 2G -- ./solver input.dat\n  \
-    bursar run --attach 4711 --tree\n\n\
+    bursar run --pid 4711 --tree\n  \
+    bursar run --name db.service\n\n\
+    With --pid, --cgroup or --name, what runs already is observed until it ends or Ctrl-C.\n\
     The report goes to standard error; the command's own output is left alone.\n\
     Sizes are binary: 512M and 512MiB are the same. Times: 90s, 500ms, 5m.")]
 pub struct Run {
-    /// Watch a running process (PID) or a cgroup (path) instead of starting a command, until it ends or Ctrl-C
-    #[arg(long, value_name = "PID|CGROUP", conflicts_with_all = ["command", "limit", "runs"])]
-    pub attach: Option<String>,
-    /// With --attach PID: the process and all its descendants
-    #[arg(long, requires = "attach", conflicts_with = "cgroup")]
+    #[command(flatten)]
+    pub target: Option<Target>,
+    /// With --pid: the process and all its descendants
+    #[arg(long, requires = "pid", conflicts_with = "command")]
     pub tree: bool,
-    /// With --attach PID: everything in the process's cgroup
-    #[arg(long, requires = "attach")]
-    pub cgroup: bool,
     /// Run it under this limit, without swap (such as 512M or 1.5GiB)
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", conflicts_with = "target")]
     pub limit: Option<Bytes>,
     /// Run it N times, and give mean, standard deviation and spread
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1, conflicts_with = "target", value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
     /// Time between samples, such as 100ms [default: adapts, so that sampling costs less than 1 % of one core]
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -44,6 +43,6 @@ pub struct Run {
     #[command(flatten)]
     pub results: Results,
     /// The command and its arguments
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "attach")]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "target", conflicts_with = "target")]
     pub command: Vec<OsString>,
 }

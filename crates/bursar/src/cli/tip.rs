@@ -32,6 +32,9 @@ fn tip(error: &Error, words: &[OsString]) -> Option<String> {
     match error.kind() {
         ErrorKind::UnknownArgument if dashes.is_none() => {
             let word = text(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
+            if let Some(tip) = target(words, word) {
+                return Some(tip);
+            }
             let subcommand = running_subcommand(words)?;
             Some(format!("write -- before the command to run: {subcommand} [OPTIONS] -- {word}"))
         }
@@ -44,8 +47,26 @@ fn tip(error: &Error, words: &[OsString]) -> Option<String> {
     }
 }
 
+/// The option that a process or a cgroup is named by, where a word is one.
+fn target(words: &[OsString], word: &str) -> Option<String> {
+    let option = match word.parse::<u32>() {
+        Ok(_) => "--pid",
+        Err(_) if word.starts_with("/sys/fs/cgroup") => "--cgroup",
+        Err(_) => return None,
+    };
+    let command = subcommand(words).1;
+    command.get_arguments().find(|argument| argument.get_long() == Some("pid"))?;
+    Some(format!("write {option} before what runs already: {option} {word}"))
+}
+
 /// The subcommand that these words name, such as `bursar advise run`; `None`: it runs no command.
 fn running_subcommand(words: &[OsString]) -> Option<String> {
+    let (path, command) = subcommand(words);
+    takes_command(&command).then(|| path.join(" "))
+}
+
+/// The subcommand that these words name, and it.
+fn subcommand(words: &[OsString]) -> (Vec<String>, Command) {
     let mut command = Cli::command();
     let mut path = vec![command.get_name().to_string()];
     for word in words.iter().skip(1) {
@@ -53,7 +74,7 @@ fn running_subcommand(words: &[OsString]) -> Option<String> {
         path.push(next.get_name().into());
         command = next;
     }
-    takes_command(&command).then(|| path.join(" "))
+    (path, command)
 }
 
 fn takes_command(subcommand: &Command) -> bool {
@@ -103,12 +124,36 @@ mod tests {
             ("bursar advise explain a", "error: `bursar advise explain` is now `bursar report RECORD`\n"),
             ("bursar watch --replay a", "error: `bursar watch --replay` is now `bursar report --replay RECORD`\n"),
             ("bursar attribute -q --from=a", "error: `bursar attribute --from` is now `bursar report FOLDER…`\n"),
+            (
+                "bursar run --attach 7",
+                "error: `bursar run --attach` is now `bursar run --pid PID` or `bursar run --cgroup PATH`\n",
+            ),
             ("bursar slurm recomend", "error: `bursar slurm` is now `bursar recommend`\n"),
         ] {
             assert_eq!(error_of(line), sentence);
         }
         for line in ["bursar run -- slurm recommend", "bursar recommend", "bursar watch -- a --replay b"] {
             assert!(parse(&line.split(' ').map(OsString::from).collect::<Vec<_>>()).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn names_the_option_before_what_runs_already() {
+        for (line, option) in [
+            ("bursar watch --intrusive 4711", "--pid 4711"),
+            ("bursar watch /sys/fs/cgroup/db", "--cgroup /sys/fs/cgroup/db"),
+            ("bursar advise attach 4711", "--pid 4711"),
+        ] {
+            let error = error_of(line);
+            assert!(error.contains(&format!("before what runs already: {option}\n")), "{error}");
+        }
+        for line in [
+            "bursar watch --pid 1 --name db",
+            "bursar run --pid 1 -- true",
+            "bursar advise attach",
+            "bursar run --tree -- a",
+        ] {
+            error_of(line);
         }
     }
 

@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::target::Target;
 use super::values::{duration, rate};
 
 /// `bursar watch`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bursar watch -- ./solver input.dat\n  \
-    bursar watch --intrusive 4711\n  \
-    bursar watch --intrusive --json - /sys/fs/cgroup/system.slice/db.service\n  \
-    bursar watch --record db.bursar --intrusive 4711\n  \
+    bursar watch --intrusive --pid 4711\n  \
+    bursar watch --intrusive --json - --name db.service\n  \
+    bursar watch --record db.bursar --intrusive --pid 4711\n  \
     bursar report db.bursar\n\n\
     A line an interval: on standard error beside a command, else on standard\n\
-    output. Ctrl-C ends. Looking clears the Accessed bits of some pages: of\n\
+    output. Ctrl-C ends. --pid means the process and its descendants. Looking clears the Accessed bits of some pages: of\n\
     processes that bursar did not start only with --intrusive.")]
 pub struct Watch {
-    /// A process, with all beneath it, or a cgroup's path
-    #[arg(value_name = "PID|CGROUP", conflicts_with = "command")]
-    pub target: Option<String>,
+    #[command(flatten)]
+    pub target: Option<Target>,
     /// Time from line to line
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     pub interval: Duration,
@@ -48,6 +48,6 @@ pub struct Watch {
     #[arg(long, short)]
     pub quiet: bool,
     /// The command and its arguments
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "target")]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "target", conflicts_with = "target")]
     pub command: Vec<OsString>,
 }

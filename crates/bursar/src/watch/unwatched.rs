@@ -14,7 +14,7 @@ pub fn left() -> Option<String> {
     let left: Vec<i32> = procfs::descendants(std::process::id() as i32).into_iter().filter(living).collect();
     let first = *left.first()?;
     Some(format!(
-        "the command has ended; {} it has left runs on and is no longer watched. Watch it with: bursar watch --intrusive {first}",
+        "the command has ended; {} it has left runs on and is no longer watched. Watch it with: bursar watch --intrusive --pid {first}",
         named(&left)
     ))
 }
@@ -53,7 +53,7 @@ impl Beside {
             let dir = self.cgroup.dir().display();
             format!(
                 "not watched: {} in the same cgroup, not beneath process {}. Watch all of the cgroup with: bursar watch \
-                 --intrusive {dir}",
+                 --intrusive --cgroup {dir}",
                 named(&orphans),
                 self.pid
             )

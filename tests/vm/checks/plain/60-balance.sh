@@ -21,7 +21,7 @@ before=$(high)
 
 begins() { read -r gains <$root/gains/cgroup.procs && grep -qx wants /proc/$gains/comm; }
 eventually begins
-bursar watch -q --intrusive --always --json /tmp/watched "$gains" &
+bursar watch -q --intrusive --always --json /tmp/watched --pid "$gains" &
 watcher=$!
 holds "what comes back from swap is told by its faults" eventually grep -q 'page tables, and faults on what was swapped out' /tmp/watched
 kill $watcher
