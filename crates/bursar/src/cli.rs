@@ -43,6 +43,9 @@ use serve::Serve;
 use slurm::Slurm;
 use watch::Watch;
 
+/// Heading in `--help` of the options that few need, which `-h` leaves out.
+const ADVANCED: &str = "Advanced options";
+
 /// Measures how much memory a program needs, and provides it
 #[derive(Debug, Parser)]
 #[command(name = "bursar", version, max_term_width = 110, arg_required_else_help = true)]
@@ -51,7 +54,7 @@ use watch::Watch;
     bursar run -- make -j8                  measure one run\n  \
     bursar budget -- ./solver input.dat     find the memory it needs\n  \
     bursar report RECORD --html page.html   turn a record into a page\n\n\
-    Each command has its own help, with examples: bursar COMMAND --help\n\n\
+    bursar COMMAND -h lists the usual options, --help all of them.\n\n\
     Exit status: that of the program that bursar runs; 124 after a time-out;\n\
     125 if bursar fails; 126 or 127 if the program cannot be started.")]
 pub struct Cli {
@@ -125,7 +128,7 @@ pub struct Results {
     pub record: Option<PathBuf>,
     /// Keep what the regular expression PATTERN matches (its first group, if it has one) in the command line and in
     /// --prepare out of the record and all reports; may be given more than once
-    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true, hide_short_help = true, help_heading = ADVANCED)]
     pub redact: Vec<regex::Regex>,
     /// Print no report and no progress
     #[arg(long, short)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use model::Bytes;
 
+use super::ADVANCED;
 use super::target::Target;
 use super::values::{duration, ghz, some_bytes};
 
@@ -93,7 +94,8 @@ pub struct Profile {
 #[command(after_help = "Examples:\n  \
     bursar advise attach --pid 4711\n  \
     bursar advise attach --name batch.service --duration 10m --stats -\n\n\
-    --pid means the process and its descendants. Looking at a program's memory clears Accessed bits of some of its pages: that takes it a\n\
+    --pid means the process and its descendants.\n\
+    Looking at a program's memory clears Accessed bits of some of its pages: that takes it a\n\
     little time, and moves these pages in the kernel's order of reclaim. All that the\n\
     agent does is kept under 2 % of one processor. Needs root, or CAP_SYS_NICE, CAP_SYS_PTRACE,\n\
     CAP_BPF and CAP_PERFMON, and Linux 6.1 on x86-64.")]
@@ -101,10 +103,10 @@ pub struct Attach {
     #[command(flatten)]
     pub target: Target,
     /// From one decision to the next
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s", hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Duration,
     /// The most huge pages that are made or split in a second
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, hide_short_help = true, help_heading = ADVANCED)]
     pub rate: u32,
     /// End after so long; else with the program
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -129,7 +131,7 @@ pub struct Attach {
     started anew. All are nanoseconds of the program's time.")]
 pub struct Costs {
     /// Measure again
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub again: bool,
     /// Write them as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]

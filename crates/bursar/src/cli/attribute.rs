@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use model::Bytes;
 
-use super::Results;
 use super::values::{component, duration};
+use super::{ADVANCED, Results};
 
 /// `bursar attribute`
 #[derive(Debug, Args)]
@@ -36,13 +36,13 @@ pub struct Attribute {
     #[arg(long)]
     pub comm_matrix: bool,
     /// Measure how long each function takes, too
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub times: bool,
     /// Time between looks at a process's memory, at the fastest
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100ms")]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100ms", hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Duration,
     /// The most that each process may log
-    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", hide_short_help = true, help_heading = ADVANCED)]
     pub log_limit: Bytes,
     /// Run it once for each number, in place of every {} in the command, and compare the peaks
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]

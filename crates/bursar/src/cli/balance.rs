@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use model::Bytes;
 
+use super::ADVANCED;
 use super::values::duration;
 
 /// `bursar balance`
@@ -27,13 +28,13 @@ pub struct Balance {
     #[arg(value_name = "TARGET", required = true, value_parser = asked)]
     pub targets: Vec<Asked>,
     /// Time from decision to decision
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "3s")]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "3s", hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Duration,
     /// End after this time
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
     /// Page idle heap out before files that are read again and again; needs swap
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub balance_kinds: bool,
     /// Tell what would be done, and do not do it
     #[arg(long)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::Results;
 use super::values::{duration, fast_tier, share};
+use super::{ADVANCED, Results};
 use crate::tier::FastTier;
 
 /// `bursar budget`
@@ -30,10 +30,10 @@ pub struct Budget {
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
     pub slowdown: f64,
     /// Runs without a limit [default: 1 to 4, as their spread asks for], and at each limit compared [default: 2, or 3]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50), hide_short_help = true, help_heading = ADVANCED)]
     pub runs: Option<u32>,
     /// At most so many trials under a limit, the methods' own not counted
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true, help_heading = ADVANCED)]
     pub max_trials: u32,
     /// End any single run after this time; under a limit that is a result
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -41,11 +41,8 @@ pub struct Budget {
     /// Do not try the limits that the usual methods would have set
     #[arg(long)]
     pub no_compare: bool,
-    /// Try them (the default; for scripts that say so)
-    #[arg(long, conflicts_with = "no_compare", hide = true)]
-    pub compare: bool,
     /// Let the methods' trials run to their end instead of stopping them once they are far too slow
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub full: bool,
     /// Standard input of each run [default: bursar's own, if that is a file or a pipe]
     #[arg(long, value_name = "FILE")]
@@ -54,13 +51,13 @@ pub struct Budget {
     #[arg(long, value_name = "CMD")]
     pub prepare: Option<String>,
     /// Empty the whole machine's page cache before each run (root)
-    #[arg(long, conflicts_with = "as_found")]
+    #[arg(long, conflicts_with = "as_found", hide_short_help = true, help_heading = ADVANCED)]
     pub drop_caches: bool,
     /// Leave alone what was in the page cache before, even if the command then gets it for nothing
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub as_found: bool,
     /// Time between samples, such as 100ms [default: adapts, so that sampling costs less than 1 % of one core]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Option<Duration>,
     /// Find the least fast memory, what has no room in it being slower: `ram`, beside swap (zram, or a fast device), or the number of a
     /// NUMA node, beside the others (CXL, persistent memory)

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use curve::trace::{Column, Format, TimeUnit};
 use model::Bytes;
 
+use super::ADVANCED;
 use super::values::{duration, page, rate, tolerance};
 
 /// `bursar curve`
@@ -43,35 +44,35 @@ pub struct Trace {
     #[arg(long, value_name = "COLUMN")]
     pub size_column: Option<Column>,
     /// Text: the column of the time: a number, or ISO 8601
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", hide_short_help = true, help_heading = ADVANCED)]
     pub time_column: Option<Column>,
     /// Text: the unit of the times: s, ms, us, 100ns or ns [default: the layout's, or as the column's name ends, or s]
-    #[arg(long, value_name = "UNIT")]
+    #[arg(long, value_name = "UNIT", hide_short_help = true, help_heading = ADVANCED)]
     pub time_unit: Option<TimeUnit>,
     /// Text: the column of whose reference it is
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", hide_short_help = true, help_heading = ADVANCED)]
     pub tenant_column: Option<Column>,
     /// Cut references to addresses into pages of this size [default: 4KiB for lackey, msr, spc, alibaba, and text with
     /// columns offset and size]
     #[arg(long, value_name = "SIZE", value_parser = page)]
     pub page: Option<u64>,
     /// Count malformed records and go on, however many; without it, 1 % of the lines of a text may be malformed
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub skip_bad: bool,
     /// How the curve is made
     #[arg(long, value_name = "ENGINE", default_value = "exact")]
     pub engine: Engine,
     /// With shards-rate: the share of objects to look at
-    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = rate)]
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = rate, hide_short_help = true, help_heading = ADVANCED)]
     pub rate: f64,
     /// With shards-size and aet: the objects to look at, at most
-    #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(8..))]
+    #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(8..), hide_short_help = true, help_heading = ADVANCED)]
     pub samples: u32,
     /// Count sizes in bytes, by the objects' sizes in the trace
     #[arg(long)]
     pub bytes: bool,
     /// Leave out the first N references, but for what they bring into the cache
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true, help_heading = ADVANCED)]
     pub warm_up: u64,
     /// A curve of each tenant, too, as if it had a cache for itself; of lackey, data and instructions apart
     #[arg(long, conflicts_with = "window")]
@@ -81,10 +82,10 @@ pub struct Trace {
     pub window: Option<Duration>,
     /// The working set is the smallest size that misses at most this share of the references; of lackey, the smallest
     /// size that fetches again at most this share of the pages
-    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = tolerance)]
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = tolerance, hide_short_help = true, help_heading = ADVANCED)]
     pub tolerance: f64,
     /// Give the curve at N sizes, evenly up to the largest that matters
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000), hide_short_help = true, help_heading = ADVANCED)]
     pub points: u32,
     /// Give the curve at these sizes, such as 1000,2000 or 64M,1G
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', conflicts_with = "points")]

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use model::Bytes;
 use provision::manage::Placement;
 
+use super::ADVANCED;
 use super::values::{mode, page, placement, some_bytes};
 
 /// `bursar pool`
@@ -42,7 +43,7 @@ pub struct Which {
     #[arg(value_name = "NAME")]
     plain: Option<String>,
     /// The same
-    #[arg(long, value_name = "NAME", conflicts_with = "plain")]
+    #[arg(long, value_name = "NAME", conflicts_with = "plain", hide_short_help = true, help_heading = ADVANCED)]
     name: Option<String>,
 }
 
@@ -74,16 +75,16 @@ pub struct PoolCreate {
     #[arg(long, value_name = "N|interleave", value_parser = placement)]
     pub node: Option<Placement>,
     /// Size of its pages: 2M or 1G
-    #[arg(long, value_name = "SIZE", default_value = "2M", value_parser = page)]
+    #[arg(long, value_name = "SIZE", default_value = "2M", value_parser = page, hide_short_help = true, help_heading = ADVANCED)]
     pub page: u64,
     /// What the memory is: the kernel's huge pages, or devices of memory set apart at boot
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, hide_short_help = true, help_heading = ADVANCED)]
     pub backend: Backend,
     /// Who may use it, beside root
     #[arg(long, value_name = "USER[:GROUP]", default_value = "root")]
     pub owner: String,
     /// Mode of the broker's socket: who may write may use the pool
-    #[arg(long, value_name = "MODE", default_value = "0660", value_parser = mode)]
+    #[arg(long, value_name = "MODE", default_value = "0660", value_parser = mode, hide_short_help = true, help_heading = ADVANCED)]
     pub mode: u32,
     /// At most so much for the processes of one user together
     #[arg(long, value_name = "SIZE", value_parser = some_bytes)]

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use model::Bytes;
 
+use super::ADVANCED;
+
 /// `bursar provision`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -22,10 +24,10 @@ pub struct Provision {
     #[arg(long, value_name = "NAME")]
     pub pool: Option<String>,
     /// Take this much from the pool when a process first needs some, instead of as it needs it
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", hide_short_help = true, help_heading = ADVANCED)]
     pub size: Option<Bytes>,
     /// Keep each process to the processors of the NUMA node its memory is from
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub pin: bool,
     /// Who serves what the pool has no more memory for
     #[arg(long, value_enum, default_value_t)]

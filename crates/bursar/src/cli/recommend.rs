@@ -6,6 +6,7 @@ use ::slurm::{Gatherer, Version};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use super::ADVANCED;
 use super::values::rate;
 
 /// `bursar recommend`
@@ -40,10 +41,10 @@ pub struct Recommend {
     #[arg(long, value_name = "FILE", conflicts_with = "days")]
     pub from: Option<PathBuf>,
     /// The plugin that gathered the figures (JobAcctGatherType) [default: as scontrol, or the figures themselves, show]
-    #[arg(long, value_name = "PLUGIN", value_parser = gatherer())]
+    #[arg(long, value_name = "PLUGIN", value_parser = gatherer(), hide_short_help = true, help_heading = ADVANCED)]
     pub gatherer: Option<Gatherer>,
     /// The version of Slurm that gathered the figures, such as 24.11.5 [default: as sacct says; text does not]
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", hide_short_help = true, help_heading = ADVANCED)]
     pub slurm_version: Option<Version>,
     /// Write the figures as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use curve::intermittent::Checkpoint;
 
-use super::Results;
 use super::values::{checkpoint, rate};
+use super::{ADVANCED, Results};
 
 /// `bursar report`
 #[derive(Debug, Args)]
@@ -14,6 +14,7 @@ use super::values::{checkpoint, rate};
 #[command(mut_arg("html", |arg| arg.help("Write the report as one HTML page that opens without a network, instead of printing it")))]
 #[command(mut_arg("record", |arg| arg.help("Keep the record that is made of several, or of a folder of logs, in FILE")))]
 #[command(mut_arg("redact", |arg| arg.help("Replace what the regular expression PATTERN matches (its first group, if it has one) in the command line and in --prepare; may be given more than once")))]
+#[command(mut_arg("verbose", |arg| arg.hide(true)))]
 #[command(mut_arg("quiet", |arg| arg.help("Do not print the report")))]
 #[command(after_help = "Examples:\n  \
     bursar report job.bursar\n  \
@@ -51,7 +52,7 @@ pub struct Report {
 
 /// What intermittent tracking would have made of records that were tracked all the time.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "To judge intermittent tracking")]
+#[command(next_help_heading = ADVANCED)]
 pub struct Phases {
     /// Compute what intermittent tracking would have made of records of bursar watch --always: always on, a fixed
     /// threshold from 0.05 to 0.3, and the adaptive one

@@ -6,9 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use model::Bytes;
 
-use super::Results;
 use super::target::Target;
 use super::values::duration;
+use super::{ADVANCED, Results};
 
 /// `bursar run`
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ pub struct Run {
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1, conflicts_with = "target", value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
     /// Time between samples, such as 100ms [default: adapts, so that sampling costs less than 1 % of one core]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Option<Duration>,
     /// End the command and all that it has started after this time (status 124)
     #[arg(long, value_name = "TIME", value_parser = duration)]

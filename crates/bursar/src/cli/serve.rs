@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::ADVANCED;
 use super::values::{address, duration};
 
 /// `bursar serve`
@@ -22,9 +23,9 @@ pub struct Serve {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address, default_value = "127.0.0.1:19676")]
     pub listen: SocketAddr,
     /// Time from look to look
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s", hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Duration,
     /// Watch at most so many cgroups; the others are counted
-    #[arg(long, value_name = "NUMBER", default_value = "1000")]
+    #[arg(long, value_name = "NUMBER", default_value = "1000", hide_short_help = true, help_heading = ADVANCED)]
     pub max_cgroups: usize,
 }

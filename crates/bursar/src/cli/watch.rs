@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::ADVANCED;
 use super::target::Target;
 use super::values::{duration, rate};
 
@@ -17,9 +18,10 @@ use super::values::{duration, rate};
     bursar watch --intrusive --json - --name db.service\n  \
     bursar watch --record db.bursar --intrusive --pid 4711\n  \
     bursar report db.bursar\n\n\
-    A line an interval: on standard error beside a command, else on standard\n\
-    output. Ctrl-C ends. --pid means the process and its descendants. Looking clears the Accessed bits of some pages: of\n\
-    processes that bursar did not start only with --intrusive.")]
+    --pid means the process and its descendants.\n\
+    bursar prints a line for each interval: on standard error beside a command, else on\n\
+    standard output. Ctrl-C ends it. Tracking clears the Accessed bits of some pages. That is\n\
+    done to processes that bursar did not start only with --intrusive.")]
 pub struct Watch {
     #[command(flatten)]
     pub target: Option<Target>,
@@ -27,10 +29,10 @@ pub struct Watch {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     pub interval: Duration,
     /// What looking may cost, as a share of one processor, the program's own loss included
-    #[arg(long, value_name = "SHARE", value_parser = rate, default_value = "2%")]
+    #[arg(long, value_name = "SHARE", value_parser = rate, default_value = "2%", hide_short_help = true, help_heading = ADVANCED)]
     pub overhead: f64,
     /// Never stop looking; else it is off while the working set stays what it is
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub always: bool,
     /// Look at hot pages as often as at others, to measure what leaving them in peace is worth
     #[arg(long, hide = true)]
