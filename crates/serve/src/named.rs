@@ -43,7 +43,7 @@ fn listed(others: &[String]) -> String {
     let more = others.len().saturating_sub(MOST_LISTED);
     let first = others.iter().take(MOST_LISTED).cloned().collect::<Vec<_>>().join(", ");
     match (others.is_empty(), more) {
-        (true, _) => "No cgroup here has such a name".into(),
+        (true, _) => "None of its cgroups has a name that bursar knows".into(),
         (false, 0) => format!("There are: {first}"),
         (false, more) => format!("There are: {first}, and {more} more"),
     }
