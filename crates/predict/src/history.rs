@@ -7,7 +7,7 @@ use crate::confidence::Confidence;
 use crate::forecast::Forecast;
 use crate::interval::Validated;
 use crate::predictor::{PREDICTORS, Predictor, predictions};
-use crate::residuals::{Residuals, Scale};
+use crate::residuals::{ABOVE_EXACT, Residuals, Scale};
 use crate::run::{Completed, Need, Run};
 
 /// Fewest completed runs of which a prediction is made.
@@ -233,7 +233,7 @@ impl History {
         }
         let best = validated[0].predictor;
         let prediction = best.predict(runs, features);
-        let ask = ask.max(1.0);
+        let ask = ask.max(1.0) * ABOVE_EXACT;
         let residuals = self.candidates.iter().find(|candidate| Predictor::ALL[candidate.predictor] == best);
         let waste = |first: f64, retry: f64| {
             residuals.map_or(0.0, |candidate| candidate.residuals.expected_waste(prediction, first, retry))

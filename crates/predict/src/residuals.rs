@@ -9,6 +9,9 @@ pub const WINDOW: usize = 512;
 /// Beyond the chosen offset: this share of the range of the errors, divided by the root of their number.
 const MARGIN: f64 = 0.02;
 
+/// Requests are so much more: where predictions are exact, rounding must not make them too little.
+pub const ABOVE_EXACT: f64 = 1.001;
+
 /// How an error is measured, and an offset applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
@@ -87,7 +90,7 @@ impl Residuals {
             let first = (prediction * 1.3).max(1.0);
             return (first, (first * 1.5).max(largest * 1.1));
         };
-        let first = self.scale.apply(prediction, offsets.first).max(prediction * 0.1).max(1.0);
+        let first = self.scale.apply(prediction, offsets.first).max(prediction * 0.1).max(1.0) * ABOVE_EXACT;
         (first, self.scale.apply(prediction, offsets.retry).max(first * 1.05))
     }
 

@@ -20,8 +20,9 @@ pub fn print() {
                 history.learn(run(index, features));
             }
             let learnt = begun.elapsed();
+            let (mut copy, next) = (history.clone(), run(count, features));
             let begun = Instant::now();
-            history.clone().learn(run(count, features));
+            copy.learn(next);
             let one = begun.elapsed();
             let mut asked: Vec<f64> = (0..ASKED)
                 .map(|index| {
