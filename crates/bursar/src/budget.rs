@@ -27,6 +27,7 @@ use crate::cache::{Cache, Start, foreign_note, mapped_files};
 use crate::cli::budget::Budget;
 use crate::nodes::{self, Nodes, Order};
 use crate::observe::{self, Observed, Plan, observe};
+use crate::predict::inputs;
 use crate::progress::Display;
 use crate::results::{Sink, deliver};
 use crate::run::finish_run;
@@ -149,7 +150,8 @@ impl<'a> Search<'a> {
         if let Some(slurm) = &slurm {
             header.placement = slurm.describe();
         }
-        header.options = saved(options, &input.kept());
+        header.options = inputs::options(&options.command);
+        header.options.extend(saved(options, &input.kept()));
         let (resumed, old) = old.unzip();
         let (sink, no_record) = match resumed {
             Some(record) => (Sink::resume(record)?, None),

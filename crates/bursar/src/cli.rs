@@ -10,6 +10,7 @@ pub mod faults;
 mod groups;
 pub mod node;
 pub mod pool;
+pub mod predict;
 pub mod provision;
 pub mod recommend;
 mod renamed;
@@ -35,6 +36,7 @@ use doctor::Doctor;
 use faults::Faults;
 use node::Node;
 use pool::Pool;
+use predict::Predict;
 use provision::Provision;
 use recommend::Recommend;
 use report::Report;
@@ -53,6 +55,7 @@ const ADVANCED: &str = "Advanced options";
 #[command(after_help = "Examples:\n  \
     bursar run -- make -j8                  measure one run\n  \
     bursar budget -- ./solver input.dat     find the memory it needs\n  \
+    bursar predict -- ./solver larger.dat   predict the memory of the next run\n  \
     bursar report RECORD --html page.html   turn a record into a page\n\n\
     bursar COMMAND -h lists the usual options, --help all of them.\n\n\
     Exit status: that of the program that bursar runs; 124 after a time-out;\n\
@@ -70,6 +73,8 @@ pub enum Action {
     Run(Run),
     /// Find the least memory that a program needs to run at speed
     Budget(Budget),
+    /// Predict the memory that the next run of a program needs
+    Predict(Predict),
     /// Compute the memory that Slurm jobs should request
     Recommend(Recommend),
     /// Show the working set of a running program

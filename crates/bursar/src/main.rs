@@ -26,6 +26,7 @@ mod observe;
 mod opened;
 mod phases;
 mod pool;
+mod predict;
 mod progress;
 mod provision;
 mod prune;
@@ -102,7 +103,7 @@ fn results_of(action: &Action) -> Option<&Results> {
 
 fn only_prints(action: &Action) -> bool {
     match action {
-        Action::Report(_) | Action::Curve(_) | Action::Doctor(_) | Action::Recommend(_) => true,
+        Action::Report(_) | Action::Curve(_) | Action::Doctor(_) | Action::Recommend(_) | Action::Predict(_) => true,
         Action::Man | Action::Completions { .. } => true,
         Action::Advise(action) => !matches!(action, Advise::Run(_) | Advise::Attach(_) | Advise::Profile(_)),
         Action::Pool(action) => matches!(action, Pool::Status { .. }),
@@ -133,6 +134,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
         },
         Action::Budget(options) if options.provisioned => provision::budget(&options),
         Action::Budget(options) => budget::budget(options),
+        Action::Predict(options) => predict::predict(&options),
         Action::Watch(options) => watch::watch(&options),
         Action::Balance(options) => balance::balance(&options),
         Action::Attribute(options) => attribute::attribute(&options),

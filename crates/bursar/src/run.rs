@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::bench::Bench;
 use crate::cli::run::Run;
 use crate::observe::{Plan, observe};
+use crate::predict::inputs;
 use crate::rank::place_in_job;
 use crate::results::{Sink, deliver};
 use crate::say::tell;
@@ -38,7 +39,8 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
     let bench = Bench::set_up(Some(Rung::Filemap))?;
     let swap = if options.limit.is_some() { "no swap (MemorySwapMax=0)" } else { "as the machine allows" };
     let mut header = bench.header(RecordKind::Run, &options.command, swap);
-    header.options = place_in_job();
+    header.options = inputs::options(&options.command);
+    header.options.extend(place_in_job());
     let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
     let mut record = Record { notes: bench.notes.clone(), ..Record::new(header) };
     bench.notes.iter().try_for_each(|note| sink.append(Entry::Note(note.clone())))?;

@@ -10,7 +10,7 @@ use super::Action;
 /// Every command that is not hidden, once.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["run", "watch", "attribute", "faults"]),
-    ("Size", &["budget", "recommend"]),
+    ("Size", &["budget", "predict", "recommend"]),
     ("Provide", &["provision", "pool", "advise", "balance"]),
     ("Look again", &["report", "curve"]),
     ("Machine", &["serve", "doctor"]),

@@ -1,0 +1,189 @@
+//! The answer as JSON, as sentences, and as lines to paste.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use ::predict::{Confidence, Forecast};
+use anyhow::Context;
+use model::Bytes;
+use serde::Serialize;
+
+use super::inputs::BYTES;
+use super::past::{LeftOut, Past};
+
+pub struct Answer {
+    kind: String,
+    runs: Vec<Past>,
+    left_out: Vec<LeftOut>,
+    features: BTreeMap<String, f64>,
+    confidence: Confidence,
+    floor: Option<Forecast>,
+    knee: Option<Forecast>,
+    /// Of the two, that which the request is from.
+    asked: Forecast,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+pub struct Json<'a> {
+    kind: &'a str,
+    runs_used: Vec<Used<'a>>,
+    runs_left_out: &'a [LeftOut],
+    features: &'a BTreeMap<String, f64>,
+    model: &'static str,
+    predicted_bytes: Predicted,
+    ask_bytes: u64,
+    confidence: f64,
+    probability: f64,
+    interval_bytes: [u64; 2],
+    extrapolation: Option<f64>,
+    retry_bytes: Vec<u64>,
+    expected_waste_byte_seconds: f64,
+    largest_waste_byte_seconds: f64,
+}
+
+#[derive(Serialize)]
+struct Used<'a> {
+    record: &'a str,
+    features: &'a BTreeMap<String, f64>,
+}
+
+#[derive(Serialize)]
+struct Predicted {
+    floor: Option<u64>,
+    knee: Option<u64>,
+}
+
+impl Answer {
+    /// The request is from the knee where it is known, else from the floor.
+    pub fn of(
+        kind: String,
+        runs: Vec<Past>,
+        left_out: Vec<LeftOut>,
+        features: BTreeMap<String, f64>,
+        confidence: Confidence,
+        floor: Option<Forecast>,
+        knee: Option<Forecast>,
+    ) -> anyhow::Result<Answer> {
+        let asked = knee.clone().or_else(|| floor.clone()).context("nothing was predicted")?;
+        Ok(Answer { kind, runs, left_out, features, confidence, floor, knee, asked })
+    }
+
+    pub fn json(&self) -> Json<'_> {
+        let asked = &self.asked;
+        let predicted = |forecast: &Option<Forecast>| forecast.as_ref().map(|forecast| whole(forecast.predicted_bytes));
+        Json {
+            kind: &self.kind,
+            runs_used: self.runs.iter().map(|run| Used { record: &run.source, features: &run.features }).collect(),
+            runs_left_out: &self.left_out,
+            features: &self.features,
+            model: asked.predictor.name(),
+            predicted_bytes: Predicted { floor: predicted(&self.floor), knee: predicted(&self.knee) },
+            ask_bytes: whole(asked.ask_bytes),
+            confidence: self.confidence.probability(),
+            probability: asked.probability,
+            interval_bytes: [asked.interval_bytes.0 as u64, whole(asked.interval_bytes.1)],
+            extrapolation: self.features.contains_key(BYTES).then_some(asked.extrapolation),
+            retry_bytes: asked.retry_bytes.iter().copied().map(whole).collect(),
+            expected_waste_byte_seconds: asked.waste_byte_seconds,
+            largest_waste_byte_seconds: asked.largest_waste_byte_seconds,
+        }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let (asked, size) = (&self.asked, |bytes: f64| Bytes(whole(bytes)).to_string());
+        let retries: Vec<String> = asked.retry_bytes.iter().copied().map(size).collect();
+        let percent = 100.0 * self.confidence.probability();
+        let mut text =
+            format!("{}: ask for {}; if killed, {}\n", self.kind, size(asked.ask_bytes), retries.join(", then "));
+        let mut line = |name: &str, value: String| _ = writeln!(text, "  {name:<12} {value}");
+        if let Some(floor) = &self.floor {
+            line("must fit", size(floor.predicted_bytes));
+        }
+        match &self.knee {
+            Some(knee) => line("pays", format!("{}, with page cache", size(knee.predicted_bytes))),
+            None => {
+                line("page cache", "not in these figures: fewer than three budgets (bursar budget) are known".into())
+            }
+        }
+        line(
+            "interval",
+            format!(
+                "{} to {}, with {percent:.0} % confidence",
+                size(asked.interval_bytes.0),
+                size(asked.interval_bytes.1)
+            ),
+        );
+        let shown = 100.0 * asked.probability;
+        line(
+            "enough",
+            format!("in {shown:.0} % of past runs, each predicted from those before it and one more assumed to fail"),
+        );
+        line("model", asked.predictor.name().into());
+        let inputs = asked.seen.first().filter(|_| self.features.contains_key(BYTES));
+        let range =
+            inputs.map(|&(least, most)| format!(", inputs of {} to {}", size(least), size(most))).unwrap_or_default();
+        line("evidence", format!("{} runs{range}; {} left out", asked.runs, self.left_out.len()));
+        if inputs.is_some() && asked.extrapolation > 1.0 {
+            line("beyond", format!("the input is {:.2} times the largest one seen", asked.extrapolation));
+        }
+        let hours = |waste: f64| waste / 3600.0 / (1u64 << 30) as f64;
+        line(
+            "waste",
+            format!(
+                "{:.3} GiB h expected; {:.3} when the largest is asked for at once",
+                hours(asked.waste_byte_seconds),
+                hours(asked.largest_waste_byte_seconds)
+            ),
+        );
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        for left_out in &self.left_out {
+            let reason = if left_out.reason.starts_with("another kind") { "another kind" } else { &left_out.reason };
+            *reasons.entry(reason).or_default() += 1;
+        }
+        reasons.into_iter().for_each(|(reason, count)| line("left out", format!("{count}: {reason}")));
+        text.push_str("\nTo paste:\n");
+        for (tool, line) in self.paste_lines() {
+            let _ = writeln!(text, "  {tool:<12} {line}");
+        }
+        text
+    }
+
+    /// As (tool, line).
+    fn paste_lines(&self) -> Vec<(&'static str, String)> {
+        let mib = Bytes(whole(self.asked.ask_bytes)).mib_ceil();
+        let ladder: Vec<u64> = [self.asked.ask_bytes]
+            .iter()
+            .chain(&self.asked.retry_bytes)
+            .map(|&bytes| Bytes(whole(bytes)).mib_ceil())
+            .collect();
+        let list = |unit: &str| ladder.iter().map(|mib| format!("{mib}{unit}")).collect::<Vec<_>>().join(", ");
+        let steps = ladder.len();
+        vec![
+            ("Slurm", format!("#SBATCH --mem={mib}M")),
+            ("Kubernetes", format!("resources: {{limits: {{memory: {mib}Mi}}}}")),
+            ("systemd-run", format!("systemd-run --scope -p MemoryMax={mib}M -p MemorySwapMax=0")),
+            ("Docker", format!("docker run --memory {mib}m --memory-swap {mib}m")),
+            (
+                "Nextflow",
+                format!(
+                    "memory {{ [{}][Math.min(task.attempt, {steps}) - 1] }}; errorStrategy 'retry'; maxRetries {}",
+                    list(".MB"),
+                    steps - 1
+                ),
+            ),
+            (
+                "Snakemake",
+                format!(
+                    "resources: mem_mb=lambda wildcards, input, attempt: [{}][min(attempt, {steps}) - 1]",
+                    list("")
+                ),
+            ),
+        ]
+    }
+}
+
+fn whole(bytes: f64) -> u64 {
+    bytes.ceil() as u64
+}

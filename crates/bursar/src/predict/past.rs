@@ -1,0 +1,147 @@
+//! Past runs, from records and from what others wrote.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ::predict::Need;
+use anyhow::{Context, bail};
+use model::{Exit, Program, RecordKind, RunRole};
+use record::Record;
+
+use super::inputs::{self, BYTES};
+use super::kind::Kind;
+use super::tables;
+
+/// A past run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Past {
+    /// The record, or the file and the line.
+    pub source: String,
+    pub kind: String,
+    /// The name of its program, or of its process or rule.
+    pub program: String,
+    pub features: BTreeMap<String, f64>,
+    /// What must fit.
+    pub floor: Option<Need>,
+    /// The least memory at which a budget found it no slower.
+    pub knee: Option<Need>,
+    pub seconds: f64,
+    /// Runs are in this order.
+    pub time: f64,
+}
+
+/// A run or a file that is no evidence.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct LeftOut {
+    /// The record, or the file and the line.
+    pub record: String,
+    /// Why, as a clause.
+    pub reason: String,
+}
+
+/// Past runs in order of time, and what was left out.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    pub runs: Vec<Past>,
+    pub left_out: Vec<LeftOut>,
+}
+
+impl Evidence {
+    /// Reads files, and all files in folders.
+    pub fn read(paths: &[PathBuf]) -> anyhow::Result<Evidence> {
+        let mut evidence = Evidence::default();
+        for path in paths {
+            let found = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+            if !found.is_dir() {
+                evidence.file(path)?;
+                continue;
+            }
+            let mut files: Vec<PathBuf> = fs::read_dir(path)
+                .with_context(|| format!("cannot read {}", path.display()))?
+                .filter_map(|entry| Some(entry.ok()?.path()))
+                .filter(|path| path.is_file())
+                .collect();
+            files.sort();
+            for file in files {
+                // In a folder there may be anything.
+                if let Err(error) = evidence.file(&file) {
+                    evidence.leave_out(file.display(), format!("{error:#}"));
+                }
+            }
+        }
+        evidence.runs.sort_by(|a, b| a.time.total_cmp(&b.time));
+        Ok(evidence)
+    }
+
+    pub fn leave_out(&mut self, record: impl ToString, reason: impl Into<String>) {
+        self.left_out.push(LeftOut { record: record.to_string(), reason: reason.into() });
+    }
+
+    fn file(&mut self, path: &Path) -> anyhow::Result<()> {
+        if path.extension().is_some_and(|end| end == "bursar") {
+            return self.record(path);
+        }
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        tables::read(&text, path, self)
+    }
+
+    fn record(&mut self, path: &Path) -> anyhow::Result<()> {
+        let record = Record::open(path)?;
+        let header = &record.header;
+        if !matches!(header.kind, RecordKind::Run | RecordKind::Budget) {
+            self.leave_out(path.display(), "a record of another command than bursar run and bursar budget");
+            return Ok(());
+        }
+        let Some(kind) = Kind::of(&header.command, Path::new(&header.directory)) else {
+            bail!("{} names no command", path.display());
+        };
+        let mut features = kind.numbers.clone();
+        let known = [inputs::BYTES, inputs::FILES]
+            .map(|name| (name, header.options.get(name).and_then(|value| value.parse().ok())));
+        features.extend(known.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))));
+        if !features.contains_key(BYTES) {
+            // A record of an older version: its files, if they have not changed since.
+            features
+                .extend(inputs::sizes(&kind, false).into_iter().map(|(name, value)| (name.to_string(), value as f64)));
+        }
+        let program = Program::of(&header.command).map(|program| program.name).unwrap_or_default();
+        let past = |floor, knee, seconds| Past {
+            source: path.display().to_string(),
+            kind: kind.name.clone(),
+            program: program.clone(),
+            features: features.clone(),
+            floor,
+            knee,
+            seconds,
+            time: header.started_unix_ns as f64 / 1e9,
+        };
+        if let Some(budget) = &record.budget {
+            let exactly = |bytes: u64| Need::Exactly(bytes as f64);
+            let (floor, knee) = (budget.floor_bytes.map(exactly), budget.answer.budget_bytes.map(exactly));
+            self.runs.push(past(floor, knee, budget.reference_seconds.unwrap_or(1.0)));
+            return Ok(());
+        }
+        for run in record.runs.iter().filter(|run| run.role == RunRole::Plain) {
+            let account = account::account(run, header);
+            let limit = account.limit_bytes.filter(|_| account.oom_kills.is_some_and(|kills| kills > 0));
+            match (run.exit, limit, account.floor_bytes) {
+                (_, Some(limit), _) => {
+                    self.runs.push(past(Some(Need::MoreThan(limit as f64)), None, account.wall_seconds))
+                }
+                (Exit::Status(0), None, Some(floor)) => {
+                    self.runs.push(past(Some(Need::Exactly(floor as f64)), None, account.wall_seconds));
+                }
+                (Exit::Status(0), None, None) => self.leave_out(path.display(), "what must fit is unknown"),
+                (Exit::Status(status), ..) => {
+                    self.leave_out(path.display(), format!("the command failed with status {status}"))
+                }
+                (Exit::Signal(signal), ..) => {
+                    self.leave_out(path.display(), format!("the command was ended by signal {signal}"))
+                }
+                _ => self.leave_out(path.display(), "the command did not come to its end"),
+            }
+        }
+        Ok(())
+    }
+}

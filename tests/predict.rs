@@ -1,0 +1,121 @@
+//! `bursar predict` from bursar's records and from what others wrote.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use support::bursar;
+
+const MIB: u64 = 1 << 20;
+
+fn predict(arguments: &[&str], folder: &Path) -> Output {
+    bursar().arg("predict").args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+}
+
+fn figures(arguments: &[&str], folder: &Path) -> Value {
+    let output = predict(&[&["--json", "-"], arguments].concat(), folder);
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn refused(arguments: &[&str], folder: &Path) -> String {
+    let output = predict(arguments, folder);
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// A history in which each task needs three times its input and 100 MiB.
+fn history(folder: &Path) {
+    let rows = (1..=20).map(|size| format!("align,{},{},60\n", size * 100 * MIB, (size * 300 + 100) * MIB));
+    fs::write(
+        folder.join("history.csv"),
+        "task,input_bytes,peak_bytes,seconds\n".to_string() + &rows.collect::<String>(),
+    )
+    .unwrap();
+}
+
+#[test]
+fn predicts_a_larger_input_from_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |size: u64| folder.path().join(format!("{size}.bin"));
+    for size in [8, 16, 32, 64, 200] {
+        fs::write(path(size), vec![b'x'; (size * MIB) as usize]).unwrap();
+    }
+    let script = "import sys, time; text = open(sys.argv[1], 'rb').read(); data = bytearray(text); time.sleep(0.5)";
+    fs::write(folder.path().join("load.py"), script).unwrap();
+    for size in [8, 16, 32, 64] {
+        let mut run = bursar();
+        run.args(["run", "-q", "--record"]).arg(folder.path().join(format!("records/{size}.bursar")));
+        fs::create_dir_all(folder.path().join("records")).unwrap();
+        let ended =
+            run.args(["--", "nice", "python3", "load.py"]).arg(path(size)).current_dir(folder.path()).status().unwrap();
+        assert!(ended.success());
+    }
+    let found = figures(&["--from", "records", "--", "python3", "load.py", "200.bin"], folder.path());
+    assert_eq!(found["runs_used"].as_array().unwrap().len(), 4);
+    assert_eq!(found["features"]["input_bytes"].as_f64(), Some((200 * MIB) as f64));
+    assert_eq!(found["extrapolation"], 200.0 / 64.0);
+    // It holds each byte of its input twice until it ends.
+    let floor = found["predicted_bytes"]["floor"].as_u64().unwrap() / MIB;
+    assert!((390..470).contains(&floor), "{found}");
+    assert!(found["ask_bytes"].as_u64().unwrap() >= floor * MIB, "{found}");
+}
+
+#[test]
+fn predicts_from_csv_and_counts_what_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    history(folder.path());
+    let found = figures(&["--from", "history.csv", "--kind", "align", "--size", "1050M"], folder.path());
+    let need = (1050 * 3 + 100) * MIB;
+    let ask = found["ask_bytes"].as_u64().unwrap();
+    assert!(ask >= need && ask < need * 11 / 10, "{found}");
+    assert_eq!(found["confidence"], 0.95);
+    let retries = found["retry_bytes"].as_array().unwrap();
+    assert!(retries[0].as_u64().unwrap() > ask && retries[1].as_u64() > retries[0].as_u64(), "{found}");
+}
+
+#[test]
+fn the_snakemake_line_is_a_function_of_the_attempt() {
+    let folder = tempfile::tempdir().unwrap();
+    history(folder.path());
+    let output = predict(&["--from", "history.csv", "--kind", "align", "--size", "1050M"], folder.path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("Snakemake")).unwrap_or_else(|| panic!("{text}"));
+    let lambda = line.trim().strip_prefix("resources: mem_mb=").unwrap();
+    let code = format!(
+        "f = {lambda}\nsteps = [f(None, None, attempt) for attempt in (1, 2, 3, 4)]\nassert steps[0] < steps[1] < steps[2] == steps[3], steps"
+    );
+    assert!(Command::new("python3").args(["-c", &code]).status().unwrap().success(), "{line}");
+}
+
+#[test]
+fn too_few_runs_are_refused_with_what_would_help() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("x.csv"), "task,input_bytes,peak_bytes\na,1,1\na,2,2\n").unwrap();
+    let error = refused(&["--from", "x.csv", "--kind", "^a$", "--size", "16M"], folder.path());
+    assert!(
+        error.contains("needs 3 completed runs, and there are 2")
+            && error.contains("about 1.00 MiB, 2.00 MiB and 4.00 MiB"),
+        "{error}"
+    );
+}
+
+#[test]
+fn bad_input_is_refused_in_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    history(folder.path());
+    fs::write(folder.path().join("other.csv"), "a,b\n1,2\n").unwrap();
+    let from = ["--from", "history.csv", "--kind", "align"];
+    for (arguments, part) in [
+        (vec!["--from", "other.csv", "--kind", "a"], "it has no column peak_rss"),
+        (vec!["--from", "missing.csv", "--kind", "a"], "cannot read missing.csv"),
+        (from.to_vec(), "the size of the input is unknown"),
+        ([&from[..], &["--size", "1G", "--feature", "--threads=8"]].concat(), "no past run has the feature --threads"),
+    ] {
+        let error = refused(&arguments, folder.path());
+        assert!(error.contains(part) && error.lines().count() == 1, "{error}");
+    }
+}
