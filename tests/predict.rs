@@ -119,3 +119,19 @@ fn bad_input_is_refused_in_one_sentence() {
         assert!(error.contains(part) && error.lines().count() == 1, "{error}");
     }
 }
+
+#[test]
+fn predicts_jobs_of_a_cluster_from_its_accounting() {
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/slurm/recorded");
+    for file in ["slurm-24.11.5-linux.txt", "slurm-22.05.8-linux.json"] {
+        let found = figures(&["--from", file, "--kind", "^solver$"], &recorded);
+        // 80 to 104 MiB and what an interpreter takes.
+        let floor = found["predicted_bytes"]["floor"].as_u64().unwrap() / MIB;
+        assert!((80..120).contains(&floor), "{found}");
+        let left_out = found["runs_left_out"].as_array().unwrap();
+        assert!(
+            left_out.iter().any(|run| run["reason"].as_str().unwrap().contains("failed, was cancelled")),
+            "{found}"
+        );
+    }
+}

@@ -410,7 +410,7 @@ fn ask_bytes(job: &PastJob, need: u64, most: u64, asked: Option<u64>) -> u64 {
 
 /// What a step had at most on one of its nodes: all tasks at their largest, spread evenly over the nodes; each one's own peak is not
 /// known, nor that of their sum.
-fn node_bytes(step: &PastStep) -> Option<u64> {
+pub fn node_bytes(step: &PastStep) -> Option<u64> {
     let largest = step.largest_task_bytes?;
     let each_largest = largest.saturating_mul(step.tasks.max(1).div_ceil(step.nodes.max(1)));
     Some(step.tasks_bytes.map_or(each_largest, |sum| sum.clamp(largest, each_largest)))

@@ -3,6 +3,7 @@
 //! ```text
 //! parse(bytes, by)  ->  Printed          what sacct printed, as text or JSON
 //! Printed::select(wanted)                whose jobs
+//! past_jobs(printed, …)  ->  [PastJob]      those that have ended, with what their steps had
 //! recommend(printed, …)  ->  JobsMemory  by what its figures hold (Gathering), kind by kind (By)
 //! ```
 
@@ -27,7 +28,7 @@ pub use error::{Error, of_the_input};
 pub use gatherer::Gatherer;
 pub use kind::By;
 pub use meaning::Gathering;
-pub use recommend::recommend;
+pub use recommend::{past_jobs, recommend};
 pub use text::COLUMNS;
 pub use version::Version;
 

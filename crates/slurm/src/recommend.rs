@@ -1,12 +1,17 @@
 //! What jobs should ask for, with what is to be known of it.
 
-use model::JobsMemory;
+use model::{JobsMemory, PastJob};
 
 use crate::accounting::Printed;
 use crate::error::Error;
 use crate::kind::By;
 use crate::meaning::Gathering;
 use crate::notes::{growing, listed, lower_bounds, numbered_note, of_largest_note};
+
+/// The jobs that have ended, with what each of their steps had.
+pub fn past_jobs(printed: &Printed, gathering: &Gathering, by: &By) -> Vec<PastJob> {
+    printed.past_jobs(&gathering.meaning(printed.evidence()), by).jobs
+}
 
 /// What jobs of each kind should ask for, so that a share `percentile` of the runs there were would not be killed.
 ///

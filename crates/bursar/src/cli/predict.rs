@@ -15,8 +15,9 @@ use regex::Regex;
     bursar predict --size 40G -- ./solver x.dat     for an input that is not here\n  \
     bursar predict --from trace.txt --kind FASTQC --size 2G\n  \
     bursar predict --from benchmarks/ --kind bwa --json -\n\n\
-    Records, trace files of Nextflow, benchmark files of Snakemake and CSV are read. At\n\
-    least three completed runs of the kind are needed. Nothing is run.")]
+    Records, trace files of Nextflow, benchmark files of Snakemake, what sacct\n\
+    printed, and CSV are read. At least three completed runs of the kind are needed.\n\
+    Nothing is run.")]
 pub struct Predict {
     /// Read past runs from these files, or from all files in these folders [default: the records that bursar keeps]
     #[arg(long, value_name = "PATH", num_args = 1..)]

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use ::predict::Need;
 use anyhow::{Context, bail};
-use model::{Exit, Program, RecordKind, RunRole};
+use budget::jobs::{most_at_once, node_bytes};
+use model::{Exit, JobEnd, Program, RecordKind, RunRole};
 use record::Record;
+use slurm::{By, Gathering};
 
 use super::inputs::{self, BYTES};
 use super::kind::Kind;
@@ -83,7 +85,53 @@ impl Evidence {
             return self.record(path);
         }
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let is_json = text.trim_start().starts_with(['{', '[']);
+        if is_json || text.lines().next().is_some_and(|head| head.contains('|')) {
+            return self.accounting(&text, path);
+        }
         tables::read(&text, path, self)
+    }
+
+    /// What sacct printed. The numbers in a job's name are features: of jobs that differ in them, they may be sizes.
+    fn accounting(&mut self, text: &str, path: &Path) -> anyhow::Result<()> {
+        let by = By::of(None)?;
+        let printed = slurm::parse(text.as_bytes(), &by)
+            .with_context(|| format!("{} is not what sacct prints", path.display()))?;
+        let gathering = Gathering { version: printed.version, ..Gathering::default() };
+        for (index, job) in slurm::past_jobs(&printed, &gathering, &by).into_iter().enumerate() {
+            let source = format!("{}: job {} ({})", path.display(), index + 1, job.name);
+            let is_measured = job.steps.iter().all(|step| node_bytes(step).is_some());
+            let bytes = most_at_once(&job.steps, node_bytes).filter(|_| is_measured);
+            // A step may have been allowed less than the job.
+            let refused = job.steps.iter().filter(|step| step.out_of_memory);
+            let refused = refused.filter_map(|step| Some(step.allowed_bytes? / step.nodes.max(1))).max();
+            let limit = refused.or(job.reserved_bytes.map(|bytes| bytes / job.nodes.max(1)));
+            let floor = match (job.end, bytes, limit) {
+                (JobEnd::Completed, Some(bytes), _) => Need::Exactly(bytes as f64),
+                (JobEnd::OutOfMemory, _, Some(limit)) => Need::MoreThan(limit as f64),
+                (JobEnd::OutOfMemory, Some(bytes), None) => Need::MoreThan(bytes as f64),
+                (JobEnd::CutShort, ..) => {
+                    self.leave_out(source, "the job failed, was cancelled or timed out");
+                    continue;
+                }
+                _ => {
+                    self.leave_out(source, "the accounting has no figure of its memory, or not of each step");
+                    continue;
+                }
+            };
+            let numbers = job.numbers.iter().enumerate().map(|(place, number)| (format!("#{}", place + 1), *number));
+            self.runs.push(Past {
+                source,
+                program: job.name,
+                kind: job.kind,
+                features: numbers.collect(),
+                floor: Some(floor),
+                knee: None,
+                seconds: job.elapsed_seconds,
+                time: index as f64,
+            });
+        }
+        Ok(())
     }
 
     fn record(&mut self, path: &Path) -> anyhow::Result<()> {
