@@ -3,7 +3,7 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::{
     Attribution, BudgetReport, CommMatrix, CurveFigures, CurvePoint, DemandPoint, FaultCauses, FaultFigures,
@@ -280,16 +280,50 @@ fn every_option_is_in_the_book() {
     }
 }
 
+/// The pages of the book, in subfolders too.
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let files = files.into_iter().filter(|path| path.extension().is_some_and(|end| end == "md"));
+    files.chain(folders.iter().flat_map(|folder| pages(folder))).collect()
+}
+
+/// Targets of the links of a page.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
+}
+
+/// The anchor that GitHub and mdBook give a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect::<String>().to_lowercase()
+}
+
 #[test]
-fn every_link_between_the_books_pages_leads_somewhere() {
-    let pages = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let pages = pages.chain([root().join("README.md"), root().join("CHANGELOG.md")]);
-    for page in pages.filter(|path| path.extension().is_some_and(|end| end == "md")) {
+fn every_link_leads_to_a_page_and_its_heading() {
+    let others = [root().join("README.md"), root().join("CHANGELOG.md")];
+    for page in pages(&root().join("docs")).into_iter().chain(others) {
         let text = std::fs::read_to_string(&page).unwrap();
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = link.split('#').next().unwrap_or_default();
-            let elsewhere = link.contains("://") || file.is_empty();
-            assert!(elsewhere || page.parent().unwrap().join(file).exists(), "{}: {link}", page.display());
+        for link in links(&text).filter(|link| !link.contains("://")) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            assert!(target.exists(), "{}: {link}", page.display());
+            if !heading.is_empty() {
+                let text = std::fs::read_to_string(&target).unwrap();
+                let mut headings = text.lines().filter(|line| line.starts_with('#'));
+                let found = headings.any(|line| anchor(line.trim_start_matches('#')) == heading);
+                assert!(found, "{}: no heading {link}", page.display());
+            }
         }
     }
+}
+
+#[test]
+fn navigation_lists_every_page() {
+    let docs = root().join("docs");
+    let summary = read("docs/SUMMARY.md");
+    let listed: BTreeSet<PathBuf> = links(&summary).map(|link| docs.join(link)).collect();
+    let mut expected: BTreeSet<PathBuf> = pages(&docs).into_iter().collect();
+    expected.remove(&docs.join("SUMMARY.md"));
+    assert_eq!(listed, expected);
 }
