@@ -20,7 +20,7 @@ TEST_PACKAGES = clang-format time tmux sqlite3 python3 valgrind musl-tools chrom
 	libjemalloc2 libtcmalloc-minimal4,libtcmalloc-minimal4t64 openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge libslurm-dev redis-server xz-utils \
 	prometheus qemu-system-x86 busybox-static cpio kmod e2fsprogs systemd dbus libpam-systemd
 
-.PHONY: build deps deps-test test test-all campaign fuzz test-vm test-kubernetes lint demo bench install clean
+.PHONY: build book deps deps-test test test-all campaign fuzz test-vm test-kubernetes lint demo bench install clean
 
 build: deps $(SPANK) ## The release binary with its man page and completions, and the SPANK plugin where Slurm's headers are
 	$(CARGO) build --release --locked -p bursar
@@ -84,6 +84,20 @@ fuzz: deps ## Every parser of foreign input on CASES changed inputs each; see cr
 
 bench: build ## The measurements of the book: hours; see bench/
 	bench/run
+
+# mdBook 0.5 needs a newer Rust than this workspace. The default features serve pages over HTTP, which nobody needs here.
+MDBOOK_VERSION = 0.4.52
+MDBOOK = $(TARGET)/tools/bin/mdbook
+
+$(MDBOOK):
+	@scripts/install-packages gcc libc6-dev
+	@scripts/install-rust $(RUST)
+	@echo "Building mdBook $(MDBOOK_VERSION) into $(TARGET)/tools: some minutes"
+	$(CARGO) install --locked --root $(TARGET)/tools --version $(MDBOOK_VERSION) --no-default-features --features search mdbook
+
+book: $(MDBOOK) ## The pages of docs/ as a book with navigation and search, in target/book; fails if a link is broken
+	@scripts/install-packages python3
+	@scripts/book $(MDBOOK) $(TARGET)/book
 
 # It only copies: `sudo make install` has neither the caller's Rust nor the caller's target folder to build in.
 install: ## Copies what `make` has built
