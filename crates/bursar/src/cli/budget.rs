@@ -21,7 +21,7 @@ use crate::tier::FastTier;
     bursar budget --fast-tier ram -- ./solver with zram or other swap for the rest\n  \
     bursar budget -- mpirun -n 64 ./solver    one limit on each of its nodes\n  \
     bursar budget --provisioned -- ./solver   the pool to reserve\n\n\
-    The command is run some 6 to 16 times, so it must bear that. Each run reads\n\
+    The command is run some 4 to 16 times, so it must bear that. Each run reads\n\
     the same standard input: a file is opened again, a pipe is kept first (at\n\
     most 1 GiB). What it prints is dropped. Limits need root, systemd or Slurm:\n\
     see bursar doctor.")]
