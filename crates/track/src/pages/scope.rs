@@ -49,8 +49,14 @@ impl Members {
         }
         // What has ended since it was found has no parents any more.
         let is_foreign = |pid: i32, start: u64| !is_ours(pid) && living(pid) == Some(start);
-        match members.living.iter().find(|(pid, start)| !intrusive && is_foreign(**pid, **start)) {
-            Some((pid, _)) => Err(Error::NotOurs(*pid)),
+        let root = match &members.scope {
+            Scope::Tree(pid) | Scope::Command(pid) => Some(*pid),
+            Scope::Cgroup(_) | Scope::Threads(_) => None,
+        };
+        let foreign = members.living.iter().filter(|(pid, start)| !intrusive && is_foreign(**pid, **start));
+        // The process that was asked for is named, whatever the numbers of its children.
+        match foreign.map(|(pid, _)| *pid).min_by_key(|pid| root != Some(*pid)) {
+            Some(pid) => Err(Error::NotOurs(pid)),
             None => Ok(members),
         }
     }
