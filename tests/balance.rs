@@ -521,6 +521,7 @@ fn what_cannot_be_balanced_is_told() {
         (&["--total", "64M", "/sys/fs/cgroup/no-such-group"][..], "no-such-group"),
         (&["--total", "64M", "4194304"], "has ended"),
         (&["--total", "64M", "7,limit=3"], "none of min=SIZE"),
+        (&["--total", "64M", "7,min=40M", "8,min=40M"], "is 80.0 MiB together, more than --total 64.0 MiB"),
         (&["--total", "64M", "--dry-run", &own, &own], "in common"),
     ] {
         let output = bursar().arg("balance").args(arguments).output().unwrap();

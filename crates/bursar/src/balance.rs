@@ -48,6 +48,13 @@ pub fn balance(options: &Balance) -> anyhow::Result<Status> {
         "--balance-kinds pages heap out, and there is no swap: make some (swapon), or leave it out"
     );
     ensure!(machine.total >= options.total.0, "the machine has less memory than --total {}", options.total);
+    let least = options.targets.iter().map(|asked| asked.least).fold(0, u64::saturating_add);
+    ensure!(
+        least <= options.total.0,
+        "the least of all targets (min=) is {} together, more than --total {}: give more, or name less",
+        Bytes(least),
+        options.total
+    );
     let overhead = OVERHEAD / options.targets.len() as f64;
     let journal = (!options.dry_run).then_some(&journal);
     let mut targets: Vec<Target> = options
