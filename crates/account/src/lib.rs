@@ -47,7 +47,7 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
         system_seconds,
         app_max_rss_bytes: app_max_rss,
         tree_max_rss_bytes: tree_max_rss.bytes,
-        tree_max_pss_bytes: moment::peak(run, model::names::TREE_PSS),
+        tree_max_pss_bytes: peaks::tree_max_pss(run),
         tree_held_at_least_bytes: held.map(|held| held.least),
         tree_held_at_most_bytes: held.map(|held| held.most),
         sys_max_rss_bytes: lists.bytes,

@@ -214,3 +214,11 @@ pub fn unlimited(run: &Observation) -> Option<u64> {
     let (_, before) = used.points.first()?;
     Some((used.peak()? - before) as u64)
 }
+
+/// Proportional sets are read rarely: their peak is known where one was read while the processes held most of what they held at most.
+pub fn tree_max_pss(run: &Observation) -> Option<u64> {
+    let (pss, rss) = (run.job_series(names::TREE_PSS)?, run.job_series(names::TREE_RSS)?);
+    let least = SEEN * rss.peak()?;
+    let at_most = |(t_ns, _): &(u64, f64)| rss.at(*t_ns).is_some_and(|rss| rss >= least);
+    pss.points.iter().any(at_most).then(|| peak(run, names::TREE_PSS)).flatten()
+}

@@ -589,3 +589,20 @@ fn a_command_is_cut_short_where_its_processes_show_it_and_not_by_its_status_alon
     interrupted.evidence.interrupted = true;
     is(account(&interrupted, &header("")).cut_short, "a signal that was sent to bursar ended it");
 }
+
+#[test]
+fn proportional_sets_that_were_read_only_before_the_peak_tell_no_peak() {
+    let read_at = |times: &[u64]| {
+        let mut run = run(&[(names::TREE_RSS, [40.0, 400.0, 400.0])]);
+        let points = times.iter().map(|at| (at * SECOND, if *at == 0 { 40.0 } else { 200.0 })).collect();
+        run.series.push(Series {
+            name: names::TREE_PSS.into(),
+            process: None,
+            unit: Unit::Bytes,
+            rung: "smaps_rollup".into(),
+            points,
+        });
+        account(&run, &header("no swap (MemorySwapMax=0)")).tree_max_pss_bytes
+    };
+    assert_eq!((read_at(&[0]), read_at(&[0, 2])), (None, Some(200)));
+}
