@@ -1,7 +1,7 @@
 //! When memory need not be tracked.
 
 use curve::intermittent::{self, Intermittent};
-use curve::{Fresh, Seen};
+use curve::{AfterPause, Fresh, Seen};
 use linux::procfs;
 use model::{PagesRound, TOLERATED_MISSES};
 use track::pages::Pages;
@@ -18,33 +18,6 @@ pub struct Phases {
     /// Of the rounds since memory was tracked last, in seconds.
     untracked_seconds: f64,
     after_pause: Option<AfterPause>,
-}
-
-/// A pause of tracking ends while memory is accessed, and what was accessed before its end is missing. Less than was told before the pause
-/// is not told until as many tracked rounds as working sets are told of have seen no more.
-#[derive(Default)]
-struct AfterPause {
-    told: u64,
-    before: u64,
-    rounds_left: u32,
-}
-
-impl AfterPause {
-    const ROUNDS: u32 = 8;
-    /// By so much a working set that has not changed may vary.
-    const SAME: f64 = 0.05;
-
-    /// Of a tracked round that needs so many bytes, the first after a pause or not: what to tell, and whether that is still of before.
-    fn round(&mut self, wss: u64, is_first: bool) -> (u64, bool) {
-        if is_first {
-            (self.before, self.rounds_left) = (self.told, AfterPause::ROUNDS);
-        }
-        let is_less = (wss as f64) < (1.0 - AfterPause::SAME) * self.before as f64;
-        self.rounds_left = if is_less { self.rounds_left.saturating_sub(1) } else { 0 };
-        let holds = self.rounds_left > 0;
-        self.told = if holds { self.before } else { wss };
-        (self.told, holds)
-    }
 }
 
 impl Phases {
@@ -97,7 +70,7 @@ impl Phases {
         round.wss_bytes = round.wss_bytes.map(|_| tracking.wss());
         let mut holds = false;
         if let (true, Some(after_pause), Some(wss)) = (round.tracking, &mut self.after_pause, &mut round.wss_bytes) {
-            (*wss, holds) = after_pause.round(*wss, untracked_seconds > 0.0);
+            (*wss, holds) = after_pause.interval(*wss, untracked_seconds > 0.0);
         }
         let there = round.seen_bytes();
         let tolerated = (TOLERATED_MISSES * round.seconds) as u64 * page_bytes;
@@ -108,42 +81,5 @@ impl Phases {
         pages.track(self.always || tracking.is_on() || unknown.is_some() || holds);
         (round.wss_bytes, round.accessed_at_least) = (round.wss_bytes.filter(|_| unknown.is_none()), unknown);
         round
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What is told of rounds that need so much; `None`: one without tracking.
-    fn told(rounds: &[Option<u64>]) -> Vec<u64> {
-        let mut after_pause = AfterPause::default();
-        let mut was_paused = false;
-        let tell = |need: &Option<u64>| match need {
-            Some(need) => Some(after_pause.round(*need, std::mem::take(&mut was_paused)).0),
-            None => {
-                was_paused = true;
-                None
-            }
-        };
-        rounds.iter().filter_map(tell).collect()
-    }
-
-    #[test]
-    fn a_part_that_is_seen_after_a_pause_is_not_told() {
-        let part = [Some(100), None, None, Some(88), Some(90), Some(100), Some(90)];
-        assert_eq!(told(&part), [100, 100, 100, 100, 90], "what was seen again may change as always");
-        assert_eq!(told(&[Some(100), None, Some(98), Some(90)]), [100, 98, 90]);
-    }
-
-    #[test]
-    fn less_after_a_pause_is_told_when_eight_rounds_have_seen_no_more() {
-        let less: Vec<_> = [Some(100), None].into_iter().chain([Some(30); 9]).collect();
-        assert_eq!(told(&less), [100, 100, 100, 100, 100, 100, 100, 100, 30, 30]);
-    }
-
-    #[test]
-    fn more_after_a_pause_is_told_at_once() {
-        assert_eq!(told(&[Some(100), None, Some(300), Some(100)]), [100, 300, 100]);
     }
 }

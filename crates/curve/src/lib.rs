@@ -22,6 +22,7 @@
 //! ```
 
 mod aet;
+mod after_pause;
 mod batch;
 mod bits;
 mod corners;
@@ -53,6 +54,7 @@ mod untracked;
 mod weights;
 
 pub use aet::Aet;
+pub use after_pause::AfterPause;
 pub use demand::file_demand;
 pub use engine::{Engine, EngineKind};
 pub use exact::Exact;
