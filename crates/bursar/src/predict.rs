@@ -4,12 +4,11 @@ mod answer;
 pub mod inputs;
 mod kind;
 mod past;
-mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use ::predict::{AskError, Forecast, History, MIN_RUNS, Need, Run};
+use ::predict::{AskError, Evidence, Forecast, History, INPUT_BYTES, MIN_RUNS, Need, Past, Run};
 use anyhow::{Context, bail};
 use model::{Bytes, Program};
 
@@ -19,9 +18,7 @@ use crate::results::{state_path, write_json};
 use crate::say;
 use crate::status::Status;
 use answer::Answer;
-use inputs::BYTES;
 use kind::Kind;
-use past::{Evidence, Past};
 
 /// Runs for each feature beyond the first: with fewer, a plane fits anything.
 const RUNS_PER_FEATURE: usize = 4;
@@ -35,7 +32,7 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
         (None, Some(kind)) => kind.name.clone(),
         (None, None) => bail!("the command has no program"),
     };
-    let mut evidence = Evidence::read(&paths(options)?)?;
+    let mut evidence = past::read(&paths(options)?)?;
     let program = Program::of(&words).map(|program| program.name);
     let is_of_kind = |past: &Past| match &options.kind {
         Some(pattern) => pattern.is_match(&past.kind) || pattern.is_match(&past.program),
@@ -46,12 +43,12 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
         evidence.leave_out(&other.source, format!("another kind: {}", other.kind));
     }
     let asked = asked(options, kind.as_ref());
-    if runs.iter().any(|run| run.features.contains_key(BYTES)) {
-        if !asked.contains_key(BYTES) {
+    if runs.iter().any(|run| run.features.contains_key(INPUT_BYTES)) {
+        if !asked.contains_key(INPUT_BYTES) {
             bail!("the size of the input is unknown: the command names no file that is here. Give it: --size 10G");
         }
         runs.retain(|run| {
-            let is_known = run.features.contains_key(BYTES);
+            let is_known = run.features.contains_key(INPUT_BYTES);
             if !is_known {
                 evidence.leave_out(&run.source, "the size of its input is unknown");
             }
@@ -84,10 +81,20 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
     let floor = match (floor, &knee) {
         (Ok(floor), _) => Some(floor),
         (Err(_), Some(_)) => None,
-        (Err(error), None) => bail!("{}", too_few(&error, &name, asked.get(BYTES).copied(), &evidence)),
+        (Err(error), None) => bail!("{}", too_few(&error, &name, asked.get(INPUT_BYTES).copied(), &evidence)),
     };
     let asked = asked.into_iter().filter(|(name, _)| features.contains(name)).collect();
-    let answer = Answer::of(name, runs, evidence.left_out, asked, options.confidence, floor, knee)?;
+    let from = knee.clone().or_else(|| floor.clone()).context("nothing was predicted")?;
+    let answer = Answer {
+        kind: name,
+        runs,
+        left_out: evidence.left_out,
+        features: asked,
+        confidence: options.confidence,
+        floor,
+        knee,
+        asked: from,
+    };
     if !options.json.as_deref().is_some_and(is_dash) {
         say::result(format_args!("{}", answer.text()))?;
     }
@@ -113,7 +120,7 @@ fn asked(options: &Predict, kind: Option<&Kind>) -> BTreeMap<String, f64> {
     let mut asked = kind.map(|kind| kind.numbers.clone()).unwrap_or_default();
     let sizes = kind.map(|kind| inputs::sizes(kind, true)).unwrap_or_default();
     asked.extend(sizes.into_iter().map(|(name, value)| (name.to_string(), value as f64)));
-    asked.extend(options.size.map(|Bytes(size)| (BYTES.to_string(), size as f64)));
+    asked.extend(options.size.map(|Bytes(size)| (INPUT_BYTES.to_string(), size as f64)));
     asked.extend(options.feature.iter().cloned());
     asked
 }
@@ -126,11 +133,11 @@ fn features(runs: &[Past], asked: &BTreeMap<String, f64>) -> Vec<String> {
         let values = runs.iter().map(|run| run.features[*name]).chain([asked[*name]]);
         values.map(f64::to_bits).collect::<BTreeSet<u64>>().len() > 1
     };
-    let mut features: Vec<String> = shared.filter(|name| *name == BYTES || differs(name)).cloned().collect();
-    features.sort_by_key(|name| name != BYTES);
+    let mut features: Vec<String> = shared.filter(|name| *name == INPUT_BYTES || differs(name)).cloned().collect();
+    features.sort_by_key(|name| name != INPUT_BYTES);
     features.truncate((runs.len() / RUNS_PER_FEATURE).max(1));
     if features.is_empty() {
-        features.push(BYTES.to_string());
+        features.push(INPUT_BYTES.to_string());
     }
     features
 }

@@ -1,6 +1,7 @@
 //! Predicts the memory that the next run of a kind of command needs, from past runs of that kind. Pure and deterministic: no clock, no
 //! files, no random numbers.
 //!
+//! - [`Evidence`] is past runs of any kind; [`read_table`] reads them from what workflow managers write.
 //! - [`Run`] is one past run: its features (numbers known before it started), the memory it needed, and its run time.
 //! - [`History`] learns runs one at a time. Before it learns a run it predicts it, so that each predictor has a record of errors that it
 //!   made on runs that it did not know ("predict, then learn").
@@ -25,6 +26,7 @@
 //! ```
 
 mod confidence;
+mod evidence;
 mod forecast;
 mod history;
 mod interval;
@@ -32,9 +34,12 @@ mod least_squares;
 mod predictor;
 mod residuals;
 mod run;
+mod tables;
 
 pub use confidence::Confidence;
+pub use evidence::{Evidence, INPUT_BYTES, LeftOut, Past};
 pub use forecast::Forecast;
 pub use history::{AskError, History, MIN_RUNS};
 pub use predictor::Predictor;
 pub use run::{Need, Run};
+pub use tables::{NoHistory, read as read_table};

@@ -59,19 +59,23 @@ pub fn paste_lines(report: &BudgetReport) -> Vec<(String, String)> {
     // No scheduler knows of a limit for a node.
     let is_of_all = report.fast_tier.as_deref().is_none_or(|tier| tier == "ram");
     let Some(budget) = report.answer.budget_bytes.filter(|_| is_of_all) else { return Vec::new() };
-    let mib = Bytes(budget).mib_ceil();
-    let (systemd_swap, docker_swap) =
-        if swap_allowed(report) { ("infinity", "-1".to_string()) } else { ("0", format!("{mib}m")) };
     let setting = report.setting.iter().map(|setting| ("environment, with each", setting.clone()));
-    let lines = [
+    let lines = setting.chain(limit_lines(Bytes(budget), swap_allowed(report)));
+    lines.map(|(tool, line)| (tool.to_string(), line)).collect()
+}
+
+/// What to paste where for a limit, as (tool, line), rounded up to a MiB, with or without swap where the tool has a setting for it.
+pub fn limit_lines(limit: Bytes, has_swap: bool) -> [(&'static str, String); 6] {
+    let mib = limit.mib_ceil();
+    let (systemd_swap, docker_swap) = if has_swap { ("infinity", "-1".to_string()) } else { ("0", format!("{mib}m")) };
+    [
         ("Slurm", format!("#SBATCH --mem={mib}M")),
         ("Kubernetes", format!("resources: {{limits: {{memory: {mib}Mi}}}}")),
         ("systemd-run", format!("systemd-run --scope -p MemoryMax={mib}M -p MemorySwapMax={systemd_swap}")),
         ("systemd unit", format!("MemoryMax={mib}M")),
         ("systemd unit", format!("MemorySwapMax={systemd_swap}")),
         ("Docker", format!("docker run --memory {mib}m --memory-swap {docker_swap}")),
-    ];
-    setting.chain(lines).map(|(tool, line)| (tool.to_string(), line)).collect()
+    ]
 }
 
 /// The limits around the answer and the margin; the answer's reason says what happened at them.

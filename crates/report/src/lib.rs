@@ -26,7 +26,7 @@ mod watch;
 
 use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 
-pub use answer::paste_lines;
+pub use answer::{limit_lines, paste_lines};
 pub use attribution::{Attributed, BY_LIBRARY, files_in_memory};
 pub use faults::Faulted;
 pub use format::{seconds, shell_word};

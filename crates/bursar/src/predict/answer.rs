@@ -3,24 +3,20 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use ::predict::{Confidence, Forecast};
-use anyhow::Context;
+use ::predict::{Confidence, Forecast, INPUT_BYTES, LeftOut, Past};
 use model::Bytes;
 use serde::Serialize;
 
-use super::inputs::BYTES;
-use super::past::{LeftOut, Past};
-
 pub struct Answer {
-    kind: String,
-    runs: Vec<Past>,
-    left_out: Vec<LeftOut>,
-    features: BTreeMap<String, f64>,
-    confidence: Confidence,
-    floor: Option<Forecast>,
-    knee: Option<Forecast>,
-    /// Of the two, that which the request is from.
-    asked: Forecast,
+    pub kind: String,
+    pub runs: Vec<Past>,
+    pub left_out: Vec<LeftOut>,
+    pub features: BTreeMap<String, f64>,
+    pub confidence: Confidence,
+    pub floor: Option<Forecast>,
+    pub knee: Option<Forecast>,
+    /// Of the two, that which the request is from: the knee where it is known.
+    pub asked: Forecast,
 }
 
 /// What `--json` prints.
@@ -55,20 +51,6 @@ struct Predicted {
 }
 
 impl Answer {
-    /// The request is from the knee where it is known, else from the floor.
-    pub fn of(
-        kind: String,
-        runs: Vec<Past>,
-        left_out: Vec<LeftOut>,
-        features: BTreeMap<String, f64>,
-        confidence: Confidence,
-        floor: Option<Forecast>,
-        knee: Option<Forecast>,
-    ) -> anyhow::Result<Answer> {
-        let asked = knee.clone().or_else(|| floor.clone()).context("nothing was predicted")?;
-        Ok(Answer { kind, runs, left_out, features, confidence, floor, knee, asked })
-    }
-
     pub fn json(&self) -> Json<'_> {
         let asked = &self.asked;
         let predicted = |forecast: &Option<Forecast>| forecast.as_ref().map(|forecast| whole(forecast.predicted_bytes));
@@ -83,7 +65,7 @@ impl Answer {
             confidence: self.confidence.probability(),
             probability: asked.probability,
             interval_bytes: [asked.interval_bytes.0 as u64, whole(asked.interval_bytes.1)],
-            extrapolation: self.features.contains_key(BYTES).then_some(asked.extrapolation),
+            extrapolation: self.features.contains_key(INPUT_BYTES).then_some(asked.extrapolation),
             retry_bytes: asked.retry_bytes.iter().copied().map(whole).collect(),
             expected_waste_byte_seconds: asked.waste_byte_seconds,
             largest_waste_byte_seconds: asked.largest_waste_byte_seconds,
@@ -121,7 +103,7 @@ impl Answer {
             format!("in {shown:.0} % of past runs, each predicted from those before it and one more assumed to fail"),
         );
         line("model", asked.predictor.name().into());
-        let inputs = asked.seen.first().filter(|_| self.features.contains_key(BYTES));
+        let inputs = asked.seen.first().filter(|_| self.features.contains_key(INPUT_BYTES));
         let range =
             inputs.map(|&(least, most)| format!(", inputs of {} to {}", size(least), size(most))).unwrap_or_default();
         line("evidence", format!("{} runs{range}; {} left out", asked.runs, self.left_out.len()));
@@ -152,19 +134,13 @@ impl Answer {
 
     /// As (tool, line).
     fn paste_lines(&self) -> Vec<(&'static str, String)> {
-        let mib = Bytes(whole(self.asked.ask_bytes)).mib_ceil();
-        let ladder: Vec<u64> = [self.asked.ask_bytes]
-            .iter()
+        let ladder: Vec<u64> = std::iter::once(&self.asked.ask_bytes)
             .chain(&self.asked.retry_bytes)
             .map(|&bytes| Bytes(whole(bytes)).mib_ceil())
             .collect();
         let list = |unit: &str| ladder.iter().map(|mib| format!("{mib}{unit}")).collect::<Vec<_>>().join(", ");
         let steps = ladder.len();
-        vec![
-            ("Slurm", format!("#SBATCH --mem={mib}M")),
-            ("Kubernetes", format!("resources: {{limits: {{memory: {mib}Mi}}}}")),
-            ("systemd-run", format!("systemd-run --scope -p MemoryMax={mib}M -p MemorySwapMax=0")),
-            ("Docker", format!("docker run --memory {mib}m --memory-swap {mib}m")),
+        let managers = [
             (
                 "Nextflow",
                 format!(
@@ -180,7 +156,8 @@ impl Answer {
                     list("")
                 ),
             ),
-        ]
+        ];
+        report::limit_lines(Bytes(whole(self.asked.ask_bytes)), false).into_iter().chain(managers).collect()
     }
 }
 

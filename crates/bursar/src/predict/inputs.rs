@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use ::predict::INPUT_BYTES;
+
 use super::kind::Kind;
 
-/// Total size of the files named in the arguments and of standard input, bytes.
-pub const BYTES: &str = "input_bytes";
-/// Their number.
+/// The number of files named in the arguments and of standard input. [`INPUT_BYTES`] is their total size.
 pub const FILES: &str = "input_files";
 
 /// For a record's header, of a command that is about to start in this folder. Empty where it names no file.
@@ -28,7 +28,7 @@ pub fn sizes(kind: &Kind, with_standard_input: bool) -> BTreeMap<&'static str, u
     if sizes.is_empty() {
         return BTreeMap::new();
     }
-    BTreeMap::from([(BYTES, sizes.iter().sum()), (FILES, sizes.len() as u64)])
+    BTreeMap::from([(INPUT_BYTES, sizes.iter().sum()), (FILES, sizes.len() as u64)])
 }
 
 fn size(path: &Path) -> Option<u64> {

@@ -1,195 +1,152 @@
 //! Past runs, from records and from what others wrote.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ::predict::Need;
+use ::predict::{Evidence, INPUT_BYTES, Need, Past};
 use anyhow::{Context, bail};
 use budget::jobs::{most_at_once, node_bytes};
 use model::{Exit, JobEnd, Program, RecordKind, RunRole};
 use record::Record;
 use slurm::{By, Gathering};
 
-use super::inputs::{self, BYTES};
+use super::inputs;
 use super::kind::Kind;
-use super::tables;
 
-/// A past run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Past {
-    /// The record, or the file and the line.
-    pub source: String,
-    pub kind: String,
-    /// The name of its program, or of its process or rule.
-    pub program: String,
-    pub features: BTreeMap<String, f64>,
-    /// What must fit.
-    pub floor: Option<Need>,
-    /// The least memory at which a budget found it no slower.
-    pub knee: Option<Need>,
-    pub seconds: f64,
-    /// Runs are in this order.
-    pub time: f64,
+/// Reads files, and all files in folders. Runs are in order of time.
+pub fn read(paths: &[PathBuf]) -> anyhow::Result<Evidence> {
+    let mut evidence = Evidence::default();
+    for path in paths {
+        let found = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+        if !found.is_dir() {
+            file(path, &mut evidence)?;
+            continue;
+        }
+        let mut files: Vec<PathBuf> = fs::read_dir(path)
+            .with_context(|| format!("cannot read {}", path.display()))?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.is_file())
+            .collect();
+        files.sort();
+        for path in files {
+            // In a folder there may be anything.
+            if let Err(error) = file(&path, &mut evidence) {
+                evidence.leave_out(path.display(), format!("{error:#}"));
+            }
+        }
+    }
+    evidence.runs.sort_by(|a, b| a.time.total_cmp(&b.time));
+    Ok(evidence)
 }
 
-/// A run or a file that is no evidence.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct LeftOut {
-    /// The record, or the file and the line.
-    pub record: String,
-    /// Why, as a clause.
-    pub reason: String,
+fn file(path: &Path, evidence: &mut Evidence) -> anyhow::Result<()> {
+    if path.extension().is_some_and(|end| end == "bursar") {
+        return self::record(path, evidence);
+    }
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let is_json = text.trim_start().starts_with(['{', '[']);
+    if is_json || text.lines().next().is_some_and(|head| head.contains('|')) {
+        return accounting(&text, path, evidence);
+    }
+    Ok(::predict::read_table(&text, &path.display().to_string(), evidence)?)
 }
 
-/// Past runs in order of time, and what was left out.
-#[derive(Debug, Default)]
-pub struct Evidence {
-    pub runs: Vec<Past>,
-    pub left_out: Vec<LeftOut>,
-}
-
-impl Evidence {
-    /// Reads files, and all files in folders.
-    pub fn read(paths: &[PathBuf]) -> anyhow::Result<Evidence> {
-        let mut evidence = Evidence::default();
-        for path in paths {
-            let found = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
-            if !found.is_dir() {
-                evidence.file(path)?;
+/// What sacct printed. The numbers in a job's name are features: of jobs that differ in them, they may be sizes.
+fn accounting(text: &str, path: &Path, evidence: &mut Evidence) -> anyhow::Result<()> {
+    let by = By::of(None)?;
+    let printed =
+        slurm::parse(text.as_bytes(), &by).with_context(|| format!("{} is not what sacct prints", path.display()))?;
+    let gathering = Gathering { version: printed.version, ..Gathering::default() };
+    for (index, job) in slurm::past_jobs(&printed, &gathering, &by).into_iter().enumerate() {
+        let source = format!("{}: job {} ({})", path.display(), index + 1, job.name);
+        let is_measured = job.steps.iter().all(|step| node_bytes(step).is_some());
+        let bytes = most_at_once(&job.steps, node_bytes).filter(|_| is_measured);
+        // A step may have been allowed less than the job.
+        let refused = job.steps.iter().filter(|step| step.out_of_memory);
+        let refused = refused.filter_map(|step| Some(step.allowed_bytes? / step.nodes.max(1))).max();
+        let limit = refused.or(job.reserved_bytes.map(|bytes| bytes / job.nodes.max(1)));
+        let floor = match (job.end, bytes, limit) {
+            (JobEnd::Completed, Some(bytes), _) => Need::Exactly(bytes as f64),
+            (JobEnd::OutOfMemory, _, Some(limit)) => Need::MoreThan(limit as f64),
+            (JobEnd::OutOfMemory, Some(bytes), None) => Need::MoreThan(bytes as f64),
+            (JobEnd::CutShort, ..) => {
+                evidence.leave_out(source, "the job failed, was cancelled or timed out");
                 continue;
             }
-            let mut files: Vec<PathBuf> = fs::read_dir(path)
-                .with_context(|| format!("cannot read {}", path.display()))?
-                .filter_map(|entry| Some(entry.ok()?.path()))
-                .filter(|path| path.is_file())
-                .collect();
-            files.sort();
-            for file in files {
-                // In a folder there may be anything.
-                if let Err(error) = evidence.file(&file) {
-                    evidence.leave_out(file.display(), format!("{error:#}"));
-                }
+            _ => {
+                evidence.leave_out(source, "the accounting has no figure of its memory, or not of each step");
+                continue;
             }
-        }
-        evidence.runs.sort_by(|a, b| a.time.total_cmp(&b.time));
-        Ok(evidence)
-    }
-
-    pub fn leave_out(&mut self, record: impl ToString, reason: impl Into<String>) {
-        self.left_out.push(LeftOut { record: record.to_string(), reason: reason.into() });
-    }
-
-    fn file(&mut self, path: &Path) -> anyhow::Result<()> {
-        if path.extension().is_some_and(|end| end == "bursar") {
-            return self.record(path);
-        }
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let is_json = text.trim_start().starts_with(['{', '[']);
-        if is_json || text.lines().next().is_some_and(|head| head.contains('|')) {
-            return self.accounting(&text, path);
-        }
-        tables::read(&text, path, self)
-    }
-
-    /// What sacct printed. The numbers in a job's name are features: of jobs that differ in them, they may be sizes.
-    fn accounting(&mut self, text: &str, path: &Path) -> anyhow::Result<()> {
-        let by = By::of(None)?;
-        let printed = slurm::parse(text.as_bytes(), &by)
-            .with_context(|| format!("{} is not what sacct prints", path.display()))?;
-        let gathering = Gathering { version: printed.version, ..Gathering::default() };
-        for (index, job) in slurm::past_jobs(&printed, &gathering, &by).into_iter().enumerate() {
-            let source = format!("{}: job {} ({})", path.display(), index + 1, job.name);
-            let is_measured = job.steps.iter().all(|step| node_bytes(step).is_some());
-            let bytes = most_at_once(&job.steps, node_bytes).filter(|_| is_measured);
-            // A step may have been allowed less than the job.
-            let refused = job.steps.iter().filter(|step| step.out_of_memory);
-            let refused = refused.filter_map(|step| Some(step.allowed_bytes? / step.nodes.max(1))).max();
-            let limit = refused.or(job.reserved_bytes.map(|bytes| bytes / job.nodes.max(1)));
-            let floor = match (job.end, bytes, limit) {
-                (JobEnd::Completed, Some(bytes), _) => Need::Exactly(bytes as f64),
-                (JobEnd::OutOfMemory, _, Some(limit)) => Need::MoreThan(limit as f64),
-                (JobEnd::OutOfMemory, Some(bytes), None) => Need::MoreThan(bytes as f64),
-                (JobEnd::CutShort, ..) => {
-                    self.leave_out(source, "the job failed, was cancelled or timed out");
-                    continue;
-                }
-                _ => {
-                    self.leave_out(source, "the accounting has no figure of its memory, or not of each step");
-                    continue;
-                }
-            };
-            let numbers = job.numbers.iter().enumerate().map(|(place, number)| (format!("#{}", place + 1), *number));
-            self.runs.push(Past {
-                source,
-                program: job.name,
-                kind: job.kind,
-                features: numbers.collect(),
-                floor: Some(floor),
-                knee: None,
-                seconds: job.elapsed_seconds,
-                time: index as f64,
-            });
-        }
-        Ok(())
-    }
-
-    fn record(&mut self, path: &Path) -> anyhow::Result<()> {
-        let record = Record::open(path)?;
-        let header = &record.header;
-        if !matches!(header.kind, RecordKind::Run | RecordKind::Budget) {
-            self.leave_out(path.display(), "a record of another command than bursar run and bursar budget");
-            return Ok(());
-        }
-        let Some(kind) = Kind::of(&header.command, Path::new(&header.directory)) else {
-            bail!("{} names no command", path.display());
         };
-        let mut features = kind.numbers.clone();
-        let known = [inputs::BYTES, inputs::FILES]
-            .map(|name| (name, header.options.get(name).and_then(|value| value.parse().ok())));
-        features.extend(known.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))));
-        if !features.contains_key(BYTES) {
-            // A record of an older version: its files, if they have not changed since.
-            features
-                .extend(inputs::sizes(&kind, false).into_iter().map(|(name, value)| (name.to_string(), value as f64)));
-        }
-        let program = Program::of(&header.command).map(|program| program.name).unwrap_or_default();
-        let past = |floor, knee, seconds| Past {
-            source: path.display().to_string(),
-            kind: kind.name.clone(),
-            program: program.clone(),
-            features: features.clone(),
-            floor,
-            knee,
-            seconds,
-            time: header.started_unix_ns as f64 / 1e9,
-        };
-        if let Some(budget) = &record.budget {
-            let exactly = |bytes: u64| Need::Exactly(bytes as f64);
-            let (floor, knee) = (budget.floor_bytes.map(exactly), budget.answer.budget_bytes.map(exactly));
-            self.runs.push(past(floor, knee, budget.reference_seconds.unwrap_or(1.0)));
-            return Ok(());
-        }
-        for run in record.runs.iter().filter(|run| run.role == RunRole::Plain) {
-            let account = account::account(run, header);
-            let limit = account.limit_bytes.filter(|_| account.oom_kills.is_some_and(|kills| kills > 0));
-            match (run.exit, limit, account.floor_bytes) {
-                (_, Some(limit), _) => {
-                    self.runs.push(past(Some(Need::MoreThan(limit as f64)), None, account.wall_seconds))
-                }
-                (Exit::Status(0), None, Some(floor)) => {
-                    self.runs.push(past(Some(Need::Exactly(floor as f64)), None, account.wall_seconds));
-                }
-                (Exit::Status(0), None, None) => self.leave_out(path.display(), "what must fit is unknown"),
-                (Exit::Status(status), ..) => {
-                    self.leave_out(path.display(), format!("the command failed with status {status}"))
-                }
-                (Exit::Signal(signal), ..) => {
-                    self.leave_out(path.display(), format!("the command was ended by signal {signal}"))
-                }
-                _ => self.leave_out(path.display(), "the command did not come to its end"),
+        let numbers = job.numbers.iter().enumerate().map(|(place, number)| (format!("#{}", place + 1), *number));
+        evidence.runs.push(Past {
+            source,
+            program: job.name,
+            kind: job.kind,
+            features: numbers.collect(),
+            floor: Some(floor),
+            knee: None,
+            seconds: job.elapsed_seconds,
+            time: index as f64,
+        });
+    }
+    Ok(())
+}
+
+fn record(path: &Path, evidence: &mut Evidence) -> anyhow::Result<()> {
+    let record = Record::open(path)?;
+    let header = &record.header;
+    if !matches!(header.kind, RecordKind::Run | RecordKind::Budget) {
+        evidence.leave_out(path.display(), "a record of another command than bursar run and bursar budget");
+        return Ok(());
+    }
+    let Some(kind) = Kind::of(&header.command, Path::new(&header.directory)) else {
+        bail!("{} names no command", path.display());
+    };
+    let mut features = kind.numbers.clone();
+    let known =
+        [INPUT_BYTES, inputs::FILES].map(|name| (name, header.options.get(name).and_then(|value| value.parse().ok())));
+    features.extend(known.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))));
+    if !features.contains_key(INPUT_BYTES) {
+        // A record of an older version: its files, if they have not changed since.
+        features.extend(inputs::sizes(&kind, false).into_iter().map(|(name, value)| (name.to_string(), value as f64)));
+    }
+    let program = Program::of(&header.command).map(|program| program.name).unwrap_or_default();
+    let past = |floor, knee, seconds| Past {
+        source: path.display().to_string(),
+        kind: kind.name.clone(),
+        program: program.clone(),
+        features: features.clone(),
+        floor,
+        knee,
+        seconds,
+        time: header.started_unix_ns as f64 / 1e9,
+    };
+    if let Some(budget) = &record.budget {
+        let exactly = |bytes: u64| Need::Exactly(bytes as f64);
+        let (floor, knee) = (budget.floor_bytes.map(exactly), budget.answer.budget_bytes.map(exactly));
+        evidence.runs.push(past(floor, knee, budget.reference_seconds.unwrap_or(1.0)));
+        return Ok(());
+    }
+    for run in record.runs.iter().filter(|run| run.role == RunRole::Plain) {
+        let account = account::account(run, header);
+        let limit = account.limit_bytes.filter(|_| account.oom_kills.is_some_and(|kills| kills > 0));
+        match (run.exit, limit, account.floor_bytes) {
+            (_, Some(limit), _) => {
+                evidence.runs.push(past(Some(Need::MoreThan(limit as f64)), None, account.wall_seconds))
             }
+            (Exit::Status(0), None, Some(floor)) => {
+                evidence.runs.push(past(Some(Need::Exactly(floor as f64)), None, account.wall_seconds));
+            }
+            (Exit::Status(0), None, None) => evidence.leave_out(path.display(), "what must fit is unknown"),
+            (Exit::Status(status), ..) => {
+                evidence.leave_out(path.display(), format!("the command failed with status {status}"))
+            }
+            (Exit::Signal(signal), ..) => {
+                evidence.leave_out(path.display(), format!("the command was ended by signal {signal}"))
+            }
+            _ => evidence.leave_out(path.display(), "the command did not come to its end"),
         }
-        Ok(())
     }
+    Ok(())
 }

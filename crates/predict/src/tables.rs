@@ -1,54 +1,65 @@
 //! Trace files of Nextflow, benchmark files of Snakemake, and CSV.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use ::predict::Need;
-use anyhow::{Context, bail};
+use csv::{ReaderBuilder, StringRecord};
 
-use super::inputs::BYTES;
-use super::past::{Evidence, Past};
+use crate::evidence::{Evidence, INPUT_BYTES, Past};
+use crate::run::Need;
 
 const MIB: f64 = (1u64 << 20) as f64;
 
+/// Why a text is no history.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoHistory {
+    /// Its first line names none of the columns that tell of memory.
+    #[error(
+        "{0} is no history: it has no column peak_rss (Nextflow's trace), none s and max_rss (Snakemake's benchmark), and none peak_bytes (CSV)"
+    )]
+    Columns(String),
+    /// It is not text in columns.
+    #[error("{0} is no history: {1}")]
+    Malformed(String, csv::Error),
+}
+
 /// A table with named columns.
 struct Table<'a> {
-    head: Vec<&'a str>,
+    head: StringRecord,
     /// Line number, cells.
-    rows: Vec<(usize, Vec<&'a str>)>,
-    path: &'a Path,
+    rows: Vec<(u64, StringRecord)>,
+    source: &'a str,
 }
 
 impl Table<'_> {
     fn column(&self, name: &str) -> Option<usize> {
-        self.head.iter().position(|column| *column == name)
+        self.head.iter().position(|column| column == name)
     }
 
-    fn cell<'a>(&self, row: &[&'a str], name: &str) -> Option<&'a str> {
-        let cell = row.get(self.column(name)?)?.trim();
-        (!cell.is_empty() && cell != "-" && cell != "NA").then_some(cell)
+    fn cell<'a>(&self, row: &'a StringRecord, name: &str) -> Option<&'a str> {
+        row.get(self.column(name)?).filter(|cell| !cell.is_empty() && *cell != "-" && *cell != "NA")
     }
 }
 
-/// Adds the rows of a table, by what its first line has.
+/// Adds the rows of a table, by what its first line has. `source` is where it is from.
 ///
 /// # Errors
 /// If it is none of the three.
-pub fn read(text: &str, path: &Path, evidence: &mut Evidence) -> anyhow::Result<()> {
-    let first = text.lines().next().with_context(|| format!("{} is empty", path.display()))?;
-    let separator = if first.contains('\t') { '\t' } else { ',' };
-    let split = |line| -> Vec<&str> { str::split(line, separator).map(|cell| cell.trim().trim_matches('"')).collect() };
-    let rows = text.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty());
-    let table = Table { head: split(first), rows: rows.map(|(index, line)| (index + 1, split(line))).collect(), path };
+pub fn read(text: &str, source: &str, evidence: &mut Evidence) -> Result<(), NoHistory> {
+    let separator = if text.lines().next().is_some_and(|first| first.contains('\t')) { b'\t' } else { b',' };
+    let mut reader =
+        ReaderBuilder::new().delimiter(separator).flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
+    let malformed = |error| NoHistory::Malformed(source.into(), error);
+    let head = reader.headers().map_err(malformed)?.clone();
+    let line = |row: &StringRecord| row.position().map_or(0, csv::Position::line);
+    let rows = reader.records().map(|row| row.map(|row| (line(&row), row))).collect::<Result<_, _>>();
+    let table = Table { head, rows: rows.map_err(malformed)?, source };
     let has = |names: &[&str]| names.iter().all(|name| table.column(name).is_some());
     match () {
         () if has(&["peak_rss"]) => nextflow(&table, evidence),
         () if has(&["s", "max_rss"]) => snakemake(&table, evidence),
         () if has(&["peak_bytes"]) => csv(&table, evidence),
-        () => bail!(
-            "{} is no history: it has no column peak_rss (Nextflow's trace), none s and max_rss (Snakemake's benchmark), and none peak_bytes (CSV)",
-            path.display()
-        ),
+        () => return Err(NoHistory::Columns(source.into())),
     }
     Ok(())
 }
@@ -56,7 +67,7 @@ pub fn read(text: &str, path: &Path, evidence: &mut Evidence) -> anyhow::Result<
 fn nextflow(table: &Table, evidence: &mut Evidence) {
     for (line, row) in &table.rows {
         let cell = |name| table.cell(row, name);
-        let source = format!("{}:{line}", table.path.display());
+        let source = format!("{}:{line}", table.source);
         let process = cell("process").or_else(|| cell("name")).unwrap_or("task");
         let process = process.split(" (").next().unwrap_or(process);
         let status = cell("status").unwrap_or("COMPLETED");
@@ -74,7 +85,7 @@ fn nextflow(table: &Table, evidence: &mut Evidence) {
                 continue;
             }
         };
-        let read = cell("rchar").and_then(size).map(|bytes| (BYTES.to_string(), bytes));
+        let read = cell("rchar").and_then(size).map(|bytes| (INPUT_BYTES.to_string(), bytes));
         evidence.runs.push(Past {
             source,
             kind: process.into(),
@@ -89,11 +100,12 @@ fn nextflow(table: &Table, evidence: &mut Evidence) {
 }
 
 fn snakemake(table: &Table, evidence: &mut Evidence) {
-    let name = table.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let file = table.source.rsplit('/').next().unwrap_or_default();
+    let name = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
     for (line, row) in &table.rows {
         let number = |name| table.cell(row, name).and_then(|cell| cell.parse::<f64>().ok());
-        let source = format!("{}:{line}", table.path.display());
-        let rule = table.cell(row, "rule_name").unwrap_or(&name).to_string();
+        let source = format!("{}:{line}", table.source);
+        let rule = table.cell(row, "rule_name").unwrap_or(name).to_string();
         let Some(peak) = number("max_rss") else {
             evidence.leave_out(source, "no max_rss");
             continue;
@@ -103,7 +115,7 @@ fn snakemake(table: &Table, evidence: &mut Evidence) {
             source,
             kind: rule.clone(),
             program: rule,
-            features: input.map(|mib| (BYTES.to_string(), mib * MIB)).into_iter().collect(),
+            features: input.map(|mib| (INPUT_BYTES.to_string(), mib * MIB)).into_iter().collect(),
             floor: Some(Need::Exactly(peak * MIB)),
             knee: None,
             seconds: number("s").unwrap_or(1.0),
@@ -117,7 +129,7 @@ fn csv(table: &Table, evidence: &mut Evidence) {
     const FIGURES: [&str; 7] = ["task", "peak_bytes", "seconds", "submitted", "completed", "failed", "requested_bytes"];
     for (line, row) in &table.rows {
         let number = |name| table.cell(row, name).and_then(|cell| cell.parse::<f64>().ok());
-        let source = format!("{}:{line}", table.path.display());
+        let source = format!("{}:{line}", table.source);
         let task = table.cell(row, "task").unwrap_or("task").to_string();
         let is_killed = number("failed").is_some_and(|failed| failed != 0.0);
         let floor = match (number("peak_bytes"), number("requested_bytes")) {
@@ -132,7 +144,7 @@ fn csv(table: &Table, evidence: &mut Evidence) {
             .head
             .iter()
             .filter(|name| !FIGURES.contains(name))
-            .filter_map(|name| Some(((*name).to_string(), number(name)?)))
+            .filter_map(|name| Some((name.to_string(), number(name)?)))
             .collect();
         evidence.runs.push(Past {
             source,
@@ -178,7 +190,7 @@ mod tests {
 
     fn evidence(text: &str) -> Evidence {
         let mut evidence = Evidence::default();
-        read(text, Path::new("history"), &mut evidence).unwrap();
+        read(text, "history", &mut evidence).unwrap();
         evidence
     }
 
@@ -191,7 +203,7 @@ mod tests {
         let found = evidence(trace);
         assert_eq!(found.runs[0].floor, Some(Need::Exactly(512.0 * MIB)));
         assert_eq!((found.runs[0].kind.as_str(), found.runs[0].seconds), ("NF:FASTQC", 62.0));
-        assert_eq!(found.runs[0].features[BYTES], 1536.0 * MIB);
+        assert_eq!(found.runs[0].features[INPUT_BYTES], 1536.0 * MIB);
         assert_eq!(found.runs[1].floor, Some(Need::MoreThan(2048.0 * MIB)));
         assert_eq!(found.left_out[0].record, "history:4");
     }
@@ -207,13 +219,22 @@ mod tests {
     fn reads_csv_with_any_features() {
         let found =
             evidence("task,input_bytes,threads,peak_bytes,failed,requested_bytes\na,100,8,200,0,400\na,100,8,,1,400\n");
-        assert_eq!(found.runs[0].features, BTreeMap::from([(BYTES.to_string(), 100.0), ("threads".to_string(), 8.0)]));
+        assert_eq!(
+            found.runs[0].features,
+            BTreeMap::from([(INPUT_BYTES.to_string(), 100.0), ("threads".to_string(), 8.0)])
+        );
         assert_eq!(found.runs[1].floor, Some(Need::MoreThan(400.0)));
     }
 
     #[test]
+    fn a_separator_within_quotation_marks_is_a_part_of_the_cell() {
+        let found = evidence("task,peak_bytes\n\"align, sorted\",200\n");
+        assert_eq!((found.runs[0].kind.as_str(), found.runs[0].floor), ("align, sorted", Some(Need::Exactly(200.0))));
+    }
+
+    #[test]
     fn names_the_columns_that_are_missing() {
-        let error = read("a,b\n1,2\n", Path::new("x.csv"), &mut Evidence::default()).unwrap_err();
+        let error = read("a,b\n1,2\n", "x.csv", &mut Evidence::default()).unwrap_err();
         assert!(error.to_string().contains("no column peak_rss"), "{error}");
     }
 }

@@ -1,0 +1,54 @@
+//! Past runs of any kind, as histories tell of them, before those of one kind are learnt.
+
+use std::collections::BTreeMap;
+
+use crate::run::Need;
+
+/// The feature that most histories have: the total size of the input, bytes.
+pub const INPUT_BYTES: &str = "input_bytes";
+
+/// A past run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Past {
+    /// The record, or the file and the line.
+    pub source: String,
+    /// What it is a run of.
+    pub kind: String,
+    /// The name of its program, or of its process or rule.
+    pub program: String,
+    /// Numbers that are known before a run starts, by name.
+    pub features: BTreeMap<String, f64>,
+    /// What must fit.
+    pub floor: Option<Need>,
+    /// The least memory at which a budget found it no slower.
+    pub knee: Option<Need>,
+    /// Its run time.
+    pub seconds: f64,
+    /// Runs are in this order.
+    pub time: f64,
+}
+
+/// A run or a file that is no evidence.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct LeftOut {
+    /// The record, or the file and the line.
+    pub record: String,
+    /// Why, as a clause.
+    pub reason: String,
+}
+
+/// Past runs, and what was left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    /// What can be learnt.
+    pub runs: Vec<Past>,
+    /// What cannot.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl Evidence {
+    /// Says why something is no evidence.
+    pub fn leave_out(&mut self, record: impl ToString, reason: impl Into<String>) {
+        self.left_out.push(LeftOut { record: record.to_string(), reason: reason.into() });
+    }
+}
