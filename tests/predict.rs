@@ -92,6 +92,18 @@ fn the_snakemake_line_is_a_function_of_the_attempt() {
 }
 
 #[test]
+fn few_runs_do_not_show_the_confidence_however_exact_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |runs: u64| (1..=runs).map(|run| format!("a,{},{}\n", run * MIB, 3 * run * MIB)).collect::<String>();
+    for (runs, few) in [(3, true), (40, false)] {
+        fs::write(folder.path().join("few.csv"), format!("task,input_bytes,peak_bytes\n{}", rows(runs))).unwrap();
+        let output = predict(&["--from", "few.csv", "--kind", "a", "--size", "2M"], folder.path());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text.contains("with 95 % confidence; 3 runs show no more than 75 %"), few, "{text}");
+    }
+}
+
+#[test]
 fn too_few_runs_are_refused_with_what_would_help() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("x.csv"), "task,input_bytes,peak_bytes\na,1,1\na,2,2\n").unwrap();

@@ -89,14 +89,12 @@ impl Answer {
                 line("page cache", "not in these figures: fewer than three budgets (bursar budget) are known".into())
             }
         }
-        line(
-            "interval",
-            format!(
-                "{} to {}, with {percent:.0} % confidence",
-                size(asked.interval_bytes.0),
-                size(asked.interval_bytes.1)
-            ),
-        );
+        // However exact they are: one more may be the first of another kind.
+        let most = 100.0 * asked.runs as f64 / (asked.runs + 1) as f64;
+        let few =
+            if most < percent { format!("; {} runs show no more than {most:.0} %", asked.runs) } else { String::new() };
+        let (least, largest) = asked.interval_bytes;
+        line("interval", format!("{} to {}, with {percent:.0} % confidence{few}", size(least), size(largest)));
         let shown = 100.0 * asked.probability;
         line(
             "enough",
