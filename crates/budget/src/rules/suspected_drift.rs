@@ -7,12 +7,16 @@ use crate::analysis::Analysis;
 use crate::cause::is_unexplained;
 use crate::step::Step;
 
-/// The last two runs under a limit were both slower, or both faster, than memory explains.
+/// The last two runs under a limit were both slower, or both faster, than memory explains. One is enough if it never came to its limit:
+/// it tells of the machine alone, and each further trial would be judged as wrongly.
 pub fn step(a: &Analysis) -> Option<Step> {
     affordable(a).filter(|_| !a.is_told_by_time_alone)?;
     // What sizes itself may be faster under a limit.
     let since = a.evidence.references.last().filter(|_| !a.settings.sizes_itself)?.run;
     let recent: Vec<&Trial> = a.evidence.search_trials().filter(|t| t.run > since).collect();
+    if recent.last().is_some_and(|t| t.outcome == Outcome::TooSlow && a.is_untouched(t)) {
+        return Some(reference("a run was slower and never came to its limit: has the machine become slower?"));
+    }
     let last_two = &recent[recent.len().checked_sub(2)?..];
     let is_slow = |t: &&Trial| is_unexplained(a, t) || t.outcome == Outcome::TooSlow && a.is_untouched(t);
     let is_fast = |t: &&Trial| {
