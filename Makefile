@@ -45,6 +45,7 @@ deps-test: deps
 lint: deps-test ## Everything that is wrong without running it
 	scripts/lint-rust
 	scripts/lint-c
+	bench/report --check
 
 test: deps-test ## All tests but those in the virtual machine; ends with a count
 	@scripts/test
