@@ -10,8 +10,8 @@ HEADER = """# What was measured
 
 This page is generated: `bench/report` renders the latest result of each question from [bench/results](../bench/results). Each result file also has the whole table that its bars are taken from.
 [bench/README.md](../bench/README.md) describes the commands, which need root and a machine that does nothing else. A bar is what a figure is held to; missed bars stay on this page.
-A figure like `1.02 (0.98-1.05)` is a median with the smallest and the largest value. Every host before 2026-11-29 was a virtual machine on shared hardware, so speeds differ between dates, and
-paged out memory that nobody had accessed for a minute (DAMON). `never`, `madvise` and `always` are the kernel's settings for huge pages.
+A figure like `1.02 (0.98-1.05)` is a median with the smallest and the largest value. `never`, `madvise` and `always` are the kernel's settings for huge pages. Every host so far was a virtual machine on
+shared hardware, so speeds differ between dates; these hosts also page out memory that nobody has accessed for a minute (DAMON).
 """
 
 
