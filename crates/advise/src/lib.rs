@@ -3,6 +3,7 @@
 //! - [`estimate()`] says what an [`Action`] on a [`Range`] costs and brings, by the machine's [`Costs`] and [`State`];
 //!   [`decide()`] picks the best, and leaves alone what none is worth it for.
 //! - A [`Profile`] says what is known of a program's ranges from earlier runs; [`cbmm`] makes one of CBMM's own files.
+//! - [`paired`] compares ways to run a program by rounds in which each ran once.
 //! - A [`Plan`] is what the runtime within the program does by them.
 //!
 //! All costs and benefits are nanoseconds of the program's time, relative to pages of 4 KiB given at the first touch.
@@ -23,6 +24,7 @@ mod demand;
 mod estimate;
 pub mod maps;
 mod observed;
+pub mod paired;
 mod plan;
 pub mod profile;
 mod range;
