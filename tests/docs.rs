@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use model::{
-    Attribution, BudgetReport, CommMatrix, CurveFigures, CurvePoint, DemandPoint, FaultCauses, FaultFigures,
-    FaultShare, FileDemand, ForeignFile, FunctionUse, Holding, InitGrowth, JobMemory, JobsMemory, LibraryGrowth,
-    LibraryUse, MemoryPer, Method, MethodRow, NodeNeed, NodeRun, OrderFaults, OtherProcess, Outcome, PagesRound,
-    PhaseReplay, PhaseUse, RankHolding, RankInit, RankUse, ReplayedArm, ReplayedRecord, RunAccount, SizeUnit,
-    SlowFaults, TenantCurve, ToleranceOf, TraceCurve, TracerCost, Trial, WatchInterval, WindowCurve, WorkingSet,
+    ArmFigures, ArmSetting, ArmsReport, Attribution, BudgetReport, CommMatrix, CurveFigures, CurvePoint, DemandPoint,
+    FaultCauses, FaultFigures, FaultShare, FileDemand, ForeignFile, FunctionUse, Holding, InitGrowth, JobMemory,
+    JobsMemory, LeftOut, LibraryGrowth, LibraryUse, MemoryPer, Method, MethodRow, NodeNeed, NodeRun, OrderFaults,
+    OtherProcess, Outcome, PagesRound, PhaseReplay, PhaseUse, RankHolding, RankInit, RankUse, ReplayedArm,
+    ReplayedRecord, RunAccount, SizeUnit, SlowFaults, TenantCurve, ToleranceOf, TraceCurve, TracerCost, Trial,
+    WatchInterval, WindowCurve, WorkingSet,
 };
 use provision::control::LeaseStatus;
 use provision::manage::{NodeStatus, Parts, PoolStatus};
@@ -211,10 +212,20 @@ fn pool_status() -> PoolStatus {
     }
 }
 
+fn compared() -> ArmsReport {
+    ArmsReport {
+        arms: vec![ArmFigures::default()],
+        left_out: vec![LeftOut::default()],
+        settings: vec![ArmSetting::default()],
+        ..ArmsReport::default()
+    }
+}
+
 #[test]
 fn every_field_of_the_json_is_in_the_contract() {
     let mut fields = BTreeSet::new();
     names(&serde_json::to_value(pool_status()).unwrap(), &mut fields);
+    names(&serde_json::to_value(compared()).unwrap(), &mut fields);
     let account = RunAccount { file_demand: Some(demand()), ..RunAccount::default() };
     names(&serde_json::to_value(account).unwrap(), &mut fields);
     names(&serde_json::to_value(report()).unwrap(), &mut fields);
@@ -257,6 +268,7 @@ fn every_option_is_in_the_book() {
         "serve",
         "report",
         "curve trace",
+        "advise try",
         "advise costs",
         "advise convert",
         "pool create",

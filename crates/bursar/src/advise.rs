@@ -3,6 +3,7 @@
 mod attach;
 mod build_id;
 mod check;
+pub mod compare;
 mod convert;
 pub mod costs;
 pub mod explain;
@@ -28,6 +29,7 @@ fn walks(region: &Region) -> Walks {
 
 pub fn advise(action: &Advise) -> anyhow::Result<Status> {
     match action {
+        Advise::Try(options) => compare::compare(options),
         Advise::Run(options) => run::run(options),
         Advise::Profile(options) => profile::profile(options),
         Advise::Attach(options) => attach::attach(options),

@@ -105,7 +105,9 @@ fn only_prints(action: &Action) -> bool {
     match action {
         Action::Report(_) | Action::Curve(_) | Action::Doctor(_) | Action::Recommend(_) | Action::Predict(_) => true,
         Action::Man | Action::Completions { .. } => true,
-        Action::Advise(action) => !matches!(action, Advise::Run(_) | Advise::Attach(_) | Advise::Profile(_)),
+        Action::Advise(action) => {
+            !matches!(action, Advise::Try(_) | Advise::Run(_) | Advise::Attach(_) | Advise::Profile(_))
+        }
         Action::Pool(action) => matches!(action, Pool::Status { .. }),
         _ => false,
     }

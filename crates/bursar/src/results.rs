@@ -162,7 +162,12 @@ pub fn style() -> Style {
 /// Finds out before the first run whether the files that are to be written at the end can be.
 pub fn check(results: &Results) -> anyhow::Result<()> {
     check_json(results.json.as_deref())?;
-    results.html.as_deref().map_or(Ok(()), |path| check_file("report", path))
+    check_html(results.html.as_deref())
+}
+
+/// The same of the page.
+pub fn check_html(path: Option<&Path>) -> anyhow::Result<()> {
+    path.map_or(Ok(()), |path| check_file("report", path))
 }
 
 /// The same of JSON; `-` is standard output.

@@ -76,12 +76,38 @@ fn programs(command: &[OsString], launcher: Option<Launcher>) -> impl Iterator<I
 
 /// What keeps the library out of a program, or out of a script's interpreter.
 fn of_file(path: &Path, purpose: Purpose) -> Option<String> {
+    let program = executable(path)?;
+    of_program(&program, &head(&program, HEAD)?, purpose)
+}
+
+/// The program that a file is run by: itself, or a script's interpreter.
+fn executable(path: &Path) -> Option<PathBuf> {
     let start = head(path, HEAD)?;
-    let Some(line) = start.strip_prefix(b"#!") else { return of_program(path, &start, purpose) };
+    let Some(line) = start.strip_prefix(b"#!") else { return Some(path.into()) };
     let line = line.split(|byte| *byte == b'\n').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(OsStr::from_bytes);
-    let interpreter = words.find(|word| !word.as_bytes().ends_with(b"/env")).and_then(find)?;
-    of_program(&interpreter, &head(&interpreter, HEAD)?, purpose)
+    words.find(|word| !word.as_bytes().ends_with(b"/env")).and_then(find)
+}
+
+/// The program that the command runs: its own, or a script's interpreter.
+pub fn program(command: &[OsString]) -> Option<PathBuf> {
+    executable(&find(command.first()?)?)
+}
+
+/// The loader that a program names; `None`: it is statically linked, or no program.
+pub fn loader(program: &Path) -> Option<String> {
+    let head = head(program, HEAD)?;
+    let header = FileHeader64::<Endianness>::parse(head.as_slice()).ok()?;
+    let endian = header.endian().ok()?;
+    let parts = header.program_headers(endian, head.as_slice()).ok()?;
+    let loader = parts.iter().find(|part| part.p_type(endian) == PT_INTERP)?.data(endian, head.as_slice()).ok()?;
+    Some(String::from_utf8_lossy(loader).trim_end_matches('\0').to_string())
+}
+
+/// Whether a program is linked with a library whose name has this in it.
+pub fn is_linked_with(program: &Path, library: &str) -> bool {
+    names_it_is_linked_by(program)
+        .is_some_and(|names| names.windows(library.len()).any(|found| found == library.as_bytes()))
 }
 
 fn of_program(path: &Path, head: &[u8], purpose: Purpose) -> Option<String> {
@@ -124,7 +150,7 @@ fn of_program(path: &Path, head: &[u8], purpose: Purpose) -> Option<String> {
 }
 
 /// Whether the Go tool chain linked a program: it leaves this section, also in stripped programs.
-fn is_go(path: &Path) -> bool {
+pub fn is_go(path: &Path) -> bool {
     let is_linked_by_go = || {
         let file = ReadCache::new(fs::File::open(path).ok()?);
         let header = FileHeader64::<Endianness>::parse(&file).ok()?;
@@ -170,6 +196,14 @@ mod tests {
         assert_eq!(of_file(&std::env::current_exe().unwrap(), Purpose::Attribute), None);
         assert!(why(&["true".into()], None, false).contains("clears LD_PRELOAD"));
         assert!(why(&["true".into()], None, true).contains("was ended before"));
+    }
+
+    #[test]
+    fn a_dynamic_program_names_its_loader_and_its_libraries() {
+        let own = std::env::current_exe().unwrap();
+        assert!(loader(&own).unwrap().contains("/ld"), "{:?}", loader(&own));
+        assert!(is_linked_with(&own, "libc.so") && !is_linked_with(&own, "libjemalloc"));
+        assert_eq!((loader(Path::new("/etc/passwd")), program(&["/nowhere/nothing".into()])), (None, None));
     }
 
     #[test]

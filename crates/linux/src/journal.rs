@@ -100,9 +100,18 @@ impl Journal {
         self.setting(sysctl_path(name), value)
     }
 
+    /// Sets transparent huge pages, of the whole machine, until the guard is dropped: one of the settings' files
+    /// ([`crate::thp::setting`]).
+    ///
+    /// # Errors
+    /// [`Error::Read`] if it is not there, [`Error::Write`] if it may not be set.
+    pub fn transparent_huge_pages(&self, file: PathBuf, mode: &str) -> Result<Guard, Error> {
+        self.setting(file, mode)
+    }
+
     fn setting(&self, path: PathBuf, value: &str) -> Result<Guard, Error> {
         let lock = self.lock();
-        let before = self.original(&path).map_or_else(|| Ok(file::read(&path)?.trim().to_string()), Ok)?;
+        let before = self.original(&path).map_or_else(|| change::value(&path), Ok)?;
         let guard = self.record(Change::Sysctl { path: path.clone(), before, wrote: value.into() })?;
         let written = file::write(&path, value);
         drop(lock);
@@ -483,6 +492,18 @@ mod tests {
     }
 
     #[test]
+    fn of_a_setting_that_lists_its_choices_the_one_in_brackets_is_put_back() {
+        let bench = Bench::new();
+        let path = bench.dir.path().join("enabled");
+        fs::write(&path, "always [madvise] never\n").unwrap();
+        std::mem::forget(bench.open().setting(path.clone(), "always").unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "always");
+        bench.orphan();
+        assert_eq!(repair_in(&bench.journals(), NO_MACHINE), [format!("{} was put back to madvise", path.display())]);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "madvise");
+    }
+
+    #[test]
     fn the_last_of_several_puts_it_back_in_whatever_order_they_end() {
         let bench = Bench::new();
         let (one, two) = (bench.open(), bench.open());
@@ -579,6 +600,8 @@ mod tests {
         let root = if Path::new("/sys/fs/cgroup/memory").exists() { "/sys/fs/cgroup/memory" } else { "/sys/fs/cgroup" };
         let ours = format!("{root}/bursar-1-0-job");
         assert_eq!(cgroup(&ours).check(), Ok(()));
+        assert_eq!(sysctl("/sys/kernel/mm/transparent_hugepage/enabled", "madvise").check(), Ok(()));
+        assert_eq!(sysctl("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled", "never").check(), Ok(()));
         let refused = [
             cgroup("/sys/fs/cgroup/system.slice"),
             cgroup(&format!("{root}/bursar-x/../victim")),
@@ -601,6 +624,9 @@ mod tests {
             sysctl("/etc/shadow", "0"),
             sysctl("/proc/sys/../../etc/shadow", "0"),
             sysctl("/proc/sys/kernel/x", "0\n1"),
+            sysctl("/sys/kernel/mm/ksm/run", "0"),
+            sysctl("/sys/kernel/mm/transparent_hugepage/../ksm/enabled", "0"),
+            sysctl("/sys/kernel/mm/transparent_hugepage/defrag", "always"),
         ];
         for change in refused {
             assert!(change.check().is_err(), "{change:?}");

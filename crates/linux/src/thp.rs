@@ -1,6 +1,7 @@
 //! Transparent huge pages, and what this kernel lets programs decide of them.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::ptr;
 
 use crate::file;
@@ -8,10 +9,63 @@ use crate::file;
 /// Not in libc yet: with it, [`libc::PR_SET_THP_DISABLE`] leaves ranges alone that were advised (Linux 6.18).
 pub const PR_THP_DISABLE_EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
 
+/// Where the machine's settings are.
+pub(crate) const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+/// The file of a setting.
+pub(crate) const FILE: &str = "enabled";
+
 /// The machine's mode: `always`, `madvise` or `never`; `None`: the kernel was built without them.
 pub fn mode() -> Option<String> {
-    let modes = file::read_if_there(Path::new("/sys/kernel/mm/transparent_hugepage/enabled"))?;
-    Some(modes.split_once('[')?.1.split_once(']')?.0.to_string())
+    mode_of(None)
+}
+
+/// The mode of pages of this size (`inherit`: the machine's), or the machine's own; `None`: the kernel has none.
+pub fn mode_of(bytes: Option<u64>) -> Option<String> {
+    chosen(&file::read_if_there(&setting(bytes))?).map(String::from)
+}
+
+/// The file that sets the mode of pages of this size, or the machine's own.
+pub fn setting(bytes: Option<u64>) -> PathBuf {
+    let folder = Path::new(FOLDER);
+    bytes.map_or_else(|| folder.to_path_buf(), |bytes| folder.join(format!("hugepages-{}kB", bytes >> 10))).join(FILE)
+}
+
+/// Of a list of choices, the one in brackets.
+pub(crate) fn chosen(choices: &str) -> Option<&str> {
+    Some(choices.split_once('[')?.1.split_once(']')?.0)
+}
+
+/// While it lives, this process and what it starts have no huge pages, advised or not.
+#[derive(Debug)]
+pub struct Disabled {
+    before: libc::c_int,
+}
+
+impl Disabled {
+    /// Switches them off.
+    ///
+    /// # Errors
+    /// What `prctl` says.
+    pub fn for_children() -> io::Result<Disabled> {
+        // SAFETY: neither call has to do with memory of ours.
+        let (before, set) = unsafe {
+            (libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0), libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0))
+        };
+        if before < 0 || set != 0 { Err(io::Error::last_os_error()) } else { Ok(Disabled { before }) }
+    }
+}
+
+impl Drop for Disabled {
+    fn drop(&mut self) {
+        set_disabled(self.before);
+    }
+}
+
+/// What `PR_GET_THP_DISABLE` said: the flags, with 1 for being set.
+fn set_disabled(told: libc::c_int) {
+    let (set, flags) = (libc::c_ulong::from(told & 1 == 1), (told & !1) as libc::c_ulong);
+    // SAFETY: the call has nothing to do with memory of ours.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, set, flags, 0, 0) };
 }
 
 /// Whether the kernel knows an advice (`madvise`).
@@ -28,9 +82,7 @@ pub fn can_except_advised() -> bool {
         if before < 0 || libc::prctl(libc::PR_SET_THP_DISABLE, 1, PR_THP_DISABLE_EXCEPT_ADVISED, 0, 0) != 0 {
             return false;
         }
-        // What it was is told as the flags with 1 for being set.
-        let (set, flags) = (libc::c_ulong::from(before & 1 == 1), (before & !1) as libc::c_ulong);
-        libc::prctl(libc::PR_SET_THP_DISABLE, set, flags, 0, 0);
+        set_disabled(before);
     }
     true
 }
@@ -46,10 +98,22 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_is_named_by_its_size_and_read_from_its_choices() {
+        assert!(setting(None).ends_with("transparent_hugepage/enabled"));
+        assert!(setting(Some(64 << 10)).ends_with("hugepages-64kB/enabled"));
+        assert_eq!(chosen("always [madvise] never\n"), Some("madvise"));
+        assert_eq!(chosen("always"), None);
+    }
+
+    #[test]
     fn asking_changes_nothing() {
         let disabled = || unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
         let before = disabled();
         can_except_advised();
+        assert_eq!(disabled(), before);
+        let off = Disabled::for_children().unwrap();
+        assert_eq!(disabled() & 1, 1);
+        drop(off);
         assert_eq!(disabled(), before);
         if let Some(mode) = mode() {
             assert!(["always", "madvise", "never"].contains(&mode.as_str()), "{mode}");

@@ -5,6 +5,7 @@
 
 mod account;
 mod advice;
+mod arms;
 mod attribution;
 mod breakdown;
 mod bytes;
@@ -26,6 +27,7 @@ mod trial;
 
 pub use account::{FaultCounts, FlowCounts, ListSizes, Pressure, RunAccount, Spread};
 pub use advice::{Advice, AdviceFigures, Explained};
+pub use arms::{ArmFigures, ArmSetting, ArmsEnded, ArmsReport, LeftOut};
 pub use attribution::{
     Attribution, Axis, CommMatrix, FunctionUse, Holding, InitGrowth, KindBytes, LibraryGrowth, LibraryUse, MemoryKind,
     Messages, OtherProcess, PhaseUse, RankHolding, RankId, RankInit, RankUse, Share, line_name, lines,

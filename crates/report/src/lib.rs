@@ -4,6 +4,7 @@
 //! `-`, never as 0.
 
 mod answer;
+mod arms;
 mod attribution;
 mod comm;
 mod demand;

@@ -10,10 +10,13 @@ use model::Bytes;
 use super::ADVANCED;
 use super::target::Target;
 use super::values::{duration, ghz, some_bytes};
+use crate::advise::compare::way::Way;
 
 /// `bursar advise`
 #[derive(Debug, Subcommand)]
 pub enum Advise {
+    /// Run a command several times in each way of having huge pages, and name the fastest
+    Try(Try),
     /// Run a command with huge pages and populated memory where they are worth it
     Run(Run),
     /// Measure what huge pages are worth to each part of a command's memory
@@ -30,6 +33,47 @@ pub enum Advise {
     Costs(Costs),
     /// Make a profile of one of CBMM's (CSV)
     Convert(Convert),
+}
+
+/// `bursar advise try`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar advise try -- ./solver input.dat\n  \
+    bursar advise try --rounds 20 --time-limit 30m -- ./solver input.dat\n  \
+    bursar advise try --arms glibc-hugetlb,advise -- sort < big.txt\n\n\
+    Each round runs the command once in each way, so it must bear that. Ways that are surely\n\
+    slower are dropped, and it ends when the best is known. Each run reads the same standard\n\
+    input: a file is opened again, a pipe is kept first (at most 1 GiB). What the command\n\
+    prints is dropped. Ways that set huge pages for the whole machine (always, mthp-SIZE) need\n\
+    root; other programs start with that setting, too, while such a run lasts. It is put back\n\
+    after each run, and after bursar was killed by the next bursar. Ctrl-C prints what is known.\n\n\
+    Ways: glibc-hugetlb, advise, provision, advise-profile, provision-pool, always, never,\n\
+    mthp-SIZE (mthp-64k, mthp-1m, or another that the kernel has).")]
+pub struct Try {
+    /// Compare only these ways with the plain run [default: all that this machine and the command allow]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Way::parse)]
+    pub arms: Vec<Way>,
+    /// The most rounds; fewer if the best is known before
+    #[arg(long, value_name = "MAX", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// Begin no run after this time
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub time_limit: Option<Duration>,
+    /// Standard input of each run [default: bursar's own, if that is a file or a pipe]
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// Write the figures as JSON to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the report as one HTML page that opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Print no report and no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub command: Vec<OsString>,
 }
 
 /// `bursar advise run`

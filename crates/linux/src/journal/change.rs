@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{Cgroup, kill_all, put_back, remove_tree};
 use crate::secure_file::Folder;
-use crate::{Error, damon, file, place, procfs};
+use crate::{Error, damon, file, place, procfs, thp};
 
 /// The memory of a virtual machine as it was before it was moved. That is not the kernel's: QEMU is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct Balloon {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Change {
-    /// A file below `/proc/sys`.
+    /// A file below `/proc/sys`, or a setting of transparent huge pages.
     Sysctl { path: PathBuf, before: String, wrote: String },
     /// A limit of a cgroup that is moved.
     Limit { path: PathBuf, before: String },
@@ -65,7 +65,7 @@ impl Change {
         match self {
             Change::Sysctl { path, before, wrote } => {
                 // Whoever has changed it since then meant it.
-                if file::read(path)?.trim() == wrote { file::write(path, before) } else { Ok(()) }
+                if value(path)? == *wrote { file::write(path, before) } else { Ok(()) }
             }
             // With the cgroup its limit is gone.
             Change::Limit { path, .. } if !path.exists() => Ok(()),
@@ -92,7 +92,7 @@ impl Change {
     /// Whether there is anything to undo: the owner may have died before the change, or after undoing it.
     pub(super) fn is_made(&self) -> bool {
         match self {
-            Change::Sysctl { path, wrote, .. } => file::read(path).is_ok_and(|value| value.trim() == wrote),
+            Change::Sysctl { path, wrote, .. } => value(path).is_ok_and(|value| value == *wrote),
             Change::Limit { path, before } => file::read(path).is_ok_and(|value| value.trim() != before),
             Change::Killer { path } => file::read(path).is_ok_and(|state| state.starts_with("oom_kill_disable 1")),
             Change::Damon { path, mark } => damon::is_marked(path, *mark),
@@ -191,7 +191,15 @@ fn is_line(value: &str) -> bool {
 }
 
 fn is_setting(path: &Path) -> bool {
-    path.starts_with("/proc/sys") || is_of_test(path)
+    let is_thp = path.starts_with(thp::FOLDER) && path.file_name() == Some(thp::FILE.as_ref());
+    path.starts_with("/proc/sys") || is_thp || is_of_test(path)
+}
+
+/// What a setting is: where its file lists all choices, the one in brackets.
+pub(super) fn value(path: &Path) -> Result<String, Error> {
+    let text = file::read(path)?;
+    let chosen = if path.file_name() == Some(thp::FILE.as_ref()) { thp::chosen(&text) } else { None };
+    Ok(chosen.unwrap_or(text.trim()).to_string())
 }
 
 /// Of cgroups that are gone, nothing is written.

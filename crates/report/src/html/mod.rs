@@ -1,5 +1,6 @@
 //! One self-contained page: everything it needs is inside, it asks no network for anything.
 
+mod arms;
 mod attribution;
 mod downsample;
 mod faults;
@@ -14,6 +15,7 @@ mod timelines;
 mod trace;
 mod watch;
 
+pub use arms::arms;
 pub use attribution::attribution;
 pub use faults::faults;
 pub use page::page;

@@ -1,5 +1,6 @@
 //! Reports for a terminal, and for whoever pipes one into a file.
 
+mod arms;
 mod attribution;
 mod budget;
 mod faults;
@@ -13,6 +14,7 @@ mod tests;
 mod trace;
 mod watch;
 
+pub use arms::arms;
 pub use attribution::attribution;
 pub use budget::budget;
 pub use faults::{faults, short_faults};
