@@ -159,6 +159,26 @@ static void moving_break(void) {
     }
 }
 
+// Given back and had again, and filled in no order: who looks for an order sees none.
+static void again(size_t step) {
+    char *begin = sbrk(0);
+    for (int round = 0; round < 2; round++) {
+        require(sbrk(BYTES) == begin, "the break is where it was");
+        for (size_t page = 0; page < BYTES / PAGE / step; page++)
+            write_page(begin + page * 4099 % (BYTES / PAGE / step) * step * PAGE, page);
+        if (round == 0)
+            require(brk(begin) == 0, "the break goes back");
+    }
+}
+
+static void heap_again(void) {
+    again(1);
+}
+
+static void sparse_again(void) {
+    again(16);
+}
+
 // By mremap, as large reallocations are.
 static void reallocated(void) {
     size_t bytes = REGION + 3 * PAGE;
@@ -315,6 +335,8 @@ int main(int count, char **words) {
         {"heap", heap},
         {"sparse-heap", sparse_heap},
         {"moving-break", moving_break},
+        {"heap-again", heap_again},
+        {"sparse-again", sparse_again},
         {"reallocated", reallocated},
         {"churn", churn},
         {"forked", forked},
