@@ -16,7 +16,7 @@ SPANK := $(if $(wildcard /usr/include/slurm/spank.h),$(TARGET)/release/spank_bur
 
 # Alternatives are written a,b: the first that the distribution has.
 BUILD_PACKAGES = gcc libc6-dev make pkg-config clang libbpf-dev libelf-dev zlib1g-dev
-TEST_PACKAGES = clang-format time tmux sqlite3 python3 valgrind musl-tools chromium,chromium-browser chromium-driver,chromium-chromedriver \
+TEST_PACKAGES = clang-format time tmux sqlite3 python3 python3-yaml valgrind musl-tools chromium,chromium-browser chromium-driver,chromium-chromedriver \
 	libjemalloc2 libtcmalloc-minimal4,libtcmalloc-minimal4t64 openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge libslurm-dev redis-server xz-utils \
 	prometheus qemu-system-x86 busybox-static cpio kmod e2fsprogs systemd dbus libpam-systemd
 

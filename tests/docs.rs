@@ -265,6 +265,8 @@ fn every_option_is_in_the_book() {
         "attribute",
         "faults",
         "watch",
+        "check",
+        "diff",
         "serve",
         "report",
         "curve trace",

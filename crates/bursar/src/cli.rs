@@ -4,7 +4,9 @@ pub mod advise;
 pub mod attribute;
 pub mod balance;
 pub mod budget;
+pub mod check;
 pub mod curve;
+pub mod diff;
 pub mod doctor;
 pub mod faults;
 mod groups;
@@ -31,7 +33,9 @@ use advise::Advise;
 use attribute::Attribute;
 use balance::Balance;
 use budget::Budget;
+use check::Check;
 use curve::Curve;
+use diff::Diff;
 use doctor::Doctor;
 use faults::Faults;
 use node::Node;
@@ -75,6 +79,8 @@ pub enum Action {
     Budget(Budget),
     /// Predict the memory that the next run of a program needs
     Predict(Predict),
+    /// Check that a program needs no more than a maximum, or than before
+    Check(Box<Check>),
     /// Compute the memory that Slurm jobs should request
     Recommend(Recommend),
     /// Show the working set of a running program
@@ -95,6 +101,8 @@ pub enum Action {
     Advise(Advise),
     /// Print, convert or merge records of earlier runs
     Report(Box<Report>),
+    /// Compare the figures of two or more records
+    Diff(Diff),
     /// Compute miss ratio curves of recorded references
     #[command(subcommand)]
     Curve(Curve),

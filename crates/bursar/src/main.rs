@@ -9,8 +9,10 @@ mod balance;
 mod bench;
 mod budget;
 mod cache;
+mod check;
 mod cli;
 mod curve;
+mod diff;
 mod doctor;
 mod export;
 mod faults;
@@ -20,6 +22,7 @@ mod inside;
 mod json_lines;
 mod kept;
 mod launch;
+mod measured;
 mod merge;
 mod nodes;
 mod observe;
@@ -103,7 +106,13 @@ fn results_of(action: &Action) -> Option<&Results> {
 
 fn only_prints(action: &Action) -> bool {
     match action {
-        Action::Report(_) | Action::Curve(_) | Action::Doctor(_) | Action::Recommend(_) | Action::Predict(_) => true,
+        Action::Report(_)
+        | Action::Diff(_)
+        | Action::Curve(_)
+        | Action::Doctor(_)
+        | Action::Recommend(_)
+        | Action::Predict(_) => true,
+        Action::Check(options) => options.from.is_some(),
         Action::Man | Action::Completions { .. } => true,
         Action::Advise(action) => {
             !matches!(action, Advise::Try(_) | Advise::Run(_) | Advise::Attach(_) | Advise::Profile(_))
@@ -137,6 +146,8 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Budget(options) if options.provisioned => provision::budget(&options),
         Action::Budget(options) => budget::budget(options),
         Action::Predict(options) => predict::predict(&options),
+        Action::Check(options) => check::check(&options),
+        Action::Diff(options) => diff::diff(&options),
         Action::Watch(options) => watch::watch(&options),
         Action::Balance(options) => balance::balance(&options),
         Action::Attribute(options) => attribute::attribute(&options),

@@ -2,7 +2,7 @@
 
 mod answer;
 pub mod inputs;
-mod kind;
+pub mod kind;
 mod past;
 
 use std::collections::{BTreeMap, BTreeSet};

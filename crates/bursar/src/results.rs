@@ -175,7 +175,8 @@ pub fn check_json(path: Option<&Path>) -> anyhow::Result<()> {
     path.filter(|path| !is_dash(path)).map_or(Ok(()), |path| check_file("JSON", path))
 }
 
-fn check_file(what: &str, path: &Path) -> anyhow::Result<()> {
+/// Finds out whether a file can be written.
+pub fn check_file(what: &str, path: &Path) -> anyhow::Result<()> {
     Output::check(path).map_err(|error| {
         anyhow!(
             "cannot write the {what} to {}: {error}. Nothing was run: name a file in a folder that is there and that you may \

@@ -8,6 +8,7 @@ mod arms;
 mod attribution;
 mod comm;
 mod demand;
+mod diff;
 mod faults;
 mod figures;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 
 pub use answer::{limit_lines, paste_lines};
 pub use attribution::{Attributed, BY_LIBRARY, files_in_memory};
+pub use diff::{Diff, DiffRow, DiffSet, DiffUnit, DiffValue};
 pub use faults::Faulted;
 pub use format::{seconds, shell_word};
 pub use steering::{printable, printable_json, printable_lines};

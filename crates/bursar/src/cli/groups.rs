@@ -10,9 +10,9 @@ use super::Action;
 /// Every command that is not hidden, once.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["run", "watch", "attribute", "faults"]),
-    ("Size", &["budget", "predict", "recommend"]),
+    ("Size", &["budget", "predict", "check", "recommend"]),
     ("Provide", &["provision", "pool", "advise", "balance"]),
-    ("Look again", &["report", "curve"]),
+    ("Look again", &["report", "diff", "curve"]),
     ("Machine", &["serve", "doctor"]),
 ];
 

@@ -42,6 +42,12 @@ pub fn tolerance(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("'{text}' is not a share of the references; write 1% or 0.01"))
 }
 
+/// How much more is allowed, as a share of what was.
+pub fn growth(text: &str) -> Result<f64, String> {
+    let share = fraction(text).filter(|share| (0.0..=10.0).contains(share));
+    share.ok_or_else(|| format!("'{text}' is not a growth; write 5% or 0.05 (at most 1000 %)"))
+}
+
 pub fn checkpoint(text: &str) -> Result<Checkpoint, String> {
     let numbers: Option<Vec<u32>> = text.split(',').map(|number| number.trim().parse().ok()).collect();
     match numbers.as_deref() {
@@ -110,6 +116,7 @@ mod tests {
     #[test]
     fn portions_are_between_nothing_and_all() {
         assert_eq!((tolerance("0"), tolerance("1%"), rate("100%")), (Ok(0.0), Ok(0.01), Ok(1.0)));
+        assert_eq!((growth("0"), growth("5%"), growth("1001%").is_err()), (Ok(0.0), Ok(0.05), true));
         assert!(rate("0").is_err() && rate("101%").is_err() && tolerance("-1%").is_err() && tolerance("nan").is_err());
         assert_eq!((page("4K"), page("2MiB")), (Ok(4096), Ok(2 << 20)));
         assert!(page("0").unwrap_err().contains("write 4K"));

@@ -2,6 +2,7 @@
 
 mod arms;
 mod attribution;
+mod diff;
 mod downsample;
 mod faults;
 mod markup;
@@ -17,6 +18,7 @@ mod watch;
 
 pub use arms::arms;
 pub use attribution::attribution;
+pub use diff::diff;
 pub use faults::faults;
 pub use page::page;
 pub use phases::{Followed, phases};

@@ -3,6 +3,7 @@
 mod arms;
 mod attribution;
 mod budget;
+mod diff;
 mod faults;
 mod jobs;
 mod phases;
@@ -17,6 +18,7 @@ mod watch;
 pub use arms::arms;
 pub use attribution::attribution;
 pub use budget::budget;
+pub use diff::diff;
 pub use faults::{faults, short_faults};
 pub use jobs::jobs;
 pub use phases::phases;

@@ -1,0 +1,121 @@
+//! What the runs until now show, and how many more are needed.
+
+use ::compare::{Finding, Look, Verdict, below_limit};
+use model::{Bytes, Observation, RunAccount};
+
+use super::figures::Figure;
+
+/// A figure compared with a bound.
+#[derive(Clone, Copy)]
+pub struct Checked {
+    pub figure: Figure,
+    /// Mean of the baseline; `None`: the bound is `--max`.
+    pub baseline: Option<f64>,
+    pub tolerance: f64,
+    pub finding: Finding,
+}
+
+/// What is compared with what.
+pub struct Judge {
+    max: Option<(Vec<Figure>, Bytes)>,
+    /// For each figure the baseline's values and the tolerance.
+    growth: Vec<(Figure, Vec<f64>, f64)>,
+    check: ::compare::Check,
+    most_runs: u32,
+    last_look: Option<(u32, Look)>,
+}
+
+/// A deciding figure that cannot be compared.
+pub struct Unknown(pub Figure);
+
+type Runs<'a> = [(Observation, RunAccount)];
+
+/// A figure of the runs that know it; `None` where that is less than half of them.
+pub fn values(figure: Figure, runs: &Runs) -> Option<Vec<f64>> {
+    let known: Vec<f64> = runs.iter().filter_map(|(run, account)| figure.of(run, account)).collect();
+    (!known.is_empty() && 2 * known.len() >= runs.len()).then_some(known)
+}
+
+/// A figure of all runs, as far as a limit needs it.
+fn beside_limit(figure: Figure, limit: Bytes, runs: &Runs) -> Option<Vec<f64>> {
+    runs.iter().map(|(run, account)| figure.beside_limit(limit.0 as f64, run, account)).collect()
+}
+
+impl Judge {
+    /// `runs`: at most so many, or, if `all_are_there`, exactly.
+    pub fn new(
+        max: Option<(Vec<Figure>, Bytes)>,
+        growth: Vec<(Figure, Vec<f64>, f64)>,
+        runs: u32,
+        all_are_there: bool,
+    ) -> Judge {
+        let check = if all_are_there { ::compare::Check::of_all(runs) } else { ::compare::Check::of(runs) };
+        Judge { max, growth, check, most_runs: runs, last_look: None }
+    }
+
+    /// Whether nothing is compared.
+    pub fn is_empty(&self) -> bool {
+        self.growth.is_empty() && self.max.as_ref().is_none_or(|(figures, _)| figures.is_empty())
+    }
+
+    /// Leaves out figures that are unknown in these runs. The first of them is returned where they must be known: where they `are_named`.
+    /// Else the maximum is one of the first figure that is known.
+    pub fn forget_unknown(&mut self, runs: &Runs, are_named: bool) -> Option<Figure> {
+        let is_known = |figure: Figure| values(figure, runs).is_some();
+        let mut all: Vec<(Figure, bool)> =
+            self.growth.iter().map(|(figure, ..)| (*figure, is_known(*figure))).collect();
+        self.growth.retain(|(figure, ..)| is_known(*figure));
+        if let Some((figures, max)) = &mut self.max {
+            let is_known = |figure: Figure| beside_limit(figure, *max, runs).is_some();
+            all.extend(figures.iter().map(|figure| (*figure, is_known(*figure))));
+            figures.retain(|figure| is_known(*figure));
+            figures.truncate(if are_named { usize::MAX } else { 1 });
+        }
+        all.into_iter().find(|(_, is_known)| are_named && !is_known).map(|(figure, _)| figure)
+    }
+
+    /// How many runs to make before anything can be said.
+    pub fn first(&self) -> u32 {
+        if self.growth.is_empty() { 1 } else { self.check.first() }
+    }
+
+    /// What all runs show, and the number of runs to make until the next time; `None`: it is decided.
+    ///
+    /// # Errors
+    /// Where a figure that decides is unknown in a run.
+    pub fn look(&mut self, runs: &Runs) -> Result<(Vec<Checked>, Option<u32>), Unknown> {
+        let count = runs.len() as u32;
+        let mut checked = Vec::new();
+        if let Some((figures, max)) = &self.max {
+            for figure in figures {
+                let values = beside_limit(*figure, *max, runs).ok_or(Unknown(*figure))?;
+                let finding = below_limit(&values, max.0 as f64, count >= self.most_runs).ok_or(Unknown(*figure))?;
+                checked.push(Checked { figure: *figure, baseline: None, tolerance: 0.0, finding });
+            }
+        }
+        let is_decided = self.last_look.as_ref().is_some_and(|(_, look)| look.next.is_none());
+        if !self.growth.is_empty() && !is_decided {
+            let figures = self.growth.iter().map(|(figure, baseline, tolerance)| {
+                let mean = baseline.iter().sum::<f64>() / baseline.len() as f64;
+                Ok(::compare::Figure {
+                    baseline: baseline.clone(),
+                    runs: values(*figure, runs).ok_or(Unknown(*figure))?,
+                    tolerance: *tolerance,
+                    least: figure.least(mean),
+                })
+            });
+            let figures = figures.collect::<Result<Vec<_>, Unknown>>()?;
+            self.last_look = Some((count, self.check.look(count, &figures)));
+        }
+        let mut next = checked.iter().any(|checked| checked.finding.verdict.is_none()).then_some(count + 1);
+        if let Some((_, look)) = &self.last_look {
+            next = look.next.or(next);
+            checked.extend(self.growth.iter().zip(&look.findings).map(|((figure, baseline, tolerance), finding)| {
+                let mean = baseline.iter().sum::<f64>() / baseline.len() as f64;
+                Checked { figure: *figure, baseline: Some(mean), tolerance: *tolerance, finding: *finding }
+            }));
+        }
+        let has_failed = checked.iter().any(|checked| checked.finding.verdict == Some(Verdict::Failed));
+        Ok((checked, next.filter(|next| !has_failed && *next <= self.most_runs)))
+    }
+}

@@ -1,0 +1,241 @@
+//! `bursar check` of programs of known heap.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use support::{Programs, bursar};
+
+/// A program of so many MiB of heap, whose runs differ by about 1 %: `grow.py MIB`.
+const PROGRAM: &str = "import os, sys, time
+size = int(float(sys.argv[1]) * (1 << 20))
+spread = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
+u = [b / 255 - 0.5 for b in os.urandom(12)]
+data = bytearray(int(size * (1 + spread * sum(u))))
+data[::4096] = b'x' * len(data[::4096])
+time.sleep(0.1)
+";
+
+fn program(folder: &Path) {
+    fs::write(folder.join("grow.py"), PROGRAM).unwrap();
+}
+
+fn check(arguments: &[&str], folder: &Path) -> Output {
+    bursar().arg("check").args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The status and the JSON.
+fn figures(arguments: &[&str], folder: &Path) -> (i32, Value) {
+    let output = check(&[&["--json", "-"], arguments].concat(), folder);
+    let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    (output.status.code().unwrap(), json)
+}
+
+fn refused(arguments: &[&str], folder: &Path) -> String {
+    let output = check(arguments, folder);
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    let error = text(&output.stderr);
+    assert!(error.starts_with("bursar: ") && error.lines().count() == 1, "{error}");
+    error
+}
+
+/// Records runs of a program with so many MiB.
+fn record(name: &str, runs: &str, command: &[&str], folder: &Path) -> PathBuf {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut run = bursar();
+    run.args(["run", "-q", "-n", runs, "--record"]).arg(&path).arg("--").args(command).current_dir(folder);
+    assert!(run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok());
+    path
+}
+
+#[test]
+fn equal_runs_pass_and_a_tenth_more_heap_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    program(folder.path());
+    record("base.bursar", "5", &["python3", "grow.py", "100"], folder.path());
+    let baseline = ["--baseline", "base.bursar", "--", "python3", "grow.py"];
+    let (status, json) = figures(&[&baseline[..], &["100"]].concat(), folder.path());
+    assert_eq!((status, &json["passed"], &json["decided"]), (0, &true.into(), &true.into()), "{json}");
+    assert!(json["runs"].as_u64().unwrap() < 20 && json["baseline_runs"] == 5, "{json}");
+    let (status, json) = figures(&[&baseline[..], &["110"]].concat(), folder.path());
+    assert_eq!((status, &json["passed"], &json["decided"]), (1, &false.into(), &true.into()), "{json}");
+    let heap = json["checks"].as_array().unwrap().iter().find(|check| check["figure"] == "heap_bytes").unwrap();
+    assert_eq!(heap["passed"], false, "{json}");
+    let of = |name: &str| heap[name].as_f64().unwrap();
+    assert!((1.08..1.11).contains(&(of("value") / of("baseline"))), "{json}");
+    assert!(of("value") > of("bound") + of("noise") && of("bound") == of("baseline"), "{json}");
+    assert!(json["others"].as_array().unwrap().iter().any(|other| other["figure"] == "wall_seconds"), "{json}");
+}
+
+#[test]
+fn growth_within_the_tolerance_passes() {
+    let folder = tempfile::tempdir().unwrap();
+    program(folder.path());
+    record("base.bursar", "4", &["python3", "grow.py", "100"], folder.path());
+    let check = |mib: &str| {
+        let tolerance = ["--baseline", "base.bursar", "--tolerance", "5%"];
+        check(&[&tolerance[..], &["--", "python3", "grow.py", mib]].concat(), folder.path())
+    };
+    let (within, beyond) = (check("103"), check("108"));
+    assert_eq!((within.status.code(), beyond.status.code()), (Some(0), Some(1)), "{within:?} {beyond:?}");
+    let line = text(&beyond.stdout);
+    assert!(line.starts_with("failed: ") && line.contains("5.0 % allowed"), "{line}");
+}
+
+#[test]
+fn a_maximum_is_for_every_run() {
+    let programs = Programs::build();
+    let folder = tempfile::tempdir().unwrap();
+    let run = ["--", programs.footprint(), "private", "100M", "--hold", "200"];
+    for (max, status, word) in [("50M", 1, "failed: "), ("200M", 0, "passed: "), ("103M", 0, "passed: ")] {
+        let output = check(&[&["--max", max][..], &run[..]].concat(), folder.path());
+        assert_eq!(output.status.code(), Some(status), "{max}: {output:?}");
+        let line = text(&output.stdout);
+        assert!(line.starts_with(word) && line.lines().count() == 1, "{line}");
+    }
+    let (status, json) = figures(&[&["--max", "200M"][..], &run[..]].concat(), folder.path());
+    assert_eq!((status, &json["runs"], &json["checks"][0]["figure"]), (0, &1.into(), &"floor_bytes".into()), "{json}");
+}
+
+#[test]
+fn a_record_is_checked_without_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    program(folder.path());
+    for (name, mib) in [("base.bursar", "100"), ("same.bursar", "100"), ("more.bursar", "110")] {
+        record(name, "4", &["python3", "grow.py", mib], folder.path());
+    }
+    let status = |from: &str, bound: [&str; 2]| {
+        let output = check(&[&["--from", from][..], &bound[..]].concat(), folder.path());
+        output.status.code().unwrap()
+    };
+    let baseline = ["--baseline", "base.bursar"];
+    assert_eq!((status("same.bursar", baseline), status("more.bursar", baseline)), (0, 1));
+    assert_eq!((status("more.bursar", ["--max", "90M"]), status("more.bursar", ["--max", "1G"])), (1, 0));
+}
+
+#[test]
+fn one_run_against_one_cannot_be_decided() {
+    let folder = tempfile::tempdir().unwrap();
+    program(folder.path());
+    for name in ["base.bursar", "new.bursar"] {
+        record(name, "1", &["python3", "grow.py", "100"], folder.path());
+    }
+    let (status, json) = figures(&["--from", "new.bursar", "--baseline", "base.bursar"], folder.path());
+    assert_eq!((status, &json["passed"], &json["decided"]), (2, &false.into(), &false.into()), "{json}");
+    assert!(json["checks"].as_array().unwrap().iter().all(|check| check["passed"].is_null()), "{json}");
+    let output = check(&["--from", "new.bursar", "--baseline", "base.bursar"], folder.path());
+    assert!(text(&output.stdout).starts_with("cannot be decided: "), "{output:?}");
+}
+
+#[test]
+fn a_folder_is_a_baseline_without_what_cannot_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    program(folder.path());
+    for number in 1..=4 {
+        record(&format!("base/{number}.bursar"), "1", &["python3", "grow.py", "60"], folder.path());
+    }
+    record("base/other.bursar", "1", &["true"], folder.path());
+    let (status, json) = figures(&["--baseline", "base", "--", "python3", "grow.py", "70"], folder.path());
+    assert_eq!((status, &json["baseline_runs"]), (1, &4.into()), "{json}");
+    assert!(json["notes"].to_string().contains("other.bursar: it is of another program"), "{json}");
+}
+
+#[test]
+fn runs_and_records_that_cannot_be_compared_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    program(folder.path());
+    let grow = ["python3", "grow.py", "20"];
+    let base = record("base.bursar", "2", &grow, folder.path());
+    record("failed.bursar", "1", &["sh", "-c", "exit 3"], folder.path());
+    record("killed.bursar", "1", &["sh", "-c", "kill -9 $$"], folder.path());
+    fs::create_dir(folder.path().join("empty")).unwrap();
+    let bytes = fs::read(&base).unwrap();
+    fs::write(folder.path().join("damaged.bursar"), &bytes[..bytes.len() / 2]).unwrap();
+    fs::copy(&base, folder.path().join("elsewhere.bursar")).unwrap();
+    let database = rusqlite::Connection::open(folder.path().join("elsewhere.bursar")).unwrap();
+    assert!(database.execute("UPDATE header SET host = 'elsewhere'", []).unwrap() > 0);
+    drop(database);
+    let own = ["--", "python3", "grow.py", "20"];
+    for (arguments, part) in [
+        (["--baseline", "failed.bursar"], "failed with status 3: its figures are lower bounds"),
+        (["--baseline", "killed.bursar"], "was ended by signal 9"),
+        (["--baseline", "empty"], "holds no record"),
+        (["--baseline", "missing.bursar"], "cannot read missing.bursar"),
+        (["--baseline", "damaged.bursar"], "damaged.bursar"),
+        (["--baseline", "elsewhere.bursar"], "it is of another machine ('elsewhere'"),
+    ] {
+        let error = refused(&[&arguments[..], &own[..]].concat(), folder.path());
+        assert!(error.contains(part), "{error}");
+    }
+    let other = refused(&["--baseline", "base.bursar", "--", "true"], folder.path());
+    assert!(other.contains("it is of another program ('python3 grow.py', not 'true')"), "{other}");
+    let taken = ["--baseline", "elsewhere.bursar", "--other-machine"];
+    let output = check(&[&taken[..], &own[..]].concat(), folder.path());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn a_run_that_does_not_come_to_its_end_is_not_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |command: &[&str]| check(&[&["--max", "1G"][..], command].concat(), folder.path());
+    let failed = of(&["--", "sh", "-c", "echo no such mode >&2; exit 3"]);
+    let error = text(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(125), "{failed:?}");
+    assert!(error.contains("run 0 failed with status 3") && error.contains("no such mode"), "{error}");
+    assert_eq!(of(&["--", "sh", "-c", "kill -9 $$"]).status.code(), Some(125));
+    assert_eq!(of(&["--timeout", "100ms", "--", "sleep", "60"]).status.code(), Some(124));
+    assert_eq!(of(&["--", "/no/such/program"]).status.code(), Some(127));
+}
+
+#[test]
+fn results_are_written_for_people_and_for_tools() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = check(&["--max", "1K", "--junit", "junit.xml", "--markdown", "-", "--", "true"], folder.path());
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let table = text(&output.stdout);
+    assert!(table.contains("| figure | value |") && table.contains("**failed**"), "{table}");
+    assert!(text(&output.stderr).starts_with("failed: "), "{output:?}");
+    let parse = "import sys, xml.etree.ElementTree as tree
+suites = tree.parse(sys.argv[1]).getroot()
+suite = suites.find('testsuite')
+assert (suite.get('tests'), suite.get('failures'), suite.get('errors')) == ('1', '1', '0'), suite.attrib
+assert suite.find('testcase').find('failure').get('message')";
+    let parsed = Command::new("python3").args(["-c", parse, "junit.xml"]).current_dir(folder.path()).status();
+    assert!(parsed.unwrap().success(), "{:?}", fs::read_to_string(folder.path().join("junit.xml")));
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, part) in [
+        (vec!["--", "true"], "--max"),
+        (vec!["--max", "1G", "--json", "-", "--markdown", "-", "--", "true"], "cannot both be standard output"),
+        (vec!["--max", "1G", "--figures", "run-time", "--", "true"], "run time is none"),
+        (vec!["--max", "1G", "--junit", "none/x.xml", "--", "true"], "cannot write the JUnit XML"),
+    ] {
+        let output = check(&arguments, folder.path());
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        assert!(text(&output.stderr).contains(part), "{output:?}");
+    }
+}
+
+#[test]
+fn a_twentieth_more_heap_is_found_beyond_a_spread_of_one_percent() {
+    let folder = tempfile::tempdir().unwrap();
+    program(folder.path());
+    // The sum of twelve uniform values has a standard deviation of 1.
+    record("base.bursar", "10", &["python3", "grow.py", "60", "0.01"], folder.path());
+    let check = |mib: &str| {
+        let command = ["--baseline", "base.bursar", "--", "python3", "grow.py", mib, "0.01"];
+        check(&command, folder.path()).status.code()
+    };
+    assert_eq!((check("63"), check("60")), (Some(1), Some(0)));
+}
