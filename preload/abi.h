@@ -333,3 +333,93 @@ struct advice_told {
     char executable[256];
     struct advice_decision decision[ADVICE_DECISIONS];
 };
+
+// clang-format off
+//
+// 4. Between the runtime and `bursar run`: which pages of files a program reads, writes and maps.
+//
+// Environment
+//   BURSAR_REFERENCES  the path of a file that bursar has made, REFERENCE_FILE_BYTES long; every process of the command
+//                      maps it
+//
+// The file holds a `reference_head`, at REFERENCE_RUNS_AT as many `reference_run` as REFERENCE_RUNS, and at
+// REFERENCE_RING_AT as many `reference` as REFERENCE_RING. The latter are a ring: whoever writes takes the number `head`,
+// unless it is REFERENCE_RING beyond `tail`, which is bursar's to move; then the reference is dropped and counted as
+// `lost`. Number n stands at n modulo REFERENCE_RING, and is complete when its `what` has the turn of n.
+//
+//   what   bits 0 to 31   the file, a hash of device, inode and time of birth
+//          bits 32 to 45  pages, at least 1; of REFERENCE_FILE: which part
+//          bits 46, 47    enum reference_kind
+//          bits 48 to 63  turn: n / REFERENCE_RING + 1, its lower 16 bits
+//   where  bits 0 to 39   the first page
+//          bits 40 to 63  milliseconds on CLOCK_MONOTONIC, their lower 24 bits
+//
+// REFERENCE_FILE tells of which file a hash is, in two parts whose `where` is: 0, the inode; 1, the device as major << 20 |
+// minor in the lower 32 bits, and above the lower 32 bits of the time of birth in ns (0: not known).
+//
+// Each thread has a `reference_run`, its own to write: the pages that it has referenced one after the other and that are
+// not in the ring yet, and the bytes of all its calls that read and write, whatever they read (as `rchar` and `wchar` in
+// /proc/PID/io). bursar reads them when the command has ended. Threads that find none left share the first one, which
+// holds bytes only.
+//
+// clang-format on
+
+#define REFERENCE_MAGIC "BURREFS1"
+
+enum {
+    REFERENCE_RING = 1 << 16,
+    REFERENCE_RUNS = 1 << 12,
+    REFERENCE_CLASSES = 16,
+    REFERENCE_RUNS_AT = 4096,
+    REFERENCE_RING_AT = 4096 + (64 << 12),
+    REFERENCE_FILE_BYTES = 4096 + (64 << 12) + (16 << 16)
+};
+
+enum reference_kind { REFERENCE_READ, REFERENCE_WRITE, REFERENCE_FAULT, REFERENCE_FILE };
+
+// Why pages are no references: they are not in the page cache, or not in that of this machine alone.
+enum reference_class {
+    REFERENCE_PAGE_CACHE, // they are
+    REFERENCE_DIRECT,     // O_DIRECT
+    REFERENCE_DAX,
+    REFERENCE_TMPFS,
+    REFERENCE_RAMFS,
+    REFERENCE_HUGETLBFS,
+    REFERENCE_NFS,
+    REFERENCE_CIFS,
+    REFERENCE_9P,
+    REFERENCE_FUSE,
+    REFERENCE_CEPH,
+    REFERENCE_AFS,
+    REFERENCE_LUSTRE,
+    REFERENCE_GPFS,
+    REFERENCE_ZFS,
+    REFERENCE_BEEGFS
+};
+
+struct reference {
+    uint64_t what, where;
+};
+
+struct reference_run {
+    uint32_t file, pages; // pages 0: nothing waits
+    uint64_t first_page;
+    uint32_t kind; // enum reference_kind
+    uint32_t ms;   // when it began
+    uint64_t read_bytes, written_bytes;
+    uint64_t unused[3];
+};
+
+struct reference_head {
+    char magic[8];                            // REFERENCE_MAGIC
+    uint64_t bytes;                           // REFERENCE_FILE_BYTES
+    uint64_t tail;                            // of the ring: what bursar has read
+    uint64_t processes;                       // in which the runtime began, an exec counting anew
+    uint64_t unpatched;                       // of these, those in which libc could not be patched
+    uint64_t lost;                            // references that found no room
+    uint64_t runs;                            // that threads have taken, or wanted
+    uint64_t unused[9];                       // the rest of two lines of the processor's cache
+    uint64_t head;                            // of the ring: what has been taken
+    uint64_t unused_too[7];                   //
+    uint64_t hidden_bytes[REFERENCE_CLASSES]; // by enum reference_class
+};

@@ -24,6 +24,7 @@
 #include "presence.h"
 #include "process.h"
 #include "reconcile.h"
+#include "references.h"
 #include "serve.h"
 #include "smaps.h"
 #include "sys.h"
@@ -467,17 +468,20 @@ static __attribute__((constructor)) void begin(void) {
     attributing = known && attribute_begin();
     provisioning = known && provision_begin();
     const char *advice = known ? advice_wanted() : NULL;
-    if (!attributing && (provisioning || advice))
+    referencing = known && references_begin();
+    if (!attributing && (provisioning || advice || referencing))
         heap_leave();
     else if (!attributing)
         heap_off();
-    if (attributing || provisioning || advice) {
+    if (attributing || provisioning || advice || referencing) {
         const struct link_map *own = runtime_map();
         if (own)
             file_of(own->l_name, &own_file);
         patch_begin();
         vm_detour();
         confine_detour();
+        if (referencing)
+            references_detour();
         patch_done();
     }
     // What rules speak of is not the pool's, unless they say so.

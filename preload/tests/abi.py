@@ -7,6 +7,7 @@ POOL_MAGIC = b"BURPOOL1"
 ZERO_MAGIC = b"BURZERO1"
 PROVISION_MAGIC = b"BURTOLD1"
 ADVICE_MAGIC = b"BURADVC1"
+REFERENCE_MAGIC = b"BURREFS1"
 LOG_VERSION = 1
 LOG_HEADER_BYTES = 12
 LOG_FRAME_BYTES = 8
@@ -21,6 +22,12 @@ PLAN_VERSION = 1
 REGION_BYTES = 2097152
 ADVICE_DECISIONS = 1000
 ADVICE_OBJECT = 48
+REFERENCE_RING = 65536
+REFERENCE_RUNS = 4096
+REFERENCE_CLASSES = 16
+REFERENCE_RUNS_AT = 4096
+REFERENCE_RING_AT = 266240
+REFERENCE_FILE_BYTES = 1314816
 LOG_ENTRY = {
     80: "process",
     79: "object",
@@ -121,6 +128,30 @@ ADVICE_LEFT_ALONE = {
     1: "sanitizer",
     2: "libc",
     3: "disabled",
+}
+REFERENCE_KIND = {
+    0: "read",
+    1: "write",
+    2: "fault",
+    3: "file",
+}
+REFERENCE_CLASS = {
+    0: "page_cache",
+    1: "direct",
+    2: "dax",
+    3: "tmpfs",
+    4: "ramfs",
+    5: "hugetlbfs",
+    6: "nfs",
+    7: "cifs",
+    8: "9p",
+    9: "fuse",
+    10: "ceph",
+    11: "afs",
+    12: "lustre",
+    13: "gpfs",
+    14: "zfs",
+    15: "beegfs",
 }
 # Bytes, and of each field its name, type, offset and number of elements.
 STRUCTS = {
@@ -227,6 +258,33 @@ STRUCTS = {
         ("namespace", "Q", 160, 1),
         ("executable", "s", 168, 256),
         ("decision", "advice_decision", 424, 1000),
+    ]),
+    "reference": (16, [
+        ("what", "Q", 0, 1),
+        ("where", "Q", 8, 1),
+    ]),
+    "reference_run": (64, [
+        ("file", "I", 0, 1),
+        ("pages", "I", 4, 1),
+        ("first_page", "Q", 8, 1),
+        ("kind", "I", 16, 1),
+        ("ms", "I", 20, 1),
+        ("read_bytes", "Q", 24, 1),
+        ("written_bytes", "Q", 32, 1),
+        ("unused", "Q", 40, 3),
+    ]),
+    "reference_head": (320, [
+        ("magic", "s", 0, 8),
+        ("bytes", "Q", 8, 1),
+        ("tail", "Q", 16, 1),
+        ("processes", "Q", 24, 1),
+        ("unpatched", "Q", 32, 1),
+        ("lost", "Q", 40, 1),
+        ("runs", "Q", 48, 1),
+        ("unused", "Q", 56, 9),
+        ("head", "Q", 128, 1),
+        ("unused_too", "Q", 136, 7),
+        ("hidden_bytes", "Q", 192, 16),
     ]),
 }
 

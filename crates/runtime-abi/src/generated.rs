@@ -15,6 +15,8 @@ pub const PROVISION_MAGIC: [u8; 8] = *b"BURTOLD1";
 
 pub const ADVICE_MAGIC: [u8; 8] = *b"BURADVC1";
 
+pub const REFERENCE_MAGIC: [u8; 8] = *b"BURREFS1";
+
 pub const LOG_VERSION: usize = 1;
 pub const LOG_HEADER_BYTES: usize = 12;
 pub const LOG_FRAME_BYTES: usize = 8;
@@ -29,6 +31,12 @@ pub const PLAN_VERSION: usize = 1;
 pub const REGION_BYTES: usize = 2097152;
 pub const ADVICE_DECISIONS: usize = 1000;
 pub const ADVICE_OBJECT: usize = 48;
+pub const REFERENCE_RING: usize = 65536;
+pub const REFERENCE_RUNS: usize = 4096;
+pub const REFERENCE_CLASSES: usize = 16;
+pub const REFERENCE_RUNS_AT: usize = 4096;
+pub const REFERENCE_RING_AT: usize = 266240;
+pub const REFERENCE_FILE_BYTES: usize = 1314816;
 
 /// `enum log_entry`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -444,6 +452,90 @@ impl AdviceLeftAlone {
             AdviceLeftAlone::Sanitizer => "sanitizer",
             AdviceLeftAlone::Libc => "libc",
             AdviceLeftAlone::Disabled => "disabled",
+        }
+    }
+}
+
+/// `enum reference_kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u32)]
+pub enum ReferenceKind {
+    Read = 0,
+    Write = 1,
+    Fault = 2,
+    File = 3,
+}
+
+impl ReferenceKind {
+    pub const ALL: [ReferenceKind; 4] = [ReferenceKind::Read, ReferenceKind::Write, ReferenceKind::Fault, ReferenceKind::File];
+    /// In the order of [`Self::ALL`].
+    pub const NAMES: [&'static str; 4] = ["read", "write", "fault", "file"];
+
+    pub fn from_number(number: u64) -> Option<ReferenceKind> {
+        ReferenceKind::ALL.into_iter().find(|value| *value as u64 == number)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ReferenceKind::Read => "read",
+            ReferenceKind::Write => "write",
+            ReferenceKind::Fault => "fault",
+            ReferenceKind::File => "file",
+        }
+    }
+}
+
+/// `enum reference_class`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u32)]
+pub enum ReferenceClass {
+    PageCache = 0,
+    Direct = 1,
+    Dax = 2,
+    Tmpfs = 3,
+    Ramfs = 4,
+    Hugetlbfs = 5,
+    Nfs = 6,
+    Cifs = 7,
+    9p = 8,
+    Fuse = 9,
+    Ceph = 10,
+    Afs = 11,
+    Lustre = 12,
+    Gpfs = 13,
+    Zfs = 14,
+    Beegfs = 15,
+}
+
+impl ReferenceClass {
+    pub const ALL: [ReferenceClass; 16] = [ReferenceClass::PageCache, ReferenceClass::Direct, ReferenceClass::Dax, ReferenceClass::Tmpfs, ReferenceClass::Ramfs, ReferenceClass::Hugetlbfs, ReferenceClass::Nfs, ReferenceClass::Cifs, ReferenceClass::9p, ReferenceClass::Fuse, ReferenceClass::Ceph, ReferenceClass::Afs, ReferenceClass::Lustre, ReferenceClass::Gpfs, ReferenceClass::Zfs, ReferenceClass::Beegfs];
+    /// In the order of [`Self::ALL`].
+    pub const NAMES: [&'static str; 16] = ["page_cache", "direct", "dax", "tmpfs", "ramfs", "hugetlbfs", "nfs", "cifs", "9p", "fuse", "ceph", "afs", "lustre", "gpfs", "zfs", "beegfs"];
+
+    pub fn from_number(number: u64) -> Option<ReferenceClass> {
+        ReferenceClass::ALL.into_iter().find(|value| *value as u64 == number)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ReferenceClass::PageCache => "page_cache",
+            ReferenceClass::Direct => "direct",
+            ReferenceClass::Dax => "dax",
+            ReferenceClass::Tmpfs => "tmpfs",
+            ReferenceClass::Ramfs => "ramfs",
+            ReferenceClass::Hugetlbfs => "hugetlbfs",
+            ReferenceClass::Nfs => "nfs",
+            ReferenceClass::Cifs => "cifs",
+            ReferenceClass::9p => "9p",
+            ReferenceClass::Fuse => "fuse",
+            ReferenceClass::Ceph => "ceph",
+            ReferenceClass::Afs => "afs",
+            ReferenceClass::Lustre => "lustre",
+            ReferenceClass::Gpfs => "gpfs",
+            ReferenceClass::Zfs => "zfs",
+            ReferenceClass::Beegfs => "beegfs",
         }
     }
 }
@@ -977,6 +1069,153 @@ impl AdviceTold {
         put(&mut bytes, 160, 8, &self.namespace.to_le_bytes());
         put(&mut bytes, 168, 256, &self.executable);
         self.decision.iter().take(1000).enumerate().for_each(|(i, one)| put(&mut bytes, 424 + i * 120, 120, &one.to_bytes()));
+        bytes
+    }
+}
+
+/// `struct reference`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reference {
+    pub what: u64,
+    pub where: u64,
+}
+
+impl Reference {
+    pub const BYTES: usize = 16;
+    pub const WHAT_AT: usize = 0;
+    pub const WHERE_AT: usize = 8;
+
+    /// `None`: too few bytes.
+    pub fn read(bytes: &[u8]) -> Option<Reference> {
+        let bytes = bytes.get(..Self::BYTES)?;
+        Some(Reference {
+            what: u64::from_le_bytes(field(bytes, 0)),
+            where: u64::from_le_bytes(field(bytes, 8)),
+        })
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; Self::BYTES];
+        put(&mut bytes, 0, 8, &self.what.to_le_bytes());
+        put(&mut bytes, 8, 8, &self.where.to_le_bytes());
+        bytes
+    }
+}
+
+/// `struct reference_run`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReferenceRun {
+    pub file: u32,
+    pub pages: u32,
+    pub first_page: u64,
+    pub kind: u32,
+    pub ms: u32,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+    pub unused: Vec<u64>,
+}
+
+impl ReferenceRun {
+    pub const BYTES: usize = 64;
+    pub const FILE_AT: usize = 0;
+    pub const PAGES_AT: usize = 4;
+    pub const FIRST_PAGE_AT: usize = 8;
+    pub const KIND_AT: usize = 16;
+    pub const MS_AT: usize = 20;
+    pub const READ_BYTES_AT: usize = 24;
+    pub const WRITTEN_BYTES_AT: usize = 32;
+    pub const UNUSED_AT: usize = 40;
+
+    /// `None`: too few bytes.
+    pub fn read(bytes: &[u8]) -> Option<ReferenceRun> {
+        let bytes = bytes.get(..Self::BYTES)?;
+        Some(ReferenceRun {
+            file: u32::from_le_bytes(field(bytes, 0)),
+            pages: u32::from_le_bytes(field(bytes, 4)),
+            first_page: u64::from_le_bytes(field(bytes, 8)),
+            kind: u32::from_le_bytes(field(bytes, 16)),
+            ms: u32::from_le_bytes(field(bytes, 20)),
+            read_bytes: u64::from_le_bytes(field(bytes, 24)),
+            written_bytes: u64::from_le_bytes(field(bytes, 32)),
+            unused: (0..3).map(|i| Some(u64::from_le_bytes(field(bytes, 40 + i * 8)))).collect::<Option<_>>()?,
+        })
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; Self::BYTES];
+        put(&mut bytes, 0, 4, &self.file.to_le_bytes());
+        put(&mut bytes, 4, 4, &self.pages.to_le_bytes());
+        put(&mut bytes, 8, 8, &self.first_page.to_le_bytes());
+        put(&mut bytes, 16, 4, &self.kind.to_le_bytes());
+        put(&mut bytes, 20, 4, &self.ms.to_le_bytes());
+        put(&mut bytes, 24, 8, &self.read_bytes.to_le_bytes());
+        put(&mut bytes, 32, 8, &self.written_bytes.to_le_bytes());
+        self.unused.iter().take(3).enumerate().for_each(|(i, one)| put(&mut bytes, 40 + i * 8, 8, &one.to_le_bytes()));
+        bytes
+    }
+}
+
+/// `struct reference_head`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReferenceHead {
+    pub magic: Vec<u8>,
+    pub bytes: u64,
+    pub tail: u64,
+    pub processes: u64,
+    pub unpatched: u64,
+    pub lost: u64,
+    pub runs: u64,
+    pub unused: Vec<u64>,
+    pub head: u64,
+    pub unused_too: Vec<u64>,
+    pub hidden_bytes: Vec<u64>,
+}
+
+impl ReferenceHead {
+    pub const BYTES: usize = 320;
+    pub const MAGIC_AT: usize = 0;
+    pub const BYTES_AT: usize = 8;
+    pub const TAIL_AT: usize = 16;
+    pub const PROCESSES_AT: usize = 24;
+    pub const UNPATCHED_AT: usize = 32;
+    pub const LOST_AT: usize = 40;
+    pub const RUNS_AT: usize = 48;
+    pub const UNUSED_AT: usize = 56;
+    pub const HEAD_AT: usize = 128;
+    pub const UNUSED_TOO_AT: usize = 136;
+    pub const HIDDEN_BYTES_AT: usize = 192;
+
+    /// `None`: too few bytes.
+    pub fn read(bytes: &[u8]) -> Option<ReferenceHead> {
+        let bytes = bytes.get(..Self::BYTES)?;
+        Some(ReferenceHead {
+            magic: bytes[0..8].to_vec(),
+            bytes: u64::from_le_bytes(field(bytes, 8)),
+            tail: u64::from_le_bytes(field(bytes, 16)),
+            processes: u64::from_le_bytes(field(bytes, 24)),
+            unpatched: u64::from_le_bytes(field(bytes, 32)),
+            lost: u64::from_le_bytes(field(bytes, 40)),
+            runs: u64::from_le_bytes(field(bytes, 48)),
+            unused: (0..9).map(|i| Some(u64::from_le_bytes(field(bytes, 56 + i * 8)))).collect::<Option<_>>()?,
+            head: u64::from_le_bytes(field(bytes, 128)),
+            unused_too: (0..7).map(|i| Some(u64::from_le_bytes(field(bytes, 136 + i * 8)))).collect::<Option<_>>()?,
+            hidden_bytes: (0..16).map(|i| Some(u64::from_le_bytes(field(bytes, 192 + i * 8)))).collect::<Option<_>>()?,
+        })
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; Self::BYTES];
+        put(&mut bytes, 0, 8, &self.magic);
+        put(&mut bytes, 8, 8, &self.bytes.to_le_bytes());
+        put(&mut bytes, 16, 8, &self.tail.to_le_bytes());
+        put(&mut bytes, 24, 8, &self.processes.to_le_bytes());
+        put(&mut bytes, 32, 8, &self.unpatched.to_le_bytes());
+        put(&mut bytes, 40, 8, &self.lost.to_le_bytes());
+        put(&mut bytes, 48, 8, &self.runs.to_le_bytes());
+        self.unused.iter().take(9).enumerate().for_each(|(i, one)| put(&mut bytes, 56 + i * 8, 8, &one.to_le_bytes()));
+        put(&mut bytes, 128, 8, &self.head.to_le_bytes());
+        self.unused_too.iter().take(7).enumerate().for_each(|(i, one)| put(&mut bytes, 136 + i * 8, 8, &one.to_le_bytes()));
+        self.hidden_bytes.iter().take(16).enumerate().for_each(|(i, one)| put(&mut bytes, 192 + i * 8, 8, &one.to_le_bytes()));
         bytes
     }
 }
