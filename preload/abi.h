@@ -351,10 +351,10 @@ struct advice_told {
 //          bits 32 to 45  pages, at least 1; of REFERENCE_FILE: which part
 //          bits 46, 47    enum reference_kind
 //          bits 48 to 63  turn: n / REFERENCE_RING + 1, its lower 16 bits
-//   where  bits 0 to 39   the first page
+//   place  bits 0 to 39   the first page
 //          bits 40 to 63  milliseconds on CLOCK_MONOTONIC, their lower 24 bits
 //
-// REFERENCE_FILE tells of which file a hash is, in two parts whose `where` is: 0, the inode; 1, the device as major << 20 |
+// REFERENCE_FILE tells of which file a hash is, in two parts whose `place` is: 0, the inode; 1, the device as major << 20 |
 // minor in the lower 32 bits, and above the lower 32 bits of the time of birth in ns (0: not known).
 //
 // Each thread has a `reference_run`, its own to write: the pages that it has referenced one after the other and that are
@@ -387,7 +387,7 @@ enum reference_class {
     REFERENCE_HUGETLBFS,
     REFERENCE_NFS,
     REFERENCE_CIFS,
-    REFERENCE_9P,
+    REFERENCE_PLAN9,
     REFERENCE_FUSE,
     REFERENCE_CEPH,
     REFERENCE_AFS,
@@ -398,7 +398,7 @@ enum reference_class {
 };
 
 struct reference {
-    uint64_t what, where;
+    uint64_t what, place;
 };
 
 struct reference_run {

@@ -67,7 +67,7 @@ static inline uint32_t now_ms(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void put(uint32_t file, uint64_t pages, uint32_t kind, uint64_t where) {
+static void put(uint32_t file, uint64_t pages, uint32_t kind, uint64_t place) {
     uint64_t number = __atomic_load_n(&head->head, __ATOMIC_RELAXED);
     do {
         if (number - __atomic_load_n(&head->tail, __ATOMIC_ACQUIRE) >= REFERENCE_RING) {
@@ -77,7 +77,7 @@ static void put(uint32_t file, uint64_t pages, uint32_t kind, uint64_t where) {
     } while (!__atomic_compare_exchange_n(&head->head, &number, number + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     struct reference *entry = &ring[number % REFERENCE_RING];
     uint64_t turn = number / REFERENCE_RING + 1;
-    __atomic_store_n(&entry->where, where, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->place, place, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->what, file | pages << PAGES_AT | (uint64_t)kind << KIND_AT | turn << TURN_AT,
                      __ATOMIC_RELEASE);
 }
@@ -162,7 +162,7 @@ static enum reference_class class_of(long magic) {
     case 0x517b:
         return REFERENCE_CIFS;
     case 0x01021997:
-        return REFERENCE_9P;
+        return REFERENCE_PLAN9;
     case 0x65735546:
         return REFERENCE_FUSE;
     case 0x00c36400:

@@ -144,7 +144,7 @@ REFERENCE_CLASS = {
     5: "hugetlbfs",
     6: "nfs",
     7: "cifs",
-    8: "9p",
+    8: "plan9",
     9: "fuse",
     10: "ceph",
     11: "afs",
@@ -261,7 +261,7 @@ STRUCTS = {
     ]),
     "reference": (16, [
         ("what", "Q", 0, 1),
-        ("where", "Q", 8, 1),
+        ("place", "Q", 8, 1),
     ]),
     "reference_run": (64, [
         ("file", "I", 0, 1),

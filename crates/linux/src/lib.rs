@@ -48,6 +48,7 @@ pub mod rights;
 pub mod scheduling;
 pub mod secure_file;
 pub mod shared_memory;
+pub mod shared_words;
 pub mod signals;
 pub mod standard_output;
 mod systemd;

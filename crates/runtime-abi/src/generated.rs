@@ -499,7 +499,7 @@ pub enum ReferenceClass {
     Hugetlbfs = 5,
     Nfs = 6,
     Cifs = 7,
-    9p = 8,
+    Plan9 = 8,
     Fuse = 9,
     Ceph = 10,
     Afs = 11,
@@ -510,9 +510,9 @@ pub enum ReferenceClass {
 }
 
 impl ReferenceClass {
-    pub const ALL: [ReferenceClass; 16] = [ReferenceClass::PageCache, ReferenceClass::Direct, ReferenceClass::Dax, ReferenceClass::Tmpfs, ReferenceClass::Ramfs, ReferenceClass::Hugetlbfs, ReferenceClass::Nfs, ReferenceClass::Cifs, ReferenceClass::9p, ReferenceClass::Fuse, ReferenceClass::Ceph, ReferenceClass::Afs, ReferenceClass::Lustre, ReferenceClass::Gpfs, ReferenceClass::Zfs, ReferenceClass::Beegfs];
+    pub const ALL: [ReferenceClass; 16] = [ReferenceClass::PageCache, ReferenceClass::Direct, ReferenceClass::Dax, ReferenceClass::Tmpfs, ReferenceClass::Ramfs, ReferenceClass::Hugetlbfs, ReferenceClass::Nfs, ReferenceClass::Cifs, ReferenceClass::Plan9, ReferenceClass::Fuse, ReferenceClass::Ceph, ReferenceClass::Afs, ReferenceClass::Lustre, ReferenceClass::Gpfs, ReferenceClass::Zfs, ReferenceClass::Beegfs];
     /// In the order of [`Self::ALL`].
-    pub const NAMES: [&'static str; 16] = ["page_cache", "direct", "dax", "tmpfs", "ramfs", "hugetlbfs", "nfs", "cifs", "9p", "fuse", "ceph", "afs", "lustre", "gpfs", "zfs", "beegfs"];
+    pub const NAMES: [&'static str; 16] = ["page_cache", "direct", "dax", "tmpfs", "ramfs", "hugetlbfs", "nfs", "cifs", "plan9", "fuse", "ceph", "afs", "lustre", "gpfs", "zfs", "beegfs"];
 
     pub fn from_number(number: u64) -> Option<ReferenceClass> {
         ReferenceClass::ALL.into_iter().find(|value| *value as u64 == number)
@@ -528,7 +528,7 @@ impl ReferenceClass {
             ReferenceClass::Hugetlbfs => "hugetlbfs",
             ReferenceClass::Nfs => "nfs",
             ReferenceClass::Cifs => "cifs",
-            ReferenceClass::9p => "9p",
+            ReferenceClass::Plan9 => "plan9",
             ReferenceClass::Fuse => "fuse",
             ReferenceClass::Ceph => "ceph",
             ReferenceClass::Afs => "afs",
@@ -1077,27 +1077,27 @@ impl AdviceTold {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reference {
     pub what: u64,
-    pub where: u64,
+    pub place: u64,
 }
 
 impl Reference {
     pub const BYTES: usize = 16;
     pub const WHAT_AT: usize = 0;
-    pub const WHERE_AT: usize = 8;
+    pub const PLACE_AT: usize = 8;
 
     /// `None`: too few bytes.
     pub fn read(bytes: &[u8]) -> Option<Reference> {
         let bytes = bytes.get(..Self::BYTES)?;
         Some(Reference {
             what: u64::from_le_bytes(field(bytes, 0)),
-            where: u64::from_le_bytes(field(bytes, 8)),
+            place: u64::from_le_bytes(field(bytes, 8)),
         })
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; Self::BYTES];
         put(&mut bytes, 0, 8, &self.what.to_le_bytes());
-        put(&mut bytes, 8, 8, &self.where.to_le_bytes());
+        put(&mut bytes, 8, 8, &self.place.to_le_bytes());
         bytes
     }
 }

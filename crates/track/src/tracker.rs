@@ -27,6 +27,9 @@ pub enum Error {
     /// No thread to take in what they tell.
     #[error("no thread could be started to follow the job: {0}; see the limits on tasks (`ulimit -u`, pids.max)")]
     Thread(std::io::Error),
+    /// No memory to share with the job's processes.
+    #[error("no memory could be had that the job's processes share with bursar: {0}")]
+    Shared(std::io::Error),
     /// That thread ended early.
     #[error("the thread that followed the job has ended early; please report this")]
     Ended,

@@ -1,0 +1,212 @@
+//! References to files as the library in the job's processes notes them, which needs no rights: `preload/abi.h`, section 4.
+//!
+//! What a reference is follows the same rules as with the tracepoints (see the crate's page), but for these differences: a mapping of a
+//! file counts as one reference to all its pages when it is made, and calls that do not go through libc are not seen.
+
+mod ring;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use linux::bpf::FileKey;
+use linux::procfs;
+use model::{FileReference, ReferenceKind};
+use runtime_abi::{ReferenceClass, ReferenceKind as Noted};
+
+use crate::files::Files;
+use crate::references::References;
+use crate::{Error, Tracked};
+use ring::{Entry, Ring};
+
+/// The name of this source.
+pub const REFERENCES_INSIDE: &str = "references seen inside the processes";
+
+/// How often the ring is read, and how often once more than an eighth of it was in use.
+const TICK: Duration = Duration::from_millis(20);
+const FAST_TICK: Duration = Duration::from_millis(4);
+
+/// Reads what a job's processes note about their references to files.
+#[derive(Debug)]
+pub struct InsideTracker {
+    path: PathBuf,
+    stop: Sender<()>,
+    thread: JoinHandle<SeenInside>,
+}
+
+/// What the processes have noted.
+#[derive(Debug)]
+pub struct SeenInside {
+    /// Their references. There are no processes in it, and no file is known to have been cached before.
+    pub tracked: Tracked,
+    /// Programs that noted references, an exec counting anew.
+    pub programs: u64,
+    /// Bytes of all their calls that read, as `rchar` in `/proc/PID/io` counts them.
+    pub read_bytes: u64,
+}
+
+impl InsideTracker {
+    /// Makes the memory that processes write to, and begins to read it. `origin_ns` on CLOCK_MONOTONIC is the zero of the
+    /// references' times.
+    ///
+    /// # Errors
+    /// [`Error::Shared`] if there is no such memory, [`Error::Thread`].
+    pub fn start(origin_ns: u64) -> Result<InsideTracker, Error> {
+        let ring = Ring::create().map_err(Error::Shared)?;
+        let path = ring.path();
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("bursar-inside".into())
+            .spawn(move || run(ring, origin_ns, &stopped))
+            .map_err(Error::Thread)?;
+        Ok(InsideTracker { path, stop, thread })
+    }
+
+    /// What the library reads of it.
+    pub fn variable(&self) -> (String, PathBuf) {
+        ("BURSAR_REFERENCES".into(), self.path.clone())
+    }
+
+    /// Stops, and gives what was seen.
+    ///
+    /// # Errors
+    /// [`Error::Ended`].
+    pub fn finish(self) -> Result<SeenInside, Error> {
+        drop(self.stop);
+        self.thread.join().map_err(|_| Error::Ended)
+    }
+}
+
+fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>) -> SeenInside {
+    let mut seen = Seen {
+        origin_ns,
+        t_ns: 0,
+        files: Files::default(),
+        known: HashMap::default(),
+        references: References::default(),
+    };
+    let mut tick = FAST_TICK;
+    while matches!(stopped.recv_timeout(tick), Err(RecvTimeoutError::Timeout)) {
+        let taken = ring.drain(&mut |entry| seen.take(entry));
+        tick = if taken > ring::ENTRIES / 8 { FAST_TICK } else { TICK };
+    }
+    ring.drain(&mut |entry| seen.take(entry));
+    let (read_bytes, runs_lost) = ring.drain_runs(&mut |entry| seen.take(entry));
+    let lost_events = ring.lost() + runs_lost + seen.references.lost();
+    let hidden = ReferenceClass::ALL.into_iter().zip(ring.hidden_bytes()).filter(|(_, bytes)| *bytes > 0);
+    let not_visible = hidden.map(|(class, bytes)| (name(class).to_string(), Some(bytes))).collect();
+    let tracked = Tracked {
+        processes: Vec::new(),
+        references: seen.references,
+        files: seen.files.finish(),
+        most_cached_bytes: None,
+        lost_events,
+        not_visible,
+        foreign: Vec::new(),
+        rung: REFERENCES_INSIDE.into(),
+    };
+    SeenInside { tracked, programs: ring.programs(), read_bytes }
+}
+
+/// As the tracepoints' side names it.
+fn name(class: ReferenceClass) -> &'static str {
+    match class {
+        ReferenceClass::Direct => "O_DIRECT",
+        ReferenceClass::Plan9 => "9p",
+        other => other.name(),
+    }
+}
+
+/// What is known of a file by its hash.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    inode: Option<u64>,
+    device: u32,
+    generation: u32,
+    number: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    origin_ns: u64,
+    /// Of the last reference.
+    t_ns: u64,
+    files: Files,
+    /// By the hash that entries name them by. Asked for every reference.
+    known: HashMap<u32, Known, RandomState>,
+    references: References,
+}
+
+impl Seen {
+    fn take(&mut self, entry: Entry) {
+        let known = self.known.entry(entry.file).or_default();
+        let kind = match entry.kind {
+            Noted::Read => ReferenceKind::Read,
+            Noted::Write => ReferenceKind::Write,
+            Noted::Fault => ReferenceKind::Fault,
+            Noted::File => {
+                match entry.pages {
+                    0 => known.inode = Some(entry.place),
+                    _ => (known.device, known.generation) = (entry.place as u32, (entry.place >> 32) as u32),
+                }
+                return;
+            }
+        };
+        if entry.pages == 0 {
+            return;
+        }
+        // Where the entries that say which file it is were lost, the hash still tells it from others.
+        let inode = known.inode.unwrap_or(u64::from(entry.file));
+        let key = FileKey { inode, device: known.device, generation: known.generation };
+        let file = *known.number.get_or_insert_with(|| self.files.number(key));
+        let ms = entry.place >> 40;
+        // The clock that stamps them is coarse, and their order that of the ring.
+        self.t_ns = self.t_ns.max(since(procfs::monotonic_ns(), ms).saturating_sub(self.origin_ns));
+        let first_page = entry.place & ((1 << 40) - 1);
+        self.references.push(FileReference { t_ns: self.t_ns, file, first_page, pages: entry.pages, kind });
+    }
+}
+
+/// The last time before `now_ns` at which the clock's milliseconds had these lower 24 bits, nanoseconds.
+fn since(now_ns: u64, ms: u64) -> u64 {
+    let now_ms = now_ns / 1_000_000;
+    let ago = now_ms.wrapping_sub(ms) & 0xff_ffff;
+    now_ms.saturating_sub(ago) * 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_of_24_bits_is_the_last_such_before_now() {
+        let now_ms = (5 << 24) + 10;
+        assert_eq!(since(now_ms * 1_000_000, 4), ((5 << 24) + 4) * 1_000_000);
+        assert_eq!(since(now_ms * 1_000_000 + 999_999, 10), now_ms * 1_000_000);
+        assert_eq!(since(now_ms * 1_000_000, 0xff_fff0), ((4 << 24) + 0xff_fff0) * 1_000_000);
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_hash_and_named_by_its_parts() {
+        let mut seen = Seen {
+            origin_ns: 0,
+            t_ns: 0,
+            files: Files::default(),
+            known: HashMap::default(),
+            references: References::default(),
+        };
+        let entry = |file, pages, kind, place| Entry { file, pages, kind, place };
+        seen.take(entry(7, 0, Noted::File, 4711));
+        seen.take(entry(7, 1, Noted::File, 8 << 20 | 1 | 99 << 32));
+        seen.take(entry(7, 3, Noted::Read, 5));
+        seen.take(entry(8, 1, Noted::Write, 6));
+        seen.take(entry(8, 0, Noted::Read, 6));
+        let found: Vec<_> = seen.references.iter().map(|r| (r.file, r.first_page, r.pages, r.kind)).collect();
+        assert_eq!(found, [(0, 5, 3, ReferenceKind::Read), (1, 6, 1, ReferenceKind::Write)]);
+        let files: Vec<_> = seen.files.finish().iter().map(|file| (file.device, file.inode)).collect();
+        assert_eq!(files, [(0x801, 4711), (0, 8)]);
+    }
+}
