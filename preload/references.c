@@ -575,7 +575,7 @@ static void in_parent(void) {
 }
 
 static void in_child(void) {
-    process_forked();
+    process.pid = sys(SYS_getpid);
     last.run = NULL;
     last.busy = false;
 }
