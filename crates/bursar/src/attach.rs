@@ -13,7 +13,7 @@ use record::{Entry, Record};
 use report::terminal::short::Aside;
 use sample::{Options, Sampler, Scope};
 
-use crate::bench::{Bench, unix_ns};
+use crate::bench::{Bench, References, unix_ns};
 use crate::cli;
 use crate::cli::run::Run;
 use crate::observe::{add_file_demand, record_row};
@@ -49,7 +49,7 @@ pub fn follow(
     interval: Option<Duration>,
     is_over: &dyn Fn(Duration) -> bool,
 ) -> anyhow::Result<(Record, Option<PathBuf>)> {
-    let bench = Bench::set_up(Some(Rung::Filemap))?;
+    let bench = Bench::set_up(Some(Rung::Filemap), References::Traced)?;
     let header = bench.header(RecordKind::Attach, &[], "as the target's own");
     let (mut sink, no_record) = Sink::create(record, &header)?;
     let (started, origin) = (Instant::now(), procfs::monotonic_ns());

@@ -18,7 +18,7 @@ use record::{Entry, Record};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
-use crate::bench::{Bench, header};
+use crate::bench::{Bench, References, header};
 use crate::cli::attribute::{Attribute, By};
 use crate::launch::{self, Launch, Launcher, launch};
 use crate::observe::{Plan, observe};
@@ -102,7 +102,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
         bail!("--scaling puts each number in place of {{}}, and the command has no {{}}: mpirun -n {{}} ./app");
     }
     // What is referenced in files is no part of its report.
-    let bench = Bench::set_up(None)?;
+    let bench = Bench::set_up(None, References::Traced)?;
     let mut header = bench.header(RecordKind::Attribute, &options.command, "as the machine allows");
     header.options = saved(options);
     let is_first = rank.as_ref().is_none_or(|rank| rank.number == 0);

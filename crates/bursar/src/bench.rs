@@ -38,11 +38,25 @@ pub struct Bench {
     machine_notes: Vec<String>,
     /// The best that its runs are tracked by; `None`: processes that end are known from taskstats, and no file's references.
     tracking: Option<Rung>,
+    /// Whether references to files are noted inside the command instead.
+    pub references_inside: bool,
     /// The first run's tracker.
     loading: RefCell<Option<Loading>>,
     is_root: bool,
     _delay_accounting: Option<Guard>,
 }
+
+/// Who gives the page cache's references.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum References {
+    /// The tracepoints, or nobody.
+    Traced,
+    /// Where the tracepoints may not be had, the library inside the command.
+    TracedOrInside,
+}
+
+/// Set to `references-inside`, references come from inside the command where the tracepoints could be had too: to compare both.
+const FORCE_RUNG: &str = "BURSAR_FORCE_RUNG";
 
 /// Shows a write of the repair before it is made.
 pub fn announce_repair(intention: &str) {
@@ -53,7 +67,10 @@ impl Bench {
     /// Undoes what killed runs have left, finds a place and switches delay accounting on where that is allowed.
     ///
     /// `tracking`: no more than is needed, since the better it is the longer it takes before a run begins.
-    pub fn set_up(tracking: Option<Rung>) -> anyhow::Result<Bench> {
+    pub fn set_up(tracking: Option<Rung>, references: References) -> anyhow::Result<Bench> {
+        let is_forced = std::env::var_os(FORCE_RUNG).is_some_and(|rung| rung == "references-inside");
+        let references_inside = references == References::TracedOrInside && (is_forced || !bpf::may_load());
+        let tracking = if references_inside { tracking.map(|_| Rung::Processes) } else { tracking };
         // The longest part of the preparations; the others go on beside it.
         let loading = RefCell::new(tracking.and_then(|best| Loading::start(best).ok()));
         for repaired in journal::repair(put_back, &mut announce_repair) {
@@ -63,11 +80,11 @@ impl Bench {
         let mut notes: Vec<String> = journal.warning().map(Into::into).into_iter().collect();
         let is_root = rustix::process::geteuid().is_root();
         if !is_root && !bpf::may_load() {
-            notes.push(
-                "Not run as root: short-lived processes may be missing, and the page cache's references are not seen; \
-                 `bursar doctor` tells what would enable them."
-                    .into(),
-            );
+            let references = if references_inside { "" } else { ", and the page cache's references are not seen" };
+            notes.push(format!(
+                "Not run as root: short-lived processes may be missing{references}; `bursar doctor` tells what would enable \
+                 them."
+            ));
         }
         if rights::are_borrowed() {
             notes.push(
@@ -104,6 +121,7 @@ impl Bench {
             notes,
             machine_notes,
             tracking,
+            references_inside,
             loading,
             is_root,
             _delay_accounting: guard,

@@ -22,7 +22,7 @@ use model::{
 use record::{Entry, Record, Resumable};
 use report::terminal::short::Aside;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, References};
 use crate::cache::{Cache, Start, foreign_note, mapped_files};
 use crate::cli::budget::Budget;
 use crate::nodes::{self, Nodes, Order};
@@ -56,7 +56,7 @@ pub fn budget(options: Budget) -> anyhow::Result<Status> {
     if old.is_some() {
         resume::show(&options);
     }
-    let bench = Bench::set_up(Some(Rung::Filemap))?;
+    let bench = Bench::set_up(Some(Rung::Filemap), References::Traced)?;
     let slurm = if bench.place.can_limit() { None } else { Allocation::find()? };
     if slurm.is_none() && !bench.place.can_limit() {
         bail!(

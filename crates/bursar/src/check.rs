@@ -14,7 +14,7 @@ use linux::bpf::Rung;
 use model::{DoubtKind, Header, Observation, RecordKind, RunAccount, RunRole};
 use record::{Entry, Record};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, References};
 use crate::budget::given::Given;
 use crate::cli::check::Check;
 use crate::input::is_dash;
@@ -115,7 +115,7 @@ enum Ended {
 
 /// Makes runs until it is decided.
 fn of_runs(options: &Check) -> anyhow::Result<Ended> {
-    let bench = Bench::set_up(Some(Rung::Filemap))?;
+    let bench = Bench::set_up(Some(Rung::Filemap), References::TracedOrInside)?;
     let mut header = bench.header(RecordKind::Run, &options.command, "as the machine allows");
     header.options = inputs::options(&options.command);
     // Before there is a record of this check: it may come to be in the same folder.

@@ -36,6 +36,7 @@ mod prune;
 mod rank;
 mod recommend;
 mod redact;
+mod references;
 mod replace;
 mod replay;
 mod report;

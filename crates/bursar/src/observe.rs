@@ -26,6 +26,8 @@ use crate::bench::{Bench, unix_ns};
 use crate::budget::given::Given;
 use crate::gathered::{Outside, went_on};
 use crate::kept;
+use crate::launch::Launch;
+use crate::references::Inside;
 use crate::stop::{Stop, Whole, lift_limit};
 use crate::tier::FastTier;
 
@@ -123,7 +125,13 @@ pub fn observe(
 
     let _preferred = fast_node.map(numa::Preferred::node).transpose()?;
     let cgroup = group.as_ref().map(|group| (**group).clone());
-    let (words, environment) = (plan.command.to_vec(), plan.environment.clone());
+    let mut notes: Vec<String> = bench.not_own_cgroup.iter().filter(|_| group.is_none()).cloned().collect();
+    let tracker_origin = procfs::monotonic_ns();
+    let start_inside = || Inside::start(plan.command, plan.environment.clone(), tracker_origin);
+    let inside = bench.references_inside.then(start_inside);
+    let (inside, launch) = inside.and_then(|inside| inside.map_err(|why| notes.push(why)).ok()).unzip();
+    let Launch { words, environment } =
+        launch.unwrap_or_else(|| Launch { words: plan.command.to_vec(), environment: plan.environment.clone() });
     let prepared = Prepared::new(&Command { words, environment, output, cgroup: cgroup.clone() })?;
     let stub = prepared.pid();
     let scope = match cgroup {
@@ -134,10 +142,8 @@ pub fn observe(
             Scope::Tree { root: std::process::id() as i32, within: bench.own_cgroup.clone() }
         }
     };
-    let mut notes: Vec<String> = bench.not_own_cgroup.iter().filter(|_| group.is_none()).cloned().collect();
     let options = Options { interval: plan.interval, io_wait: bench.io_wait };
     let mut sampler = Sampler::new(scope, options, Instant::now());
-    let tracker_origin = procfs::monotonic_ns();
     let tracker = bench.track(&[stub], tracker_origin, &mut notes);
     // Under a limit the job faults anew on what it references again.
     let is_scanned = tracker.is_some() && bench.sees_references() && plan.limit_bytes.is_none();
@@ -192,6 +198,7 @@ pub fn observe(
     };
     let mapped = mapped.map(MappedTracker::finish).unwrap_or_default();
     notes.extend(mapped.failure().map(|why| format!("Mapped pages are not scanned: {why}.")));
+    let inside = inside.and_then(|inside| inside.finish(ended.reaped.moved).map_err(|why| notes.push(why)).ok());
     let mut tracked = tracker.and_then(|tracker| tracker.finish().map_err(|error| notes.push(error.to_string())).ok());
     // The tracker was there before the run's time began.
     let lead_ns = begin_ns.saturating_sub(tracker_origin);
@@ -232,7 +239,7 @@ pub fn observe(
         },
         ..begun(plan, started_unix_ns)
     };
-    if let Some(tracked) = tracked {
+    if let Some(tracked) = inside.or(tracked) {
         add_file_demand(&mut observation, &tracked, &mapped, lead_ns);
     }
     add_shared(&mut observation, shared);

@@ -7,7 +7,7 @@ use record::{Entry, Record};
 use report::terminal::short::Aside;
 use serde::Serialize;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, References};
 use crate::cli::run::Run;
 use crate::observe::{Plan, observe};
 use crate::predict::inputs;
@@ -36,7 +36,7 @@ struct Variability {
 }
 
 pub fn run(options: Run) -> anyhow::Result<Status> {
-    let bench = Bench::set_up(Some(Rung::Filemap))?;
+    let bench = Bench::set_up(Some(Rung::Filemap), References::TracedOrInside)?;
     let swap = if options.limit.is_some() { "no swap (MemorySwapMax=0)" } else { "as the machine allows" };
     let mut header = bench.header(RecordKind::Run, &options.command, swap);
     header.options = inputs::options(&options.command);

@@ -22,6 +22,7 @@ pub enum Purpose {
     Attribute,
     Provision,
     Advise,
+    References,
 }
 
 /// Why the library is kept out of a command: a sanitizer ends the program when anything was loaded before it.
@@ -34,6 +35,7 @@ pub fn sanitizer(command: &[OsString], launcher: Option<Launcher>, purpose: Purp
         Purpose::Attribute => "attribute its memory",
         Purpose::Provision => "have it served",
         Purpose::Advise => "have it advised",
+        Purpose::References => "see its references to files",
     };
     programs(command, launcher).find_map(|path| {
         // bursar has the library in it, and that knows these names.
@@ -116,6 +118,7 @@ fn of_program(path: &Path, head: &[u8], purpose: Purpose) -> Option<String> {
         Purpose::Attribute => "so nobody tells of its memory",
         Purpose::Provision => "so it was not served",
         Purpose::Advise => "so nothing was advised in it",
+        Purpose::References => "so its references to files are not seen",
     };
     if fs::metadata(path).ok()?.mode() & 0o6000 != 0 && !rustix::process::geteuid().is_root() {
         return Some(format!(

@@ -19,7 +19,7 @@ use model::{ArmFigures, ArmsEnded, ArmsReport, Exit, FaultCounts, LeftOut, Obser
 
 use super::costs;
 use super::told::Told;
-use crate::bench::Bench;
+use crate::bench::{Bench, References};
 use crate::budget::given::Given;
 use crate::cli::advise::Try;
 use crate::inside;
@@ -96,7 +96,7 @@ pub fn compare(options: &Try) -> anyhow::Result<Status> {
     let begun = Instant::now();
     check_json(options.json.as_deref())?;
     check_html(options.html.as_deref())?;
-    let bench = Bench::set_up(None)?;
+    let bench = Bench::set_up(None, References::Traced)?;
     let input = Given::find(options.input.as_deref(), None, &bench.signals)?;
     let program = Program::of(&options.command);
     let launcher = Launcher::of(&options.command);

@@ -10,7 +10,7 @@ use linux::bpf::Rung;
 use linux::procfs;
 
 use super::line::{Hello, Line, Order, Told};
-use crate::bench::Bench;
+use crate::bench::{Bench, References};
 use crate::cli::node::Node;
 use crate::observe::{Plan, observe};
 use crate::run::ended;
@@ -38,7 +38,7 @@ pub fn node(options: &Node) -> anyhow::Result<Status> {
 }
 
 fn part(options: &Node, order: &Order, line: &mut Line) -> anyhow::Result<Status> {
-    let bench = Bench::set_up(Some(Rung::Filemap))?;
+    let bench = Bench::set_up(Some(Rung::Filemap), References::Traced)?;
     if !bench.place.can_limit() {
         bail!("no limit can be set here: {}", bench.place.missing().join("; "));
     }

@@ -1,0 +1,68 @@
+//! References to files as the library inside a command notes them, where the tracepoints may not be had.
+
+use std::ffi::OsString;
+
+use job::preload;
+use model::{Bytes, BytesMoved};
+use track::{InsideTracker, SeenInside, Tracked};
+
+use crate::launch::{Launch, Launcher, launch};
+use crate::unseen::{self, Purpose};
+
+/// Of the bytes that a command reads, the library need not see one part in this, nor fewer than so many.
+const UNSEEN_PART: u64 = 20;
+const UNSEEN_BYTES: u64 = 1 << 20;
+
+/// A command with the library in it.
+pub struct Inside<'a> {
+    command: &'a [OsString],
+    launcher: Option<Launcher>,
+    tracker: InsideTracker,
+}
+
+impl<'a> Inside<'a> {
+    /// How the command is to be started, with these variables set. `Err`: why it has to run without the library, as a sentence.
+    pub fn start(
+        command: &'a [OsString],
+        mut variables: Vec<(String, OsString)>,
+        origin_ns: u64,
+    ) -> Result<(Inside<'a>, Launch), String> {
+        let launcher = Launcher::of(command);
+        if let Some(why) = unseen::sanitizer(command, launcher, Purpose::References) {
+            return Err(why);
+        }
+        let without = |why: String| format!("The page cache's references are not seen: {why}.");
+        let library = preload::unpack().map_err(|error| without(error.to_string()))?;
+        let tracker = InsideTracker::start(origin_ns).map_err(|error| without(error.to_string()))?;
+        let (name, path) = tracker.variable();
+        variables.push((name, path.into()));
+        let launch = launch(command, launcher, &library, variables);
+        Ok((Inside { command, launcher, tracker }, launch))
+    }
+
+    /// When the command has ended: what was seen, where anything was, or why not, as a sentence. `moved`: what it read by the kernel's
+    /// account.
+    pub fn finish(self, moved: Option<BytesMoved>) -> Result<Tracked, String> {
+        let seen = self.tracker.finish().map_err(|error| error.to_string())?;
+        if seen.programs == 0 {
+            return Err(unseen::obstacle(self.command, self.launcher, Purpose::References).unwrap_or_else(|| {
+                "The page cache's references are not seen: the library was not loaded into the command, as when a script clears \
+                 LD_PRELOAD."
+                    .into()
+            }));
+        }
+        Ok(with_unseen(seen, moved))
+    }
+}
+
+/// What was read by calls that the library did not see is not visible.
+fn with_unseen(seen: SeenInside, moved: Option<BytesMoved>) -> Tracked {
+    let SeenInside { mut tracked, read_bytes, .. } = seen;
+    let read = moved.map_or(0, |moved| moved.read);
+    let unseen = read.saturating_sub(read_bytes);
+    if unseen > (read / UNSEEN_PART).max(UNSEEN_BYTES) {
+        let name = format!("{} of the {} that it read by calls", Bytes(unseen), Bytes(read));
+        tracked.not_visible.push((name, None));
+    }
+    tracked
+}

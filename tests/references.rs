@@ -1,0 +1,187 @@
+//! References to files seen inside the processes: without rights, and against the tracepoints on the same run.
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use support::{bursar, bursar_as_nobody, is_root, json_of};
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+const SOURCE: &str = "references seen inside the processes";
+
+/// A folder on disk that everybody may write to.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    folder
+}
+
+/// A file of numbers, one a line, that everybody may read.
+fn numbers(folder: &Path, name: &str, mib: u64) -> String {
+    let path = folder.join(name);
+    let mut file = std::io::BufWriter::new(fs::File::create(&path).unwrap());
+    let mut state = 1u64;
+    for _ in 0..mib * MIB / 16 {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        writeln!(file, "{:015}", state >> 20).unwrap();
+    }
+    file.flush().unwrap();
+    path.to_str().unwrap().into()
+}
+
+/// What `run` says of a shell command as a user without rights.
+fn as_nobody(folder: &Path, script: &str) -> Value {
+    let mut command = if is_root() { bursar_as_nobody(folder) } else { bursar() };
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+    command.current_dir(folder).env("TMPDIR", folder);
+    let (status, json) = json_of(command.args(["run", "-q", "--json", "-", "--", "sh", "-c", script]));
+    assert_eq!(status, 0, "{json}");
+    json
+}
+
+fn demand(run: &Value) -> &Value {
+    let demand = &run["file_demand"];
+    assert!(demand.is_object(), "{run}");
+    demand
+}
+
+fn bytes(demand: &Value, name: &str) -> u64 {
+    demand[name].as_u64().unwrap()
+}
+
+fn assert_near(found: u64, expected: u64, name: &str) {
+    assert!(found.abs_diff(expected) <= expected / 50 + MIB, "{name}: {found}, not {expected}");
+}
+
+/// Limits and refaults, the limits counted from the last one down.
+fn curve(demand: &Value) -> Vec<(i64, u64)> {
+    let points = demand["points"].as_array().unwrap();
+    let point = |point: &Value| (point["limit_bytes"].as_i64().unwrap(), point["refault_bytes"].as_u64().unwrap());
+    let points: Vec<_> = points.iter().map(point).collect();
+    let last = points.last().map_or(0, |last| last.0);
+    points.iter().map(|(limit, refaults)| (limit - last, *refaults)).collect()
+}
+
+/// Refaults at a limit.
+fn at(curve: &[(i64, u64)], limit: i64) -> u64 {
+    let after = curve.partition_point(|(at, _)| *at < limit);
+    let Some(right) = curve.get(after) else { return 0 };
+    let Some(left) = after.checked_sub(1).map(|i| curve[i]) else { return right.1 };
+    let share = (limit - left.0) as f64 / (right.0 - left.0) as f64;
+    (left.1 as f64 + share * (right.1 as f64 - left.1 as f64)) as u64
+}
+
+#[test]
+fn a_file_read_three_times_has_its_cliff_at_its_size() {
+    let folder = folder();
+    let file = numbers(folder.path(), "file", 100);
+    let run = as_nobody(folder.path(), &format!("cat {file} {file} {file} >/dev/null"));
+    let demand = demand(&run);
+    assert_eq!(demand["rung"], SOURCE);
+    assert_near(bytes(demand, "referenced_bytes"), 300 * MIB, "referenced");
+    assert_near(bytes(demand, "distinct_bytes"), 100 * MIB, "distinct");
+    assert_eq!(bytes(demand, "lost_events"), 0);
+    assert_eq!(demand["not_visible"], serde_json::json!([]));
+    let curve = curve(demand);
+    assert_near(at(&curve, -(5 * MIB as i64)), 200 * MIB, "refaults below the cliff");
+    assert_near((-curve[0].0) as u64, 100 * MIB, "the cliff above the rest");
+}
+
+#[test]
+fn processes_that_share_an_offset_go_on_where_the_other_ended() {
+    let folder = folder();
+    let file = numbers(folder.path(), "file", 20);
+    // The shell's descriptor, inherited by each; then two descriptors of one process.
+    let parts = "for i in 1 2 3 4 5; do dd bs=64k count=64 iflag=fullblock; done";
+    let run = as_nobody(folder.path(), &format!("{{ {parts}; }} <{file} >/dev/null 2>&1"));
+    let demand = demand(&run);
+    assert_near(bytes(demand, "distinct_bytes"), 20 * MIB, "distinct");
+    assert_near(bytes(demand, "referenced_bytes"), 20 * MIB, "referenced");
+}
+
+#[test]
+fn what_is_appended_and_written_again_is_written_only() {
+    let folder = folder();
+    let script =
+        "for i in 1 2 3; do head -c 10M /dev/zero >>log; dd if=/dev/zero of=saved bs=1M count=10 conv=notrunc; done";
+    let run = as_nobody(folder.path(), &format!("{{ {script}; }} 2>/dev/null"));
+    let demand = demand(&run);
+    assert_near(bytes(demand, "written_only_bytes"), 40 * MIB, "written only");
+    assert_near(bytes(demand, "referenced_bytes"), 60 * MIB, "referenced");
+}
+
+#[test]
+fn reads_of_a_static_program_are_said_not_to_be_seen() {
+    let folder = folder();
+    let file = numbers(folder.path(), "file", 8);
+    let run = as_nobody(folder.path(), &format!("cat {file} >/dev/null; busybox cat {file} {file} >/dev/null"));
+    let demand = demand(&run);
+    assert_near(bytes(demand, "distinct_bytes"), 8 * MIB, "distinct");
+    let unseen = demand["not_visible"].to_string();
+    assert!(unseen.contains("16.0 MiB of the 24.0 MiB that it read by calls"), "{unseen}");
+}
+
+#[test]
+fn a_static_program_runs_and_its_references_are_said_to_be_missing() {
+    let folder = folder();
+    let file = numbers(folder.path(), "file", 1);
+    let mut command = if is_root() { bursar_as_nobody(folder.path()) } else { bursar() };
+    let (status, run) = json_of(command.args(["run", "-q", "--json", "-", "--", "busybox", "wc", &file]));
+    assert_eq!(status, 0);
+    assert!(run["file_demand"].is_null(), "{run}");
+    let notes = run["notes"].to_string();
+    assert!(notes.contains("statically linked") && notes.contains("its references to files are not seen"), "{notes}");
+}
+
+/// Both sources on one run: the tracepoints around a bursar that looks inside.
+fn compare(script: &str, folder: &Path) {
+    if !is_root() {
+        return;
+    }
+    let inner = folder.join("inner.json");
+    let own = assert_cmd::cargo::cargo_bin("bursar");
+    let mut command = bursar();
+    command.current_dir(folder).env("TMPDIR", folder).args(["run", "-q", "--json", "-", "--"]);
+    command.args(["env", "BURSAR_FORCE_RUNG=references-inside"]).arg(own).args(["run", "-q", "--json"]).arg(&inner);
+    let (status, outer) = json_of(command.args(["--", "sh", "-c", script]));
+    assert_eq!(status, 0, "{outer}");
+    let inner: Value = serde_json::from_slice(&fs::read(&inner).unwrap()).unwrap();
+    let (traced, inside) = (demand(&outer), demand(&inner));
+    assert_eq!(inside["rung"], SOURCE);
+    assert_eq!(bytes(inside, "lost_events"), 0);
+    let distinct = bytes(traced, "distinct_bytes");
+    // bursar itself and programs as they are loaded are among what is traced.
+    let slack = distinct / 50 + 4 * MIB;
+    eprintln!(
+        "{script}: traced {} {distinct}, inside {} {}",
+        traced["referenced_bytes"], inside["referenced_bytes"], inside["distinct_bytes"]
+    );
+    assert!(bytes(inside, "distinct_bytes").abs_diff(distinct) <= slack, "{script}: {inside}\n{traced}");
+    let (traced, inside) = (curve(traced), curve(inside));
+    for step in 0..=50 {
+        let limit = -(distinct as i64) * step / 50;
+        let slack = slack as i64;
+        let near = |one: &[(i64, u64)], other: &[(i64, u64)]| at(one, limit + slack) <= at(other, limit) + slack as u64;
+        assert!(near(&traced, &inside) && near(&inside, &traced), "{script} at {limit}: {traced:?} {inside:?}");
+    }
+}
+
+#[test]
+fn the_curve_is_that_of_the_tracepoints() {
+    let folder = folder();
+    let file = numbers(folder.path(), "file", 48);
+    compare(&format!("cat {file} {file} {file} >/dev/null"), folder.path());
+    compare(&format!("sort -S 4M {file} >sorted; rm sorted"), folder.path());
+    let table = "create table t(a integer primary key, b text); \
+                 with recursive n(i) as (select 1 union all select i + 1 from n where i < 300000) \
+                 insert into t select i, hex(randomblob(40)) from n; create index x on t(b); \
+                 select count(*) from t where b > '8'; select sum(length(b)) from t where a % 7 = 0; \
+                 update t set b = hex(randomblob(40)) where a % 50 = 0; select max(b) from t;";
+    compare(&format!("sqlite3 base.db \"{table}\" >/dev/null"), folder.path());
+}
