@@ -6,7 +6,6 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 use support::{bursar, bursar_as_nobody, is_root, json_of};
@@ -139,29 +138,25 @@ fn a_static_program_runs_and_its_references_are_said_to_be_missing() {
     assert!(notes.contains("statically linked") && notes.contains("its references to files are not seen"), "{notes}");
 }
 
-/// Both sources on one run: the tracepoints around a bursar that looks inside.
+/// Both sources on the same work.
 fn compare(script: &str, folder: &Path) {
     if !is_root() {
         return;
     }
-    let inner = folder.join("inner.json");
-    let own = assert_cmd::cargo::cargo_bin("bursar");
-    let mut command = bursar();
-    command.current_dir(folder).env("TMPDIR", folder).args(["run", "-q", "--json", "-", "--"]);
-    command.args(["env", "BURSAR_FORCE_RUNG=references-inside"]).arg(own).args(["run", "-q", "--json"]).arg(&inner);
-    let (status, outer) = json_of(command.args(["--", "sh", "-c", script]));
-    assert_eq!(status, 0, "{outer}");
-    let inner: Value = serde_json::from_slice(&fs::read(&inner).unwrap()).unwrap();
+    let run = |rung: &str| {
+        let mut command = bursar();
+        command.current_dir(folder).env("TMPDIR", folder).env("BURSAR_FORCE_RUNG", rung);
+        let (status, json) = json_of(command.args(["run", "-q", "--json", "-", "--", "sh", "-c", script]));
+        assert_eq!(status, 0, "{json}");
+        json
+    };
+    let (outer, inner) = (run(""), run("references-inside"));
     let (traced, inside) = (demand(&outer), demand(&inner));
     assert_eq!(inside["rung"], SOURCE);
     assert_eq!(bytes(inside, "lost_events"), 0);
     let distinct = bytes(traced, "distinct_bytes");
-    // bursar itself and programs as they are loaded are among what is traced.
+    // Programs as they are loaded are among what is traced.
     let slack = distinct / 50 + 4 * MIB;
-    eprintln!(
-        "{script}: traced {} {distinct}, inside {} {}",
-        traced["referenced_bytes"], inside["referenced_bytes"], inside["distinct_bytes"]
-    );
     assert!(bytes(inside, "distinct_bytes").abs_diff(distinct) <= slack, "{script}: {inside}\n{traced}");
     let (traced, inside) = (curve(traced), curve(inside));
     for step in 0..=50 {
