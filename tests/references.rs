@@ -38,7 +38,8 @@ fn numbers(folder: &Path, name: &str, mib: u64) -> String {
 fn as_nobody(folder: &Path, script: &str) -> Value {
     let mut command = if is_root() { bursar_as_nobody(folder) } else { bursar() };
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
-    command.current_dir(folder).env("TMPDIR", folder);
+    // Other locales are files that each program maps.
+    command.current_dir(folder).env("TMPDIR", folder).env("LC_ALL", "C");
     let (status, json) = json_of(command.args(["run", "-q", "--json", "-", "--", "sh", "-c", script]));
     assert_eq!(status, 0, "{json}");
     json
@@ -145,7 +146,7 @@ fn compare(script: &str, folder: &Path) {
     }
     let run = |rung: &str| {
         let mut command = bursar();
-        command.current_dir(folder).env("TMPDIR", folder).env("BURSAR_FORCE_RUNG", rung);
+        command.current_dir(folder).env("TMPDIR", folder).env("LC_ALL", "C").env("BURSAR_FORCE_RUNG", rung);
         let (status, json) = json_of(command.args(["run", "-q", "--json", "-", "--", "sh", "-c", script]));
         assert_eq!(status, 0, "{json}");
         json
