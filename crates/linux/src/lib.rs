@@ -33,6 +33,7 @@ pub mod idle;
 pub mod journal;
 pub mod limits;
 pub mod mounts;
+pub mod names;
 pub mod numa;
 pub mod open_in_memory;
 pub mod own_numbers;

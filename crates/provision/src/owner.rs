@@ -1,8 +1,6 @@
 //! `USER[:GROUP]`, by name or number.
 
-use std::ffi::CString;
-use std::mem::MaybeUninit;
-use std::ptr;
+use linux::names;
 
 use crate::Error;
 
@@ -12,37 +10,14 @@ use crate::Error;
 /// [`Error::Unknown`].
 pub fn owner(text: &str) -> Result<(u32, u32), Error> {
     let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
-    let account = user_of(user);
+    let account = names::user(user);
     let unknown = |kind, name: &str| Error::Unknown { kind, name: name.into() };
     let number = user.parse().ok().or(account.map(|(uid, _)| uid)).ok_or_else(|| unknown("user", user))?;
     let group = match group {
-        Some(group) => group.parse().ok().or_else(|| group_of(group)).ok_or_else(|| unknown("group", group))?,
+        Some(group) => group.parse().ok().or_else(|| names::group(group)).ok_or_else(|| unknown("group", group))?,
         None => account.map_or(0, |(_, gid)| gid),
     };
     Ok((number, group))
-}
-
-/// Of the user database, which may be more than `/etc/passwd`.
-fn user_of(name: &str) -> Option<(u32, u32)> {
-    let name = CString::new(name).ok()?;
-    let mut entry = MaybeUninit::<libc::passwd>::zeroed();
-    let mut space = vec![0; 64 << 10];
-    let mut found = ptr::null_mut();
-    // SAFETY: all four live through the call, and the length is that of the space.
-    unsafe { libc::getpwnam_r(name.as_ptr(), entry.as_mut_ptr(), space.as_mut_ptr(), space.len(), &raw mut found) };
-    // SAFETY: what is found is `entry`, filled in.
-    (!found.is_null()).then(|| unsafe { (entry.assume_init().pw_uid, entry.assume_init().pw_gid) })
-}
-
-fn group_of(name: &str) -> Option<u32> {
-    let name = CString::new(name).ok()?;
-    let mut entry = MaybeUninit::<libc::group>::zeroed();
-    let mut space = vec![0; 64 << 10];
-    let mut found = ptr::null_mut();
-    // SAFETY: all four live through the call, and the length is that of the space.
-    unsafe { libc::getgrnam_r(name.as_ptr(), entry.as_mut_ptr(), space.as_mut_ptr(), space.len(), &raw mut found) };
-    // SAFETY: what is found is `entry`, filled in.
-    (!found.is_null()).then(|| unsafe { entry.assume_init().gr_gid })
 }
 
 #[cfg(test)]

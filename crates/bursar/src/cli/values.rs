@@ -1,6 +1,6 @@
 //! Values of options, as people write them.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use curve::intermittent::Checkpoint;
@@ -105,8 +105,14 @@ pub fn ghz(text: &str) -> Result<f64, String> {
 
 /// `127.0.0.1:19676`, `[::1]:19676`, `localhost:19676`.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
-    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
-    found.ok_or_else(|| format!("'{text}' is no address to listen on; write 127.0.0.1:19676"))
+    let named = || {
+        let (host, port) = text.rsplit_once(':')?;
+        Some(SocketAddr::new(linux::names::host(host)?, port.parse().ok()?))
+    };
+    text.parse()
+        .ok()
+        .or_else(named)
+        .ok_or_else(|| format!("'{text}' is no address to listen on; write 127.0.0.1:19676"))
 }
 
 #[cfg(test)]
