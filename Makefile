@@ -12,7 +12,9 @@ RUST := $(abspath $(TARGET))/rust
 export PATH := $(RUST)/bin:$(PATH):$(HOME)/.cargo/bin
 
 # For srun --bursar, where Slurm's headers are (libslurm-dev).
-SPANK := $(if $(wildcard /usr/include/slurm/spank.h),$(TARGET)/release/spank_bursar.so)
+SPANK := $(if $(wildcard /usr/include/slurm/spank.h),$(TARGET)/built/spank_bursar.so)
+# What `make` leaves beside the binary, for `make install`.
+BUILT := $(TARGET)/built
 
 # Alternatives are written a,b: the first that the distribution has.
 BUILD_PACKAGES = gcc libc6-dev make pkg-config clang libbpf-dev libelf-dev zlib1g-dev
@@ -20,18 +22,14 @@ TEST_PACKAGES = clang-format time tmux sqlite3 python3 python3-yaml valgrind mus
 	libjemalloc2 libtcmalloc-minimal4,libtcmalloc-minimal4t64 openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge libslurm-dev redis-server xz-utils \
 	prometheus qemu-system-x86 busybox-static cpio kmod e2fsprogs systemd dbus libpam-systemd
 
-.PHONY: build book deps deps-test test test-all campaign fuzz test-vm test-kubernetes lint demo bench install clean
+.PHONY: build book deps deps-test test test-all campaign fuzz test-vm test-kubernetes lint demo bench install uninstall clean
 
 build: deps $(SPANK) ## The release binary with its man page and completions, and the SPANK plugin where Slurm's headers are
 	$(CARGO) build --release --locked -p bursar
-	@mkdir -p $(TARGET)/man $(TARGET)/completions
-	@$(TARGET)/release/bursar man >$(TARGET)/man/bursar.1
-	@$(TARGET)/release/bursar completions bash >$(TARGET)/completions/bursar.bash
-	@$(TARGET)/release/bursar completions zsh >$(TARGET)/completions/_bursar
-	@$(TARGET)/release/bursar completions fish >$(TARGET)/completions/bursar.fish
+	@scripts/pages $(TARGET)/release/bursar $(BUILT)
 	@echo "$(TARGET)/release/bursar"
 
-$(TARGET)/release/spank_bursar.so: slurm/spank_bursar.c
+$(TARGET)/built/spank_bursar.so: slurm/spank_bursar.c
 	mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -DBURSAR='"$(PREFIX)/bin/bursar"' $< -o $@
 
@@ -101,19 +99,11 @@ book: $(MDBOOK) ## The pages of docs/ as a book with navigation and search, in t
 	@scripts/book $(MDBOOK) $(TARGET)/book
 
 # It only copies: `sudo make install` has neither the caller's Rust nor the caller's target folder to build in.
-install: ## Copies what `make` has built
-	@test -x $(TARGET)/release/bursar || { echo "$(TARGET)/release/bursar is not there: run make first, as yourself" >&2; exit 1; }
-	install -D -m 755 $(TARGET)/release/bursar $(DESTDIR)$(PREFIX)/bin/bursar
-	$(if $(SPANK),install -D -m 755 $(SPANK) $(DESTDIR)$(PREFIX)/lib/bursar/spank_bursar.so)
-	install -D -m 644 preload/bursar.h $(DESTDIR)$(PREFIX)/include/bursar.h
-	install -D -m 644 $(TARGET)/man/bursar.1 $(DESTDIR)$(PREFIX)/share/man/man1/bursar.1
-	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed 's|/usr/local/bin|$(PREFIX)/bin|' packaging/systemd/bursar-pool@.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/bursar-pool@.service
-	sed 's|/usr/local/bin|$(PREFIX)/bin|' packaging/systemd/bursar-serve.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/bursar-serve.service
-	install -D -m 644 packaging/grafana/bursar.json $(DESTDIR)$(PREFIX)/share/bursar/grafana/bursar.json
-	install -D -m 644 $(TARGET)/completions/bursar.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/bursar
-	install -D -m 644 $(TARGET)/completions/_bursar $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_bursar
-	install -D -m 644 $(TARGET)/completions/bursar.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/bursar.fish
+install: ## Copies what `make` has built to PREFIX (/usr/local), below DESTDIR if that is given
+	@DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) scripts/install $(TARGET)/release/bursar $(BUILT)
+
+uninstall: ## Removes what `make install` put there
+	@DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) scripts/uninstall
 
 clean:
 	$(CARGO) clean
