@@ -105,5 +105,7 @@ install: ## Copies what `make` has built to PREFIX (/usr/local), below DESTDIR i
 uninstall: ## Removes what `make install` put there
 	@DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) scripts/uninstall
 
+include packaging/packages.mk
+
 clean:
 	$(CARGO) clean
