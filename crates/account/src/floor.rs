@@ -1,41 +1,63 @@
 //! The floor: what reclaim cannot take.
 
-use model::{DemandPoint, FileDemand, Header, Observation, names};
+use model::{Breakdown, DemandPoint, FileDemand, Header, Observation, names};
 
 use crate::moment::{Moment, STOCKS, peak};
-use crate::{held, is_attached, peaks, shares_cgroup};
+use crate::tree::Tree;
+use crate::{is_attached, peaks, shares_cgroup};
+
+/// A floor and what it was made of.
+#[derive(Debug, Default)]
+pub struct Floor {
+    /// Below it the job is killed.
+    pub least: Option<u64>,
+    /// The upper bound, where what processes share is not known.
+    pub most: Option<u64>,
+    /// What `least` was made of.
+    pub breakdown: Breakdown,
+}
 
 /// Peak over time of heap, shared and kernel memory that cannot be reclaimed, with file pages that are locked in. Below
 /// it the job is killed, not slowed. Anonymous memory that was swapped out at the time counts: without swap it would have
 /// had to stay.
-pub fn floor(run: &Observation, header: &Header, notes: &mut Vec<String>) -> Option<u64> {
-    let held = |at: &Moment| unreclaimable(at).filter(|_| at.has_job());
-    let unsampled = proven(run).max(anonymous(run)).max(not_sampled(run)).unwrap_or(0);
-    let Some((moment, floor)) = Moment::of_the_largest(run, names::HEAP, held) else {
-        return Some(unsampled).filter(|floor| *floor > 0);
+pub fn floor(run: &Observation, tree: Option<&Tree>, header: &Header, notes: &mut Vec<String>) -> Floor {
+    let unsampled = proven(run).max(not_sampled(run)).unwrap_or(0);
+    if let Some(tree) = tree {
+        return of_tree(tree, unsampled, peak(run, names::SWAP), header, notes);
+    }
+    let held = |at: &Moment| Some(unreclaimable(at)?.unreclaimable()).filter(|_| at.has_job());
+    let Some((moment, sampled)) = Moment::of_the_largest(run, names::HEAP, held) else {
+        return Floor { least: Some(unsampled).filter(|floor| *floor > 0), ..Floor::default() };
     };
     if moment.kernel_held().is_none() {
         notes.push("The floor leaves kernel memory out: it could not be read for this job.".into());
     }
-    if header.swap.contains("allowed") || moment.get(names::SWAP).is_some_and(|swap| swap > 0) {
-        notes.push("The floor is for a job that may not swap; with swap it goes on below it, at another price.".into());
-    }
-    Some(floor.max(unsampled))
+    say_that_swap_helps(header, moment.get(names::SWAP), notes);
+    let breakdown = unreclaimable(&moment).filter(|_| sampled >= unsampled).map(|held| held.breakdown());
+    Floor { least: Some(sampled.max(unsampled)), most: None, breakdown: breakdown.unwrap_or_default() }
 }
 
-/// The most anonymous memory that the processes were seen with, where there is no charge and the proportional sets, which count what
-/// forked processes share once, were never read while there was nearly as much.
-fn anonymous(run: &Observation) -> Option<u64> {
-    if is_attached(run) || run.job_series(names::CHARGE).is_some() {
-        return None;
+/// What no sample saw is taken for heap.
+fn of_tree(tree: &Tree, unsampled: u64, swap: Option<u64>, header: &Header, notes: &mut Vec<String>) -> Floor {
+    let Some((breakdown, sampled)) = tree.floor() else {
+        let least = Some(unsampled).filter(|floor| *floor > 0);
+        return Floor { least, most: None, breakdown: Breakdown { heap: least, ..Breakdown::default() } };
+    };
+    notes.push("The floor counts page tables as its only kernel memory: without a cgroup no other is known.".into());
+    say_that_swap_helps(header, swap, notes);
+    let (least, most) = (sampled.least.max(unsampled), sampled.most.max(unsampled));
+    let heap = breakdown.heap.map(|heap| heap + least - sampled.least);
+    Floor {
+        least: Some(least),
+        most: Some(most).filter(|most| *most > least),
+        breakdown: Breakdown { heap, ..breakdown },
     }
-    let (at, most) = Moment::of_the_largest(run, names::TREE_RSS_ANON, |at| at.get(names::TREE_RSS_ANON))?;
-    let near = |t_ns: u64| Moment::at(run, t_ns).get(names::TREE_RSS_ANON).is_some_and(|anon| anon >= most / 4 * 3);
-    let is_known = run.job_series(names::HEAP).is_some_and(|heap| heap.points.iter().any(|(t_ns, _)| near(*t_ns)));
-    let sum = most + at.get(names::TREE_RSS_SHARED).unwrap_or(0);
-    // Of processes that share memory the sum says nothing.
-    let least = held::of_tree(run, peaks::app_max_rss(run)).map_or(sum, |held| held.least);
-    (!is_known).then(|| sum.min(least))
+}
+
+fn say_that_swap_helps(header: &Header, swap: Option<u64>, notes: &mut Vec<String>) {
+    if header.swap.contains("allowed") || swap.is_some_and(|swap| swap > 0) {
+        notes.push("The floor is for a job that may not swap; with swap it goes on below it, at another price.".into());
+    }
 }
 
 /// By so much more than sampled a process's peak RSS may be before it says that something was missed, bytes.
@@ -102,14 +124,20 @@ pub fn above(demand: &FileDemand, floor: Option<u64>) -> FileDemand {
 }
 
 /// What reclaim could not have taken, over time: (nanoseconds since the run began, bytes). The page cache had to live
-/// beside it; empty where heap is not known.
+/// beside it; empty where heap is not known. Without a cgroup: at most.
 pub fn unreclaimable_over_time(run: &Observation) -> Vec<(u64, u64)> {
+    if let Some(tree) = Tree::of(run) {
+        return tree.unreclaimable_over_time();
+    }
     let points = run.job_series(names::HEAP).map_or(&[][..], |heap| &heap.points);
-    points.iter().filter_map(|(t_ns, _)| Some((*t_ns, unreclaimable(&Moment::at(run, *t_ns))?))).collect()
+    points
+        .iter()
+        .filter_map(|(t_ns, _)| Some((*t_ns, unreclaimable(&Moment::at(run, *t_ns))?.unreclaimable())))
+        .collect()
 }
 
-fn unreclaimable(at: &Moment) -> Option<u64> {
-    let held = Held {
+fn unreclaimable(at: &Moment) -> Option<Held> {
+    Some(Held {
         heap: at.get(names::HEAP)?,
         shared: at.get(names::SHARED),
         kernel: at.kernel_held(),
@@ -120,8 +148,7 @@ fn unreclaimable(at: &Moment) -> Option<u64> {
         unevictable: at.get(names::UNEVICTABLE),
         file: at.get(names::FILE),
         hugetlb_charged: at.hugetlb_charged(),
-    };
-    Some(held.unreclaimable())
+    })
 }
 
 /// What is held at a moment, in bytes; what is not known is `None`.
@@ -152,11 +179,22 @@ pub struct Held {
 impl Held {
     /// What reclaim could not take of it.
     pub fn unreclaimable(&self) -> u64 {
+        let parts = self.breakdown();
+        parts.charge().unwrap_or(0) + parts.hugetlb.unwrap_or(0)
+    }
+
+    /// The same by kind: swapped memory is heap, and files are those locked in.
+    fn breakdown(&self) -> Breakdown {
         let shared = self.shared.unwrap_or(0);
         let kernel = self.kernel.unwrap_or(0).saturating_sub(self.slab_reclaimable.unwrap_or(0));
         let swapped = self.swap.unwrap_or(0).saturating_sub(self.swap_cache.unwrap_or(0));
-        let fixed = shared + kernel + self.hugetlb_charged;
-        self.heap + fixed + swapped + self.locked_file(self.heap + shared).unwrap_or(0)
+        Breakdown {
+            heap: Some(self.heap + swapped),
+            file: Some(self.locked_file(self.heap + shared).unwrap_or(0)),
+            shared: Some(shared),
+            kernel: Some(kernel),
+            hugetlb: Some(self.hugetlb_charged),
+        }
     }
 
     /// File pages on the unevictable list. That list also holds locked anonymous pages, which are those missing from the

@@ -30,12 +30,20 @@ pub fn of_tree(run: &Observation, app_max_rss: Option<u64>) -> Option<Held> {
 
 /// What the tree held at a moment at which its RSS had this sum.
 fn at_most(run: &Observation, readings: &[(u64, f64)], t_ns: u64, rss: u64) -> u64 {
+    by_readings(run, readings, t_ns).map_or(rss, |held| held.most.min(rss))
+}
+
+/// Bounds at a moment by the readings next to it: what was held then, with what the tree may have obtained and given back between.
+pub fn by_readings(run: &Observation, readings: &[(u64, f64)], t_ns: u64) -> Option<Held> {
     let (now, next) = (Moment::at(run, t_ns), readings.partition_point(|(at, _)| *at < t_ns));
-    let beside = |(at, bytes): &(u64, f64), name: &str| {
-        let then = Moment::at(run, *at).get(name)?;
-        Some((bytes.max(0.0) as u64).saturating_add(then.abs_diff(now.get(name)?)))
+    let beside = |(at, bytes): &(u64, f64), grows_by: &str, shrinks_by: &str| {
+        let (then, bytes) = (Moment::at(run, *at), bytes.max(0.0) as u64);
+        let moved = |name: &str| Some(then.get(name)?.abs_diff(now.get(name)?));
+        Some(Held { least: bytes.saturating_sub(moved(shrinks_by)?), most: bytes.saturating_add(moved(grows_by)?) })
     };
-    let before = next.checked_sub(1).and_then(|index| beside(&readings[index], names::TREE_GAINED));
-    let after = readings.get(next).and_then(|reading| beside(reading, names::TREE_LOST));
-    [before, after].into_iter().flatten().min().map_or(rss, |bound| bound.min(rss))
+    let (gained, lost) = (names::TREE_GAINED, names::TREE_LOST);
+    let before = next.checked_sub(1).and_then(|index| beside(&readings[index], gained, lost));
+    let after = readings.get(next).and_then(|reading| beside(reading, lost, gained));
+    let narrower = |a: Held, b: Held| Held { least: a.least.max(b.least), most: a.most.min(b.most) };
+    [before, after].into_iter().flatten().reduce(narrower)
 }

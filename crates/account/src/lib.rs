@@ -15,6 +15,7 @@ mod moment;
 mod peaks;
 mod together;
 mod totals;
+mod tree;
 mod waiting;
 
 use model::{Header, Observation, RunAccount, Target};
@@ -28,7 +29,8 @@ pub use together::together;
 /// The account of one run.
 pub fn account(run: &Observation, header: &Header) -> RunAccount {
     let mut notes = run.notes.clone();
-    let mut charge = peaks::charge(run, &mut notes);
+    let tree = tree::Tree::of(run);
+    let mut charge = peaks::charge(run, tree.as_ref(), &mut notes);
     if run.kept.charge_bytes.is_none() && floor::not_sampled(run).is_some() {
         // What the samples missed of a process they missed of the charge.
         charge = Default::default();
@@ -37,7 +39,8 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
     let tree_max_rss = peaks::tree_max_rss(run, app_max_rss);
     let held = held::of_tree(run, app_max_rss);
     let lists = peaks::lists(run);
-    let floor = floor::floor(run, header, &mut notes);
+    let whole_floor = floor::floor(run, tree.as_ref(), header, &mut notes);
+    let floor = whole_floor.least;
     let (user_seconds, system_seconds) = totals::cpu_seconds(run);
     let doubts = evidence::doubts(run, header);
     let account = RunAccount {
@@ -55,7 +58,10 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
         unlimited_bytes: peaks::unlimited(run),
         peak_charge_bytes: charge.bytes,
         floor_bytes: floor,
+        floor_at_most_bytes: whole_floor.most,
+        floor_breakdown: whole_floor.breakdown,
         peak_breakdown: charge.breakdown,
+        peak_breakdown_at_least: charge.breakdown_at_least,
         peak_detail: charge.detail,
         app_max_rss_breakdown: tree_max_rss.breakdown,
         sys_max_rss_breakdown: lists.breakdown,
@@ -88,7 +94,10 @@ fn without_need(account: RunAccount) -> RunAccount {
         sys_max_rss_lists: Default::default(),
         peak_charge_bytes: None,
         floor_bytes: None,
+        floor_at_most_bytes: None,
+        floor_breakdown: Default::default(),
         peak_breakdown: Default::default(),
+        peak_breakdown_at_least: Default::default(),
         peak_detail: Default::default(),
         sys_max_rss_breakdown: Default::default(),
         amplification: None,

@@ -15,7 +15,9 @@ pub fn method_memory(account: &RunAccount, method: Method) -> Option<(u64, Break
         Method::SysMaxRss => (account.sys_max_rss_bytes?, account.sys_max_rss_breakdown),
         Method::Unlimited => {
             let grown = account.unlimited_bytes?;
-            (grown, unlimited_breakdown(grown, account.peak_breakdown))
+            // Without a charge it is not known what grew beside the processes.
+            let charged = account.peak_charge_bytes.map(|_| account.peak_breakdown).unwrap_or_default();
+            (grown, unlimited_breakdown(grown, charged))
         }
         Method::Bursar => return None,
     })

@@ -31,6 +31,11 @@ impl<'a> Moment<'a> {
         largest.map(|(t_ns, value)| (Moment::at(run, t_ns), value))
     }
 
+    /// When it is, in nanoseconds since the run began.
+    pub fn t_ns(&self) -> u64 {
+        self.t_ns
+    }
+
     /// Whether the job ran at that moment. Before, there is only what it is started from; after, only the page cache that
     /// it leaves behind.
     pub fn has_job(&self) -> bool {

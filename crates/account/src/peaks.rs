@@ -4,6 +4,7 @@ use model::{Breakdown, Bytes, Detail, ListSizes, Observation, names};
 
 use crate::is_attached;
 use crate::moment::{Moment, peak};
+use crate::tree::Tree;
 
 /// Samples further than this from the peak that the kernel kept are worth a word.
 const APART: f64 = 0.02;
@@ -19,6 +20,8 @@ const BATCH: u64 = 512 << 10;
 pub struct ChargePeak {
     pub bytes: Option<u64>,
     pub breakdown: Breakdown,
+    /// The lower bound of each line, where what processes share is not known.
+    pub breakdown_at_least: Breakdown,
     pub detail: Detail,
 }
 
@@ -37,8 +40,12 @@ pub struct ListsPeak {
     pub breakdown: Breakdown,
 }
 
-/// The peak of the charge: the kernel's, with the breakdown of the largest sample scaled to it.
-pub fn charge(run: &Observation, notes: &mut Vec<String>) -> ChargePeak {
+/// The peak of the charge: the kernel's, with the breakdown of the largest sample scaled to it. Of a tree without a cgroup there is no
+/// charge; its parts are those of the memory that its processes had.
+pub fn charge(run: &Observation, tree: Option<&Tree>, notes: &mut Vec<String>) -> ChargePeak {
+    if let Some(tree) = tree {
+        return of_tree(run, tree);
+    }
     // What a pool's broker lends is charged to the broker: the processes alone know that they have it.
     let hugetlb = run.kept.hugetlb_bytes.max(peak(run, names::HUGETLB)).max(peak(run, names::TREE_HUGETLB));
     let most = peak(run, names::CHARGE);
@@ -52,11 +59,7 @@ pub fn charge(run: &Observation, notes: &mut Vec<String>) -> ChargePeak {
     };
     let sampled = Moment::of_the_largest(run, names::CHARGE, explained)
         .or_else(|| Moment::of_the_largest(run, names::CHARGE, |at| at.get(names::CHARGE).filter(|_| at.has_job())));
-    // Without a charge there is still a moment at which the job held most.
-    let moment = sampled.map(|(at, _)| at).or_else(|| {
-        let held = |at: &Moment| Some(at.get(names::HEAP).filter(|_| at.has_job())? + at.get(names::FILE).unwrap_or(0));
-        Moment::of_the_largest(run, names::HEAP, held).map(|(at, _)| at)
-    });
+    let moment = sampled.map(|(at, _)| at);
     let is_telling = |at: &Moment| at.get(names::CHARGE).zip(bytes).is_none_or(|(seen, most)| 2 * seen >= most);
     let Some(at) = moment.filter(is_telling) else {
         if bytes.is_some() {
@@ -94,8 +97,20 @@ pub fn charge(run: &Observation, notes: &mut Vec<String>) -> ChargePeak {
     ChargePeak {
         bytes,
         breakdown: others.map_or(sampled, |bytes| sampled.scaled_to(bytes)),
+        breakdown_at_least: Breakdown::default(),
         detail: detail(&at, scale),
     }
+}
+
+fn of_tree(run: &Observation, tree: &Tree) -> ChargePeak {
+    let bounds = tree.peak(app_max_rss(run));
+    let detail = Detail {
+        page_tables: bounds.most.kernel,
+        locked: peak(run, names::LOCKED),
+        pinned: peak(run, names::PINNED),
+        ..Default::default()
+    };
+    ChargePeak { bytes: None, breakdown: bounds.most, breakdown_at_least: bounds.least, detail }
 }
 
 fn say_how_far_apart(run: &Observation, kept: u64, seen: u64, notes: &mut Vec<String>) {

@@ -432,6 +432,7 @@ fn a_peak_between_two_samples_is_in_the_floor_without_a_cgroup() {
         (names::TREE_RSS, mib([0, 2, 2])),
         (names::TREE_RSS_ANON, mib([0, 1, 1])),
         (names::TREE_RSS_FILE, mib([0, 1, 1])),
+        (names::TREE_RSS_SHARED, mib([0, 0, 0])),
     ]);
     run.rusage = Some(Rusage { max_rss_bytes: 301 * MIB, ..Default::default() });
     let of = |run: &Observation| {
@@ -509,21 +510,59 @@ fn what_forks_share_counts_once_where_their_proportional_sets_were_read() {
 }
 
 #[test]
-fn a_floor_of_forks_that_nobody_read_is_what_the_largest_had() {
+fn the_heap_of_forks_is_bounded_until_their_proportional_sets_are_read() {
     const MIB: u64 = 1 << 20;
-    let mut forked = tree(
-        &[
-            (names::TREE_RSS, [100, 600, 600]),
-            (names::TREE_RSS_ANON, [99, 594, 594]),
-            (names::TREE_HELD_LEAST, [100, 100, 100]),
-            (names::TREE_GAINED, [100, 600, 600]),
-            (names::TREE_LOST, [0, 0, 0]),
-        ],
-        None,
-    );
-    assert_eq!(account(&forked, &header("no swap")).floor_bytes, Some(100 * MIB));
-    forked.series.retain(|series| series.name != names::TREE_HELD_LEAST);
-    assert_eq!(account(&forked, &header("no swap")).floor_bytes, Some(594 * MIB));
+    const LINES: [(&str, [u64; 3]); 9] = [
+        (names::TREE_RSS, [100, 600, 600]),
+        (names::TREE_RSS_ANON, [97, 582, 582]),
+        (names::TREE_RSS_FILE, [2, 12, 12]),
+        (names::TREE_RSS_SHARED, [1, 6, 6]),
+        (names::TREE_HEAP_LEAST, [97, 97, 97]),
+        (names::TREE_FILE_LEAST, [2, 2, 2]),
+        (names::TREE_SHARED_LEAST, [1, 1, 1]),
+        (names::TREE_GAINED, [100, 600, 600]),
+        (names::TREE_LOST, [0, 0, 0]),
+    ];
+    let of = |lines: &[(&str, [u64; 3])], readings: &[(&str, u64)]| {
+        let mut run = tree(lines, (!readings.is_empty()).then_some((2, 100)));
+        run.series.extend(self::run(&[(names::PROCESSES, [6.0; 3])]).series);
+        run.series.extend(readings.iter().map(|(name, mib)| Series {
+            name: name.to_string(),
+            process: None,
+            unit: Unit::Bytes,
+            rung: "process tree".into(),
+            points: vec![(2 * SECOND, (mib * MIB) as f64)],
+        }));
+        let account = account(&run, &header("no swap"));
+        let mib = |bytes: Option<u64>| bytes.map(|bytes| bytes / MIB);
+        let heap = (mib(account.peak_breakdown_at_least.heap), mib(account.peak_breakdown.heap));
+        (heap, (mib(account.floor_bytes), mib(account.floor_at_most_bytes)))
+    };
+    assert_eq!(of(&LINES, &[]), ((Some(97), Some(582)), (Some(98), Some(588))), "anything between is possible");
+    let readings = [(names::HEAP, 97), (names::FILE_MAPPED, 1), (names::SHARED, 1)];
+    assert_eq!(of(&LINES, &readings), ((Some(97), Some(97)), (Some(98), None)));
+    let old: Vec<_> = LINES.into_iter().filter(|(name, _)| !name.contains("_least_")).collect();
+    assert_eq!(of(&old, &[]), ((Some(0), Some(582)), (Some(0), Some(588))), "a record without lower bounds");
+}
+
+#[test]
+fn the_floor_of_a_tree_counts_page_tables_swap_and_locked_files() {
+    let mut run = run(&[
+        (names::TREE_RSS, [0.0, 1000.0, 1000.0]),
+        (names::TREE_RSS_ANON, [0.0, 500.0, 450.0]),
+        (names::TREE_RSS_FILE, [0.0, 400.0, 400.0]),
+        (names::TREE_RSS_SHARED, [0.0, 100.0, 100.0]),
+        (names::PAGE_TABLES, [0.0, 8.0, 8.0]),
+        (names::SWAP, [0.0, 0.0, 70.0]),
+    ]);
+    let floor = |run: &Observation| {
+        let account = account(run, &header("no swap"));
+        assert_eq!(account.peak_breakdown.charge(), Some(1008), "it is no part of what is in memory");
+        (account.floor_bytes, account.floor_at_most_bytes, account.floor_breakdown.heap, account.floor_breakdown.file)
+    };
+    assert_eq!(floor(&run), (Some(628), None, Some(520), Some(0)));
+    run.series.extend(self::run(&[(names::LOCKED, [0.0, 0.0, 900.0])]).series);
+    assert_eq!(floor(&run), (Some(978), Some(1028), Some(520), Some(350)), "all but 550 are files, which have 400");
 }
 
 #[test]

@@ -25,7 +25,14 @@ pub fn together(parts: &[Observation]) -> Option<Observation> {
         ..KeptPeaks::default()
     };
     // What was read of each part at its own moments has no plain sum.
-    let apart = [names::TREE_HELD, names::TREE_HELD_LEAST, names::TREE_GAINED, names::TREE_LOST];
+    let apart = [
+        names::TREE_HELD,
+        names::TREE_HELD_LEAST,
+        names::TREE_FILE_LEAST,
+        names::TREE_SHARED_LEAST,
+        names::TREE_GAINED,
+        names::TREE_LOST,
+    ];
     let of_job = |series: &&Series| series.process.is_none() && !apart.contains(&series.name.as_str());
     let lines = parts.iter().flat_map(|part| &part.series).filter(of_job);
     let all: BTreeSet<&str> = lines.map(|series| series.name.as_str()).collect();

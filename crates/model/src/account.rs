@@ -102,10 +102,19 @@ pub struct RunAccount {
     pub unlimited_bytes: Option<u64>,
     /// Peak of the charge.
     pub peak_charge_bytes: Option<u64>,
-    /// Below it the job is killed, not slowed.
+    /// Below it the job is killed, not slowed. Without a cgroup, where processes may share memory, a lower bound.
     pub floor_bytes: Option<u64>,
-    /// What the peak charge was made of; sums to it, hugetlb aside.
+    /// The upper bound of the floor, where it is only bounded; null: `floor_bytes` is the figure.
+    #[serde(default)]
+    pub floor_at_most_bytes: Option<u64>,
+    /// What `floor_bytes` was made of.
+    #[serde(default)]
+    pub floor_breakdown: Breakdown,
+    /// What the peak charge was made of; sums to it, hugetlb aside. Without a cgroup: what the processes had in memory at most.
     pub peak_breakdown: Breakdown,
+    /// And at least; null where `peak_breakdown` is of a charge.
+    #[serde(default)]
+    pub peak_breakdown_at_least: Breakdown,
     /// Finer lines at the same moment.
     pub peak_detail: Detail,
     /// What App-MaxRSS (the tree's sum) was made of, at its peak.

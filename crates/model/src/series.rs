@@ -126,6 +126,14 @@ pub mod names {
         TREE_HELD = "tree_held_bytes",
         /// What they hold together at least: of processes that may share memory, that of the largest.
         TREE_HELD_LEAST = "tree_held_least_bytes",
+        /// Their heap, mapped files, shared memory and swap at least, each by itself: of processes that may share, that of the largest.
+        TREE_HEAP_LEAST = "tree_heap_least_bytes",
+        /// See above.
+        TREE_FILE_LEAST = "tree_file_least_bytes",
+        /// See above.
+        TREE_SHARED_LEAST = "tree_shared_least_bytes",
+        /// See above.
+        TREE_SWAP_LEAST = "tree_swap_least_bytes",
         /// What the processes of all parts of a joined run hold together at most. A run of its own has it in no line.
         TREE_HELD_MOST = "tree_held_most_bytes",
         /// The most that they can have obtained since the first sample, counted up.

@@ -48,7 +48,12 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     // What ended before its work was done might have come to a higher one.
     let shared = verdict::need_at_least(account);
     let floor_at_least = if is_killed || cut.is_some() || shared.is_some() { "at least " } else { "" };
-    parts.extend(account.floor_bytes.map(|floor| format!("floor {floor_at_least}{}", size(floor))));
+    let floor_at_most =
+        account.floor_bytes.zip(account.floor_at_most_bytes).filter(|(a, b)| verdict::are_apart(*a, *b));
+    parts.extend(match floor_at_most {
+        Some((least, most)) => Some(format!("floor between {} and {}", size(least), size(most))),
+        None => account.floor_bytes.map(|floor| format!("floor {floor_at_least}{}", size(floor))),
+    });
     if account.peak_charge_bytes.is_some() {
         parts.extend(account.peak_breakdown.file.map(|file| format!("file cache {} of it", size(file))));
     } else {
@@ -127,18 +132,62 @@ pub fn blind_spots(demand: &FileDemand) -> Vec<String> {
     warnings
 }
 
-/// The memory figures with what each is made of: name, total, breakdown.
-pub fn memory_rows(account: &RunAccount) -> Vec<(&'static str, Option<u64>, Breakdown)> {
-    let unknown = Breakdown::default();
+/// A memory figure with what it is made of.
+pub struct MemoryRow {
+    /// Its name.
+    pub name: &'static str,
+    /// The upper bound, or the figure itself.
+    pub total: Option<u64>,
+    /// What `total` is made of.
+    pub parts: Breakdown,
+    /// Lower bounds, where the figure is only bounded.
+    pub least: Option<u64>,
+    /// Lower bounds of the parts.
+    pub least_parts: Breakdown,
+}
+
+impl MemoryRow {
+    fn exact(name: &'static str, total: Option<u64>, parts: Breakdown) -> MemoryRow {
+        MemoryRow { name, total, parts, least: None, least_parts: Breakdown::default() }
+    }
+
+    fn total_only(name: &'static str, total: Option<u64>) -> MemoryRow {
+        MemoryRow::exact(name, total, Breakdown::default())
+    }
+}
+
+/// The memory figures of a run.
+pub fn memory_rows(account: &RunAccount) -> Vec<MemoryRow> {
     vec![
-        ("App-MaxRSS largest", account.app_max_rss_bytes, unknown),
-        ("App-MaxRSS tree", account.tree_max_rss_bytes, account.app_max_rss_breakdown),
-        ("PSS tree", account.tree_max_pss_bytes, unknown),
-        ("Sys-MaxRSS", account.sys_max_rss_bytes, account.sys_max_rss_breakdown),
-        ("Unlimited", account.unlimited_bytes, unknown),
-        ("peak charge", account.peak_charge_bytes, account.peak_breakdown),
-        ("floor", account.floor_bytes, unknown),
+        MemoryRow::total_only("App-MaxRSS largest", account.app_max_rss_bytes),
+        MemoryRow::exact("App-MaxRSS tree", account.tree_max_rss_bytes, account.app_max_rss_breakdown),
+        MemoryRow::total_only("PSS tree", account.tree_max_pss_bytes),
+        MemoryRow::exact("Sys-MaxRSS", account.sys_max_rss_bytes, account.sys_max_rss_breakdown),
+        MemoryRow::total_only("Unlimited", account.unlimited_bytes),
+        peak_row(account),
+        MemoryRow {
+            name: "floor",
+            total: account.floor_at_most_bytes.or(account.floor_bytes),
+            parts: account.floor_breakdown,
+            least: account.floor_bytes,
+            least_parts: Breakdown::default(),
+        },
     ]
+}
+
+/// The peak charge; without a cgroup, what the processes had in memory.
+fn peak_row(account: &RunAccount) -> MemoryRow {
+    let is_tree = account.peak_charge_bytes.is_none() && account.peak_breakdown_at_least.heap.is_some();
+    if !is_tree {
+        return MemoryRow::exact("peak charge", account.peak_charge_bytes, account.peak_breakdown);
+    }
+    MemoryRow {
+        name: "peak of processes",
+        total: account.tree_held_at_most_bytes,
+        parts: account.peak_breakdown,
+        least: account.tree_held_at_least_bytes,
+        least_parts: account.peak_breakdown_at_least,
+    }
 }
 
 /// The finer lines at the peak that are known and not zero.

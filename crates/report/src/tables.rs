@@ -1,10 +1,12 @@
 //! The tables that every report shows.
 
+use std::iter::once;
+
 use model::{BudgetReport, FileDemand, Observation, Outcome, ProcessRecord, RunAccount, Trial};
 
 use crate::figures::{RunsFigure, memory_rows, size, spreads};
 use crate::format::{self, bytes, count, opt_seconds, percent, printable, ratio, score, seconds};
-use crate::verdict::{Level, died, judge, method_name, outcome_name};
+use crate::verdict::{Level, are_apart, died, judge, method_name, outcome_name};
 use crate::{demand, processes};
 
 /// What a piece of text is, which decides its colour.
@@ -75,13 +77,27 @@ pub fn parts_table(runs: &[(&Observation, &RunAccount)]) -> Option<Table> {
 /// The memory figures of one run.
 pub fn memory_table(account: &RunAccount) -> Table {
     let mut table = Table::new(&["memory", "total", "heap", "file", "shared", "kernel"]);
-    for (name, total, parts) in memory_rows(account) {
-        let tone = if name == "peak charge" { Tone::Strong } else { Tone::Plain };
-        let mut cells = vec![name.to_string(), bytes(total)];
-        cells.extend([parts.heap, parts.file, parts.shared, parts.kernel].map(bytes));
-        table.row(tone, cells);
+    for row in memory_rows(account) {
+        let tone = if row.name.starts_with("peak") { Tone::Strong } else { Tone::Plain };
+        let (most, least) = (row.parts, row.least_parts);
+        let cells = [
+            bounded(row.least, row.total),
+            bounded(least.heap, most.heap),
+            bounded(least.file, most.file),
+            bounded(least.shared, most.shared),
+            bounded(least.kernel, most.kernel),
+        ];
+        table.row(tone, once(row.name.to_string()).chain(cells).collect());
     }
     table
+}
+
+/// Both bounds, where they are clearly apart.
+pub fn bounded(least: Option<u64>, most: Option<u64>) -> String {
+    match least.zip(most).filter(|(least, most)| are_apart(*least, *most)) {
+        Some((least, most)) => format!("{} to {}", size(least), size(most)),
+        None => bytes(most),
+    }
 }
 
 /// Means and spreads over several runs.

@@ -51,7 +51,12 @@ const CLOSE_BYTES: u64 = 2 << 20;
 pub fn need_at_least(account: &RunAccount) -> Option<u64> {
     let most = need(account).filter(|_| account.peak_charge_bytes.is_none())?;
     let least = account.tree_held_at_least_bytes?;
-    (most.saturating_sub(least) > CLOSE_BYTES.max(most / CLOSE_PARTS)).then_some(least)
+    are_apart(least, most).then_some(least)
+}
+
+/// Whether two bounds are more than one figure.
+pub fn are_apart(least: u64, most: u64) -> bool {
+    most.saturating_sub(least) > CLOSE_BYTES.max(most / CLOSE_PARTS)
 }
 
 /// A method's name as the paper and `time -v` users know it.

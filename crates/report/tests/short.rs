@@ -11,8 +11,8 @@ use std::path::Path;
 
 use fixture::{MIB, Parts, breakdown, file_demand};
 use model::{
-    Answer, BudgetReport, DemandPoint, Doubt, DoubtKind, Exit, FileDemand, FlowCounts, Method, Origin, Outcome,
-    RunAccount, RunRole, Target,
+    Answer, Breakdown, BudgetReport, DemandPoint, Doubt, DoubtKind, Exit, FileDemand, FlowCounts, Method, Origin,
+    Outcome, RunAccount, RunRole, Target,
 };
 use report::View;
 use report::terminal::Style;
@@ -72,13 +72,24 @@ fn tiny(account: &mut RunAccount) {
 
 fn without_cgroup(account: &mut RunAccount) {
     account.peak_charge_bytes = None;
-    account.peak_breakdown = Default::default();
+    account.peak_breakdown =
+        Breakdown { heap: Some(100 * MIB), file: Some(7 * MIB), shared: Some(0), kernel: Some(MIB / 4), hugetlb: None };
+    account.peak_breakdown_at_least = account.peak_breakdown;
     account.floor_bytes = Some(100 * MIB);
     account.file_demand = None;
     account.doubts = vec![doubt(
         DoubtKind::NotSeen,
         "it read 290 MiB by calls (290 MiB from storage): the page cache that this takes is not seen, and not in that figure",
     )];
+}
+
+/// Four forks, of which nobody knows how much they share.
+fn shared_without_cgroup(account: &mut RunAccount) {
+    without_cgroup(account);
+    let least = account.peak_breakdown_at_least;
+    account.peak_breakdown = Breakdown { heap: Some(400 * MIB), file: Some(28 * MIB), ..least };
+    (account.tree_held_at_least_bytes, account.tree_held_at_most_bytes) = (Some(107 * MIB), Some(428 * MIB));
+    account.floor_at_most_bytes = Some(400 * MIB);
 }
 
 fn doubt(kind: DoubtKind, sentence: &str) -> Doubt {
@@ -230,6 +241,7 @@ fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
         ("run-under-a-limit", one_run(limited), vec![]),
         ("run-killed-for-memory", killed(), vec![]),
         ("run-without-cgroup", one_run(without_cgroup), vec![not_root.into()]),
+        ("run-without-cgroup-shared", one_run(shared_without_cgroup), vec![not_root.into()]),
         ("run-not-the-command", one_run(client), vec![]),
         ("run-several", several, vec![]),
         ("run-attached", attached(), vec![]),

@@ -38,8 +38,9 @@ pub struct Sums {
     pub pss_shared: Option<u64>,
     /// What all hold together, by a reading of the proportional sets that nothing disturbed.
     pub held: Option<u64>,
-    /// What they hold together at least.
+    /// What they hold together at least, and each kind of it.
     pub held_least: u64,
+    pub least: Least,
     /// The most that they can have obtained and given back since the first look.
     pub gained: u64,
     pub lost: u64,
@@ -55,6 +56,15 @@ pub struct Sums {
     pub major_faults: u64,
     pub io_delay_seconds: f64,
     pub cpu_seconds: f64,
+}
+
+/// What processes hold at least, however much of it they share, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Least {
+    pub heap: u64,
+    pub file: u64,
+    pub shared: u64,
+    pub swap: u64,
 }
 
 /// One process as last seen.
@@ -275,15 +285,21 @@ impl Processes {
 
     /// At least so much do the processes alive hold together: what forks of one another share is no more than what the largest of
     /// them has, and files and shared memory may be the same in all.
-    fn held_least(alive: &[&Seen]) -> u64 {
+    fn least(alive: &[&Seen]) -> Least {
         let largest =
             |of: fn(&procfs::Status) -> Option<u64>| alive.iter().filter_map(|s| of(&s.status)).max().unwrap_or(0);
-        let mut forks: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut forks: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         for seen in alive {
-            let most = forks.entry(seen.stack_start).or_default();
-            *most = (*most).max(seen.status.rss_anon.unwrap_or(0));
+            let (heap, swap) = forks.entry(seen.stack_start).or_default();
+            *heap = (*heap).max(seen.status.rss_anon.unwrap_or(0));
+            *swap = (*swap).max(seen.status.vm_swap.unwrap_or(0));
         }
-        forks.values().sum::<u64>() + largest(|s| s.rss_file) + largest(|s| s.rss_shmem)
+        Least {
+            heap: forks.values().map(|(heap, _)| heap).sum(),
+            file: largest(|s| s.rss_file),
+            shared: largest(|s| s.rss_shmem),
+            swap: forks.values().map(|(_, swap)| swap).sum(),
+        }
     }
 
     fn add(&self, sums: &mut Sums) {
@@ -296,7 +312,8 @@ impl Processes {
         let status = |of: fn(&procfs::Status) -> Option<u64>| alive.iter().map(|s| of(&s.status)).sum::<Option<u64>>();
         sums.processes = alive.len() as u64;
         sums.rss = alive.iter().map(|s| s.rss).sum();
-        sums.held_least = Processes::held_least(&alive).min(sums.rss);
+        sums.least = Processes::least(&alive);
+        sums.held_least = (sums.least.heap + sums.least.file + sums.least.shared).min(sums.rss);
         sums.rss_anon = status(|s| s.rss_anon);
         sums.rss_file = status(|s| s.rss_file);
         sums.rss_shared = status(|s| s.rss_shmem);

@@ -209,7 +209,12 @@ impl Sampler {
             }
             None => {
                 source("charge", "none: no cgroup of the job's own");
-                source("heap, shared", "smaps_rollup of the process tree (PSS)");
+                let by_process = "RssAnon, RssFile, RssShmem, VmPTE of /proc/PID/status";
+                source(
+                    "heap, file, shared, kernel",
+                    &format!("{by_process}; what processes share: smaps_rollup (PSS)"),
+                );
+                source("floor", "RssAnon, RssShmem, VmSwap, VmPTE, VmLck of /proc/PID/status");
             }
         }
         if let Some(why) = &self.processes.unread {
@@ -328,6 +333,14 @@ fn put_tree(row: &mut RowBuilder<'_>, sums: &Sums) {
         (names::HUGETLB, sums.hugetlb),
     ] {
         row.bytes(name, "process tree", value);
+    }
+    for (name, value) in [
+        (names::TREE_HEAP_LEAST, sums.least.heap),
+        (names::TREE_FILE_LEAST, sums.least.file),
+        (names::TREE_SHARED_LEAST, sums.least.shared),
+        (names::TREE_SWAP_LEAST, sums.least.swap),
+    ] {
+        row.bytes(name, "/proc/PID/status", Some(value));
     }
     row.put(names::MINOR_FAULTS, Unit::Events, "process tree", Some(sums.minor_faults as f64));
     row.put(names::MAJOR_FAULTS, Unit::Events, "process tree", Some(sums.major_faults as f64));

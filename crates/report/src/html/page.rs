@@ -187,7 +187,8 @@ fn account(html: &mut Html, view: &View) {
         run.run,
         if runs.len() > 1 { ", which had the highest peak" } else { "" }
     ));
-    html.raw(&methods::memory_bars("plot-account", &memory_rows(account)));
+    let bars: Vec<_> = memory_rows(account).iter().map(|row| (row.name, row.total, row.parts)).collect();
+    html.raw(&methods::memory_bars("plot-account", &bars));
     html.table("memory", &tables::memory_table(account));
     if let Some(parts) = tables::parts_table(&view.parts_of(run)) {
         html.element("h3", "", "ranks and nodes, each at its own peak");

@@ -7,7 +7,7 @@ use model::{Exit, FileDemand, Observation, RunAccount, Target};
 use super::{Aside, MOST_RUN_LINES, Rank, Short};
 use crate::figures::{demand_is_least, headline, size, spreads, subject, warnings};
 use crate::format::{count, percent, printable, seconds};
-use crate::tables::Tone;
+use crate::tables::{Tone, bounded};
 use crate::terminal::Style;
 use crate::{View, demand, verdict};
 
@@ -104,13 +104,20 @@ fn made_of(account: &RunAccount, runs: usize) -> String {
 fn parts_of_peak(account: &RunAccount, need: u64) -> Option<String> {
     let (parts, file) = match account.peak_charge_bytes {
         Some(_) => (account.peak_breakdown, "page cache"),
-        None if account.tree_max_rss_bytes == Some(need) => (account.app_max_rss_breakdown, "mapped files"),
-        None => return None,
+        None => (account.peak_breakdown, "mapped files"),
     };
-    let named = [("heap", parts.heap), (file, parts.file), ("shared memory", parts.shared), ("kernel", parts.kernel)];
+    let least = account.peak_breakdown_at_least;
+    let named = [
+        ("heap", least.heap, parts.heap),
+        (file, least.file, parts.file),
+        ("shared memory", least.shared, parts.shared),
+        ("kernel", least.kernel, parts.kernel),
+    ];
     let matters = |bytes: &u64| *bytes > 0 && *bytes as f64 >= need as f64 * LEAST_PART_SHARE;
-    let known: Vec<String> =
-        named.iter().filter_map(|(name, bytes)| Some(format!("{name} {}", size(bytes.filter(matters)?)))).collect();
+    let known: Vec<String> = named
+        .iter()
+        .filter_map(|(name, least, most)| Some(format!("{name} {}", bounded(*least, Some(most.filter(matters)?)))))
+        .collect();
     (!known.is_empty()).then(|| known.join(", "))
 }
 

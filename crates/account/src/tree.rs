@@ -1,0 +1,155 @@
+//! What a process tree held, by kind of page, where no cgroup counts it: from each process's own counters.
+//!
+//! Pages that processes share are in the counters of each. So a kind is known between bounds: the largest of the processes that may
+//! share it, and the sum of all. A reading of their proportional sets makes both bounds one.
+
+use model::{Breakdown, Observation, names};
+
+use crate::held::{self, Held};
+use crate::moment::Moment;
+
+/// The lines of one kind of page.
+struct Kind {
+    sum: &'static str,
+    least: &'static str,
+    /// By proportional sets.
+    reading: &'static str,
+}
+
+const HEAP: Kind = Kind { sum: names::TREE_RSS_ANON, least: names::TREE_HEAP_LEAST, reading: names::HEAP };
+const FILE: Kind = Kind { sum: names::TREE_RSS_FILE, least: names::TREE_FILE_LEAST, reading: names::FILE_MAPPED };
+const SHARED: Kind = Kind { sum: names::TREE_RSS_SHARED, least: names::TREE_SHARED_LEAST, reading: names::SHARED };
+
+/// One figure of a tree with what it was made of: the lower and the upper bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bounds {
+    pub least: Breakdown,
+    pub most: Breakdown,
+}
+
+impl Bounds {
+    fn of(heap: Held, file: Held, shared: Held, kernel: Held, hugetlb: Option<u64>) -> Bounds {
+        let side = |of: fn(Held) -> u64| Breakdown {
+            heap: Some(of(heap)),
+            file: Some(of(file)),
+            shared: Some(of(shared)),
+            kernel: Some(of(kernel)),
+            hugetlb,
+        };
+        Bounds { least: side(|held| held.least), most: side(|held| held.most) }
+    }
+
+    fn total(&self) -> Held {
+        Held { least: self.least.charge().unwrap_or(0), most: self.most.charge().unwrap_or(0) }
+    }
+}
+
+/// Whether the account of this run comes from the processes alone: no cgroup told a charge, and samples read the processes.
+pub fn is_source(run: &Observation) -> bool {
+    run.job_series(names::CHARGE).is_none() && run.job_series(names::TREE_RSS_ANON).is_some()
+}
+
+/// All samples of a tree.
+pub struct Tree<'a> {
+    run: &'a Observation,
+    heap: Vec<(u64, f64)>,
+    file: Vec<(u64, f64)>,
+    shared: Vec<(u64, f64)>,
+}
+
+impl<'a> Tree<'a> {
+    /// `None` where a cgroup tells more, or nothing was sampled.
+    pub fn of(run: &'a Observation) -> Option<Tree<'a>> {
+        let readings = |kind| readings(run, &kind);
+        is_source(run).then(|| Tree { run, heap: readings(HEAP), file: readings(FILE), shared: readings(SHARED) })
+    }
+
+    /// What the tree had in memory at its peak. `largest_rss`: of the largest process, as the kernel kept it. What samples missed of it
+    /// was of any kind.
+    pub fn peak(&self, largest_rss: Option<u64>) -> Bounds {
+        let total = |at: &Moment| self.in_memory(at).map(|bounds| bounds.total().most).filter(|_| at.has_job());
+        let largest = Moment::of_the_largest(self.run, names::TREE_RSS_ANON, total);
+        let seen = largest.and_then(|(at, _)| Some((self.in_memory(&at)?, at.get(names::TREE_RSS)?)));
+        let (mut bounds, rss) = seen.unwrap_or_default();
+        let unseen = largest_rss.map_or(0, |largest| largest.saturating_sub(rss));
+        let (least, most) = (&mut bounds.least, &mut bounds.most);
+        for line in [&mut most.heap, &mut most.file, &mut most.shared].into_iter().filter(|_| unseen > 0) {
+            *line = Some(line.unwrap_or(0) + unseen);
+        }
+        for line in [&mut least.heap, &mut least.file, &mut least.shared].into_iter().filter(|_| unseen > 0) {
+            line.get_or_insert(0);
+        }
+        bounds
+    }
+
+    /// What reclaim could not have taken without swap, at the moments at which the lower and the upper bound are largest.
+    pub fn floor(&self) -> Option<(Breakdown, Held)> {
+        let side = |of: fn(Held) -> u64| {
+            let measure = |at: &Moment| self.unreclaimable(at).map(|held| of(held.total())).filter(|_| at.has_job());
+            Moment::of_the_largest(self.run, names::TREE_RSS_ANON, measure)
+        };
+        let ((at, least), (_, most)) = (side(|held| held.least)?, side(|held| held.most)?);
+        Some((self.unreclaimable(&at)?.least, Held { least, most: most.max(least) }))
+    }
+
+    /// What reclaim could not have taken at most, over time: (nanoseconds since the run began, bytes).
+    pub fn unreclaimable_over_time(&self) -> Vec<(u64, u64)> {
+        let points = self.run.job_series(names::TREE_RSS_ANON).map_or(&[][..], |series| &series.points);
+        let at = |t_ns: u64| self.unreclaimable(&Moment::at(self.run, t_ns)).map(|bounds| bounds.total().most);
+        points.iter().filter_map(|(t_ns, _)| Some((*t_ns, at(*t_ns)?))).collect()
+    }
+
+    fn in_memory(&self, at: &Moment) -> Option<Bounds> {
+        let tables = exactly(at.get(names::PAGE_TABLES));
+        let (heap, file, shared) = self.kinds(at)?;
+        let hugetlb = at.get(names::HUGETLB).max(at.get(names::TREE_HUGETLB));
+        Some(Bounds::of(heap, file, shared, tables, hugetlb))
+    }
+
+    /// Heap with what of it was in swap, shared memory, page tables, and mapped files that are locked.
+    fn unreclaimable(&self, at: &Moment) -> Option<Bounds> {
+        let (heap, file, shared) = self.kinds(at)?;
+        let swap = at.get(names::SWAP).unwrap_or(0);
+        let swapped = Held { least: bounded_by_processes(at, names::TREE_SWAP_LEAST, swap), most: swap };
+        // Locked memory is counted as a whole: heap and shared memory are in it, too.
+        let locked = at.get(names::LOCKED).unwrap_or(0);
+        let of_files =
+            Held { least: locked.saturating_sub(heap.most + shared.most).min(file.least), most: locked.min(file.most) };
+        let heap = Held { least: heap.least + swapped.least, most: heap.most + swapped.most };
+        Some(Bounds::of(heap, of_files, shared, exactly(at.get(names::PAGE_TABLES)), None))
+    }
+
+    fn kinds(&self, at: &Moment) -> Option<(Held, Held, Held)> {
+        let kind = |kind: Kind, readings: &[(u64, f64)]| {
+            let sum = at.get(kind.sum)?;
+            let least = bounded_by_processes(at, kind.least, sum);
+            let by_readings = held::by_readings(self.run, readings, at.t_ns());
+            let most = by_readings.map_or(sum, |held| held.most.min(sum)).max(least);
+            Some(Held { least: by_readings.map_or(least, |held| held.least.max(least)).min(most), most })
+        };
+        Some((kind(HEAP, &self.heap)?, kind(FILE, &self.file)?, kind(SHARED, &self.shared)?))
+    }
+}
+
+fn exactly(bytes: Option<u64>) -> Held {
+    let bytes = bytes.unwrap_or(0);
+    Held { least: bytes, most: bytes }
+}
+
+/// The lower bound of a sum. Records of older versions have no such line: there one process shares nothing with itself, and several
+/// may share all.
+fn bounded_by_processes(at: &Moment, least: &str, sum: u64) -> u64 {
+    let of_old_record = || if at.get(names::PROCESSES).is_some_and(|processes| processes > 1) { 0 } else { sum };
+    at.get(least).unwrap_or_else(of_old_record).min(sum)
+}
+
+/// Readings of the proportional sets that nothing disturbed. What processes outside of the tree have mapped, too, counts less than one
+/// page in them.
+fn readings(run: &Observation, kind: &Kind) -> Vec<(u64, f64)> {
+    let quiet = run.job_series(names::TREE_HELD).map_or(&[][..], |series| &series.points);
+    let value = |t_ns: u64| {
+        let at = Moment::at(run, t_ns);
+        at.get(kind.reading).map(|bytes| bytes.max(at.get(kind.least).unwrap_or(0)) as f64)
+    };
+    quiet.iter().filter_map(|(t_ns, _)| Some((*t_ns, value(*t_ns)?))).collect()
+}

@@ -1,0 +1,140 @@
+//! What a user without rights and without a cgroup is told: programs of known size.
+
+mod support;
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use support::{Programs, bursar_as_nobody, copy_program, is_root, json_of, need};
+
+const MIB: u64 = 1 << 20;
+
+/// Runs a Python program as nobody where no cgroup is to be seen.
+fn run(script: &str) -> Value {
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let mut nobody = bursar_as_nobody(folder.path());
+    nobody.args(["run", "-q", "--json", "-", "--", "python3", "-c", script]);
+    let (status, json) = json_of(&mut without_cgroups(&nobody));
+    assert_eq!(status, 0, "{json:#}");
+    assert!(json["peak_charge_bytes"].is_null(), "a cgroup is to be seen: {json:#}");
+    json
+}
+
+/// The same command in a mount namespace without `/sys/fs/cgroup`.
+fn without_cgroups(command: &Command) -> Command {
+    let mut hidden = Command::new("unshare");
+    hidden.args(["--mount", "sh", "-c", "umount -Rl /sys/fs/cgroup; exec \"$@\"", "sh"]);
+    hidden.arg(command.get_program()).args(command.get_args()).stderr(Stdio::inherit());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => hidden.env(name, value),
+            None => hidden.env_remove(name),
+        };
+    }
+    hidden
+}
+
+fn can_hide() -> bool {
+    is_root() && need("unshare --mount", support::can_unshare(&["--mount"]))
+}
+
+/// The lower and the upper bound of a line, MiB.
+fn bounds(json: &Value, line: &str) -> (u64, u64) {
+    let of = |breakdown: &str| json[breakdown][line].as_u64().unwrap_or_else(|| panic!("no {line}: {json:#}")) / MIB;
+    (of("peak_breakdown_at_least"), of("peak_breakdown"))
+}
+
+/// The same of the floor.
+fn floor(json: &Value) -> (u64, u64) {
+    let least = json["floor_bytes"].as_u64().unwrap();
+    (least / MIB, json["floor_at_most_bytes"].as_u64().unwrap_or(least) / MIB)
+}
+
+fn is_near(bounds: (u64, u64), mib: u64) -> bool {
+    // An interpreter has some of its own.
+    (mib..=mib + 16).contains(&bounds.0) && (mib..=mib + 16).contains(&bounds.1)
+}
+
+#[test]
+fn heap_of_one_process_is_exact_without_a_cgroup() {
+    if !can_hide() {
+        return;
+    }
+    let json = run("import time\nheap = bytearray(200 << 20)\ntime.sleep(0.5)");
+    assert!(is_near(bounds(&json, "heap"), 200) && is_near(floor(&json), 200), "{json:#}");
+    for line in ["heap", "file", "shared", "kernel"] {
+        assert!(json["peak_breakdown"][line].is_u64() && json["floor_breakdown"][line].is_u64(), "{line}: {json:#}");
+    }
+    // 200 MiB take 400 KiB of page tables.
+    assert!(json["peak_breakdown"]["kernel"].as_u64().unwrap() >= 400 << 10, "{json:#}");
+}
+
+#[test]
+fn heap_that_forks_share_is_within_its_bounds() {
+    if !can_hide() {
+        return;
+    }
+    let forks = |seconds: f64| {
+        run(&format!(
+            "import os, time\nheap = bytearray(100 << 20)\npids = []\nfor _ in range(4):\n pid = os.fork()\n if not pid:\n  \
+             time.sleep({seconds})\n  os._exit(0)\n pids.append(pid)\nfor pid in pids: os.waitpid(pid, 0)"
+        ))
+    };
+    for json in [forks(0.1), forks(3.0)] {
+        let (heap, floor) = (bounds(&json, "heap"), floor(&json));
+        for (least, most) in [heap, floor] {
+            assert!((100..=116).contains(&least) && (100..=600).contains(&most), "{json:#}");
+        }
+    }
+    let json = forks(3.0);
+    assert!(is_near(bounds(&json, "heap"), 100), "the proportional sets were read: {json:#}");
+}
+
+#[test]
+fn shared_memory_of_two_processes_is_within_its_bounds() {
+    if !can_hide() {
+        return;
+    }
+    let json = run(
+        "import mmap, os, time\nshared = mmap.mmap(-1, 100 << 20)\npid = os.fork()\nfor at in range(0, 100 << 20, 4096): \
+         shared[at] = 1\ntime.sleep(1)\nif pid: os.waitpid(pid, 0)",
+    );
+    let (least, most) = bounds(&json, "shared");
+    assert!(least == 100 && (100..=200).contains(&most), "{json:#}");
+    let (least, most) = floor(&json);
+    assert!((100..=130).contains(&least) && (100..=240).contains(&most), "{json:#}");
+}
+
+#[test]
+fn mapped_files_are_no_floor() {
+    if !can_hide() {
+        return;
+    }
+    let json = run(
+        "import mmap, tempfile, time\nfile = tempfile.TemporaryFile(dir='/var/tmp')\nfor _ in range(100): file.write(bytes(1 << 20))\n\
+         file.flush()\nmapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\nsum(mapped[at] for at in range(0, 100 << 20, \
+         4096))\ntime.sleep(0.5)",
+    );
+    let (least, most) = bounds(&json, "file");
+    assert!(least >= 100 && most <= 130, "{json:#}");
+    assert!(floor(&json).1 < 30, "{json:#}");
+}
+
+#[test]
+fn memory_of_a_program_that_no_sample_saw_is_in_the_floor() {
+    if !can_hide() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let program = folder.path().join("footprint");
+    copy_program(Programs::build().footprint().as_ref(), &program);
+    let mut nobody = bursar_as_nobody(folder.path());
+    nobody.args(["run", "-q", "--json", "-", "--interval", "60s", "--"]).arg(&program);
+    nobody.args(["private", "100M", "--hold", "0"]);
+    let output = without_cgroups(&nobody).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let json: Value = serde_json::from_str(&text[text.find("\n{").map_or(0, |at| at + 1)..]).unwrap();
+    let (least, most) = bounds(&json, "heap");
+    assert!(least <= 104 && most >= 100, "{json:#}");
+    assert!((100..=104).contains(&floor(&json).0), "{json:#}");
+}
