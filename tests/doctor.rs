@@ -142,3 +142,19 @@ fn no_program_is_advised_that_is_not_there() {
         assert!(!words.any(|word| ["salloc", "loginctl", "systemd-run", "apt", "docker"].contains(&word)), "{advice}");
     }
 }
+
+#[test]
+fn five_lines_come_first_and_every_source_is_behind_verbose() {
+    let text =
+        |options: &[&str]| String::from_utf8(bursar().arg("doctor").args(options).output().unwrap().stdout).unwrap();
+    let short = text(&[]);
+    let lines: Vec<&str> = short.lines().collect();
+    for (line, command) in lines.iter().zip(["run", "budget", "watch", "attribute", "provision"]) {
+        let mut words = line.split_whitespace();
+        assert_eq!(words.next(), Some(command), "{short}");
+        assert!(words.next().is_some_and(|works| ["yes", "partly", "no"].contains(&works)), "{short}");
+    }
+    assert_eq!(lines.len(), 7, "{short}");
+    let whole = text(&["-v"]);
+    assert!(whole.starts_with(&lines[..5].join("\n")) && whole.contains("\nplacement\n"), "{whole}");
+}

@@ -1,4 +1,6 @@
-//! `bursar doctor`: every rung of every ladder, and what a killed run has left.
+//! `bursar doctor`: what works here, every rung of every ladder, and what a killed run has left.
+
+mod ability;
 
 use anyhow::Context;
 use linux::{journal, probe};
@@ -15,9 +17,11 @@ pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
     let repaired = options.repair.then(|| journal::repair(put_back, &mut crate::bench::announce_repair));
     let pruned = options.prune.then(pruned).transpose()?;
     let findings = probe::all();
+    let abilities = ability::all(&findings);
     if options.json {
         let pruned = pruned.map(|pruned| serde_json::json!({ "records": pruned.records, "bytes": pruned.bytes }));
-        let value = serde_json::json!({ "findings": findings, "repaired": repaired, "pruned": pruned });
+        let value =
+            serde_json::json!({ "abilities": abilities, "findings": findings, "repaired": repaired, "pruned": pruned });
         show!("{}", serde_json::to_string_pretty(&value)?)?;
         return Ok(Status::of(0));
     }
@@ -28,6 +32,14 @@ pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
     if let Some(pruned) = pruned {
         show!("removed {} records of {}", pruned.records, Bytes(pruned.bytes))?;
         show!()?;
+    }
+    for ability in &abilities {
+        show!("{ability}")?;
+    }
+    show!()?;
+    if !options.verbose {
+        show!("every source of each figure, and how to enable it: bursar doctor -v")?;
+        return Ok(Status::of(0));
     }
     let mut ladder = "";
     for finding in &findings {

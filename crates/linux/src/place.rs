@@ -12,7 +12,7 @@ use rustix::process::{geteuid, getpid, getppid};
 
 use crate::becoming_root;
 use crate::capability::Capability;
-use crate::cgroup::{Cgroup, Version, is_threaded_domain, own_processes};
+use crate::cgroup::{Cgroup, Swap, Version, is_threaded_domain, own_processes};
 use crate::journal::{Guard, Journal};
 use crate::mounts::{self, Mount};
 use crate::{Error, container, file, procfs, systemd};
@@ -152,6 +152,24 @@ impl Place {
         JobCgroup::new(base, journal, name).map(Some)
     }
 
+    /// The ladder after limits were really set: in the order of the ladder each rung without an obstacle is given a cgroup and a limit, until
+    /// one holds it. All is removed again.
+    pub fn tried(&self, journal: &Journal) -> Vec<Step> {
+        while self.can_limit() {
+            let tried = self.new_cgroup(journal, "doctor").and_then(|cgroup| cgroup.map(|c| try_limit(&c)).transpose());
+            let Err(error) = tried else { break };
+            let mut state = self.state();
+            let rung = state.rung();
+            state.base = None;
+            state.ladder.iter_mut().filter(|step| step.rung == rung).for_each(|step| {
+                step.obstacle = Some(format!("a limit cannot be set: {error}"));
+            });
+        }
+        let mut state = self.state();
+        state.base = None;
+        state.ladder.clone()
+    }
+
     /// The cgroup that bursar was started in; `None` without a memory controller, and at the root of a hierarchy, which is the
     /// whole machine.
     pub fn current(&self) -> Option<&Cgroup> {
@@ -251,6 +269,18 @@ impl Drop for Base {
     fn drop(&mut self) {
         // The last change is undone first.
         while self.guards.pop().is_some() {}
+    }
+}
+
+/// A limit that an empty cgroup can have whatever the machine's size.
+const TRIED_LIMIT_BYTES: u64 = 64 << 20;
+
+/// Sets a limit and reads it back: a file system that is not the kernel's may take any write.
+fn try_limit(cgroup: &Cgroup) -> Result<(), Error> {
+    cgroup.set_limit(Some(TRIED_LIMIT_BYTES), Swap::Allowed)?;
+    match cgroup.effective_limit() {
+        Some(limit) if limit <= TRIED_LIMIT_BYTES => Ok(()),
+        _ => Err(Error::NotAMemoryCgroup(cgroup.dir().into())),
     }
 }
 
@@ -550,6 +580,30 @@ mod tests {
         let inner = tree("linux-6.18-v1/hybrid/sys/fs/cgroup/memory/bursar-record/inner");
         assert!(stay_within(&inner, Path::new("/")).unwrap_err().why.contains("another bursar"));
         assert_eq!(v1_base(&mounts::own(), &inner).dir(), inner.dir());
+    }
+
+    #[test]
+    fn a_limit_that_a_file_takes_and_does_not_hold_is_no_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["memory.current", "cgroup.controllers", "cgroup.procs", "memory.max"] {
+            std::fs::write(dir.path().join(name), "max").unwrap();
+        }
+        let cgroup = Cgroup::at(dir.path()).unwrap();
+        assert!(try_limit(&cgroup).is_ok());
+        std::fs::remove_file(dir.path().join("memory.max")).unwrap();
+        std::os::unix::fs::symlink("/dev/null", dir.path().join("memory.max")).unwrap();
+        assert!(try_limit(&cgroup).is_err(), "it was written to, and says nothing");
+    }
+
+    #[test]
+    fn limits_are_tried_and_all_is_removed_again() {
+        let place = Place::find();
+        let before = place.rung();
+        let own = own_cgroup();
+        let steps = place.tried(&Journal::open().unwrap());
+        let rung = steps.iter().find(|step| step.obstacle.is_none()).unwrap().rung;
+        assert!(rung >= before, "a rung that was no place before is one now");
+        assert_eq!((place.rung(), own_cgroup()), (rung, own));
     }
 
     #[test]

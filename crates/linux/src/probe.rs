@@ -6,6 +6,7 @@ use crate::becoming_root;
 use crate::bpf::{self, Rung as Bpf};
 use crate::capability::{Capability, Sets};
 use crate::cgroup::{Cgroup, Version};
+use crate::journal::Journal;
 use crate::place::{self, Place, Rung, Step};
 use crate::{container, damon, delayacct, faults, file, mounts, pages, perf, pools, procfs, psi, taskstats, thp};
 
@@ -24,12 +25,14 @@ pub struct Finding {
     pub enable: Option<String>,
 }
 
-/// All ladders. Takes some tens of milliseconds; the BPF programs are loaded and unloaded. Changes nothing.
+/// All ladders. Takes some tens of milliseconds; the BPF programs are loaded and unloaded. A cgroup is made, limited and removed again:
+/// permission bits alone do not say whether a limit can be set.
 pub fn all() -> Vec<Finding> {
     let place = Place::find();
+    let steps = Journal::open().map_or_else(|_| place::ladder(), |journal| place.tried(&journal));
     let bpf = bpf::available();
     [
-        place::ladder().into_iter().map(placement).collect(),
+        steps.into_iter().map(placement).collect(),
         process_exits(&bpf),
         page_cache(&bpf),
         mapped_memory(),
@@ -68,9 +71,11 @@ fn placement(step: Step) -> Finding {
             LADDER,
             step.rung.name(),
             match step.rung {
-                Rung::V2Root | Rung::V1Root => "the root of the memory controller can be written: limits can be set",
-                Rung::V2Systemd => "systemd answers on D-Bus: limits can be set",
-                Rung::V2Delegated => "bursar's own cgroup is delegated to it: limits can be set",
+                Rung::V2Root | Rung::V1Root => {
+                    "the root of the memory controller can be written: a limit was set there"
+                }
+                Rung::V2Systemd => "systemd answers on D-Bus: a limit was set in its scope",
+                Rung::V2Delegated => "bursar's own cgroup is delegated to it: a limit was set beneath it",
                 Rung::ReadOnly => "bursar's own cgroup has a memory controller; no limits",
                 Rung::None => "always; no limits",
             },

@@ -5,11 +5,15 @@ use clap::Args;
 /// `bursar doctor`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    bursar doctor\n  \
+    bursar doctor                 what works here, and how well\n  \
+    bursar doctor -v              and every source of each figure, with what would enable it\n  \
     sudo bursar doctor            what there is more with root\n  \
     sudo bursar doctor --repair   after bursar was killed\n\n\
-    Without --repair nothing is changed.")]
+    Without --repair nothing is changed but for a moment: a cgroup is made, limited and removed.")]
 pub struct Doctor {
+    /// Also every source of each figure: whether it is there, why not, and what would enable it
+    #[arg(short, long)]
+    pub verbose: bool,
     /// As JSON, on standard output
     #[arg(long)]
     pub json: bool,
