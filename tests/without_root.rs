@@ -138,3 +138,24 @@ fn memory_of_a_program_that_no_sample_saw_is_in_the_floor() {
     assert!(least <= 104 && most >= 100, "{json:#}");
     assert!((100..=104).contains(&floor(&json).0), "{json:#}");
 }
+
+#[test]
+fn orphans_that_no_sample_saw_are_known_by_wait4() {
+    if !can_hide() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let program = folder.path().join("footprint");
+    copy_program(Programs::build().footprint().as_ref(), &program);
+    let mut nobody = bursar_as_nobody(folder.path());
+    // Its parent, a subshell, ends at once.
+    let script = format!("({} private 50M --hold 0 >&- &); sleep 3", program.display());
+    nobody.args(["run", "-q", "--json", "-", "--interval", "60s", "--", "sh", "-c", &script]);
+    let (status, json) = json_of(&mut without_cgroups(&nobody));
+    assert_eq!(status, 0);
+    assert!(json["sources"]["processes"].as_str().unwrap().contains("may be missing"), "{json:#}");
+    for figure in ["floor_bytes", "tree_max_rss_bytes", "tree_held_at_least_bytes"] {
+        let mib = json[figure].as_u64().unwrap() / MIB;
+        assert!((50..=54).contains(&mib), "it is in {figure}: {json:#}");
+    }
+}

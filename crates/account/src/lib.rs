@@ -31,13 +31,14 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
     let mut notes = run.notes.clone();
     let tree = tree::Tree::of(run);
     let mut charge = peaks::charge(run, tree.as_ref(), &mut notes);
-    if run.kept.charge_bytes.is_none() && floor::not_sampled(run).is_some() {
+    if tree.is_none() && run.kept.charge_bytes.is_none() && floor::not_sampled(run).is_some() {
         // What the samples missed of a process they missed of the charge.
         charge = Default::default();
     }
     let app_max_rss = peaks::app_max_rss(run);
-    let tree_max_rss = peaks::tree_max_rss(run, app_max_rss);
-    let held = held::of_tree(run, app_max_rss);
+    let largest = peaks::largest_process(run);
+    let tree_max_rss = peaks::tree_max_rss(run, largest);
+    let held = held::of_tree(run, largest);
     let lists = peaks::lists(run);
     let whole_floor = floor::floor(run, tree.as_ref(), header, &mut notes);
     let floor = whole_floor.least;

@@ -103,7 +103,7 @@ pub fn charge(run: &Observation, tree: Option<&Tree>, notes: &mut Vec<String>) -
 }
 
 fn of_tree(run: &Observation, tree: &Tree) -> ChargePeak {
-    let bounds = tree.peak(app_max_rss(run));
+    let bounds = tree.peak(largest_process(run));
     let detail = Detail {
         page_tables: bounds.most.kernel,
         locked: peak(run, names::LOCKED),
@@ -163,6 +163,11 @@ pub fn app_max_rss(run: &Observation) -> Option<u64> {
         Some(usage) => Some(usage.max_rss_bytes),
         None => run.processes.iter().filter_map(|p| p.max_rss_bytes).max(),
     }
+}
+
+/// The peak RSS of the largest process, one that the command did not wait for included.
+pub fn largest_process(run: &Observation) -> Option<u64> {
+    app_max_rss(run).max(run.processes.iter().filter_map(|process| process.max_rss_bytes).max())
 }
 
 /// The most heap and shared memory that the job was charged with at a time.

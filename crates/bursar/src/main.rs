@@ -27,6 +27,7 @@ mod merge;
 mod nodes;
 mod observe;
 mod opened;
+mod orphans;
 mod phases;
 mod pool;
 mod predict;

@@ -27,6 +27,7 @@ use crate::budget::given::Given;
 use crate::gathered::{Outside, went_on};
 use crate::kept;
 use crate::launch::Launch;
+use crate::orphans;
 use crate::references::Inside;
 use crate::stop::{Stop, Whole, lift_limit};
 use crate::tier::FastTier;
@@ -139,6 +140,8 @@ pub fn observe(
         // Without a cgroup to hold them together, processes that lose their parent come to us.
         None => {
             linux::children::adopt_orphans()?;
+            // Those of a run before this one.
+            drop(linux::children::take_orphans());
             Scope::Tree { root: std::process::id() as i32, within: bench.own_cgroup.clone() }
         }
     };
@@ -213,7 +216,8 @@ pub fn observe(
         exit_records = Some(records);
         notes.extend(lost.then(|| "Exit records were lost: some short-lived processes may be missing.".to_string()));
     }
-    let processes = merge(sampled.processes, exit_records, &ended, &main, &mut sources);
+    let mut processes = merge(sampled.processes, exit_records, &ended, &main, &mut sources);
+    orphans::add(&mut processes, linux::children::take_orphans(), begin_ns as f64 / 1e9);
     let pids: HashSet<i32> = processes.iter().map(|process| process.key.pid).chain([main.pid]).collect();
     let shared = shared.used(&|pid| pids.contains(&pid));
     // A next trial must find neither this one's processes nor its page cache, which would stay, charged to the parent
@@ -419,7 +423,7 @@ fn merge(
     let rung = match tracked.iter().flatten().next().map(|process| process.source.as_str()) {
         Some("taskstats") => "exit records (taskstats)",
         Some(_) => "exit tracepoint",
-        None => "sampled; short-lived processes may be missing",
+        None => "sampled, wait4 of the command and of orphans; others that ended between two samples may be missing",
     };
     sources.insert("processes".into(), rung.into());
     let mut all = tracked.unwrap_or_default();

@@ -30,6 +30,28 @@ struct Known {
 static KNOWN: Mutex<Known> = Mutex::new(Known { awaited: BTreeSet::new(), holds: 0 });
 static CHANGED: Condvar = Condvar::new();
 
+/// An orphan that this process has reaped.
+#[derive(Clone, Debug)]
+pub struct Orphan {
+    /// Its process id.
+    pub pid: i32,
+    /// What `/proc/PID/stat` showed of it between its end and its reaping.
+    pub stat: procfs::Stat,
+    /// How it ended, and what it and the children that it waited for used.
+    pub ended: wait::Ended,
+}
+
+/// Orphans kept beyond this number would fill bursar's own memory.
+const MOST_ORPHANS: usize = 4096;
+
+/// Orphans reaped since they were last [taken](take_orphans); `None` until somebody adopts orphans.
+static ORPHANS: Mutex<Option<Vec<Orphan>>> = Mutex::new(None);
+
+/// Orphans reaped since the last call, at most 4096; none before [`adopt_orphans`].
+pub fn take_orphans() -> Vec<Orphan> {
+    orphans().as_mut().map(std::mem::take).unwrap_or_default()
+}
+
 /// A child that its owner waits for, as long as this lives.
 #[derive(Debug)]
 pub struct Awaited(i32);
@@ -99,6 +121,7 @@ pub fn output(command: &mut Command) -> io::Result<Output> {
 /// What `prctl` or the start of a thread say.
 pub fn adopt_orphans() -> io::Result<()> {
     set_child_subreaper(Some(getpid()))?;
+    orphans().get_or_insert_default();
     reap_orphans()
 }
 
@@ -141,7 +164,14 @@ fn reap(pid: i32) {
         known = CHANGED.wait(known).unwrap_or_else(PoisonError::into_inner);
     }
     if !known.awaited.contains(&pid) {
-        let _ = wait::wait4(pid, false);
+        // Afterwards its name and its start are gone.
+        let stat = procfs::stat(pid).ok();
+        let ended = wait::wait4(pid, false).ok().flatten();
+        let mut orphans = orphans();
+        let kept = orphans.as_mut().filter(|kept| kept.len() < MOST_ORPHANS);
+        if let Some(((kept, stat), ended)) = kept.zip(stat).zip(ended) {
+            kept.push(Orphan { pid, stat, ended });
+        }
     }
 }
 
@@ -152,6 +182,10 @@ fn pause() {
 
 fn own() -> i32 {
     getpid().as_raw_nonzero().get()
+}
+
+fn orphans() -> MutexGuard<'static, Option<Vec<Orphan>>> {
+    ORPHANS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn known() -> MutexGuard<'static, Known> {
