@@ -159,3 +159,52 @@ fn orphans_that_no_sample_saw_are_known_by_wait4() {
         assert!((50..=54).contains(&mib), "it is in {figure}: {json:#}");
     }
 }
+
+/// A user without rights as PID 1, on a read-only root, without a home and without cgroups.
+fn bare(folder: &std::path::Path, words: &[&str]) -> std::process::Output {
+    const ENTER: &str = "umount -Rl /sys/fs/cgroup; for at in /tmp /var/tmp /dev/shm /run; do mount --bind $at $at && mount -o \
+                         remount,bind,ro $at; done; mount --bind / /; mount -o remount,bind,ro /; exec env -i PATH=\"$PATH\" setpriv \
+                         --reuid=65534 --regid=65534 --clear-groups --no-new-privs timeout -s TERM 10 \"$@\"";
+    let bursar = folder.join("bursar");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", ENTER, "sh"]).arg(bursar).args(words);
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn commands_answer_or_say_why_not_in_a_bare_container() {
+    if !can_hide() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    drop(bursar_as_nobody(folder.path()));
+    let record = folder.path().join("record.bursar");
+    let recorded =
+        support::bursar().args(["run", "-q", "--record"]).arg(&record).args(["--", "true"]).status().unwrap();
+    assert!(recorded.success());
+    std::fs::set_permissions(&record, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let record = record.to_str().unwrap();
+    for (words, status) in [
+        (&["doctor"][..], 0),
+        (&["run", "--", "true"], 0),
+        (&["watch", "--", "sleep", "0.1"], 0),
+        (&["faults", "--", "true"], 0),
+        (&["provision", "--", "true"], 0),
+        (&["advise", "run", "--", "true"], 0),
+        (&["attribute", "--", "true"], 0),
+        (&["report", record], 0),
+        (&["report", "--format", "csv", record], 0),
+        (&["report", "--format", "json", record], 0),
+        (&["recommend", "--from", "/nonexistent"], 125),
+        (&["budget", "--", "true"], 125),
+        (&["serve"], 125),
+    ] {
+        let output = bare(folder.path(), words);
+        let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {told}");
+        assert!(!told.trim().is_empty() && !told.contains("panicked"), "{words:?}: {told}");
+        if status == 125 {
+            assert_eq!(told.trim().lines().count(), 1, "one sentence: {words:?}: {told}");
+        }
+    }
+}

@@ -226,6 +226,9 @@ fn app_max_rss_is_what_wait4_says_and_the_tree_is_never_less() {
     assert_eq!(account(&observed, &header("")).app_max_rss_bytes, Some(9000), "an attachment takes what it saw");
     observed.rusage = Some(Rusage { max_rss_bytes: 600, ..Default::default() });
     let seen = account(&observed, &header(""));
+    assert_eq!((seen.app_max_rss_bytes, seen.tree_max_rss_bytes), (Some(600), Some(9000)), "nobody waited for it");
+    observed.processes.clear();
+    let seen = account(&observed, &header(""));
     assert_eq!((seen.app_max_rss_bytes, seen.tree_max_rss_bytes), (Some(600), Some(600)));
     assert_eq!(seen.app_max_rss_breakdown.heap, None, "half of it was never sampled: its parts are not known");
     observed.rusage = Some(Rusage { max_rss_bytes: 315, ..Default::default() });
