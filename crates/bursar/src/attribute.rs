@@ -276,7 +276,9 @@ fn variables(options: &Attribute, folder: &Path) -> Vec<(String, OsString)> {
 /// The options that its record is read by.
 fn saved(options: &Attribute) -> BTreeMap<String, String> {
     let library = options.by_library.then(|| (::report::BY_LIBRARY.to_string(), "yes".to_string()));
-    library.into_iter().collect()
+    let numbers: Vec<String> = options.scaling.iter().map(u32::to_string).collect();
+    let scaling = (!numbers.is_empty()).then(|| (::report::SCALING.to_string(), numbers.join(", ")));
+    library.into_iter().chain(scaling).collect()
 }
 
 /// What the library itself reserves may be what the program then lacks.
@@ -439,9 +441,12 @@ fn deliver(options: &Attribute, record: &Record, sink: Sink, printed: &[String])
     let notes = notes(record);
     let attributed = attributed(record, &notes);
     if !results.quiet {
-        say::page(&::report::terminal::attribution(&Attributed { notes: printed, ..attributed }, style()));
-        if let Some(path) = path {
-            tell!("record: {}", path.display());
+        let shown = Attributed { notes: printed, ..attributed };
+        if results.verbose {
+            say::page(&::report::terminal::attribution(&shown, style()));
+            path.iter().for_each(|path| tell!("record: {}", path.display()));
+        } else {
+            say::page(&::report::terminal::short::attribution(&shown, path.as_deref(), style()));
         }
     }
     if let Some(path) = &results.json {

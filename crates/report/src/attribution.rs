@@ -12,6 +12,10 @@ use crate::tables::{Table, Tone};
 /// Functions and libraries that are listed.
 const MOST_FUNCTIONS: usize = 6;
 const MOST_LIBRARIES: usize = 20;
+/// Rows of the short table, kinds of memory that it names of each, and runs that are compared beside each other.
+const MOST_PARTS: usize = 5;
+const MOST_KINDS: usize = 2;
+const MOST_RUNS: usize = 5;
 /// Of a library's growth in `MPI_Init`, what is worth a word.
 const WORTH_NAMING: f64 = 0.1;
 /// Of the peak, what may stay unexplained without a word.
@@ -27,6 +31,9 @@ const LOOK_EARLY_NS: u64 = 3_000_000_000;
 /// The option of a record that asks for components by library.
 pub const BY_LIBRARY: &str = "by_library";
 
+/// The option of a record that has the numbers, as words, that stood in place of `{}` in the command.
+pub const SCALING: &str = "scaling";
+
 /// What a report of attribution is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributed<'a> {
@@ -41,9 +48,13 @@ pub struct Attributed<'a> {
 }
 
 impl<'a> Attributed<'a> {
-    /// The command line as one would type it.
+    /// The command line as one would type it; with the numbers that stood in it, where it was run with several.
     pub fn command(&self) -> String {
-        self.header.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+        let command = self.header.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+        match self.header.options.get(SCALING) {
+            Some(numbers) => format!("{command}   with {numbers} in place of {{}}"),
+            None => command,
+        }
     }
 
     /// Whether components are broken down by library.
@@ -102,11 +113,8 @@ fn most_about(series: &Series, t: u64) -> f64 {
 /// What one first wants to know. `went_on`: processes that go on after the command's end. `files`: bytes in files in memory that no
 /// process had mapped.
 pub fn headline(attribution: &Attribution, went_on: &[Named], files: u64) -> String {
-    if attribution.ranks == 0 {
-        return "no process of the command left a log: nothing can be attributed".into();
-    }
-    if attribution.by == Axis::Touch && attribution.total_peak_bytes == 0 {
-        return format!("nothing can be told by touch: {}", printable(&attribution.rung));
+    if let Some(why) = unattributable(attribution) {
+        return why;
     }
     let mut parts: Vec<String> = attribution
         .components_in_order()
@@ -115,19 +123,56 @@ pub fn headline(attribution: &Attribution, went_on: &[Named], files: u64) -> Str
         .map(|(name, held)| format!("{} {}", printable(name), size(held.peak_bytes)))
         .collect();
     parts.push(format!("unattributed {}", size(attribution.unattributed_peak_bytes)));
+    let by = if attribution.by == Axis::Touch { "by touch, " } else { "" };
+    format!("{}; {by}at their own peaks {}", held(attribution, went_on, files), parts.join(", "))
+}
+
+/// The same with the largest part alone.
+pub fn short_headline(attribution: &Attribution, went_on: &[Named], files: u64) -> String {
+    if let Some(why) = unattributable(attribution) {
+        return why;
+    }
+    let held = held(attribution, went_on, files);
+    let Some((_, name, most)) = parts_by_size(attribution).into_iter().next() else { return held };
+    let by = if attribution.by == Axis::Touch { " by touch" } else { "" };
+    format!("{held}; most{by}: {} {}", printable(name), size(most.peak_bytes))
+}
+
+/// Why there is nothing to show.
+fn unattributable(attribution: &Attribution) -> Option<String> {
+    if attribution.ranks == 0 {
+        return Some("no process of the command left a log: nothing can be attributed".into());
+    }
+    let is_empty = attribution.by == Axis::Touch && attribution.total_peak_bytes == 0;
+    is_empty.then(|| format!("nothing is known by touch: {}", printable(&attribution.rung)))
+}
+
+/// The peak, with what it lacks.
+fn held(attribution: &Attribution, went_on: &[Named], files: u64) -> String {
     let of = match &attribution.per_rank[..] {
         [one] => one.id().map_or_else(String::new, |rank| format!(" (rank {rank} alone)")),
-        several => format!(" ({} {})", several.len(), if has_ranks(attribution) { "ranks" } else { "processes" }),
+        several => format!(" ({} {})", several.len(), counted(attribution)),
     };
-    let by = if attribution.by == Axis::Touch { "by touch, " } else { "" };
     format!(
-        "held {} at peak{of}{}{}{}; {by}at their own peaks {}",
+        "held {} at peak{of}{}{}{}",
         size(attribution.total_peak_bytes),
         beside_files(attribution, files),
         without_library(attribution),
-        until_the_end(went_on),
-        parts.join(", ")
+        until_the_end(went_on)
     )
+}
+
+/// What its logs are of.
+fn counted(attribution: &Attribution) -> &'static str {
+    if has_ranks(attribution) { "ranks" } else { "processes" }
+}
+
+/// Components and the lines beside them, without the total, largest first.
+fn parts_by_size(attribution: &Attribution) -> Vec<(Tone, &str, &Holding)> {
+    let mut parts = rows(attribution);
+    parts.retain(|(_, name, held)| *name != lines::TOTAL && held.peak_bytes > 0);
+    parts.sort_by_key(|(_, _, held)| std::cmp::Reverse(held.peak_bytes));
+    parts
 }
 
 /// What the figures lack of files in memory.
@@ -204,9 +249,52 @@ pub fn peaks_table(attribution: &Attribution) -> Table {
     table
 }
 
+/// The largest parts, and what most of each is, then the total.
+pub fn largest_parts_table(attribution: &Attribution) -> Table {
+    let mut table = Table::new(&["", "peak", "at end", "of its peak"]).with_words_last();
+    let made_of = |held: &Holding| {
+        let mut kinds: Vec<(MemoryKind, u64)> =
+            MemoryKind::ALL.into_iter().map(|kind| (kind, of_kind(&held.at_peak, kind))).collect();
+        kinds.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        let matters = |bytes: u64| bytes > 0 && bytes as f64 >= WORTH_NAMING * held.peak_bytes as f64;
+        let named: Vec<String> = kinds
+            .into_iter()
+            .take(MOST_KINDS)
+            .filter(|(_, bytes)| matters(*bytes))
+            .map(|(kind, bytes)| format!("{} {}", kind_name(kind), size(bytes)))
+            .collect();
+        named.join(", ")
+    };
+    let cells =
+        |name: String, held: &Holding| vec![name, size(held.peak_bytes), size(held.at_end_bytes), made_of(held)];
+    let parts = parts_by_size(attribution);
+    for (tone, name, held) in parts.iter().take(MOST_PARTS) {
+        table.row(*tone, cells(printable(name), held));
+    }
+    if let Some(more @ 1..) = parts.len().checked_sub(MOST_PARTS) {
+        table.row(Tone::Dim, vec![format!("and {more} more"), String::new(), String::new(), String::new()]);
+    }
+    table.row(Tone::Strong, cells(lines::TOTAL.to_string(), &attribution.total));
+    table
+}
+
+/// The largest process or rank, where there are several.
+pub fn largest_sentence(attribution: &Attribution) -> Option<String> {
+    let largest = attribution.per_rank.iter().max_by_key(|rank| rank.total_peak_bytes)?;
+    let (one, smallest) = (rank_name(largest), attribution.per_rank.iter().map(|rank| rank.total_peak_bytes).min()?);
+    let several = attribution.per_rank.len() > 1;
+    several.then(|| match has_ranks(attribution) {
+        true => format!("by rank (RSS): {} to {}; {one} held most", size(smallest), size(largest.total_peak_bytes)),
+        false => format!("largest process (RSS): {one} with {}", size(largest.total_peak_bytes)),
+    })
+}
+
 /// Peak per component by number of ranks (the paper's Table 5).
 pub fn scaling_table(attributions: &[Attribution]) -> Table {
-    let mut table = Table::new(&["peak of a rank", "ranks", "RSS", "PSS", "all ranks"]);
+    let several = attributions.last().map_or("ranks", counted);
+    let one = if several == "ranks" { "peak of a rank" } else { "peak of a process" };
+    let mut table =
+        Table::new(&[one.to_string(), several.into(), "RSS".into(), "PSS".into(), format!("all {several}")]);
     let runs: Vec<_> = attributions.iter().map(|attribution| (attribution.ranks, rows(attribution))).collect();
     let Some((_, lines)) = runs.last() else { return table };
     for (tone, name, _) in lines {
@@ -217,6 +305,26 @@ pub fn scaling_table(attributions: &[Attribution]) -> Table {
             let first = std::mem::take(&mut shown);
             table.row(*tone, vec![first, count(Some((*ranks).into())), rss, pss, size(held.peak_bytes)]);
         }
+    }
+    table
+}
+
+/// The peaks of the last runs, each a column below its number of ranks: of the largest parts and of the total.
+pub fn short_scaling_table(attributions: &[Attribution]) -> Table {
+    let shown = &attributions[attributions.len().saturating_sub(MOST_RUNS)..];
+    let Some(last) = shown.last() else { return Table::new(&[""]) };
+    let numbers = shown.iter().map(|run| run.ranks.to_string());
+    let header: Vec<String> = std::iter::once(format!("peak of all, by {}", counted(last))).chain(numbers).collect();
+    let mut table = Table::new(&header);
+    let of_all = |name: &str| {
+        let of_run =
+            |run: &Attribution| rows(run).into_iter().find(|(_, other, _)| *other == name).map(|row| row.2.peak_bytes);
+        shown.iter().map(|run| of_run(run).map_or_else(|| "-".to_string(), size)).collect::<Vec<_>>()
+    };
+    let parts = parts_by_size(last);
+    let named = parts.iter().take(MOST_PARTS).map(|(tone, name, _)| (*tone, *name));
+    for (tone, name) in named.chain([(Tone::Strong, lines::TOTAL)]) {
+        table.row(tone, std::iter::once(printable(name)).chain(of_all(name)).collect());
     }
     table
 }
@@ -366,17 +474,22 @@ pub fn init_sentence(attribution: &Attribution) -> Option<String> {
     Some(sentence)
 }
 
-/// What bursar itself held, and what is counted nowhere else.
-pub fn beside(attribution: &Attribution) -> Vec<String> {
-    let mut sentences = vec![format!(
+/// What bursar itself held.
+pub fn own_sentence(attribution: &Attribution) -> String {
+    format!(
         "bursar's own memory, in no other figure: {} at peak of a {}{}",
         size(attribution.own.rank_peaks.max as u64),
         if has_ranks(attribution) { "rank" } else { "process" },
         if attribution.ranks > 1 { format!(", {} of all", size(attribution.own.peak_bytes)) } else { String::new() },
-    )];
+    )
+}
+
+/// How the figures were found, what they do not explain, and what is counted nowhere else.
+pub fn beside(attribution: &Attribution) -> Vec<String> {
+    let mut sentences = Vec::new();
     if attribution.by == Axis::Touch {
         sentences.push(format!(
-            "by touch: in whose code memory first became resident, told by {}",
+            "by touch: in whose code memory first became resident, seen by {}",
             printable(&attribution.rung)
         ));
     }

@@ -29,7 +29,7 @@ mod watch;
 use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 
 pub use answer::{limit_lines, paste_lines};
-pub use attribution::{Attributed, BY_LIBRARY, files_in_memory};
+pub use attribution::{Attributed, BY_LIBRARY, SCALING, files_in_memory};
 pub use diff::{Diff, DiffRow, DiffSet, DiffUnit, DiffValue};
 pub use faults::Faulted;
 pub use format::{seconds, shell_word};

@@ -6,6 +6,7 @@
 
 #[allow(unused_imports, reason = "each test binary uses its part")]
 mod fixture;
+mod golden;
 
 use std::path::Path;
 
@@ -260,26 +261,8 @@ fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
 
 #[test]
 fn short_reports_are_the_recorded_ones() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    for (name, parts, notes) in cases() {
-        let found = shown(&parts, &notes, STYLE);
-        let path = folder.join(format!("{name}.txt"));
-        if std::env::var_os("BURSAR_WRITE_GOLDEN").is_some() {
-            std::fs::create_dir_all(&folder).unwrap();
-            std::fs::write(&path, &found).unwrap();
-        }
-        let known = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(known == found, "{name} is now\n{found}\nand was\n{known}");
-    }
-}
-
-#[test]
-fn every_recorded_report_has_a_case() {
-    let names: Vec<String> = cases().iter().map(|(name, ..)| format!("{name}.txt")).collect();
-    for file in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")).unwrap() {
-        let file = file.unwrap().file_name().into_string().unwrap();
-        assert!(names.contains(&file), "{file}");
-    }
+    let reports = cases().into_iter().map(|(name, parts, notes)| (name, shown(&parts, &notes, STYLE)));
+    golden::check(&["run", "budget"], reports);
 }
 
 /// As many doubts and notes as there are kinds, each longer than a line.

@@ -4,7 +4,7 @@ use super::Style;
 use super::table::Page;
 use crate::attribution::{
     Attributed, beside, components_table, functions_table, has_ranks, headline, init_sentence, libraries_table,
-    peaks_table, phases_table, ranks_table, scaling_table, times_table,
+    own_sentence, peaks_table, phases_table, ranks_table, scaling_table, times_table,
 };
 use crate::comm::{comm_table, sent_sentence};
 use crate::format::printable;
@@ -50,7 +50,7 @@ pub fn attribution(attributed: &Attributed, style: Style) -> String {
         page.table(&comm_table(matrix));
     }
     page.gap();
-    for sentence in init_sentence(shown).into_iter().chain(beside(shown)) {
+    for sentence in init_sentence(shown).into_iter().chain([own_sentence(shown)]).chain(beside(shown)) {
         page.paragraph(Tone::Plain, &sentence);
     }
     for note in attributed.notes.iter().chain(&shown.notes) {
@@ -153,9 +153,9 @@ mod tests {
         touched.allocator_retained = None;
         let text = report(&[touched.clone()], false);
         assert!(text.starts_with("held 620 MiB at peak (4 ranks); by touch, at their own peaks application"), "{text}");
-        assert!(text.contains("told by page-fault events\n") && !text.contains("allocator-retained"), "{text}");
+        assert!(text.contains("seen by page-fault events\n") && !text.contains("allocator-retained"), "{text}");
         touched.total_peak_bytes = 0;
-        assert!(report(&[touched], false).starts_with("nothing can be told by touch: page-fault events\n"));
+        assert!(report(&[touched], false).starts_with("nothing is known by touch: page-fault events\n"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The short form of a report: the answer, what it rests on and what to paste, within a number of lines.
 
+mod attribution;
 mod budget;
 mod run;
 
@@ -13,6 +14,7 @@ use crate::figures::doubt_lines;
 use crate::format::shell_word;
 use crate::tables::Tone;
 
+pub use attribution::attribution;
 pub use budget::budget;
 pub use run::run;
 
@@ -21,6 +23,9 @@ pub const MOST_RUN_LINES: usize = 15;
 
 /// Lines of the short report of a budget, at most.
 pub const MOST_BUDGET_LINES: usize = 25;
+
+/// Lines of the short report of attribution, at most.
+pub const MOST_ATTRIBUTION_LINES: usize = 20;
 
 /// Notes that it shows, at most.
 const MOST_NOTES: usize = 3;
