@@ -347,7 +347,10 @@ fn files_in_memory_that_are_read_make_the_need_a_lower_bound() {
         let (last, lines, _) = watched(kind, folder);
         assert!(last["wss_is_lower_bound"] == is_late(&last) && last["files_in_memory_bytes"] == 0, "{kind}: {lines}");
         // An interval may have ended before the file was mapped.
-        assert!(!lines.lines().last().unwrap().contains("are not seen"), "{kind}: {lines}");
+        assert!(
+            !lines.lines().rfind(|line| line.contains(" touched")).unwrap().contains("are not seen"),
+            "{kind}: {lines}"
+        );
         if is_root() {
             let wss = last["wss_bytes"].as_u64().unwrap();
             assert!((72 * MIB..96 * MIB).contains(&wss), "{kind}: {lines}");
@@ -538,6 +541,31 @@ fn a_process_that_bursar_did_not_start_is_left_alone_unless_that_is_allowed() {
 }
 
 #[test]
+fn the_end_is_summed_up_once() {
+    let mut other = Command::new("python3").args(["-c", ROUND, "60"]).spawn().unwrap();
+    let mut watched = bursar()
+        .args(["watch", "--intrusive", "--interval", "500ms", "--pid", &other.id().to_string()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut printed = BufReader::new(watched.stdout.take().unwrap());
+    let mut text = String::new();
+    while text.lines().count() < 3 && printed.read_line(&mut text).unwrap() > 0 {}
+    assert!(Command::new("kill").args(["-INT", &watched.id().to_string()]).status().unwrap().success());
+    std::io::Read::read_to_string(&mut printed, &mut text).unwrap();
+    assert!(watched.wait().unwrap().success());
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let (intervals, summary) = lines.split_at(lines.iter().position(|line| !line.contains(" touched")).unwrap());
+    let times: Vec<_> = intervals.iter().map(|line| line.split(' ').next().unwrap()).collect();
+    assert!(times.len() >= 3 && times.windows(2).all(|pair| pair[0] != pair[1]), "{text}");
+    assert!(summary.len() == 2 && summary[0].contains("need") && summary[1].starts_with("watched for "), "{text}");
+    let quiet = watch(&["-q", "--", "sleep", "0.1"]);
+    assert!(quiet.stderr.is_empty(), "{quiet:?}");
+}
+
+#[test]
 fn what_is_not_there_is_told() {
     for (arguments, told) in
         [(["--pid", "4194304"], "no process"), (["--cgroup", "/sys/fs/cgroup/no-such-group"], "no-such-group")]
@@ -576,7 +604,9 @@ fn a_record_tells_again_what_was_told_and_its_reports_are_made_of_it() {
     let again = report(&["--replay", "--quiet", &record, "--json", "-"]);
     assert_eq!(String::from_utf8(again.stdout).unwrap(), json);
     let again = report(&["--replay", &record]);
-    assert_eq!(String::from_utf8(again.stdout).unwrap(), lines);
+    let again = String::from_utf8(again.stdout).unwrap();
+    let details = lines.strip_prefix(&again).unwrap_or_else(|| panic!("{again}\n{lines}"));
+    assert_eq!(details, format!("details: bursar report {record}\n"));
     let page = folder.path().join("page.html");
     let report = bursar().arg("report").arg(&record).output().unwrap();
     let text = String::from_utf8(report.stdout).unwrap();

@@ -1,6 +1,6 @@
 //! The peaks that the methods name, and what each was made of.
 
-use model::{Breakdown, Bytes, Detail, ListSizes, Observation, names};
+use model::{Breakdown, Bytes, Detail, KEPT_PEAK_NOTE, ListSizes, Observation, names};
 
 use crate::is_attached;
 use crate::moment::{Moment, peak};
@@ -123,7 +123,7 @@ fn say_how_far_apart(run: &Observation, kept: u64, seen: u64, notes: &mut Vec<St
         format!("The peak charge of {kept} may be from before bursar looked; while it looked, the most was {seen}.")
     } else {
         format!(
-            "The kernel kept a peak charge of {kept}; the largest sample saw {seen} ({:.0} % less), and the breakdown is \
+            "{KEPT_PEAK_NOTE} {kept}; the largest sample saw {seen} ({:.0} % less), and the breakdown is \
              that sample's, in proportion.",
             100.0 * (1.0 - seen.0 as f64 / kept.0 as f64)
         )

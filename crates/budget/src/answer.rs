@@ -138,7 +138,7 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
     if bracket.pass.is_some_and(|pass| is_slow(tried, pass) || is_slow_once_more(pass)) {
         doubts.push("no run under it kept within the slow-down".into());
     } else if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.near) {
-        doubts.push("its run time there is so close to what is allowed that another run may be slower".into());
+        doubts.push("run times vary so much that another run under that limit may be slower than allowed".into());
     }
     doubts.extend(a.chance.filter(|chance| chance.doubtful).map(|chance| chance.doubt()));
     if tried.iter().any(|t| Some(t.limit) == bracket.fail && t.hardly_failed) {

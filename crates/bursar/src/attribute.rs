@@ -203,9 +203,8 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
             break;
         }
     }
-    let all = notes(&record);
-    let printed: Vec<String> = bench.notes_for(&all, options.results.verbose).cloned().collect();
-    deliver(options, &record, sink, &printed)?;
+    record.notes.extend_from_slice(bench.machine_notes(&record));
+    deliver(options, &record, sink)?;
     Ok(status)
 }
 
@@ -434,19 +433,17 @@ fn keep(
     Ok(sink.path().is_some())
 }
 
-/// `printed`: the notes of the report on the terminal.
-fn deliver(options: &Attribute, record: &Record, sink: Sink, printed: &[String]) -> anyhow::Result<()> {
+fn deliver(options: &Attribute, record: &Record, sink: Sink) -> anyhow::Result<()> {
     let results = &options.results;
     let path = sink.seal();
     let notes = notes(record);
     let attributed = attributed(record, &notes);
     if !results.quiet {
-        let shown = Attributed { notes: printed, ..attributed };
         if results.verbose {
-            say::page(&::report::terminal::attribution(&shown, style()));
+            say::page(&::report::terminal::attribution(&attributed, style()));
             path.iter().for_each(|path| tell!("record: {}", path.display()));
         } else {
-            say::page(&::report::terminal::short::attribution(&shown, path.as_deref(), style()));
+            say::page(&::report::terminal::short::attribution(&attributed, path.as_deref(), style()));
         }
     }
     if let Some(path) = &results.json {

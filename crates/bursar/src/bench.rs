@@ -10,6 +10,7 @@ use linux::journal::{self, Guard, Journal};
 use linux::place::Place;
 use linux::{bpf, damon, delayacct, procfs, rights};
 use model::{Header, RecordKind};
+use record::Record;
 use sample::IoWait;
 use track::{Loading, Tracker};
 
@@ -104,7 +105,6 @@ impl Bench {
             machine_notes.extend(is_root.then(|| error.to_string()));
             None
         });
-        notes.extend(machine_notes.iter().cloned());
         let io_wait = match delayacct::is_on() {
             Some(true) => IoWait::DelayAccounting,
             _ => IoWait::SampledState,
@@ -136,9 +136,12 @@ impl Bench {
         loading.and_then(|loading| loading.follow(&rights::observable(pids), origin_ns)).map_err(refused).ok()
     }
 
-    /// The notes that belong into a short report; with those of the machine where they matter.
-    pub fn notes_for<'a>(&'a self, notes: &'a [String], with_machine: bool) -> impl Iterator<Item = &'a String> {
-        notes.iter().filter(move |note| with_machine || !self.machine_notes.contains(note))
+    /// What concerns the machine, once its runs are over: nothing but where one of them lost memory without a limit. `bursar doctor`
+    /// reports it otherwise.
+    pub fn machine_notes(&self, record: &Record) -> &[String] {
+        let page_bytes = record.header.page_bytes;
+        let has_lost_memory = record.accounts.values().any(|account| account.lost_without_limit(page_bytes));
+        if has_lost_memory { &self.machine_notes } else { &[] }
     }
 
     /// Whether its runs' references to files are wanted.

@@ -46,6 +46,18 @@ const SIGINT: i32 = 2;
 /// When the libraries of a first run are scanned for a runtime; each later scan is after twice the time.
 const FIRST_SCAN_SECONDS: f64 = 0.1;
 
+/// Why there is no budget, the next step first. `missing`: why each way to limit is not there.
+fn no_limits(missing: &[String]) -> String {
+    let enabled_by = missing.iter().find_map(|why| Some(why.split_once("; to enable it: ")?.1));
+    let step = enabled_by.map_or_else(|| "see: bursar doctor".to_string(), |step| format!("to enable one: {step}"));
+    let ways: Vec<String> = missing.iter().map(|why| format!("\n  {why}")).collect();
+    format!(
+        "a budget needs limits that hold, and none can be set here; {step}\nWithout limits, `bursar run` measures one run. \
+         `bursar doctor` shows every way there is:{}",
+        ways.concat()
+    )
+}
+
 pub fn budget(options: Budget) -> anyhow::Result<Status> {
     let resumed = options.resume.as_deref().map(Resumable::open).transpose()?;
     let old = resumed.as_ref().map(Resumable::record).transpose()?;
@@ -59,11 +71,7 @@ pub fn budget(options: Budget) -> anyhow::Result<Status> {
     let bench = Bench::set_up(Some(Rung::Filemap), References::Traced)?;
     let slurm = if bench.place.can_limit() { None } else { Allocation::find()? };
     if slurm.is_none() && !bench.place.can_limit() {
-        bail!(
-            "a budget needs limits that hold, and none can be set here: {}. `bursar doctor` shows every way there is; \
-             `bursar run` gives the account and the file demand curve without limits",
-            bench.place.missing().join("; ")
-        );
+        bail!(no_limits(&bench.place.missing()));
     }
     if let Some(tier) = options.fast_tier {
         tier.check()?;
@@ -635,9 +643,7 @@ impl<'a> Search<'a> {
 
     /// The notes that change how the answer must be read.
     fn notes_of_answer(&self, report: &BudgetReport) -> Vec<String> {
-        let page_bytes = self.record.header.page_bytes;
-        let has_lost_memory = self.record.accounts.values().any(|account| account.lost_without_limit(page_bytes));
-        let of_record = self.bench.notes_for(&self.record.notes, has_lost_memory).cloned();
+        let of_record = self.record.notes.iter().chain(self.bench.machine_notes(&self.record)).cloned();
         // Where it is not sure, the reason has the advice; a setting is told with the answer.
         let advice = self.advice(&report.answer).filter(|_| report.answer.confident && report.setting.is_none());
         of_record.chain(advice).chain(self.why_no_curve()).collect()
@@ -683,6 +689,7 @@ impl<'a> Search<'a> {
         let reference = self.seen.reference();
         let scout = reference.map_or(0.0, |reference| self.scout_seconds / reference.median);
         let mut notes = self.record.notes.clone();
+        notes.extend_from_slice(self.bench.machine_notes(&self.record));
         notes.extend(self.why_no_curve());
         notes.extend(self.seen.demand.as_ref().and_then(foreign_note));
         notes.extend(budget::method_notes(&self.settings, &self.seen));

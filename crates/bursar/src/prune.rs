@@ -97,6 +97,18 @@ pub fn prune(folder: &Path, keep: Keep) -> io::Result<Pruned> {
     Ok(pruned)
 }
 
+/// The newest records of a folder that bursar named itself, at most so many; none if there is no such folder.
+pub fn newest(folder: &Path, most: usize) -> Vec<PathBuf> {
+    let record = |entry: io::Result<fs::DirEntry>| {
+        let entry = entry.ok()?;
+        entry.file_name().to_str().filter(|name| is_default_name(name))?;
+        Some((entry.metadata().ok()?.modified().ok()?, entry.path()))
+    };
+    let mut found: Vec<_> = fs::read_dir(folder).into_iter().flatten().filter_map(record).collect();
+    found.sort_by(|a, b| b.cmp(a));
+    found.into_iter().take(most).map(|(_, path)| path).collect()
+}
+
 /// False: another bursar has removed it.
 fn remove(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {
@@ -143,6 +155,16 @@ mod tests {
             folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn the_newest_records_come_first() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(newest(&folder.path().join("none"), 9).is_empty());
+        let names = ["run-a-20260101-000000.bursar", "run-b-20260101-000000.bursar", "watch-c-20260101-000000.bursar"];
+        let files: Vec<_> = names.iter().zip([30, 10, 20]).map(|(name, age)| file(folder.path(), name, age)).collect();
+        file(folder.path(), "own.bursar", 1);
+        assert_eq!(newest(folder.path(), 2), [files[1].clone(), files[2].clone()]);
     }
 
     #[test]

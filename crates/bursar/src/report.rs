@@ -16,17 +16,20 @@ use crate::export::export;
 use crate::faults;
 use crate::merge;
 use crate::opened;
+use crate::prune::newest;
 use crate::redact::redacted;
 use crate::replay;
-use crate::results::{accounts, style, view, write_html, write_json, write_page};
+use crate::results::{accounts, state_path, style, view, write_html, write_json, write_page};
 use crate::run;
-use crate::say::{self, tell};
+use crate::say::{self, show, tell};
 use crate::status::Status;
 use crate::watch;
 
 pub fn report(options: &Report) -> anyhow::Result<Status> {
     let results = &options.results;
-    if options.phases.phases {
+    if options.records.is_empty() {
+        list()?;
+    } else if options.phases.phases {
         replay::replay(options)?;
     } else if let Some(explained) = stats(&options.records)? {
         ensure!(options.format.is_none(), "--format writes records, and {} is none", options.records[0].display());
@@ -45,6 +48,18 @@ pub fn report(options: &Report) -> anyhow::Result<Status> {
         }
     }
     Ok(Status::of(0))
+}
+
+/// Records that are listed.
+const MOST_LISTED: usize = 10;
+
+/// Lists the newest records that nobody named.
+fn list() -> anyhow::Result<()> {
+    let folder = state_path()?;
+    let newest = newest(&folder, MOST_LISTED);
+    ensure!(!newest.is_empty(), "name a record: there is none in {}", folder.display());
+    show!("The newest records, the last one first:")?;
+    newest.iter().try_for_each(|path| show!("  bursar report {}", ::report::shell_word(&path.to_string_lossy())))
 }
 
 /// The decisions in what `bursar advise --stats` wrote, if that is what was named.

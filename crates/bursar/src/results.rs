@@ -30,7 +30,8 @@ impl Sink {
     /// container on a read-only image), there is no record, and the second value says why.
     pub fn create(path: Option<&Path>, header: &Header) -> anyhow::Result<(Sink, Option<String>)> {
         if let Some(path) = path {
-            return Ok((Sink { writer: Some(Writer::create(path, header)?) }, None));
+            let writer = Writer::create(path, header).context("nothing was run")?;
+            return Ok((Sink { writer: Some(writer) }, None));
         }
         let made = Keep::of_environment().and_then(|keep| {
             let path = default_path(header)?;

@@ -74,11 +74,13 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
         }
     }
     let accounts: Vec<RunAccount> = record.accounts.values().cloned().collect();
+    for note in bench.machine_notes(&record).to_vec() {
+        sink.append(Entry::Note(note.clone()))?;
+        record.notes.push(note);
+    }
     let path = sink.seal();
     let json = json(&accounts).context("no run was made")?;
-    let has_lost_memory = accounts.iter().any(|account| account.lost_without_limit(record.header.page_bytes));
-    let notes: Vec<String> =
-        no_record.into_iter().chain(bench.notes_for(&record.notes, has_lost_memory).cloned()).collect();
+    let notes: Vec<String> = no_record.into_iter().chain(record.notes.iter().cloned()).collect();
     let aside = Aside { warnings: &[], notes: &notes, record: path.as_deref() };
     deliver(&options.results, &record, &aside, &json)?;
     Ok(status)

@@ -109,9 +109,13 @@ pub fn replay(record: Record, results: &Results) -> anyhow::Result<()> {
     for note in record.notes {
         told.note(&note)?;
     }
-    for round in record.pages {
+    let intervals = record.pages.len();
+    for (round, number) in record.pages.into_iter().zip(1..) {
         let due = Instant::now() + Duration::from_secs_f64(round.seconds.clamp(0.0, 3600.0));
-        told.tell(round)?;
+        match number == intervals {
+            true => told.tell_last(round)?,
+            false => told.tell(round)?,
+        }
         while told.view.as_ref().is_some_and(|view| view.is_paused() || Instant::now() < due) {
             match told.wait(PATIENCE)? {
                 Some(Key::Quit) => return Ok(()),
@@ -121,7 +125,7 @@ pub fn replay(record: Record, results: &Results) -> anyhow::Result<()> {
         }
     }
     while told.view.is_some() && told.wait(PATIENCE)? != Some(Key::Quit) {}
-    Ok(())
+    told.summary(None)
 }
 
 /// A record of watching; what it is not, or lacks, as a sentence.
@@ -239,9 +243,14 @@ fn tell(
             beside = None;
         }
         let round = pages.map(|pages| Ok::<_, Error>((pages, pages.round()?))).transpose()?;
+        let is_last = matches!((&next, running), (Next::Ended(_), _) | (Next::Quit, None));
         match round {
+            Some((pages, Some(round))) if is_last => told.tell_last(phases.round(pages, round))?,
             Some((pages, Some(round))) => told.tell(phases.round(pages, round))?,
-            _ if running.is_none() => return Ok(None),
+            _ if running.is_none() => {
+                told.summary(pages.and_then(remedy))?;
+                return Ok(None);
+            }
             _ => {}
         }
         match (next, started) {
@@ -250,9 +259,16 @@ fn tell(
                 if let Some(note) = unwatched::left() {
                     told.note(&note)?;
                 }
+                // Of a command that was not watched there is nothing to sum up.
+                if let Some(pages) = pages {
+                    told.summary(remedy(pages))?;
+                }
                 return Ok(Some(exit));
             }
-            (Next::Quit, None) => return Ok(None),
+            (Next::Quit, None) => {
+                told.summary(pages.and_then(remedy))?;
+                return Ok(None);
+            }
             (Next::Quit, Some((_, tree))) if was_asked_to_end => Whole::Tree(tree).kill(),
             (Next::Quit, Some((running, _))) => {
                 was_asked_to_end = true;
@@ -260,6 +276,12 @@ fn tell(
             }
         }
     }
+}
+
+/// What would show more, where something would.
+fn remedy(pages: &Pages) -> Option<&'static str> {
+    let lacks_rights = pages.fallback().or(pages.without_files()).is_some() && !rustix::process::geteuid().is_root();
+    lacks_rights.then_some("run it as root, which sees each page, and reads and writes of files")
 }
 
 /// Why an interval is over.

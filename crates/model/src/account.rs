@@ -166,6 +166,9 @@ pub struct RunAccount {
 /// Less that was taken changes no figure.
 const LEAST_LOST_BYTES: u64 = 1 << 20;
 
+/// How the note begins that a peak which the kernel kept is above all samples. It changes no total, so short reports leave it out.
+pub const KEPT_PEAK_NOTE: &str = "The kernel kept a peak charge of";
+
 impl RunAccount {
     /// Whether a run without a limit lost memory that it had: it was reclaimed, swapped out or read again. Each of its file pages may be a
     /// refault once, if an earlier run had it; of mapped files more pages are brought in than are referenced.

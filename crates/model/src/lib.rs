@@ -25,7 +25,7 @@ mod replay;
 mod series;
 mod trial;
 
-pub use account::{FaultCounts, FlowCounts, ListSizes, Pressure, RunAccount, Spread};
+pub use account::{FaultCounts, FlowCounts, KEPT_PEAK_NOTE, ListSizes, Pressure, RunAccount, Spread};
 pub use advice::{Advice, AdviceFigures, Explained};
 pub use arms::{ArmFigures, ArmSetting, ArmsEnded, ArmsReport, LeftOut};
 pub use attribution::{

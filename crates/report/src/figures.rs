@@ -86,6 +86,20 @@ pub fn doubt_lines(doubts: &[Doubt]) -> impl Iterator<Item = String> {
     doubts.iter().enumerate().map(move |(number, doubt)| format!("{}{}", beside(number), printable(&doubt.sentence)))
 }
 
+/// How to have what was cached before in the figures, if that is a doubt of a command that was started.
+pub fn uncached_step(observation: &Observation, account: &RunAccount) -> Option<String> {
+    let is_doubted = account.doubts.iter().any(|doubt| doubt.kind == DoubtKind::CachedBefore);
+    let untested =
+        account.limit_bytes.map(|limit| format!("the limit of {} was not tested for these pages. ", size(limit)));
+    (is_doubted && observation.target == Target::Command).then(|| {
+        format!(
+            "  {}To have them in, run it after `sync; echo 3 > /proc/sys/vm/drop_caches` (root), or use `bursar budget`, which evicts \
+             these files before each run",
+            untested.unwrap_or_default()
+        )
+    })
+}
+
 /// What is smaller decides nothing: the C library, the image that a command is started from.
 const NEGLIGIBLE: u64 = 1 << 20;
 

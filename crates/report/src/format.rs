@@ -13,6 +13,27 @@ pub fn bytes(value: Option<u64>) -> String {
     or_unknown(value, |v| Bytes(v).to_string())
 }
 
+/// Rising sizes as [`bytes`] prints them, with as many more digits as tell each from the one before where they differ.
+pub fn distinct_bytes(sizes: &[u64]) -> Vec<String> {
+    let plain: Vec<String> = sizes.iter().map(|size| bytes(Some(*size))).collect();
+    let is_alike = |at: usize, other: usize| sizes[at] != sizes[other] && plain[at] == plain[other];
+    let needs_more = |at: usize| (at > 0 && is_alike(at, at - 1)) || (at + 1 < sizes.len() && is_alike(at, at + 1));
+    let label = |at: usize| {
+        let unit = plain[at].split(' ').nth(1).unwrap_or_default();
+        let of_unit = match unit {
+            "KiB" => 10,
+            "MiB" => 20,
+            "GiB" => 30,
+            "TiB" => 40,
+            _ => return plain[at].clone(),
+        };
+        let value = sizes[at] as f64 / (1u64 << of_unit) as f64;
+        // A page is 0.004 of a MiB.
+        if needs_more(at) { format!("{value:.3} {unit}") } else { plain[at].clone() }
+    };
+    (0..sizes.len()).map(label).collect()
+}
+
 /// Bytes in four characters, for tables of many columns.
 pub fn short_bytes(value: u64) -> String {
     let mut scaled = value as f64;
@@ -146,6 +167,15 @@ fn trimmed(value: f64, digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_that_look_alike_have_more_digits() {
+        let mib = |mib: f64| (mib * (1u64 << 20) as f64) as u64;
+        let labels = distinct_bytes(&[mib(112.0), mib(278.75), mib(279.25), mib(400.0)]);
+        assert_eq!(labels, ["112 MiB", "278.750 MiB", "279.250 MiB", "400 MiB"]);
+        assert_eq!(distinct_bytes(&[5, 6]), ["5 B", "6 B"]);
+        assert!(distinct_bytes(&[]).is_empty());
+    }
 
     #[test]
     fn an_unknown_figure_is_never_zero() {

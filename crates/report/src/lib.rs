@@ -34,7 +34,7 @@ pub use diff::{Diff, DiffRow, DiffSet, DiffUnit, DiffValue};
 pub use faults::Faulted;
 pub use format::{seconds, shell_word};
 pub use steering::{printable, printable_json, printable_lines};
-pub use watch::Watched;
+pub use watch::{Totals, Watched};
 
 /// What a report is made from: a record and the accounts of its runs.
 #[derive(Clone, Debug)]

@@ -114,11 +114,10 @@ pub fn variability_table(runs: &[(&Observation, &RunAccount)]) -> Table {
 /// The file demand curve in a few lines.
 pub fn demand_table(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Table {
     let mut table = Table::new(&["limit", "read again", "est. added time"]);
-    for line in demand::lines(demand, seconds_per_byte) {
-        table.row(
-            Tone::Plain,
-            vec![size(line.limit_bytes), size(line.refault_bytes), opt_seconds(line.estimated_seconds)],
-        );
+    let lines = demand::lines(demand, seconds_per_byte);
+    let limits = format::distinct_bytes(&lines.iter().map(|line| line.limit_bytes).collect::<Vec<_>>());
+    for (line, limit) in lines.into_iter().zip(limits) {
+        table.row(Tone::Plain, vec![limit, size(line.refault_bytes), opt_seconds(line.estimated_seconds)]);
     }
     table
 }

@@ -17,6 +17,79 @@ pub struct Watched<'a> {
     pub notes: &'a [String],
 }
 
+/// What all intervals come to, one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// The largest working set, and the last, bytes.
+    wss_bytes: Option<(u64, u64)>,
+    /// What was accessed, where no working set is known.
+    accessed_bytes: Option<u64>,
+    /// The most memory in files whose reads and writes were not seen, where that matters.
+    unseen_in_files: Option<(u64, String)>,
+    /// The most that scans came late, where that matters.
+    late_seconds: Option<f64>,
+    intervals: usize,
+    seconds: f64,
+    tracked_seconds: f64,
+    looked_seconds: f64,
+}
+
+impl Totals {
+    /// Adds the next interval.
+    pub fn add(&mut self, round: &PagesRound) {
+        if let Some(now) = round.wss_bytes {
+            let peak = self.wss_bytes.map_or(now, |(peak, _)| peak.max(now));
+            self.wss_bytes = Some((peak, now));
+        }
+        if let Some((bytes, name)) = round.unseen_in_files() {
+            if self.unseen_in_files.as_ref().is_none_or(|(most, _)| bytes >= *most) {
+                self.unseen_in_files = Some((bytes, name.to_string()));
+            }
+        }
+        self.accessed_bytes = self.accessed_bytes.max(round.accessed_at_least);
+        let late = self.late_seconds.into_iter().chain(round.late_scans()).reduce(f64::max);
+        self.late_seconds = late;
+        self.intervals += 1;
+        self.seconds += round.seconds;
+        self.tracked_seconds += if round.tracking { round.seconds } else { 0.0 };
+        self.looked_seconds += round.overhead.share() * round.seconds;
+    }
+
+    /// The answer.
+    pub fn headline(&self) -> String {
+        let Some((peak, last)) = self.wss_bytes else {
+            let accessed =
+                self.accessed_bytes.map_or_else(String::new, |bytes| format!("; it accessed {}", size(bytes)));
+            let time = seconds(self.seconds);
+            return format!("the memory that it needs is unknown after {time}{accessed}");
+        };
+        let figures = format!("{} at peak, {} at its end", size(peak), size(last));
+        match (&self.unseen_in_files, self.late_seconds) {
+            (Some((bytes, name)), _) => format!(
+                "needs at least {figures}, and up to {} more: reads and writes of files in memory ({}) are not seen",
+                size(*bytes),
+                printable(name)
+            ),
+            (None, Some(seconds)) => format!("needs at least {figures}: scans came up to {seconds:.1} s late"),
+            (None, None) => format!("needs about {figures}"),
+        }
+    }
+
+    /// What it was watched for, and what that cost.
+    pub fn summary(&self) -> String {
+        let share = |of: f64| percent(Some(if self.seconds > 0.0 { of / self.seconds } else { 0.0 }));
+        format!(
+            "watched for {}; {} interval{}, tracking on for {} of the time; looking cost {} of one processor, the program's \
+             loss included",
+            seconds(self.seconds),
+            self.intervals,
+            if self.intervals == 1 { "" } else { "s" },
+            share(self.tracked_seconds),
+            share(self.looked_seconds),
+        )
+    }
+}
+
 /// Intervals between two changes of the working set.
 pub struct Phase<'a> {
     /// Its intervals; at least one.
@@ -32,54 +105,18 @@ impl<'a> Watched<'a> {
 
     /// The answer.
     pub fn headline(&self) -> String {
-        let known = || self.rounds.iter().filter_map(|round| round.wss_bytes);
-        match (known().max(), known().next_back()) {
-            (Some(peak), Some(last)) => match self.unseen_in_files() {
-                Some((bytes, name)) => format!(
-                    "needs at least {} at peak, {} at its end, and up to {} more: reads and writes of files in memory ({}) are not seen",
-                    size(peak),
-                    size(last),
-                    size(bytes),
-                    printable(name)
-                ),
-                None => match self.late_scans() {
-                    Some(seconds) => format!(
-                        "needs at least {} at peak, {} at its end: scans came up to {seconds:.1} s late",
-                        size(peak),
-                        size(last)
-                    ),
-                    None => format!("needs about {} at peak, {} at its end", size(peak), size(last)),
-                },
-            },
-            _ => "what it needs could not be told".into(),
-        }
-    }
-
-    /// The most memory in files whose reads and writes were not seen, where that matters.
-    fn unseen_in_files(&self) -> Option<(u64, &'a str)> {
-        self.rounds.iter().filter_map(PagesRound::unseen_in_files).max_by_key(|(bytes, _)| *bytes)
-    }
-
-    /// The most that scans came late, where that matters.
-    fn late_scans(&self) -> Option<f64> {
-        self.rounds.iter().filter_map(PagesRound::late_scans).reduce(f64::max)
+        self.totals().headline()
     }
 
     /// What it was watched for, and what that cost.
     pub fn summary(&self) -> String {
-        let time: f64 = self.rounds.iter().map(|round| round.seconds).sum();
-        let share = |of: fn(&PagesRound) -> f64| match time > 0.0 {
-            true => self.rounds.iter().map(|round| of(round) * round.seconds).sum::<f64>() / time,
-            false => 0.0,
-        };
-        format!(
-            "watched for {}; {} intervals, tracking on for {} of the time; looking cost {} of one processor, the program's \
-             loss included",
-            seconds(time),
-            self.rounds.len(),
-            percent(Some(share(|round| f64::from(u8::from(round.tracking))))),
-            percent(Some(share(|round| round.overhead.share()))),
-        )
+        self.totals().summary()
+    }
+
+    fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.rounds.iter().for_each(|round| totals.add(round));
+        totals
     }
 
     /// What was watched.
@@ -232,7 +269,7 @@ pub mod tests {
         let header = header();
         let rounds = [PagesRound::default()];
         let watched = Watched { header: &header, rounds: &rounds, notes: &[] };
-        assert!(watched.headline().contains("could not be told"));
+        assert!(watched.headline().contains("is unknown"));
         assert_eq!(watched.phases_table().rows[0].1[2], "-");
     }
 }

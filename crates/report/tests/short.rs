@@ -155,6 +155,16 @@ fn not_sure(report: &mut BudgetReport) {
     report.doubts = vec![cached_before()];
 }
 
+fn not_sure_for_many_reasons(report: &mut BudgetReport) {
+    not_sure(report);
+    report.doubts.clear();
+    let reason = report.answer.reason.trim_end_matches('.');
+    report.answer.reason = format!(
+        "{reason}; and run times vary so much that another run under that limit may be slower than allowed; and less may be enough: no \
+         limit close below is known to be too little."
+    );
+}
+
 fn no_answer(report: &mut BudgetReport) {
     report.answer = Answer {
         largest_failing_bytes: Some(390 * MIB),
@@ -211,6 +221,8 @@ fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
                     tells what would enable them.";
     let used_once = vec![DemandPoint { limit_bytes: 112 * MIB, refault_bytes: 0 }];
     let slope = [(112, 1024), (254, 506), (279, 262), (280, 37), (285, 0)];
+    let cliff = [(278 * MIB + (3 << 18), 262), (279 * MIB + (1 << 18), 0)];
+    let cliff = cliff.map(|(limit_bytes, again)| DemandPoint { limit_bytes, refault_bytes: again * MIB });
     let slope = slope.map(|(limit, again)| DemandPoint { limit_bytes: limit * MIB, refault_bytes: again * MIB });
     let mut timed_out = one_run(|account| {
         account.cut_short = Some("the time-out ended it".into());
@@ -235,6 +247,16 @@ fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
         ),
         ("run-file-used-once", one_run(|account| account.file_demand.as_mut().unwrap().points = used_once), vec![]),
         ("run-cached-before", one_run(|account| account.doubts = vec![cached_before()]), vec![]),
+        (
+            "run-cached-before-under-a-limit",
+            one_run(|account| (limited(account), account.doubts = vec![cached_before()]).1),
+            vec![],
+        ),
+        (
+            "run-cached-file-cliff",
+            one_run(|account| account.file_demand.as_mut().unwrap().points = cliff.to_vec()),
+            vec![],
+        ),
         ("run-heap", one_run(heap), vec![]),
         ("run-tiny", one_run(tiny), vec![]),
         ("run-failed", one_run(|account| (heap(account), account.exit_status = Some(3)).1), vec![]),
@@ -252,6 +274,7 @@ fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
         ("budget-ended-in-time", a_budget(ended_in_time), vec![]),
         ("budget-never-used-more", a_budget(never_used_more), vec![]),
         ("budget-not-sure", a_budget(not_sure), vec![]),
+        ("budget-not-sure-for-many-reasons", a_budget(not_sure_for_many_reasons), vec![]),
         ("budget-runtime-setting", a_budget(java), vec![]),
         ("budget-runtime-reads-limit", a_budget(|_| ()), vec![advice.into()]),
         ("budget-no-answer", a_budget(no_answer), vec![]),

@@ -29,8 +29,8 @@ use super::{ADVANCED, Results};
     growing, or have been cut short. It is an SQLite file: sqlite3 job.bursar .schema")]
 pub struct Report {
     /// A record, or several of one job; or the folders of logs that bursar attribute left; or a file that bursar advise
-    /// --stats wrote, - for standard input
-    #[arg(value_name = "RECORD", required = true)]
+    /// --stats wrote, - for standard input. Without one, the newest records are listed
+    #[arg(value_name = "RECORD")]
     pub records: Vec<PathBuf>,
     /// Write the record as json, csv, parquet, perfetto, memnesia or vpa instead of printing the report
     #[arg(long, short, value_name = "FORMAT", conflicts_with_all = ["json", "html", "replay", "phases"])]
@@ -42,7 +42,7 @@ pub struct Report {
     #[arg(long, conflicts_with_all = ["html", "phases"])]
     pub replay: bool,
     /// Break every component of a record of bursar attribute down by shared object
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub by_library: bool,
     #[command(flatten)]
     pub results: Results,

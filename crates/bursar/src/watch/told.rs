@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use model::{Bytes, PagesRound, TOLERATED_MISSES, WatchInterval};
 use record::Entry;
+use report::{Totals, shell_word};
 
 use super::view::{Key, View};
 use crate::input::is_dash;
 use crate::json_lines::JsonLines;
 use crate::results::Sink;
 use crate::say;
+
+/// An interval that is shorter begins or ends at a fraction of a second that must be shown.
+const LEAST_WHOLE_SECONDS: f64 = 0.95;
 
 /// Where it is to be told.
 pub struct Places<'a> {
@@ -35,6 +39,8 @@ pub struct Told {
     peak: Option<u64>,
     /// The working set of some interval so far is a lower bound.
     is_least: bool,
+    totals: Totals,
+    has_summary: bool,
 }
 
 impl Told {
@@ -49,7 +55,17 @@ impl Told {
             true => Some(Box::new(say::Beside)),
         };
         let view = if has_view { Some(View::open()?) } else { None };
-        Ok(Told { view, lines, json, sink: None, last: None, peak: None, is_least: false })
+        Ok(Told {
+            view,
+            lines,
+            json,
+            sink: None,
+            last: None,
+            peak: None,
+            is_least: false,
+            totals: Totals::default(),
+            has_summary: places.has_lines,
+        })
     }
 
     /// What the reader should know, as a sentence.
@@ -60,14 +76,43 @@ impl Told {
         self.append(|| Entry::Note(note.into()))
     }
 
-    /// An interval.
+    /// An interval that others may follow.
     pub fn tell(&mut self, round: PagesRound) -> anyhow::Result<()> {
+        self.interval(round, true)
+    }
+
+    /// An interval that the end cut short. It has no line: the summary follows.
+    pub fn tell_last(&mut self, round: PagesRound) -> anyhow::Result<()> {
+        self.interval(round, false)
+    }
+
+    /// What all of them come to. `remedy`: what would make the figure better first.
+    pub fn summary(&mut self, remedy: Option<&str>) -> anyhow::Result<()> {
+        if !self.has_summary {
+            return Ok(());
+        }
+        let mut text = format!("{}\n{}\n", self.totals.headline(), self.totals.summary());
+        text.extend(remedy.map(|remedy| format!("for a better figure: {remedy}\n")));
+        if let Some(path) = self.sink.as_ref().and_then(Sink::path) {
+            text += &format!("details: bursar report {}\n", shell_word(&path.to_string_lossy()));
+        }
+        // The terminal is as it was before, and keeps what is written there.
+        self.view = None;
+        match &mut self.lines {
+            Some(lines) => lines.write_all(text.as_bytes())?,
+            None => say::beside(format_args!("{text}")),
+        }
+        Ok(())
+    }
+
+    fn interval(&mut self, round: PagesRound, has_line: bool) -> anyhow::Result<()> {
         self.append(|| Entry::Pages(Box::new(round.clone())))?;
+        self.totals.add(&round);
         let round = round.standing(self.last.as_ref());
         self.peak = self.peak.max(round.wss_bytes);
         self.is_least |= round.is_lower_bound();
         let line = line(&round, self.peak, self.is_least);
-        if let Some(lines) = &mut self.lines {
+        if let Some(lines) = self.lines.as_mut().filter(|_| has_line) {
             lines.write_all(format!("{line}\n").as_bytes())?;
         }
         if let Some(json) = &mut self.json {
@@ -166,8 +211,10 @@ fn line(round: &PagesRound, peak: Option<u64>, is_least: bool) -> String {
     let lost = if round.lost_events > 0 { ", of which some were lost" } else { "" };
     let phase = if round.new_phase { "new phase, " } else { "" };
     let tracking = if round.tracking { "on" } else { "off" };
+    // Two lines of one second would look like one twice.
+    let decimals = usize::from(round.seconds < LEAST_WHOLE_SECONDS);
     format!(
-        "{:.0} s: {phase}{needs}{in_files}{late}{huge}{less}; {} of {}{files} touched{lost}{blind}; tracking is {tracking}, looking costs {:.1} %",
+        "{:.decimals$} s: {phase}{needs}{in_files}{late}{huge}{less}; {} of {}{files} touched{lost}{blind}; tracking is {tracking}, looking costs {:.1} %",
         round.t_ns as f64 / 1e9,
         Bytes(round.touched_bytes),
         Bytes(round.tracked_bytes),
@@ -186,6 +233,7 @@ mod tests {
         let point = |bytes, misses_per_second| MissPoint { bytes, misses_per_second };
         let round = PagesRound {
             t_ns: 7_000_000_000,
+            seconds: 1.0,
             wss_bytes: Some(64 << 20),
             tracking: true,
             tracked_bytes: 100 << 20,
@@ -198,6 +246,8 @@ mod tests {
             "7 s: needs about 64.0 MiB now, 80.0 MiB at peak; 32.0 MiB would cost 400 refaults/s; 60.0 MiB of 100 MiB touched; \
              tracking is on, looking costs 0.0 %"
         );
+        let short = PagesRound { t_ns: 7_200_000_000, seconds: 0.2, ..round.clone() };
+        assert!(line(&short, None, false).starts_with("7.2 s: "), "{}", line(&short, None, false));
         let reads = PagesRound { file_bytes: Some(300 << 20), file_touched_bytes: Some(20 << 20), ..round.clone() };
         assert!(line(&reads, None, false).contains("60.0 MiB of 100 MiB, and 20.0 MiB of 300 MiB of files touched;"));
         let off = PagesRound { tracking: false, new_phase: true, ..round.clone() };

@@ -244,6 +244,6 @@ mod tests {
     fn a_record_without_heat_is_still_a_page() {
         let header = header();
         let html = watch(&Watched { header: &header, rounds: &[PagesRound::default()], notes: &[] });
-        assert!(html.contains("could not be told") && html.trim_end().ends_with("</html>"));
+        assert!(html.contains("is unknown") && html.trim_end().ends_with("</html>"));
     }
 }

@@ -65,19 +65,19 @@ fn answer(page: &mut Page, report: &BudgetReport) {
 
 fn evidence(page: &mut Page, report: &BudgetReport) {
     let times = |run_times: Option<f64>| or_unknown(run_times, |times| format!("{times:.1} times"));
-    page.items(
-        Tone::Plain,
-        &[
-            format!("floor {}", bytes(report.floor_bytes)),
-            format!(
-                "reference run {} ± {}",
-                opt_seconds(report.reference_seconds),
-                opt_seconds(report.reference_stddev_seconds)
-            ),
-            format!("search {} as long", times(report.run_times_used)),
-            format!("comparison {}", times(report.compare_run_times)),
-        ],
-    );
+    let compared = report.compare_run_times.filter(|run_times| *run_times > 0.0);
+    let compared = compared.map(|run_times| format!("comparison {} as long", times(Some(run_times))));
+    let mut figures = vec![
+        format!("floor {}", bytes(report.floor_bytes)),
+        format!(
+            "reference run {} ± {}",
+            opt_seconds(report.reference_seconds),
+            opt_seconds(report.reference_stddev_seconds)
+        ),
+        format!("search {} as long", times(report.run_times_used)),
+    ];
+    figures.extend(compared);
+    page.items(Tone::Plain, &figures);
     if let Some(sentence) = bracket(report) {
         page.paragraph(Tone::Plain, &sentence);
     }

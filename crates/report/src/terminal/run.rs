@@ -4,7 +4,7 @@ use model::{Exit, FileDemand, Observation, ProcessRecord, RunAccount, Target};
 
 use super::Style;
 use super::table::Page;
-use crate::figures::{demand_caption, detail_lines, headline, other_doubts, scope_of, size, warnings};
+use crate::figures::{demand_caption, detail_lines, headline, other_doubts, scope_of, size, uncached_step, warnings};
 use crate::format::{bytes, count, opt_seconds, or_unknown, percent, printable, ratio, seconds};
 use crate::tables::{Tone, demand_table, memory_table, parts_table, process_table, variability_table};
 use crate::{View, demand};
@@ -22,6 +22,9 @@ pub fn run(view: &View, style: Style) -> String {
     page.paragraph(tone, &headline(observation, account, runs.len()));
     for doubt in other_doubts(&account.doubts) {
         page.paragraph(Tone::Warning, &doubt);
+    }
+    if let Some(step) = uncached_step(observation, account) {
+        page.paragraph(Tone::Plain, &step);
     }
     foreword(&mut page, view, observation, account);
     if runs.len() > 1 {

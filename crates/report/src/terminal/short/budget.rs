@@ -14,6 +14,9 @@ use crate::{View, terminal};
 /// Pages read again are worth a word from this many bytes on.
 const LEAST_AGAIN_BYTES: u64 = 1 << 20;
 
+/// What wrapping may take of two lines: the indent, and the part of a word that goes to the next line.
+const WRAPPED: usize = 20;
+
 /// The budget that was found in a few lines; the first is the answer.
 pub fn budget(view: &View, aside: &Aside, style: Style) -> String {
     let Some(report) = view.budget else { return terminal::budget(view, style) };
@@ -33,7 +36,7 @@ pub fn budget(view: &View, aside: &Aside, style: Style) -> String {
     short.warnings(aside.warnings.iter().cloned());
     short.warnings(report.file_demand.iter().flat_map(blind_spots));
     if !is_sure {
-        short.section(Rank::Answer, |page| page.paragraph(Tone::Warning, &printable(&report.answer.reason)));
+        short.section(Rank::Answer, |page| page.paragraph(Tone::Warning, &why_not_sure(report, page.width())));
     }
     if let Some(setting) = &report.setting {
         let setting = format!("  together with {} in the environment", printable(setting));
@@ -56,6 +59,22 @@ pub fn budget(view: &View, aside: &Aside, style: Style) -> String {
     }
     short.notes(aside.notes.iter());
     short.finish(MOST_BUDGET_LINES, aside.record)
+}
+
+/// The reasons that fit into two lines. What was found comes below, and is in the reason, too.
+fn why_not_sure(report: &BudgetReport, width: usize) -> String {
+    let reason = printable(&report.answer.reason);
+    let Some((_, doubts)) = reason.split_once(". But ").filter(|_| report.answer.budget_bytes.is_some()) else {
+        return reason;
+    };
+    let doubts: Vec<&str> = doubts.trim_end_matches('.').split("; and ").collect();
+    let said = |count: usize| {
+        let more = doubts.len() - count;
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        format!("reason: {}{more}", doubts[..count].join("; and "))
+    };
+    let fits = |text: &String| text.chars().count() <= 2 * width - WRAPPED;
+    (1..=doubts.len()).rev().map(said).find(fits).unwrap_or_else(|| said(1))
 }
 
 /// What happened at the largest limit that was too little and at the smallest that was enough.

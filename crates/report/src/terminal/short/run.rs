@@ -2,11 +2,11 @@
 
 use std::iter::once;
 
-use model::{Exit, FileDemand, Observation, RunAccount, Target};
+use model::{Exit, FileDemand, KEPT_PEAK_NOTE, Observation, RunAccount, Target};
 
 use super::{Aside, MOST_RUN_LINES, Rank, Short};
-use crate::figures::{demand_is_least, headline, size, spreads, subject, warnings};
-use crate::format::{count, percent, printable, seconds};
+use crate::figures::{demand_is_least, headline, size, spreads, subject, uncached_step, warnings};
+use crate::format::{count, distinct_bytes, percent, printable, seconds};
 use crate::tables::{Tone, bounded};
 use crate::terminal::Style;
 use crate::{View, demand, verdict};
@@ -45,6 +45,9 @@ pub fn run(view: &View, aside: &Aside, style: Style) -> String {
     if voiding.is_none() {
         short.doubts(&account.doubts);
     }
+    if let Some(step) = uncached_step(observation, account) {
+        short.section(Rank::Answer, |page| page.paragraph(Tone::Plain, &step));
+    }
     for (tone, problem) in problems(view, observation, account) {
         short.section(Rank::Answer, |page| page.paragraph(tone, &problem));
     }
@@ -58,7 +61,8 @@ pub fn run(view: &View, aside: &Aside, style: Style) -> String {
         short.section(Rank::Fact, |page| page.paragraph(Tone::Plain, &sentence));
     }
     // Where nothing is known of the command, nothing needs a word on how it was measured.
-    let of_run = account.notes.iter().filter(|note| voiding.is_none() && !aside.notes.contains(note));
+    let is_shown = |note: &&String| !aside.notes.contains(note) && !note.starts_with(KEPT_PEAK_NOTE);
+    let of_run = account.notes.iter().filter(|note| voiding.is_none() && is_shown(note));
     short.notes(aside.notes.iter().chain(of_run));
     short.finish(MOST_RUN_LINES, aside.record)
 }
@@ -210,13 +214,19 @@ fn pays_off(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Option<String
         });
     }
     let knee = demand.points.iter().find(|point| point.refault_bytes == 0)?;
-    let below = demand::below_knee(demand).into_iter().map(|point| {
+    // The nearest first.
+    let below = demand::below_knee(demand);
+    let mut limits: Vec<u64> = below.iter().rev().map(|point| point.limit_bytes).collect();
+    limits.push(knee.limit_bytes);
+    let mut labels = distinct_bytes(&limits);
+    let at_knee = labels.pop().unwrap_or_default();
+    let below = below.into_iter().zip(labels.into_iter().rev()).map(|(point, limit)| {
         let time = seconds_per_byte.map(|price| format!(" ({} more)", seconds(price * point.refault_bytes as f64)));
-        format!("{}{} at {}", size(point.refault_bytes), time.unwrap_or_default(), size(point.limit_bytes))
+        format!("{}{} at {limit}", size(point.refault_bytes), time.unwrap_or_default())
     });
     let least = if demand_is_least(demand) { "at least " } else { "" };
     let again = below.collect::<Vec<_>>().join(", ");
-    Some(format!("{}   below that it reads again: {least}{again}", size(knee.limit_bytes)))
+    Some(format!("{at_knee}   below that it reads again: {least}{again}"))
 }
 
 /// What slows it down or is beside the charge.
