@@ -274,6 +274,7 @@ fn every_option_is_in_the_book() {
         "advise costs",
         "advise convert",
         "pool create",
+        "pool size",
         "pool status",
         "pool grow",
         "pool destroy",
@@ -340,4 +341,42 @@ fn navigation_lists_every_page() {
     let mut expected: BTreeSet<PathBuf> = pages(&docs).into_iter().collect();
     expected.remove(&docs.join("SUMMARY.md"));
     assert_eq!(listed, expected);
+}
+
+/// What is beneath a folder, files only.
+fn files(folder: &Path) -> BTreeSet<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { BTreeSet::from([path]) }).collect()
+}
+
+#[test]
+fn each_command_has_a_man_page_that_is_installed_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (built, installed) = (folder.path().join("built"), folder.path().join("installed"));
+    for part in ["release", "man", "completions"] {
+        std::fs::create_dir_all(built.join(part)).unwrap();
+    }
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_bursar"), built.join("release/bursar")).unwrap();
+    for name in ["bursar.bash", "_bursar", "bursar.fish"] {
+        std::fs::write(built.join("completions").join(name), "").unwrap();
+    }
+    assert!(bursar().arg("man").arg(built.join("man")).status().unwrap().success());
+    let make = |target: &str| {
+        let mut make = std::process::Command::new("make");
+        make.arg("-C").arg(root()).args([target, "SPANK=", "PREFIX=/usr"]);
+        make.arg(format!("TARGET={}", built.display())).arg(format!("DESTDIR={}", installed.display()));
+        let output = make.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    make("install");
+    let pages = installed.join("usr/share/man/man1");
+    for (page, option) in [("bursar", "budget"), ("bursar-run", "limit"), ("bursar-pool-create", "owner")] {
+        let text = std::fs::read_to_string(pages.join(format!("{page}.1"))).unwrap();
+        assert!(text.contains(option) && text.contains(".TH"), "{page}: {text}");
+    }
+    let commands = ["attribute", "watch", "report", "advise-run", "curve-trace", "pool-size"];
+    assert!(commands.iter().all(|command| pages.join(format!("bursar-{command}.1")).exists()), "{:?}", files(&pages));
+    assert!(files(&pages).iter().all(|page| !page.to_string_lossy().contains("node")), "nothing hidden");
+    make("uninstall");
+    assert_eq!(files(&installed), BTreeSet::new());
 }

@@ -261,7 +261,7 @@ fn under_a_launcher_every_rank_tells_for_itself() {
 fn the_budget_of_a_pool_is_for_what_runs_together() {
     let budget = |script: &str| {
         let mut command = bursar();
-        command.args(["budget", "--provisioned", "--json", "-", "--", "sh", "-c", script]);
+        command.args(["pool", "size", "--json", "-", "--", "sh", "-c", script]);
         let (status, json, _) = json_after(&mut command);
         assert_eq!(status, 0);
         json["pool_bytes"].as_u64().unwrap()
@@ -273,8 +273,7 @@ fn the_budget_of_a_pool_is_for_what_runs_together() {
     assert_eq!(after, one);
     let beside = budget(&format!("{tell} {} 0.5 & {tell} {} 0.5; wait", 100 * MIB, 100 * MIB));
     assert_eq!(beside, 2 * one);
-    let output =
-        bursar().args(["budget", "--provisioned", "-q", "--", &program("static"), "1000000"]).output().unwrap();
+    let output = bursar().args(["pool", "size", "-q", "--", &program("static"), "1000000"]).output().unwrap();
     assert!(said(&output).lines().count() == 1 && said(&output).contains("statically linked"), "{}", said(&output));
 }
 
@@ -286,7 +285,7 @@ fn programs_of_two_pid_namespaces_that_run_together_need_both_pools() {
     }
     let one = format!("{} {} {} 0.5", PID_NAMESPACE.join(" "), program("tell"), 100 * MIB);
     let script = format!("{one} & {one} & wait");
-    let words = ["budget", "--provisioned", "--json", "-", "--", "sh", "-c", &script];
+    let words = ["pool", "size", "--json", "-", "--", "sh", "-c", &script];
     let mut within = Command::new(PID_NAMESPACE[0]);
     within.args(&PID_NAMESPACE[1..]).arg(env!("CARGO_BIN_EXE_bursar"));
     for mut command in [bursar(), within] {

@@ -116,9 +116,12 @@ pub enum Action {
     /// What bursar budget has a launcher start on the other nodes of a job
     #[command(hide = true)]
     Node(Node),
-    /// Print the man page
+    /// Write the man pages, one for each command
     #[command(hide = true)]
-    Man,
+    Man {
+        /// The folder that they are written into
+        folder: PathBuf,
+    },
     /// Print shell completions
     #[command(hide = true)]
     Completions {
@@ -160,5 +163,24 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// Options that `-h` lists, of all commands together.
+    fn listed(command: &clap::Command) -> usize {
+        let is_listed = |option: &&clap::Arg| !option.is_hide_set() && !option.is_hide_short_help_set();
+        let own = command.get_opts().chain(command.get_arguments().filter(|argument| is_flag(argument)));
+        let own: std::collections::BTreeSet<_> = own.filter(is_listed).map(|option| option.get_id().clone()).collect();
+        let beneath = command.get_subcommands().filter(|command| !command.is_hide_set());
+        own.len() + beneath.map(listed).sum::<usize>()
+    }
+
+    fn is_flag(argument: &clap::Arg) -> bool {
+        !argument.is_positional() && !argument.get_action().takes_values()
+    }
+
+    #[test]
+    fn fewer_than_a_hundred_options_are_listed_by_short_help() {
+        let count = listed(&Cli::command());
+        assert!((50..100).contains(&count), "{count} options: hide those that few need (ADVANCED)");
     }
 }

@@ -54,6 +54,9 @@ mod tier;
 mod unseen;
 mod watch;
 
+use std::path::Path;
+
+use anyhow::Context;
 use clap::CommandFactory;
 
 use cli::advise::Advise;
@@ -115,7 +118,7 @@ fn only_prints(action: &Action) -> bool {
         | Action::Recommend(_)
         | Action::Predict(_) => true,
         Action::Check(options) => options.from.is_some(),
-        Action::Man | Action::Completions { .. } => true,
+        Action::Man { .. } | Action::Completions { .. } => true,
         Action::Advise(action) => {
             !matches!(action, Advise::Try(_) | Advise::Run(_) | Advise::Attach(_) | Advise::Profile(_))
         }
@@ -145,7 +148,6 @@ fn act(action: Action) -> anyhow::Result<Status> {
             Some(target) => attach::attach(&options, target),
             None => run::run(options),
         },
-        Action::Budget(options) if options.provisioned => provision::budget(&options),
         Action::Budget(options) => budget::budget(options),
         Action::Predict(options) => predict::predict(&options),
         Action::Check(options) => check::check(&options),
@@ -164,13 +166,10 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Slurm(action) => slurm::slurm(&action),
         Action::Node(options) => nodes::node(&options),
         Action::Doctor(options) => doctor::doctor(&options),
-        Action::Man => {
-            // One page after the other, for the options are in those of the subcommands.
+        Action::Man { folder } => {
             let mut command = Cli::command().disable_help_subcommand(true);
             command.build();
-            let mut pages = Vec::new();
-            man(&command, &mut pages)?;
-            say::result(format_args!("{}", String::from_utf8_lossy(&pages)))?;
+            man(&command, &folder)?;
             Ok(Status::of(0))
         }
         Action::Completions { shell } => {
@@ -182,7 +181,12 @@ fn act(action: Action) -> anyhow::Result<Status> {
     }
 }
 
-fn man(command: &clap::Command, pages: &mut Vec<u8>) -> std::io::Result<()> {
-    clap_mangen::Man::new(command.clone()).render(pages)?;
-    command.get_subcommands().filter(|page| !page.is_hide_set()).try_for_each(|page| man(page, pages))
+/// Writes the page of a command, and of each beneath it, into a folder.
+fn man(command: &clap::Command, folder: &Path) -> anyhow::Result<()> {
+    let page = clap_mangen::Man::new(command.clone());
+    let path = folder.join(page.get_filename());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    std::fs::write(&path, text).with_context(|| format!("cannot write the man page {}", path.display()))?;
+    command.get_subcommands().filter(|page| !page.is_hide_set()).try_for_each(|page| man(page, folder))
 }

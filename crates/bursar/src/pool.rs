@@ -9,6 +9,7 @@ use report::seconds;
 
 use crate::cli;
 use crate::cli::pool::{Pool, PoolChange, PoolCreate};
+use crate::provision;
 use crate::say::{show, tell};
 use crate::status::Status;
 
@@ -17,6 +18,7 @@ const SIGINT: i32 = 2;
 pub fn pool(options: &Pool) -> anyhow::Result<Status> {
     match options {
         Pool::Create(options) => return create(options),
+        Pool::Size(options) => return provision::pool_size(options),
         Pool::Serve(which) => broker::serve(&Directory::of(which.or_default())?, &|told| tell!("bursar: {told}"))?,
         Pool::Status { which, json } => status(which.name(), *json)?,
         Pool::Grow(options) => {

@@ -15,7 +15,7 @@ use model::Bytes;
 use report::seconds;
 use serde::Serialize;
 
-use crate::cli::budget::Budget;
+use crate::cli::pool::PoolSize;
 use crate::cli::provision::{OnExhaustion, Provision};
 use crate::inside::{self, Inside};
 use crate::results::{check_json, write_json};
@@ -47,7 +47,7 @@ struct Stats<'a> {
     processes: &'a [Told],
 }
 
-/// What `bursar budget --provisioned --json` writes.
+/// What `bursar pool size --json` writes.
 #[derive(Serialize)]
 struct Needed<'a> {
     pool_bytes: u64,
@@ -142,8 +142,9 @@ pub fn provision(options: &Provision) -> anyhow::Result<Status> {
     Ok(status)
 }
 
-/// `bursar budget --provisioned`
-pub fn budget(options: &Budget) -> anyhow::Result<Status> {
+/// `bursar pool size`
+pub fn pool_size(options: &PoolSize) -> anyhow::Result<Status> {
+    check_json(options.json.as_deref())?;
     // Processes that were there at the same time, at each look.
     let mut together: BTreeSet<BTreeSet<OwnNumber>> = BTreeSet::new();
     let mut numbers = OwnNumbers::default();
@@ -159,7 +160,7 @@ pub fn budget(options: &Budget) -> anyhow::Result<Status> {
     if let Some(why) = &ran.without {
         tell!("bursar: {why}");
     }
-    if !options.results.quiet {
+    if !options.quiet {
         for note in notes {
             tell!("bursar: {note}");
         }
@@ -176,7 +177,7 @@ pub fn budget(options: &Budget) -> anyhow::Result<Status> {
             ),
         }
     }
-    if let Some(path) = &options.results.json {
+    if let Some(path) = &options.json {
         let exit_status = status.code();
         let wall_seconds = ran.inside.wall_seconds;
         write_json(path, &Needed { pool_bytes, demand_bytes_peak, exit_status, wall_seconds, processes: told })?;

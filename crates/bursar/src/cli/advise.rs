@@ -94,13 +94,13 @@ pub struct Run {
     #[arg(long, value_name = "NAME")]
     pub pool: Option<String>,
     /// Make at most so much memory huge (200M, 4G), in each process: that of the profile which gains most by it
-    #[arg(long, value_name = "SIZE", value_parser = some_bytes, requires = "profile", conflicts_with = "pool")]
+    #[arg(long, value_name = "SIZE", value_parser = some_bytes, requires = "profile", conflicts_with = "pool", hide_short_help = true, help_heading = ADVANCED)]
     pub huge_pages: Option<Bytes>,
     /// Write what was done as JSON to FILE (of a rank: FILE.RANK), or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
     /// Keep a record of what was decided in FILE (of a rank: FILE.RANK), for bursar report
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = ADVANCED)]
     pub record: Option<PathBuf>,
     /// Print no summary
     #[arg(long, short)]
@@ -153,7 +153,7 @@ pub struct Attach {
     #[arg(long, value_name = "N", default_value_t = 50, hide_short_help = true, help_heading = ADVANCED)]
     pub rate: u32,
     /// End after so long; else with the program
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub duration: Option<Duration>,
     /// Decide, and do nothing
     #[arg(long)]
@@ -162,7 +162,7 @@ pub struct Attach {
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
     /// Keep a record of what was decided in FILE, for bursar report
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = ADVANCED)]
     pub record: Option<PathBuf>,
     /// Print no summary
     #[arg(long, short)]

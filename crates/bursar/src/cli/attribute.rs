@@ -33,7 +33,7 @@ pub struct Attribute {
     #[arg(long)]
     pub by_library: bool,
     /// Count the messages and bytes that each rank sends to each other
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub comm_matrix: bool,
     /// Measure how long each function takes, too
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]

@@ -31,7 +31,7 @@ pub struct Balance {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "3s", hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Duration,
     /// End after this time
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub duration: Option<Duration>,
     /// Page idle heap out before files that are read again and again; needs swap
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]

@@ -19,8 +19,7 @@ use crate::tier::FastTier;
     bursar budget -- sort < big.txt\n  \
     bursar budget --resume RECORD             go on after Ctrl-C\n  \
     bursar budget --fast-tier ram -- ./solver with zram or other swap for the rest\n  \
-    bursar budget -- mpirun -n 64 ./solver    one limit on each of its nodes\n  \
-    bursar budget --provisioned -- ./solver   the pool to reserve\n\n\
+    bursar budget -- mpirun -n 64 ./solver    one limit on each of its nodes\n\n\
     The command is run some 4 to 16 times, so it must bear that. Each run reads\n\
     the same standard input: a file is opened again, a pipe is kept first (at\n\
     most 1 GiB). What it prints is dropped. Limits need root, systemd or Slurm:\n\
@@ -39,7 +38,7 @@ pub struct Budget {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
     /// Do not try the limits that the usual methods would have set
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub no_compare: bool,
     /// Let the methods' trials run to their end instead of stopping them once they are far too slow
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
@@ -63,10 +62,6 @@ pub struct Budget {
     /// NUMA node, beside the others (CXL, persistent memory)
     #[arg(long, value_name = "NODE", value_parser = fast_tier)]
     pub fast_tier: Option<FastTier>,
-    /// Run it once, as it is, and tell the pool that `bursar provision` would take to serve all of it
-    #[arg(long, conflicts_with_all = ["slowdown", "runs", "max_trials", "timeout", "no_compare", "full", "prepare",
-        "drop_caches", "as_found", "interval", "input", "fast_tier", "resume", "record", "html"])]
-    pub provisioned: bool,
     /// Go on with a budget that was interrupted, with its command and its options
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["command", "record"])]
     pub resume: Option<PathBuf>,

@@ -38,10 +38,10 @@ pub struct Trace {
     #[arg(long, short, value_name = "FORMAT")]
     pub format: Option<Format>,
     /// Text: the column of what is referenced; a name in the first line, or a number from 1 where there is no such line
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", hide_short_help = true, help_heading = ADVANCED)]
     pub key_column: Option<Column>,
     /// Text: the column of its bytes
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", hide_short_help = true, help_heading = ADVANCED)]
     pub size_column: Option<Column>,
     /// Text: the column of the time: a number, or ISO 8601
     #[arg(long, value_name = "COLUMN", hide_short_help = true, help_heading = ADVANCED)]
@@ -54,13 +54,13 @@ pub struct Trace {
     pub tenant_column: Option<Column>,
     /// Cut references to addresses into pages of this size [default: 4KiB for lackey, msr, spc, alibaba, and text with
     /// columns offset and size]
-    #[arg(long, value_name = "SIZE", value_parser = page)]
+    #[arg(long, value_name = "SIZE", value_parser = page, hide_short_help = true, help_heading = ADVANCED)]
     pub page: Option<u64>,
     /// Count malformed records and go on, however many; without it, 1 % of the lines of a text may be malformed
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub skip_bad: bool,
     /// How the curve is made
-    #[arg(long, value_name = "ENGINE", default_value = "exact")]
+    #[arg(long, value_name = "ENGINE", default_value = "exact", hide_short_help = true, help_heading = ADVANCED)]
     pub engine: Engine,
     /// With shards-rate: the share of objects to look at
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = rate, hide_short_help = true, help_heading = ADVANCED)]
@@ -75,10 +75,10 @@ pub struct Trace {
     #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true, help_heading = ADVANCED)]
     pub warm_up: u64,
     /// A curve of each tenant, too, as if it had a cache for itself; of lackey, data and instructions apart
-    #[arg(long, conflicts_with = "window")]
+    #[arg(long, conflicts_with = "window", hide_short_help = true, help_heading = ADVANCED)]
     pub tenants: bool,
     /// A curve of each window of this length, too, such as 10m
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub window: Option<Duration>,
     /// The working set is the smallest size that misses at most this share of the references; of lackey, the smallest
     /// size that fetches again at most this share of the pages
@@ -88,13 +88,13 @@ pub struct Trace {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000), hide_short_help = true, help_heading = ADVANCED)]
     pub points: u32,
     /// Give the curve at these sizes, such as 1000,2000 or 64M,1G
-    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', conflicts_with = "points")]
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', conflicts_with = "points", hide_short_help = true, help_heading = ADVANCED)]
     pub sizes: Vec<Bytes>,
     /// Write the figures as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write the curve's points as CSV to FILE, or to standard output with -
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = ADVANCED)]
     pub csv: Option<PathBuf>,
     /// Write the curve as one HTML page that opens without a network
     #[arg(long, value_name = "FILE")]

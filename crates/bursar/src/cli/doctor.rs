@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::ADVANCED;
+
 /// `bursar doctor`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -22,6 +24,6 @@ pub struct Doctor {
     pub repair: bool,
     /// Remove the oldest records of the state folder (the newest BURSAR_KEEP_RECORDS, 200, within BURSAR_KEEP_MIB, 256, stay), and
     /// temporary files that a killed bursar left there more than a day ago
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub prune: bool,
 }

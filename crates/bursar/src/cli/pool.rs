@@ -1,5 +1,8 @@
 //! The command line of `bursar pool`.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand, ValueEnum};
 use model::Bytes;
 use provision::manage::Placement;
@@ -12,6 +15,8 @@ use super::values::{mode, page, placement, some_bytes};
 pub enum Pool {
     /// Reserve memory, populate it, and start the broker that lends it
     Create(PoolCreate),
+    /// Compute how large a pool must be to serve all memory of a command, from one run
+    Size(PoolSize),
     /// Be the broker, in the foreground (for systemd, and after a broker was killed)
     Serve(Which),
     /// Tell what pools there are, and who has what of them; of all, if none is named
@@ -57,6 +62,24 @@ impl Which {
     }
 }
 
+/// `bursar pool size`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bursar pool size -- ./solver input.dat\n  \
+    bursar pool size --json - -- mpirun -n 4 ./app\n\n\
+    The command runs once, without a pool. bursar prints the line that creates the pool.")]
+pub struct PoolSize {
+    /// Write the figures as JSON to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Print no summary
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub command: Vec<OsString>,
+}
+
 /// `bursar pool create`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -72,7 +95,7 @@ pub struct PoolCreate {
     #[arg(long, value_name = "NAME", default_value = linux::pools::DEFAULT)]
     pub name: String,
     /// From one NUMA node, or page by page from all in turn [default: segment by segment]
-    #[arg(long, value_name = "N|interleave", value_parser = placement)]
+    #[arg(long, value_name = "N|interleave", value_parser = placement, hide_short_help = true, help_heading = ADVANCED)]
     pub node: Option<Placement>,
     /// Size of its pages: 2M or 1G
     #[arg(long, value_name = "SIZE", default_value = "2M", value_parser = page, hide_short_help = true, help_heading = ADVANCED)]
@@ -87,7 +110,7 @@ pub struct PoolCreate {
     #[arg(long, value_name = "MODE", default_value = "0660", value_parser = mode, hide_short_help = true, help_heading = ADVANCED)]
     pub mode: u32,
     /// At most so much for the processes of one user together
-    #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = some_bytes, hide_short_help = true, help_heading = ADVANCED)]
     pub per_user: Option<Bytes>,
 }
 

@@ -8,6 +8,8 @@ use clap::Args;
 use model::Bytes;
 use regex::Regex;
 
+use super::ADVANCED;
+
 /// `bursar predict`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -26,13 +28,13 @@ pub struct Predict {
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
     /// The value of a feature, such as --threads=8; may be given more than once
-    #[arg(long, value_name = "NAME=VALUE", value_parser = feature, allow_hyphen_values = true)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = feature, allow_hyphen_values = true, hide_short_help = true, help_heading = ADVANCED)]
     pub feature: Vec<(String, f64)>,
     /// How likely the request must be enough, in percent (50 to 99.9)
-    #[arg(long, value_name = "PERCENT", default_value = "95", value_parser = confidence)]
+    #[arg(long, value_name = "PERCENT", default_value = "95", value_parser = confidence, hide_short_help = true, help_heading = ADVANCED)]
     pub confidence: Confidence,
     /// Use past runs of which the kind matches this regular expression, whatever the command
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", hide_short_help = true, help_heading = ADVANCED)]
     pub kind: Option<Regex>,
     /// Write the figures as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]

@@ -30,7 +30,7 @@ pub struct Provision {
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub pin: bool,
     /// Who serves what the pool has no more memory for
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, hide_short_help = true, help_heading = ADVANCED)]
     pub on_exhaustion: OnExhaustion,
     /// Write what was served as JSON to FILE (of a rank: FILE.RANK), or to standard output with -
     #[arg(long, value_name = "FILE")]

@@ -31,11 +31,11 @@ pub struct Recommend {
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     pub days: u32,
     /// The share of the runs that must not be killed
-    #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = rate)]
+    #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = rate, hide_short_help = true, help_heading = ADVANCED)]
     pub percentile: f64,
     /// What jobs are one kind: a column of sacct (Comment, Account, …), or a regular expression whose groups, or else whose match in the job's name,
     /// are the kind [default: by name; names that differ only in numbers are one kind, and Snakemake's rules and Nextflow's processes are known; JobName keeps each name apart]
-    #[arg(long, value_name = "COLUMN|REGEX")]
+    #[arg(long, value_name = "COLUMN|REGEX", hide_short_help = true, help_heading = ADVANCED)]
     pub by: Option<String>,
     /// Read what sacct --json or sacct -P printed, instead of running it; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "days")]

@@ -13,7 +13,8 @@ const COMMANDS: [(&[&str], &str); 6] = [
 ];
 
 /// An option of a command, and what stands in its place now.
-const OPTIONS: [(&str, &str, &str); 3] = [
+const OPTIONS: [(&str, &str, &str); 4] = [
+    ("budget", "--provisioned", "bursar pool size -- COMMAND"),
     ("run", "--attach", "bursar run --pid PID` or `bursar run --cgroup PATH"),
     ("watch", "--replay", "bursar report --replay RECORD"),
     ("attribute", "--from", "bursar report FOLDER…"),

@@ -26,7 +26,7 @@ pub struct Watch {
     #[command(flatten)]
     pub target: Option<Target>,
     /// Time from line to line
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s", hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Duration,
     /// What looking may cost, as a share of one processor, the program's own loss included
     #[arg(long, value_name = "SHARE", value_parser = rate, default_value = "2%", hide_short_help = true, help_heading = ADVANCED)]
