@@ -2,7 +2,7 @@
 
 use model::{ArmFigures, ArmsEnded, ArmsReport};
 
-use crate::format::{UNKNOWN, bytes, count, opt_seconds, percent, seconds, shell_word};
+use crate::format::{UNKNOWN, bytes, count, opt_seconds, seconds, shell_word};
 use crate::tables::{Table, Tone};
 
 /// The arm that the others are compared with.
@@ -41,6 +41,11 @@ pub fn sentences(report: &ArmsReport) -> Vec<String> {
     if !others.is_empty() {
         sentences.push(format!("as fast within 1 % of the run time: {}", others.join(", ")));
     }
+    let dropped = report.arms.iter().filter_map(|arm| Some(format!("{} ({})", arm.name, arm.dropped.as_ref()?)));
+    let dropped = dropped.collect::<Vec<_>>().join(", ");
+    if !dropped.is_empty() {
+        sentences.push(format!("dropped before the end: {dropped}"));
+    }
     let rounds = report.rounds;
     sentences.push(match report.ended {
         ArmsEnded::Decided => format!("decided after {rounds} rounds"),
@@ -54,8 +59,8 @@ pub fn sentences(report: &ArmsReport) -> Vec<String> {
 
 /// Each arm's figures; medians of its runs.
 pub fn arms_table(report: &ArmsReport) -> Table {
-    let header = ["way", "wall", "gain", "CPU", "peak memory", "minor faults", "major", "rounds", ""];
-    let mut table = Table::new(&header).with_words_last();
+    let header = ["way", "wall", "gain", "CPU", "peak memory", "faults", "rounds"];
+    let mut table = Table::new(&header);
     for arm in &report.arms {
         let tone = match &report.best {
             Some(best) if *best == arm.name => Tone::Good,
@@ -69,10 +74,8 @@ pub fn arms_table(report: &ArmsReport) -> Table {
             gain.unwrap_or_else(|| UNKNOWN.into()),
             opt_seconds(arm.cpu_seconds),
             bytes(arm.peak_bytes),
-            count(arm.faults.minor),
-            count(arm.faults.major),
+            count(arm.faults.minor.zip(arm.faults.major).map(|(minor, major)| minor + major)),
             count(Some(arm.rounds)),
-            arm.dropped.clone().unwrap_or_default(),
         ];
         table.row(tone, cells);
     }
@@ -93,7 +96,7 @@ fn more_memory(report: &ArmsReport, name: &str) -> Option<String> {
     let peak = |name| figures(report, name)?.peak_bytes.map(|bytes| bytes as f64).filter(|bytes| *bytes > 0.0);
     let more = peak(name)? / peak(PLAIN)? - 1.0;
     let word = if more < 0.0 { "less" } else { "more" };
-    Some(format!("{} {word} memory", percent(Some(more.abs()))))
+    Some(format!("{} {word} memory", signed(more.abs())))
 }
 
 /// A share with its sign: that of a loss is negative.
@@ -123,7 +126,7 @@ pub mod fixture {
             ..ArmFigures::default()
         };
         let faster = ArmFigures { gain: Some(0.1), interval: Some((0.08, 0.12)), ..arm("glibc-hugetlb", 9.0, 105) };
-        let dropped = Some("surely slower than glibc-hugetlb".to_string());
+        let dropped = Some("slower than glibc-hugetlb".to_string());
         let slower =
             ArmFigures { gain: Some(-0.02), interval: Some((-0.03, -0.01)), dropped, ..arm("advise", 10.2, 100) };
         ArmsReport {

@@ -44,6 +44,10 @@ mod tests {
         assert!(lines[0].starts_with("glibc-hugetlb is the way to run it: 10.0 % faster"), "{told}");
         assert!(told.contains("not tried: always: it needs root"), "{told}");
         assert_eq!(lines.last(), Some(&"    export A=<1>"), "{told}");
-        assert!(lines.iter().any(|line| line.starts_with("advise") && line.contains("surely slower")), "{told}");
+        assert!(
+            lines.iter().any(|line| line.starts_with("advise  ") && line.ends_with(" 6")),
+            "a row of a table: {told}"
+        );
+        assert!(told.contains("dropped before the end: advise (slower than glibc-hugetlb)"), "{told}");
     }
 }
