@@ -309,9 +309,21 @@ fn files_in_memory(run: &Observation, need: u64) -> Option<Doubt> {
 }
 
 fn not_seen(run: &Observation, need: u64) -> Option<Doubt> {
-    // With references it is known what was read and where from.
-    if run.file_demand.is_some() || is_attached(run) {
+    if is_attached(run) {
         return None;
+    }
+    // With references it is known what was read and where from.
+    if let Some(demand) = &run.file_demand {
+        let bytes = demand.distinct_bytes;
+        let is_missing = charge(run).is_none() && matters(bytes, need);
+        return is_missing.then(|| {
+            let sentence = format!(
+                "up to {} of page cache, of the files that it read, wrote and mapped, are missing from that figure: no cgroup \
+                 counted them",
+                Bytes(bytes)
+            );
+            doubt(DoubtKind::NotSeen, Some(bytes), sentence)
+        });
     }
     let moved = run.evidence.moved?;
     let charged = peak(run, names::FILE).filter(|_| charge(run).is_some());

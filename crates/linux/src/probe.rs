@@ -122,7 +122,15 @@ fn page_cache(bpf: &Result<Bpf, bpf::Error>) -> Vec<Finding> {
         Err(error) => no_bpf(LADDER, "system call tracepoints", error),
     };
     let snapshots = "what of a file is cached can be asked for, for files that this user may write";
-    vec![filemap, calls, Finding::there(LADDER, "cachestat or mincore snapshots", snapshots)]
+    let inside = match cfg!(target_arch = "x86_64") {
+        true => Finding::there(
+            LADDER,
+            "inside the processes",
+            "the library is loaded into programs that are linked with glibc; used by bursar run where tracepoints are not",
+        ),
+        false => Finding::absent(LADDER, "inside the processes", "the library patches code of x86-64 only", None),
+    };
+    vec![filemap, calls, inside, Finding::there(LADDER, "cachestat or mincore snapshots", snapshots)]
 }
 
 fn mapped_memory() -> Vec<Finding> {
