@@ -8,7 +8,7 @@
 //! [`FALSE_ALARM`] that any arm is called faster though none is, is divided by the number of arms and looks (Bonferroni). So the
 //! intervals hold together, whenever the comparison ends.
 
-use predict::student_quantile;
+use compare::exceeded_with;
 
 /// Wall seconds of one round, by arm; `None`: the arm did not run.
 pub type Round = Vec<Option<f64>>;
@@ -71,7 +71,7 @@ pub fn judge(rounds: &[Round], running: &[bool], most: usize) -> Judgement {
     let arms = running.len();
     // One more, for a comparison may end between two looks.
     let comparisons = (arms.saturating_sub(1) * (looks(most).len() + 1)).max(1);
-    let probability = 1.0 - FALSE_ALARM / comparisons as f64 / 2.0;
+    let probability = FALSE_ALARM / comparisons as f64 / 2.0;
     let spread = Spread::of(rounds, arms);
     let compare = |arm, with| compared(rounds, arm, with, &spread, probability);
     let gains: Vec<Option<Gain>> = (0..arms).map(|arm| if arm == 0 { None } else { compare(arm, 0) }).collect();
@@ -153,7 +153,7 @@ fn compared(rounds: &[Round], arm: usize, with: usize, spread: &Spread, probabil
     let Differences { mean, variance, degrees } = Differences::of(rounds, arm, with)?;
     let borrowed = spread.degrees.saturating_sub(degrees).min(MOST_BORROWED);
     let error = (variance.max(spread.variance) / (degrees + 1) as f64).sqrt();
-    let half = student_quantile(probability, degrees + borrowed) * error;
+    let half = exceeded_with(probability, degrees + borrowed) * error;
     let share = |log: f64| 1.0 - (-log).exp();
     Some(Gain { share: share(mean), low: share(mean - half), high: share(mean + half) })
 }

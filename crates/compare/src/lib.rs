@@ -15,7 +15,7 @@
 //! use compare::{Check, Figure, Verdict};
 //!
 //! let figure = Figure { baseline: vec![100.0, 101.0, 99.5, 100.2], runs: vec![110.1, 109.7], tolerance: 0.0, least: 0.5 };
-//! let look = Check::of(20).look(2, &[figure]);
+//! let look = Check::of_all(2).look(2, &[figure]);
 //! assert_eq!(look.findings[0].verdict, Some(Verdict::Failed));
 //! ```
 
@@ -29,3 +29,4 @@ mod student;
 pub use check::{Check, FALSE_ALARMS, Figure, Finding, Look, RESOLUTION, SENSITIVITY, Verdict};
 pub use difference::{Difference, differ};
 pub use limit::below_limit;
+pub use student::exceeded_with;

@@ -22,7 +22,8 @@ pub fn above(t: f64, degrees: usize) -> f64 {
     if t >= 0.0 { tail } else { 1.0 - tail }
 }
 
-/// The value that is exceeded with this probability (above 1e-12, at most 0.5).
+/// The value that Student's t distribution with so many degrees of freedom (at least 1) exceeds with this probability (above 1e-12, at
+/// most 0.5).
 pub fn exceeded_with(probability: f64, degrees: usize) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while above(high, degrees) > probability && high < 1e13 {

@@ -36,7 +36,7 @@ mod residuals;
 mod run;
 mod tables;
 
-pub use confidence::{Confidence, student_quantile};
+pub use confidence::Confidence;
 pub use evidence::{Evidence, INPUT_BYTES, LeftOut, Past};
 pub use forecast::Forecast;
 pub use history::{AskError, History, MIN_RUNS};
