@@ -14,13 +14,21 @@ A figure like `1.02 (0.98-1.05)` is a median with the smallest and the largest v
 shared hardware, so speeds differ between dates; these hosts also page out memory that nobody has accessed for a minute (DAMON).
 """
 
+# As `bursar --help` lists them.
+COMMANDS = ["run", "watch", "attribute", "faults", "budget", "predict", "provision", "advise", "balance", "curve", "serve"]
+
+
+def order(name):
+    command = name.partition("-")[0]
+    return (COMMANDS.index(command) if command in COMMANDS else len(COMMANDS), name)
+
 
 def latest(found):
-    """By name, the newest result; of two of one day that of the host whose name is last."""
+    """By name, the newest result, by command; of two of one day that of the host whose name is last."""
     by_name = {}
     for result in sorted(found, key=lambda result: (result.date, result.host.name())):
         by_name[result.name] = result
-    return [by_name[name] for name in sorted(by_name)]
+    return [by_name[name] for name in sorted(by_name, key=order)]
 
 
 def markdown(head, rows):
