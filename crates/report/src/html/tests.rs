@@ -62,6 +62,16 @@ fn the_page_names_no_address_outside_itself() {
 }
 
 #[test]
+fn the_library_is_whole_and_a_page_with_it_is_small() {
+    let library = super::plots::library();
+    assert!(library.starts_with("<script>/**\n* plotly.js (cartesian - minified) v3.0.1\n"), "{}", &library[..80]);
+    assert_eq!(library.len(), "<script>".len() + 1_333_701 + "</script>".len());
+    assert_eq!(library.matches("</script").count(), 1);
+    let page = page(&Parts::of_a_budget().view()).len();
+    assert!(page < 1_600_000, "{page}");
+}
+
+#[test]
 fn a_run_without_series_or_budget_is_still_a_page() {
     let mut parts = Parts::of_runs(&[12.0, 12.6]);
     parts.runs.iter_mut().for_each(|(observation, _)| observation.series.clear());
