@@ -57,7 +57,7 @@ pub struct Try {
     #[arg(long, value_name = "MAX", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
     /// Begin no run after this time
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub time_limit: Option<Duration>,
     /// Standard input of each run [default: bursar's own, if that is a file or a pipe]
     #[arg(long, value_name = "FILE")]
@@ -69,7 +69,7 @@ pub struct Try {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Print no report and no progress
-    #[arg(long, short)]
+    #[arg(long, short, hide_short_help = true, help_heading = ADVANCED)]
     pub quiet: bool,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND", required = true)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use model::Bytes;
 
+use super::ADVANCED;
 use super::values::{duration, growth};
 use crate::check::Figure;
 
@@ -36,19 +37,19 @@ pub struct Check {
     #[arg(long, value_name = "FIGURE", value_delimiter = ',', num_args = 1.., value_enum)]
     pub figures: Vec<Figure>,
     /// Make at most so many runs
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000), hide_short_help = true, help_heading = ADVANCED)]
     pub runs: u32,
     /// Check the runs of this record, and run nothing
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["runs", "timeout", "record"])]
     pub from: Option<PathBuf>,
     /// Compare with a baseline of another machine, too: its memory figures hold for equal programs and equal processors only
-    #[arg(long, requires = "baseline")]
+    #[arg(long, requires = "baseline", hide_short_help = true, help_heading = ADVANCED)]
     pub other_machine: bool,
     /// End a run after this time (status 124)
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub timeout: Option<Duration>,
     /// Keep the record of the runs in FILE [default: a new file under ~/.local/state/bursar]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = ADVANCED)]
     pub record: Option<PathBuf>,
     /// Write the figures as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
