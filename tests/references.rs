@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 use support::{bursar, bursar_as_nobody, is_root, json_of};
@@ -173,10 +174,31 @@ fn the_curve_is_that_of_the_tracepoints() {
     let folder = folder();
     let file = numbers(folder.path(), "file", 48);
     compare(&format!("cat {file} {file} {file} >/dev/null"), folder.path());
+    // Made once: both then do the same work.
     let table = "create table t(a integer primary key, b text); \
                  with recursive n(i) as (select 1 union all select i + 1 from n where i < 300000) \
-                 insert into t select i, hex(randomblob(40)) from n; create index x on t(b); \
-                 select count(*) from t where b > '8'; select sum(length(b)) from t where a % 7 = 0; \
-                 update t set b = hex(randomblob(40)) where a % 50 = 0; select max(b) from t;";
-    compare(&format!("rm -f base.db; sqlite3 base.db \"{table}\" >/dev/null"), folder.path());
+                 insert into t select i, hex(randomblob(40)) from n; create index x on t(b);";
+    let base = folder.path().join("base.db");
+    assert!(Command::new("sqlite3").arg(&base).arg(table).status().unwrap().success());
+    let query = "select count(*) from t where b > '8'; select sum(length(b)) from t where a % 7 = 0; select max(a) from t where b like '%F'; \
+                 update t set a = -a where a % 50 = 0; rollback;";
+    compare(&format!("sqlite3 base.db \"begin; {query}\" >/dev/null"), folder.path());
+}
+
+/// 256 KiB are touched of a mapping of 4 GiB, between passes over a file of 32 MiB.
+#[test]
+fn a_mapping_that_was_hardly_touched_is_no_reference_to_all_of_it() {
+    let folder = folder();
+    let script = "import mmap\nwith open('sparse', 'wb') as f: f.truncate(4 << 30)\n\
+                  f = open('sparse', 'rb'); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)\n\
+                  for i in range(3):\n  sum(m[: 4096 * 64 : 4096])\n  with open('read', 'rb', 0) as g:\n    while g.read(1 << 16): pass";
+    fs::write(folder.path().join("script.py"), script).unwrap();
+    fs::write(folder.path().join("read"), vec![1; 32 << 20]).unwrap();
+    let run = as_nobody(folder.path(), "python3 script.py");
+    let found = demand(&run);
+    assert!(bytes(found, "distinct_bytes") < 64 * MIB, "{found}");
+    let last = found["points"].as_array().unwrap().last().unwrap()["limit_bytes"].as_u64().unwrap();
+    assert!(last < 80 * MIB, "{found}");
+    let hidden = found["not_visible"].to_string();
+    assert!(hidden.contains("which pages it touched of 4.00 GiB of mapped files"), "{hidden}");
 }

@@ -1,6 +1,6 @@
 //! Whether the figures of a run are of the job: decided before an answer is printed, from facts that the run showed.
 
-use model::{Bytes, Doubt, DoubtKind, Evidence, Header, Named, Observation, RunRole, names};
+use model::{Bytes, Doubt, DoubtKind, Evidence, FileDemand, Header, Named, Observation, RunRole, names};
 
 use crate::clients::{self, Use};
 use crate::moment::peak;
@@ -308,25 +308,39 @@ fn files_in_memory(run: &Observation, need: u64) -> Option<Doubt> {
     })
 }
 
+/// With references it is known which pages were used, and by some sources not where they are charged.
+fn not_charged(run: &Observation, demand: &FileDemand, charged: Option<u64>, need: u64) -> Option<Doubt> {
+    // What it only mapped was resident, and is in a figure that is summed over processes.
+    let (moved, distinct) = (run.evidence.moved?, demand.distinct_bytes);
+    let (bytes, why) = match charged {
+        None => (distinct.min(moved.read.saturating_add(moved.written)), "no cgroup counted them"),
+        // Under a limit pages come and go, and these sources see each page's coming or whose it was before.
+        Some(_) if run.limit_bytes.is_some() || run.kept.most_cached_bytes.is_some() || !demand.foreign.is_empty() => {
+            return None;
+        }
+        Some(charged) => {
+            let read = distinct.saturating_sub(demand.written_only_bytes).min(moved.read);
+            (read.saturating_sub(charged.max(moved.storage_read)), "they were cached before, and are charged elsewhere")
+        }
+    };
+    matters(bytes, need).then(|| {
+        let sentence = format!(
+            "up to {} of page cache, of the files that it read and wrote, are missing from that figure: {why}",
+            Bytes(bytes)
+        );
+        doubt(DoubtKind::NotSeen, Some(bytes), sentence)
+    })
+}
+
 fn not_seen(run: &Observation, need: u64) -> Option<Doubt> {
     if is_attached(run) {
         return None;
     }
-    // With references it is known what was read and where from.
+    let charged = peak(run, names::FILE).filter(|_| charge(run).is_some());
     if let Some(demand) = &run.file_demand {
-        let bytes = demand.distinct_bytes;
-        let is_missing = charge(run).is_none() && matters(bytes, need);
-        return is_missing.then(|| {
-            let sentence = format!(
-                "up to {} of page cache, of the files that it read, wrote and mapped, are missing from that figure: no cgroup \
-                 counted them",
-                Bytes(bytes)
-            );
-            doubt(DoubtKind::NotSeen, Some(bytes), sentence)
-        });
+        return not_charged(run, demand, charged, need);
     }
     let moved = run.evidence.moved?;
-    let charged = peak(run, names::FILE).filter(|_| charge(run).is_some());
     let bytes = moved.read.saturating_sub(charged.unwrap_or(0));
     matters(bytes, need).then(|| {
         let read = format!("it read {} by calls ({} from storage)", Bytes(moved.read), Bytes(moved.storage_read));

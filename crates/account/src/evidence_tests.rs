@@ -182,6 +182,23 @@ fn without_references_what_was_read_is_not_seen() {
 }
 
 #[test]
+fn with_references_from_inside_what_is_charged_to_nobody_here_is_missing() {
+    let of = |lines: &[(&'static str, u64)], storage_read: u64| {
+        let moved = Some(BytesMoved { read: 360 * MIB, storage_read: storage_read * MIB, ..Default::default() });
+        let file_demand = Some(FileDemand { distinct_bytes: 60 * MIB, ..FileDemand::default() });
+        Observation { file_demand, ..run(lines, Evidence { moved, ..Evidence::default() }) }
+    };
+    let tree = [(names::TREE_RSS, 9)];
+    assert_eq!(kinds(&of(&tree, 0), &["x"]), [(DoubtKind::NotSeen, Some(60), false)]);
+    let warm = [CHARGED[0], (names::FILE, 1)];
+    assert_eq!(kinds(&of(&warm, 0), &["x"]), [(DoubtKind::NotSeen, Some(59), false)]);
+    assert_eq!(kinds(&of(&warm, 60), &["x"]), [], "read from storage, and reclaimed since");
+    assert_eq!(kinds(&of(&[CHARGED[0], (names::FILE, 60)], 0), &["x"]), []);
+    let limited = Observation { limit_bytes: Some(64 * MIB), ..of(&warm, 0) };
+    assert_eq!(kinds(&limited, &["x"]), []);
+}
+
+#[test]
 fn heap_that_no_process_has_is_others() {
     let shared =
         BTreeMap::from([("charge".to_string(), "cgroup v2 memory.stat, with all else that is in it".to_string())]);

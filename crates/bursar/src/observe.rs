@@ -28,14 +28,12 @@ use crate::gathered::{Outside, went_on};
 use crate::kept;
 use crate::launch::Launch;
 use crate::orphans;
-use crate::references::Inside;
+use crate::references::{Inside, LATER_THROUGH_MAPPINGS, MUCH_MAPPED_BYTES};
 use crate::stop::{Stop, Whole, lift_limit};
 use crate::tier::FastTier;
 
 /// How often it is asked whether the run has gone on for too long, however seldom it is sampled.
 const TICK: Duration = Duration::from_millis(50);
-/// Programs and their libraries are smaller than this.
-const MUCH_MAPPED_BYTES: u64 = 48 << 20;
 
 /// What is to be run, and how.
 #[derive(Clone)]
@@ -201,7 +199,9 @@ pub fn observe(
     };
     let mapped = mapped.map(MappedTracker::finish).unwrap_or_default();
     notes.extend(mapped.failure().map(|why| format!("Mapped pages are not scanned: {why}.")));
-    let inside = inside.and_then(|inside| inside.finish(ended.reaped.moved).map_err(|why| notes.push(why)).ok());
+    let most_resident = ended.reaped.rusage.max_rss_bytes;
+    let seen_inside = |inside: Inside| inside.finish(ended.reaped.moved, most_resident);
+    let inside = inside.and_then(|inside| seen_inside(inside).map_err(|why| notes.push(why)).ok());
     let mut tracked = tracker.and_then(|tracker| tracker.finish().map_err(|error| notes.push(error.to_string())).ok());
     // The tracker was there before the run's time began.
     let lead_ns = begin_ns.saturating_sub(tracker_origin);
@@ -386,8 +386,8 @@ pub fn record_row(row: Row, run: u32, sink: &mut dyn FnMut(Entry) -> anyhow::Res
 /// through a mapping is seen, and where the kernel maps large folios not each first one.
 fn read_through_mappings(observation: &Observation, mapped: &Mapped) -> Option<(String, Option<u64>)> {
     let all = observation.job_series(names::TREE_RSS_FILE)?.peak()? as u64;
-    let name = "references through mappings after the first, so the curve may be too low";
-    (all >= MUCH_MAPPED_BYTES && mapped.resident_bytes() < all / 4 * 3).then(|| (name.into(), Some(all)))
+    let is_unseen = all >= MUCH_MAPPED_BYTES && mapped.resident_bytes() < all / 4 * 3;
+    is_unseen.then(|| (LATER_THROUGH_MAPPINGS.into(), Some(all)))
 }
 
 /// Adds the curve of what the page cache would cost, from what was referenced and what could not be reclaimed at the time.
@@ -402,9 +402,11 @@ pub fn add_file_demand(observation: &mut Observation, tracked: &Tracked, mapped:
     let unreclaimable = account::unreclaimable_over_time(observation);
     let at = |reference: FileReference| FileReference { t_ns: reference.t_ns.saturating_sub(lead_ns), ..reference };
     let references = tracked.joined(mapped).map(at);
+    let is_told = tracked.not_visible.iter().any(|(name, _)| name == LATER_THROUGH_MAPPINGS);
+    let through_mappings = read_through_mappings(observation, mapped).filter(|_| !is_told);
     observation.file_demand = Some(FileDemand {
         foreign: tracked.foreign.clone(),
-        not_visible: tracked.not_visible.iter().cloned().chain(read_through_mappings(observation, mapped)).collect(),
+        not_visible: tracked.not_visible.iter().cloned().chain(through_mappings).collect(),
         mapped_scanned_bytes: mapped.distinct_bytes(),
         lost_events: tracked.lost_events,
         rung: tracked.rung.clone(),

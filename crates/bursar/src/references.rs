@@ -13,6 +13,11 @@ use crate::unseen::{self, Purpose};
 const UNSEEN_PART: u64 = 20;
 const UNSEEN_BYTES: u64 = 1 << 20;
 
+/// Programs and their libraries are smaller than this.
+pub const MUCH_MAPPED_BYTES: u64 = 48 << 20;
+/// What is not visible of files that are read through mappings.
+pub const LATER_THROUGH_MAPPINGS: &str = "references through mappings after the first, so the curve may be too low";
+
 /// A command with the library in it.
 pub struct Inside<'a> {
     command: &'a [OsString],
@@ -41,15 +46,24 @@ impl<'a> Inside<'a> {
     }
 
     /// When the command has ended: what was seen, where anything was, or why not, as a sentence. `moved`: what it read by the kernel's
-    /// account.
-    pub fn finish(self, moved: Option<BytesMoved>) -> Result<Tracked, String> {
-        let seen = self.tracker.finish().map_err(|error| error.to_string())?;
+    /// account; `resident_bytes`: the most that a process of it had resident.
+    pub fn finish(self, moved: Option<BytesMoved>, resident_bytes: u64) -> Result<Tracked, String> {
+        let mut seen = self.tracker.finish().map_err(|error| error.to_string())?;
         if seen.programs == 0 {
             return Err(unseen::obstacle(self.command, self.launcher, Purpose::References).unwrap_or_else(|| {
                 "The page cache's references are not seen: the library was not loaded into the command, as when a script clears \
                  LD_PRELOAD."
                     .into()
             }));
+        }
+        let left_out = seen.leave_out_mappings_beyond(resident_bytes);
+        if left_out > 0 {
+            let name = format!("which pages it touched of {} of mapped files", Bytes(left_out));
+            seen.tracked.not_visible.push((name, Some(resident_bytes.min(left_out))));
+        }
+        let mapped = seen.mapped_bytes();
+        if mapped >= MUCH_MAPPED_BYTES {
+            seen.tracked.not_visible.push((LATER_THROUGH_MAPPINGS.into(), Some(mapped)));
         }
         Ok(with_unseen(seen, moved))
     }

@@ -1,11 +1,13 @@
 //! References to files as the library in the job's processes notes them, which needs no rights: `preload/abi.h`, section 4.
 //!
 //! What a reference is follows the same rules as with the tracepoints (see the crate's page), but for these differences: a mapping of a
-//! file counts as one reference to all its pages when it is made, and calls that do not go through libc are not seen.
+//! file counts as one reference to all its pages when it is made ([`SeenInside::leave_out_mappings_beyond`] leaves out those that cannot
+//! have been touched as a whole), and calls that do not go through libc are not seen.
 
 mod ring;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -46,6 +48,32 @@ pub struct SeenInside {
     pub programs: u64,
     /// Bytes of all their calls that read, as `rchar` in `/proc/PID/io` counts them.
     pub read_bytes: u64,
+    /// Of each file that was mapped, by its number, the pages from the first to the last that a mapping had.
+    mapped: HashMap<u32, Range<u64>>,
+}
+
+impl SeenInside {
+    /// Bytes of files that were mapped, each page once.
+    pub fn mapped_bytes(&self) -> u64 {
+        self.mapped.values().map(|pages| (pages.end - pages.start) * procfs::page_bytes()).sum()
+    }
+
+    /// Leaves out the references that stand for mappings of files of which more was mapped than ever was resident: how much of them
+    /// was touched is not known. Returns how many bytes were mapped of these files. Linear in the references if there are any.
+    pub fn leave_out_mappings_beyond(&mut self, resident_bytes: u64) -> u64 {
+        let all = self.mapped_bytes();
+        let most_pages = resident_bytes / procfs::page_bytes();
+        self.mapped.retain(|_, pages| pages.end - pages.start <= most_pages);
+        let left_out = all - self.mapped_bytes();
+        if left_out > 0 {
+            let mut kept = References::default();
+            let is_known = |r: &FileReference| r.kind != ReferenceKind::Fault || self.mapped.contains_key(&r.file);
+            self.tracked.references.iter().filter(is_known).for_each(|reference| kept.push(reference));
+            self.tracked.lost_events += kept.lost();
+            self.tracked.references = kept;
+        }
+        left_out
+    }
 }
 
 impl InsideTracker {
@@ -86,6 +114,7 @@ fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>) -> SeenInside {
         t_ns: 0,
         files: Files::default(),
         known: HashMap::default(),
+        mapped: HashMap::default(),
         references: References::default(),
     };
     let mut tick = FAST_TICK;
@@ -108,7 +137,7 @@ fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>) -> SeenInside {
         foreign: Vec::new(),
         rung: REFERENCES_INSIDE.into(),
     };
-    SeenInside { tracked, programs: ring.programs(), read_bytes }
+    SeenInside { tracked, programs: ring.programs(), read_bytes, mapped: seen.mapped }
 }
 
 /// As the tracepoints' side names it.
@@ -137,6 +166,8 @@ struct Seen {
     files: Files,
     /// By the hash that entries name them by. Asked for every reference.
     known: HashMap<u32, Known, RandomState>,
+    /// Of each file, the pages from the first to the last that a mapping had.
+    mapped: HashMap<u32, Range<u64>>,
     references: References,
 }
 
@@ -166,6 +197,11 @@ impl Seen {
         // The clock that stamps them is coarse, and their order that of the ring.
         self.t_ns = self.t_ns.max(since(procfs::monotonic_ns(), ms).saturating_sub(self.origin_ns));
         let first_page = entry.place & ((1 << 40) - 1);
+        if kind == ReferenceKind::Fault {
+            let pages = first_page..first_page + u64::from(entry.pages);
+            let all = self.mapped.entry(file).or_insert(pages.clone());
+            *all = all.start.min(pages.start)..all.end.max(pages.end);
+        }
         self.references.push(FileReference { t_ns: self.t_ns, file, first_page, pages: entry.pages, kind });
     }
 }
@@ -196,6 +232,7 @@ mod tests {
             t_ns: 0,
             files: Files::default(),
             known: HashMap::default(),
+            mapped: HashMap::default(),
             references: References::default(),
         };
         let entry = |file, pages, kind, place| Entry { file, pages, kind, place };
@@ -208,5 +245,33 @@ mod tests {
         assert_eq!(found, [(0, 5, 3, ReferenceKind::Read), (1, 6, 1, ReferenceKind::Write)]);
         let files: Vec<_> = seen.files.finish().iter().map(|file| (file.device, file.inode)).collect();
         assert_eq!(files, [(0x801, 4711), (0, 8)]);
+    }
+
+    #[test]
+    fn a_file_that_is_mapped_beyond_what_was_resident_is_left_out() {
+        let references =
+            [(1, 0, 100, ReferenceKind::Fault), (2, 0, 10, ReferenceKind::Fault), (1, 0, 5, ReferenceKind::Read)];
+        let mut kept = References::default();
+        for (n, (file, first_page, pages, kind)) in references.into_iter().enumerate() {
+            kept.push(FileReference { t_ns: n as u64, file, first_page, pages, kind });
+        }
+        let tracked = Tracked {
+            processes: Vec::new(),
+            references: kept,
+            files: Vec::new(),
+            most_cached_bytes: None,
+            lost_events: 0,
+            not_visible: Vec::new(),
+            foreign: Vec::new(),
+            rung: REFERENCES_INSIDE.into(),
+        };
+        let mapped = HashMap::from([(1, 0..100), (2, 0..10)]);
+        let mut seen = SeenInside { tracked, programs: 1, read_bytes: 0, mapped };
+        let page = procfs::page_bytes();
+        assert_eq!(seen.leave_out_mappings_beyond(50 * page), 100 * page);
+        let left: Vec<_> = seen.tracked.references.iter().map(|r| (r.file, r.kind)).collect();
+        assert_eq!(left, [(2, ReferenceKind::Fault), (1, ReferenceKind::Read)]);
+        assert_eq!(seen.mapped_bytes(), 10 * page);
+        assert_eq!(seen.leave_out_mappings_beyond(50 * page), 0);
     }
 }

@@ -90,13 +90,19 @@ impl Found<'_> {
 fn run(found: &Found) -> Ability {
     let ability = |works, why: &str, next| Ability { command: "run", works, why: why.into(), next };
     let references = || found.next(REFERENCES);
+    let is_seen_inside = found.has(REFERENCES, "inside the processes");
     match (found.can_limit(), found.sees_references()) {
         (true, true) => {
             ability(Level::Yes, "peak, page cache and floor, counted by the kernel; every process is seen", None)
         }
         (true, false) => {
-            let why = "peak and floor, counted by the kernel; what of the page cache is used again is not seen";
-            ability(Level::Partly, why, references())
+            let used_again = match is_seen_inside {
+                true => "seen in programs that are linked with glibc",
+                false => "not seen",
+            };
+            let why =
+                format!("peak and floor, counted by the kernel; what of the page cache is used again is {used_again}");
+            ability(Level::Partly, &why, references())
         }
         (false, _) if found.has(PLACEMENT, "own cgroup, read only") => {
             let why = "peak and floor from bursar's own cgroup, less what is not the command's";
@@ -107,7 +113,12 @@ fn run(found: &Found) -> Ability {
             ability(Level::Partly, why, found.next(PLACEMENT))
         }
         (false, false) => {
-            let why = "heap, mapped files and floor by process; the page cache is not seen";
+            let why = match is_seen_inside {
+                true => {
+                    "heap, mapped files and floor by process, and which file pages glibc's programs use; not what is charged"
+                }
+                false => "heap, mapped files and floor by process; the page cache is not seen",
+            };
             ability(Level::Partly, why, found.next(PLACEMENT).or_else(references))
         }
     }
@@ -215,6 +226,7 @@ provision  yes     a pool of huge pages answers
             (PLACEMENT, "cgroup v2 by systemd", &"sudo mkdir -p /etc/systemd/system/user@.service.d && ".repeat(3)),
             (PLACEMENT, "process tree", "yes"),
             (REFERENCES, "filemap tracepoints", lend),
+            (REFERENCES, "inside the processes", "yes"),
             (MAPPED, "Accessed bits in page tables", "sudo bursar …"),
             (MAPPED, "clear_refs and smaps", "yes"),
             (ATTRIBUTION, "by owner: patched entries of libraries", "yes"),
@@ -224,7 +236,7 @@ provision  yes     a pool of huge pages answers
             (PROVISIONING, "the kernel's huge pages, populated at request", "yes"),
         ]);
         let expected = "\
-run        partly  heap, mapped files and floor by process; the page cache is not seen; next: the command under \"placement\" in bursar doctor -v
+run        partly  heap, mapped files and floor by process, and which file pages glibc's programs use; not what is charged; next: the command under \"placement\" in bursar doctor -v
 budget     no      no memory limit can be set; next: the command under \"placement\" in bursar doctor -v
 watch      partly  the working set by mapping, known after 6 s; next: sudo bursar …
 attribute  partly  by the library that allocated; by touch without pages that system calls touch first; next: sudo sysctl kernel.perf_event_paranoid=1

@@ -14,6 +14,9 @@ use crate::{View, demand, verdict};
 /// Parts of the peak below this share of it are left out.
 const LEAST_PART_SHARE: f64 = 0.01;
 
+/// A part that may be more than this share of the peak, and less than what is left of it, is not known.
+const UNKNOWN_PART_SHARE: f64 = 0.8;
+
 /// The page cache matters from this share of the peak on, and from this many bytes.
 const LEAST_CACHE_SHARE: f64 = 0.1;
 const LEAST_CACHE_BYTES: u64 = 1 << 20;
@@ -117,6 +120,14 @@ fn parts_of_peak(account: &RunAccount, need: u64) -> Option<String> {
         ("shared memory", least.shared, parts.shared),
         ("kernel", least.kernel, parts.kernel),
     ];
+    // Where no sample saw the peak, any kind may be nearly all of it.
+    let may_be_all = |(_, least, most): &(&str, Option<u64>, Option<u64>)| {
+        let share = |bytes: Option<u64>| bytes.unwrap_or(0) as f64 / need as f64;
+        share(*most) > UNKNOWN_PART_SHARE && share(*least) < 1.0 - UNKNOWN_PART_SHARE
+    };
+    if named.iter().filter(|part| may_be_all(part)).count() > 1 {
+        return Some("heap or files: no sample saw which".into());
+    }
     let matters = |bytes: &u64| *bytes > 0 && *bytes as f64 >= need as f64 * LEAST_PART_SHARE;
     let known: Vec<String> = named
         .iter()
@@ -189,18 +200,28 @@ fn place(run: &Observation) -> String {
 
 /// What must fit, and up to where memory for the page cache pays off; nothing where the page cache is no matter.
 fn cache_facts(observation: &Observation, account: &RunAccount) -> Vec<(&'static str, String)> {
-    let Some((charge, file)) = account.peak_charge_bytes.zip(account.peak_breakdown.file) else { return Vec::new() };
-    if file < LEAST_CACHE_BYTES || (file as f64) < charge as f64 * LEAST_CACHE_SHARE {
+    let charged = account.peak_charge_bytes.zip(account.peak_breakdown.file);
+    let is_charged = charged
+        .is_some_and(|(charge, file)| file >= LEAST_CACHE_BYTES && file as f64 >= charge as f64 * LEAST_CACHE_SHARE);
+    // Under a limit the curve is of what the limit left.
+    let demand = account.file_demand.as_ref().filter(|_| account.limit_bytes.is_none());
+    if !is_charged && !demand.is_some_and(|demand| needs_more_than(demand, verdict::need(account))) {
         return Vec::new();
     }
     let is_killed = account.oom_kills.is_some_and(|kills| kills > 0);
     let at_least = if account.cut_short.is_some() || is_killed { "at least " } else { "" };
     let must_fit =
         account.floor_bytes.map(|floor| ("must fit", format!("{at_least}{}   cannot be reclaimed", size(floor))));
-    // Under a limit the curve is of what the limit left.
-    let demand = account.file_demand.as_ref().filter(|_| account.limit_bytes.is_none());
     let pays_off = demand.and_then(|demand| pays_off(demand, demand::seconds_per_byte(observation)));
     must_fit.into_iter().chain(pays_off.map(|text| ("pays off up to", text))).collect()
+}
+
+/// Whether files are read again that are charged to others, or that nobody counted.
+fn needs_more_than(demand: &FileDemand, need: Option<u64>) -> bool {
+    let (Some(first), Some(last), Some(need)) = (demand.points.first(), demand.points.last(), need) else {
+        return false;
+    };
+    first.refault_bytes >= LEAST_CACHE_BYTES && last.limit_bytes as f64 > need as f64 * (1.0 + LEAST_CACHE_SHARE)
 }
 
 fn pays_off(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Option<String> {
