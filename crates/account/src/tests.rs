@@ -546,6 +546,20 @@ fn the_heap_of_forks_is_bounded_until_their_proportional_sets_are_read() {
     assert_eq!(of(&LINES, &readings), ((Some(97), Some(97)), (Some(98), None)));
     let old: Vec<_> = LINES.into_iter().filter(|(name, _)| !name.contains("_least_")).collect();
     assert_eq!(of(&old, &[]), ((Some(0), Some(582)), (Some(0), Some(588))), "a record without lower bounds");
+    // Of the second sample 150 to 297 MiB are possible, and of the third 197 are known.
+    let mut given_back = LINES;
+    for (name, values) in &mut given_back {
+        match *name {
+            names::TREE_RSS => *values = [3, 300, 200],
+            names::TREE_RSS_ANON => *values = [1, 297, 197],
+            names::TREE_HEAP_LEAST => *values = [1, 150, 197],
+            names::TREE_LOST => *values = [0, 0, 100],
+            names::TREE_GAINED => *values = [3, 300, 300],
+            _ => {}
+        }
+    }
+    let readings = [(names::HEAP, 197), (names::FILE_MAPPED, 1), (names::SHARED, 1)];
+    assert_eq!(of(&given_back, &readings).0, (Some(197), Some(297)), "the largest of each bound");
 }
 
 #[test]

@@ -64,13 +64,21 @@ impl<'a> Tree<'a> {
         is_source(run).then(|| Tree { run, heap: readings(HEAP), file: readings(FILE), shared: readings(SHARED) })
     }
 
-    /// What the tree had in memory at its peak. `largest_rss`: of the largest process, as the kernel kept it. What samples missed of it
-    /// was of any kind.
+    /// What the tree had in memory at its peak: at the moments at which the lower and the upper bound are largest, as a moment of which less
+    /// is known may have the larger upper bound. `largest_rss`: of the largest process, as the kernel kept it. What samples missed of it was
+    /// of any kind.
     pub fn peak(&self, largest_rss: Option<u64>) -> Bounds {
-        let total = |at: &Moment| self.in_memory(at).map(|bounds| bounds.total().most).filter(|_| at.has_job());
-        let largest = Moment::of_the_largest(self.run, names::TREE_RSS_ANON, total);
-        let seen = largest.and_then(|(at, _)| Some((self.in_memory(&at)?, at.get(names::TREE_RSS)?)));
-        let (mut bounds, rss) = seen.unwrap_or_default();
+        let side = |of: fn(Held) -> u64| {
+            let total = |at: &Moment| self.in_memory(at).map(|bounds| of(bounds.total())).filter(|_| at.has_job());
+            let (at, _) = Moment::of_the_largest(self.run, names::TREE_RSS_ANON, total)?;
+            Some((self.in_memory(&at)?, at.get(names::TREE_RSS)?))
+        };
+        let seen = side(|held| held.least).zip(side(|held| held.most));
+        let (mut bounds, rss) = seen
+            .map(|((lower, _), (upper, rss))| {
+                (Bounds { least: smaller_lines(lower.least, upper.most), most: upper.most }, rss)
+            })
+            .unwrap_or_default();
         let unseen = largest_rss.map_or(0, |largest| largest.saturating_sub(rss));
         let (least, most) = (&mut bounds.least, &mut bounds.most);
         for line in [&mut most.heap, &mut most.file, &mut most.shared].into_iter().filter(|_| unseen > 0) {
@@ -128,6 +136,18 @@ impl<'a> Tree<'a> {
             Some(Held { least: by_readings.map_or(least, |held| held.least.max(least)).min(most), most })
         };
         Some((kind(HEAP, &self.heap)?, kind(FILE, &self.file)?, kind(SHARED, &self.shared)?))
+    }
+}
+
+/// Of lines at two moments, the smaller.
+fn smaller_lines(one: Breakdown, other: Breakdown) -> Breakdown {
+    let line = |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, other)| one.min(other));
+    Breakdown {
+        heap: line(one.heap, other.heap),
+        file: line(one.file, other.file),
+        shared: line(one.shared, other.shared),
+        kernel: line(one.kernel, other.kernel),
+        hugetlb: line(one.hugetlb, other.hugetlb),
     }
 }
 
