@@ -16,7 +16,7 @@ spread = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
 u = [b / 255 - 0.5 for b in os.urandom(12)]
 data = bytearray(int(size * (1 + spread * sum(u))))
 data[::4096] = b'x' * len(data[::4096])
-time.sleep(0.1)
+time.sleep(0.4)
 ";
 
 fn program(folder: &Path) {

@@ -90,7 +90,7 @@ fn components_and_libraries_of_attributions_are_compared() {
     for (name, size) in [("a.bursar", "20"), ("b.bursar", "40")] {
         let mut run = bursar();
         run.args(["attribute", "-q", "--record"]).arg(folder.path().join(name)).arg("--");
-        let size = format!("data = b'x' * ({size} << 20)");
+        let size = format!("import time; data = b'x' * ({size} << 20); time.sleep(0.4)");
         run.args(["python3", "-c", &size]);
         assert!(run.stdout(Stdio::null()).status().unwrap().success());
     }
