@@ -15,6 +15,8 @@ pub struct Phases {
     fresh: Fresh,
     /// Nothing was accessed again yet, in any round.
     is_first_pass: bool,
+    /// There was a round in which something was known.
+    has_told: bool,
     /// Of the rounds since memory was tracked last, in seconds.
     untracked_seconds: f64,
     after_pause: Option<AfterPause>,
@@ -28,6 +30,7 @@ impl Phases {
             always,
             fresh: Fresh::default(),
             is_first_pass: true,
+            has_told: false,
             untracked_seconds: 0.0,
             after_pause: None,
         }
@@ -76,7 +79,9 @@ impl Phases {
         let tolerated = (TOLERATED_MISSES * round.seconds) as u64 * page_bytes;
         let fresh = round.wss_bytes.and_then(|wss| self.fresh.beyond(wss, there, tolerated));
         self.is_first_pass &= round.wss_bytes.unwrap_or(0) == 0;
-        let first = round.wss_bytes.filter(|_| self.is_first_pass).map(|_| self.fresh.recent(there));
+        // In its first round all is new to it: a burst that has only begun may be accessed again within itself.
+        let is_first_round = self.after_pause.is_some() && !std::mem::replace(&mut self.has_told, true);
+        let first = round.wss_bytes.filter(|_| self.is_first_pass || is_first_round).map(|_| self.fresh.recent(there));
         let unknown = tracking.unexplained().max(fresh).max(first);
         pages.track(self.always || tracking.is_on() || unknown.is_some() || holds);
         (round.wss_bytes, round.accessed_at_least) = (round.wss_bytes.filter(|_| unknown.is_none()), unknown);
