@@ -15,8 +15,6 @@ pub struct Phases {
     fresh: Fresh,
     /// Nothing was accessed again yet, in any round.
     is_first_pass: bool,
-    /// There was a round in which something was known.
-    has_told: bool,
     /// Of the rounds since memory was tracked last, in seconds.
     untracked_seconds: f64,
     after_pause: Option<AfterPause>,
@@ -30,14 +28,14 @@ impl Phases {
             always,
             fresh: Fresh::default(),
             is_first_pass: true,
-            has_told: false,
             untracked_seconds: 0.0,
             after_pause: None,
         }
     }
 
-    /// After a pause of tracking less than before is told late, when it is certain. Who acts on it has its own caution.
-    pub fn certain_after_pauses(self) -> Phases {
+    /// What is told is certain: less than before only some time after a pause of tracking, and nothing of the round that ends the first
+    /// pass. Who acts on it has its own caution.
+    pub fn certain(self) -> Phases {
         Phases { after_pause: Some(AfterPause::default()), ..self }
     }
 
@@ -78,10 +76,12 @@ impl Phases {
         let there = round.seen_bytes();
         let tolerated = (TOLERATED_MISSES * round.seconds) as u64 * page_bytes;
         let fresh = round.wss_bytes.and_then(|wss| self.fresh.beyond(wss, there, tolerated));
+        // The first pass ends with the first round in which memory was accessed again. A burst that has just begun may do that, too, so
+        // this round tells only those who need the figure at once.
+        let was_first_pass = self.is_first_pass;
         self.is_first_pass &= round.wss_bytes.unwrap_or(0) == 0;
-        // In its first round all is new to it: a burst that has only begun may be accessed again within itself.
-        let is_first_round = self.after_pause.is_some() && !std::mem::replace(&mut self.has_told, true);
-        let first = round.wss_bytes.filter(|_| self.is_first_pass || is_first_round).map(|_| self.fresh.recent(there));
+        let is_first_pass = self.is_first_pass || was_first_pass && self.after_pause.is_some();
+        let first = round.wss_bytes.filter(|_| is_first_pass).map(|_| self.fresh.recent(there));
         let unknown = tracking.unexplained().max(fresh).max(first);
         pages.track(self.always || tracking.is_on() || unknown.is_some() || holds);
         (round.wss_bytes, round.accessed_at_least) = (round.wss_bytes.filter(|_| unknown.is_none()), unknown);

@@ -234,7 +234,7 @@ fn tell(
     }
     let running = started.map(|(running, _)| running);
     let mut was_asked_to_end = false;
-    let mut phases = Phases::new(options.always).certain_after_pauses();
+    let mut phases = Phases::new(options.always).certain();
     let mut beside = options.target.as_ref().and_then(|target| target.pid).and_then(Beside::of);
     loop {
         let next = wait(running, signals, &mut told, options.interval)?;
