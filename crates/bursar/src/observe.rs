@@ -438,15 +438,8 @@ fn merge(
     all.retain(|process| process.key.pid != main.stub);
     if let Some(command) = all.iter_mut().find(|p| p.key.pid == main.pid) {
         command.lifetime_seconds.get_or_insert(ended.wall_seconds);
-        command.signal = match ended.reaped.exit {
-            Exit::Signal(signal) => Some(signal),
-            _ => None,
-        };
-        command.exit_status = match ended.reaped.exit {
-            Exit::Status(status) => Some(status),
-            Exit::Signal(signal) => Some(128 + signal),
-            _ => None,
-        };
+        command.signal = ended.reaped.exit.signal();
+        command.exit_status = ended.reaped.exit.status();
     }
     all.sort_by_key(|process| (process.key.start_ticks, process.key.pid));
     all

@@ -2,7 +2,7 @@
 
 use linux::children::Orphan;
 use linux::procfs;
-use model::{Exit, ProcessKey, ProcessRecord};
+use model::{ProcessKey, ProcessRecord};
 
 /// A process that started up to this long before the run's begin, as its ticks round, is the run's.
 const SLACK_SECONDS: f64 = 0.02;
@@ -26,11 +26,6 @@ pub fn add(all: &mut Vec<ProcessRecord>, orphans: Vec<Orphan>, began_seconds: f6
 /// Its peak RSS is that of the largest of it and the children that it waited for.
 fn record(orphan: Orphan, began_seconds: f64) -> ProcessRecord {
     let Orphan { pid, stat, ended } = orphan;
-    let (exit_status, signal) = match ended.exit {
-        Exit::Status(status) => (Some(status), None),
-        Exit::Signal(signal) => (Some(128 + signal), Some(signal)),
-        _ => (None, None),
-    };
     ProcessRecord {
         command: stat.comm,
         started_seconds: Some(procfs::start_seconds(stat.starttime) - began_seconds),
@@ -39,8 +34,8 @@ fn record(orphan: Orphan, began_seconds: f64) -> ProcessRecord {
         system_seconds: Some(procfs::seconds_of(stat.stime)),
         minor_faults: Some(stat.minflt),
         major_faults: Some(stat.majflt),
-        exit_status,
-        signal,
+        exit_status: ended.exit.status(),
+        signal: ended.exit.signal(),
         ..ProcessRecord::new(ProcessKey { pid, start_ticks: stat.starttime }, "wait4")
     }
 }

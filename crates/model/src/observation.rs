@@ -116,6 +116,26 @@ pub enum Exit {
     StillRunning,
 }
 
+impl Exit {
+    /// The status a shell would report: its own, 128 + signal, 124 after a time-out.
+    pub fn status(self) -> Option<i32> {
+        match self {
+            Exit::Status(status) => Some(status),
+            Exit::Signal(signal) => Some(128 + signal),
+            Exit::TimedOut => Some(124),
+            Exit::StoppedEarly | Exit::StillRunning => None,
+        }
+    }
+
+    /// The signal that ended it.
+    pub fn signal(self) -> Option<i32> {
+        match self {
+            Exit::Signal(signal) => Some(signal),
+            _ => None,
+        }
+    }
+}
+
 /// What `wait4` said of the command and all descendants it waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rusage {
@@ -226,11 +246,6 @@ impl Observation {
 
     /// The status a shell would report: its own, 128 + signal, 124 after a time-out.
     pub fn exit_status(&self) -> Option<i32> {
-        match self.exit {
-            Exit::Status(status) => Some(status),
-            Exit::Signal(signal) => Some(128 + signal),
-            Exit::TimedOut => Some(124),
-            Exit::StoppedEarly | Exit::StillRunning => None,
-        }
+        self.exit.status()
     }
 }
