@@ -9,14 +9,13 @@
 //! intervals hold together, whenever the comparison ends.
 
 use compare::exceeded_with;
+use model::LEAST_GAIN;
 
 /// Wall seconds of one round, by arm; `None`: the arm did not run.
 pub type Round = Vec<Option<f64>>;
 
 /// The probability that any arm is called faster or slower than the baseline though all are equal.
 pub const FALSE_ALARM: f64 = 0.05;
-/// A smaller share of the run time is no gain to act on, nor a difference between two arms.
-pub const MARGIN: f64 = 0.01;
 /// The first look: of fewer rounds no spread is known.
 const FIRST_LOOK_ROUNDS: usize = 4;
 /// From one look to the next, rounds grow by this factor: looks cost certainty.
@@ -42,7 +41,7 @@ pub struct Gain {
 pub enum Dropped {
     /// It is surely slower than this arm.
     SlowerThan(usize),
-    /// It surely gains less than [`MARGIN`].
+    /// It surely gains less than [`LEAST_GAIN`].
     GainsNothing,
 }
 
@@ -53,7 +52,7 @@ pub struct Judgement {
     pub gains: Vec<Option<Gain>>,
     /// Arms that need not run again.
     pub dropped: Vec<(usize, Dropped)>,
-    /// Arms that are surely faster than the baseline and within [`MARGIN`] of the fastest, the fastest first.
+    /// Arms that are surely faster than the baseline and within [`LEAST_GAIN`] of the fastest, the fastest first.
     pub leaders: Vec<usize>,
     /// Whether more rounds would change nothing that matters.
     pub is_decided: bool,
@@ -86,7 +85,7 @@ pub fn judge(rounds: &[Round], running: &[bool], most: usize) -> Judgement {
         match ahead {
             _ if gain.high < 0.0 => Some(Dropped::SlowerThan(0)),
             Some((fastest, ahead)) if ahead.low > 0.0 => Some(Dropped::SlowerThan(fastest)),
-            _ if gain.high < MARGIN => Some(Dropped::GainsNothing),
+            _ if gain.high < LEAST_GAIN => Some(Dropped::GainsNothing),
             _ => None,
         }
     };
@@ -95,7 +94,7 @@ pub fn judge(rounds: &[Round], running: &[bool], most: usize) -> Judgement {
     let is_faster = |arm: &usize| gains[*arm].is_some_and(|gain| gain.low > 0.0);
     let leaders = match racing.first().filter(|arm| is_faster(arm)) {
         Some(first) => {
-            racing.iter().copied().filter(|arm| is_faster(arm) && share(*first) - share(*arm) <= MARGIN).collect()
+            racing.iter().copied().filter(|arm| is_faster(arm) && share(*first) - share(*arm) <= LEAST_GAIN).collect()
         }
         None => Vec::new(),
     };
@@ -103,9 +102,10 @@ pub fn judge(rounds: &[Round], running: &[bool], most: usize) -> Judgement {
         _ if racing.is_empty() => rounds.len() >= FIRST_LOOK_ROUNDS,
         None => false,
         Some(first) => {
-            let is_narrow =
-                gains[*first].is_some_and(|gain| (gain.high - gain.low) / 2.0 <= MARGIN.max(gain.share * PRECISION));
-            let is_same = |arm: &usize| arm == first || compare(*first, *arm).is_some_and(|ahead| ahead.high < MARGIN);
+            let is_narrow = gains[*first]
+                .is_some_and(|gain| (gain.high - gain.low) / 2.0 <= LEAST_GAIN.max(gain.share * PRECISION));
+            let is_same =
+                |arm: &usize| arm == first || compare(*first, *arm).is_some_and(|ahead| ahead.high < LEAST_GAIN);
             is_narrow && racing.iter().all(is_same)
         }
     };

@@ -3,7 +3,6 @@
 mod attach;
 mod build_id;
 mod check;
-pub mod compare;
 mod convert;
 pub mod costs;
 pub mod explain;
@@ -11,6 +10,7 @@ mod kept;
 mod profile;
 mod run;
 mod told;
+pub mod ways;
 
 use ::advise::Walks;
 use track::regions::Region;
@@ -29,7 +29,7 @@ fn walks(region: &Region) -> Walks {
 
 pub fn advise(action: &Advise) -> anyhow::Result<Status> {
     match action {
-        Advise::Try(options) => compare::compare(options),
+        Advise::Try(options) => ways::compare(options),
         Advise::Run(options) => run::run(options),
         Advise::Profile(options) => profile::profile(options),
         Advise::Attach(options) => attach::attach(options),

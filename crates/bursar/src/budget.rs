@@ -41,8 +41,6 @@ use given::Given;
 use resume::{restored, saved};
 use runtime::Sizing;
 
-const SIGINT: i32 = 2;
-
 /// When the libraries of a first run are scanned for a runtime; each later scan is after twice the time.
 const FIRST_SCAN_SECONDS: f64 = 0.1;
 
@@ -619,7 +617,7 @@ impl<'a> Search<'a> {
                 return Ok(failure.status);
             }
             Ended::Answered(answer) => (answer, Status::of(0)),
-            Ended::Interrupted => (self.partial(), Status::Signal(SIGINT)),
+            Ended::Interrupted => (self.partial(), Status::INTERRUPTED),
         };
         let doubts = doubts::of(&self.record);
         let report = BudgetReport { doubts: doubts.clone(), ..self.report(doubts::weighed(answer, &doubts)) };

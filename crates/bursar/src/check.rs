@@ -161,7 +161,7 @@ fn of_runs(options: &Check) -> anyhow::Result<Ended> {
             finish_run(&mut sink, &mut record, observation, Vec::new())?;
             if bench.signals.interrupted() {
                 sink.seal();
-                return Ok(Ended::By(Status::Signal(rustix::process::Signal::INT.as_raw())));
+                return Ok(Ended::By(Status::INTERRUPTED));
             }
             let (Some(run), Some(account)) = (record.runs.last(), record.accounts.get(&number)) else {
                 bail!("the run was not recorded");

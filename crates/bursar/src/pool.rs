@@ -13,8 +13,6 @@ use crate::provision;
 use crate::say::{show, tell};
 use crate::status::Status;
 
-const SIGINT: i32 = 2;
-
 pub fn pool(options: &Pool) -> anyhow::Result<Status> {
     match options {
         Pool::Create(options) => return create(options),
@@ -50,7 +48,7 @@ fn create(options: &PoolCreate) -> anyhow::Result<Status> {
     let grown = match manage::create(&directory, &plan, &|| signals.interrupted()) {
         Err(error @ Error::GivenUp(_)) => {
             tell!("bursar: {error}");
-            return Ok(Status::Signal(SIGINT));
+            return Ok(Status::INTERRUPTED);
         }
         made => made?,
     };

@@ -13,6 +13,9 @@ pub enum Status {
 pub const OWN_FAILURE: i32 = 125;
 
 impl Status {
+    /// After Ctrl-C.
+    pub const INTERRUPTED: Status = Status::Signal(2);
+
     pub fn of(code: i32) -> Status {
         Status::Code(code)
     }

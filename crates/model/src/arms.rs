@@ -4,6 +4,9 @@ use serde::Serialize;
 
 use crate::FaultCounts;
 
+/// A smaller share of the run time is no gain to act on, nor a difference between two ways.
+pub const LEAST_GAIN: f64 = 0.01;
+
 /// A comparison of ways to run a command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ArmsReport {

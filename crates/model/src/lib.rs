@@ -27,7 +27,7 @@ mod trial;
 
 pub use account::{FaultCounts, FlowCounts, KEPT_PEAK_NOTE, ListSizes, Pressure, RunAccount, Spread};
 pub use advice::{Advice, AdviceFigures, Explained};
-pub use arms::{ArmFigures, ArmSetting, ArmsEnded, ArmsReport, LeftOut};
+pub use arms::{ArmFigures, ArmSetting, ArmsEnded, ArmsReport, LEAST_GAIN, LeftOut};
 pub use attribution::{
     Attribution, Axis, CommMatrix, FunctionUse, Holding, InitGrowth, KindBytes, LibraryGrowth, LibraryUse, MemoryKind,
     Messages, OtherProcess, PhaseUse, RankHolding, RankId, RankInit, RankUse, Share, line_name, lines,

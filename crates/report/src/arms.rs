@@ -1,14 +1,12 @@
 //! Ways to run a command, compared: in sentences and in a table.
 
-use model::{ArmFigures, ArmsEnded, ArmsReport};
+use model::{ArmFigures, ArmsEnded, ArmsReport, LEAST_GAIN};
 
 use crate::format::{UNKNOWN, bytes, count, opt_seconds, seconds, shell_word};
 use crate::tables::{Table, Tone};
 
 /// The arm that the others are compared with.
 const PLAIN: &str = "plain";
-/// A smaller share of the run time is no gain to act on.
-const MARGIN: f64 = 0.01;
 
 /// The command line as one would type it.
 pub fn command(report: &ArmsReport) -> String {
@@ -26,7 +24,7 @@ pub fn headline(report: &ArmsReport) -> String {
             let memory = more_memory(report, best).map(|more| format!(", with {more}")).unwrap_or_default();
             format!("{best} is the way to run it: {share} faster than {PLAIN} ({low_share} to {high_share}){memory}")
         }
-        None if high < MARGIN => format!("huge pages gain nothing here: {}", with_error(gain, (low, high))),
+        None if high < LEAST_GAIN => format!("huge pages gain nothing here: {}", with_error(gain, (low, high))),
         None => format!(
             "no way is surely faster than {PLAIN}: the best seems to gain {share}, and may gain {low_share} to {high_share}"
         ),

@@ -15,7 +15,9 @@ use anyhow::{Context, bail, ensure};
 use job::preload;
 use linux::journal::Guard;
 use linux::{pools, thp};
-use model::{ArmFigures, ArmsEnded, ArmsReport, Exit, FaultCounts, LeftOut, Observation, RecordKind, RunRole, names};
+use model::{
+    ArmFigures, ArmsEnded, ArmsReport, Exit, FaultCounts, LeftOut, Observation, RecordKind, RunRole, Spread, names,
+};
 
 use super::costs;
 use super::told::Told;
@@ -161,7 +163,7 @@ impl Comparison<'_> {
         }
         if self.bench.signals.interrupted() {
             tell!("bursar: interrupted before anything was compared");
-            return Ok(Some(Status::Signal(SIGINT)));
+            return Ok(Some(Status::INTERRUPTED));
         }
         let status = ended(&observation);
         if status.code() == 0 {
@@ -228,7 +230,7 @@ impl Comparison<'_> {
                     self.arms[*at].is_running = false;
                     self.arms[*at].dropped = Some(match why {
                         Dropped::SlowerThan(other) => format!("slower than {}", self.arms[*other].way),
-                        Dropped::GainsNothing => format!("gains less than {:.0} %", 100.0 * paired::MARGIN),
+                        Dropped::GainsNothing => format!("gains less than {:.0} %", 100.0 * model::LEAST_GAIN),
                     });
                 }
                 if judged.is_decided {
@@ -385,7 +387,7 @@ impl Comparison<'_> {
             write_page(path, &report::html::arms(&report))?;
         }
         Ok(match ended {
-            ArmsEnded::Interrupted => Status::Signal(SIGINT),
+            ArmsEnded::Interrupted => Status::INTERRUPTED,
             _ => Status::of(0),
         })
     }
@@ -443,8 +445,6 @@ impl Comparison<'_> {
     }
 }
 
-const SIGINT: i32 = 2;
-
 impl Run {
     fn of(observation: &Observation, bench: &Bench) -> Run {
         let account = account::account(observation, &bench.header(RecordKind::Run, &[], ""));
@@ -462,14 +462,8 @@ impl Run {
 impl Arm {
     fn figures(&self, gain: Option<paired::Gain>) -> ArmFigures {
         let median = |of: &dyn Fn(&Run) -> Option<f64>| {
-            let mut all: Vec<f64> = self.runs.iter().filter_map(of).collect();
-            all.sort_by(f64::total_cmp);
-            let middle = all.len() / 2;
-            match all.len() {
-                0 => None,
-                count if count % 2 == 1 => Some(all[middle]),
-                _ => Some((all[middle - 1] + all[middle]) / 2.0),
-            }
+            let all: Vec<f64> = self.runs.iter().filter_map(of).collect();
+            Spread::of(&all).map(|spread| spread.median)
         };
         let whole = |of: &dyn Fn(&Run) -> Option<u64>| {
             median(&|run| of(run).map(|value| value as f64)).map(|value| value as u64)
