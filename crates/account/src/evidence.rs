@@ -308,13 +308,13 @@ fn files_in_memory(run: &Observation, need: u64) -> Option<Doubt> {
     })
 }
 
-/// With references it is known which pages were used, and by some sources not where they are charged.
+/// References tell which pages were used. Those from inside the processes do not tell where these pages are charged.
 fn not_charged(run: &Observation, demand: &FileDemand, charged: Option<u64>, need: u64) -> Option<Doubt> {
     // What it only mapped was resident, and is in a figure that is summed over processes.
     let (moved, distinct) = (run.evidence.moved?, demand.distinct_bytes);
     let (bytes, why) = match charged {
         None => (distinct.min(moved.read.saturating_add(moved.written)), "no cgroup counted them"),
-        // Under a limit pages come and go, and these sources see each page's coming or whose it was before.
+        // Under a limit, pages are reclaimed and read again. The tracepoints see which pages were cached before: `cached_before`.
         Some(_) if run.limit_bytes.is_some() || run.kept.most_cached_bytes.is_some() || !demand.foreign.is_empty() => {
             return None;
         }

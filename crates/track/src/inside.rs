@@ -55,7 +55,9 @@ pub struct SeenInside {
 impl SeenInside {
     /// Bytes of files that were mapped, each page once.
     pub fn mapped_bytes(&self) -> u64 {
-        self.mapped.values().map(|pages| (pages.end - pages.start) * procfs::page_bytes()).sum()
+        let bytes = |pages: &Range<u64>| (pages.end - pages.start) * procfs::page_bytes();
+        // What the processes write may be anything.
+        self.mapped.values().map(bytes).fold(0, u64::saturating_add)
     }
 
     /// Leaves out the references that stand for mappings of files of which more was mapped than ever was resident: how much of them
