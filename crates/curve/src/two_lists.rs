@@ -9,13 +9,10 @@
 //! What an LRU stack of that size would have lost is kept in part, and what it would have kept is lost where readahead brings what is
 //! not read before it is reclaimed. It has no curve for all sizes: a limit is one simulation.
 
-use crate::two_lists::list::List;
-
 mod list;
+mod lists;
 
-/// Reclaim scans lists by parts of them, the first one by 2^this, and gives up pages by so many at a time.
-const PRIORITY: u32 = 12;
-const CLUSTER: usize = 32;
+pub use lists::{CLUSTER, Folio, Lists};
 
 /// How files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,15 +30,7 @@ pub struct TwoLists {
     reading: Reading,
     /// By page.
     pages: Vec<Page>,
-    folios: Vec<Folio>,
-    free: Vec<u32>,
-    inactive: List,
-    active: List,
-    /// Pages reclaimed and activated so far.
-    age: u64,
-    /// Pages that came back to the active list at once: now, and when there was reclaim last.
-    restored: u64,
-    restored_before: u64,
+    lists: Lists,
     read: u64,
     read_again: u64,
     last: Option<u32>,
@@ -57,14 +46,6 @@ enum Page {
     Reclaimed(u64),
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Folio {
-    first: u32,
-    pages: u32,
-    is_active: bool,
-    was_accessed: bool,
-}
-
 impl TwoLists {
     /// A limit that leaves room for so many pages of files.
     pub fn new(limit: usize, reading: Reading) -> TwoLists {
@@ -72,13 +53,7 @@ impl TwoLists {
             limit: limit.max(CLUSTER),
             reading,
             pages: Vec::new(),
-            folios: Vec::new(),
-            free: Vec::new(),
-            inactive: List::default(),
-            active: List::default(),
-            age: 0,
-            restored: 0,
-            restored_before: 0,
+            lists: Lists::default(),
             read: 0,
             read_again: 0,
             last: None,
@@ -97,14 +72,9 @@ impl TwoLists {
         // The kernel marks a folio once while a file is read on in it.
         let goes_on = self.last.and_then(|last| self.folio(last)) == Some(folio);
         self.last = Some(page);
-        if goes_on {
-            return;
+        if !goes_on {
+            self.lists.access(folio);
         }
-        let Folio { is_active, was_accessed, .. } = self.folios[folio as usize];
-        if was_accessed && !is_active {
-            self.activate(folio);
-        }
-        self.folios[folio as usize].was_accessed = !was_accessed || is_active;
     }
 
     /// Pages read from the device.
@@ -156,94 +126,21 @@ impl TwoLists {
     }
 
     fn insert(&mut self, first: u32, pages: u32) {
-        let over = (self.inactive.pages() + self.active.pages() + pages as usize).saturating_sub(self.limit);
+        let over = (self.lists.pages() + pages as usize).saturating_sub(self.limit);
         if over > 0 {
-            self.reclaim(over.max(CLUSTER));
-        }
-        let folio = Folio { first, pages, is_active: false, was_accessed: false };
-        let number = self.free.pop().unwrap_or(self.folios.len() as u32);
-        match self.folios.get_mut(number as usize) {
-            Some(place) => *place = folio,
-            None => self.folios.push(folio),
+            let all = &mut self.pages;
+            self.lists.reclaim(over.max(CLUSTER), &mut |folio, age| all[folio.range()].fill(Page::Reclaimed(age)));
         }
         let mut since = None;
-        for page in &mut self.pages[first as usize..(first + pages) as usize] {
+        for page in &self.pages[first as usize..(first + pages) as usize] {
             if let Page::Reclaimed(age) = *page {
                 self.read_again += 1;
                 since = Some(age);
             }
-            *page = Page::Here(number);
         }
+        let number = self.lists.insert(Folio { file: 0, first, pages }, since);
+        self.pages[first as usize..(first + pages) as usize].fill(Page::Here(number));
         self.read += u64::from(pages);
-        self.inactive.push(number, pages);
-        if since.is_some_and(|since| self.age - since <= self.active.pages() as u64) {
-            self.restored += u64::from(pages);
-            self.activate(number);
-        }
-    }
-
-    fn activate(&mut self, number: u32) {
-        let folio = &mut self.folios[number as usize];
-        folio.is_active = true;
-        self.inactive.remove(number, folio.pages);
-        self.active.push(number, folio.pages);
-        self.age += u64::from(folio.pages);
-    }
-
-    /// Reclaims so many pages at least.
-    fn reclaim(&mut self, pages: usize) {
-        let is_restoring = self.restored != self.restored_before;
-        let mut got = 0;
-        for priority in (0..=PRIORITY).rev() {
-            let may_deactivate = is_restoring || self.inactive.pages() < self.active.pages();
-            let mut of_inactive = self.inactive.pages() >> priority;
-            let mut of_active = if may_deactivate { self.active.pages() >> priority } else { 0 };
-            while of_inactive + of_active > 0 {
-                of_active -= self.deactivate(of_active.min(CLUSTER)).min(of_active);
-                let reclaimed = self.evict(of_inactive.min(CLUSTER));
-                of_inactive -= reclaimed.min(of_inactive);
-                got += reclaimed;
-                if self.active.pages() == 0 {
-                    of_active = 0;
-                }
-                if self.inactive.pages() == 0 {
-                    of_inactive = 0;
-                }
-            }
-            if got >= pages {
-                break;
-            }
-        }
-        self.restored_before = self.restored;
-    }
-
-    /// Moves so many pages at least from the end of the active list to the inactive one.
-    fn deactivate(&mut self, pages: usize) -> usize {
-        let mut moved = 0;
-        while moved < pages {
-            let Some(number) = self.active.last() else { break };
-            let folio = &mut self.folios[number as usize];
-            folio.is_active = false;
-            self.active.remove(number, folio.pages);
-            self.inactive.push(number, folio.pages);
-            moved += folio.pages as usize;
-        }
-        moved
-    }
-
-    /// Reclaims so many pages at least from the end of the inactive list.
-    fn evict(&mut self, pages: usize) -> usize {
-        let mut reclaimed = 0;
-        while reclaimed < pages {
-            let Some(number) = self.inactive.last() else { break };
-            let Folio { first, pages, .. } = self.folios[number as usize];
-            self.inactive.remove(number, pages);
-            self.free.push(number);
-            self.age += u64::from(pages);
-            self.pages[first as usize..(first + pages) as usize].fill(Page::Reclaimed(self.age));
-            reclaimed += pages as usize;
-        }
-        reclaimed
     }
 }
 
@@ -290,7 +187,8 @@ mod tests {
         rounds(2048, 3).for_each(|page| lists.access(page, 2048));
         assert_eq!((lists.read(), lists.read_again()), (2048, 0));
         // From page 1 on 64 at a time: 1, 2 to 3, 4 to 7, 8 to 15, three of 16, and one.
-        assert!(lists.folios.len() <= 2048 / 64 * 8 + 1, "{}", lists.folios.len());
+        let folios: std::collections::HashSet<_> = (0..2048).map(|page| lists.folio(page)).collect();
+        assert!(folios.len() <= 2048 / 64 * 8 + 1, "{}", folios.len());
     }
 
     #[test]
@@ -311,7 +209,7 @@ mod tests {
                     assert!(lists.folio(page).is_some());
                 }
                 let here = (0..5000).filter(|page| lists.folio(*page).is_some()).count();
-                assert_eq!(here, lists.active.pages() + lists.inactive.pages());
+                assert_eq!(here, lists.lists.pages());
                 assert!(here <= 700 + reading.folio as usize, "{here}");
             }
             assert!(lists.read() - lists.read_again() >= distinct.len() as u64);
