@@ -3,6 +3,8 @@
 use std::ffi::c_long;
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
@@ -32,6 +34,34 @@ pub fn evict(path: &Path) -> Result<(), Error> {
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).map_err(|error| failed(error.into()))
 }
 
+/// Drops pages from the page cache that are clean and that nobody has mapped. Of a large folio all pages have to be among them.
+///
+/// # Errors
+/// As `posix_fadvise(2)`.
+pub fn drop_range(file: &File, bytes: Range<u64>) -> io::Result<()> {
+    let length = NonZeroU64::new(bytes.end.saturating_sub(bytes.start));
+    let Some(length) = length else { return Ok(()) };
+    Ok(rustix::fs::fadvise(file, bytes.start, Some(length), Advice::DontNeed)?)
+}
+
+/// Writes dirty pages back to the storage. `wait`: until they are written, else it is only begun. Metadata is not written: it makes
+/// nothing durable.
+///
+/// # Errors
+/// As `sync_file_range(2)`.
+pub fn write_back(file: &File, bytes: Range<u64>, wait: bool) -> io::Result<()> {
+    let length = bytes.end.saturating_sub(bytes.start) as i64;
+    let flags = match wait {
+        true => libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER,
+        false => libc::SYNC_FILE_RANGE_WRITE,
+    };
+    // SAFETY: no memory is passed; the descriptor is open while `file` lives.
+    match unsafe { libc::sync_file_range(file.as_raw_fd(), bytes.start as i64, length, flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Brings the whole program that runs into the page cache, so that none of it is charged to a job that begins later.
 pub fn read_own_program() {
     if let Ok(mut program) = File::open("/proc/self/exe") {
@@ -48,8 +78,12 @@ pub fn cached_bytes(path: &Path) -> Option<u64> {
     if length == 0 {
         return Some(0);
     }
-    let pages = cachestat(&file).or_else(|| mincore(&file, length))?;
-    Some((pages * procfs::page_bytes()).min(length))
+    Some((cached_pages(&file)? * procfs::page_bytes()).min(length))
+}
+
+/// Pages of an open file in the page cache; `None` as [`cached_bytes`].
+pub fn cached_pages(file: &File) -> Option<u64> {
+    cachestat(file).or_else(|| mincore(file, file.metadata().ok()?.len()))
 }
 
 /// Cached pages of the whole file.
@@ -122,6 +156,20 @@ mod tests {
         evict(&path).unwrap();
         assert_eq!(cached_bytes(&path), Some(0));
         assert_eq!(mincore(&File::open(&path).unwrap(), length as u64), Some(0));
+    }
+
+    #[test]
+    fn a_range_is_written_back_and_dropped() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, vec![1u8; 64 * 4096]).unwrap();
+        let file = File::open(&path).unwrap();
+        write_back(&file, 0..64 * 4096, true).unwrap();
+        // Half of a large folio stays.
+        drop_range(&file, 0..0).unwrap();
+        assert_eq!(cached_bytes(&path), Some(64 * 4096));
+        drop_range(&file, 0..64 * 4096).unwrap();
+        assert_eq!(cached_bytes(&path), Some(0));
     }
 
     #[test]
