@@ -354,8 +354,12 @@ struct advice_told {
 //   place  bits 0 to 39   the first page
 //          bits 40 to 63  milliseconds on CLOCK_MONOTONIC, their lower 24 bits
 //
-// REFERENCE_FILE tells of which file a hash is, in two parts whose `place` is: 0, the inode; 1, the device as major << 20 |
-// minor in the lower 32 bits, and above the lower 32 bits of the time of birth in ns (0: not known).
+// REFERENCE_FILE tells of which file a hash is, in three parts whose `place` is: 0, the inode; 1, the device as major << 20
+// | minor in the lower 32 bits, and above the lower 32 bits of the time of birth in ns (0: not known); 2, a descriptor of
+// it in the lower 32 bits, and above the process that has it.
+//
+// Where bursar holds the page cache to a size and is behind, it says in `hold_until_ms`, milliseconds on CLOCK_MONOTONIC in
+// their lower 32 bits, until when calls that read or write files have to wait, as in the kernel's reclaim; 0: they have not.
 //
 // Each thread has a `reference_run`, its own to write: the pages that it has referenced one after the other and that are
 // not in the ring yet, and the bytes of all its calls that read and write, whatever they read (as `rchar` and `wchar` in
@@ -418,7 +422,8 @@ struct reference_head {
     uint64_t unpatched;                       // of these, those in which libc could not be patched
     uint64_t lost;                            // references that found no room
     uint64_t runs;                            // that threads have taken, or wanted
-    uint64_t unused[9];                       // the rest of two lines of the processor's cache
+    uint64_t hold_until_ms;                   //
+    uint64_t unused[8];                       // the rest of two lines of the processor's cache
     uint64_t head;                            // of the ring: what has been taken
     uint64_t unused_too[7];                   //
     uint64_t hidden_bytes[REFERENCE_CLASSES]; // by enum reference_class

@@ -243,6 +243,7 @@ static void look(int file, struct opened *opened, uint32_t ms) {
     if (opened->what == IN_CACHE) {
         put(opened->file, 0, REFERENCE_FILE, found.inode);
         put(opened->file, 1, REFERENCE_FILE, found.device | (uint64_t)found.birth << 32);
+        put(opened->file, 2, REFERENCE_FILE, (uint32_t)file | (uint64_t)process.pid << 32);
     }
 }
 
@@ -274,6 +275,14 @@ static uint64_t moved_from(int file, struct opened *opened, uint64_t bytes) {
 
 enum { MOVES = -1 }; // for an offset: the call has gone on from that of the open file
 
+// bursar tells anew for as long as it is behind, so that nobody waits for one that was killed.
+static void wait_for_room(void) {
+    struct timespec moment = {.tv_nsec = 200000};
+    uint32_t until;
+    while ((until = __atomic_load_n(&head->hold_until_ms, __ATOMIC_RELAXED)) && (int32_t)(until - now_ms()) > 0)
+        sys(SYS_nanosleep, &moment, NULL);
+}
+
 // A call has read or written so many bytes.
 static void note(int file, ssize_t bytes, off_t offset, uint32_t kind) {
     if (bytes <= 0 || last.busy)
@@ -288,6 +297,8 @@ static void note(int file, ssize_t bytes, off_t offset, uint32_t kind) {
         uint64_t begin = offset == MOVES ? moved_from(file, opened, bytes) : (uint64_t)offset;
         if (begin != UINT64_MAX)
             refer(opened->file, begin / PAGE, (begin + bytes - 1) / PAGE + 1, kind, ms);
+        if (unlikely(__atomic_load_n(&head->hold_until_ms, __ATOMIC_RELAXED)))
+            wait_for_room();
     } else if (opened->what == NOT_IN_CACHE) {
         if (offset == MOVES && opened->own_offset)
             __atomic_fetch_add(&opened->offset, bytes, __ATOMIC_RELAXED);

@@ -126,7 +126,7 @@ pub fn observe(
     let cgroup = group.as_ref().map(|group| (**group).clone());
     let mut notes: Vec<String> = bench.not_own_cgroup.iter().filter(|_| group.is_none()).cloned().collect();
     let tracker_origin = procfs::monotonic_ns();
-    let start_inside = || Inside::start(plan.command, plan.environment.clone(), tracker_origin);
+    let start_inside = || Inside::start(plan.command, plan.environment.clone(), tracker_origin, None);
     let inside = bench.references_inside.then(start_inside);
     let (inside, launch) = inside.and_then(|inside| inside.map_err(|why| notes.push(why)).ok()).unzip();
     let Launch { words, environment } =

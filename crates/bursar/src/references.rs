@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use job::preload;
 use model::{Bytes, BytesMoved};
-use track::{InsideTracker, SeenInside, Tracked};
+use track::{Follower, InsideTracker, SeenInside, Tracked};
 
 use crate::launch::{Launch, Launcher, launch};
 use crate::unseen::{self, Purpose};
@@ -26,11 +26,12 @@ pub struct Inside<'a> {
 }
 
 impl<'a> Inside<'a> {
-    /// How the command is to be started, with these variables set. `Err`: why it has to run without the library, as a sentence.
+    /// How the command is to be started, with these variables set; `follower` is told what it references. `Err`: why it has to run without the library, as a sentence.
     pub fn start(
         command: &'a [OsString],
         mut variables: Vec<(String, OsString)>,
         origin_ns: u64,
+        follower: Option<Box<dyn Follower>>,
     ) -> Result<(Inside<'a>, Launch), String> {
         let launcher = Launcher::of(command);
         if let Some(why) = unseen::sanitizer(command, launcher, Purpose::References) {
@@ -38,7 +39,7 @@ impl<'a> Inside<'a> {
         }
         let without = |why: String| format!("The page cache's references are not seen: {why}.");
         let library = preload::unpack().map_err(|error| without(error.to_string()))?;
-        let tracker = InsideTracker::start(origin_ns).map_err(|error| without(error.to_string()))?;
+        let tracker = InsideTracker::start(origin_ns, follower).map_err(|error| without(error.to_string()))?;
         let (name, path) = tracker.variable();
         variables.push((name, path.into()));
         let launch = launch(command, launcher, &library, variables);

@@ -1165,6 +1165,7 @@ pub struct ReferenceHead {
     pub unpatched: u64,
     pub lost: u64,
     pub runs: u64,
+    pub hold_until_ms: u64,
     pub unused: Vec<u64>,
     pub head: u64,
     pub unused_too: Vec<u64>,
@@ -1180,7 +1181,8 @@ impl ReferenceHead {
     pub const UNPATCHED_AT: usize = 32;
     pub const LOST_AT: usize = 40;
     pub const RUNS_AT: usize = 48;
-    pub const UNUSED_AT: usize = 56;
+    pub const HOLD_UNTIL_MS_AT: usize = 56;
+    pub const UNUSED_AT: usize = 64;
     pub const HEAD_AT: usize = 128;
     pub const UNUSED_TOO_AT: usize = 136;
     pub const HIDDEN_BYTES_AT: usize = 192;
@@ -1196,7 +1198,8 @@ impl ReferenceHead {
             unpatched: u64::from_le_bytes(field(bytes, 32)),
             lost: u64::from_le_bytes(field(bytes, 40)),
             runs: u64::from_le_bytes(field(bytes, 48)),
-            unused: (0..9).map(|i| Some(u64::from_le_bytes(field(bytes, 56 + i * 8)))).collect::<Option<_>>()?,
+            hold_until_ms: u64::from_le_bytes(field(bytes, 56)),
+            unused: (0..8).map(|i| Some(u64::from_le_bytes(field(bytes, 64 + i * 8)))).collect::<Option<_>>()?,
             head: u64::from_le_bytes(field(bytes, 128)),
             unused_too: (0..7).map(|i| Some(u64::from_le_bytes(field(bytes, 136 + i * 8)))).collect::<Option<_>>()?,
             hidden_bytes: (0..16).map(|i| Some(u64::from_le_bytes(field(bytes, 192 + i * 8)))).collect::<Option<_>>()?,
@@ -1212,7 +1215,8 @@ impl ReferenceHead {
         put(&mut bytes, 32, 8, &self.unpatched.to_le_bytes());
         put(&mut bytes, 40, 8, &self.lost.to_le_bytes());
         put(&mut bytes, 48, 8, &self.runs.to_le_bytes());
-        self.unused.iter().take(9).enumerate().for_each(|(i, one)| put(&mut bytes, 56 + i * 8, 8, &one.to_le_bytes()));
+        put(&mut bytes, 56, 8, &self.hold_until_ms.to_le_bytes());
+        self.unused.iter().take(8).enumerate().for_each(|(i, one)| put(&mut bytes, 64 + i * 8, 8, &one.to_le_bytes()));
         put(&mut bytes, 128, 8, &self.head.to_le_bytes());
         self.unused_too.iter().take(7).enumerate().for_each(|(i, one)| put(&mut bytes, 136 + i * 8, 8, &one.to_le_bytes()));
         self.hidden_bytes.iter().take(16).enumerate().for_each(|(i, one)| put(&mut bytes, 192 + i * 8, 8, &one.to_le_bytes()));

@@ -30,6 +30,21 @@ pub const REFERENCES_INSIDE: &str = "references seen inside the processes";
 /// How often the ring is read, and how often once more than an eighth of it was in use.
 const TICK: Duration = Duration::from_millis(20);
 const FAST_TICK: Duration = Duration::from_millis(4);
+/// And for one who acts on it.
+const FOLLOWED_TICK: Duration = Duration::from_millis(1);
+/// For so long a hold is valid unless it is said anew.
+const HOLD_MS: u64 = 50;
+
+/// Who follows the references while the job goes on, and acts on them.
+pub trait Follower: Send + std::fmt::Debug {
+    /// A process has a file open, as `/proc/PID/fd/FD` says until it closes it: the file's number and inode. Said of each of its
+    /// descriptors before it is referred to by it.
+    fn opened(&mut self, file: u32, inode: u64, pid: i32, descriptor: i32);
+    /// In the order of the ring.
+    fn referenced(&mut self, reference: &FileReference);
+    /// All that was noted up to now has been told; asked every millisecond. `true`: whoever reads or writes a file has to wait.
+    fn act(&mut self) -> bool;
+}
 
 /// Reads what a job's processes note about their references to files.
 #[derive(Debug)]
@@ -80,17 +95,17 @@ impl SeenInside {
 
 impl InsideTracker {
     /// Makes the memory that processes write to, and begins to read it. `origin_ns` on CLOCK_MONOTONIC is the zero of the
-    /// references' times.
+    /// references' times. `follower`: is told of them as they come, in the tracker's thread.
     ///
     /// # Errors
     /// [`Error::Shared`] if there is no such memory, [`Error::Thread`].
-    pub fn start(origin_ns: u64) -> Result<InsideTracker, Error> {
+    pub fn start(origin_ns: u64, follower: Option<Box<dyn Follower>>) -> Result<InsideTracker, Error> {
         let ring = Ring::create().map_err(Error::Shared)?;
         let path = ring.path();
         let (stop, stopped) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("bursar-inside".into())
-            .spawn(move || run(ring, origin_ns, &stopped))
+            .spawn(move || run(ring, origin_ns, &stopped, follower))
             .map_err(Error::Thread)?;
         Ok(InsideTracker { path, stop, thread })
     }
@@ -110,8 +125,9 @@ impl InsideTracker {
     }
 }
 
-fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>) -> SeenInside {
+fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>, follower: Option<Box<dyn Follower>>) -> SeenInside {
     let mut seen = Seen {
+        follower,
         origin_ns,
         t_ns: 0,
         files: Files::default(),
@@ -122,8 +138,17 @@ fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>) -> SeenInside {
     let mut tick = FAST_TICK;
     while matches!(stopped.recv_timeout(tick), Err(RecvTimeoutError::Timeout)) {
         let taken = ring.drain(&mut |entry| seen.take(entry));
-        tick = if taken > ring::ENTRIES / 8 { FAST_TICK } else { TICK };
+        tick = match &mut seen.follower {
+            Some(follower) => {
+                let until = if follower.act() { procfs::monotonic_ns() / 1_000_000 + HOLD_MS } else { 0 };
+                ring.hold(until);
+                FOLLOWED_TICK
+            }
+            None if taken > ring::ENTRIES / 8 => FAST_TICK,
+            None => TICK,
+        };
     }
+    ring.hold(0);
     ring.drain(&mut |entry| seen.take(entry));
     let (read_bytes, runs_lost) = ring.drain_runs(&mut |entry| seen.take(entry));
     let lost_events = ring.lost() + runs_lost + seen.references.lost();
@@ -162,6 +187,7 @@ struct Known {
 
 #[derive(Debug)]
 struct Seen {
+    follower: Option<Box<dyn Follower>>,
     origin_ns: u64,
     /// Of the last reference.
     t_ns: u64,
@@ -183,6 +209,7 @@ impl Seen {
             Noted::File => {
                 match entry.pages {
                     0 => known.inode = Some(entry.place),
+                    2 => return self.opened(entry.file, entry.place),
                     _ => (known.device, known.generation) = (entry.place as u32, (entry.place >> 32) as u32),
                 }
                 return;
@@ -191,10 +218,7 @@ impl Seen {
         if entry.pages == 0 {
             return;
         }
-        // Where the entries that say which file it is were lost, the hash still tells it from others.
-        let inode = known.inode.unwrap_or(u64::from(entry.file));
-        let key = FileKey { inode, device: known.device, generation: known.generation };
-        let file = *known.number.get_or_insert_with(|| self.files.number(key));
+        let file = known.number(entry.file, &mut self.files);
         let ms = entry.place >> 40;
         // The clock that stamps them is coarse, and their order that of the ring.
         self.t_ns = self.t_ns.max(since(procfs::monotonic_ns(), ms).saturating_sub(self.origin_ns));
@@ -204,7 +228,27 @@ impl Seen {
             let all = self.mapped.entry(file).or_insert(pages.clone());
             *all = all.start.min(pages.start)..all.end.max(pages.end);
         }
-        self.references.push(FileReference { t_ns: self.t_ns, file, first_page, pages: entry.pages, kind });
+        let reference = FileReference { t_ns: self.t_ns, file, first_page, pages: entry.pages, kind };
+        if let Some(follower) = &mut self.follower {
+            follower.referenced(&reference);
+        }
+        self.references.push(reference);
+    }
+
+    fn opened(&mut self, hash: u32, place: u64) {
+        let (Some(follower), Some(known)) = (&mut self.follower, self.known.get_mut(&hash)) else { return };
+        if let Some(inode) = known.inode {
+            follower.opened(known.number(hash, &mut self.files), inode, (place >> 32) as i32, place as i32);
+        }
+    }
+}
+
+impl Known {
+    fn number(&mut self, hash: u32, files: &mut Files) -> u32 {
+        // Where the entries that say which file it is were lost, the hash still tells it from others.
+        let inode = self.inode.unwrap_or(u64::from(hash));
+        let key = FileKey { inode, device: self.device, generation: self.generation };
+        *self.number.get_or_insert_with(|| files.number(key))
     }
 }
 
@@ -230,6 +274,7 @@ mod tests {
     #[test]
     fn a_file_is_known_by_its_hash_and_named_by_its_parts() {
         let mut seen = Seen {
+            follower: None,
             origin_ns: 0,
             t_ns: 0,
             files: Files::default(),

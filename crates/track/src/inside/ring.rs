@@ -94,6 +94,11 @@ impl Ring {
         (read_bytes, unfinished)
     }
 
+    /// Whoever reads or writes a file waits until then, as the clock's milliseconds have it; 0: nobody does.
+    pub(super) fn hold(&self, until_ms: u64) {
+        self.word(ReferenceHead::HOLD_UNTIL_MS_AT).store(until_ms & 0xffff_ffff, Ordering::Relaxed);
+    }
+
     pub(super) fn lost(&self) -> u64 {
         self.load(ReferenceHead::LOST_AT)
     }
