@@ -1,6 +1,6 @@
 //! Whether the figures of a run are of the job: decided before an answer is printed, from facts that the run showed.
 
-use model::{Bytes, Doubt, DoubtKind, Evidence, FileDemand, Header, Named, Observation, RunRole, names};
+use model::{Bytes, Doubt, DoubtKind, EmulatedLimit, Evidence, FileDemand, Header, Named, Observation, RunRole, names};
 
 use crate::clients::{self, Use};
 use crate::moment::peak;
@@ -16,6 +16,8 @@ const RSS_SLACK_BYTES: u64 = 8 << 20;
 const SAMPLED: f64 = 0.75;
 /// So many times as much that is charged elsewhere as here: what is here says nothing of the need.
 const CACHED_BEYOND: u64 = 2;
+/// A run may be beyond an emulated limit by less than one part in this, on average.
+const ABOVE_PART: u64 = 33;
 /// The work of equal runs is taken to differ where one moved less than one part in this of what another did.
 const WORK_PART: u64 = 2;
 
@@ -337,6 +339,9 @@ fn not_seen(run: &Observation, need: u64) -> Option<Doubt> {
         return None;
     }
     let charged = peak(run, names::FILE).filter(|_| charge(run).is_some());
+    if let Some(emulated) = &run.evidence.emulated {
+        return out_of_reach(emulated, need);
+    }
     if let Some(demand) = &run.file_demand {
         return not_charged(run, demand, charged, need);
     }
@@ -353,6 +358,43 @@ fn not_seen(run: &Observation, need: u64) -> Option<Doubt> {
         };
         doubt(DoubtKind::NotSeen, Some(bytes), sentence)
     })
+}
+
+/// What could be neither counted nor dropped where the page cache is held to a limit from outside the kernel.
+fn out_of_reach(emulated: &EmulatedLimit, need: u64) -> Option<Doubt> {
+    let bytes = emulated.out_of_reach_bytes;
+    matters(bytes, need).then(|| {
+        let sentence = format!(
+            "{} of page cache is missing from that figure and from all limits: it is of files that were closed or removed before bursar \
+             could open them",
+            Bytes(bytes)
+        );
+        doubt(DoubtKind::NotSeen, Some(bytes), sentence)
+    })
+}
+
+/// A limit that was emulated and did not hold: the run had more, or less, than its limit says. `None`: it did, or was none.
+pub fn limit_not_held(run: &Observation, page_bytes: u64) -> Option<Doubt> {
+    let (emulated, limit) = run.evidence.emulated.as_ref().zip(run.limit_bytes)?;
+    let (above, mapped) = (emulated.above_bytes, emulated.mapped_bytes);
+    // What was dropped and is referenced again comes from the storage, whatever was read ahead beside it.
+    let again = emulated.read_again_pages * page_bytes;
+    let came = run.evidence.moved.map_or(u64::MAX, |moved| moved.storage_read);
+    let (bytes, why) = if above.saturating_mul(ABOVE_PART) > limit {
+        (above, format!("the run under an emulated limit of {} had {} more on average", Bytes(limit), Bytes(above)))
+    } else if again / 10 * 9 > came.saturating_add(LEAST_BYTES) {
+        let (again, came, limit) = (Bytes(again), Bytes(came), Bytes(limit));
+        let why = format!(
+            "{again} were dropped and used again under an emulated limit of {limit}, and {came} came from the storage"
+        );
+        (again.0, why)
+    } else if mapped.saturating_mul(LEAST_PART) > limit {
+        let why = format!("{} of files that it mapped cannot be reclaimed under an emulated limit", Bytes(mapped));
+        (mapped, format!("{why} ({})", Bytes(limit)))
+    } else {
+        return None;
+    };
+    Some(doubt(DoubtKind::LimitNotHeld, Some(bytes), why))
 }
 
 /// A peak that is known only by its size.

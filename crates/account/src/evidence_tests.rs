@@ -7,7 +7,7 @@ use model::{
     Rusage, Series, Target, Unit, names,
 };
 
-use super::{doubts, work_differs};
+use super::{doubts, limit_not_held, work_differs};
 use crate::account;
 
 const MIB: u64 = 1 << 20;
@@ -238,4 +238,47 @@ fn equal_runs_do_equal_work() {
     let limited = Observation { limit_bytes: Some(MIB), ..of(1, 5, 1) };
     assert_eq!(differs(&[of(0, 5, 65), limited]), None);
     assert_eq!(differs(&[of(0, 300, 10)]), None);
+}
+
+mod emulated {
+    use model::EmulatedLimit;
+
+    use super::*;
+
+    const LIMIT: u64 = 200 << 20;
+
+    fn run(emulated: EmulatedLimit, storage_read: u64) -> Observation {
+        let moved = Some(BytesMoved { storage_read, ..BytesMoved::default() });
+        let evidence = Evidence { emulated: Some(emulated), moved, ..Evidence::default() };
+        let begun = Observation::begun(1, RunRole::Trial, Target::Command, String::new(), 0);
+        Observation { limit_bytes: Some(LIMIT), evidence, ..begun }
+    }
+
+    fn why(emulated: EmulatedLimit, storage_read: u64) -> Option<String> {
+        limit_not_held(&run(emulated, storage_read), 4096).map(|doubt| doubt.sentence)
+    }
+
+    #[test]
+    fn a_run_that_was_held_is_not_doubted() {
+        let held = EmulatedLimit { above_bytes: 5 << 20, read_again_pages: 25600, ..EmulatedLimit::default() };
+        assert_eq!(why(held, 100 << 20), None);
+        let unlimited = Observation { limit_bytes: None, ..run(EmulatedLimit { above_bytes: 1 << 30, ..held }, 0) };
+        assert_eq!(limit_not_held(&unlimited, 4096), None);
+    }
+
+    #[test]
+    fn a_run_that_had_more_than_its_limit_is_doubted() {
+        let above = EmulatedLimit { above_bytes: 7 << 20, ..EmulatedLimit::default() };
+        assert!(why(above, 0).unwrap().contains("limit of 200 MiB had 7.00 MiB more on average"));
+        let mapped = EmulatedLimit { mapped_bytes: 21 << 20, ..EmulatedLimit::default() };
+        assert!(why(mapped, 0).unwrap().starts_with("21.0 MiB of files that it mapped"));
+    }
+
+    #[test]
+    fn pages_that_were_dropped_and_did_not_come_back_from_the_storage_are_told() {
+        let again = EmulatedLimit { read_again_pages: 25600, ..EmulatedLimit::default() };
+        let told = why(again, 80 << 20).unwrap();
+        assert!(told.starts_with("100 MiB were dropped and used again"), "{told}");
+        assert!(told.ends_with("80.0 MiB came from the storage"), "{told}");
+    }
 }

@@ -41,7 +41,7 @@ pub struct ListsPeak {
 }
 
 /// The peak of the charge: the kernel's, with the breakdown of the largest sample scaled to it. Of a tree without a cgroup there is no
-/// charge; its parts are those of the memory that its processes had.
+/// charge; its parts are those of the memory that its processes had, and, where its page cache was counted, that.
 pub fn charge(run: &Observation, tree: Option<&Tree>, notes: &mut Vec<String>) -> ChargePeak {
     if let Some(tree) = tree {
         return of_tree(run, tree);
@@ -110,7 +110,17 @@ fn of_tree(run: &Observation, tree: &Tree) -> ChargePeak {
         pinned: peak(run, names::PINNED),
         ..Default::default()
     };
-    ChargePeak { bytes: None, breakdown: bounds.most, breakdown_at_least: bounds.least, detail }
+    let Some(emulated) = run.evidence.emulated else {
+        return ChargePeak { bytes: None, breakdown: bounds.most, breakdown_at_least: bounds.least, detail };
+    };
+    // The page cache was counted beside it.
+    let whole = |bounds: Breakdown| Breakdown { file: Some(emulated.peak_cached_bytes), ..bounds };
+    ChargePeak {
+        bytes: Some(emulated.peak_bytes),
+        breakdown: whole(bounds.most).scaled_to(emulated.peak_bytes),
+        breakdown_at_least: Breakdown::default(),
+        detail,
+    }
 }
 
 fn say_how_far_apart(run: &Observation, kept: u64, seen: u64, notes: &mut Vec<String>) {

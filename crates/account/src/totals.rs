@@ -31,7 +31,8 @@ pub fn faults(run: &Observation) -> FaultCounts {
 /// Reclaim and refaults.
 pub fn flow(run: &Observation) -> FlowCounts {
     FlowCounts {
-        refaults_file: events(run, names::REFAULTS_FILE),
+        refaults_file: events(run, names::REFAULTS_FILE)
+            .or(run.evidence.emulated.map(|emulated| emulated.read_again_pages)),
         refaults_anon: events(run, names::REFAULTS_ANON),
         scanned: events(run, names::SCANNED),
         reclaimed: events(run, names::RECLAIMED),

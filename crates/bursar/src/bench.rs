@@ -41,6 +41,8 @@ pub struct Bench {
     tracking: Option<Rung>,
     /// Whether references to files are noted inside the command instead.
     pub references_inside: bool,
+    /// Whether limits are emulated by what is noted there.
+    pub emulates_limits: bool,
     /// The first run's tracker.
     loading: RefCell<Option<Loading>>,
     is_root: bool,
@@ -56,8 +58,14 @@ pub enum References {
     TracedOrInside,
 }
 
-/// Set to `references-inside`, references come from inside the command where the tracepoints could be had too: to compare both.
+/// Set to `references-inside`, references come from inside the command where the tracepoints could be had too, and set to
+/// `emulated-limits`, limits are emulated where a cgroup could have them: to compare both.
 const FORCE_RUNG: &str = "BURSAR_FORCE_RUNG";
+
+/// Whether a rung is asked for that others are better than.
+pub fn is_forced(rung: &str) -> bool {
+    std::env::var_os(FORCE_RUNG).is_some_and(|forced| forced == rung)
+}
 
 /// Shows a write of the repair before it is made.
 pub fn announce_repair(intention: &str) {
@@ -69,8 +77,8 @@ impl Bench {
     ///
     /// `tracking`: no more than is needed, since the better it is the longer it takes before a run begins.
     pub fn set_up(tracking: Option<Rung>, references: References) -> anyhow::Result<Bench> {
-        let is_forced = std::env::var_os(FORCE_RUNG).is_some_and(|rung| rung == "references-inside");
-        let references_inside = references == References::TracedOrInside && (is_forced || !bpf::may_load());
+        let may_trace = bpf::may_load() && !is_forced("references-inside");
+        let references_inside = references == References::TracedOrInside && !may_trace;
         let tracking = if references_inside { tracking.map(|_| Rung::Processes) } else { tracking };
         // The longest part of the preparations; the others go on beside it.
         let loading = RefCell::new(tracking.and_then(|best| Loading::start(best).ok()));
@@ -122,10 +130,18 @@ impl Bench {
             machine_notes,
             tracking,
             references_inside,
+            emulates_limits: false,
             loading,
             is_root,
             _delay_accounting: guard,
         })
+    }
+
+    /// No cgroup is made for its runs: their limits are emulated, by the references noted inside the command.
+    pub fn emulate_limits(&mut self) {
+        (self.emulates_limits, self.references_inside) = (true, true);
+        self.tracking = self.tracking.map(|_| Rung::Processes);
+        self.loading.replace(None);
     }
 
     /// Starts following processes and their references; `None`, with a note, where that is refused.

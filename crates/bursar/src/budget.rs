@@ -16,13 +16,13 @@ use anyhow::{Context, bail, ensure};
 use budget::{Evidence, Measured, MethodMemory, Progress, Reference, Settings, Step};
 use linux::bpf::Rung;
 use model::{
-    Answer, BudgetReport, Bytes, DoubtKind, Exit, Method, NodeRun, Observation, Origin, Outcome, RecordKind,
-    RunAccount, RunRole, Trial, names,
+    Answer, BudgetReport, Bytes, Doubt, DoubtKind, Exit, LimitSource, Method, NodeRun, Observation, Origin, Outcome,
+    RecordKind, RunAccount, RunRole, Trial, names,
 };
 use record::{Entry, Record, Resumable};
 use report::terminal::short::Aside;
 
-use crate::bench::{Bench, References};
+use crate::bench::{self, Bench, References};
 use crate::cache::{Cache, Start, foreign_note, mapped_files};
 use crate::cli::budget::Budget;
 use crate::nodes::{self, Nodes, Order};
@@ -44,7 +44,7 @@ use runtime::Sizing;
 /// When the libraries of a first run are scanned for a runtime; each later scan is after twice the time.
 const FIRST_SCAN_SECONDS: f64 = 0.1;
 
-/// Why there is no budget, the next step first. `missing`: why each way to limit is not there.
+/// Why there is no budget, the next step first. `missing`: why each way to limit is not there, and that they cannot be emulated.
 fn no_limits(missing: &[String]) -> String {
     let enabled_by = missing.iter().find_map(|why| Some(why.split_once("; to enable it: ")?.1));
     let step = enabled_by.map_or_else(|| "see: bursar doctor".to_string(), |step| format!("to enable one: {step}"));
@@ -66,22 +66,28 @@ pub fn budget(options: Budget) -> anyhow::Result<Status> {
     if old.is_some() {
         resume::show(&options);
     }
-    let bench = Bench::set_up(Some(Rung::Filemap), References::Traced)?;
-    let slurm = if bench.place.can_limit() { None } else { Allocation::find()? };
-    if slurm.is_none() && !bench.place.can_limit() {
-        bail!(no_limits(&bench.place.missing()));
-    }
+    let mut bench = Bench::set_up(Some(Rung::Filemap), References::TracedOrInside)?;
+    let can_limit = bench.place.can_limit() && !bench::is_forced("emulated-limits");
+    let slurm = if can_limit { None } else { Allocation::find()? };
     if let Some(tier) = options.fast_tier {
         tier.check()?;
         ensure!(
-            slurm.is_none(),
-            "Slurm does not limit fast memory: --fast-tier needs limits of one's own, as root has them"
+            slurm.is_none() && can_limit,
+            "the fast memory cannot be limited here: --fast-tier needs limits of one's own, as root has them"
         );
     }
     let nodes = match &slurm {
         Some(slurm) => slurm.has_room_for(&options.command).map(|()| None)?,
         None => Nodes::of(&options.command)?,
     };
+    if slurm.is_none() && !can_limit {
+        let of_nodes = "limits are emulated on one machine, and this command runs on several".to_string();
+        let missing = bench.place.missing().into_iter().chain(nodes.is_some().then_some(of_nodes));
+        ensure!(nodes.is_none(), no_limits(&missing.collect::<Vec<_>>()));
+        bench.emulate_limits();
+    }
+    // srun starts its steps.
+    bench.references_inside &= slurm.is_none();
     let kept = options.resume.as_ref().map(|_| resume::input(old.as_ref()));
     let input = Given::find(options.input.as_deref(), kept.as_ref(), &bench.signals)?;
     if matches!(input, Given::Nothing) && std::io::stdin().is_terminal() && !options.results.quiet {
@@ -155,6 +161,9 @@ impl<'a> Search<'a> {
         let mut header = bench.header(RecordKind::Budget, &options.command, &swap);
         if let Some(slurm) = &slurm {
             header.placement = slurm.describe();
+        }
+        if bench.emulates_limits {
+            header.placement = "limits emulated by dropping the page cache beyond them".into();
         }
         header.options = inputs::options(&options.command);
         header.options.extend(saved(options, &input.kept()));
@@ -264,6 +273,11 @@ impl<'a> Search<'a> {
         if !matches!(made.observation.exit, Exit::Status(0)) {
             return Ok(Some(Ended::Fails(Failure::of(&made.observation, made.errors, &self.record.runs, None))));
         }
+        if self.bench.emulates_limits && made.observation.evidence.emulated.is_none() {
+            let why = made.observation.notes.first().cloned().unwrap_or_default();
+            let missing = self.bench.place.missing().into_iter().chain([format!("they cannot be emulated: {why}")]);
+            bail!(no_limits(&missing.collect::<Vec<_>>()));
+        }
         let account = account::account(&made.observation, &self.record.header);
         let parts = made.parts.iter().map(|part| account::account(part, &self.record.header));
         // Once, for the files that a program maps may be others each time.
@@ -275,6 +289,8 @@ impl<'a> Search<'a> {
         for demand in made.nodes().iter().filter_map(|node| node.file_demand.as_ref()) {
             helped |= self.cache.learn(demand);
         }
+        // From then on each run's pages are dropped at its end.
+        helped |= is_first && self.cache.was_warm(&made.observation);
         if helped && self.seen.references.is_empty() {
             made.observation.role = RunRole::Plain;
             made.observation.notes.push(
@@ -593,6 +609,17 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// A program that asks how much it may have is not told of an emulated limit.
+    fn not_limited(&self) -> Option<Doubt> {
+        let is_unaware = self.bench.emulates_limits && self.sizes_itself();
+        is_unaware.then(|| Doubt {
+            kind: DoubtKind::LimitNotHeld,
+            bytes: None,
+            voids: false,
+            sentence: "it sizes itself by its limit, and cannot see one that is emulated".into(),
+        })
+    }
+
     fn keep(&mut self, trial: Trial) -> anyhow::Result<()> {
         self.display.done(&trial);
         self.sink.append(Entry::Trial(Box::new(trial.clone())))?;
@@ -619,7 +646,7 @@ impl<'a> Search<'a> {
             Ended::Answered(answer) => (answer, Status::of(0)),
             Ended::Interrupted => (self.partial(), Status::INTERRUPTED),
         };
-        let doubts = doubts::of(&self.record);
+        let doubts = doubts::of(&self.record).into_iter().chain(self.not_limited()).collect::<Vec<_>>();
         let report = BudgetReport { doubts: doubts.clone(), ..self.report(doubts::weighed(answer, &doubts)) };
         self.sink.append(Entry::Budget(Box::new(report.clone())))?;
         self.record.trials = report.trials.clone();
@@ -729,6 +756,7 @@ impl<'a> Search<'a> {
             compare_run_times: self.seen.compare_run_times(),
             floor_bytes: self.seen.floor_bytes(),
             placement: self.record.header.placement.clone(),
+            limit_source: self.bench.emulates_limits.then_some(LimitSource::Emulated),
             swap: self.record.header.swap.clone(),
             fast_tier: self.options.fast_tier.map(|tier| tier.to_string()),
             setting: self.sizing.as_ref().zip(sizes).and_then(|(sizing, (_, tried))| sizing.setting(tried)),

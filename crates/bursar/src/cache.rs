@@ -84,6 +84,16 @@ impl Cache {
         new >= NEGLIGIBLE && new >= demand.distinct_bytes / 50
     }
 
+    /// Whether a run read much less from the storage than it referenced, where nothing tells which of its files were cached before.
+    pub fn was_warm(&self, run: &Observation) -> bool {
+        let known = run.evidence.emulated.zip(run.evidence.moved).zip(run.file_demand.as_ref());
+        let Some(((emulated, moved), demand)) = known.filter(|_| self.start == Start::Evicted) else { return false };
+        let read =
+            demand.distinct_bytes.saturating_sub(demand.written_only_bytes).saturating_sub(emulated.mapped_bytes);
+        let cached = read.min(moved.read).saturating_sub(moved.storage_read);
+        cached >= NEGLIGIBLE && cached >= demand.distinct_bytes / 50
+    }
+
     /// The same by what it has mapped, where no reference was seen and its files were cached before.
     pub fn learn_mapped(&mut self, run: &Observation, account: &RunAccount, mapped: BTreeSet<PathBuf>) -> bool {
         let is_helped = account.doubts.iter().any(|doubt| doubt.kind == DoubtKind::CachedBefore);

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use emulate::{Hold, Shared};
 use job::{Command, Ended, Output, Prepared, Running};
 use linux::bpf::Rung;
 use linux::cgroup::{Cgroup, Swap};
@@ -20,7 +22,7 @@ use record::Entry;
 use sample::{ExitRecords, Options, Row, Sampler, Scope};
 use serde::{Deserialize, Serialize};
 use track::pages::Scope as PagesScope;
-use track::{Mapped, MappedTracker, Tracked, Tracker};
+use track::{Follower, Mapped, MappedTracker, Tracked, Tracker};
 
 use crate::bench::{Bench, unix_ns};
 use crate::budget::given::Given;
@@ -107,11 +109,13 @@ pub fn observe(
         }
         None => Output::Inherited,
     };
-    let group = bench.place.new_cgroup(&bench.journal, &format!("run-{}", plan.run))?;
+    let name = format!("run-{}", plan.run);
+    let group = if bench.emulates_limits { None } else { bench.place.new_cgroup(&bench.journal, &name)? };
+    let emulated = bench.emulates_limits.then(|| Arc::new(Shared::default()));
     let tree = Tree::new();
     let whole = group.as_ref().map_or(Whole::Tree(&tree), Whole::Cgroup);
     let fast_node = plan.fast_tier.and_then(FastTier::node);
-    if let Some(limit) = plan.limit_bytes.filter(|_| fast_node.is_none()) {
+    if let Some(limit) = plan.limit_bytes.filter(|_| fast_node.is_none() && emulated.is_none()) {
         let Some(group) = &group else {
             anyhow::bail!(
                 "a limit of {} cannot be enforced here: {}",
@@ -126,7 +130,11 @@ pub fn observe(
     let cgroup = group.as_ref().map(|group| (**group).clone());
     let mut notes: Vec<String> = bench.not_own_cgroup.iter().filter(|_| group.is_none()).cloned().collect();
     let tracker_origin = procfs::monotonic_ns();
-    let start_inside = || Inside::start(plan.command, plan.environment.clone(), tracker_origin, None);
+    let follower = || {
+        let hold = Hold::new(plan.limit_bytes, emulated.clone()?);
+        Some(Box::new(hold) as Box<dyn Follower>)
+    };
+    let start_inside = || Inside::start(plan.command, plan.environment.clone(), tracker_origin, follower());
     let inside = bench.references_inside.then(start_inside);
     let (inside, launch) = inside.and_then(|inside| inside.map_err(|why| notes.push(why)).ok()).unzip();
     let Launch { words, environment } =
@@ -181,6 +189,7 @@ pub fn observe(
         exits: exits.as_mut(),
         outside: outside.as_mut().map(|outside| (outside, tracker.as_ref())),
         shared: &mut shared,
+        emulated: emulated.as_deref(),
         sink,
         watch,
     };
@@ -202,6 +211,7 @@ pub fn observe(
     let most_resident = ended.reaped.rusage.max_rss_bytes;
     let seen_inside = |inside: Inside| inside.finish(ended.reaped.moved, most_resident);
     let inside = inside.and_then(|inside| seen_inside(inside).map_err(|why| notes.push(why)).ok());
+    let emulated = emulated.filter(|_| inside.is_some()).map(|emulated| emulated.emulated());
     let mut tracked = tracker.and_then(|tracker| tracker.finish().map_err(|error| notes.push(error.to_string())).ok());
     // The tracker was there before the run's time began.
     let lead_ns = begin_ns.saturating_sub(tracker_origin);
@@ -229,7 +239,10 @@ pub fn observe(
         exit: ended.exit,
         wall_seconds: ended.wall_seconds,
         rusage: Some(ended.reaped.rusage),
-        kept: sampled.kept,
+        kept: match ended.is_beyond_limit {
+            true => KeptPeaks { oom_kills: Some(1), ..sampled.kept },
+            false => sampled.kept,
+        },
         series: sampled.series,
         processes,
         sources,
@@ -239,6 +252,7 @@ pub fn observe(
             hugetlb_mapped_bytes: sampled.hugetlb_mapped,
             files_in_memory: sampled.files_in_memory,
             own_bytes: sampled.own_bytes,
+            emulated,
             ..evidence
         },
         ..begun(plan, started_unix_ns)
@@ -302,6 +316,8 @@ struct End {
     exit: Exit,
     reaped: Ended,
     wall_seconds: f64,
+    /// What cannot be reclaimed grew beyond an emulated limit.
+    is_beyond_limit: bool,
 }
 
 /// The command and what it was started from.
@@ -316,24 +332,26 @@ struct Eyes<'a> {
     exits: Option<&'a mut ExitRecords>,
     outside: Option<(&'a mut Outside, Option<&'a Tracker>)>,
     shared: &'a mut Before,
+    emulated: Option<&'a Shared>,
     sink: &'a mut dyn FnMut(Entry) -> anyhow::Result<()>,
     watch: &'a mut dyn FnMut(Progress) -> bool,
 }
 
 /// Samples until the command ends, by itself or by us.
 fn follow(bench: &Bench, plan: &Plan<'_>, running: &Running, whole: Whole<'_>, eyes: Eyes<'_>) -> anyhow::Result<End> {
-    let Eyes { sampler, mut exits, mut outside, shared, sink, watch } = eyes;
+    let Eyes { sampler, mut exits, mut outside, shared, emulated, sink, watch } = eyes;
+    let mut is_beyond_limit = false;
     let mut stopped: Option<(Exit, Stop<'_>, Duration)> = None;
     let mut due = Instant::now() + sampler.interval();
     loop {
         let patience = due.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), TICK);
         if let Some((reaped, wall_seconds)) = running.wait(patience)? {
             return Ok(match stopped {
-                None => End { exit: reaped.exit, reaped, wall_seconds },
+                None => End { exit: reaped.exit, reaped, wall_seconds, is_beyond_limit },
                 // What it took to clean up is no part of the run.
                 Some((exit, stop, after)) => {
                     stop.end_the_rest();
-                    End { exit, reaped, wall_seconds: wall_seconds.min(after.as_secs_f64()) }
+                    End { exit, reaped, wall_seconds: wall_seconds.min(after.as_secs_f64()), is_beyond_limit }
                 }
             });
         }
@@ -353,17 +371,25 @@ fn follow(bench: &Bench, plan: &Plan<'_>, running: &Running, whole: Whole<'_>, e
             elapsed: running.started().elapsed(),
             sampled: sampler.last_at(),
             charge_bytes: last(names::CHARGE).map(|v| v as u64),
-            refaults: last(names::REFAULTS_FILE).map(|v| v as u64),
+            refaults: last(names::REFAULTS_FILE).map(|v| v as u64).or(emulated.map(Shared::read_again_pages)),
             io_delay_seconds: last(names::IO_DELAY),
             cpu_seconds: last(names::CPU),
         };
+        if let Some(emulated) = emulated {
+            let (least, most) = unreclaimable(&last);
+            emulated.set_held(most);
+            // The kernel would have killed it.
+            is_beyond_limit |= stopped.is_none() && plan.limit_bytes.is_some_and(|limit| least > limit);
+        }
         let why = match &mut stopped {
             Some((_, stop, _)) => {
                 stop.insist(running);
                 continue;
             }
             None if plan.timeout.is_some_and(|limit| progress.elapsed >= limit) => Exit::TimedOut,
-            None if watch(progress) || (!plan.inherit && bench.signals.interrupted()) => Exit::StoppedEarly,
+            None if is_beyond_limit || watch(progress) || (!plan.inherit && bench.signals.interrupted()) => {
+                Exit::StoppedEarly
+            }
             None => continue,
         };
         if let (Whole::Cgroup(group), Some(_)) = (whole, plan.limit_bytes) {
@@ -372,6 +398,15 @@ fn follow(bench: &Bench, plan: &Plan<'_>, running: &Running, whole: Whole<'_>, e
         let is_request = !plan.inherit && bench.signals.interrupted();
         stopped = Some((why, Stop::begin(running, whole, &bench.signals, is_request), progress.elapsed));
     }
+}
+
+/// What no reclaim takes of a tree now, without swap, bytes: the lower and the upper bound. `last`: of the last sample.
+fn unreclaimable(last: &dyn Fn(&'static str) -> Option<f64>) -> (u64, u64) {
+    let sum = |names: [&'static str; 3]| names.into_iter().filter_map(last).sum::<f64>() as u64;
+    let most = sum([names::TREE_RSS_ANON, names::TREE_RSS_SHARED, names::PAGE_TABLES]);
+    let least = |least, sum| last(least).or(last(sum)).unwrap_or(0.0) as u64;
+    let heap = least(names::TREE_HEAP_LEAST, names::TREE_RSS_ANON);
+    (heap + least(names::TREE_SHARED_LEAST, names::TREE_RSS_SHARED), most)
 }
 
 pub fn record_row(row: Row, run: u32, sink: &mut dyn FnMut(Entry) -> anyhow::Result<()>) -> anyhow::Result<()> {

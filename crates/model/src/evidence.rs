@@ -68,6 +68,29 @@ pub struct Evidence {
     pub waited_for_none: bool,
     /// Why the command had not the standard input that bursar has.
     pub input_missing: Option<String>,
+    /// Where its page cache was counted, and held to a limit, from outside the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulated: Option<EmulatedLimit>,
+}
+
+/// What holding a run's page cache to a limit showed, where no cgroup did it: `emulate`. Without a limit, what it held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EmulatedLimit {
+    /// The most that it held and had in the page cache at once.
+    pub peak_bytes: u64,
+    /// Of it the page cache.
+    pub peak_cached_bytes: u64,
+    /// File pages that were dropped and referenced again.
+    pub read_again_pages: u64,
+    /// File pages that were dropped, each time.
+    pub dropped_bytes: u64,
+    /// By how much it was above the limit: mean over the run's time.
+    pub above_bytes: u64,
+    /// Distinct pages of files that could not be opened: they are neither counted nor dropped.
+    pub out_of_reach_bytes: u64,
+    /// Distinct pages that it mapped: they are not dropped.
+    pub mapped_bytes: u64,
 }
 
 /// Why what was measured may not be the job.
@@ -92,6 +115,8 @@ pub enum DoubtKind {
     WentOn,
     /// Equal runs did different amounts of work.
     WorkDiffers,
+    /// A limit was emulated, and the run was not held to it.
+    LimitNotHeld,
 }
 
 /// One reason to doubt that a figure is of the job.

@@ -37,7 +37,7 @@ pub use bytes::{Bytes, ParseBytesError};
 pub use costs::Costs;
 pub use curve::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, ToleranceOf, TraceCurve, WindowCurve, WorkingSet};
 pub use demand::{DemandPoint, FileDemand, ForeignFile};
-pub use evidence::{BytesMoved, Doubt, DoubtKind, Evidence, Named};
+pub use evidence::{BytesMoved, Doubt, DoubtKind, EmulatedLimit, Evidence, Named};
 pub use faults::{
     CallFigures, FaultCauses, FaultFigures, FaultKind, FaultMoment, FaultShare, Faults, Latencies, LatencyHistogram,
     MemoryCall, OrderFaults, SlowFault, SlowFaults, TracerCost,
@@ -53,4 +53,4 @@ pub use program::Program;
 pub use reference::{FileReference, ReferenceKind};
 pub use replay::{PhaseReplay, ReplayArm, ReplayedArm, ReplayedRecord};
 pub use series::{HUGETLB_CHARGED, Series, Unit, names};
-pub use trial::{Answer, BudgetReport, Method, MethodRow, NodeNeed, NodeRun, Outcome, Trial};
+pub use trial::{Answer, BudgetReport, LimitSource, Method, MethodRow, NodeNeed, NodeRun, Outcome, Trial};

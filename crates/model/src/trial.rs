@@ -170,6 +170,14 @@ pub struct MethodRow {
     pub lower_bound: bool,
 }
 
+/// What limits were, where nothing enforced them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitSource {
+    /// The page cache was held to them from outside the kernel, and a run that grew beyond them was ended.
+    Emulated,
+}
+
 /// All that `bursar budget` found out. Field names are the stable contract of `--json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BudgetReport {
@@ -190,6 +198,9 @@ pub struct BudgetReport {
     pub floor_bytes: Option<u64>,
     /// Cgroup version and controller the limits were enforced by.
     pub placement: String,
+    /// What the limits were, where nothing enforced them; `None`: a cgroup or a Slurm step did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_source: Option<LimitSource>,
     /// Swap policy the limits were enforced with.
     pub swap: String,
     /// The fast memory that the budget is of, where there is slower: `ram`, or a NUMA node; `None`: it is of all memory.

@@ -1,6 +1,6 @@
 //! The answer of a budget search in sentences and in lines to paste.
 
-use model::{BudgetReport, Bytes};
+use model::{BudgetReport, Bytes, LimitSource};
 
 use crate::format::{bytes, percent, printable, seconds};
 
@@ -48,9 +48,14 @@ fn of_nodes(report: &BudgetReport) -> String {
     }
 }
 
-/// How sure the answer is, in a word or two.
+/// How sure the answer is, in a few words.
 pub fn confidence(report: &BudgetReport) -> &'static str {
-    if report.answer.confident { "confident" } else { "not sure" }
+    match (report.answer.confident, report.limit_source) {
+        (true, None) => "confident",
+        (false, None) => "not sure",
+        (true, Some(LimitSource::Emulated)) => "confident, limits emulated",
+        (false, Some(LimitSource::Emulated)) => "not sure, limits emulated",
+    }
 }
 
 /// What to paste where, as (tool, line), each with the swap setting that was measured where the tool has one. Empty

@@ -22,6 +22,10 @@ pub fn of(record: &Record) -> Vec<Doubt> {
             }
         }
     }
+    let limited = record.runs.iter().filter(whole).filter(is_complete);
+    let page_bytes = record.header.page_bytes;
+    let not_held = limited.filter_map(|run| account::evidence::limit_not_held(run, page_bytes));
+    found.extend(not_held.max_by_key(|doubt| doubt.bytes));
     let passed = |run: &&Observation| {
         run.limit_bytes.is_none()
             || record.trials.iter().any(|trial| trial.run == run.run && trial.outcome == Outcome::Ok)

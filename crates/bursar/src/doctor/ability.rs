@@ -136,7 +136,10 @@ fn budget(found: &Found) -> Ability {
         (false, _) if has_steps => ability(Level::Partly, "limits are set on Slurm job steps", None),
         (false, _) => {
             let next = found.next(PLACEMENT).or_else(|| found.next(SLURM));
-            ability(Level::No, "no memory limit can be set", next)
+            match found.has(REFERENCES, "inside the processes") {
+                true => ability(Level::Partly, "limits are emulated, for programs that are linked with glibc", next),
+                false => ability(Level::No, "no memory limit can be set", next),
+            }
         }
     }
 }
@@ -237,7 +240,7 @@ provision  yes     a pool of huge pages answers
         ]);
         let expected = "\
 run        partly  heap, mapped files and floor by process, and which file pages glibc's programs use; not what is charged; next: the command under \"placement\" in bursar doctor -v
-budget     no      no memory limit can be set; next: the command under \"placement\" in bursar doctor -v
+budget     partly  limits are emulated, for programs that are linked with glibc; next: the command under \"placement\" in bursar doctor -v
 watch      partly  the working set by mapping, known after 6 s; next: sudo bursar …
 attribute  partly  by the library that allocated; by touch without pages that system calls touch first; next: sudo sysctl kernel.perf_event_paranoid=1
 provision  partly  the kernel's huge pages, populated at request; no pool answers; next: sudo bursar pool create SIZE

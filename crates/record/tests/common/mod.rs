@@ -101,6 +101,7 @@ pub fn budget() -> BudgetReport {
         floor_bytes: Some(1 << 28),
         placement: "cgroup v2".into(),
         swap: "no swap".into(),
+        limit_source: None,
         fast_tier: None,
         setting: Some("NODE_OPTIONS=--max-old-space-size=64".into()),
         cache_state: "evicted".into(),

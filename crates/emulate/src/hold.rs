@@ -1,0 +1,359 @@
+//! Holding the page cache of a job to what its limit leaves.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use curve::two_lists::{CLUSTER, Folio, Lists};
+use linux::procfs;
+use model::{EmulatedLimit, FileReference, ReferenceKind};
+use track::Follower;
+
+use crate::file::{Page, Referenced};
+
+/// Counting what is cached may take one part in this of the time: it takes longer the smaller the folios are.
+const COUNTING_PART: u32 = 20;
+/// More files than these are not opened.
+const MOST_OPEN: usize = 512;
+/// The job has to wait where it is beyond the limit by one part in this of its page cache, and by more pages than these.
+const BEHIND_PART: u64 = 50;
+const BEHIND_PAGES: u64 = 256;
+
+/// What the holder and whoever observes the job tell each other.
+#[derive(Debug, Default)]
+pub struct Shared {
+    held_bytes: AtomicU64,
+    peak_bytes: AtomicU64,
+    peak_cached_bytes: AtomicU64,
+    read_again_pages: AtomicU64,
+    dropped_pages: AtomicU64,
+    above_bytes: AtomicU64,
+    out_of_reach_pages: AtomicU64,
+    mapped_pages: AtomicU64,
+}
+
+impl Shared {
+    /// What the job has now that reclaim cannot take, bytes.
+    pub fn set_held(&self, bytes: u64) {
+        self.held_bytes.store(bytes, Relaxed);
+    }
+
+    /// File pages that were dropped and referenced again so far.
+    pub fn read_again_pages(&self) -> u64 {
+        self.read_again_pages.load(Relaxed)
+    }
+
+    /// How it went so far.
+    pub fn emulated(&self) -> EmulatedLimit {
+        let page = procfs::page_bytes();
+        EmulatedLimit {
+            peak_bytes: self.peak_bytes.load(Relaxed),
+            peak_cached_bytes: self.peak_cached_bytes.load(Relaxed),
+            read_again_pages: self.read_again_pages.load(Relaxed),
+            dropped_bytes: self.dropped_pages.load(Relaxed) * page,
+            above_bytes: self.above_bytes.load(Relaxed),
+            out_of_reach_bytes: self.out_of_reach_pages.load(Relaxed) * page,
+            mapped_bytes: self.mapped_pages.load(Relaxed) * page,
+        }
+    }
+}
+
+/// Follows a job's references, and drops what has no room.
+#[derive(Debug)]
+pub struct Hold {
+    /// `None`: nothing is dropped, and the peak is found.
+    limit_bytes: Option<u64>,
+    shared: Arc<Shared>,
+    lists: Lists,
+    /// By the number of the file.
+    files: HashMap<u32, Referenced>,
+    open: usize,
+    /// Pages of its files in the page cache: counted, with what came and went since.
+    cached: u64,
+    count_due: Instant,
+    acted: Instant,
+    /// Time so far, and bytes above the limit times seconds.
+    seconds: f64,
+    above: f64,
+}
+
+impl Hold {
+    /// To this limit, or to none.
+    pub fn new(limit_bytes: Option<u64>, shared: Arc<Shared>) -> Hold {
+        let now = Instant::now();
+        Hold {
+            limit_bytes,
+            shared,
+            lists: Lists::default(),
+            files: HashMap::new(),
+            open: 0,
+            cached: 0,
+            count_due: now,
+            acted: now,
+            seconds: 0.0,
+            above: 0.0,
+        }
+    }
+
+    fn reference(&mut self, file: u32, page: usize, kind: ReferenceKind) {
+        let Hold { lists, cached, shared, .. } = self;
+        let referenced = self.files.entry(file).or_default();
+        if referenced.pages.len() <= page {
+            referenced.pages.resize(page + 1, Page::Never);
+        }
+        if kind == ReferenceKind::Fault {
+            let before = std::mem::replace(&mut referenced.pages[page], Page::Mapped);
+            if before != Page::Mapped {
+                shared.mapped_pages.fetch_add(1, Relaxed);
+            }
+            return;
+        }
+        let since = match referenced.pages[page] {
+            Page::Here(folio) => return lists.access(folio),
+            Page::Mapped | Page::OutOfReach => return,
+            Page::Never => None,
+            Page::Dropped(age) => Some(age),
+        };
+        if !referenced.is_within_reach() {
+            referenced.pages[page] = Page::OutOfReach;
+            shared.out_of_reach_pages.fetch_add(1, Relaxed);
+            return;
+        }
+        if since.is_some() {
+            shared.read_again_pages.fetch_add(1, Relaxed);
+        }
+        let folio = lists.insert(Folio { file, first: page as u32, pages: 1 }, since);
+        lists.access(folio);
+        referenced.pages[page] = Page::Here(folio);
+        referenced.listed += 1;
+        *cached += 1;
+    }
+
+    /// Counts what is cached, if it is time.
+    fn count(&mut self, now: Instant) {
+        if now < self.count_due {
+            return;
+        }
+        self.cached = self.files.values_mut().map(Referenced::count).sum();
+        self.open = self.files.values().filter(|file| file.is_within_reach()).count();
+        let after = Instant::now();
+        self.count_due = after + (after - now) * COUNTING_PART;
+    }
+
+    /// Takes so many pages from the lists and drops them. How many it were.
+    fn reclaim(&mut self, pages: usize) -> u64 {
+        let mut dropped: Vec<(u32, usize)> = Vec::new();
+        let files = &mut self.files;
+        self.lists.reclaim(pages.max(CLUSTER), &mut |folio, age| {
+            let Some(file) = files.get_mut(&folio.file) else { return };
+            for page in folio.range() {
+                file.listed -= 1;
+                // One that was mapped since stays.
+                if matches!(file.pages[page], Page::Here(_)) {
+                    file.pages[page] = Page::Dropped(age);
+                    dropped.push((folio.file, page));
+                }
+            }
+        });
+        dropped.sort_unstable();
+        for run in dropped.chunk_by(|a, b| a.0 == b.0 && a.1 + 1 == b.1) {
+            let (file, first) = run[0];
+            if let Some(file) = self.files.get(&file) {
+                file.drop_pages(first..first + run.len());
+            }
+        }
+        let count = dropped.len() as u64;
+        self.cached = self.cached.saturating_sub(count);
+        self.shared.dropped_pages.fetch_add(count, Relaxed);
+        count
+    }
+
+    /// Keeps the mean of what is above the limit over time.
+    fn above(&mut self, now: Instant, pages: u64) {
+        let passed = now.saturating_duration_since(self.acted).as_secs_f64();
+        self.acted = now;
+        self.seconds += passed;
+        self.above += passed * (pages * procfs::page_bytes()) as f64;
+        if self.seconds > Duration::from_millis(1).as_secs_f64() {
+            self.shared.above_bytes.store((self.above / self.seconds) as u64, Relaxed);
+        }
+    }
+}
+
+/// What the job leaves in the page cache is taken out of it, as a trial's cgroup would be emptied: the next run begins cold.
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.files.values().for_each(Referenced::drop_all);
+    }
+}
+
+impl Follower for Hold {
+    fn opened(&mut self, file: u32, inode: u64, pid: i32, descriptor: i32) {
+        let referenced = self.files.entry(file).or_default();
+        if self.open < MOST_OPEN && !referenced.is_within_reach() {
+            referenced.open(inode, pid, descriptor);
+            self.open += usize::from(referenced.is_within_reach());
+        }
+    }
+
+    fn referenced(&mut self, reference: &FileReference) {
+        if let Some(file) = self.files.get_mut(&reference.file).filter(|_| reference.kind == ReferenceKind::Write) {
+            file.is_written = true;
+        }
+        let first = reference.first_page as usize;
+        for page in first..first.saturating_add(reference.pages as usize) {
+            self.reference(reference.file, page, reference.kind);
+        }
+    }
+
+    fn act(&mut self) -> bool {
+        let now = Instant::now();
+        self.count(now);
+        let (page, held) = (procfs::page_bytes(), self.shared.held_bytes.load(Relaxed));
+        let cached = self.cached * page;
+        if self.shared.peak_bytes.fetch_max(held + cached, Relaxed) < held + cached {
+            self.shared.peak_cached_bytes.store(cached, Relaxed);
+        }
+        let Some(limit) = self.limit_bytes else { return false };
+        let room = limit.saturating_sub(held) / page;
+        let over = self.cached.saturating_sub(room);
+        self.above(now, over);
+        let dropped = if over > 0 { self.reclaim(over as usize) } else { 0 };
+        dropped > 0 && over > room / BEHIND_PART + BEHIND_PAGES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::PathBuf;
+
+    use linux::cache::cached_bytes;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const PAGES: u32 = 2048;
+
+    /// A file of 8 MiB that this process has open.
+    struct Input {
+        _folder: tempfile::TempDir,
+        path: PathBuf,
+        file: File,
+    }
+
+    impl Input {
+        fn new() -> Input {
+            let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+            let path = folder.path().join("file");
+            fs::write(&path, vec![7u8; 8 << 20]).unwrap();
+            let file = File::open(&path).unwrap();
+            file.sync_all().unwrap();
+            linux::cache::evict(&path).unwrap();
+            Input { _folder: folder, path, file }
+        }
+
+        /// Reads it, and tells.
+        fn read(&self, hold: &mut Hold) {
+            fs::read(&self.path).unwrap();
+            self.open(hold);
+            hold.referenced(&reference(ReferenceKind::Read));
+        }
+
+        fn open(&self, hold: &mut Hold) {
+            let inode = self.file.metadata().unwrap().ino();
+            hold.opened(0, inode, std::process::id() as i32, self.file.as_raw_fd());
+        }
+    }
+
+    fn reference(kind: ReferenceKind) -> FileReference {
+        FileReference { t_ns: 0, file: 0, first_page: 0, pages: PAGES, kind }
+    }
+
+    fn hold(limit_mib: Option<u64>) -> (Hold, Arc<Shared>) {
+        let shared = Arc::new(Shared::default());
+        (Hold::new(limit_mib.map(|mib| mib * MIB), shared.clone()), shared)
+    }
+
+    #[test]
+    fn what_is_beyond_the_limit_is_dropped_and_read_again() {
+        let (input, (mut hold, shared)) = (Input::new(), hold(Some(6)));
+        shared.set_held(2 * MIB);
+        input.read(&mut hold);
+        assert_eq!(cached_bytes(&input.path), Some(8 * MIB));
+        hold.act();
+        // Of a large folio all pages go together.
+        let left = cached_bytes(&input.path).unwrap();
+        assert!((2 * MIB..=6 * MIB).contains(&left), "{left}");
+        assert!(shared.emulated().dropped_bytes >= 4 * MIB, "{:?}", shared.emulated());
+        assert_eq!(shared.read_again_pages(), 0);
+        input.read(&mut hold);
+        assert!(shared.read_again_pages() >= 1024, "{:?}", shared.emulated());
+        assert_eq!(shared.emulated().out_of_reach_bytes, 0);
+    }
+
+    #[test]
+    fn what_fits_is_kept_until_the_end_of_the_run() {
+        let (input, (mut hold, shared)) = (Input::new(), hold(Some(11)));
+        shared.set_held(2 * MIB);
+        input.read(&mut hold);
+        assert!(!hold.act());
+        assert_eq!(cached_bytes(&input.path), Some(8 * MIB));
+        assert_eq!((shared.emulated().dropped_bytes, shared.emulated().above_bytes), (0, 0));
+        drop(hold);
+        assert_eq!(cached_bytes(&input.path), Some(0));
+    }
+
+    #[test]
+    fn without_a_limit_the_peak_is_what_it_held_and_had_cached() {
+        let (input, (mut hold, shared)) = (Input::new(), hold(None));
+        shared.set_held(3 * MIB);
+        input.read(&mut hold);
+        assert!(!hold.act());
+        let emulated = shared.emulated();
+        assert_eq!((emulated.peak_bytes, emulated.peak_cached_bytes), (11 * MIB, 8 * MIB));
+    }
+
+    #[test]
+    fn mapped_files_stay_and_those_that_cannot_be_opened_are_told() {
+        let (input, (mut held, shared)) = (Input::new(), hold(Some(1)));
+        fs::read(&input.path).unwrap();
+        input.open(&mut held);
+        held.referenced(&reference(ReferenceKind::Fault));
+        held.act();
+        assert_eq!(cached_bytes(&input.path), Some(8 * MIB));
+        assert_eq!(shared.emulated().mapped_bytes, 8 * MIB);
+        let (mut other, shared) = hold(Some(1));
+        other.opened(0, 1, std::process::id() as i32, input.file.as_raw_fd());
+        other.referenced(&reference(ReferenceKind::Read));
+        other.referenced(&reference(ReferenceKind::Read));
+        assert_eq!(shared.emulated().out_of_reach_bytes, 8 * MIB);
+    }
+
+    #[test]
+    fn dirty_pages_are_written_back_and_dropped() {
+        let (input, (mut hold, shared)) = (Input::new(), hold(Some(4)));
+        fs::write(&input.path, vec![8u8; 8 << 20]).unwrap();
+        input.open(&mut hold);
+        hold.referenced(&reference(ReferenceKind::Write));
+        hold.act();
+        assert!(cached_bytes(&input.path).unwrap() <= 4 * MIB);
+        assert!(shared.emulated().dropped_bytes >= 4 * MIB);
+        assert_eq!(fs::read(&input.path).unwrap(), vec![8u8; 8 << 20]);
+    }
+
+    #[test]
+    fn a_removed_file_is_let_go() {
+        let (input, (mut hold, _)) = (Input::new(), hold(None));
+        input.open(&mut hold);
+        hold.act();
+        assert_eq!(hold.open, 1);
+        fs::remove_file(&input.path).unwrap();
+        hold.count_due = Instant::now();
+        hold.act();
+        assert_eq!(hold.open, 0);
+    }
+}

@@ -1,0 +1,92 @@
+//! `bursar budget` by limits that are emulated: without rights, a cgroup and Slurm.
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use support::{Programs, bursar, bursar_as_nobody, is_root, json_of};
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+
+/// A folder on disk that everybody may write to.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    folder
+}
+
+fn random_file(folder: &Path, mib: u64) {
+    let mut file = fs::File::create(folder.join("input")).unwrap();
+    let mut state = 1u64;
+    let mut block = vec![0u8; MIB as usize];
+    for _ in 0..mib {
+        for word in block.chunks_exact_mut(8) {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            word.copy_from_slice(&state.to_le_bytes());
+        }
+        file.write_all(&block).unwrap();
+    }
+}
+
+/// As a user without rights has it, whatever cgroups there are.
+fn budget(folder: &Path) -> Command {
+    let mut command = if is_root() { bursar_as_nobody(folder) } else { bursar() };
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+    command.current_dir(folder).env("TMPDIR", folder).env("LC_ALL", "C").env("BURSAR_FORCE_RUNG", "emulated-limits");
+    command.args(["budget", "-q", "--no-compare"]);
+    command
+}
+
+fn answer(folder: &Path, words: &[&str]) -> Value {
+    let (status, json) = json_of(budget(folder).args(["--json", "-", "--"]).args(words));
+    assert_eq!(status, 0, "{json}");
+    assert_eq!(json["limit_source"], "emulated", "{json}");
+    json
+}
+
+#[test]
+fn a_loop_over_a_file_needs_its_heap_and_the_file() {
+    let folder = folder();
+    random_file(folder.path(), 192);
+    let json = answer(folder.path(), &["sh", "-c", "cat input input input input input input >/dev/null"]);
+    let mib = json["budget_bytes"].as_u64().unwrap() / MIB;
+    // The file is lost as a whole by a limit that lacks a little of it.
+    assert!((180..=225).contains(&mib), "{mib} MiB: {json}");
+    let trials = json["trials"].as_array().unwrap();
+    let limited = trials.iter().filter(|trial| trial["limit_bytes"].is_u64());
+    for trial in limited {
+        let (limit, again) = (trial["limit_bytes"].as_u64().unwrap(), trial["refaults"].as_u64().unwrap());
+        if limit < 170 * MIB {
+            assert!(again > 20_000, "it was read again: {trial}");
+        }
+        if limit > 215 * MIB {
+            assert!(again < 5_000, "it was kept: {trial}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_reclaimed_is_the_least_there_is() {
+    let folder = folder();
+    let hold = "import time; heap = bytearray(b'x') * (100 << 20); time.sleep(0.7)";
+    let json = answer(folder.path(), &["python3", "-c", hold]);
+    let mib = json["budget_bytes"].as_u64().unwrap() / MIB;
+    assert!((103..=125).contains(&mib), "{mib} MiB: {json}");
+}
+
+#[test]
+fn a_program_without_the_library_is_refused_with_the_next_step() {
+    let folder = folder();
+    let programs = Programs::build();
+    let output = budget(folder.path()).args(["--", programs.footprint(), "private", "10M"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.contains("they cannot be emulated: "), "{said}");
+    assert!(said.contains("bursar doctor"), "{said}");
+}
