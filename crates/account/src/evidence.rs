@@ -45,6 +45,7 @@ pub fn doubts(run: &Observation, header: &Header) -> Vec<Doubt> {
         not_sampled(run, need),
         others_in_cgroup(run, need),
         went_on(facts),
+        limit_not_held(run, header.page_bytes),
     ]
     .into_iter()
     .flatten()
@@ -375,7 +376,13 @@ fn out_of_reach(emulated: &EmulatedLimit, need: u64) -> Option<Doubt> {
 
 /// A limit that was emulated and did not hold: the run had more, or less, than its limit says. `None`: it did, or was none.
 pub fn limit_not_held(run: &Observation, page_bytes: u64) -> Option<Doubt> {
-    let (emulated, limit) = run.evidence.emulated.as_ref().zip(run.limit_bytes)?;
+    let limit = run.limit_bytes?;
+    let Some(emulated) = run.evidence.emulated else {
+        // A cgroup that limits tells what is charged to it.
+        let is_free = charge(run).is_none() && run.job_series(names::TREE_RSS_ANON).is_some();
+        let why = format!("nothing held it to the limit of {}, as its references to files were not seen", Bytes(limit));
+        return is_free.then(|| doubt(DoubtKind::LimitNotHeld, None, why));
+    };
     let (above, mapped) = (emulated.above_bytes, emulated.mapped_bytes);
     // What was dropped and is referenced again comes from the storage, whatever was read ahead beside it.
     let again = emulated.read_again_pages * page_bytes;

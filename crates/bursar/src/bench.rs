@@ -63,7 +63,7 @@ pub enum References {
 const FORCE_RUNG: &str = "BURSAR_FORCE_RUNG";
 
 /// Whether a rung is asked for that others are better than.
-pub fn is_forced(rung: &str) -> bool {
+fn is_forced(rung: &str) -> bool {
     std::env::var_os(FORCE_RUNG).is_some_and(|forced| forced == rung)
 }
 
@@ -137,6 +137,11 @@ impl Bench {
         })
     }
 
+    /// Whether the kernel holds its runs to limits.
+    pub fn can_limit(&self) -> bool {
+        self.place.can_limit() && !is_forced("emulated-limits")
+    }
+
     /// No cgroup is made for its runs: their limits are emulated, by the references noted inside the command.
     pub fn emulate_limits(&mut self) {
         (self.emulates_limits, self.references_inside) = (true, true);
@@ -167,7 +172,11 @@ impl Bench {
 
     /// The first entry of a record.
     pub fn header(&self, kind: RecordKind, command: &[std::ffi::OsString], swap: &str) -> Header {
-        Header { placement: self.place.describe(), swap: swap.into(), ..header(kind, command) }
+        let placement = match self.emulates_limits {
+            true => "limits emulated by dropping the page cache beyond them".into(),
+            false => self.place.describe(),
+        };
+        Header { placement, swap: swap.into(), ..header(kind, command) }
     }
 }
 

@@ -22,7 +22,7 @@ use model::{
 use record::{Entry, Record, Resumable};
 use report::terminal::short::Aside;
 
-use crate::bench::{self, Bench, References};
+use crate::bench::{Bench, References};
 use crate::cache::{Cache, Start, foreign_note, mapped_files};
 use crate::cli::budget::Budget;
 use crate::nodes::{self, Nodes, Order};
@@ -67,7 +67,7 @@ pub fn budget(options: Budget) -> anyhow::Result<Status> {
         resume::show(&options);
     }
     let mut bench = Bench::set_up(Some(Rung::Filemap), References::TracedOrInside)?;
-    let can_limit = bench.place.can_limit() && !bench::is_forced("emulated-limits");
+    let can_limit = bench.can_limit();
     let slurm = if can_limit { None } else { Allocation::find()? };
     if let Some(tier) = options.fast_tier {
         tier.check()?;
@@ -161,9 +161,6 @@ impl<'a> Search<'a> {
         let mut header = bench.header(RecordKind::Budget, &options.command, &swap);
         if let Some(slurm) = &slurm {
             header.placement = slurm.describe();
-        }
-        if bench.emulates_limits {
-            header.placement = "limits emulated by dropping the page cache beyond them".into();
         }
         header.options = inputs::options(&options.command);
         header.options.extend(saved(options, &input.kept()));

@@ -19,6 +19,7 @@ use model::{
     Evidence, Exit, FileDemand, FileReference, KeptPeaks, Named, Observation, ProcessRecord, RunRole, Target, names,
 };
 use record::Entry;
+use rustix::process::Signal;
 use sample::{ExitRecords, Options, Row, Sampler, Scope};
 use serde::{Deserialize, Serialize};
 use track::pages::Scope as PagesScope;
@@ -131,11 +132,15 @@ pub fn observe(
     let mut notes: Vec<String> = bench.not_own_cgroup.iter().filter(|_| group.is_none()).cloned().collect();
     let tracker_origin = procfs::monotonic_ns();
     let follower = || {
-        let hold = Hold::new(plan.limit_bytes, emulated.clone()?);
+        let hold = Hold::new(plan.limit_bytes, plan.clean_up, emulated.clone()?);
         Some(Box::new(hold) as Box<dyn Follower>)
     };
+    let is_limited = plan.limit_bytes.is_some();
     let start_inside = || Inside::start(plan.command, plan.environment.clone(), tracker_origin, follower());
     let inside = bench.references_inside.then(start_inside);
+    if let (Some(Err(why)), true, true) = (&inside, is_limited, emulated.is_some()) {
+        anyhow::bail!("no limit can be set here, and none emulated: {why}");
+    }
     let (inside, launch) = inside.and_then(|inside| inside.map_err(|why| notes.push(why)).ok()).unzip();
     let Launch { words, environment } =
         launch.unwrap_or_else(|| Launch { words: plan.command.to_vec(), environment: plan.environment.clone() });
@@ -387,7 +392,9 @@ fn follow(bench: &Bench, plan: &Plan<'_>, running: &Running, whole: Whole<'_>, e
                 continue;
             }
             None if plan.timeout.is_some_and(|limit| progress.elapsed >= limit) => Exit::TimedOut,
-            None if is_beyond_limit || watch(progress) || (!plan.inherit && bench.signals.interrupted()) => {
+            // As the kernel does.
+            None if is_beyond_limit => Exit::Signal(Signal::KILL.as_raw()),
+            None if watch(progress) || (!plan.inherit && bench.signals.interrupted()) => {
                 Exit::StoppedEarly
             }
             None => continue,

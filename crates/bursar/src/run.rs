@@ -36,7 +36,10 @@ struct Variability {
 }
 
 pub fn run(options: Run) -> anyhow::Result<Status> {
-    let bench = Bench::set_up(Some(Rung::Filemap), References::TracedOrInside)?;
+    let mut bench = Bench::set_up(Some(Rung::Filemap), References::TracedOrInside)?;
+    if options.limit.is_some() && !bench.can_limit() {
+        bench.emulate_limits();
+    }
     let swap = if options.limit.is_some() { "no swap (MemorySwapMax=0)" } else { "as the machine allows" };
     let mut header = bench.header(RecordKind::Run, &options.command, swap);
     header.options = inputs::options(&options.command);

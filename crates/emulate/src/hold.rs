@@ -64,6 +64,7 @@ impl Shared {
 pub struct Hold {
     /// `None`: nothing is dropped, and the peak is found.
     limit_bytes: Option<u64>,
+    clean_up: bool,
     shared: Arc<Shared>,
     lists: Lists,
     /// By the number of the file.
@@ -79,11 +80,13 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// To this limit, or to none.
-    pub fn new(limit_bytes: Option<u64>, shared: Arc<Shared>) -> Hold {
+    /// To this limit, or to none. `clean_up`: what the job leaves in the page cache is dropped at its end, as a trial's cgroup would be
+    /// emptied, so that the next run begins cold.
+    pub fn new(limit_bytes: Option<u64>, clean_up: bool, shared: Arc<Shared>) -> Hold {
         let now = Instant::now();
         Hold {
             limit_bytes,
+            clean_up,
             shared,
             lists: Lists::default(),
             files: HashMap::new(),
@@ -181,10 +184,11 @@ impl Hold {
     }
 }
 
-/// What the job leaves in the page cache is taken out of it, as a trial's cgroup would be emptied: the next run begins cold.
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.files.values().for_each(Referenced::drop_all);
+        if self.clean_up {
+            self.files.values().for_each(Referenced::drop_all);
+        }
     }
 }
 
@@ -275,7 +279,7 @@ mod tests {
 
     fn hold(limit_mib: Option<u64>) -> (Hold, Arc<Shared>) {
         let shared = Arc::new(Shared::default());
-        (Hold::new(limit_mib.map(|mib| mib * MIB), shared.clone()), shared)
+        (Hold::new(limit_mib.map(|mib| mib * MIB), true, shared.clone()), shared)
     }
 
     #[test]
