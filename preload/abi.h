@@ -348,8 +348,8 @@ struct advice_told {
 // `lost`. Number n stands at n modulo REFERENCE_RING, and is complete when its `what` has the turn of n.
 //
 //   what   bits 0 to 31   the file, a hash of device, inode and time of birth
-//          bits 32 to 45  pages, at least 1; of REFERENCE_FILE: which part
-//          bits 46, 47    enum reference_kind
+//          bits 32 to 44  pages, at least 1; of REFERENCE_FILE: which part
+//          bits 45 to 47  enum reference_kind
 //          bits 48 to 63  turn: n / REFERENCE_RING + 1, its lower 16 bits
 //   place  bits 0 to 39   the first page
 //          bits 40 to 63  milliseconds on CLOCK_MONOTONIC, their lower 24 bits
@@ -379,7 +379,14 @@ enum {
     REFERENCE_FILE_BYTES = 4096 + (64 << 12) + (16 << 16)
 };
 
-enum reference_kind { REFERENCE_READ, REFERENCE_WRITE, REFERENCE_FAULT, REFERENCE_FILE };
+enum reference_kind {
+    REFERENCE_READ,
+    REFERENCE_WRITE,
+    REFERENCE_FAULT, // through a mapping that the loader made; told at the end of the program, with the time of its
+                     // begin
+    REFERENCE_FILE,
+    REFERENCE_MAPPED // of a mapping that the program made: all its pages, whether they are touched or not
+};
 
 // Why pages are no references: they are not in the page cache, or not in that of this machine alone.
 enum reference_class {
@@ -423,7 +430,8 @@ struct reference_head {
     uint64_t lost;                            // references that found no room
     uint64_t runs;                            // that threads have taken, or wanted
     uint64_t hold_until_ms;                   //
-    uint64_t unused[8];                       // the rest of two lines of the processor's cache
+    uint64_t ended;                           // of `processes`: have told what the loader had mapped, at their end
+    uint64_t unused[7];                       // the rest of two lines of the processor's cache
     uint64_t head;                            // of the ring: what has been taken
     uint64_t unused_too[7];                   //
     uint64_t hidden_bytes[REFERENCE_CLASSES]; // by enum reference_class

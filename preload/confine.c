@@ -142,19 +142,26 @@ static void *next_syscall;
 
 #define DETOUR(name)                                                                                                   \
     { #name, on_##name, (void **)&next_##name, NULL, FIRST }
-static struct detour confining[] = {
-    DETOUR(unshare),
-    DETOUR(setns),
+static struct detour filters[] = {
     DETOUR(prctl),
     DETOUR(syscall),
+};
+static struct detour namespaces[] = {
+    DETOUR(unshare),
+    DETOUR(setns),
 };
 static struct detour giving_up[] = {
     DETOUR(setuid),   DETOUR(setgid),    DETOUR(seteuid),   DETOUR(setegid),   DETOUR(setreuid),
     DETOUR(setregid), DETOUR(setresuid), DETOUR(setresgid), DETOUR(setgroups), DETOUR(capset),
 };
 
+void confine_filters_detour(void) {
+    detours_patch(filters, sizeof filters / sizeof *filters);
+}
+
 void confine_detour(void) {
-    detours_patch(confining, sizeof confining / sizeof *confining);
+    confine_filters_detour();
+    detours_patch(namespaces, sizeof namespaces / sizeof *namespaces);
     // Most have nothing to give up.
     if (gave_up())
         detours_patch(giving_up, sizeof giving_up / sizeof *giving_up);

@@ -9,3 +9,6 @@
 
 // Between `patch_begin` and `patch_done`.
 void confine_detour(void);
+
+// Filters of system calls alone: of a library that has no threads.
+void confine_filters_detour(void);

@@ -1,8 +1,8 @@
 #include "detour.h"
 
 #include "log.h"
-#include "objects.h"
 #include "patch.h"
+#include "symbols.h"
 
 static void *entry_of(const struct detour *detour) {
     void *first = next_symbol(detour->name);

@@ -6,20 +6,9 @@
 // What was asked for: who holds the memory; to give it from a pool, or at once.
 extern bool attributing, provisioning;
 
-// Detours of libc's functions that end a process or make another program of it.
+// A detour of libc's function that ends a process.
 extern void (*next_exit_now)(int);
-extern int (*next_execve)(const char *, char *const *, char *const *);
-extern int (*next_libc_execve)(const char *, char *const *, char *const *);
-extern int (*next_fexecve)(int, char *const *, char *const *);
-extern int (*next_execveat)(int, const char *, char *const *, char *const *, int);
 void on_exit_now(int status);
-int on_execve(const char *path, char *const *arguments, char *const *environment);
-int on_libc_execve(const char *path, char *const *arguments, char *const *environment);
-int on_fexecve(int file, char *const *arguments, char *const *environment);
-int on_execveat(int directory, const char *path, char *const *arguments, char *const *environment, int flags);
-
-// Whether the runtime's file is in bursar's memory, for want of a folder that can be written.
-bool runtime_in_memory(void);
 
 // The library will be able to do nothing more.
 void tell_of_sandbox(void);

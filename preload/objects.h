@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include "runtime.h"
+#include "symbols.h"
 
 struct object {
     uint64_t begin, end;     // its mappings, from the first to the last; where they were, when it is unloaded
@@ -37,30 +38,8 @@ uint32_t object_of(uint64_t address);
 // The object that held it, if it was unloaded after a time; 0: none.
 uint32_t object_gone_since(uint64_t ns, uint64_t address);
 
-// The pages of an object's code that hold an address; false: it is in none.
-bool object_code(uint64_t address, uint64_t *begin, uint64_t *end);
-
-// A defined function or variable of the dynamic symbols of an object; NULL: none. Versions: the default one.
-void *object_symbol(const struct link_map *map, const char *name);
-
 // A name that an object wants of others, and that is one; NULL: none.
 const char *object_wants(const struct link_map *map, bool (*is_one)(const char *name));
-
-// What the loader tells of itself, and of what it has loaded.
-const struct r_debug *loader(void);
-
-// The first definition in the order of the loader, leaving out the runtime itself.
-void *next_symbol(const char *name);
-
-// The object that definition is in; NULL: none.
-const struct link_map *next_definer(const char *name);
-
-// The runtime itself, among the objects.
-const struct link_map *runtime_map(void);
-
-// Every defined function of an object's dynamic symbols whose code can be read and is as it was in the file.
-void object_functions(const struct link_map *map, void (*each)(const char *name, void *address, size_t bytes, void *),
-                      void *context);
 
 // Components by name: "NAME=GLOB:GLOB;NAME=GLOB", numbered from MPI = 1, of which the first is always mpi.
 void components_parse(const char *text);

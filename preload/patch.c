@@ -1,8 +1,8 @@
 #include "patch.h"
 
 #include "arena.h"
-#include "objects.h"
 #include "runtime.h"
+#include "symbols.h"
 #include "sys.h"
 #include "x86.h"
 

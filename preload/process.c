@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-#include "objects.h"
+#include "symbols.h"
 #include "sys.h"
 #include "text.h"
 

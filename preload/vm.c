@@ -10,6 +10,7 @@
 #include "arena.h"
 #include "calls.h"
 #include "detour.h"
+#include "exec.h"
 #include "heap.h"
 #include "image.h"
 #include "lock.h"
@@ -19,7 +20,6 @@
 #include "patch.h"
 #include "private.h"
 #include "reconcile.h"
-#include "references.h"
 #include "serve.h"
 #include "sys.h"
 #include "touch.h"
@@ -251,8 +251,6 @@ static __thread bool makes_thread __attribute__((tls_model("initial-exec")));
     (serving ? serve_##call(__VA_ARGS__) : advising ? advise_##call(__VA_ARGS__) : next_##call(__VA_ARGS__))
 
 static void *on_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
-    if (referencing && file >= 0 && !(flags & MAP_ANONYMOUS))
-        references_mapped(file, offset, bytes);
     if (!attributing)
         return GIVEN(mmap, at, bytes, protection, flags, file, offset);
     uint32_t caller = coder((uint64_t)CALLER);

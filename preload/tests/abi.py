@@ -134,6 +134,7 @@ REFERENCE_KIND = {
     1: "write",
     2: "fault",
     3: "file",
+    4: "mapped",
 }
 REFERENCE_CLASS = {
     0: "page_cache",
@@ -282,7 +283,8 @@ STRUCTS = {
         ("lost", "Q", 40, 1),
         ("runs", "Q", 48, 1),
         ("hold_until_ms", "Q", 56, 1),
-        ("unused", "Q", 64, 8),
+        ("ended", "Q", 64, 1),
+        ("unused", "Q", 72, 7),
         ("head", "Q", 128, 1),
         ("unused_too", "Q", 136, 7),
         ("hidden_bytes", "Q", 192, 16),

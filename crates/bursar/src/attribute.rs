@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ::attribute::{Here, KernelPeak, Options, ProcessLog};
 use ::report::Attributed;
 use anyhow::{Context, bail};
-use job::preload;
+use job::preload::{self, Library};
 use linux::procfs;
 use model::{
     Attribution, Axis, Bytes, Named, Observation, OtherProcess, ProcessKey, ProcessRecord, RecordKind, RunRole, Target,
@@ -110,7 +110,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
         if is_first { Sink::create(options.results.record.as_deref(), &header)? } else { (Sink::none(), None) };
     let mut record = Record { notes: bench.notes.clone(), ..Record::new(header) };
     record.notes.extend(no_record);
-    let library = preload::unpack().map_err(|error| without_library(&error.to_string()));
+    let library = preload::unpack(Library::Runtime).map_err(|error| without_library(&error.to_string()));
     let wanted = Wanted {
         by: match options.by {
             By::Owner => Axis::Owner,

@@ -6,7 +6,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use job::{Command, Forwarding, Output, Prepared, preload};
+use job::preload::{self, Library};
+use job::{Command, Forwarding, Output, Prepared};
 use linux::perf::Counter;
 use model::Exit;
 
@@ -49,7 +50,7 @@ pub fn run(
     let trouble = folder.trouble().map(String::from);
     let library = match unseen::sanitizer(command, launcher, purpose).or(trouble) {
         Some(why) => Err(why),
-        None => preload::unpack().map_err(|error| without_library(&error.to_string())),
+        None => preload::unpack(Library::Runtime).map_err(|error| without_library(&error.to_string())),
     };
     let Launch { words, environment } = match &library {
         Ok(library) => launch(command, launcher, library, variables),

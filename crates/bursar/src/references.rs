@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use job::preload;
+use job::preload::{self, Library};
 use model::{Bytes, BytesMoved};
 use track::{Follower, InsideTracker, SeenInside, Tracked};
 
@@ -38,7 +38,7 @@ impl<'a> Inside<'a> {
             return Err(why);
         }
         let without = |why: String| format!("The page cache's references are not seen: {why}.");
-        let library = preload::unpack().map_err(|error| without(error.to_string()))?;
+        let library = preload::unpack(Library::References).map_err(|error| without(error.to_string()))?;
         let tracker = InsideTracker::start(origin_ns, follower).map_err(|error| without(error.to_string()))?;
         let (name, path) = tracker.variable();
         variables.push((name, path.into()));
@@ -61,6 +61,13 @@ impl<'a> Inside<'a> {
         if left_out > 0 {
             let name = format!("which pages it touched of {} of mapped files", Bytes(left_out));
             seen.tracked.not_visible.push((name, Some(resident_bytes.min(left_out))));
+        }
+        if seen.not_ended > 0 {
+            let name = match seen.not_ended {
+                1 => "programs and libraries of 1 process that was killed or still runs".into(),
+                n => format!("programs and libraries of {n} processes that were killed or still run"),
+            };
+            seen.tracked.not_visible.push((name, None));
         }
         let mapped = seen.mapped_bytes();
         if mapped >= MUCH_MAPPED_BYTES {

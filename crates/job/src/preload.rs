@@ -1,4 +1,4 @@
-//! The library that runs inside observed processes: embedded in bursar, unpacked when a command needs it.
+//! The libraries that run inside observed processes: embedded in bursar, unpacked when a command needs one.
 
 use std::env;
 use std::ffi::OsStr;
@@ -17,7 +17,30 @@ use rustix::process::geteuid;
 
 use crate::Error;
 
-const IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libbursar.so"));
+/// A library that is embedded here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    /// For `attribute`, `provision` and `advise`.
+    Runtime,
+    /// Notes references to files, and nothing else: it costs a process little.
+    References,
+}
+
+impl Library {
+    fn image(self) -> &'static [u8] {
+        match self {
+            Library::Runtime => include_bytes!(concat!(env!("OUT_DIR"), "/libbursar.so")),
+            Library::References => include_bytes!(concat!(env!("OUT_DIR"), "/libbursar-references.so")),
+        }
+    }
+
+    /// Its file name, by which it is known in processes.
+    pub fn name(self) -> String {
+        let mut hasher = DefaultHasher::new();
+        self.image().hash(&mut hasher);
+        format!("libbursar-{:016x}.so", hasher.finish())
+    }
+}
 
 /// Root's copy: what root starts may go on as any user, who must be able to read it.
 const OF_ROOT: &str = "/var/cache/bursar";
@@ -28,40 +51,34 @@ const OF_ROOT: &str = "/var/cache/bursar";
 ///
 /// # Errors
 /// [`Error::Preload`] if there is no folder for it, and no memory that may be executed.
-pub fn unpack() -> Result<PathBuf, Error> {
+pub fn unpack(library: Library) -> Result<PathBuf, Error> {
     let mut refused = io::Error::from(io::ErrorKind::NotFound);
     let of_root = geteuid().is_root().then(|| PathBuf::from(OF_ROOT));
     for folder in of_root.into_iter().chain(folders()) {
-        match unpack_into(&folder, mode_of(&folder)) {
+        match unpack_into(library, &folder, mode_of(&folder)) {
             Ok(path) => return Ok(path),
             Err(error) => refused = error,
         }
     }
-    in_memory().map_err(|_| Error::Preload(refused))
+    in_memory(library).map_err(|_| Error::Preload(refused))
 }
 
 /// An anonymous file that nobody can change any more, by the name that it has for other processes.
-fn in_memory() -> io::Result<PathBuf> {
-    static HELD: OnceLock<OwnedFd> = OnceLock::new();
-    if HELD.get().is_none() {
-        let mut file = File::from(memfd_create(name(), MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
-        file.write_all(IMAGE)?;
+fn in_memory(library: Library) -> io::Result<PathBuf> {
+    static HELD: [OnceLock<OwnedFd>; 2] = [OnceLock::new(), OnceLock::new()];
+    let held = &HELD[library as usize];
+    if held.get().is_none() {
+        let mut file = File::from(memfd_create(library.name(), MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+        file.write_all(library.image())?;
         file.set_permissions(Permissions::from_mode(0o555))?;
         fcntl_add_seals(&file, SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE)?;
-        let _ = HELD.set(file.into());
+        let _ = held.set(file.into());
     }
-    let held = HELD.get().ok_or(io::ErrorKind::NotFound)?;
+    let held = held.get().ok_or(io::ErrorKind::NotFound)?;
     let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), held.as_raw_fd()));
     // Without /proc there is no such name.
     rustix::fs::access(&path, Access::READ_OK | Access::EXEC_OK)?;
     Ok(path)
-}
-
-/// The library's file name, by which it is known in processes.
-pub fn name() -> String {
-    let mut hasher = DefaultHasher::new();
-    IMAGE.hash(&mut hasher);
-    format!("libbursar-{:016x}.so", hasher.finish())
 }
 
 /// A folder of this user's own, for what can be made again.
@@ -97,13 +114,13 @@ fn mode_of(folder: &Path) -> u32 {
 }
 
 /// Under a name that tells its content: versions stand side by side, and one in use is never written to.
-fn unpack_into(folder: &Path, mode: u32) -> io::Result<PathBuf> {
+fn unpack_into(library: Library, folder: &Path, mode: u32) -> io::Result<PathBuf> {
     // These part the names in LD_PRELOAD.
     if folder.as_os_str().as_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
         return Err(io::Error::other(format!("{} has a space or a colon in its name", folder.display())));
     }
     let is_new = Folder::open(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    let path = fill(folder, &make_ours(folder, mode)?);
+    let path = fill(library, folder, &make_ours(folder, mode)?);
     if let (Err(_), true, Ok((above, name))) = (&path, is_new, Folder::of(folder)) {
         // It would be left behind empty. Another bursar may have filled it meanwhile; then it stays.
         let _ = above.remove_folder(&name);
@@ -111,14 +128,14 @@ fn unpack_into(folder: &Path, mode: u32) -> io::Result<PathBuf> {
     path
 }
 
-fn fill(folder: &Path, opened: &Folder) -> io::Result<PathBuf> {
+fn fill(library: Library, folder: &Path, opened: &Folder) -> io::Result<PathBuf> {
     if rustix::fs::statvfs(folder)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
         return Err(io::Error::other(format!("{} is on a file system with noexec", folder.display())));
     }
-    let name = name();
-    if !is_ours(opened, name.as_ref()) {
+    let name = library.name();
+    if !is_ours(library, opened, name.as_ref()) {
         let mut file = opened.try_clone()?.replace(name.as_ref(), 0o700)?;
-        file.write_all(IMAGE)?;
+        file.write_all(library.image())?;
         file.file().set_permissions(Permissions::from_mode(0o755))?;
         file.commit()?;
     }
@@ -147,11 +164,11 @@ fn make_ours(folder: &Path, mode: u32) -> io::Result<Folder> {
     Ok(made)
 }
 
-fn is_ours(folder: &Folder, name: &OsStr) -> bool {
+fn is_ours(library: Library, folder: &Folder, name: &OsStr) -> bool {
     let Ok(mut file) = folder.open_file(name, OFlags::RDONLY) else { return false };
     let mut image = Vec::new();
     let owned = file.metadata().is_ok_and(|found| found.uid() == geteuid().as_raw());
-    owned && file.read_to_end(&mut image).is_ok() && image == IMAGE
+    owned && file.read_to_end(&mut image).is_ok() && image == library.image()
 }
 
 #[cfg(test)]
@@ -160,19 +177,21 @@ mod tests {
 
     use super::*;
 
+    const LIBRARY: Library = Library::Runtime;
+
     #[test]
     fn it_is_unpacked_once_and_again_when_it_was_changed() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("bursar");
-        let path = unpack_into(&folder, 0o700).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), IMAGE);
+        let path = unpack_into(LIBRARY, &folder, 0o700).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), LIBRARY.image());
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o755);
         let inode = fs::metadata(&path).unwrap().ino();
-        assert_eq!(unpack_into(&folder, 0o700).unwrap(), path);
+        assert_eq!(unpack_into(LIBRARY, &folder, 0o700).unwrap(), path);
         assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
         fs::write(&path, "cut short").unwrap();
-        assert_eq!(fs::read(unpack_into(&folder, 0o700).unwrap()).unwrap(), IMAGE);
+        assert_eq!(fs::read(unpack_into(LIBRARY, &folder, 0o700).unwrap()).unwrap(), LIBRARY.image());
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
     }
 
@@ -182,25 +201,34 @@ mod tests {
         let open = place.path().join("open");
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
-        assert!(unpack_into(&open, 0o700).unwrap_err().to_string().contains("ours alone"));
+        assert!(unpack_into(LIBRARY, &open, 0o700).unwrap_err().to_string().contains("ours alone"));
         std::os::unix::fs::symlink(place.path(), place.path().join("link")).unwrap();
-        assert!(unpack_into(&place.path().join("link"), 0o700).is_err());
-        assert!(unpack_into(&place.path().join("a b"), 0o700).unwrap_err().to_string().contains("a space or a colon"));
+        assert!(unpack_into(LIBRARY, &place.path().join("link"), 0o700).is_err());
+        assert!(
+            unpack_into(LIBRARY, &place.path().join("a b"), 0o700)
+                .unwrap_err()
+                .to_string()
+                .contains("a space or a colon")
+        );
     }
 
     #[test]
     fn in_memory_it_is_loaded_by_children_and_cannot_be_changed() {
-        let path = in_memory().unwrap();
-        assert_eq!(in_memory().unwrap(), path);
-        assert_eq!(fs::read(&path).unwrap(), IMAGE);
+        let path = in_memory(LIBRARY).unwrap();
+        assert_eq!(in_memory(LIBRARY).unwrap(), path);
+        assert_eq!(fs::read(&path).unwrap(), LIBRARY.image());
         assert!(fs::OpenOptions::new().write(true).open(&path).and_then(|mut file| file.write_all(b"x")).is_err());
         let maps = std::process::Command::new("cat").arg("/proc/self/maps").env("LD_PRELOAD", &path).output().unwrap();
-        assert!(String::from_utf8_lossy(&maps.stdout).contains(&format!("/memfd:{} (deleted)", name())), "{maps:?}");
+        assert!(
+            String::from_utf8_lossy(&maps.stdout).contains(&format!("/memfd:{} (deleted)", LIBRARY.name())),
+            "{maps:?}"
+        );
     }
 
     #[test]
     fn it_needs_no_libc_newer_than_glibc_2_17() {
-        let text = String::from_utf8_lossy(IMAGE);
+        let text = |library: Library| String::from_utf8_lossy(library.image());
+        let text = text(Library::Runtime) + text(Library::References);
         let versions = text.split('\0').filter_map(|name| name.strip_prefix("GLIBC_"));
         let versions: Vec<Vec<u32>> = versions
             .map(|version| version.split('.').map(|number| number.parse().unwrap_or(u32::MAX)).collect())

@@ -465,12 +465,13 @@ pub enum ReferenceKind {
     Write = 1,
     Fault = 2,
     File = 3,
+    Mapped = 4,
 }
 
 impl ReferenceKind {
-    pub const ALL: [ReferenceKind; 4] = [ReferenceKind::Read, ReferenceKind::Write, ReferenceKind::Fault, ReferenceKind::File];
+    pub const ALL: [ReferenceKind; 5] = [ReferenceKind::Read, ReferenceKind::Write, ReferenceKind::Fault, ReferenceKind::File, ReferenceKind::Mapped];
     /// In the order of [`Self::ALL`].
-    pub const NAMES: [&'static str; 4] = ["read", "write", "fault", "file"];
+    pub const NAMES: [&'static str; 5] = ["read", "write", "fault", "file", "mapped"];
 
     pub fn from_number(number: u64) -> Option<ReferenceKind> {
         ReferenceKind::ALL.into_iter().find(|value| *value as u64 == number)
@@ -482,6 +483,7 @@ impl ReferenceKind {
             ReferenceKind::Write => "write",
             ReferenceKind::Fault => "fault",
             ReferenceKind::File => "file",
+            ReferenceKind::Mapped => "mapped",
         }
     }
 }
@@ -1166,6 +1168,7 @@ pub struct ReferenceHead {
     pub lost: u64,
     pub runs: u64,
     pub hold_until_ms: u64,
+    pub ended: u64,
     pub unused: Vec<u64>,
     pub head: u64,
     pub unused_too: Vec<u64>,
@@ -1182,7 +1185,8 @@ impl ReferenceHead {
     pub const LOST_AT: usize = 40;
     pub const RUNS_AT: usize = 48;
     pub const HOLD_UNTIL_MS_AT: usize = 56;
-    pub const UNUSED_AT: usize = 64;
+    pub const ENDED_AT: usize = 64;
+    pub const UNUSED_AT: usize = 72;
     pub const HEAD_AT: usize = 128;
     pub const UNUSED_TOO_AT: usize = 136;
     pub const HIDDEN_BYTES_AT: usize = 192;
@@ -1199,7 +1203,8 @@ impl ReferenceHead {
             lost: u64::from_le_bytes(field(bytes, 40)),
             runs: u64::from_le_bytes(field(bytes, 48)),
             hold_until_ms: u64::from_le_bytes(field(bytes, 56)),
-            unused: (0..8).map(|i| Some(u64::from_le_bytes(field(bytes, 64 + i * 8)))).collect::<Option<_>>()?,
+            ended: u64::from_le_bytes(field(bytes, 64)),
+            unused: (0..7).map(|i| Some(u64::from_le_bytes(field(bytes, 72 + i * 8)))).collect::<Option<_>>()?,
             head: u64::from_le_bytes(field(bytes, 128)),
             unused_too: (0..7).map(|i| Some(u64::from_le_bytes(field(bytes, 136 + i * 8)))).collect::<Option<_>>()?,
             hidden_bytes: (0..16).map(|i| Some(u64::from_le_bytes(field(bytes, 192 + i * 8)))).collect::<Option<_>>()?,
@@ -1216,7 +1221,8 @@ impl ReferenceHead {
         put(&mut bytes, 40, 8, &self.lost.to_le_bytes());
         put(&mut bytes, 48, 8, &self.runs.to_le_bytes());
         put(&mut bytes, 56, 8, &self.hold_until_ms.to_le_bytes());
-        self.unused.iter().take(8).enumerate().for_each(|(i, one)| put(&mut bytes, 64 + i * 8, 8, &one.to_le_bytes()));
+        put(&mut bytes, 64, 8, &self.ended.to_le_bytes());
+        self.unused.iter().take(7).enumerate().for_each(|(i, one)| put(&mut bytes, 72 + i * 8, 8, &one.to_le_bytes()));
         put(&mut bytes, 128, 8, &self.head.to_le_bytes());
         self.unused_too.iter().take(7).enumerate().for_each(|(i, one)| put(&mut bytes, 136 + i * 8, 8, &one.to_le_bytes()));
         self.hidden_bytes.iter().take(16).enumerate().for_each(|(i, one)| put(&mut bytes, 192 + i * 8, 8, &one.to_le_bytes()));

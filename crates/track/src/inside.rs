@@ -1,12 +1,13 @@
 //! References to files as the library in the job's processes notes them, which needs no rights: `preload/abi.h`, section 4.
 //!
-//! What a reference is follows the same rules as with the tracepoints (see the crate's page), but for these differences: a mapping of a
-//! file counts as one reference to all its pages when it is made ([`SeenInside::leave_out_mappings_beyond`] leaves out those that cannot
-//! have been touched as a whole), and calls that do not go through libc are not seen.
+//! What a reference is follows the same rules as with the tracepoints (see the crate's page), but for these differences: the pages that
+//! a process has touched of its program and libraries are references when it begins; another mapping of a file counts as one reference to all
+//! its pages when it is made ([`SeenInside::leave_out_mappings_beyond`] leaves out those that cannot have been touched as a whole); and
+//! calls that do not go through libc are not seen.
 
 mod ring;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -46,6 +47,10 @@ pub trait Follower: Send + std::fmt::Debug {
     fn act(&mut self) -> bool;
 }
 
+/// Pages of programs and libraries are told at a program's end, with the time of its begin: so many runs of them are put in order with the
+/// rest. Those beyond count as referenced at the end.
+const MOST_TOUCHED: usize = 1 << 20;
+
 /// Reads what a job's processes note about their references to files.
 #[derive(Debug)]
 pub struct InsideTracker {
@@ -61,14 +66,16 @@ pub struct SeenInside {
     pub tracked: Tracked,
     /// Programs that noted references, an exec counting anew.
     pub programs: u64,
+    /// Of these, how many were killed or still ran, so that of what they touched of programs and libraries nothing is known.
+    pub not_ended: u64,
     /// Bytes of all their calls that read, as `rchar` in `/proc/PID/io` counts them.
     pub read_bytes: u64,
-    /// Of each file that was mapped, by its number, the pages from the first to the last that a mapping had.
+    /// Of each file that the programs mapped, by its number, the pages from the first to the last that a mapping had.
     mapped: HashMap<u32, Range<u64>>,
 }
 
 impl SeenInside {
-    /// Bytes of files that were mapped, each page once.
+    /// Bytes of files that the programs mapped, each page once.
     pub fn mapped_bytes(&self) -> u64 {
         let bytes = |pages: &Range<u64>| (pages.end - pages.start) * procfs::page_bytes();
         // What the processes write may be anything.
@@ -80,11 +87,12 @@ impl SeenInside {
     pub fn leave_out_mappings_beyond(&mut self, resident_bytes: u64) -> u64 {
         let all = self.mapped_bytes();
         let most_pages = resident_bytes / procfs::page_bytes();
-        self.mapped.retain(|_, pages| pages.end - pages.start <= most_pages);
+        let mut beyond = HashSet::new();
+        self.mapped.retain(|file, pages| pages.end - pages.start <= most_pages || !beyond.insert(*file));
         let left_out = all - self.mapped_bytes();
         if left_out > 0 {
             let mut kept = References::default();
-            let is_known = |r: &FileReference| r.kind != ReferenceKind::Fault || self.mapped.contains_key(&r.file);
+            let is_known = |r: &FileReference| r.kind != ReferenceKind::Fault || !beyond.contains(&r.file);
             self.tracked.references.iter().filter(is_known).for_each(|reference| kept.push(reference));
             self.tracked.lost_events += kept.lost();
             self.tracked.references = kept;
@@ -134,6 +142,7 @@ fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>, follower: Option<
         known: HashMap::default(),
         mapped: HashMap::default(),
         references: References::default(),
+        touched: Vec::new(),
     };
     let mut tick = FAST_TICK;
     while matches!(stopped.recv_timeout(tick), Err(RecvTimeoutError::Timeout)) {
@@ -151,12 +160,13 @@ fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>, follower: Option<
     ring.hold(0);
     ring.drain(&mut |entry| seen.take(entry));
     let (read_bytes, runs_lost) = ring.drain_runs(&mut |entry| seen.take(entry));
-    let lost_events = ring.lost() + runs_lost + seen.references.lost();
+    let references = merged(&seen.references, seen.touched);
+    let lost_events = ring.lost() + runs_lost + seen.references.lost() + references.lost();
     let hidden = ReferenceClass::ALL.into_iter().zip(ring.hidden_bytes()).filter(|(_, bytes)| *bytes > 0);
     let not_visible = hidden.map(|(class, bytes)| (name(class).to_string(), Some(bytes))).collect();
     let tracked = Tracked {
         processes: Vec::new(),
-        references: seen.references,
+        references,
         files: seen.files.finish(),
         most_cached_bytes: None,
         lost_events,
@@ -164,7 +174,23 @@ fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>, follower: Option<
         foreign: Vec::new(),
         rung: REFERENCES_INSIDE.into(),
     };
-    SeenInside { tracked, programs: ring.programs(), read_bytes, mapped: seen.mapped }
+    let programs = ring.programs();
+    SeenInside { tracked, programs, not_ended: programs.saturating_sub(ring.ended()), read_bytes, mapped: seen.mapped }
+}
+
+/// All in the order of their times.
+fn merged(references: &References, mut touched: Vec<FileReference>) -> References {
+    touched.sort_by_key(|reference| reference.t_ns);
+    let mut touched = touched.into_iter().peekable();
+    let mut all = References::default();
+    for reference in references.iter() {
+        while let Some(before) = touched.next_if(|touched| touched.t_ns <= reference.t_ns) {
+            all.push(before);
+        }
+        all.push(reference);
+    }
+    touched.for_each(|reference| all.push(reference));
+    all
 }
 
 /// As the tracepoints' side names it.
@@ -197,6 +223,8 @@ struct Seen {
     /// Of each file, the pages from the first to the last that a mapping had.
     mapped: HashMap<u32, Range<u64>>,
     references: References,
+    /// Pages of programs and libraries.
+    touched: Vec<FileReference>,
 }
 
 impl Seen {
@@ -205,7 +233,7 @@ impl Seen {
         let kind = match entry.kind {
             Noted::Read => ReferenceKind::Read,
             Noted::Write => ReferenceKind::Write,
-            Noted::Fault => ReferenceKind::Fault,
+            Noted::Fault | Noted::Mapped => ReferenceKind::Fault,
             Noted::File => {
                 match entry.pages {
                     0 => known.inode = Some(entry.place),
@@ -220,10 +248,15 @@ impl Seen {
         }
         let file = known.number(entry.file, &mut self.files);
         let ms = entry.place >> 40;
-        // The clock that stamps them is coarse, and their order that of the ring.
-        self.t_ns = self.t_ns.max(since(procfs::monotonic_ns(), ms).saturating_sub(self.origin_ns));
+        let t_ns = since(procfs::monotonic_ns(), ms).saturating_sub(self.origin_ns);
         let first_page = entry.place & ((1 << 40) - 1);
-        if kind == ReferenceKind::Fault {
+        if entry.kind == Noted::Fault && self.touched.len() < MOST_TOUCHED {
+            self.touched.push(FileReference { t_ns, file, first_page, pages: entry.pages, kind });
+            return;
+        }
+        // The clock that stamps them is coarse, and their order that of the ring.
+        self.t_ns = self.t_ns.max(t_ns);
+        if entry.kind == Noted::Mapped {
             let pages = first_page..first_page + u64::from(entry.pages);
             let all = self.mapped.entry(file).or_insert(pages.clone());
             *all = all.start.min(pages.start)..all.end.max(pages.end);
@@ -281,6 +314,7 @@ mod tests {
             known: HashMap::default(),
             mapped: HashMap::default(),
             references: References::default(),
+            touched: Vec::new(),
         };
         let entry = |file, pages, kind, place| Entry { file, pages, kind, place };
         seen.take(entry(7, 0, Noted::File, 4711));
@@ -292,6 +326,16 @@ mod tests {
         assert_eq!(found, [(0, 5, 3, ReferenceKind::Read), (1, 6, 1, ReferenceKind::Write)]);
         let files: Vec<_> = seen.files.finish().iter().map(|file| (file.device, file.inode)).collect();
         assert_eq!(files, [(0x801, 4711), (0, 8)]);
+    }
+
+    #[test]
+    fn pages_of_programs_are_referenced_when_their_program_began() {
+        let at = |t_ns, file| FileReference { t_ns, file, first_page: 1, pages: 1, kind: ReferenceKind::Fault };
+        let mut references = References::default();
+        [at(10, 1), at(20, 2), at(30, 3)].into_iter().for_each(|reference| references.push(reference));
+        let found: Vec<_> =
+            merged(&references, vec![at(40, 7), at(20, 6), at(5, 4), at(5, 5)]).iter().map(|r| r.file).collect();
+        assert_eq!(found, [4, 5, 1, 6, 2, 3, 7]);
     }
 
     #[test]
@@ -313,7 +357,7 @@ mod tests {
             rung: REFERENCES_INSIDE.into(),
         };
         let mapped = HashMap::from([(1, 0..100), (2, 0..10)]);
-        let mut seen = SeenInside { tracked, programs: 1, read_bytes: 0, mapped };
+        let mut seen = SeenInside { tracked, programs: 1, not_ended: 0, read_bytes: 0, mapped };
         let page = procfs::page_bytes();
         assert_eq!(seen.leave_out_mappings_beyond(50 * page), 100 * page);
         let left: Vec<_> = seen.tracked.references.iter().map(|r| (r.file, r.kind)).collect();

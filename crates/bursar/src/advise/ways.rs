@@ -12,7 +12,7 @@ use std::time::Instant;
 use advise::paired::{self, Dropped, Judgement, Round};
 use advise::{Costs, Plan as AdvicePlan, Profile, State};
 use anyhow::{Context, bail, ensure};
-use job::preload;
+use job::preload::{self, Library};
 use linux::journal::Guard;
 use linux::{pools, thp};
 use model::{
@@ -120,7 +120,7 @@ pub fn compare(options: &Try) -> anyhow::Result<Status> {
         left_out.iter().map(|arm| format!("{}: {}", arm.name, arm.why)).collect::<Vec<_>>().join("; ")
     );
     let library = match arms.iter().any(|arm| arm.way.has_library()) {
-        true => preload::unpack().map_err(|error| error.to_string()),
+        true => preload::unpack(Library::Runtime).map_err(|error| error.to_string()),
         false => Err("no way needs it".into()),
     };
     let is_advised = arms.iter().any(|arm| matches!(arm.way, Way::Advise | Way::Profiled));

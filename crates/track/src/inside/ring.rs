@@ -14,6 +14,9 @@ use runtime_abi::{
 /// Entries of the ring.
 pub(super) const ENTRIES: u64 = REFERENCE_RING as u64;
 
+/// That one note has room for.
+const MOST_PAGES: u64 = 0x1fff;
+
 /// One note.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Entry {
@@ -65,8 +68,8 @@ impl Ring {
                 break;
             }
             let place = self.load(at + 8);
-            if let Some(kind) = ReferenceKind::from_number(what >> 46 & 3) {
-                take(Entry { file: what as u32, pages: (what >> 32 & 0x3fff) as u32, kind, place });
+            if let Some(kind) = ReferenceKind::from_number(what >> 45 & 7) {
+                take(Entry { file: what as u32, pages: (what >> 32 & MOST_PAGES) as u32, kind, place });
             }
             self.tail = self.tail.wrapping_add(1);
         }
@@ -83,7 +86,7 @@ impl Ring {
             let at = REFERENCE_RUNS_AT + run * ReferenceRun::BYTES;
             let (file_pages, kind_ms) = (self.load(at + ReferenceRun::FILE_AT), self.load(at + ReferenceRun::KIND_AT));
             read_bytes = read_bytes.saturating_add(self.load(at + ReferenceRun::READ_BYTES_AT));
-            let pages = ((file_pages >> 32) as u32).min(0x3fff);
+            let pages = ((file_pages >> 32) as u32).min(MOST_PAGES as u32);
             let Some(kind) = ReferenceKind::from_number(kind_ms & 0xffff_ffff) else { continue };
             if pages > 0 && kind != ReferenceKind::File {
                 let first = self.load(at + ReferenceRun::FIRST_PAGE_AT) & ((1 << 40) - 1);
@@ -107,6 +110,11 @@ impl Ring {
         self.load(ReferenceHead::PROCESSES_AT).saturating_sub(self.load(ReferenceHead::UNPATCHED_AT))
     }
 
+    /// Of [`Ring::programs`], how many have told what the loader had mapped.
+    pub(super) fn ended(&self) -> u64 {
+        self.load(ReferenceHead::ENDED_AT)
+    }
+
     /// By class.
     pub(super) fn hidden_bytes(&self) -> impl Iterator<Item = u64> + '_ {
         (0..).map(|class| self.load(ReferenceHead::HIDDEN_BYTES_AT + class * 8))
@@ -126,7 +134,7 @@ mod tests {
     #[test]
     fn entries_are_read_up_to_the_first_that_is_not_complete() {
         let mut ring = Ring::create().unwrap();
-        put(&ring, 0, 7 | 3 << 32 | 1 << 46, 5);
+        put(&ring, 0, 7 | 3 << 32 | 1 << 45, 5);
         put(&ring, 2, 9 | 1 << 32, 6);
         ring.word(ReferenceHead::HEAD_AT).store(3, Ordering::Relaxed);
         let mut found = Vec::new();
@@ -143,7 +151,7 @@ mod tests {
         let mut ring = Ring::create().unwrap();
         ring.memory.words()[2..].iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
         assert_eq!(ring.drain(&mut |_| ()), 0);
-        let (read_bytes, unfinished) = ring.drain_runs(&mut |entry| assert!(entry.pages <= 0x3fff));
+        let (read_bytes, unfinished) = ring.drain_runs(&mut |entry| assert!(entry.pages <= 0x1fff));
         assert_eq!((read_bytes, unfinished), (u64::MAX, ENTRIES));
         assert_eq!(ring.hidden_bytes().take(16).count(), 16);
     }

@@ -53,7 +53,7 @@ impl Names {
     /// Of processes that have bursar's library.
     pub fn new() -> Names {
         let (processes, numbers, own_numbers, build_ids) = Default::default();
-        Names { own: job::preload::name(), processes, numbers, own_numbers, build_ids }
+        Names { own: job::preload::Library::Runtime.name(), processes, numbers, own_numbers, build_ids }
     }
 
     /// Looks what processes there are, number and start time, and what their memory is called now.

@@ -1,4 +1,4 @@
-#include "references.h"
+#include "note.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,14 +7,12 @@
 #include <sys/uio.h>
 #include <sys/vfs.h>
 
-#include "abi.h"
-#include "detour.h"
-#include "objects.h"
-#include "patch.h"
-#include "process.h"
-#include "runtime.h"
-#include "space.h"
-#include "sys.h"
+#include "../abi.h"
+#include "../detour.h"
+#include "../process.h"
+#include "../runtime.h"
+#include "../space.h"
+#include "../sys.h"
 
 // Descriptors that are remembered; what a call with another one refers to is asked each time.
 enum { DESCRIPTORS = 4096 };
@@ -23,7 +21,7 @@ enum { CHECK_MS = 100 };
 // As the tracepoints' side has it (bpf/references.bpf.h): a page that is referenced again so soon by the same thread is
 // still at the top of the stack, and the order among threads is kept to so many pages.
 enum { REPEAT_MS = 100, RUN_MS = 8, RUN_PAGES = 32 };
-enum { PAGES_AT = 32, KIND_AT = 46, TURN_AT = 48, MS_AT = 40 };
+enum { PAGES_AT = 32, KIND_AT = 45, TURN_AT = 48, MS_AT = 40 };
 enum { MOST_PAGES = (1 << (KIND_AT - PAGES_AT)) - 1 };
 
 enum what_it_is { NOT_KNOWN, NO_FILE, IN_CACHE, NOT_IN_CACHE };
@@ -52,12 +50,13 @@ struct last {
     bool busy; // a handler of signals must not touch it now
 };
 
-bool referencing;
 static struct reference_head *head;
 static struct reference_run *runs;
 static struct reference *ring;
 static struct opened descriptors[DESCRIPTORS];
 static uint32_t forks;
+static uint32_t began_ms; // the program, or this process as a child of it
+static bool ended;        // it is counted so, or was never counted as begun
 static __thread struct last last __attribute__((tls_model("initial-exec")));
 
 static inline uint32_t now_ms(void) {
@@ -194,10 +193,11 @@ struct identity {
     bool regular, dax;
 };
 
-static struct identity identity_of(int file) {
+// Of an open file, with the path "", or of a path.
+static struct identity identity_of(int file, const char *path) {
     struct statx found = {0};
     uint32_t mask = STATX_TYPE | STATX_INO | STATX_BTIME;
-    if (!sys_failed(sys(SYS_statx, file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask, &found))) {
+    if (!sys_failed(sys(SYS_statx, file, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask, &found))) {
         uint64_t birth =
             found.stx_mask & STATX_BTIME ? found.stx_btime.tv_sec * 1000000000UL + found.stx_btime.tv_nsec : 0;
         return (struct identity){.inode = found.stx_ino,
@@ -208,7 +208,7 @@ static struct identity identity_of(int file) {
     }
     // Before Linux 4.11.
     struct stat status = {0};
-    if (sys_failed(sys(SYS_fstat, file, &status)))
+    if (sys_failed(sys(SYS_newfstatat, file, path, &status, AT_EMPTY_PATH)))
         return (struct identity){0};
     uint64_t device = status.st_dev;
     return (struct identity){.inode = status.st_ino,
@@ -216,9 +216,18 @@ static struct identity identity_of(int file) {
                              .regular = S_ISREG(status.st_mode)};
 }
 
+static uint32_t hash_of(struct identity found) {
+    return mix(mix(found.inode, found.device), found.birth);
+}
+
+static void put_file(struct identity found) {
+    put(hash_of(found), 0, REFERENCE_FILE, found.inode);
+    put(hash_of(found), 1, REFERENCE_FILE, found.device | (uint64_t)found.birth << 32);
+}
+
 // What a descriptor is: four system calls where it is a regular file that was not known, else one.
 static void look(int file, struct opened *opened, uint32_t ms) {
-    struct identity found = identity_of(file);
+    struct identity found = identity_of(file, "");
     bool same = opened->what != NOT_KNOWN && opened->inode == found.inode && opened->device == found.device &&
                 opened->birth == found.birth;
     opened->checked_ms = ms;
@@ -235,14 +244,13 @@ static void look(int file, struct opened *opened, uint32_t ms) {
     opened->inode = found.inode;
     opened->device = found.device;
     opened->birth = found.birth;
-    opened->file = mix(mix(found.inode, found.device), found.birth);
+    opened->file = hash_of(found);
     opened->class = found.dax ? REFERENCE_DAX : class_of(system.f_type);
     if (opened->class == REFERENCE_PAGE_CACHE && flags > 0 && flags & O_DIRECT)
         opened->class = REFERENCE_DIRECT;
     opened->what = opened->class == REFERENCE_PAGE_CACHE ? IN_CACHE : NOT_IN_CACHE;
     if (opened->what == IN_CACHE) {
-        put(opened->file, 0, REFERENCE_FILE, found.inode);
-        put(opened->file, 1, REFERENCE_FILE, found.device | (uint64_t)found.birth << 32);
+        put_file(found);
         put(opened->file, 2, REFERENCE_FILE, (uint32_t)file | (uint64_t)process.pid << 32);
     }
 }
@@ -307,7 +315,9 @@ static void note(int file, ssize_t bytes, off_t offset, uint32_t kind) {
     last.busy = false;
 }
 
-void references_mapped(int file, off_t offset, size_t bytes) {
+static void *(*next_mmap)(void *, size_t, int, int, int, off_t);
+
+static void note_mapping(int file, off_t offset, size_t bytes) {
     struct stat status;
     if (last.busy || sys_failed(sys(SYS_fstat, file, &status)) || !S_ISREG(status.st_mode) || offset >= status.st_size)
         return;
@@ -318,8 +328,44 @@ void references_mapped(int file, off_t offset, size_t bytes) {
     struct opened unkept = {0}, *opened = opened_as(file, &unkept, ms);
     uint64_t end = least(offset + bytes, status.st_size);
     if (opened->what == IN_CACHE)
-        refer(opened->file, offset / PAGE, (end - 1) / PAGE + 1, REFERENCE_FAULT, ms);
+        refer(opened->file, offset / PAGE, (end - 1) / PAGE + 1, REFERENCE_MAPPED, ms);
     last.busy = false;
+}
+
+static void *on_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
+    if (file >= 0 && !(flags & MAP_ANONYMOUS))
+        note_mapping(file, offset, bytes);
+    return next_mmap(at, bytes, protection, flags, file, offset);
+}
+
+uint32_t references_file(const char *path) {
+    // Libraries are most often on one file system.
+    static uint32_t device, class = REFERENCE_CLASSES;
+    struct identity found = identity_of(AT_FDCWD, path);
+    struct statfs system = {0};
+    if (!found.regular || found.dax)
+        return 0;
+    if (class == REFERENCE_CLASSES || device != found.device) {
+        class = sys_failed(sys(SYS_statfs, path, &system)) ? REFERENCE_CLASSES : class_of(system.f_type);
+        device = found.device;
+    }
+    if (class != REFERENCE_PAGE_CACHE)
+        return 0;
+    put_file(found);
+    return hash_of(found);
+}
+
+void references_touched(uint32_t file, uint64_t first, uint64_t end) {
+    // What lies so far back that its number would come again is said to be as old as can be said.
+    const uint32_t longest = (1 << (64 - MS_AT)) - 1000;
+    uint32_t now = now_ms();
+    put_pages(file, first, end - first, REFERENCE_FAULT, now - least(now - began_ms, longest));
+}
+
+void references_ended(void) {
+    if (!ended)
+        __atomic_fetch_add(&head->ended, 1, __ATOMIC_RELAXED);
+    ended = true;
 }
 
 static void forget(int file) {
@@ -542,6 +588,7 @@ static int on_fcntl(int file, int command, void *argument) {
     { #name, on_##which, (void **)&next_##which, NULL, definer }
 // Of names for one function (open and open64) one is enough.
 static struct detour detours[] = {
+    DETOUR(mmap, mmap, FIRST),
     DETOUR(read, read, FIRST),
     DETOUR(write, write, FIRST),
     DETOUR(pread64, pread, FIRST),
@@ -589,6 +636,8 @@ static void in_child(void) {
     process.pid = sys(SYS_getpid);
     last.run = NULL;
     last.busy = false;
+    ended = true;
+    began_ms = now_ms();
 }
 
 bool references_begin(void) {
@@ -612,6 +661,7 @@ bool references_begin(void) {
     runs = (struct reference_run *)(pages + REFERENCE_RUNS_AT);
     ring = (struct reference *)(pages + REFERENCE_RING_AT);
     __atomic_fetch_add(&head->processes, 1, __ATOMIC_RELAXED);
+    began_ms = now_ms();
     at_fork(before_fork, in_parent, in_child);
     return true;
 }

@@ -1,0 +1,73 @@
+#include "loaded.h"
+
+#include "../symbols.h"
+#include "../sys.h"
+#include "note.h"
+
+enum { WINDOW = 2048 }; // pages that are asked for at once
+static const uint64_t present = 1UL << 63;
+
+// A part of /proc/self/pagemap (Documentation/admin-guide/mm/pagemap.rst); whether a page is present needs no right.
+static struct {
+    int file;
+    uint64_t begin, end; // pages
+    uint64_t last;       // that is worth to be asked for
+    uint64_t entries[WINDOW];
+} window;
+
+static bool is_present(uint64_t page) {
+    if (page < window.begin || page >= window.end) {
+        uint64_t wanted = least(WINDOW, window.last - page + 1) * sizeof(uint64_t);
+        long bytes = sys(SYS_pread64, window.file, window.entries, wanted, page * sizeof(uint64_t));
+        window.begin = page;
+        window.end = page + (bytes > 0 ? bytes / sizeof(uint64_t) : 0);
+    }
+    return page < window.end && window.entries[page - window.begin] & present;
+}
+
+static void note_segment(uint32_t file, uint64_t base, const ElfW(Phdr) * segment) {
+    uint64_t begin = (base + segment->p_vaddr) / PAGE;
+    uint64_t end = up(base + segment->p_vaddr + segment->p_filesz, PAGE) / PAGE;
+    uint64_t in_file = segment->p_offset / PAGE;
+    for (uint64_t page = begin; page < end;) {
+        uint64_t from = page;
+        while (page < end && is_present(page))
+            page++;
+        if (page > from)
+            references_touched(file, in_file + from - begin, in_file + page - begin);
+        else
+            page++;
+    }
+}
+
+static void note_object(const struct link_map *map) {
+    const char *path = map == loader()->r_map ? "/proc/self/exe" : map->l_name;
+    uint32_t count, file = *path == '/' ? references_file(path) : 0;
+    const ElfW(Phdr) *segments = file ? segments_of(map, &count) : NULL;
+    for (uint32_t i = 0; segments && i < count; i++)
+        if (segments[i].p_type == PT_LOAD)
+            window.last = (map->l_addr + segments[i].p_vaddr + segments[i].p_filesz) / PAGE;
+    for (uint32_t i = 0; segments && i < count; i++)
+        if (segments[i].p_type == PT_LOAD && segments[i].p_filesz)
+            note_segment(file, map->l_addr, &segments[i]);
+}
+
+void loaded_note(void) {
+    static bool busy;
+    if (__atomic_exchange_n(&busy, true, __ATOMIC_ACQUIRE))
+        return;
+    window.begin = window.end = 0;
+    window.file = sys(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    const struct link_map *program = loader()->r_map, *own = runtime_map();
+    if (window.file >= 0 && program) {
+        // The loader has touched the libraries before the program did anything.
+        for (const struct link_map *map = program->l_next; map; map = map->l_next)
+            if (map != own)
+                note_object(map);
+        note_object(program);
+        references_ended();
+    }
+    if (window.file >= 0)
+        sys(SYS_close, window.file);
+    __atomic_store_n(&busy, false, __ATOMIC_RELEASE);
+}

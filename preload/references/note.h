@@ -1,0 +1,22 @@
+// References to files: each read, write and mapping of a regular file is noted in memory that bursar shares (abi.h,
+// section 4), so that `bursar run` needs no right for it.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// Maps what BURSAR_REFERENCES names; false if it is not set or cannot be mapped.
+bool references_begin(void);
+
+// Puts the library before the calls that read, write and map. Between `patch_begin` and `patch_done`.
+void references_detour(void);
+
+// The number of a file that is in the page cache, by which its pages are noted; 0: it is none.
+uint32_t references_file(const char *path);
+
+// Pages of it, from the first to before the end, have been touched through a mapping since the program began. They are
+// noted with that time: programs touch most of their libraries then.
+void references_touched(uint32_t file, uint64_t first, uint64_t end);
+
+// The program has told what the loader had mapped.
+void references_ended(void);
