@@ -52,7 +52,9 @@ pub fn read(text: &str, source: &str, evidence: &mut Evidence) -> Result<(), NoH
     let malformed = |error| NoHistory::Malformed(source.into(), error);
     let head = reader.headers().map_err(malformed)?.clone();
     let line = |row: &StringRecord| row.position().map_or(0, csv::Position::line);
-    let rows = reader.records().map(|row| row.map(|row| (line(&row), row))).collect::<Result<_, _>>();
+    // A cell in quotation marks may hold several lines; reasons and kinds are printed in one.
+    let in_one_line = |row: &StringRecord| row.iter().map(|cell| cell.replace(char::is_control, " ")).collect();
+    let rows = reader.records().map(|row| row.map(|row| (line(&row), in_one_line(&row)))).collect::<Result<_, _>>();
     let table = Table { head, rows: rows.map_err(malformed)?, source };
     let has = |names: &[&str]| names.iter().all(|name| table.column(name).is_some());
     match () {
@@ -86,7 +88,7 @@ fn nextflow(table: &Table, evidence: &mut Evidence) {
             }
         };
         let read = cell("rchar").and_then(size).map(|bytes| (INPUT_BYTES.to_string(), bytes));
-        evidence.runs.push(Past {
+        evidence.add(Past {
             source,
             kind: process.into(),
             program: process.rsplit(':').next().unwrap_or(process).into(),
@@ -111,7 +113,7 @@ fn snakemake(table: &Table, evidence: &mut Evidence) {
             continue;
         };
         let input = number("input_size_mb").or_else(|| number("io_in"));
-        evidence.runs.push(Past {
+        evidence.add(Past {
             source,
             kind: rule.clone(),
             program: rule,
@@ -146,7 +148,7 @@ fn csv(table: &Table, evidence: &mut Evidence) {
             .filter(|name| !FIGURES.contains(name))
             .filter_map(|name| Some((name.to_string(), number(name)?)))
             .collect();
-        evidence.runs.push(Past {
+        evidence.add(Past {
             source,
             kind: task.clone(),
             program: task,
