@@ -41,7 +41,7 @@ pub fn student_quantile(probability: f64, degrees: usize) -> f64 {
 }
 
 /// Abramowitz and Stegun, 26.2.23: within 0.0005.
-fn normal_quantile(probability: f64) -> f64 {
+pub fn normal_quantile(probability: f64) -> f64 {
     let t = (-2.0 * (1.0 - probability).max(1e-300).ln()).sqrt();
     let above = 2.515517 + 0.802853 * t + 0.010328 * t * t;
     t - above / (1.0 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t * t * t)

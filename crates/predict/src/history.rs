@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use crate::confidence::Confidence;
+use crate::extrapolation::Extrapolation;
 use crate::forecast::Forecast;
 use crate::interval::Validated;
 use crate::predictor::{PREDICTORS, Predictor, predictions};
@@ -160,9 +161,11 @@ impl History {
         let beyond = features.iter().zip(&self.seen).map(|(&feature, &(least, most))| {
             (feature.max(1.0) / most.max(1.0)).max(least.max(1.0) / feature.max(1.0))
         });
-        let ratio = beyond.fold(1.0, f64::max);
-        let mut forecast =
-            if ratio > EXTRAPOLATION_RATIO { self.extrapolate(features, ratio) } else { self.interpolate(features) };
+        let farthest = beyond.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
+        let mut forecast = match farthest.filter(|(_, ratio)| *ratio > EXTRAPOLATION_RATIO) {
+            Some((main, _)) => self.extrapolate(features, main),
+            None => self.interpolate(features),
+        };
         let killed = self.killed_below(features);
         if forecast.ask_bytes <= killed {
             forecast.ask_bytes = killed * ABOVE_KILLED;
@@ -215,41 +218,30 @@ impl History {
         }
     }
 
-    /// Beyond the range seen: of the predictors that follow a trend, those that are about as exact as the best one on runs left out, and
-    /// the largest of their requests. The errors grow with the logarithm of `ratio`, by which the range is exceeded.
-    fn extrapolate(&self, features: &[f64], ratio: f64) -> Forecast {
-        let runs = self.recent();
-        let mut validated = Predictor::EXTRAPOLATING.map(|predictor| Validated::of(predictor, runs));
-        validated.sort_by(|a, b| a.relative_error().total_cmp(&b.relative_error()));
-        let least = validated[0].relative_error();
-        let plausible = validated.iter().filter(|other| other.relative_error() <= (2.0 * least).max(0.01));
-        let (mut low, mut high, mut ask) = (f64::INFINITY, 0.0f64, 0.0f64);
-        for other in plausible {
-            let prediction = other.predictor.predict(runs, features);
-            let interval = other.widened(prediction, ratio, self.confidence);
-            low = low.min(interval.0);
-            high = high.max(interval.1);
-            ask = ask.max(other.sufficient(prediction, ratio, self.confidence));
-        }
-        let best = validated[0].predictor;
-        let prediction = best.predict(runs, features);
-        let ask = ask.max(1.0) * ABOVE_EXACT;
-        let residuals = self.candidates.iter().find(|candidate| Predictor::ALL[candidate.predictor] == best);
-        let waste = |first: f64, retry: f64| {
-            residuals.map_or(0.0, |candidate| candidate.residuals.expected_waste(prediction, first, retry))
-        };
+    /// Beyond the range seen of the feature at `main`.
+    fn extrapolate(&self, features: &[f64], main: usize) -> Forecast {
+        let beyond = Extrapolation::of(self.recent(), features, main, self.confidence);
+        let residuals = self
+            .candidates
+            .iter()
+            .find(|candidate| Predictor::ALL[candidate.predictor] == beyond.predictor)
+            .unwrap_or(&self.candidates[0]);
+        let waste =
+            |first: f64, retry: f64| residuals.residuals.expected_waste(beyond.predicted, first, first.max(retry));
+        let ask = beyond.ask.max(1.0) * ABOVE_EXACT;
+        let retry = beyond.retry.max(ask * 1.05);
         let largest = self.largest.max(ask);
         Forecast {
-            predicted_bytes: prediction,
-            interval_bytes: (low, high),
+            predicted_bytes: beyond.predicted,
+            interval_bytes: beyond.interval,
             ask_bytes: ask,
-            retry_bytes: vec![ask * 1.5],
+            retry_bytes: vec![retry],
             probability: self.confidence.probability().min(self.count as f64 / (self.count + 1) as f64),
-            predictor: best,
+            predictor: beyond.predictor,
             runs: self.count,
             seen: self.seen.clone(),
             extrapolation: features[0].max(1.0) / self.seen[0].1.max(1.0),
-            waste_byte_seconds: waste(ask, ask * 1.5),
+            waste_byte_seconds: waste(ask, retry),
             largest_waste_byte_seconds: waste(largest * 1.1, largest * 2.2),
         }
     }

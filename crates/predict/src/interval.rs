@@ -10,7 +10,6 @@ const MAX_LEFT_OUT: usize = 100;
 
 /// A predictor with its errors on runs that it did not know.
 pub struct Validated {
-    pub predictor: Predictor,
     /// (prediction, need), bytes.
     pairs: Vec<(f64, f64)>,
 }
@@ -26,16 +25,7 @@ impl Validated {
                 others[index - 1] = runs[index].clone();
             }
         }
-        Self { predictor, pairs }
-    }
-
-    /// Root mean square of the errors, each as a share of the need or of the prediction, whichever is less.
-    pub fn relative_error(&self) -> f64 {
-        let square = |(prediction, need): &(f64, f64)| {
-            let error = prediction.max(1.0).ln() - need.max(1.0).ln();
-            error * error
-        };
-        (self.pairs.iter().map(square).sum::<f64>() / self.pairs.len() as f64).sqrt()
+        Self { pairs }
     }
 
     /// The interval about a prediction, on the scale on which it is the narrower over past runs.
@@ -48,24 +38,6 @@ impl Validated {
         let (scale, bounds) =
             if (ratio.1.1 - ratio.1.0) * mean < difference.1.1 - difference.1.0 { ratio } else { difference };
         (scale.apply(prediction, bounds.0).max(0.0), scale.apply(prediction, bounds.1))
-    }
-
-    /// The interval beyond the range seen, where errors are taken to grow with the prediction, and with the logarithm of the ratio.
-    pub fn widened(&self, prediction: f64, ratio: f64, confidence: Confidence) -> (f64, f64) {
-        let (low, high) = bounds(self.ratios(), confidence);
-        let widen = |error: f64| prediction * (1.0 + (error - 1.0) * (1.0 + ratio.ln()));
-        (widen(low.min(1.0)).max(0.0), widen(high.max(1.0)))
-    }
-
-    /// What suffices with the confidence there.
-    pub fn sufficient(&self, prediction: f64, ratio: f64, confidence: Confidence) -> f64 {
-        // Half of what is outside of an interval is above it.
-        let two_sided = Confidence::new(2.0 * confidence.probability() - 1.0).unwrap_or(confidence);
-        self.widened(prediction, ratio, two_sided).1
-    }
-
-    fn ratios(&self) -> Vec<f64> {
-        self.pairs.iter().map(|&(prediction, need)| Scale::Ratio.error(prediction, need)).collect()
     }
 }
 

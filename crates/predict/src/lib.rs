@@ -27,6 +27,7 @@
 
 mod confidence;
 mod evidence;
+mod extrapolation;
 mod forecast;
 mod history;
 mod interval;

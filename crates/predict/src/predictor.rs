@@ -24,13 +24,17 @@ pub enum Predictor {
     Last8,
     /// Least squares on the twenty runs with the most similar features, nearer ones weighing more.
     LocalLinear,
+    /// In proportion to the size of the input: beyond the sizes seen, where all runs had one.
+    Proportional,
+    /// The largest need, which no longer grows with the input: beyond the sizes seen.
+    Plateau,
 }
 
-/// How many predictors there are.
+/// How many predictors learn each run.
 pub const PREDICTORS: usize = 9;
 
 impl Predictor {
-    /// All, in the order of [`predictions`].
+    /// Those that learn each run, in the order of [`predictions`].
     pub const ALL: [Self; PREDICTORS] = [
         Self::Largest,
         Self::Median,
@@ -43,8 +47,8 @@ impl Predictor {
         Self::LocalLinear,
     ];
 
-    /// Those that follow a trend beyond the inputs seen, and the constant one.
-    pub const EXTRAPOLATING: [Self; 4] = [Self::Largest, Self::Linear, Self::NonNegativeLinear, Self::Power];
+    /// Those that say something of inputs beyond those seen.
+    pub const TRENDS: [Self; 4] = [Self::Largest, Self::Linear, Self::NonNegativeLinear, Self::Power];
 
     /// Its name in plain words.
     pub fn name(self) -> &'static str {
@@ -58,6 +62,8 @@ impl Predictor {
             Self::LargestOfNearest8 => "largest of 8 nearest",
             Self::Last8 => "last 8",
             Self::LocalLinear => "local linear",
+            Self::Proportional => "in proportion to the input",
+            Self::Plateau => "a plateau",
         }
     }
 
@@ -87,6 +93,7 @@ impl Predictor {
                 let points = runs.iter().map(|run| (1.0, &run.logs[..], run.log_bytes));
                 range.sane(Fit::of(points, features.len()).plane().at(&logs(features)).exp())
             }
+            Self::Proportional => through_the_origin(runs, features),
             Self::Last8 => {
                 let last = &runs[runs.len().saturating_sub(8)..];
                 last.iter().map(|run| run.bytes).sum::<f64>() / last.len() as f64

@@ -10,9 +10,12 @@
 //! rest are predicted one at a time, then learnt. Waste: (given − peak) × seconds where it was enough, given × seconds for each try that was
 //! not.
 //!
+//! `protocol beyond HISTORY.csv…` prints what is asked for the largest input of each task, from the runs of smaller ones.
+//!
 //! `protocol speed` prints how long learning and asking take, by the number of past runs.
 
 mod baselines;
+mod beyond;
 mod scores;
 mod speed;
 
@@ -65,6 +68,7 @@ fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some("score") => return scores::print(&arguments[1..]),
+        Some("beyond") => return beyond::print(&arguments[1..]),
         Some("speed") => {
             speed::print();
             return Ok(());

@@ -80,7 +80,7 @@ fn history(tasks: &[Task]) -> usize {
 }
 
 /// Tasks of each kind in order of completion.
-fn read(path: &str) -> io::Result<BTreeMap<String, Vec<Task>>> {
+pub fn read(path: &str) -> io::Result<BTreeMap<String, Vec<Task>>> {
     let text = fs::read_to_string(path)?;
     let mut lines = text.lines();
     let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
