@@ -91,6 +91,170 @@ fn the_snakemake_line_is_a_function_of_the_attempt() {
     assert!(Command::new("python3").args(["-c", &code]).status().unwrap().success(), "{line}");
 }
 
+/// A program that holds its input, and what it has recorded in a folder of its own.
+fn holder(folder: &Path) -> impl Fn(&[&str]) -> Command + use<> {
+    let script = "import sys, time; data = open(sys.argv[1], 'rb').read() * 2; time.sleep(0.3)";
+    fs::write(folder.join("hold.py"), script).unwrap();
+    fs::write(folder.join("input.bin"), vec![b'x'; (64 * MIB) as usize]).unwrap();
+    let folder = folder.to_path_buf();
+    move |arguments| {
+        let mut command = bursar();
+        command.env("XDG_STATE_HOME", folder.join("state")).args(arguments).current_dir(&folder).stdin(Stdio::null());
+        command
+    }
+}
+
+fn json(mut command: Command) -> Value {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn plans_the_cheapest_runs_and_makes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = holder(folder.path());
+    let hold = ["--", "python3", "hold.py", "input.bin"];
+    let planned = json(command(&[&["predict", "--plan", "--json", "-"], &hold[..]].concat()));
+    assert_eq!(planned["planned_bytes"], serde_json::json!([4 * MIB, 8 * MIB, 16 * MIB]), "{planned}");
+    let learnt = ["predict", "--learn", "--scale-with", "head -c {} input.bin", "--json", "-"];
+    let found = json(command(&[&learnt, &hold[..]].concat()));
+    let sizes: Vec<u64> = found["runs_used"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| {
+            run["features"]["input_bytes"]
+                .as_u64()
+                .unwrap_or_else(|| run["features"]["input_bytes"].as_f64().unwrap() as u64)
+        })
+        .collect();
+    assert_eq!(sizes, [4 * MIB, 8 * MIB, 16 * MIB], "{found}");
+    let ask = found["ask_bytes"].as_u64().unwrap() / MIB;
+    assert!((128..260).contains(&ask) && found["beyond"]["ratio"] == 4.0, "{found}");
+    let planned = json(command(&[&["predict", "--plan", "--json", "-"], &hold[..]].concat()));
+    assert_eq!((&planned["runs"], &planned["planned_bytes"]), (&3.into(), &serde_json::json!([])), "{planned}");
+}
+
+#[test]
+fn learns_from_the_inputs_that_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = holder(folder.path());
+    for size in [2, 4, 9] {
+        fs::write(folder.path().join(format!("{size}.bin")), vec![b'x'; (size * MIB) as usize]).unwrap();
+    }
+    let found = json(command(&[
+        "predict",
+        "--json",
+        "-",
+        "--learn",
+        "2.bin",
+        "4.bin",
+        "9.bin",
+        "--",
+        "python3",
+        "hold.py",
+        "input.bin",
+    ]));
+    assert_eq!(found["runs_used"].as_array().unwrap().len(), 3, "{found}");
+    for (arguments, part) in [
+        (&["--learn", "--", "python3", "hold.py", "input.bin"][..], "--learn takes inputs, or --scale-with"),
+        (&["--learn", "2.bin", "--", "python3", "hold.py", "none.bin"], "names no file that is here"),
+        (&["--learn", "none.bin", "--", "python3", "hold.py", "input.bin"], "cannot read none.bin"),
+        (&["--learn", "2.bin", "--", "false", "input.bin"], "the command failed with 2.bin"),
+        (&["--learn", "--scale-with", "false {}", "--", "false", "input.bin"], "--scale-with 'false 1000' failed"),
+    ] {
+        let output = command(&[&["predict"], arguments].concat()).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(125) && error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn a_number_of_the_environment_is_a_feature() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = holder(folder.path());
+    let script =
+        "import os; data = b'x' * (int(os.environ['OMP_NUM_THREADS']) * 20 << 20); import time; time.sleep(0.3)";
+    fs::write(folder.path().join("threads.py"), script).unwrap();
+    for threads in ["1", "2", "3", "4"] {
+        let mut run = command(&["run", "-q", "--feature", "LEVEL", "--", "python3", "threads.py"]);
+        assert!(run.env("OMP_NUM_THREADS", threads).env("LEVEL", "7").status().unwrap().success());
+    }
+    let mut asked = command(&["predict", "--json", "-", "--feature", "LEVEL=7", "--", "python3", "threads.py"]);
+    asked.env("OMP_NUM_THREADS", "8");
+    let found = json(asked);
+    assert_eq!(found["features"], serde_json::json!({ "OMP_NUM_THREADS": 8.0 }), "{found}");
+    assert_eq!(found["beyond"], serde_json::json!({ "feature": "OMP_NUM_THREADS", "ratio": 2.0 }), "{found}");
+    assert!(found["ask_bytes"].as_u64().unwrap() > 160 * MIB, "{found}");
+    assert_eq!(found["runs_used"][0]["features"]["LEVEL"], 7.0, "{found}");
+    let output =
+        command(&["predict", "--feature", "LEVEL", "--", "python3", "threads.py"]).env_remove("LEVEL").output();
+    assert!(String::from_utf8_lossy(&output.unwrap().stderr).contains("'LEVEL' is no feature"));
+}
+
+#[test]
+fn runs_under_other_conditions_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = holder(folder.path());
+    fs::copy("/bin/cat", folder.path().join("tool")).unwrap();
+    fs::create_dir(folder.path().join("records")).unwrap();
+    let record = |name: &str, more: &[&str]| {
+        let path = format!("records/{name}.bursar");
+        let arguments = [&["run", "-q", "--record", &path], more, &["--", "./tool", "input.bin"]].concat();
+        assert!(command(&arguments).stdout(Stdio::null()).status().unwrap().success());
+        folder.path().join(path)
+    };
+    for name in ["a", "b", "c"] {
+        record(name, &[]);
+    }
+    let change = |path: &Path, set: &str| {
+        let database = rusqlite::Connection::open(path).unwrap();
+        assert_eq!(database.execute(&format!("UPDATE header SET {set}"), []).unwrap(), 1);
+    };
+    change(&record("machine", &[]), "cpus = 1000");
+    change(&record("build", &[]), "options = json_set(options, '$.build_id', 'older')");
+    record("limit", &["--limit", "1G"]);
+    let asked = ["predict", "--from", "records", "--json", "-"];
+    let tool = ["--", "./tool", "input.bin"];
+    let found = json(command(&[&asked[..], &tool].concat()));
+    assert_eq!(found["runs_used"].as_array().unwrap().len(), 3, "{found}");
+    for (record, part) in [
+        ("build", "another build of the program"),
+        ("limit", "it ran under a limit of 1.00 GiB"),
+        ("machine", "a machine with 1000 processors"),
+    ] {
+        let left_out = found["runs_left_out"].as_array().unwrap();
+        let is_so = |run: &&Value| {
+            run["record"].as_str().unwrap().contains(record) && run["reason"].as_str().unwrap().contains(part)
+        };
+        assert!(left_out.iter().any(|run| is_so(&run)), "{found}");
+    }
+    let found = json(command(&[&asked[..], &["--other-machine"], &tool].concat()));
+    assert_eq!(found["runs_used"].as_array().unwrap().len(), 4, "{found}");
+}
+
+#[test]
+fn the_closure_for_nextflow_asks_for_the_next_step_at_each_attempt() {
+    let folder = tempfile::tempdir().unwrap();
+    history(folder.path());
+    let arguments = ["--from", "history.csv", "--kind", "align", "--size", "1050M"];
+    let found = figures(&arguments, folder.path());
+    let text = String::from_utf8(predict(&arguments, folder.path()).stdout).unwrap();
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("Nextflow")).unwrap_or_else(|| panic!("{text}"));
+    // Groovy's words for the same arithmetic; `MB` is 2^20 bytes in Nextflow.
+    let (closure, rest) = line.trim().strip_prefix("memory {").unwrap().split_once('}').unwrap();
+    let expression = closure.replace(".MB", "").replace("Math.min(task.attempt", "min(attempt");
+    let code = format!("print([{expression} for attempt in (1, 2, 3, 4)])");
+    let output = Command::new("python3").args(["-c", &code]).output().unwrap();
+    let steps: Vec<u64> =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?} {line}"));
+    let mib = |bytes: &Value| bytes.as_u64().unwrap().div_ceil(MIB);
+    let expected = [mib(&found["ask_bytes"]), mib(&found["retry_bytes"][0]), mib(&found["retry_bytes"][1])];
+    assert_eq!((&steps[..3], steps[3]), (&expected[..], expected[2]), "{line}");
+    assert_eq!(rest, "; errorStrategy 'retry'; maxRetries 2", "{line}");
+}
+
 #[test]
 fn few_runs_do_not_show_the_confidence_however_exact_they_are() {
     let folder = tempfile::tempdir().unwrap();

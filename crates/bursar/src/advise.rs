@@ -1,7 +1,7 @@
 //! `bursar advise`: huge pages and eager memory where their benefit exceeds their cost.
 
 mod attach;
-mod build_id;
+pub mod build_id;
 mod check;
 mod convert;
 pub mod costs;

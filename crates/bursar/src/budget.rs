@@ -162,7 +162,7 @@ impl<'a> Search<'a> {
         if let Some(slurm) = &slurm {
             header.placement = slurm.describe();
         }
-        header.options = inputs::options(&options.command);
+        header.options = inputs::options(&options.command, &[]);
         header.options.extend(saved(options, &input.kept()));
         let (resumed, old) = old.unzip();
         let (sink, no_record) = match resumed {

@@ -117,7 +117,7 @@ enum Ended {
 fn of_runs(options: &Check) -> anyhow::Result<Ended> {
     let bench = Bench::set_up(Some(Rung::Filemap), References::TracedOrInside)?;
     let mut header = bench.header(RecordKind::Run, &options.command, "as the machine allows");
-    header.options = inputs::options(&options.command);
+    header.options = inputs::options(&options.command, &[]);
     // Before there is a record of this check: it may come to be in the same folder.
     let baseline = baseline(options, &header, None)?;
     let mut comparison = Comparison::new(options, &header, baseline.as_ref(), None);

@@ -3,27 +3,36 @@
 mod answer;
 pub mod inputs;
 pub mod kind;
+mod learn;
 mod past;
+mod plan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use ::predict::{AskError, Evidence, Forecast, History, INPUT_BYTES, MIN_RUNS, Need, Past, Run};
 use anyhow::{Context, bail};
-use model::{Bytes, Program};
+use model::{Bytes, Program, RecordKind};
+use serde::Serialize;
 
+use crate::bench::header;
 use crate::cli::predict::Predict;
 use crate::input::is_dash;
-use crate::results::{state_path, write_json};
+use crate::results::{check_json, state_path, write_json};
 use crate::say;
 use crate::status::Status;
-use answer::Answer;
+use answer::{Answer, Beyond};
 use kind::Kind;
+use learn::Inputs;
+use past::Here;
+use plan::Plan;
 
 /// Runs for each feature beyond the first: with fewer, a plane fits anything.
 const RUNS_PER_FEATURE: usize = 4;
+const NO_SIZE: &str = "the size of the input is unknown: the command names no file that is here. Give it: --size 10G";
 
 pub fn predict(options: &Predict) -> anyhow::Result<Status> {
+    check_json(options.json.as_deref())?;
     let words: Vec<String> = options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let folder = std::env::current_dir().context("the current folder is unknown")?;
     let kind = Kind::of(&words, &folder);
@@ -32,20 +41,49 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
         (None, Some(kind)) => kind.name.clone(),
         (None, None) => bail!("the command has no program"),
     };
-    let mut evidence = past::read(&paths(options)?)?;
     let program = Program::of(&words).map(|program| program.name);
     let is_of_kind = |past: &Past| match &options.kind {
         Some(pattern) => pattern.is_match(&past.kind) || pattern.is_match(&past.program),
         None => past.kind == name || Some(&past.kind) == program.as_ref(),
     };
+    let machine = header(RecordKind::Run, &options.command);
+    let here = Here {
+        machine: Some(&machine).filter(|_| !options.other_machine),
+        build: kind.as_ref().filter(|_| options.kind.is_none()).and_then(|kind| inputs::build(kind, &folder)),
+    };
+    let asked = asked(options, kind.as_ref());
+    if options.plan || options.learn.is_some() {
+        let Some(kind) = &kind else { bail!("the command has no program") };
+        let size = asked.get(INPUT_BYTES).copied();
+        let known = match options.from.is_empty() && !state_path()?.is_dir() {
+            true => Vec::new(),
+            false => past::read(&paths(options)?, &here)?.runs,
+        };
+        let known = known.iter().filter(|past| is_of_kind(past) && matches!(past.floor, Some(Need::Exactly(_))));
+        let known: Vec<f64> = known.filter_map(|past| past.features.get(INPUT_BYTES).copied()).collect();
+        let planned = || Ok::<Plan, anyhow::Error>(Plan::of(&name, size.context(NO_SIZE)?, &known));
+        if options.plan {
+            return print(options, &planned()?.text(), &planned()?);
+        }
+        match (&options.learn, &options.scale_with) {
+            (_, Some(with)) => {
+                let bytes = &planned()?.planned_bytes;
+                learn::learn(&options.command, kind, &folder, &Inputs::Made { with, bytes })?;
+            }
+            (Some(paths), None) if !paths.is_empty() => {
+                learn::learn(&options.command, kind, &folder, &Inputs::Named(paths))?;
+            }
+            _ => bail!("--learn takes inputs, or --scale-with 'head -c {{}} INPUT'"),
+        }
+    }
+    let mut evidence = past::read(&paths(options)?, &here)?;
     let (mut runs, others): (Vec<Past>, Vec<Past>) = evidence.runs.drain(..).partition(is_of_kind);
     for other in others {
         evidence.leave_out(&other.source, format!("another kind: {}", other.kind));
     }
-    let asked = asked(options, kind.as_ref());
     if runs.iter().any(|run| run.features.contains_key(INPUT_BYTES)) {
         if !asked.contains_key(INPUT_BYTES) {
-            bail!("the size of the input is unknown: the command names no file that is here. Give it: --size 10G");
+            bail!(NO_SIZE);
         }
         runs.retain(|run| {
             let is_known = run.features.contains_key(INPUT_BYTES);
@@ -83,8 +121,18 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
         (Err(_), Some(_)) => None,
         (Err(error), None) => bail!("{}", too_few(&error, &name, asked.get(INPUT_BYTES).copied(), &evidence)),
     };
-    let asked = asked.into_iter().filter(|(name, _)| features.contains(name)).collect();
     let from = knee.clone().or_else(|| floor.clone()).context("nothing was predicted")?;
+    let ratios = features
+        .iter()
+        .zip(&values)
+        .zip(&from.seen)
+        .map(|((name, value), (_, most))| Beyond { feature: name.clone(), ratio: value.max(1.0) / most.max(1.0) });
+    let beyond = ratios.filter(|beyond| beyond.ratio > 1.0).max_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    // A size that is that of all runs is no feature.
+    let is_size_known = !runs.is_empty() && runs.iter().all(|run| run.features.contains_key(INPUT_BYTES));
+    let is_feature = asked.contains_key(INPUT_BYTES) && features[0] == INPUT_BYTES;
+    let extrapolation = is_size_known.then_some(if is_feature { from.extrapolation } else { 1.0 });
+    let asked = asked.into_iter().filter(|(name, _)| features.contains(name)).collect();
     let answer = Answer {
         kind: name,
         runs,
@@ -94,12 +142,19 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
         floor,
         knee,
         asked: from,
+        extrapolation,
+        beyond,
     };
+    print(options, &answer.text(), &answer.json())
+}
+
+/// What people read, and what tools read.
+fn print(options: &Predict, text: &str, json: &impl Serialize) -> anyhow::Result<Status> {
     if !options.json.as_deref().is_some_and(is_dash) {
-        say::result(format_args!("{}", answer.text()))?;
+        say::result(format_args!("{text}"))?;
     }
     if let Some(path) = &options.json {
-        write_json(path, &answer.json())?;
+        write_json(path, json)?;
     }
     Ok(Status::of(0))
 }
@@ -120,20 +175,20 @@ fn asked(options: &Predict, kind: Option<&Kind>) -> BTreeMap<String, f64> {
     let mut asked = kind.map(|kind| kind.numbers.clone()).unwrap_or_default();
     let sizes = kind.map(|kind| inputs::sizes(kind, true)).unwrap_or_default();
     asked.extend(sizes.into_iter().map(|(name, value)| (name.to_string(), value as f64)));
+    asked.extend(inputs::environment());
     asked.extend(options.size.map(|Bytes(size)| (INPUT_BYTES.to_string(), size as f64)));
     asked.extend(options.feature.iter().cloned());
     asked
 }
 
-/// Features that all runs have, the size of the input first, and of the others those in which they differ among themselves or from the
-/// run that is asked for. At least one, which may be of no run: then all are alike.
+/// Features that all runs have, and in which they differ among themselves or from the run that is asked for, the size of the input first. At least one, which may be of no run: then all are alike.
 fn features(runs: &[Past], asked: &BTreeMap<String, f64>) -> Vec<String> {
     let shared = asked.keys().filter(|name| runs.iter().all(|run| run.features.contains_key(*name)));
     let differs = |name: &&String| {
         let values = runs.iter().map(|run| run.features[*name]).chain([asked[*name]]);
         values.map(f64::to_bits).collect::<BTreeSet<u64>>().len() > 1
     };
-    let mut features: Vec<String> = shared.filter(|name| *name == INPUT_BYTES || differs(name)).cloned().collect();
+    let mut features: Vec<String> = shared.filter(differs).cloned().collect();
     features.sort_by_key(|name| name != INPUT_BYTES);
     features.truncate((runs.len() / RUNS_PER_FEATURE).max(1));
     if features.is_empty() {
@@ -158,6 +213,6 @@ fn too_few(error: &AskError, kind: &str, size: Option<f64>, evidence: &Evidence)
         None => "three small inputs of different sizes".to_string(),
     };
     format!(
-        "{error} of '{kind}'{left_out}. The cheapest way to get {MIN_RUNS}: `bursar run -- COMMAND` with {inputs}; or name a history: --from"
+        "{error} of '{kind}'{left_out}. The cheapest way to get {MIN_RUNS}: `bursar run -- COMMAND` with {inputs} (see --plan and --learn); or name a history: --from"
     )
 }

@@ -42,7 +42,7 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
     }
     let swap = if options.limit.is_some() { "no swap (MemorySwapMax=0)" } else { "as the machine allows" };
     let mut header = bench.header(RecordKind::Run, &options.command, swap);
-    header.options = inputs::options(&options.command);
+    header.options = inputs::options(&options.command, &options.feature);
     header.options.extend(place_in_job());
     let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
     let mut record = Record { notes: bench.notes.clone(), ..Record::new(header) };

@@ -7,7 +7,7 @@ use clap::Args;
 use model::Bytes;
 
 use super::target::Target;
-use super::values::duration;
+use super::values::{duration, feature};
 use super::{ADVANCED, Results};
 
 /// `bursar run`
@@ -40,6 +40,9 @@ pub struct Run {
     /// End the command and all that it has started after this time (status 124)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
+    /// Keep a number in the record that bursar predict learns from: the environment's NAME, or a value; may be given more than once
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = feature, allow_hyphen_values = true, conflicts_with = "target", hide_short_help = true, help_heading = ADVANCED)]
+    pub feature: Vec<(String, f64)>,
     #[command(flatten)]
     pub results: Results,
     /// The command and its arguments

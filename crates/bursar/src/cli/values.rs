@@ -18,6 +18,16 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     parsed.filter(|d| !d.is_zero()).ok_or_else(|| format!("'{text}' is not a time; write 90s, 500ms or 5m"))
 }
 
+/// `--threads=8`, or the name of a number in the environment.
+pub fn feature(text: &str) -> Result<(String, f64), String> {
+    let number = |value: &str| value.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+    match text.rsplit_once('=') {
+        Some((name, value)) => number(value).filter(|_| !name.is_empty()).map(|value| (name.to_string(), value)),
+        None => std::env::var(text).ok().and_then(|value| number(&value)).map(|value| (text.to_string(), value)),
+    }
+    .ok_or_else(|| format!("'{text}' is no feature: write --threads=8, or the name of a variable that is a number"))
+}
+
 /// `5%` or `0.05`.
 fn fraction(text: &str) -> Option<f64> {
     match text.strip_suffix('%') {

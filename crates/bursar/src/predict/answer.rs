@@ -17,6 +17,18 @@ pub struct Answer {
     pub knee: Option<Forecast>,
     /// Of the two, that which the request is from: the knee where it is known.
     pub asked: Forecast,
+    /// The size of the input beside the largest seen; `None`: not known.
+    pub extrapolation: Option<f64>,
+    /// The feature that is farthest beyond those of all runs.
+    pub beyond: Option<Beyond>,
+}
+
+/// A feature larger than in any run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Beyond {
+    pub feature: String,
+    /// To the largest that was seen.
+    pub ratio: f64,
 }
 
 /// What `--json` prints.
@@ -33,6 +45,7 @@ pub struct Json<'a> {
     probability: f64,
     interval_bytes: [u64; 2],
     extrapolation: Option<f64>,
+    beyond: Option<&'a Beyond>,
     retry_bytes: Vec<u64>,
     expected_waste_byte_seconds: f64,
     largest_waste_byte_seconds: f64,
@@ -65,7 +78,8 @@ impl Answer {
             confidence: self.confidence.probability(),
             probability: asked.probability,
             interval_bytes: [asked.interval_bytes.0 as u64, whole(asked.interval_bytes.1)],
-            extrapolation: self.features.contains_key(INPUT_BYTES).then_some(asked.extrapolation),
+            extrapolation: self.extrapolation,
+            beyond: self.beyond.as_ref(),
             retry_bytes: asked.retry_bytes.iter().copied().map(whole).collect(),
             expected_waste_byte_seconds: asked.waste_byte_seconds,
             largest_waste_byte_seconds: asked.largest_waste_byte_seconds,
@@ -105,8 +119,9 @@ impl Answer {
         let range =
             inputs.map(|&(least, most)| format!(", inputs of {} to {}", size(least), size(most))).unwrap_or_default();
         line("evidence", format!("{} runs{range}; {} left out", asked.runs, self.left_out.len()));
-        if inputs.is_some() && asked.extrapolation > 1.0 {
-            line("beyond", format!("the input is {:.2} times the largest one seen", asked.extrapolation));
+        if let Some(Beyond { feature, ratio }) = &self.beyond {
+            let what = if feature == INPUT_BYTES { "the input" } else { feature };
+            line("beyond", format!("{what} is {ratio:.2} times the largest one seen: the interval is wider for it"));
         }
         let hours = |waste: f64| waste / 3600.0 / (1u64 << 30) as f64;
         line(

@@ -8,16 +8,51 @@ use std::path::Path;
 use ::predict::INPUT_BYTES;
 
 use super::kind::Kind;
+use crate::advise::build_id::build_id;
 
 /// The number of files named in the arguments and of standard input. [`INPUT_BYTES`] is their total size.
 pub const FILES: &str = "input_files";
 
-/// For a record's header, of a command that is about to start in this folder. Empty where it names no file.
-pub fn options(command: &[OsString]) -> BTreeMap<String, String> {
+/// Before the name of a number that is known of the environment, or that the user named.
+pub const NAMED: &str = "feature:";
+/// Which build of the program it was.
+pub const BUILD: &str = "build_id";
+/// Numbers of the environment that are features unasked.
+const ENVIRONMENT: [&str; 1] = ["OMP_NUM_THREADS"];
+
+/// For a record's header, of a command that is about to start in this folder: the size of its input, its build, and numbers of the
+/// environment with those that the user `named`. What is not known is left out.
+pub fn options(command: &[OsString], named: &[(String, f64)]) -> BTreeMap<String, String> {
     let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let kind = std::env::current_dir().ok().and_then(|folder| Kind::of(&words, &folder));
-    let found = kind.map(|kind| sizes(&kind, true)).unwrap_or_default();
-    found.into_iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+    let folder = std::env::current_dir().ok();
+    let kind = folder.as_ref().and_then(|folder| Kind::of(&words, folder));
+    let found = kind.as_ref().map(|kind| sizes(kind, true)).unwrap_or_default();
+    let mut options: BTreeMap<String, String> =
+        found.into_iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let numbers = environment().into_iter().chain(named.iter().cloned());
+    options.extend(numbers.map(|(name, value)| (format!("{NAMED}{name}"), value.to_string())));
+    let build = kind.zip(folder).and_then(|(kind, folder)| build(&kind, &folder));
+    options.extend(build.map(|build| (BUILD.to_string(), build)));
+    options
+}
+
+/// Numbers of the environment that many programs heed.
+pub fn environment() -> Vec<(String, f64)> {
+    let number = |name: &&str| Some((name.to_string(), std::env::var(name).ok()?.trim().parse().ok()?));
+    ENVIRONMENT.iter().filter_map(number).collect()
+}
+
+/// The build-id of the kind's program; `None` where an interpreter runs a script, or it is not found or has none.
+pub fn build(kind: &Kind, folder: &Path) -> Option<String> {
+    let program = kind.program.as_ref()?;
+    let path = match program.contains('/') {
+        true => folder.join(program),
+        false => {
+            let searched = std::env::var_os("PATH")?;
+            std::env::split_paths(&searched).map(|in_path| in_path.join(program)).find(|path| path.is_file())?
+        }
+    };
+    build_id(&path).ok().flatten()
 }
 
 /// Size and number of the files that are there. Empty if there is none.

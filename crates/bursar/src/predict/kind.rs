@@ -14,6 +14,8 @@ pub struct Kind {
     pub numbers: BTreeMap<String, f64>,
     /// Files that it may read.
     pub files: Vec<PathBuf>,
+    /// The program as the command names it; `None` where an interpreter runs a script.
+    pub program: Option<String>,
 }
 
 /// Options of launchers whose value is the next word.
@@ -54,7 +56,15 @@ impl Kind {
             .collect();
         let last = program.key.split_whitespace().last()?;
         let at = words.iter().position(|word| *word == last)?;
-        let mut kind = Kind { name: located(&program.key, last, folder), numbers: BTreeMap::new(), files: Vec::new() };
+        let mut kind = Kind {
+            name: located(&program.key, last, folder),
+            numbers: BTreeMap::new(),
+            files: Vec::new(),
+            program: (program.key == last).then(|| last.to_string()),
+        };
+        // `env OMP_NUM_THREADS=4 fit`
+        let set = words[..at].iter().filter_map(|word| word.split_once('='));
+        kind.numbers.extend(set.filter_map(|(name, value)| Some((name.to_string(), number(value)?))));
         if let Some(ranks) = ranks {
             kind.numbers.insert(RANKS.into(), ranks);
         }
@@ -205,6 +215,17 @@ mod tests {
         assert_eq!(kind("mpirun -n 4 ./fit x.dat").numbers["ranks"], 4.0);
         let script = Kind::of(&["sh".into(), "-c".into(), "fit x.dat".into()], Path::new("/")).unwrap();
         assert_eq!(script.name, "fit FILE");
+    }
+
+    #[test]
+    fn numbers_that_env_sets_are_parameters() {
+        assert_eq!(
+            kind("env OMP_NUM_THREADS=4 MODE=fast ./fit x.dat").numbers,
+            [("OMP_NUM_THREADS".into(), 4.0)].into()
+        );
+        let script =
+            Kind::of(&["sh".into(), "-c".into(), "OMP_NUM_THREADS=8 fit x.dat".into()], Path::new("/")).unwrap();
+        assert_eq!(script.numbers["OMP_NUM_THREADS"], 8.0);
     }
 
     #[test]

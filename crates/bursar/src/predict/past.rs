@@ -6,20 +6,59 @@ use std::path::{Path, PathBuf};
 use ::predict::{Evidence, INPUT_BYTES, Need, Past};
 use anyhow::{Context, bail};
 use budget::jobs::{most_at_once, node_bytes};
-use model::{Exit, JobEnd, Program, RecordKind, RunRole};
+use model::{Bytes, Exit, Header, JobEnd, Program, RecordKind, RunRole};
 use record::Record;
 use slurm::{By, Gathering};
 
 use super::inputs;
 use super::kind::Kind;
 
+/// Machines whose memory differs by less are alike: the kernel keeps a part of it to itself.
+const SAME_MEMORY_RATIO: f64 = 1.1;
+
+/// What the run that is asked for runs on. Records of something else are left out.
+pub struct Here<'a> {
+    /// `None`: of any machine.
+    pub machine: Option<&'a Header>,
+    /// The build of the program; `None`: of any build.
+    pub build: Option<String>,
+}
+
+impl Here<'_> {
+    /// A clause that says why a record is no evidence of a run here.
+    fn differs(&self, header: &Header) -> Option<String> {
+        let machine = |header: &Header| {
+            format!(
+                "{} processors, {} of memory and pages of {}",
+                header.cpus,
+                Bytes(header.memory_bytes),
+                Bytes(header.page_bytes)
+            )
+        };
+        let of_machine = self.machine.filter(|here| {
+            let memory = header.memory_bytes as f64 / here.memory_bytes.max(1) as f64;
+            (header.cpus, header.page_bytes) != (here.cpus, here.page_bytes)
+                || !(1.0 / SAME_MEMORY_RATIO..=SAME_MEMORY_RATIO).contains(&memory)
+        });
+        if let Some(here) = of_machine {
+            return Some(format!(
+                "a machine with {}, here are {}; see --other-machine",
+                machine(header),
+                machine(here)
+            ));
+        }
+        let build = header.options.get(inputs::BUILD).zip(self.build.as_ref());
+        build.filter(|(past, now)| past != now).map(|_| "another build of the program".into())
+    }
+}
+
 /// Reads files, and all files in folders. Runs are in order of time.
-pub fn read(paths: &[PathBuf]) -> anyhow::Result<Evidence> {
+pub fn read(paths: &[PathBuf], here: &Here) -> anyhow::Result<Evidence> {
     let mut evidence = Evidence::default();
     for path in paths {
         let found = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
         if !found.is_dir() {
-            file(path, &mut evidence)?;
+            file(path, here, &mut evidence)?;
             continue;
         }
         let mut files: Vec<PathBuf> = fs::read_dir(path)
@@ -30,7 +69,7 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Evidence> {
         files.sort();
         for path in files {
             // In a folder there may be anything.
-            if let Err(error) = file(&path, &mut evidence) {
+            if let Err(error) = file(&path, here, &mut evidence) {
                 evidence.leave_out(path.display(), format!("{error:#}"));
             }
         }
@@ -39,9 +78,9 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Evidence> {
     Ok(evidence)
 }
 
-fn file(path: &Path, evidence: &mut Evidence) -> anyhow::Result<()> {
+fn file(path: &Path, here: &Here, evidence: &mut Evidence) -> anyhow::Result<()> {
     if path.extension().is_some_and(|end| end == "bursar") {
-        return self::record(path, evidence);
+        return self::record(path, here, evidence);
     }
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let is_json = text.trim_start().starts_with(['{', '[']);
@@ -93,11 +132,15 @@ fn accounting(text: &str, path: &Path, evidence: &mut Evidence) -> anyhow::Resul
     Ok(())
 }
 
-fn record(path: &Path, evidence: &mut Evidence) -> anyhow::Result<()> {
+fn record(path: &Path, here: &Here, evidence: &mut Evidence) -> anyhow::Result<()> {
     let record = Record::open(path)?;
     let header = &record.header;
     if !matches!(header.kind, RecordKind::Run | RecordKind::Budget) {
         evidence.leave_out(path.display(), "a record of another command than bursar run and bursar budget");
+        return Ok(());
+    }
+    if let Some(reason) = here.differs(header) {
+        evidence.leave_out(path.display(), reason);
         return Ok(());
     }
     let Some(kind) = Kind::of(&header.command, Path::new(&header.directory)) else {
@@ -107,6 +150,12 @@ fn record(path: &Path, evidence: &mut Evidence) -> anyhow::Result<()> {
     let known =
         [INPUT_BYTES, inputs::FILES].map(|name| (name, header.options.get(name).and_then(|value| value.parse().ok())));
     features.extend(known.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))));
+    features.extend(
+        header
+            .options
+            .iter()
+            .filter_map(|(name, value)| Some((name.strip_prefix(inputs::NAMED)?.to_string(), value.parse().ok()?))),
+    );
     if !features.contains_key(INPUT_BYTES) {
         // A record of an older version: its files, if they have not changed since.
         features.extend(inputs::sizes(&kind, false).into_iter().map(|(name, value)| (name.to_string(), value as f64)));
@@ -131,6 +180,11 @@ fn record(path: &Path, evidence: &mut Evidence) -> anyhow::Result<()> {
     for run in record.runs.iter().filter(|run| run.role == RunRole::Plain) {
         let account = account::account(run, header);
         let limit = account.limit_bytes.filter(|_| account.oom_kills.is_some_and(|kills| kills > 0));
+        if let Some(limit) = run.limit_bytes.filter(|_| limit.is_none()) {
+            // It may have had less than it would have liked.
+            evidence.leave_out(path.display(), format!("it ran under a limit of {}", Bytes(limit)));
+            continue;
+        }
         match (run.exit, limit, account.floor_bytes) {
             (_, Some(limit), _) => {
                 evidence.runs.push(past(Some(Need::MoreThan(limit as f64)), None, account.wall_seconds))
