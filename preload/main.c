@@ -331,7 +331,7 @@ static const char *advice_wanted(void) {
 
 static __attribute__((constructor)) void begin(void) {
     uint64_t began = now_ns();
-    bool known = process_has_glibc() && process_find() && !process_is_launcher();
+    bool known = process_find() && !process_is_launcher();
     attributing = known && attribute_begin();
     provisioning = known && provision_begin();
     const char *advice = known ? advice_wanted() : NULL;

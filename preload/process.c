@@ -105,13 +105,16 @@ bool process_is_instrumented(void) {
     return preloaded && strstr(preloaded, "/vgpreload_");
 }
 
+// glibc's, which its pthread_atfork calls, and musl's own.
 extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *) __attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-bool process_has_glibc(void) {
-    return __register_atfork;
-}
-
 void at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void)) {
-    __register_atfork(before, in_parent, in_child, &__dso_handle);
+    if (__register_atfork) {
+        __register_atfork(before, in_parent, in_child, &__dso_handle);
+        return;
+    }
+    int (*of_musl)(void (*)(void), void (*)(void), void (*)(void)) = next_symbol("pthread_atfork");
+    if (of_musl)
+        of_musl(before, in_parent, in_child);
 }

@@ -28,9 +28,6 @@ uint64_t number_of(const char *variable, uint64_t otherwise);
 // mpirun and its kind start programs, also on other machines; what they hold is no part of the job.
 bool process_is_launcher(void);
 
-// All is made for glibc. Elsewhere (musl) the library is loaded, and does nothing.
-bool process_has_glibc(void);
-
 // `pthread_atfork`, which is no function of every libc.
 void at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
 

@@ -450,8 +450,8 @@ static struct detour detours[] = {
     {"madvise", on_madvise, (void **)&next_madvise, NULL, FIRST},
     {"brk", on_brk, (void **)&next_brk, NULL, FIRST},
     {"pthread_create", on_pthread_create, (void **)&next_pthread_create, NULL, FIRST},
-    // Of attribution, and of advice.
-    {"_exit", on_exit_now, (void **)&next_exit_now, NULL, FIRST},
+    // Of attribution, and of advice. To glibc it is _exit; musl has its exit and _exit call it.
+    {"_Exit", on_exit_now, (void **)&next_exit_now, NULL, FIRST},
     {"execve", on_execve, (void **)&next_execve, NULL, FIRST},
     {"execve", on_libc_execve, (void **)&next_libc_execve, NULL, LIBC_BEHIND},
     {"fexecve", on_fexecve, (void **)&next_fexecve, NULL, FIRST},

@@ -628,15 +628,6 @@ fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
     told(&["sh", "-c", &large], "plain (");
     let short = said(&["sh", "-c", &without(0.2)]);
     assert!(short.contains("held ") && !short.contains("ran without"), "{short}");
-    if need("musl-gcc", Path::new(&program("musl")).exists()) {
-        // It goes on to run a shell.
-        told(&[&program("musl"), &SIZE.to_string()], "musl (");
-        for inside in [&["provision"][..], &["advise", "run"]] {
-            let output = bursar().args(inside).args(["--", &program("musl"), "1000"]).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success() && said.contains("linked with musl"), "{inside:?}: {said}");
-        }
-    }
     for name in mpis() {
         told(&[&format!("mpirun.{name}"), "-n", "1", &fixed, "1000"], "is statically linked");
     }
@@ -644,6 +635,27 @@ fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
     let output = command.args(["attribute", "--", "no-such-command-anywhere"]).output().unwrap();
     assert_eq!(output.status.code(), Some(127));
     assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1);
+}
+
+#[test]
+fn programs_linked_with_musl_are_seen() {
+    let musl = program("musl");
+    if !need("musl-gcc", Path::new(&musl).exists()) {
+        return;
+    }
+    let (status, json, _) = attribute(&[], [&musl, &SIZE.to_string()]);
+    assert_eq!(status, 0, "{json:#}");
+    let application = &json["components"]["application"];
+    let (peak, at_end) = (application["peak_bytes"].as_u64().unwrap(), application["at_end_bytes"].as_u64().unwrap());
+    assert!((SIZE..SIZE + SIZE / 4).contains(&peak), "{json:#}");
+    // musl's exit calls _Exit, not _exit.
+    assert!(at_end < SIZE / 4, "{json:#}");
+    assert_eq!(json["other_processes"].as_array().map(Vec::len), Some(0), "{json:#}");
+    for (inside, what) in [(&["provision"][..], "made present"), (&["advise", "run"], "populated ahead")] {
+        let output = bursar().args(inside).args(["--", &musl, &SIZE.to_string()]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.contains(what), "{inside:?}: {said}");
+    }
 }
 
 #[test]

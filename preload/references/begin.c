@@ -58,7 +58,7 @@ static struct detour detours[] = {
 };
 
 static __attribute__((constructor)) void begin(void) {
-    if (!process_has_glibc() || !references_begin())
+    if (!references_begin())
         return;
     process.pid = sys(SYS_getpid);
     exec_begin();

@@ -350,9 +350,8 @@ fn strangers_note(strangers: &[&ProcessRecord], found: &Found) -> Option<String>
         count => format!(" and {} more", count - 1),
     };
     Some(format!(
-        "{} ({}){more} ran without the library, and is in no figure: it is statically linked or of another libc than glibc \
-         (32-bit, musl), setuid, was given another environment, or does not see the library (a mount namespace, a \
-         container, chroot).",
+        "{} ({}){more} ran without the library, and is in no figure: it is statically linked, of 32 bits, setuid, was \
+         given another environment, or does not see the library (a mount namespace, a container, chroot).",
         first.command, first.key.pid
     ))
 }

@@ -130,22 +130,19 @@ fn of_program(path: &Path, head: &[u8], purpose: Purpose) -> Option<String> {
             let header = FileHeader64::<Endianness>::parse(head).ok()?;
             let endian = header.endian().ok()?;
             let parts = header.program_headers(endian, head).ok()?;
-            let Some(loader) = parts.iter().find(|part| part.p_type(endian) == PT_INTERP) else {
-                if is_go(path) {
-                    return Some(format!(
-                        "{name} is a Go program whose runtime asks the kernel for memory itself, {so}; with cgo \
-                         (CGO_ENABLED=1 and a package that imports \"C\") it asks through libc."
-                    ));
-                }
+            if parts.iter().any(|part| part.p_type(endian) == PT_INTERP) {
+                return None;
+            }
+            if is_go(path) {
                 return Some(format!(
-                    "{name} is statically linked: no library can be loaded into it, {so}; link it \
-                     dynamically, at least with libc."
+                    "{name} is a Go program whose runtime asks the kernel for memory itself, {so}; with cgo \
+                     (CGO_ENABLED=1 and a package that imports \"C\") it asks through libc."
                 ));
-            };
-            let loader = String::from_utf8_lossy(loader.data(endian, head).ok()?);
-            loader
-                .contains("ld-musl")
-                .then(|| format!("{name} is linked with musl, and the library is for glibc, {so}."))
+            }
+            Some(format!(
+                "{name} is statically linked: no library can be loaded into it, {so}; link it \
+                 dynamically, at least with libc."
+            ))
         }
         FileKind::Elf32 => Some(format!("{name} is a program of 32 bits, and the library is not; build it for 64.")),
         _ => None,

@@ -1,4 +1,4 @@
-// musl BYTES: all that allocates, in threads and in children, with a libc that the runtime is not made for.
+// musl BYTES: all that allocates, in threads and in children, with another libc. At the end it holds nothing.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static void *churn(void *unused) {
 
 int main(int argc, char **argv) {
     size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
-    memset(malloc(bytes), 1, bytes);
+    char *held = malloc(bytes);
+    memset(held, 1, bytes);
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, churn, NULL);
@@ -33,5 +34,6 @@ int main(int argc, char **argv) {
         _exit(0);
     }
     wait(NULL);
+    free(held);
     return system("true");
 }
