@@ -50,6 +50,7 @@ mod spool;
 mod status;
 mod stop;
 mod target;
+mod tasks;
 mod tier;
 mod unseen;
 mod watch;

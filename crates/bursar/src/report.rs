@@ -23,6 +23,7 @@ use crate::results::{accounts, state_path, style, view, write_html, write_json, 
 use crate::run;
 use crate::say::{self, show, tell};
 use crate::status::Status;
+use crate::tasks;
 use crate::watch;
 
 pub fn report(options: &Report) -> anyhow::Result<Status> {
@@ -31,6 +32,8 @@ pub fn report(options: &Report) -> anyhow::Result<Status> {
         list()?;
     } else if options.phases.phases {
         replay::replay(options)?;
+    } else if tasks::are_folders(&options.records) {
+        tasks::report(options)?;
     } else if let Some(explained) = stats(&options.records)? {
         ensure!(options.format.is_none(), "--format writes records, and {} is none", options.records[0].display());
         decisions(&explained, &options.records[0], results)?;

@@ -21,6 +21,7 @@ mod phases;
 mod processes;
 mod steering;
 mod tables;
+mod tasks;
 pub mod terminal;
 mod trace;
 mod verdict;
@@ -34,6 +35,7 @@ pub use diff::{Diff, DiffRow, DiffSet, DiffUnit, DiffValue};
 pub use faults::Faulted;
 pub use format::{seconds, shell_word};
 pub use steering::{printable, printable_json, printable_lines};
+pub use tasks::{LeftOut, RuleTasks, Spread, Tasks};
 pub use watch::{Totals, Watched};
 
 /// What a report is made from: a record and the accounts of its runs.

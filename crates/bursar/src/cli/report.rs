@@ -23,13 +23,15 @@ use super::{ADVANCED, Results};
     bursar report job.bursar --format perfetto -o job.json      for ui.perfetto.dev\n  \
     bursar report mon.bursar tue.bursar --format vpa            for Kubernetes\n  \
     bursar report node1/*.bursar node2/*.bursar --record job.bursar\n  \
-    bursar report --replay solver.bursar                        of bursar watch\n\n\
+    bursar report --replay solver.bursar                        of bursar watch\n  \
+    bursar report memory/                                       the tasks of a workflow, by rule\n\n\
     Several records must be of the ranks or nodes of one job of Slurm or mpirun,\n\
     made by bursar run: the report is of the whole job. A record may still be\n\
     growing, or have been cut short. It is an SQLite file: sqlite3 job.bursar .schema")]
 pub struct Report {
-    /// A record, or several of one job; or the folders of logs that bursar attribute left; or a file that bursar advise
-    /// --stats wrote, - for standard input. Without one, the newest records are listed
+    /// A record, or several of one job; or a folder of records of a workflow's tasks, which are summed by rule; or the
+    /// folders of logs that bursar attribute left; or a file that bursar advise --stats wrote, - for standard input.
+    /// Without one, the newest records are listed
     #[arg(value_name = "RECORD")]
     pub records: Vec<PathBuf>,
     /// Write the record as json, csv, parquet, perfetto, memnesia or vpa instead of printing the report

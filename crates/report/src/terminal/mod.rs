@@ -10,6 +10,7 @@ mod phases;
 mod run;
 pub mod short;
 mod table;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -23,6 +24,7 @@ pub use faults::{faults, short_faults};
 pub use jobs::jobs;
 pub use phases::phases;
 pub use run::run;
+pub use tasks::tasks;
 pub use trace::trace;
 pub use watch::watch;
 

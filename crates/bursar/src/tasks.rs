@@ -1,0 +1,113 @@
+//! Folders of records, one for each task of a workflow: `DIR/RULE/TASK.bursar`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ::report::{LeftOut, RuleTasks, Spread, Tasks};
+use anyhow::{bail, ensure};
+use model::{Program, RecordKind, RunRole};
+use record::Record;
+
+use crate::cli::report::Report;
+use crate::measured::unfinished;
+use crate::results::{style, write_json};
+use crate::say;
+
+/// Folders within the named one that are entered.
+const DEEPEST: usize = 8;
+
+/// What one task showed.
+struct Task {
+    rule: String,
+    failed: bool,
+    peak_bytes: Option<u64>,
+    floor_bytes: Option<u64>,
+    wall_seconds: f64,
+}
+
+/// Whether all paths are folders that hold records, and so of tasks.
+pub fn are_folders(paths: &[PathBuf]) -> bool {
+    paths.iter().all(|path| path.is_dir() && !records_in(path, DEEPEST).is_empty())
+}
+
+/// Prints the tasks by rule, or writes them as JSON.
+pub fn report(options: &Report) -> anyhow::Result<()> {
+    let results = &options.results;
+    ensure!(options.format.is_none() && results.html.is_none(), "of folders of records there is the table and --json");
+    ensure!(results.record.is_none(), "--record keeps a record made of several of one job; these are of many tasks");
+    let (mut tasks, mut left_out) = (Vec::new(), Vec::new());
+    for folder in &options.records {
+        for path in records_in(folder, DEEPEST) {
+            match of_record(&path, folder) {
+                Ok(task) => tasks.push(task),
+                Err(why) => {
+                    left_out.push(LeftOut { path: path.display().to_string(), why: format!("{why:#}") });
+                }
+            }
+        }
+    }
+    let mut by_rule: BTreeMap<&str, Vec<&Task>> = BTreeMap::new();
+    for task in &tasks {
+        by_rule.entry(&task.rule).or_default().push(task);
+    }
+    let rules = by_rule.iter().map(|(rule, tasks)| summed(rule, tasks)).collect();
+    let tasks = Tasks { rules, total: summed("", &tasks.iter().collect::<Vec<_>>()), left_out };
+    if !results.quiet && results.json.is_none() {
+        say::page_result(&::report::terminal::tasks(&tasks, style()))?;
+    }
+    match &results.json {
+        Some(json) => write_json(json, &tasks),
+        None => Ok(()),
+    }
+}
+
+/// Records in a folder and in those within it, in order of their names. Links are not followed.
+fn records_in(folder: &Path, deepest: usize) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let mut entries: Vec<_> = entries.filter_map(|entry| Some((entry.path(), entry.file_type().ok()?))).collect();
+    entries.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut found = Vec::new();
+    for (path, kind) in entries {
+        if kind.is_dir() && deepest > 0 {
+            found.extend(records_in(&path, deepest - 1));
+        } else if kind.is_file() && path.extension().is_some_and(|end| end == "bursar") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn of_record(path: &Path, folder: &Path) -> anyhow::Result<Task> {
+    let record = Record::open(path)?;
+    if !record.complete {
+        bail!("it is still being written, or was cut off");
+    }
+    if record.header.kind != RecordKind::Run {
+        bail!("it is no record of bursar run");
+    }
+    let Some(run) = record.runs.iter().find(|run| run.role == RunRole::Plain) else { bail!("it holds no run") };
+    let account = account::account(run, &record.header);
+    let within = path.parent().and_then(|parent| parent.strip_prefix(folder).ok());
+    let rule = within.map(|within| within.display().to_string()).filter(|rule| !rule.is_empty());
+    Ok(Task {
+        rule: rule.or_else(|| Some(Program::of(&record.header.command)?.name)).unwrap_or_else(|| "-".into()),
+        failed: unfinished(run, &account).is_some(),
+        peak_bytes: account.peak_charge_bytes.or(account.tree_max_rss_bytes),
+        floor_bytes: account.floor_bytes,
+        wall_seconds: account.wall_seconds,
+    })
+}
+
+fn summed(rule: &str, tasks: &[&Task]) -> RuleTasks {
+    let ended = || tasks.iter().filter(|task| !task.failed);
+    RuleTasks {
+        rule: rule.into(),
+        tasks: tasks.len(),
+        failed: tasks.len() - ended().count(),
+        peak_bytes: Spread::of(ended().filter_map(|task| task.peak_bytes).collect()),
+        floor_bytes: Spread::of(ended().filter_map(|task| task.floor_bytes).collect()),
+        wall_seconds: Spread::of(ended().map(|task| task.wall_seconds).collect()),
+        total_seconds: tasks.iter().map(|task| task.wall_seconds).sum(),
+    }
+}
