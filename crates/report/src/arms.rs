@@ -25,10 +25,24 @@ pub fn headline(report: &ArmsReport) -> String {
             format!("{best} is the way to run it: {share} faster than {PLAIN} ({low_share} to {high_share}){memory}")
         }
         None if high < LEAST_GAIN => format!("huge pages gain nothing here: {}", with_error(gain, (low, high))),
+        None if gain < 0.0 => format!(
+            "no way is faster than {PLAIN}, as far as is known: {}, the next, took {} longer ({} gained to {} lost)",
+            closest(report),
+            signed(-gain),
+            signed(high),
+            signed(-low)
+        ),
         None => format!(
-            "no way is surely faster than {PLAIN}: the best seems to gain {share}, and may gain {low_share} to {high_share}"
+            "no way is surely faster than {PLAIN}: {} seems to gain {share} ({low_share} to {high_share})",
+            closest(report)
         ),
     }
+}
+
+/// The way that seems to gain most.
+fn closest(report: &ArmsReport) -> &str {
+    let gaining = report.arms.iter().filter_map(|arm| Some((arm, arm.gain?)));
+    gaining.max_by(|(_, one), (_, other)| one.total_cmp(other)).map_or("another", |(arm, _)| &arm.name)
 }
 
 /// What goes with the answer, as sentences.
@@ -162,7 +176,12 @@ mod tests {
             |gain, interval| ArmsReport { best: None, gain: Some(gain), interval: Some(interval), ..fixture::report() };
         assert_eq!(headline(&none(0.001, (-0.006, 0.008))), "huge pages gain nothing here: 0.1 % ± 0.7 %");
         let noisy = headline(&none(0.02, (-0.03, 0.06)));
-        assert!(noisy.starts_with("no way is surely faster than plain: the best seems to gain 2.0 %"), "{noisy}");
+        assert_eq!(noisy, "no way is surely faster than plain: glibc-hugetlb seems to gain 2.0 % (-3.0 % to 6.0 %)");
+        let slower = headline(&none(-0.074, (-0.2, 0.03)));
+        assert_eq!(
+            slower,
+            "no way is faster than plain, as far as is known: glibc-hugetlb, the next, took 7.4 % longer (3.0 % gained to 20.0 % lost)"
+        );
         let nothing = ArmsReport { gain: None, ..fixture::report() };
         assert!(headline(&nothing).contains("too few rounds"));
     }

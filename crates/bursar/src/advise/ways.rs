@@ -41,6 +41,9 @@ use way::{HUGETLB, Surroundings, TUNABLES, Way};
 
 /// More memory than this beside the plain run's is told with the answer.
 const MOST_MEMORY: f64 = 1.1;
+/// The most rounds, unless they are given: of a command of a second or more, and of a short one, whose rounds cost little and differ much.
+const ROUNDS: u32 = 12;
+const SHORT_ROUNDS: u32 = 40;
 
 /// A way and what its runs showed.
 struct Arm {
@@ -86,6 +89,8 @@ struct Comparison<'a> {
     arms: Vec<Arm>,
     left_out: Vec<LeftOut>,
     rounds: Vec<Round>,
+    /// The most rounds.
+    most: usize,
     /// What the arms with bursar's library have in them.
     library: Result<PathBuf, String>,
     costs: Costs,
@@ -132,6 +137,7 @@ pub fn compare(options: &Try) -> anyhow::Result<Status> {
         arms,
         left_out,
         rounds: Vec::new(),
+        most: options.rounds.unwrap_or(ROUNDS) as usize,
         library,
         costs: if is_advised { costs::calibrated(costs::ON_THE_WAY) } else { Costs::reference() },
         profile: Profile::default(),
@@ -167,6 +173,7 @@ impl Comparison<'_> {
         }
         let status = ended(&observation);
         if status.code() == 0 {
+            self.most = self.options.rounds.unwrap_or_else(|| most_rounds(observation.wall_seconds)) as usize;
             return Ok(None);
         }
         say::beside(format_args!("{errors}"));
@@ -200,9 +207,8 @@ impl Comparison<'_> {
 
     /// Rounds, until the best is known or something ends them.
     fn run(&mut self, begun: Instant) -> anyhow::Result<ArmsEnded> {
-        let most = self.options.rounds as usize;
-        let looks = paired::looks(most);
-        while self.rounds.len() < most {
+        let looks = paired::looks(self.most);
+        while self.rounds.len() < self.most {
             let number = self.rounds.len();
             if !self.arms.iter().skip(1).any(|arm| arm.is_running) {
                 return Ok(ArmsEnded::Decided);
@@ -254,7 +260,7 @@ impl Comparison<'_> {
 
     fn judge(&self) -> Judgement {
         let running: Vec<bool> = self.arms.iter().map(|arm| arm.is_running).collect();
-        paired::judge(&self.rounds, &running, self.options.rounds as usize)
+        paired::judge(&self.rounds, &running, self.most)
     }
 
     /// An arm that cannot be run is no arm.
@@ -482,6 +488,11 @@ impl Arm {
     }
 }
 
+/// So that all rounds of a short command take as long as those of one that takes a second.
+fn most_rounds(run_seconds: f64) -> u32 {
+    ((f64::from(ROUNDS) / run_seconds.max(1e-3)) as u32).clamp(ROUNDS, SHORT_ROUNDS)
+}
+
 /// A person's own tunables, and the one for huge pages.
 fn tunables() -> OsString {
     let mut set = std::env::var_os(TUNABLES).unwrap_or_default();
@@ -498,5 +509,15 @@ fn how(observation: &Observation, errors: &str) -> String {
     match observation.exit {
         Exit::Signal(signal) => format!("the command was ended by signal {signal}{last}"),
         _ => format!("the command ended with status {}{last}", observation.exit_status().unwrap_or(OWN_FAILURE)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_command_has_more_rounds() {
+        assert_eq!([60.0, 1.0, 0.5, 0.01, 0.0].map(most_rounds), [12, 12, 24, 40, 40]);
     }
 }

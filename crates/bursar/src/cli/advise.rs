@@ -53,9 +53,9 @@ pub struct Try {
     /// Compare only these ways with the plain run [default: all that this machine and the command allow]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Way::parse)]
     pub arms: Vec<Way>,
-    /// The most rounds; fewer if the best is known before
-    #[arg(long, value_name = "MAX", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub rounds: u32,
+    /// The most rounds; fewer if the best is known before [default: 12, or up to 40 of a command of less than a second]
+    #[arg(long, value_name = "MAX", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
     /// Begin no run after this time
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub time_limit: Option<Duration>,
