@@ -191,7 +191,7 @@ enum passed {
     PASSED_EDGE,       // of the heap and of .bss, before the first and behind the last whole page of the pool
     PASSED_EXHAUSTED,  // the pool has no more
     PASSED_CAP,        // a cap of the user or the cgroup
-    PASSED_NO_POOL,    // there is none, or nobody answers: huge pages, populated
+    PASSED_NO_POOL,    // there is none, or nobody answers: the kernel's huge pages
     PASSED_TAKEN_BACK, // was the pool's until the program did what huge pages cannot: mprotect of a part, MAP_FIXED
                        // over it
     PASSED_FORKED,     // moved to the kernel's memory before a fork, or copied by a child

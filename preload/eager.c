@@ -3,8 +3,6 @@
 #include <errno.h>
 
 #include "arena.h"
-#include "lock.h"
-#include "room.h"
 #include "space.h"
 #include "sys.h"
 #include "told.h"
@@ -14,34 +12,20 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-// From here on it is asked whether there is so much memory: a program may request what it never touches.
-enum { LARGE = 64 << 20, CELLS = 1 << 26 };
+enum { CELLS = 1 << 26 };
 
 static uint64_t *marks; // for each 2 MiB of the address space, whether it is memory that a pool would have served
 
-static bool affordable(uint64_t bytes) {
-    static struct lock room_lock;
-    static struct room_text text;
-    if (bytes < LARGE)
-        return true;
-    // Held where a fork or a handler of signals came in between: then it comes by faults.
-    if (!lock_soon(&room_lock))
-        return false;
-    uint64_t room = room_now(&text);
-    lock_release(&room_lock);
-    return bytes <= room / 2;
-}
-
+// What is larger than a huge page may never be touched, as the buffer of a sort; and populating a huge page takes as
+// long as a fault on it.
 void eager_populate(uint64_t begin, uint64_t end) {
     uint64_t first = up(begin, HUGE), last = end & -(uint64_t)HUGE;
-    if (!affordable(end - begin))
-        return;
     uint64_t began = now_ns();
     // All of it: else it would be several mappings, which mremap does not move.
     if (last > first)
         sys(SYS_madvise, begin, end - begin, MADV_HUGEPAGE);
     // Before Linux 5.14 there is no such advice; what is new is zero, and may be written so.
-    if (sys(SYS_madvise, begin, end - begin, MADV_POPULATE_WRITE) == -EINVAL)
+    if (end - begin <= HUGE && sys(SYS_madvise, begin, end - begin, MADV_POPULATE_WRITE) == -EINVAL)
         for (uint64_t at = begin; at < end; at += PAGE)
             __atomic_fetch_or((char *)at, 0, __ATOMIC_RELAXED);
     __atomic_fetch_add(&told->populate_ns, now_ns() - began, __ATOMIC_RELAXED);

@@ -1,15 +1,15 @@
-// The kernel's own memory, present at the moment of the request: huge pages where they fit. What there is without a
-// pool, or beside it.
+// The kernel's own memory, huge pages where they fit: what there is without a pool, or beside it. Up to a huge page is
+// present at the moment of the request; what is larger comes at its first touch, for it may never be touched.
 #pragma once
 
 #include "runtime.h"
 
 enum { HUGE = 2 << 20 };
 
-// A new private anonymous mapping, aligned for huge pages, populated as far as memory allows; MAP_FAILED and errno.
+// A new private anonymous mapping, aligned for huge pages; MAP_FAILED and errno.
 void *eager_mmap(void *at, size_t bytes, int flags);
 
-// Makes memory present that has just been obtained.
+// Huge pages for memory that has just been obtained, and up to one of it present.
 void eager_populate(uint64_t begin, uint64_t end);
 
 // What a larger pool would have served, in units: begun, and given back.

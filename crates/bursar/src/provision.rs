@@ -75,7 +75,7 @@ pub struct Served {
 }
 
 impl Serving {
-    /// From a pool that was checked; else the kernel serves, with huge pages that it populates.
+    /// From a pool that was checked; else the kernel serves, with its huge pages.
     pub fn start(pool: Option<&str>) -> Serving {
         let folder = PerhapsSpool::create("bursar-provision-");
         let prezero =
@@ -341,8 +341,7 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
         _ if figures.served_bytes == 0 && huge.0 == 0 => format!("nothing was served; {run}"),
         Some(name) => format!("{}; {run}", from_pool(name, figures)),
         None => {
-            let present = seconds(figures.populate_seconds);
-            format!("no pool answers: {huge} in all from the kernel's huge pages, made present in {present}; {run}")
+            format!("no pool answers: {huge} in all from the kernel's huge pages; {run}")
         }
     });
     let told_already = |reason: Reason| reason == Reason::NoPool && pool.is_none();
