@@ -291,9 +291,12 @@ static bool extend(int place, const struct area *area, struct frontier *frontier
     return came != GONE && came != REFUSED;
 }
 
+// What is populated and then not used is little beside what is; what is only advised takes nothing.
 static uint64_t next_window(const struct frontier *frontier) {
-    uint64_t quarter = frontier->passed / 4, largest = alone || !populates ? LARGEST_WINDOW : down(plan.ahead);
-    uint64_t most = least(down(quarter > FEW ? quarter : FEW), largest);
+    const bool only_advised = alone || !populates;
+    const uint64_t part = frontier->passed / (only_advised ? 4 : 12), few = only_advised ? FEW : FIRST_WINDOW;
+    const uint64_t largest = only_advised ? LARGEST_WINDOW : down(plan.ahead);
+    uint64_t most = least(down(part > few ? part : few), largest);
     uint64_t window = least(2 * frontier->window, most);
     return window > FIRST_WINDOW ? window : FIRST_WINDOW;
 }

@@ -43,11 +43,11 @@ void heap_ahead_begin(void) {
     }
 }
 
-// A quarter of it, so that what is never used is little beside what is. Where there are rules, they hold for whole
-// regions.
+// A quarter of it, so that what is never used is little beside what is, and also where nothing is populated: else there
+// would be no region ahead to advise. Where there are rules, they hold for whole regions.
 static uint64_t ahead_of(uint64_t end) {
-    uint64_t bytes = end - begin;
-    return bytes >= plan.least ? least(plan.ahead, bytes / 4) : ruled > begin;
+    const uint64_t bytes = end - begin, most = 32 << 20;
+    return bytes >= plan.least && !plan.observes ? least(most, bytes / 4) : ruled > begin;
 }
 
 static int answer(uint64_t end) {

@@ -1,0 +1,54 @@
+//! Programs with another malloc than glibc's: `bursar provision` and `bursar advise run` serve and advise them all the same.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use support::{bursar, json_after, need};
+
+const ALLOCATORS: [&str; 3] = ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"];
+const FILLED_BYTES: u64 = 96 << 20;
+
+/// Fills blocks of 1000 bytes, slowly, so that a helper may come in between.
+fn fills(folder: &Path) -> String {
+    let (source, program) = (folder.join("blocks.c"), folder.join("blocks"));
+    let text = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\nint main(void) {\n unsigned sum = 0;\n \
+                for (int i = 0; i < 96 << 10; i++) { char *at = malloc(1000); memset(at, 1, 1000); sum += at[i % 1000]; \
+                if (i % 1024 == 0) usleep(2000); }\n return sum != 96 << 10; }\n";
+    std::fs::write(&source, text).unwrap();
+    assert!(Command::new("cc").arg("-O1").arg("-o").arg(&program).arg(&source).status().unwrap().success());
+    program.display().to_string()
+}
+
+/// What a command wrote about a program with each allocator.
+fn with_each(words: &[&str], is_right: impl Fn(&Value) -> bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = fills(folder.path());
+    for allocator in ALLOCATORS {
+        let path = format!("/usr/lib/x86_64-linux-gnu/{allocator}");
+        if !need(allocator, Path::new(&path).exists()) {
+            continue;
+        }
+        let mut command = bursar();
+        command.args(words).args(["-q", "--stats", "-", "--", &program]);
+        // No pool answers there.
+        command.env("LD_PRELOAD", path).env("BURSAR_POOLS", folder.path());
+        let (status, stats, _) = json_after(&mut command);
+        assert_eq!(status, 0, "{allocator}");
+        assert!(is_right(&stats), "{allocator}: {stats:#}");
+    }
+}
+
+#[test]
+fn provision_serves_other_allocators() {
+    with_each(&["provision"], |stats| {
+        stats["passed_to_linux"]["no_pool"]["bytes"].as_u64().is_some_and(|bytes| bytes > FILLED_BYTES / 2)
+    });
+}
+
+#[test]
+fn advise_advises_other_allocators() {
+    with_each(&["advise", "run"], |stats| stats["decisions"].as_u64().is_some_and(|decisions| decisions > 0));
+}
