@@ -13,6 +13,7 @@ pub enum Family {
     Postgres,
     Redis,
     Jemalloc,
+    Mimalloc,
 }
 
 /// The command's program.
@@ -21,7 +22,12 @@ pub struct Program {
     /// The version of the glibc that it is linked with; `None`: it is statically linked, or with another libc.
     pub glibc: Option<(u32, u32)>,
     pub families: Vec<Family>,
+    /// The library that its malloc is of, if that is not glibc's.
+    pub allocator: Option<&'static str>,
 }
+
+/// Allocators that programs are linked with, or that are preloaded.
+const ALLOCATORS: [&str; 3] = ["libjemalloc", "libtcmalloc", "libmimalloc"];
 
 impl Program {
     /// Looks at the command's file, and asks its loader for its version.
@@ -36,10 +42,17 @@ impl Program {
             Some("redis-server" | "valkey-server") => Some(Family::Redis),
             _ => None,
         };
-        let preloaded = std::env::var_os("LD_PRELOAD").is_some_and(|set| set.to_string_lossy().contains("jemalloc"));
-        let has_jemalloc = preloaded || unseen::is_linked_with(&path, "libjemalloc");
-        let found = [named, unseen::is_go(&path).then_some(Family::Go), has_jemalloc.then_some(Family::Jemalloc)];
-        Program { glibc, families: found.into_iter().flatten().collect() }
+        let preloaded = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+        let preloaded = preloaded.to_string_lossy();
+        let has = |library: &&str| preloaded.contains(*library) || unseen::is_linked_with(&path, library);
+        let allocator = ALLOCATORS.into_iter().find(has);
+        let switch = match allocator {
+            Some("libjemalloc") => Some(Family::Jemalloc),
+            Some("libmimalloc") => Some(Family::Mimalloc),
+            _ => None,
+        };
+        let found = [named, unseen::is_go(&path).then_some(Family::Go), switch];
+        Program { glibc, families: found.into_iter().flatten().collect(), allocator }
     }
 }
 

@@ -77,6 +77,10 @@ fn of_family(family: Family, is_off: bool) -> Option<ArmSetting> {
         (Family::Java, true) => ("JVM", "java -XX:-UseTransparentHugePages"),
         (Family::Jemalloc, false) => ("jemalloc", "MALLOC_CONF=thp:always,metadata_thp:auto"),
         (Family::Jemalloc, true) => ("jemalloc", "MALLOC_CONF=thp:never"),
+        // From 2.1 on MIMALLOC_ALLOW_LARGE_OS_PAGES.
+        (Family::Mimalloc, is_off) => {
+            ("mimalloc 2.0", if is_off { "MIMALLOC_LARGE_OS_PAGES=0" } else { "MIMALLOC_LARGE_OS_PAGES=1" })
+        }
         (Family::Postgres, false) => ("postgresql.conf, with vm.nr_hugepages for shared_buffers", "huge_pages = try"),
         (Family::Postgres, true) => ("postgresql.conf", "huge_pages = off"),
         (Family::Redis, false) => ("redis.conf", "disable-thp no"),

@@ -146,6 +146,9 @@ impl Surroundings<'_> {
         if set.contains(HUGETLB) {
             return Err(format!("{TUNABLES} sets {HUGETLB} already"));
         }
+        if let Some(library) = self.program.allocator {
+            return Err(format!("the program's malloc is {library}'s, and the tunable is for glibc's"));
+        }
         match self.program.glibc {
             None => Err("the program is not linked dynamically with glibc".into()),
             Some((major, minor)) if (major, minor) < LEAST_GLIBC => {
@@ -204,5 +207,9 @@ mod tests {
         assert_eq!(madvise(Some((2, 35))), Ok(()));
         assert!(madvise(Some((2, 31))).unwrap_err().contains("2.31"));
         assert!(madvise(None).unwrap_err().contains("not linked dynamically"));
+        let program = Program { glibc: Some((2, 36)), allocator: Some("libjemalloc"), ..Program::default() };
+        let mode = Some("madvise".to_string());
+        let of_another = Surroundings { mode, command: &["true".into()], launcher: None, program: &program };
+        assert!(of_another.allow(Way::Tunable).unwrap_err().contains("malloc is libjemalloc's"));
     }
 }
