@@ -106,6 +106,25 @@ fn a_maximum_is_for_every_run() {
 }
 
 #[test]
+fn each_run_is_prepared_given_its_input_and_redacted() {
+    let folder = tempfile::tempdir().unwrap();
+    program(folder.path());
+    fs::write(folder.path().join("input.txt"), "hello").unwrap();
+    let script = "rm ready && grep -q hello && python3 grow.py 20 0 secret";
+    let run = ["--", "sh", "-c", script];
+    let given = ["--max", "1G", "--input", "input.txt", "--redact", "secret", "--record", "new.bursar"];
+    let (status, json) = figures(&[&given[..], &["--prepare", "touch ready"], &run].concat(), folder.path());
+    assert_eq!((status, &json["passed"]), (0, &true.into()), "{json}");
+    assert!(!json.to_string().contains("secret"), "{json}");
+    let kept = fs::read(folder.path().join("new.bursar")).unwrap();
+    assert!(!kept.windows(6).any(|bytes| bytes == b"secret"));
+    let unprepared = check(&[&["--max", "1G", "--input", "input.txt"][..], &run].concat(), folder.path());
+    assert!(text(&unprepared.stderr).contains("failed with status 1"), "{unprepared:?}");
+    let failed = refused(&[&["--max", "1G", "--prepare", "exit 3"][..], &["--", "true"]].concat(), folder.path());
+    assert!(failed.contains("--prepare 'exit 3' failed"), "{failed}");
+}
+
+#[test]
 fn a_record_is_checked_without_a_run() {
     let folder = tempfile::tempdir().unwrap();
     program(folder.path());

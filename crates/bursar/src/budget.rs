@@ -10,9 +10,8 @@ mod runtime;
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use budget::{Evidence, Measured, MethodMemory, Progress, Reference, Settings, Step};
 use linux::bpf::Rung;
 use model::{
@@ -28,6 +27,7 @@ use crate::cli::budget::Budget;
 use crate::nodes::{self, Nodes, Order};
 use crate::observe::{self, Observed, Plan, observe};
 use crate::predict::inputs;
+use crate::prepare::prepare;
 use crate::progress::Display;
 use crate::results::{Sink, deliver};
 use crate::run::finish_run;
@@ -478,13 +478,7 @@ impl<'a> Search<'a> {
 
     fn prepare(&self) -> anyhow::Result<()> {
         if let Some(command) = &self.options.prepare {
-            let mut shell = Command::new("sh");
-            let shell = shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null());
-            let done = linux::children::status(shell);
-            let done = done.context("sh could not be run for --prepare")?;
-            if !done.success() {
-                bail!("--prepare '{command}' failed ({done}); it must succeed before each run");
-            }
+            prepare(command)?;
         }
         self.cache.prepare()
     }

@@ -21,7 +21,9 @@ use crate::input::is_dash;
 use crate::measured::{Set, unfinished};
 use crate::observe::{Observed, Plan, observe};
 use crate::predict::inputs;
+use crate::prepare::prepare;
 use crate::progress::Display;
+use crate::redact::redacted;
 use crate::replace::replace;
 use crate::results::{Sink, check_file, check_json, write_json};
 use crate::run::finish_run;
@@ -97,7 +99,8 @@ fn write_text(what: &str, path: &Path, text: &str) -> anyhow::Result<()> {
 fn of_record(options: &Check, path: &Path) -> anyhow::Result<Answer> {
     let mut set = Set::read(path, &|_| Ok(()))?;
     ensure!(set.records.len() == 1, "{} holds several records: name one", path.display());
-    let measured = set.records.remove(0);
+    let mut measured = set.records.remove(0);
+    measured.header.command.iter_mut().for_each(|word| *word = redacted(word));
     let limits: Vec<Option<u64>> = measured.runs.iter().map(|(run, _)| run.limit_bytes).collect();
     ensure!(limits.iter().all(|limit| *limit == limits[0]), "the runs of {} had different limits", path.display());
     let baseline = baseline(options, &measured.header, limits[0])?;
@@ -118,10 +121,11 @@ fn of_runs(options: &Check) -> anyhow::Result<Ended> {
     let bench = Bench::set_up(Some(Rung::Filemap), References::TracedOrInside)?;
     let mut header = bench.header(RecordKind::Run, &options.command, "as the machine allows");
     header.options = inputs::options(&options.command, &[]);
+    header.options.extend(options.prepare.as_deref().map(|command| ("prepare".to_string(), redacted(command))));
     // Before there is a record of this check: it may come to be in the same folder.
     let baseline = baseline(options, &header, None)?;
     let mut comparison = Comparison::new(options, &header, baseline.as_ref(), None);
-    let input = Given::find(None, None, &bench.signals)?;
+    let input = Given::find(options.input.as_deref(), None, &bench.signals)?;
     let (mut sink, no_record) = Sink::create(options.record.as_deref(), &header)?;
     let mut record = Record { notes: bench.notes.clone(), ..Record::new(header.clone()) };
     bench.notes.iter().try_for_each(|note| sink.append(Entry::Note(note.clone())))?;
@@ -130,6 +134,7 @@ fn of_runs(options: &Check) -> anyhow::Result<Ended> {
     let mut until = comparison.judge.first();
     loop {
         while (runs.len() as u32) < until {
+            options.prepare.as_deref().map_or(Ok(()), prepare)?;
             let number = runs.len() as u32;
             let plan = Plan {
                 run: number,
@@ -257,7 +262,7 @@ impl<'a> Comparison<'a> {
                 Ok(next)
             }
             Err(Unknown(figure)) => {
-                self.unknown = Some(format!("{} is unknown in one of the runs", figure.name()));
+                self.unknown = Some(format!("{} is unknown in more than half of the runs", figure.name()));
                 Ok(None)
             }
         }

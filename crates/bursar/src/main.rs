@@ -31,6 +31,7 @@ mod orphans;
 mod phases;
 mod pool;
 mod predict;
+mod prepare;
 mod progress;
 mod provision;
 mod prune;
@@ -143,6 +144,9 @@ fn act(action: Action) -> anyhow::Result<Status> {
         if !only_prints(&action) {
             results::check(results)?;
         }
+    }
+    if let Action::Check(options) = &action {
+        redact::set(&options.redact);
     }
     match action {
         Action::Run(options) => match &options.target {

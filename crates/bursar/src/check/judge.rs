@@ -36,9 +36,16 @@ pub fn values(figure: Figure, runs: &Runs) -> Option<Vec<f64>> {
     (!known.is_empty() && 2 * known.len() >= runs.len()).then_some(known)
 }
 
-/// A figure of all runs, as far as a limit needs it.
+/// A figure as far as a limit needs it, of the runs that know it; `None` where they are too few.
 fn beside_limit(figure: Figure, limit: Bytes, runs: &Runs) -> Option<Vec<f64>> {
-    runs.iter().map(|(run, account)| figure.beside_limit(limit.0 as f64, run, account)).collect()
+    let known = runs.iter().filter_map(|(run, account)| figure.beside_limit(limit.0 as f64, run, account));
+    enough(known.collect(), runs.len())
+}
+
+/// Values that are known of so many runs: of all, or of two at least and of half of them.
+fn enough(known: Vec<f64>, runs: usize) -> Option<Vec<f64>> {
+    let is_enough = !known.is_empty() && (known.len() == runs || (known.len() >= 2 && 2 * known.len() >= runs));
+    is_enough.then_some(known)
 }
 
 impl Judge {
@@ -82,13 +89,21 @@ impl Judge {
     /// What all runs show, and the number of runs to make until the next time; `None`: it is decided.
     ///
     /// # Errors
-    /// Where a figure that decides is unknown in a run.
+    /// Where a figure that decides is unknown in too many runs.
     pub fn look(&mut self, runs: &Runs) -> Result<(Vec<Checked>, Option<u32>), Unknown> {
         let count = runs.len() as u32;
         let mut checked = Vec::new();
+        let mut is_short = false;
         if let Some((figures, max)) = &self.max {
             for figure in figures {
-                let values = beside_limit(*figure, *max, runs).ok_or(Unknown(*figure))?;
+                let Some(values) = beside_limit(*figure, *max, runs) else {
+                    // A sample may see the peak of the next one.
+                    is_short = count < self.most_runs;
+                    if is_short {
+                        continue;
+                    }
+                    return Err(Unknown(*figure));
+                };
                 let finding = below_limit(&values, max.0 as f64, count >= self.most_runs).ok_or(Unknown(*figure))?;
                 checked.push(Checked { figure: *figure, baseline: None, tolerance: 0.0, finding });
             }
@@ -107,7 +122,8 @@ impl Judge {
             let figures = figures.collect::<Result<Vec<_>, Unknown>>()?;
             self.last_look = Some((count, self.check.look(count, &figures)));
         }
-        let mut next = checked.iter().any(|checked| checked.finding.verdict.is_none()).then_some(count + 1);
+        let mut next =
+            (is_short || checked.iter().any(|checked| checked.finding.verdict.is_none())).then_some(count + 1);
         if let Some((_, look)) = &self.last_look {
             next = look.next.or(next);
             checked.extend(self.growth.iter().zip(&look.findings).map(|((figure, baseline, tolerance), finding)| {
@@ -117,5 +133,19 @@ impl Judge {
         }
         let has_failed = checked.iter().any(|checked| checked.finding.verdict == Some(Verdict::Failed));
         Ok((checked, next.filter(|next| !has_failed && *next <= self.most_runs)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_whose_peak_was_missed_are_left_out_where_enough_others_are_known() {
+        assert_eq!(enough(vec![1.0], 1), Some(vec![1.0]));
+        assert_eq!(enough(vec![1.0], 2), None);
+        assert_eq!(enough(vec![1.0, 2.0], 3), Some(vec![1.0, 2.0]));
+        assert_eq!(enough(vec![1.0, 2.0], 5), None);
+        assert_eq!(enough(Vec::new(), 0), None);
     }
 }

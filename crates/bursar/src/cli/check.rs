@@ -48,6 +48,16 @@ pub struct Check {
     /// End a run after this time (status 124)
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub timeout: Option<Duration>,
+    /// Standard input of each run [default: bursar's own, if that is a file or a pipe]
+    #[arg(long, value_name = "FILE", conflicts_with = "from", hide_short_help = true, help_heading = ADVANCED)]
+    pub input: Option<PathBuf>,
+    /// Run this shell command before each run, outside of it
+    #[arg(long, value_name = "CMD", conflicts_with = "from", hide_short_help = true, help_heading = ADVANCED)]
+    pub prepare: Option<String>,
+    /// Keep what the regular expression PATTERN matches (its first group, if it has one) in the command line and in
+    /// --prepare out of the record and all reports; may be given more than once
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true, hide_short_help = true, help_heading = ADVANCED)]
+    pub redact: Vec<regex::Regex>,
     /// Keep the record of the runs in FILE [default: a new file under ~/.local/state/bursar]
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = ADVANCED)]
     pub record: Option<PathBuf>,
