@@ -431,7 +431,8 @@ struct reference_head {
     uint64_t runs;                            // that threads have taken, or wanted
     uint64_t hold_until_ms;                   //
     uint64_t ended;                           // of `processes`: have told what the loader had mapped, at their end
-    uint64_t unused[7];                       // the rest of two lines of the processor's cache
+    uint64_t with_io_uring;                   // of `ended`: had liburing loaded
+    uint64_t unused[6];                       // the rest of two lines of the processor's cache
     uint64_t head;                            // of the ring: what has been taken
     uint64_t unused_too[7];                   //
     uint64_t hidden_bytes[REFERENCE_CLASSES]; // by enum reference_class

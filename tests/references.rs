@@ -217,6 +217,57 @@ fn what_a_killed_program_touched_of_its_libraries_is_said_to_be_missing() {
     assert!(unseen.contains("programs and libraries of 1 process that was killed or still runs"), "{unseen}");
 }
 
+#[test]
+fn io_uring_is_said_not_to_be_seen() {
+    let loads = "import ctypes; ctypes.CDLL('liburing.so.2')";
+    if !support::need(
+        "liburing2",
+        Command::new("python3").args(["-c", loads]).status().is_ok_and(|status| status.success()),
+    ) {
+        return;
+    }
+    let run = as_nobody(folder().path(), &format!("python3 -c \"{loads}\""));
+    let unseen = demand(&run)["not_visible"].to_string();
+    assert!(unseen.contains("what is read by io_uring"), "{unseen}");
+}
+
+#[test]
+fn the_memory_of_the_notes_is_not_the_commands() {
+    // What it reads is noted over the whole of that memory.
+    let folder = folder();
+    let file = numbers(folder.path(), "file", 1);
+    let run = as_nobody(
+        folder.path(),
+        &format!(
+            "exec /usr/bin/python3 -c \"import os,time\nf=os.open('{file}',0)\nfor i in range(70000): os.pread(f,1,i*8192%(1<<20))\ntime.sleep(1)\""
+        ),
+    );
+    assert_eq!(run["floor_breakdown"]["shared"], 0, "{run:#}");
+}
+
+/// As a container's filter of system calls refuses it.
+#[test]
+fn root_that_is_refused_bpf_sees_references_inside() {
+    if !is_root() {
+        return;
+    }
+    let folder = folder();
+    let file = numbers(folder.path(), "file", 8);
+    let filter = "import ctypes,os,struct,sys\n\
+                  code=b''.join(struct.pack('HBBI',*i) for i in [(0x20,0,0,0),(0x15,0,1,321),(6,0,0,0x50001),(6,0,0,0x7fff0000)])\n\
+                  b=ctypes.create_string_buffer(code); p=struct.pack('HxxxxxxP',4,ctypes.addressof(b))\n\
+                  l=ctypes.CDLL(None,use_errno=True)\n\
+                  if l.prctl(38,1,0,0,0) or l.prctl(22,2,ctypes.c_char_p(p),0,0): sys.exit(99)\n\
+                  os.execv(sys.argv[1],sys.argv[1:])";
+    let plain = bursar();
+    let mut command = Command::new("python3");
+    command.args(["-c", filter]).arg(plain.get_program()).current_dir(folder.path()).env("TMPDIR", folder.path());
+    let (status, run) = json_of(command.args(["run", "-q", "--json", "-", "--", "cat", &file]));
+    assert_eq!(status, 0, "{run}");
+    assert_eq!(demand(&run)["rung"], SOURCE);
+    assert_near(bytes(demand(&run), "distinct_bytes"), 8 * MIB + MIB, "distinct");
+}
+
 /// 256 KiB are touched of a mapping of 4 GiB, between passes over a file of 32 MiB.
 #[test]
 fn a_mapping_that_was_hardly_touched_is_no_reference_to_all_of_it() {

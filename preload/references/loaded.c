@@ -1,7 +1,10 @@
 #include "loaded.h"
 
+#include <string.h>
+
 #include "../symbols.h"
 #include "../sys.h"
+#include "../text.h"
 #include "note.h"
 
 enum { WINDOW = 2048 }; // pages that are asked for at once
@@ -61,11 +64,14 @@ void loaded_note(void) {
     const struct link_map *program = loader()->r_map, *own = runtime_map();
     if (window.file >= 0 && program) {
         // The loader has touched the libraries before the program did anything.
-        for (const struct link_map *map = program->l_next; map; map = map->l_next)
+        bool with_io_uring = false;
+        for (const struct link_map *map = program->l_next; map; map = map->l_next) {
             if (map != own)
                 note_object(map);
+            with_io_uring |= !strncmp(text_base(map->l_name), "liburing", strlen("liburing"));
+        }
         note_object(program);
-        references_ended();
+        references_ended(with_io_uring);
     }
     if (window.file >= 0)
         sys(SYS_close, window.file);

@@ -362,9 +362,11 @@ void references_touched(uint32_t file, uint64_t first, uint64_t end) {
     put_pages(file, first, end - first, REFERENCE_FAULT, now - least(now - began_ms, longest));
 }
 
-void references_ended(void) {
-    if (!ended)
+void references_ended(bool with_io_uring) {
+    if (!ended) {
         __atomic_fetch_add(&head->ended, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&head->with_io_uring, with_io_uring, __ATOMIC_RELAXED);
+    }
     ended = true;
 }
 

@@ -18,5 +18,5 @@ uint32_t references_file(const char *path);
 // noted with that time: programs touch most of their libraries then.
 void references_touched(uint32_t file, uint64_t first, uint64_t end);
 
-// The program has told what the loader had mapped.
-void references_ended(void);
+// The program has told what the loader had mapped; whether liburing is among it, by which files are read unseen.
+void references_ended(bool with_io_uring);

@@ -69,7 +69,8 @@ pub fn follow(
     notes.extend(no_record);
     let found = pids(&scope);
     let before: Vec<Stat> = found.iter().filter_map(|pid| procfs::stat(*pid).ok()).collect();
-    let mut sampler = Sampler::new(scope.clone(), Options { interval, io_wait: bench.io_wait }, started);
+    let mut sampler =
+        Sampler::new(scope.clone(), Options { interval, io_wait: bench.io_wait, shared_by_us_bytes: 0 }, started);
     let tracker = bench.track(&found, origin, &mut notes);
     let mut exit = Exit::StillRunning;
     loop {

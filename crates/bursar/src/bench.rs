@@ -77,7 +77,7 @@ impl Bench {
     ///
     /// `tracking`: no more than is needed, since the better it is the longer it takes before a run begins.
     pub fn set_up(tracking: Option<Rung>, references: References) -> anyhow::Result<Bench> {
-        let may_trace = bpf::may_load() && !is_forced("references-inside");
+        let may_trace = bpf::may_load() && !bpf::is_refused() && !is_forced("references-inside");
         let references_inside = references == References::TracedOrInside && !may_trace;
         let tracking = if references_inside { tracking.map(|_| Rung::Processes) } else { tracking };
         // The longest part of the preparations; the others go on beside it.

@@ -23,7 +23,7 @@ use rustix::process::Signal;
 use sample::{ExitRecords, Options, Row, Sampler, Scope};
 use serde::{Deserialize, Serialize};
 use track::pages::Scope as PagesScope;
-use track::{Follower, Mapped, MappedTracker, Tracked, Tracker};
+use track::{Follower, Mapped, MappedTracker, SHARED_BYTES, Tracked, Tracker};
 
 use crate::bench::{Bench, unix_ns};
 use crate::budget::given::Given;
@@ -156,7 +156,8 @@ pub fn observe(
             Scope::Tree { root: std::process::id() as i32, within: bench.own_cgroup.clone() }
         }
     };
-    let options = Options { interval: plan.interval, io_wait: bench.io_wait };
+    let shared_by_us_bytes = inside.as_ref().map_or(0, |_| SHARED_BYTES);
+    let options = Options { interval: plan.interval, io_wait: bench.io_wait, shared_by_us_bytes };
     let mut sampler = Sampler::new(scope, options, Instant::now());
     let tracker = bench.track(&[stub], tracker_origin, &mut notes);
     // Under a limit the job faults anew on what it references again.

@@ -69,6 +69,9 @@ impl<'a> Inside<'a> {
             };
             seen.tracked.not_visible.push((name, None));
         }
+        if seen.with_io_uring > 0 {
+            seen.tracked.not_visible.push(("what is read by io_uring: liburing is loaded".into(), None));
+        }
         let mapped = seen.mapped_bytes();
         if mapped >= MUCH_MAPPED_BYTES {
             seen.tracked.not_visible.push((LATER_THROUGH_MAPPINGS.into(), Some(mapped)));

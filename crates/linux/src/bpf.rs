@@ -238,6 +238,17 @@ pub fn may_load() -> bool {
     effective.has(Capability::SysAdmin) || effective.has(Capability::Bpf) && effective.has(Capability::PerfMon)
 }
 
+/// Whether the kernel refuses the call itself to this process, whatever its capabilities are, as a container's seccomp filter does.
+pub fn is_refused() -> bool {
+    const BPF_PROG_GET_NEXT_ID: libc::c_int = 11;
+    let mut attributes = [u64::MAX; 2];
+    // SAFETY: the call reads and writes no more than it is told of the array. Beyond the last program there is none: ENOENT.
+    let status =
+        unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_GET_NEXT_ID, &raw mut attributes, size_of_val(&attributes)) };
+    let refusals = [libc::EPERM, libc::EACCES, libc::ENOSYS];
+    status < 0 && std::io::Error::last_os_error().raw_os_error().is_some_and(|error| refusals.contains(&error))
+}
+
 /// Whether the programs load here, and which rung they reach.
 pub fn available() -> Result<Rung, Error> {
     Programs::load(Rung::Filemap).map(|programs| programs.rung)

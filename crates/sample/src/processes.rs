@@ -100,6 +100,8 @@ pub struct Processes {
     lost: u64,
     /// One process is looked at, and its children are none of the job's.
     is_alone: bool,
+    /// Memory that bursar shares with them.
+    shared_by_us_bytes: u64,
 }
 
 fn level(key: ProcessKey, rss: u64, minor_faults: u64) -> Level {
@@ -149,9 +151,10 @@ fn io_delay(stat: &procfs::Stat) -> f64 {
 }
 
 impl Processes {
-    /// None seen yet. `is_alone`: of a single process, without its children.
-    pub fn new(is_alone: bool) -> Processes {
-        Processes { is_alone, ..Processes::default() }
+    /// None seen yet. `is_alone`: of a single process, without its children. `shared_by_us_bytes`: memory that they may have mapped, and
+    /// that is not theirs.
+    pub fn new(is_alone: bool, shared_by_us_bytes: u64) -> Processes {
+        Processes { is_alone, shared_by_us_bytes, ..Processes::default() }
     }
 
     /// Looks at these PIDs now. `since`: seconds from boot to the run's begin. `threads`: also look at every thread's state.
@@ -188,8 +191,10 @@ impl Processes {
         if stat.state == 'Z' {
             return;
         }
-        let Ok(status) = procfs::status(pid) else { return };
-        let rss = stat.rss_pages * procfs::page_bytes();
+        let Ok(mut status) = procfs::status(pid) else { return };
+        let ours = status.rss_shmem.unwrap_or(0).min(self.shared_by_us_bytes);
+        status.rss_shmem = status.rss_shmem.map(|bytes| bytes - ours);
+        let rss = (stat.rss_pages * procfs::page_bytes()).saturating_sub(ours);
         let key = ProcessKey { pid, start_ticks: stat.starttime };
         let started = procfs::start_seconds(stat.starttime) - since;
         let seen = self.seen.entry(key).or_insert_with(|| Seen {
@@ -268,10 +273,12 @@ impl Processes {
             Err(error) => return self.unread = Some(error.to_string()),
         };
         let sum = |of: fn(&procfs::SmapsRollup) -> Option<u64>| sets.iter().map(of).sum::<Option<u64>>();
-        sums.pss = sum(|r| r.pss);
+        let pss_shared = sum(|r| r.pss_shmem);
+        let ours = pss_shared.unwrap_or(0).min(self.shared_by_us_bytes);
+        sums.pss = sum(|r| r.pss).map(|bytes| bytes.saturating_sub(ours));
         sums.pss_anon = sum(|r| r.pss_anon);
         sums.pss_file = sum(|r| r.pss_file);
-        sums.pss_shared = sum(|r| r.pss_shmem);
+        sums.pss_shared = pss_shared.map(|bytes| bytes - ours);
         // A process that nobody has read has its part of what the others share.
         sums.held = sums.pss.filter(|_| !is_disturbed && no_more_came()).map(|pss| {
             // What others have mapped, too, counts less than one page in PSS.
@@ -351,7 +358,7 @@ mod tests {
         let burn = "for i in 1 2 3 4 5 6 7 8; do sh -c 'i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done'; done; exec sleep 60";
         let mut job = Command::new("sh").args(["-c", burn]).spawn().unwrap();
         let pid = job.id() as i32;
-        let (mut processes, mut alone, mut pace) = (Processes::new(false), Processes::new(true), Pace::new(None));
+        let (mut processes, mut alone, mut pace) = (Processes::new(false, 0), Processes::new(true, 0), Pace::new(None));
         let deadline = Instant::now() + Duration::from_secs(60);
         // Only the shell is looked at, so none of its children is ever seen alive.
         let reaped = loop {

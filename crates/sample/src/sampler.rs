@@ -56,6 +56,8 @@ pub struct Options {
     pub interval: Option<Duration>,
     /// Where the I/O wait share comes from.
     pub io_wait: IoWait,
+    /// Memory of ours that the job's processes may have mapped: as much as they have of it is not counted as theirs.
+    pub shared_by_us_bytes: u64,
 }
 
 /// Looks at a job again and again.
@@ -104,7 +106,7 @@ impl Sampler {
     /// Begins at `started`, which is 0 on the time lines.
     pub fn new(scope: Scope, options: Options, started: Instant) -> Sampler {
         Sampler {
-            processes: Processes::new(matches!(scope, Scope::Process(_))),
+            processes: Processes::new(matches!(scope, Scope::Process(_)), options.shared_by_us_bytes),
             scope,
             io_wait: options.io_wait,
             pace: Pace::new(options.interval),

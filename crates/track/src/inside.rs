@@ -18,7 +18,7 @@ use foldhash::fast::RandomState;
 use linux::bpf::FileKey;
 use linux::procfs;
 use model::{FileReference, ReferenceKind};
-use runtime_abi::{ReferenceClass, ReferenceKind as Noted};
+use runtime_abi::{REFERENCE_FILE_BYTES, ReferenceClass, ReferenceKind as Noted};
 
 use crate::files::Files;
 use crate::references::References;
@@ -27,6 +27,9 @@ use ring::{Entry, Ring};
 
 /// The name of this source.
 pub const REFERENCES_INSIDE: &str = "references seen inside the processes";
+
+/// The memory that [`InsideTracker::start`] makes and that each process maps.
+pub const SHARED_BYTES: u64 = REFERENCE_FILE_BYTES as u64;
 
 /// How often the ring is read, and how often once more than an eighth of it was in use.
 const TICK: Duration = Duration::from_millis(20);
@@ -68,6 +71,8 @@ pub struct SeenInside {
     pub programs: u64,
     /// Of these, how many were killed or still ran, so that of what they touched of programs and libraries nothing is known.
     pub not_ended: u64,
+    /// Of these, how many had liburing loaded. What io_uring reads is neither seen nor in `rchar`.
+    pub with_io_uring: u64,
     /// Bytes of all their calls that read, as `rchar` in `/proc/PID/io` counts them.
     pub read_bytes: u64,
     /// Of each file that the programs mapped, by its number, the pages from the first to the last that a mapping had.
@@ -175,7 +180,8 @@ fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>, follower: Option<
         rung: REFERENCES_INSIDE.into(),
     };
     let programs = ring.programs();
-    SeenInside { tracked, programs, not_ended: programs.saturating_sub(ring.ended()), read_bytes, mapped: seen.mapped }
+    let not_ended = programs.saturating_sub(ring.ended());
+    SeenInside { tracked, programs, not_ended, with_io_uring: ring.with_io_uring(), read_bytes, mapped: seen.mapped }
 }
 
 /// All in the order of their times.
@@ -357,7 +363,7 @@ mod tests {
             rung: REFERENCES_INSIDE.into(),
         };
         let mapped = HashMap::from([(1, 0..100), (2, 0..10)]);
-        let mut seen = SeenInside { tracked, programs: 1, not_ended: 0, read_bytes: 0, mapped };
+        let mut seen = SeenInside { tracked, programs: 1, not_ended: 0, with_io_uring: 0, read_bytes: 0, mapped };
         let page = procfs::page_bytes();
         assert_eq!(seen.leave_out_mappings_beyond(50 * page), 100 * page);
         let left: Vec<_> = seen.tracked.references.iter().map(|r| (r.file, r.kind)).collect();

@@ -115,6 +115,11 @@ impl Ring {
         self.load(ReferenceHead::ENDED_AT)
     }
 
+    /// Of [`Ring::programs`], how many had liburing loaded at their end.
+    pub(super) fn with_io_uring(&self) -> u64 {
+        self.load(ReferenceHead::WITH_IO_URING_AT)
+    }
+
     /// By class.
     pub(super) fn hidden_bytes(&self) -> impl Iterator<Item = u64> + '_ {
         (0..).map(|class| self.load(ReferenceHead::HIDDEN_BYTES_AT + class * 8))
