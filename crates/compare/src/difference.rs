@@ -7,6 +7,9 @@ use crate::student::above;
 /// Share of comparisons of equal runs in which any figure may be called different, at most.
 const LEVEL: f64 = 0.01;
 
+/// Few runs may be equal by chance, and counters go by pages: the spread of a figure is this part of it at least.
+const RESOLUTION: f64 = 0.001;
+
 /// One figure of two sets of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
@@ -26,6 +29,7 @@ pub fn differ(figures: &[(Vec<f64>, Vec<f64>)]) -> Vec<Difference> {
         let (a, b) = (a.as_ref()?, b.as_ref()?);
         let (error, degrees) = error(a, b, 1.0)?;
         let apart = (b.mean - a.mean).abs();
+        let error = error.max(RESOLUTION * a.mean.abs());
         Some(if error > 0.0 { 2.0 * above(apart / error, degrees) } else { f64::from(u8::from(apart == 0.0)) })
     };
     let p_values: Vec<Option<f64>> = samples.iter().map(p_value).collect();
@@ -51,5 +55,9 @@ mod tests {
         let significant: Vec<Option<bool>> = found.iter().map(|found| found.significant).collect();
         assert_eq!(significant, [Some(false), Some(true), None, None]);
         assert_eq!((found[3].a, found[3].b), (None, Some(2.0)));
+        // A page more than runs that were equal by chance.
+        let equal = vec![21032960.0; 3];
+        let found = differ(&[(equal.clone(), vec![21037056.0]), (equal, vec![23000000.0])]);
+        assert_eq!([found[0].significant, found[1].significant], [Some(false), Some(true)]);
     }
 }
