@@ -157,6 +157,14 @@ impl Processes {
         Processes { is_alone, shared_by_us_bytes, ..Processes::default() }
     }
 
+    /// What of a process's shared memory is taken for ours. How much of ours it has mapped is not known: of much more than that, nothing is
+    /// taken off, for a figure that is a little too large is better than one that is too small.
+    fn ours(&self, shared: Option<u64>) -> u64 {
+        shared
+            .filter(|bytes| *bytes <= 2 * self.shared_by_us_bytes)
+            .map_or(0, |bytes| bytes.min(self.shared_by_us_bytes))
+    }
+
     /// Looks at these PIDs now. `since`: seconds from boot to the run's begin. `threads`: also look at every thread's state.
     /// `again`: which PIDs there are when it is asked.
     pub fn look(
@@ -192,7 +200,7 @@ impl Processes {
             return;
         }
         let Ok(mut status) = procfs::status(pid) else { return };
-        let ours = status.rss_shmem.unwrap_or(0).min(self.shared_by_us_bytes);
+        let ours = self.ours(status.rss_shmem);
         status.rss_shmem = status.rss_shmem.map(|bytes| bytes - ours);
         let rss = (stat.rss_pages * procfs::page_bytes()).saturating_sub(ours);
         let key = ProcessKey { pid, start_ticks: stat.starttime };
@@ -274,7 +282,7 @@ impl Processes {
         };
         let sum = |of: fn(&procfs::SmapsRollup) -> Option<u64>| sets.iter().map(of).sum::<Option<u64>>();
         let pss_shared = sum(|r| r.pss_shmem);
-        let ours = pss_shared.unwrap_or(0).min(self.shared_by_us_bytes);
+        let ours = self.ours(pss_shared);
         sums.pss = sum(|r| r.pss).map(|bytes| bytes.saturating_sub(ours));
         sums.pss_anon = sum(|r| r.pss_anon);
         sums.pss_file = sum(|r| r.pss_file);
