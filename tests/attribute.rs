@@ -651,7 +651,9 @@ fn programs_linked_with_musl_are_seen() {
     // musl's exit calls _Exit, not _exit.
     assert!(at_end < SIZE / 4, "{json:#}");
     assert_eq!(json["other_processes"].as_array().map(Vec::len), Some(0), "{json:#}");
-    for (inside, what) in [(&["provision"][..], "made present"), (&["advise", "run"], "populated ahead")] {
+    for (inside, what) in
+        [(&["provision"][..], "in all from the kernel's huge pages"), (&["advise", "run"], "populated ahead")]
+    {
         let output = bursar().args(inside).args(["--", &musl, &SIZE.to_string()]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && said.contains(what), "{inside:?}: {said}");

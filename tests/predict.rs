@@ -197,11 +197,13 @@ fn a_number_of_the_environment_is_a_feature() {
 fn runs_under_other_conditions_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let command = holder(folder.path());
-    fs::copy("/bin/cat", folder.path().join("tool")).unwrap();
+    // It runs for long enough for samples to see it.
+    fs::copy("/bin/gzip", folder.path().join("tool")).unwrap();
+    fs::write(folder.path().join("input.bin"), vec![0; 64 << 20]).unwrap();
     fs::create_dir(folder.path().join("records")).unwrap();
     let record = |name: &str, more: &[&str]| {
         let path = format!("records/{name}.bursar");
-        let arguments = [&["run", "-q", "--record", &path], more, &["--", "./tool", "input.bin"]].concat();
+        let arguments = [&["run", "-q", "--record", &path], more, &["--", "./tool", "-c", "input.bin"]].concat();
         assert!(command(&arguments).stdout(Stdio::null()).status().unwrap().success());
         folder.path().join(path)
     };
@@ -216,7 +218,7 @@ fn runs_under_other_conditions_are_left_out() {
     change(&record("build", &[]), "options = json_set(options, '$.build_id', 'older')");
     record("limit", &["--limit", "1G"]);
     let asked = ["predict", "--from", "records", "--json", "-"];
-    let tool = ["--", "./tool", "input.bin"];
+    let tool = ["--", "./tool", "-c", "input.bin"];
     let found = json(command(&[&asked[..], &tool].concat()));
     assert_eq!(found["runs_used"].as_array().unwrap().len(), 3, "{found}");
     for (record, part) in [

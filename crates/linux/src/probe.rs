@@ -235,7 +235,7 @@ const POOL_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 fn provisioning() -> Vec<Finding> {
     const LADDER: &str = "provisioning";
     const POOL: &str = "pool";
-    const HUGE: &str = "the kernel's huge pages, populated at request";
+    const HUGE: &str = "the kernel's huge pages";
     const SMALL: &str = "populated 4 KiB pages";
     let names = pools::names();
     let (there, silent): (Vec<_>, Vec<_>) = names.iter().partition(|name| pools::answers(&pools::socket(name)).is_ok());

@@ -40,10 +40,10 @@ pub struct Predict {
     #[arg(long, value_name = "PATTERN", hide_short_help = true, help_heading = ADVANCED)]
     pub kind: Option<Regex>,
     /// Run nothing and predict nothing: print the cheapest runs that make an answer possible
-    #[arg(long, conflicts_with = "learn", requires = "command")]
+    #[arg(long, conflicts_with = "learn", requires = "command", hide_short_help = true, help_heading = ADVANCED)]
     pub plan: bool,
     /// First run the command with these inputs in the place of its own
-    #[arg(long, value_name = "INPUT", num_args = 0.., conflicts_with = "from", requires = "command")]
+    #[arg(long, value_name = "INPUT", num_args = 0.., conflicts_with = "from", requires = "command", hide_short_help = true, help_heading = ADVANCED)]
     pub learn: Option<Vec<PathBuf>>,
     /// With --learn: the shell command that prints an input, {} being a number that its size is in proportion to
     #[arg(long, value_name = "CMD", requires = "learn", hide_short_help = true, help_heading = ADVANCED)]

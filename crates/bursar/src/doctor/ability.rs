@@ -176,8 +176,8 @@ fn provision(found: &Found) -> Ability {
         return ability(Level::Yes, "a pool of huge pages answers", None);
     }
     let next = found.next(PROVISIONING);
-    if found.has(PROVISIONING, "the kernel's huge pages, populated at request") {
-        return ability(Level::Partly, "the kernel's huge pages, populated at request; no pool answers", next);
+    if found.has(PROVISIONING, "the kernel's huge pages") {
+        return ability(Level::Partly, "the kernel's huge pages; no pool answers", next);
     }
     match found.has(PROVISIONING, "populated 4 KiB pages") {
         true => ability(Level::Partly, "populated 4 KiB pages; no pool and no huge pages", next),
@@ -236,14 +236,14 @@ provision  yes     a pool of huge pages answers
             (ATTRIBUTION, "by touch: page-fault events", "sudo sysctl kernel.perf_event_paranoid=1"),
             (ATTRIBUTION, "by touch: page-fault events of user space", "yes"),
             (PROVISIONING, "pool", "sudo bursar pool create SIZE"),
-            (PROVISIONING, "the kernel's huge pages, populated at request", "yes"),
+            (PROVISIONING, "the kernel's huge pages", "yes"),
         ]);
         let expected = "\
 run        partly  heap, mapped files and floor by process, and which file pages glibc's programs use; not what is charged; next: the command under \"placement\" in bursar doctor -v
 budget     partly  limits are emulated, for programs that are linked with glibc; next: the command under \"placement\" in bursar doctor -v
 watch      partly  the working set by mapping, known after 6 s; next: sudo bursar …
 attribute  partly  by the library that allocated; by touch without pages that system calls touch first; next: sudo sysctl kernel.perf_event_paranoid=1
-provision  partly  the kernel's huge pages, populated at request; no pool answers; next: sudo bursar pool create SIZE
+provision  partly  the kernel's huge pages; no pool answers; next: sudo bursar pool create SIZE
 ";
         assert_eq!(told, expected);
     }
