@@ -90,3 +90,16 @@ fn a_program_without_the_library_is_refused_with_the_next_step() {
     assert!(said.contains("they cannot be emulated: "), "{said}");
     assert!(said.contains("bursar doctor"), "{said}");
 }
+
+#[test]
+fn what_a_program_without_the_library_maps_takes_the_confidence() {
+    let folder = folder();
+    random_file(folder.path(), 64);
+    let programs = Programs::build();
+    // The shell has the library, and what it becomes has not.
+    let json = answer(folder.path(), &["sh", "-c", &format!("exec {} input 300", programs.mapped())]);
+    assert_eq!(json["confident"], false, "{json}");
+    let doubts = json["doubts"].as_array().unwrap();
+    let told = |doubt: &Value| doubt["sentence"].as_str().unwrap().contains("bursar's library did not see");
+    assert!(doubts.iter().any(told), "{json}");
+}

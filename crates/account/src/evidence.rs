@@ -341,7 +341,7 @@ fn not_seen(run: &Observation, need: u64) -> Option<Doubt> {
     }
     let charged = peak(run, names::FILE).filter(|_| charge(run).is_some());
     if let Some(emulated) = &run.evidence.emulated {
-        return out_of_reach(emulated, need);
+        return not_limited(run, need).or_else(|| out_of_reach(emulated, need));
     }
     if let Some(demand) = &run.file_demand {
         return not_charged(run, demand, charged, need);
@@ -359,6 +359,21 @@ fn not_seen(run: &Observation, need: u64) -> Option<Doubt> {
         };
         doubt(DoubtKind::NotSeen, Some(bytes), sentence)
     })
+}
+
+/// What an emulated limit does not hold, as nobody noted that it was used: by calls of programs without the library, and by mappings of
+/// theirs.
+fn not_limited(run: &Observation, need: u64) -> Option<Doubt> {
+    let told = run.file_demand.iter().flat_map(|demand| &demand.not_visible);
+    let by_calls =
+        told.filter(|(_, bytes)| bytes.is_none_or(|bytes| matters(bytes, need))).map(|(name, _)| name.clone());
+    let noted = run.evidence.emulated.map_or(0, |emulated| emulated.mapped_bytes.saturating_add(emulated.loaded_bytes));
+    let of_one = peak(run, names::TREE_FILE_LEAST).or_else(|| peak(run, names::TREE_RSS_FILE));
+    let mapped = of_one.unwrap_or(0).saturating_sub(noted);
+    let by_mappings = matters(mapped, need).then(|| format!("{} that a process of it had mapped", Bytes(mapped)));
+    let what = by_calls.into_iter().next().or(by_mappings)?;
+    let sentence = format!("emulated limits do not hold what bursar's library did not see: {what}");
+    Some(doubt(DoubtKind::NotSeen, None, sentence))
 }
 
 /// What could be neither counted nor dropped where the page cache is held to a limit from outside the kernel.

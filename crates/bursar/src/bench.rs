@@ -67,6 +67,8 @@ fn is_forced(rung: &str) -> bool {
     std::env::var_os(FORCE_RUNG).is_some_and(|forced| forced == rung)
 }
 
+const NOT_SEEN: &str = ", and the page cache's references are not seen";
+
 /// Shows a write of the repair before it is made.
 pub fn announce_repair(intention: &str) {
     tell!("bursar: undoing what a killed run left: {intention}");
@@ -89,7 +91,7 @@ impl Bench {
         let mut notes: Vec<String> = journal.warning().map(Into::into).into_iter().collect();
         let is_root = rustix::process::geteuid().is_root();
         if !is_root && !bpf::may_load() {
-            let references = if references_inside { "" } else { ", and the page cache's references are not seen" };
+            let references = if references_inside { "" } else { NOT_SEEN };
             notes.push(format!(
                 "Not run as root: short-lived processes may be missing{references}; `bursar doctor` tells what would enable \
                  them."
@@ -145,6 +147,7 @@ impl Bench {
     /// No cgroup is made for its runs: their limits are emulated, by the references noted inside the command.
     pub fn emulate_limits(&mut self) {
         (self.emulates_limits, self.references_inside) = (true, true);
+        self.notes.iter_mut().for_each(|note| *note = note.replace(NOT_SEEN, ""));
         self.tracking = self.tracking.map(|_| Rung::Processes);
         self.loading.replace(None);
     }

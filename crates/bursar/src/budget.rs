@@ -66,7 +66,7 @@ pub fn budget(options: Budget) -> anyhow::Result<Status> {
     if old.is_some() {
         resume::show(&options);
     }
-    let mut bench = Bench::set_up(Some(Rung::Filemap), References::TracedOrInside)?;
+    let mut bench = Bench::set_up(Some(Rung::Filemap), References::Traced)?;
     let can_limit = bench.can_limit();
     let slurm = if can_limit { None } else { Allocation::find()? };
     if let Some(tier) = options.fast_tier {
@@ -86,8 +86,6 @@ pub fn budget(options: Budget) -> anyhow::Result<Status> {
         ensure!(nodes.is_none(), no_limits(&missing.collect::<Vec<_>>()));
         bench.emulate_limits();
     }
-    // srun starts its steps.
-    bench.references_inside &= slurm.is_none();
     let kept = options.resume.as_ref().map(|_| resume::input(old.as_ref()));
     let input = Given::find(options.input.as_deref(), kept.as_ref(), &bench.signals)?;
     if matches!(input, Given::Nothing) && std::io::stdin().is_terminal() && !options.results.quiet {

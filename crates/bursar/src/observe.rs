@@ -395,9 +395,7 @@ fn follow(bench: &Bench, plan: &Plan<'_>, running: &Running, whole: Whole<'_>, e
             None if plan.timeout.is_some_and(|limit| progress.elapsed >= limit) => Exit::TimedOut,
             // As the kernel does.
             None if is_beyond_limit => Exit::Signal(Signal::KILL.as_raw()),
-            None if watch(progress) || (!plan.inherit && bench.signals.interrupted()) => {
-                Exit::StoppedEarly
-            }
+            None if watch(progress) || (!plan.inherit && bench.signals.interrupted()) => Exit::StoppedEarly,
             None => continue,
         };
         if let (Whole::Cgroup(group), Some(_)) = (whole, plan.limit_bytes) {

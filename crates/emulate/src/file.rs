@@ -44,6 +44,18 @@ impl Referenced {
         self.open.is_some()
     }
 
+    /// Makes room for a page.
+    pub fn extend_to(&mut self, page: usize) {
+        if self.pages.len() <= page {
+            self.pages.resize(page + 1, Page::Never);
+        }
+    }
+
+    /// The page is mapped; whether it was not before.
+    pub fn map(&mut self, page: usize) -> bool {
+        std::mem::replace(&mut self.pages[page], Page::Mapped) != Page::Mapped
+    }
+
     /// Opens it as a process of the job has it, if that is still this file.
     pub fn open(&mut self, inode: u64, pid: i32, descriptor: i32) {
         let path = format!("/proc/{pid}/fd/{descriptor}");

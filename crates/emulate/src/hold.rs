@@ -31,6 +31,7 @@ pub struct Shared {
     above_bytes: AtomicU64,
     out_of_reach_pages: AtomicU64,
     mapped_pages: AtomicU64,
+    loaded_pages: AtomicU64,
 }
 
 impl Shared {
@@ -55,6 +56,7 @@ impl Shared {
             above_bytes: self.above_bytes.load(Relaxed),
             out_of_reach_bytes: self.out_of_reach_pages.load(Relaxed) * page,
             mapped_bytes: self.mapped_pages.load(Relaxed) * page,
+            loaded_bytes: self.loaded_pages.load(Relaxed) * page,
         }
     }
 }
@@ -102,12 +104,9 @@ impl Hold {
     fn reference(&mut self, file: u32, page: usize, kind: ReferenceKind) {
         let Hold { lists, cached, shared, .. } = self;
         let referenced = self.files.entry(file).or_default();
-        if referenced.pages.len() <= page {
-            referenced.pages.resize(page + 1, Page::Never);
-        }
+        referenced.extend_to(page);
         if kind == ReferenceKind::Fault {
-            let before = std::mem::replace(&mut referenced.pages[page], Page::Mapped);
-            if before != Page::Mapped {
+            if referenced.map(page) {
                 shared.mapped_pages.fetch_add(1, Relaxed);
             }
             return;
@@ -208,6 +207,15 @@ impl Follower for Hold {
         let first = reference.first_page as usize;
         for page in first..first.saturating_add(reference.pages as usize) {
             self.reference(reference.file, page, reference.kind);
+        }
+    }
+
+    fn loaded(&mut self, reference: &FileReference) {
+        let file = self.files.entry(reference.file).or_default();
+        let first = reference.first_page as usize;
+        for page in first..first.saturating_add(reference.pages as usize) {
+            file.extend_to(page);
+            self.shared.loaded_pages.fetch_add(u64::from(file.map(page)), Relaxed);
         }
     }
 

@@ -91,6 +91,8 @@ pub struct EmulatedLimit {
     pub out_of_reach_bytes: u64,
     /// Distinct pages that it mapped: they are not dropped.
     pub mapped_bytes: u64,
+    /// Distinct pages of programs and libraries that it touched: nor are they.
+    pub loaded_bytes: u64,
 }
 
 /// Why what was measured may not be the job.

@@ -44,6 +44,8 @@ pub trait Follower: Send + std::fmt::Debug {
     /// A process has a file open, as `/proc/PID/fd/FD` says until it closes it: the file's number and inode. Said of each of its
     /// descriptors before it is referred to by it.
     fn opened(&mut self, file: u32, inode: u64, pid: i32, descriptor: i32);
+    /// Pages that a process had touched of its program and its libraries, at its end.
+    fn loaded(&mut self, reference: &FileReference);
     /// In the order of the ring.
     fn referenced(&mut self, reference: &FileReference);
     /// All that was noted up to now has been told; asked every millisecond. `true`: whoever reads or writes a file has to wait.
@@ -257,7 +259,11 @@ impl Seen {
         let t_ns = since(procfs::monotonic_ns(), ms).saturating_sub(self.origin_ns);
         let first_page = entry.place & ((1 << 40) - 1);
         if entry.kind == Noted::Fault && self.touched.len() < MOST_TOUCHED {
-            self.touched.push(FileReference { t_ns, file, first_page, pages: entry.pages, kind });
+            let reference = FileReference { t_ns, file, first_page, pages: entry.pages, kind };
+            if let Some(follower) = &mut self.follower {
+                follower.loaded(&reference);
+            }
+            self.touched.push(reference);
             return;
         }
         // The clock that stamps them is coarse, and their order that of the ring.
