@@ -31,8 +31,12 @@ pub fn faults(run: &Observation) -> FaultCounts {
 /// Reclaim and refaults.
 pub fn flow(run: &Observation) -> FlowCounts {
     FlowCounts {
-        refaults_file: events(run, names::REFAULTS_FILE)
-            .or(run.evidence.emulated.map(|emulated| emulated.read_again_pages)),
+        // What else counts them counts those of others where the limit is emulated.
+        refaults_file: run
+            .evidence
+            .emulated
+            .map(|emulated| emulated.read_again_pages)
+            .or_else(|| events(run, names::REFAULTS_FILE)),
         refaults_anon: events(run, names::REFAULTS_ANON),
         scanned: events(run, names::SCANNED),
         reclaimed: events(run, names::RECLAIMED),

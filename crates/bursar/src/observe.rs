@@ -377,7 +377,7 @@ fn follow(bench: &Bench, plan: &Plan<'_>, running: &Running, whole: Whole<'_>, e
             elapsed: running.started().elapsed(),
             sampled: sampler.last_at(),
             charge_bytes: last(names::CHARGE).map(|v| v as u64),
-            refaults: last(names::REFAULTS_FILE).map(|v| v as u64).or(emulated.map(Shared::read_again_pages)),
+            refaults: emulated.map(Shared::read_again_pages).or(last(names::REFAULTS_FILE).map(|v| v as u64)),
             io_delay_seconds: last(names::IO_DELAY),
             cpu_seconds: last(names::CPU),
         };
