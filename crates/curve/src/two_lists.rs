@@ -129,7 +129,9 @@ impl TwoLists {
         let over = (self.lists.pages() + pages as usize).saturating_sub(self.limit);
         if over > 0 {
             let all = &mut self.pages;
-            self.lists.reclaim(over.max(CLUSTER), &mut |folio, age| all[folio.range()].fill(Page::Reclaimed(age)));
+            self.lists.reclaim(over.max(CLUSTER), &mut |folio, age| {
+                folio.range().for_each(|page| all[page as usize] = Page::Reclaimed(age));
+            });
         }
         let mut since = None;
         for page in &self.pages[first as usize..(first + pages) as usize] {
@@ -138,7 +140,7 @@ impl TwoLists {
                 since = Some(age);
             }
         }
-        let number = self.lists.insert(Folio { file: 0, first, pages }, since);
+        let number = self.lists.insert(Folio { file: 0, first: first.into(), pages }, since);
         self.pages[first as usize..(first + pages) as usize].fill(Page::Here(number));
         self.read += u64::from(pages);
     }

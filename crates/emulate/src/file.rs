@@ -1,37 +1,25 @@
 //! A file of the job: its pages, as the lists have them, and as the page cache does.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use linux::{cache, procfs};
+use rustix::fs::OFlags;
+
+use crate::pages::{Page, Pages};
 
 /// So many pages that were to be dropped before, on each side, are dropped again with others: a large folio goes as a whole.
-const FOLIO_PAGES: usize = 512;
-
-/// Where a page is.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Page {
-    /// It was not referenced yet.
-    #[default]
-    Never,
-    /// In the lists, as this folio.
-    Here(u32),
-    /// Dropped at this age of the lists.
-    Dropped(u64),
-    /// Mapped: it is there until nobody maps it.
-    Mapped,
-    /// Of a file that could not be opened.
-    OutOfReach,
-}
+const FOLIO_PAGES: u64 = 512;
 
 /// A file that the job references.
 #[derive(Debug, Default)]
 pub struct Referenced {
-    /// By which it is dropped; `None`: it cannot be opened, or has no name any more.
+    /// By which it is dropped; `None`: it cannot be opened, or was removed.
     open: Option<File>,
-    /// The pages, by their number.
-    pub pages: Vec<Page>,
+    is_removed: bool,
+    /// Its pages.
+    pub pages: Pages,
     /// Whether any may be dirty.
     pub is_written: bool,
     /// Pages of it in the lists.
@@ -44,33 +32,41 @@ impl Referenced {
         self.open.is_some()
     }
 
-    /// Makes room for a page.
-    pub fn extend_to(&mut self, page: usize) {
-        if self.pages.len() <= page {
-            self.pages.resize(page + 1, Page::Never);
-        }
+    /// The page is mapped; whether it was not before.
+    pub fn map(&mut self, page: u64) -> bool {
+        let before = std::mem::replace(self.pages.entry(page), Page::Mapped);
+        self.listed -= u64::from(matches!(before, Page::Here(_)));
+        before != Page::Mapped
     }
 
-    /// The page is mapped; whether it was not before.
-    pub fn map(&mut self, page: usize) -> bool {
-        std::mem::replace(&mut self.pages[page], Page::Mapped) != Page::Mapped
+    /// The lists have reclaimed a page at this age. Whether it is to be dropped: one that was mapped since, or whose file was removed, is not.
+    pub fn reclaim(&mut self, page: u64, age: u64) -> bool {
+        let is_here = matches!(self.pages.get(page), Page::Here(_));
+        if is_here {
+            *self.pages.entry(page) = Page::Dropped(age);
+            self.listed -= 1;
+        }
+        is_here
     }
 
     /// Opens it as a process of the job has it, if that is still this file.
     pub fn open(&mut self, inode: u64, pid: i32, descriptor: i32) {
         let path = format!("/proc/{pid}/fd/{descriptor}");
-        let is_it = |path: &str| fs::metadata(path).is_ok_and(|found| found.is_file() && found.ino() == inode);
-        if self.open.is_none() && is_it(&path) {
-            self.open = File::open(&path).ok().filter(|file| file.metadata().is_ok_and(|found| found.ino() == inode));
+        let is_it = |found: fs::Metadata| found.is_file() && found.ino() == inode;
+        if self.open.is_none() && !self.is_removed && fs::metadata(&path).is_ok_and(is_it) {
+            // The descriptor may be of a pipe by now, on which others would wait.
+            let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path);
+            self.open = opened.ok().filter(|file| file.metadata().is_ok_and(is_it));
         }
     }
 
     /// Counts its pages in the page cache. Of a file of others, which may not be counted, those that were referenced and not dropped:
-    /// what was read ahead is missing. A file without a name is let go: it would be kept from being removed.
+    /// what was read ahead is missing. A removed file is let go, for it would be kept on the storage: what is referenced of it from then on
+    /// is out of reach.
     pub fn count(&mut self) -> u64 {
         let Some(file) = &self.open else { return 0 };
         if file.metadata().is_ok_and(|found| found.nlink() == 0) {
-            self.open = None;
+            *self = Referenced { is_removed: true, ..Referenced::default() };
             return 0;
         }
         cache::cached_pages(file).unwrap_or(self.listed)
@@ -79,20 +75,19 @@ impl Referenced {
     /// Drops all its pages.
     pub fn drop_all(&self) {
         if let Some(file) = &self.open {
-            let end = self.pages.len() as u64 * procfs::page_bytes();
-            let end = file.metadata().map_or(end, |found| end.max(found.len()));
+            let end = file.metadata().map_or(0, |found| found.len());
             self.drop_bytes(file, 0..end);
         }
     }
 
     /// Drops these pages, with their neighbours that were to be dropped before.
-    pub fn drop_pages(&self, pages: Range<usize>) {
+    pub fn drop_pages(&self, pages: Range<u64>) {
         let Some(file) = &self.open else { return };
-        let is_dropped = |page: &&Page| matches!(page, Page::Dropped(_));
-        let before = self.pages[..pages.start].iter().rev().take(FOLIO_PAGES).take_while(is_dropped).count();
-        let after = self.pages[pages.end..].iter().take(FOLIO_PAGES).take_while(is_dropped).count();
+        let is_dropped = |page: &u64| matches!(self.pages.get(*page), Page::Dropped(_));
+        let before = (pages.start.saturating_sub(FOLIO_PAGES)..pages.start).rev().take_while(is_dropped).count() as u64;
+        let after = (pages.end..pages.end + FOLIO_PAGES).take_while(is_dropped).count() as u64;
         let page = procfs::page_bytes();
-        self.drop_bytes(file, (pages.start - before) as u64 * page..(pages.end + after) as u64 * page);
+        self.drop_bytes(file, (pages.start - before) * page..(pages.end + after) * page);
     }
 
     fn drop_bytes(&self, file: &File, bytes: Range<u64>) {

@@ -1,6 +1,7 @@
 //! Holding the page cache of a job to what its limit leaves.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -10,12 +11,15 @@ use linux::procfs;
 use model::{EmulatedLimit, FileReference, ReferenceKind};
 use track::Follower;
 
-use crate::file::{Page, Referenced};
+use crate::file::Referenced;
+use crate::pages::Page;
 
 /// Counting what is cached may take one part in this of the time: it takes longer the smaller the folios are.
 const COUNTING_PART: u32 = 20;
 /// More files than these are not opened.
 const MOST_OPEN: usize = 512;
+/// Parts of files that are known, of 2 MiB each, in 512 MiB of memory: what is beyond them is told as out of reach.
+const MOST_PARTS: usize = 1 << 16;
 /// The job has to wait where it is beyond the limit by one part in this of its page cache, and by more pages than these.
 const BEHIND_PART: u64 = 50;
 const BEHIND_PAGES: u64 = 256;
@@ -72,6 +76,8 @@ pub struct Hold {
     /// By the number of the file.
     files: HashMap<u32, Referenced>,
     open: usize,
+    /// Parts of all files.
+    parts: usize,
     /// Pages of its files in the page cache: counted, with what came and went since.
     cached: u64,
     count_due: Instant,
@@ -93,6 +99,7 @@ impl Hold {
             lists: Lists::default(),
             files: HashMap::new(),
             open: 0,
+            parts: 0,
             cached: 0,
             count_due: now,
             acted: now,
@@ -101,35 +108,47 @@ impl Hold {
         }
     }
 
-    fn reference(&mut self, file: u32, page: usize, kind: ReferenceKind) {
-        let Hold { lists, cached, shared, .. } = self;
+    /// The file, with a part for this page; `None`, which is counted, if there are too many.
+    fn file_with(&mut self, file: u32, page: u64) -> Option<&mut Referenced> {
         let referenced = self.files.entry(file).or_default();
-        referenced.extend_to(page);
-        if kind == ReferenceKind::Fault {
-            if referenced.map(page) {
-                shared.mapped_pages.fetch_add(1, Relaxed);
+        if !referenced.pages.has_part_of(page) {
+            if self.parts == MOST_PARTS {
+                self.shared.out_of_reach_pages.fetch_add(1, Relaxed);
+                return None;
             }
+            self.parts += 1;
+        }
+        Some(referenced)
+    }
+
+    fn reference(&mut self, file: u32, page: u64, kind: ReferenceKind) {
+        let shared = self.shared.clone();
+        let Some(referenced) = self.file_with(file, page) else { return };
+        if kind == ReferenceKind::Fault {
+            shared.mapped_pages.fetch_add(u64::from(referenced.map(page)), Relaxed);
             return;
         }
-        let since = match referenced.pages[page] {
-            Page::Here(folio) => return lists.access(folio),
+        let since = match referenced.pages.get(page) {
+            Page::Here(folio) => return self.lists.access(folio),
             Page::Mapped | Page::OutOfReach => return,
             Page::Never => None,
             Page::Dropped(age) => Some(age),
         };
         if !referenced.is_within_reach() {
-            referenced.pages[page] = Page::OutOfReach;
+            *referenced.pages.entry(page) = Page::OutOfReach;
             shared.out_of_reach_pages.fetch_add(1, Relaxed);
             return;
         }
         if since.is_some() {
             shared.read_again_pages.fetch_add(1, Relaxed);
         }
-        let folio = lists.insert(Folio { file, first: page as u32, pages: 1 }, since);
-        lists.access(folio);
-        referenced.pages[page] = Page::Here(folio);
         referenced.listed += 1;
-        *cached += 1;
+        let folio = self.lists.insert(Folio { file, first: page, pages: 1 }, since);
+        self.lists.access(folio);
+        self.cached += 1;
+        if let Some(referenced) = self.files.get_mut(&file) {
+            *referenced.pages.entry(page) = Page::Here(folio);
+        }
     }
 
     /// Counts what is cached, if it is time.
@@ -139,30 +158,24 @@ impl Hold {
         }
         self.cached = self.files.values_mut().map(Referenced::count).sum();
         self.open = self.files.values().filter(|file| file.is_within_reach()).count();
+        self.parts = self.files.values().map(|file| file.pages.parts()).sum();
         let after = Instant::now();
         self.count_due = after + (after - now) * COUNTING_PART;
     }
 
     /// Takes so many pages from the lists and drops them. How many it were.
     fn reclaim(&mut self, pages: usize) -> u64 {
-        let mut dropped: Vec<(u32, usize)> = Vec::new();
+        let mut dropped: Vec<(u32, u64)> = Vec::new();
         let files = &mut self.files;
         self.lists.reclaim(pages.max(CLUSTER), &mut |folio, age| {
             let Some(file) = files.get_mut(&folio.file) else { return };
-            for page in folio.range() {
-                file.listed -= 1;
-                // One that was mapped since stays.
-                if matches!(file.pages[page], Page::Here(_)) {
-                    file.pages[page] = Page::Dropped(age);
-                    dropped.push((folio.file, page));
-                }
-            }
+            dropped.extend(folio.range().filter(|page| file.reclaim(*page, age)).map(|page| (folio.file, page)));
         });
         dropped.sort_unstable();
         for run in dropped.chunk_by(|a, b| a.0 == b.0 && a.1 + 1 == b.1) {
             let (file, first) = run[0];
             if let Some(file) = self.files.get(&file) {
-                file.drop_pages(first..first + run.len());
+                file.drop_pages(first..first + run.len() as u64);
             }
         }
         let count = dropped.len() as u64;
@@ -181,6 +194,10 @@ impl Hold {
             self.shared.above_bytes.store((self.above / self.seconds) as u64, Relaxed);
         }
     }
+}
+
+fn pages(reference: &FileReference) -> Range<u64> {
+    reference.first_page..reference.first_page.saturating_add(u64::from(reference.pages))
 }
 
 impl Drop for Hold {
@@ -204,18 +221,16 @@ impl Follower for Hold {
         if let Some(file) = self.files.get_mut(&reference.file).filter(|_| reference.kind == ReferenceKind::Write) {
             file.is_written = true;
         }
-        let first = reference.first_page as usize;
-        for page in first..first.saturating_add(reference.pages as usize) {
+        for page in pages(reference) {
             self.reference(reference.file, page, reference.kind);
         }
     }
 
     fn loaded(&mut self, reference: &FileReference) {
-        let file = self.files.entry(reference.file).or_default();
-        let first = reference.first_page as usize;
-        for page in first..first.saturating_add(reference.pages as usize) {
-            file.extend_to(page);
-            self.shared.loaded_pages.fetch_add(u64::from(file.map(page)), Relaxed);
+        let shared = self.shared.clone();
+        for page in pages(reference) {
+            let is_new = self.file_with(reference.file, page).is_some_and(|file| file.map(page));
+            shared.loaded_pages.fetch_add(u64::from(is_new), Relaxed);
         }
     }
 
@@ -358,6 +373,17 @@ mod tests {
     }
 
     #[test]
+    fn references_anywhere_take_no_more_memory_than_is_meant_for_them() {
+        let (mut hold, shared) = hold(Some(1));
+        for part in 0..=MOST_PARTS as u64 {
+            let first_page = part << 24 & ((1 << 40) - 1) | part % 7;
+            hold.referenced(&FileReference { first_page, pages: 1, ..reference(ReferenceKind::Read) });
+        }
+        assert_eq!(hold.parts, MOST_PARTS);
+        assert_eq!(shared.emulated().out_of_reach_bytes, (MOST_PARTS as u64 + 1) * procfs::page_bytes());
+    }
+
+    #[test]
     fn a_removed_file_is_let_go() {
         let (input, (mut hold, _)) = (Input::new(), hold(None));
         input.open(&mut hold);
@@ -367,5 +393,20 @@ mod tests {
         hold.count_due = Instant::now();
         hold.act();
         assert_eq!(hold.open, 0);
+    }
+
+    #[test]
+    fn what_is_read_of_a_file_after_it_was_removed_is_told() {
+        let (input, (mut hold, shared)) = (Input::new(), hold(Some(4)));
+        input.read(&mut hold);
+        hold.act();
+        assert_eq!(shared.emulated().out_of_reach_bytes, 0);
+        fs::remove_file(&input.path).unwrap();
+        hold.count_due = Instant::now();
+        hold.act();
+        input.open(&mut hold);
+        hold.referenced(&reference(ReferenceKind::Read));
+        assert_eq!(shared.emulated().out_of_reach_bytes, 8 * MIB);
+        hold.act();
     }
 }

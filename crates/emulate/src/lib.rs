@@ -11,5 +11,6 @@
 
 mod file;
 mod hold;
+mod pages;
 
 pub use hold::{Hold, Shared};

@@ -15,15 +15,15 @@ pub struct Folio {
     /// The number of its file.
     pub file: u32,
     /// Its first page there.
-    pub first: u32,
+    pub first: u64,
     /// How many it has.
     pub pages: u32,
 }
 
 impl Folio {
     /// Its pages.
-    pub fn range(&self) -> Range<usize> {
-        self.first as usize..(self.first + self.pages) as usize
+    pub fn range(&self) -> Range<u64> {
+        self.first..self.first + u64::from(self.pages)
     }
 }
 
