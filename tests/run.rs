@@ -1284,8 +1284,7 @@ fn what_nobody_sees_without_root_is_in_the_first_line() {
     let (headline, _) = told.split_once(" note: ").unwrap();
     assert!(
         headline.starts_with("peak")
-            // With what it touched of its libraries.
-            && (headline.contains("up to 32.") || headline.contains("up to 33."))
+            && headline.contains("up to 32.")
             && headline.contains("MiB of page cache, of the files that it read"),
         "{told}"
     );

@@ -316,7 +316,10 @@ fn not_charged(run: &Observation, demand: &FileDemand, charged: Option<u64>, nee
     // What it only mapped was resident, and is in a figure that is summed over processes.
     let (moved, distinct) = (run.evidence.moved?, demand.distinct_bytes);
     let (bytes, why) = match charged {
-        None => (distinct.min(moved.read.saturating_add(moved.written)), "no cgroup counted them"),
+        None => {
+            let written = demand.written_only_bytes;
+            (distinct.saturating_sub(written).min(moved.read) + written.min(moved.written), "no cgroup counted them")
+        }
         // Under a limit, pages are reclaimed and read again. The tracepoints see which pages were cached before: `cached_before`.
         Some(_) if run.limit_bytes.is_some() || run.kept.most_cached_bytes.is_some() || !demand.foreign.is_empty() => {
             return None;
