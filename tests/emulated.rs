@@ -59,6 +59,8 @@ fn a_loop_over_a_file_needs_its_heap_and_the_file() {
     // The file is lost as a whole by a limit that lacks a little of it.
     assert!((180..=225).contains(&mib), "{mib} MiB: {json}");
     let trials = json["trials"].as_array().unwrap();
+    let peak = trials[0]["peak_charge_bytes"].as_u64().unwrap() / MIB;
+    assert!((190..=215).contains(&peak), "{peak} MiB without a limit: {json}");
     let limited = trials.iter().filter(|trial| trial["limit_bytes"].is_u64());
     for trial in limited {
         let (limit, again) = (trial["limit_bytes"].as_u64().unwrap(), trial["refaults"].as_u64().unwrap());

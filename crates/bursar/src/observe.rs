@@ -153,7 +153,9 @@ pub fn observe(
             linux::children::adopt_orphans()?;
             // Those of a run before this one.
             drop(linux::children::take_orphans());
-            Scope::Tree { root: std::process::id() as i32, within: bench.own_cgroup.clone() }
+            // Where the page cache is counted file by file, a charge with what is others' in it says less.
+            let within = bench.own_cgroup.clone().filter(|_| emulated.is_none());
+            Scope::Tree { root: std::process::id() as i32, within }
         }
     };
     let shared_by_us_bytes = inside.as_ref().map_or(0, |_| SHARED_BYTES);
