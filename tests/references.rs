@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use support::{bursar, bursar_as_nobody, is_root, json_of};
+use support::{bursar, bursar_as_nobody, is_root, json_of, need};
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
@@ -284,4 +284,25 @@ fn a_mapping_that_was_hardly_touched_is_no_reference_to_all_of_it() {
     assert!(last < 80 * MIB, "{found}");
     let hidden = found["not_visible"].to_string();
     assert!(hidden.contains("which pages it touched of 4.00 GiB of mapped files"), "{hidden}");
+}
+
+#[test]
+fn calls_of_a_program_linked_with_musl_are_seen() {
+    if !need("musl-gcc", Path::new("/usr/bin/musl-gcc").exists()) {
+        return;
+    }
+    let folder = folder();
+    let file = numbers(folder.path(), "file", 100);
+    let source = "#include <fcntl.h>\n#include <unistd.h>\nstatic char data[1 << 16];\nint main(int count, char **words) { \
+                  for (int round = 0; round < 3; round++) { int file = open(words[1], O_RDONLY); \
+                  while (read(file, data, sizeof data) > 0) {} close(file); } return count != 2; }";
+    fs::write(folder.path().join("read.c"), source).unwrap();
+    let program = folder.path().join("read");
+    let built = Command::new("musl-gcc").arg("-o").arg(&program).arg(folder.path().join("read.c")).status().unwrap();
+    assert!(built.success());
+    let run = as_nobody(folder.path(), &format!("{} {file}", program.display()));
+    let demand = demand(&run);
+    assert_near(bytes(demand, "referenced_bytes"), 300 * MIB, "referenced");
+    assert_near(bytes(demand, "distinct_bytes"), 100 * MIB, "distinct");
+    assert_eq!(demand["not_visible"], serde_json::json!([]));
 }

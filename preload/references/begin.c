@@ -50,7 +50,8 @@ void exec_failed(void) {
 }
 
 static struct detour detours[] = {
-    {"_exit", on_exit_now, (void **)&next_exit_now, NULL, FIRST},
+    // To glibc it is _exit; musl has its exit and _exit call it.
+    {"_Exit", on_exit_now, (void **)&next_exit_now, NULL, FIRST},
     {"execve", on_execve, (void **)&next_execve, NULL, FIRST},
     {"execve", on_libc_execve, (void **)&next_libc_execve, NULL, LIBC_BEHIND},
     {"fexecve", on_fexecve, (void **)&next_fexecve, NULL, FIRST},

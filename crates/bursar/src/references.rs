@@ -26,7 +26,8 @@ pub struct Inside<'a> {
 }
 
 impl<'a> Inside<'a> {
-    /// How the command is to be started, with these variables set; `follower` is told what it references. `Err`: why it has to run without the library, as a sentence.
+    /// How the command is to be started, with these variables set; `follower` is told what it references. `Err`: why it has to run
+    /// without the library, as a sentence.
     pub fn start(
         command: &'a [OsString],
         mut variables: Vec<(String, OsString)>,
