@@ -1,6 +1,8 @@
 //! Peaks that the kernel kept of processes, joined with what their logs saw.
 //!
-//! A process is looked at on a timer. What it grew by after the last look before it was killed is in no log; but the kernel keeps the largest resident set of each process. The difference is memory of unknown owners.
+//! A process is looked at on a timer. What it grew by after the last look before it was killed, or between two looks that a
+//! busy machine kept apart, is in no log; but the kernel keeps the largest resident set of each process. The difference is
+//! memory of unknown owners.
 
 use model::MemoryKind;
 
@@ -29,10 +31,22 @@ pub struct KernelPeak {
 pub struct Unseen {
     /// Resident at the peak, and at no look.
     pub bytes: u64,
-    /// Seconds between the last look and the end; `None`: not known.
-    pub last_seconds: Option<f64>,
-    /// The signal that killed it.
-    pub signal: Option<i32>,
+    /// Where no look was.
+    pub gap: Gap,
+}
+
+/// Where a process was resident in more memory than at any look.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Gap {
+    /// Between two looks: it was looked at once more, at its end.
+    BetweenLooks,
+    /// After the last.
+    BeforeEnd {
+        /// Seconds between the last look and the end; `None`: not known.
+        seconds: Option<f64>,
+        /// The signal that killed it.
+        signal: Option<i32>,
+    },
 }
 
 /// The id that logs give to memory of unknown owners.
@@ -44,7 +58,8 @@ const SLACK_BYTES: u64 = 2 << 20;
 const SLACK_SHARE: u64 = 50;
 
 /// Completes logs by what the kernel kept: a process without an end in its log has one, and what was resident at its peak but
-/// at no look is unattributed, for the moment at which it must have been there.
+/// at no look is unattributed: after the last look where the log has no end, and else between the look that saw the most and
+/// the next.
 pub fn add_kernel_peaks(logs: &mut [ProcessLog], peaks: &[KernelPeak]) {
     let parents: Vec<(Started, u64)> = logs.iter().map(|log| (log.started.clone(), largest(&log.totals))).collect();
     for peak in peaks {
@@ -78,31 +93,43 @@ fn complete(log: &mut ProcessLog, peak: &KernelPeak, seen: u64) {
     if let (true, Some(t_us)) = (is_cut, ended_us) {
         log.ended = Some(End { t_us, how: if signal.is_some() { "killed" } else { "ended" }.into() });
     }
-    // Of one that ended by itself the last look was at its end, and what exec replaced may have held more.
-    if !is_cut || peak.max_rss_bytes <= seen + SLACK_BYTES.max(seen / SLACK_SHARE) {
+    if peak.max_rss_bytes <= seen + SLACK_BYTES.max(seen / SLACK_SHARE) {
         return;
     }
-    let t_us = ended_us.unwrap_or(last_us + 1);
-    log.unseen = Some(Unseen {
-        bytes: peak.max_rss_bytes - seen,
-        last_seconds: ended_us.map(|ended_us| (ended_us - last_us) as f64 / 1e6),
-        signal,
-    });
+    let seconds = ended_us.map(|ended_us| (ended_us - last_us) as f64 / 1e6);
+    let gap = if is_cut { Gap::BeforeEnd { seconds, signal } } else { Gap::BetweenLooks };
+    log.unseen = Some(Unseen { bytes: peak.max_rss_bytes - seen, gap });
     for all in [&mut log.totals, &mut log.touched] {
-        if !all.is_empty() {
-            raise(all, peak.max_rss_bytes, t_us);
+        match gap {
+            _ if all.is_empty() => {}
+            Gap::BeforeEnd { .. } => raise(all, all.len() - 1, peak.max_rss_bytes, ended_us.unwrap_or(last_us + 1)),
+            Gap::BetweenLooks => {
+                let most = index_of_largest(all);
+                raise(all, most, peak.max_rss_bytes, all[most].t_us + 1);
+            }
         }
     }
 }
 
 /// The most that was resident at a look.
 fn largest(totals: &[Totals]) -> u64 {
+    resident_at(totals).into_iter().max().unwrap_or(0)
+}
+
+/// The first look at which the most was resident.
+fn index_of_largest(totals: &[Totals]) -> usize {
+    let resident = resident_at(totals);
+    (0..resident.len()).max_by_key(|at| (resident[*at], std::cmp::Reverse(*at))).unwrap_or(0)
+}
+
+/// What was resident at each look.
+fn resident_at(totals: &[Totals]) -> Vec<u64> {
     let mut held = Cells::new();
     let looks = totals.iter().map(|totals| {
         held.extend(cells(totals));
         resident(&held)
     });
-    looks.max().unwrap_or(0)
+    looks.collect()
 }
 
 /// As the kernel counts it: with the runtime's own memory, without hugetlb.
@@ -110,13 +137,21 @@ fn resident(held: &Cells) -> u64 {
     held.iter().filter(|((_, kind), _)| *kind != MemoryKind::Hugetlb).map(|(_, cell)| cell.rss).sum()
 }
 
-/// Adds to what is unattributed from a time behind the last look on, so that all together are `bytes`.
-fn raise(all: &mut Vec<Totals>, bytes: u64, t_us: u64) {
+/// Adds to what is unattributed from a time behind the look of this index until the next look, so that all together are `bytes`.
+fn raise(all: &mut Vec<Totals>, look: usize, bytes: u64, t_us: u64) {
     let mut held = Cells::new();
-    all.iter().for_each(|totals| held.extend(cells(totals)));
+    all[..=look].iter().for_each(|totals| held.extend(cells(totals)));
     let missing = bytes.saturating_sub(resident(&held));
     let known = held.get(&(UNATTRIBUTED, MemoryKind::Mapped)).copied().unwrap_or_default();
-    let (rss_bytes, pss_bytes) = (known.rss + missing, known.pss + missing);
-    let changed = vec![Held { owner: UNATTRIBUTED, kind: MemoryKind::Mapped, rss_bytes, pss_bytes }];
-    all.push(Totals { t_us, reason: "kernel".into(), changed });
+    let unattributed = |more| Held {
+        owner: UNATTRIBUTED,
+        kind: MemoryKind::Mapped,
+        rss_bytes: known.rss + more,
+        pss_bytes: known.pss + more,
+    };
+    if let Some(next) = all.get_mut(look + 1) {
+        let is_told = next.changed.iter().any(|held| (held.owner, held.kind) == (UNATTRIBUTED, MemoryKind::Mapped));
+        next.changed.extend((!is_told).then(|| unattributed(0)));
+    }
+    all.insert(look + 1, Totals { t_us, reason: "kernel".into(), changed: vec![unattributed(missing)] });
 }

@@ -19,7 +19,7 @@ mod replay;
 mod timelines;
 
 pub use identify::{Here, identify};
-pub use kernel::{KernelPeak, Unseen, add_kernel_peaks};
+pub use kernel::{Gap, KernelPeak, Unseen, add_kernel_peaks};
 pub use log::{Calls, End, Function, Held, LogError, Mark, Object, Owner, ProcessLog, Reader, Started, Totals};
 pub use merge::{Attributed, Options, attribute};
 pub use patterns::unmatched;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{Axis, Bytes};
 
 use crate::group::Groups;
-use crate::kernel::Unseen;
+use crate::kernel::{Gap, Unseen};
 use crate::replay::Process;
 
 /// How the runtime begins its sentence of how it follows touches.
@@ -78,13 +78,15 @@ fn unseen(groups: &Groups) -> Option<String> {
     let mut all: Vec<(&Process, Unseen)> = processes.filter_map(|each| Some((*each, each.log.unseen?))).collect();
     all.sort_by_key(|(_, unseen)| std::cmp::Reverse(unseen.bytes));
     let (process, most) = all.first()?;
-    let end = match most.signal {
-        Some(signal) => format!("was killed by signal {signal}"),
-        None => "ended".into(),
-    };
-    let why = match most.last_seconds {
-        Some(seconds) => format!("not looked at since {seconds:.2} s before it {end}"),
-        None => format!("not looked at again before it {end}"),
+    let why = match most.gap {
+        Gap::BetweenLooks => "not looked at when it held the most".into(),
+        Gap::BeforeEnd { seconds, signal } => {
+            let end = signal.map_or_else(|| "ended".into(), |signal| format!("was killed by signal {signal}"));
+            match seconds {
+                Some(seconds) => format!("not looked at since {seconds:.2} s before it {end}"),
+                None => format!("not looked at again before it {end}"),
+            }
+        }
     };
     let more = match all.len() {
         1 => String::new(),

@@ -222,15 +222,22 @@ fn a_killed_process_holds_nothing_after_its_end() {
 fn a_peak_that_exec_or_fork_explain_changes_nothing() {
     let log =
         || Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 10)]).heap(100, "timer", &[(APPLICATION, 40)]);
-    let ended = log().end(200, "exit");
-    assert_eq!(
-        with_kernel(std::slice::from_ref(&ended), &[kernel(80, Some(201), 0)]),
-        of(&[ended]),
-        "its end was looked at"
-    );
     let parent = Log::new(Who { pid: 1, ..Who::default() }).heap(1, "start", &[(APPLICATION, 80)]).end(500, "exit");
     let found = with_kernel(&[log(), parent], &[kernel(80, Some(201), 137)]).attribution;
     assert_eq!(found.unattributed_peak_bytes, 0, "its parent held as much when it forked");
+}
+
+#[test]
+fn a_peak_between_two_looks_is_in_the_total_and_unattributed() {
+    let log = Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 10)]).heap(100, "timer", &[(APPLICATION, 40)]);
+    let ended = log.heap(199, "exit", &[(APPLICATION, 12)]).end(200, "exit");
+    let found = with_kernel(&[ended], &[kernel(80, Some(201), 0)]).attribution;
+    assert_eq!(
+        (found.total_peak_bytes, found.unattributed_peak_bytes, found.not_looked_at_bytes),
+        (80 * MIB, 40 * MIB, 40 * MIB)
+    );
+    assert_eq!((found.components["application"].peak_bytes, found.total.at_end_bytes), (40 * MIB, 12 * MIB));
+    assert!(found.notes[0].ends_with("not looked at when it held the most"), "{:?}", found.notes);
 }
 
 #[test]

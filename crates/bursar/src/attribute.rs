@@ -393,9 +393,14 @@ fn kernel_peaks(observation: &Observation, logs: &[ProcessLog]) -> Vec<KernelPea
         })
     };
     let mut peaks: Vec<KernelPeak> = observation.processes.iter().filter_map(peak).collect();
-    // Without exit records, peaks are samples; `wait4` knows the largest process alone.
+    // Without exit records, peaks are samples; `wait4` knows the largest process alone, and counts what it was before exec:
+    // one whose log has an end was looked at then, and gains nothing by it.
+    let has_end = |peak: &KernelPeak| {
+        let is_its = |log: &&ProcessLog| log.started.host == peak.host && log.started.pid == peak.pid;
+        logs.iter().filter(is_its).any(|log| log.ended.is_some())
+    };
     let largest = peaks.iter_mut().max_by_key(|peak| peak.max_rss_bytes);
-    if let (Some(largest), Some(usage)) = (largest, observation.rusage) {
+    if let (Some(largest), Some(usage)) = (largest.filter(|largest| !has_end(largest)), observation.rusage) {
         largest.max_rss_bytes = largest.max_rss_bytes.max(usage.max_rss_bytes);
     }
     peaks
