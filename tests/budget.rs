@@ -55,14 +55,12 @@ fn run_at(path: &Path) -> String {
 }
 
 #[test]
-fn a_machine_without_a_folder_for_temporary_files_is_told_what_lacks() {
+fn what_the_runs_print_is_kept_elsewhere_where_tmpdir_cannot_be_written() {
     if !can_limit() {
         return;
     }
     let output = bursar().args(["budget", "--", "true"]).env("TMPDIR", "/proc").output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(125), "{told}");
-    assert!(told.contains("in /proc; set TMPDIR to a folder that can be written"), "{told}");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

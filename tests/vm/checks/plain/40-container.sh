@@ -35,6 +35,7 @@ holds "the entry point's status is the command's" test $? -eq 3
 in_container ro bursar budget -q -- scan read 24 64 2 /disk/file 2>/tmp/errors
 holds "budget without limits is bursar's failure" test $? -eq 125
 holds "and says what is missing" grep -qi 'cgroup' /tmp/errors
+holds "and why limits are not emulated" grep -qi 'emulated' /tmp/errors
 cat /tmp/errors
 in_container rw bursar run -q --limit 60M --json - -- scan read 24 64 2 /disk/file 2>/tmp/errors | tail -n +2 >/tmp/delegated.json
 holds "a container that may write its cgroup gets limits" figures /tmp/delegated.json 'r["peak_charge_bytes"] <= 60 * MiB'

@@ -27,11 +27,14 @@ holds "no scope is left" no_scope_left
 bursar run -q --json - --limit 60M -- sh -c 'scan read 24 64 2 /disk/file >/dev/null' >/tmp/root.json
 holds "root's limit is enforced beside systemd" figures /tmp/root.json 'r["peak_charge_bytes"] <= 60 * MiB'
 
-# A person without a manager of their own (no login, no linger): run still works, budget says what it lacks.
+# A person without a manager of their own (no login, no linger): run works, budget emulates limits or says what it lacks.
 alone() { setpriv --reuid=nobody --regid=nogroup --clear-groups env -i PATH="$PATH" "$@"; }
 alone bursar run -q --json - -- sh -c 'scan read 24 64 1 /disk/file >/dev/null' >/tmp/alone.json
 holds "run works without any cgroup" figures /tmp/alone.json 'r["exit_status"] == 0 and r["tree_max_rss_bytes"] >= 24 * MiB'
-alone bursar budget -q -- true 2>/tmp/errors
-holds "budget without a cgroup is bursar's failure" test $? -eq 125
+alone bursar budget -q --json - -- true >/tmp/emulated.json
+holds "budget without a cgroup emulates limits" figures /tmp/emulated.json 'r["limit_source"] == "emulated" and r["budget_bytes"] > 0'
+alone bursar budget -q -- scan read 24 64 1 /disk/file 2>/tmp/errors
+holds "budget of what the library is not in is bursar's failure" test $? -eq 125
 cat /tmp/errors
 holds "and says what is missing" grep -qiE 'systemd|cgroup' /tmp/errors
+holds "and why limits are not emulated" grep -qi 'emulated' /tmp/errors
