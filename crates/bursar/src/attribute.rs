@@ -108,7 +108,7 @@ pub fn attribute(options: &Attribute) -> anyhow::Result<Status> {
     let is_first = rank.as_ref().is_none_or(|rank| rank.number == 0);
     let (mut sink, no_record) =
         if is_first { Sink::create(options.results.record.as_deref(), &header)? } else { (Sink::none(), None) };
-    let mut record = Record { notes: bench.notes.clone(), ..Record::new(header) };
+    let mut record = Record { notes: bench.notes(), ..Record::new(header) };
     record.notes.extend(no_record);
     let library = preload::unpack(Library::Runtime).map_err(|error| without_library(&error.to_string()));
     let wanted = Wanted {

@@ -33,8 +33,8 @@ pub struct Bench {
     pub journal: Journal,
     /// Where the I/O wait share comes from.
     pub io_wait: IoWait,
-    /// What the reader should know.
-    pub notes: Vec<String>,
+    /// What the reader should know of how bursar was started.
+    notes: Vec<String>,
     /// Those of them that concern the machine, whatever runs on it; `bursar doctor` has them too.
     machine_notes: Vec<String>,
     /// The best that its runs are tracked by; `None`: processes that end are known from taskstats, and no file's references.
@@ -67,8 +67,6 @@ fn is_forced(rung: &str) -> bool {
     std::env::var_os(FORCE_RUNG).is_some_and(|forced| forced == rung)
 }
 
-const NOT_SEEN: &str = ", and the page cache's references are not seen";
-
 /// Shows a write of the repair before it is made.
 pub fn announce_repair(intention: &str) {
     tell!("bursar: undoing what a killed run left: {intention}");
@@ -90,13 +88,6 @@ impl Bench {
         let journal = Journal::open()?;
         let mut notes: Vec<String> = journal.warning().map(Into::into).into_iter().collect();
         let is_root = rustix::process::geteuid().is_root();
-        if !is_root && !bpf::may_load() {
-            let references = if references_inside { "" } else { NOT_SEEN };
-            notes.push(format!(
-                "Not run as root: short-lived processes may be missing{references}; `bursar doctor` tells what would enable \
-                 them."
-            ));
-        }
         if rights::are_borrowed() {
             notes.push(
                 "bursar has rights of its program file (setcap): it observes only processes that you could trace without them, and \
@@ -139,6 +130,18 @@ impl Bench {
         })
     }
 
+    /// What the reader should know, whatever the runs show.
+    pub fn notes(&self) -> Vec<String> {
+        let without_rights = (!self.is_root && !bpf::may_load()).then(|| {
+            let references = if self.references_inside { "" } else { ", and the page cache's references are not seen" };
+            format!(
+                "Not run as root: short-lived processes may be missing{references}; `bursar doctor` tells what would enable \
+                 them."
+            )
+        });
+        self.notes.iter().cloned().chain(without_rights).collect()
+    }
+
     /// Whether the kernel holds its runs to limits.
     pub fn can_limit(&self) -> bool {
         self.place.can_limit() && !is_forced("emulated-limits")
@@ -147,7 +150,6 @@ impl Bench {
     /// No cgroup is made for its runs: their limits are emulated, by the references noted inside the command.
     pub fn emulate_limits(&mut self) {
         (self.emulates_limits, self.references_inside) = (true, true);
-        self.notes.iter_mut().for_each(|note| *note = note.replace(NOT_SEEN, ""));
         self.tracking = self.tracking.map(|_| Rung::Processes);
         self.loading.replace(None);
     }

@@ -179,7 +179,7 @@ impl<'a> Search<'a> {
             dirty_share: bench.place.dirty_share(),
             page_bytes: header.page_bytes,
         };
-        let notes = bench.notes.iter().cloned().chain(no_record).collect();
+        let notes = bench.notes().into_iter().chain(no_record).collect();
         let record = old.unwrap_or(Record { notes, ..Record::new(header) });
         let display = Display::new(!options.results.quiet && std::io::stderr().is_terminal());
         let mut cache = Cache::new(start, &options.command);

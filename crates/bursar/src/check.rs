@@ -127,8 +127,8 @@ fn of_runs(options: &Check) -> anyhow::Result<Ended> {
     let mut comparison = Comparison::new(options, &header, baseline.as_ref(), None);
     let input = Given::find(options.input.as_deref(), None, &bench.signals)?;
     let (mut sink, no_record) = Sink::create(options.record.as_deref(), &header)?;
-    let mut record = Record { notes: bench.notes.clone(), ..Record::new(header.clone()) };
-    bench.notes.iter().try_for_each(|note| sink.append(Entry::Note(note.clone())))?;
+    let mut record = Record { notes: bench.notes(), ..Record::new(header.clone()) };
+    bench.notes().into_iter().try_for_each(|note| sink.append(Entry::Note(note)))?;
     let mut display = Display::new(std::io::stderr().is_terminal());
     let mut runs: Runs = Vec::new();
     let mut until = comparison.judge.first();

@@ -45,8 +45,8 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
     header.options = inputs::options(&options.command, &options.feature);
     header.options.extend(place_in_job());
     let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
-    let mut record = Record { notes: bench.notes.clone(), ..Record::new(header) };
-    bench.notes.iter().try_for_each(|note| sink.append(Entry::Note(note.clone())))?;
+    let mut record = Record { notes: bench.notes(), ..Record::new(header) };
+    bench.notes().into_iter().try_for_each(|note| sink.append(Entry::Note(note)))?;
     let mut status = Status::of(0);
     for number in 0..options.runs {
         let plan = Plan {
