@@ -127,7 +127,7 @@ impl Prepared {
     /// not even the stub has room. [`Error::System`] where it may not come into its cgroup.
     pub fn go(self, signals: &Forwarding) -> Result<Running, Error> {
         signals.expect_command();
-        let running = self.begin()?;
+        let running = self.begin().inspect_err(|_| signals.set_target(0))?;
         signals.set_target(running.pid());
         Ok(running)
     }
@@ -166,6 +166,7 @@ impl Prepared {
                         Some(interpreter) => Error::NoInterpreter { command, interpreter },
                         None => Error::NotFound { command },
                     },
+                    io::ErrorKind::PermissionDenied if missing::is_nowhere(&command) => Error::NotFound { command },
                     _ => Error::NotExecutable { command, source },
                 })
             }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use linux::signals;
 use rustix::process::{Resource, Rlimit, getpid, setrlimit};
 use signal_hook::consts::{
-    SIGALRM, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH, SIGXFSZ,
+    SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH, SIGXFSZ,
 };
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::iterator::{Handle, SignalsInfo};
@@ -38,6 +38,8 @@ struct Target {
     pid: Option<i32>,
     /// Sent while there was nobody: the next one's. A command that is just being started must not lose them.
     waiting: Vec<i32>,
+    /// One is being started: bursar stops with it, and not before it could be told.
+    is_expected: bool,
 }
 
 impl Forwarding {
@@ -59,15 +61,18 @@ impl Forwarding {
                     asked = Some(Instant::now());
                     noted.fetch_add(1, Ordering::SeqCst);
                 }
-                if is_to_be_forwarded(&origin) {
-                    let mut target = lock(&to);
-                    match target.pid {
-                        Some(pid) => send(pid, origin.signal),
-                        None if target.waiting.contains(&origin.signal) => {}
-                        None => target.waiting.push(origin.signal),
+                let mut target = lock(&to);
+                let is_forwarded = is_to_be_forwarded(&origin);
+                match target.pid {
+                    Some(pid) if is_forwarded => send(pid, origin.signal),
+                    None if is_forwarded && !target.waiting.contains(&origin.signal) => {
+                        target.waiting.push(origin.signal);
                     }
+                    _ => {}
                 }
-                if origin.signal == SIGTSTP {
+                let stops_later = is_forwarded && target.pid.is_none() && target.is_expected;
+                drop(target);
+                if origin.signal == SIGTSTP && !stops_later {
                     signals::take_default_action(SIGTSTP);
                 }
             }
@@ -83,15 +88,21 @@ impl Forwarding {
     pub(crate) fn expect_command(&self) {
         // One that cannot be caught keeps its default action.
         signals::forwardable().for_each(|signal| _ = self.handle.add_signal(signal));
+        lock(&self.target).is_expected = true;
     }
 
     /// Whose the signals are from now on, and those that came while they were nobody's; 0: nobody's.
     pub fn set_target(&self, pid: i32) {
         let mut target = lock(&self.target);
         target.pid = Some(pid).filter(|pid| *pid > 0);
+        let was_expected = std::mem::take(&mut target.is_expected);
         let waiting = std::mem::take(&mut target.waiting);
-        if let Some(pid) = target.pid {
-            waiting.into_iter().for_each(|signal| send(pid, signal));
+        let Some(pid) = target.pid else { return };
+        waiting.iter().for_each(|signal| send(pid, *signal));
+        drop(target);
+        let last = waiting.iter().rfind(|signal| [SIGTSTP, SIGCONT].contains(signal));
+        if was_expected && last == Some(&SIGTSTP) {
+            signals::take_default_action(SIGTSTP);
         }
     }
 
