@@ -93,6 +93,24 @@ fn shared_without_cgroup(account: &mut RunAccount) {
     account.floor_at_most_bytes = Some(400 * MIB);
 }
 
+/// A small program: what the kernel counted between two samples may be of any kind.
+fn small_without_cgroup(account: &mut RunAccount) {
+    without_cgroup(account);
+    const KIB: u64 = 1 << 10;
+    let parts = |heap, file, shared| Breakdown {
+        heap: Some(heap * KIB),
+        file: Some(file * KIB),
+        shared: Some(shared * KIB),
+        kernel: Some(56 * KIB),
+        hugetlb: None,
+    };
+    (account.peak_breakdown_at_least, account.peak_breakdown) = (parts(700, 1384, 0), parts(920, 1604, 220));
+    (account.tree_held_at_least_bytes, account.tree_held_at_most_bytes) = (Some(2132 * KIB), Some(2132 * KIB));
+    account.tree_max_rss_bytes = Some(2132 * KIB);
+    account.floor_bytes = Some(756 * KIB);
+    account.doubts.clear();
+}
+
 fn doubt(kind: DoubtKind, sentence: &str) -> Doubt {
     Doubt { kind, bytes: None, voids: false, sentence: sentence.into() }
 }
@@ -265,6 +283,7 @@ fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
         ("run-killed-for-memory", killed(), vec![]),
         ("run-without-cgroup", one_run(without_cgroup), vec![not_root.into()]),
         ("run-without-cgroup-shared", one_run(shared_without_cgroup), vec![not_root.into()]),
+        ("run-without-cgroup-small", one_run(small_without_cgroup), vec![not_root.into()]),
         ("run-not-the-command", one_run(client), vec![]),
         ("run-several", several, vec![]),
         ("run-attached", attached(), vec![]),

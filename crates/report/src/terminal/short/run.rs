@@ -7,7 +7,7 @@ use model::{Exit, FileDemand, KEPT_PEAK_NOTE, Observation, RunAccount, Target};
 use super::{Aside, MOST_RUN_LINES, Rank, Short};
 use crate::figures::{demand_is_least, headline, size, spreads, subject, uncached_step, warnings};
 use crate::format::{count, distinct_bytes, percent, printable, seconds};
-use crate::tables::{Tone, bounded};
+use crate::tables::Tone;
 use crate::terminal::Style;
 use crate::{View, demand, verdict};
 
@@ -16,6 +16,9 @@ const LEAST_PART_SHARE: f64 = 0.01;
 
 /// A part that may be more than this share of the peak, and less than what is left of it, is not known.
 const UNKNOWN_PART_SHARE: f64 = 0.8;
+
+/// Bounds of a part that are no further apart than one in so many parts of the peak are one figure.
+const CLOSE_PARTS: u64 = 20;
 
 /// The page cache matters from this share of the peak on, and from this many bytes.
 const LEAST_CACHE_SHARE: f64 = 0.1;
@@ -128,11 +131,17 @@ fn parts_of_peak(account: &RunAccount, need: u64) -> Option<String> {
     if named.iter().filter(|part| may_be_all(part)).count() > 1 {
         return Some("heap or files: no sample saw which".into());
     }
-    let matters = |bytes: &u64| *bytes > 0 && *bytes as f64 >= need as f64 * LEAST_PART_SHARE;
-    let known: Vec<String> = named
-        .iter()
-        .filter_map(|(name, least, most)| Some(format!("{name} {}", bounded(*least, Some(most.filter(matters)?)))))
-        .collect();
+    // Lower bounds of all parts together are never more than the whole.
+    let close = account.tree_held_at_least_bytes.map_or(need, |least| least.min(need)) / CLOSE_PARTS;
+    let matters = |bytes: u64| bytes > 0 && bytes as f64 >= need as f64 * LEAST_PART_SHARE;
+    let part = |(name, least, most): &(&str, Option<u64>, Option<u64>)| {
+        let (least, most) = (least.or(*most)?, (*most)?);
+        match most.saturating_sub(least) <= close {
+            true => matters(least).then(|| format!("{name} {}", size(least))),
+            false => Some(format!("{name} {} to {}", size(least), size(most))),
+        }
+    };
+    let known: Vec<String> = named.iter().filter_map(part).collect();
     (!known.is_empty()).then(|| known.join(", "))
 }
 
