@@ -101,6 +101,14 @@ fn a_command_that_cannot_start_gives_the_shells_status_and_one_sentence() {
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(text.starts_with(&format!("bursar: {command}: ")) && text.lines().count() == 1, "{text}");
     }
+    if !is_root() {
+        return;
+    }
+    // As a shell says it where a folder of PATH cannot be entered.
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let mut nobody = bursar_as_nobody(folder.path());
+    let output = nobody.args(["run", "--", "no-such-command"]).env("PATH", "/root:/usr/bin").output().unwrap();
+    assert_eq!(output.status.code(), Some(127), "{output:?}");
 }
 
 #[test]

@@ -24,6 +24,11 @@ pub fn interpreter(command: &str) -> Option<String> {
     (!Path::new(std::ffi::OsStr::from_bytes(named)).exists()).then(|| String::from_utf8_lossy(named).into_owned())
 }
 
+/// Whether no folder of `PATH` that can be entered has such a command. Where another cannot be entered, execvp says that it was refused.
+pub fn is_nowhere(command: &str) -> bool {
+    !command.contains('/') && find(command).is_none()
+}
+
 /// The file that execvp executes.
 fn find(command: &str) -> Option<PathBuf> {
     if command.contains('/') {
@@ -60,6 +65,11 @@ fn of_program(head: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_is_nowhere_if_no_folder_has_it() {
+        assert!(is_nowhere("no-such-command") && !is_nowhere("sh") && !is_nowhere("/no/such/command"));
+    }
 
     #[test]
     fn a_script_names_its_interpreter_in_its_first_line() {
