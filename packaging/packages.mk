@@ -8,14 +8,16 @@ STATIC_BINARY := $(STATIC)/bursar-$(ARCH)-linux
 PACKAGES := $(TARGET)/packages
 # Proc macros are loaded by the compiler and cannot be static: the target is named, so that flags are for it alone.
 STATIC_TARGET := $(ARCH)-unknown-linux-gnu
-STATIC_FLAGS := target.$(STATIC_TARGET).rustflags=["-C","target-feature=+crt-static"]
+# Packed relocations are 0.7 MiB less. The start code of static programs applies them since glibc 2.36.
+PACKED := $(shell printf '%s\n' 'glibc 2.36' "$$(getconf GNU_LIBC_VERSION 2>&1)" | sort -CV && echo ',"-C","link-arg=-Wl,-z,pack-relative-relocs"')
+STATIC_FLAGS := target.$(STATIC_TARGET).rustflags=["-C","target-feature=+crt-static"$(PACKED)]
 # Files of packages have the time of the last commit, so that equal sources make equal packages.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 
 .PHONY: static deb rpm wheel image packages
 
 static: deps ## One static binary in target/dist, with libbpf, libelf, zlib, SQLite, the BPF programs and the runtime inside
-	@scripts/install-packages binutils
+	@scripts/install-packages binutils llvm
 	$(CARGO) build --profile static --locked -p bursar --target $(STATIC_TARGET) --config '$(STATIC_FLAGS)'
 	@mkdir -p $(STATIC)
 	objcopy --only-keep-debug --compress-debug-sections $(TARGET)/$(STATIC_TARGET)/static/bursar $(STATIC_BINARY).debug

@@ -1,7 +1,7 @@
 //! Compiles the BPF programs with clang and leaves the objects to be embedded. Without clang the build succeeds and
 //! `linux::bpf` says why it has none.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
@@ -23,7 +23,7 @@ fn main() {
 }
 
 /// Why it failed is a sentence that `doctor` repeats.
-fn compile(root: &std::path::Path, out: &std::path::Path) -> Result<(), String> {
+fn compile(root: &Path, out: &Path) -> Result<(), String> {
     let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("x86_64") => "x86",
         Ok("aarch64") => "arm64",
@@ -32,7 +32,7 @@ fn compile(root: &std::path::Path, out: &std::path::Path) -> Result<(), String> 
     OBJECTS.iter().try_for_each(|name| compile_one(name, arch, root, out))
 }
 
-fn compile_one(name: &str, arch: &str, root: &std::path::Path, out: &std::path::Path) -> Result<(), String> {
+fn compile_one(name: &str, arch: &str, root: &Path, out: &Path) -> Result<(), String> {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
     let mut command = Command::new(&clang);
     command.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"]);
@@ -41,12 +41,21 @@ fn compile_one(name: &str, arch: &str, root: &std::path::Path, out: &std::path::
     if let Some(include) = env::var_os("DEP_BPF_INCLUDE") {
         command.arg("-I").arg(include);
     }
-    command.arg("-c").arg(root.join(format!("{name}.bpf.c"))).arg("-o").arg(out.join(format!("{name}.bpf.o")));
+    let object = out.join(format!("{name}.bpf.o"));
+    command.arg("-c").arg(root.join(format!("{name}.bpf.c"))).arg("-o").arg(&object);
     let output = command.output().map_err(|e| format!("{clang} could not be run when bursar was built ({e})"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let line = said.lines().find(|line| line.contains("error")).unwrap_or("no error was named");
         return Err(format!("{clang} could not compile them when bursar was built ({line})"));
     }
+    remove_debug_information(&clang, &object);
     Ok(())
+}
+
+/// Removes DWARF, which no kernel reads, and keeps BTF: a third of each object. Without LLVM's strip beside clang the object stays as it is.
+fn remove_debug_information(clang: &str, object: &Path) {
+    let Ok(found) = Command::new(clang).arg("-print-prog-name=llvm-strip").output() else { return };
+    let strip = String::from_utf8_lossy(&found.stdout);
+    let _ = Command::new(strip.trim()).arg("--strip-debug").arg(object).status();
 }
