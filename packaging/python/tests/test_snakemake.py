@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 
@@ -52,7 +53,8 @@ def test_each_task_of_a_workflow_leaves_a_record(tmp_path):
     assert done.returncode == 0, done.stdout
     assert (tmp_path / "sum.txt").read_text() == f"{56 * MIB}\nit's 1\n"
     failed = snakemake(tmp_path, "never")
-    assert failed.returncode != 0 and "exit status 7" in failed.stdout, failed.stdout
+    # Snakemake 7, the last for Python 3.10 and older, names no status.
+    assert failed.returncode != 0 and re.search("exit status 7|exited with non-zero exit code", failed.stdout), failed.stdout
 
     report = subprocess.run([bursar.command_path(), "report", "memory", "--json", "-"], cwd=tmp_path, stdout=subprocess.PIPE)
     rules = {rule["rule"]: rule for rule in json.loads(report.stdout)["rules"]}
