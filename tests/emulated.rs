@@ -51,6 +51,23 @@ fn answer(folder: &Path, words: &[&str]) -> Value {
 }
 
 #[test]
+fn what_is_held_between_two_samples_is_in_the_answer() {
+    let folder = folder();
+    let burst = "import time; time.sleep(.6); held = bytearray(40 << 20); del held; time.sleep(.6)";
+    let json = answer(folder.path(), &["/usr/bin/python3", "-c", burst]);
+    let mib = json["budget_bytes"].as_u64().unwrap() / MIB;
+    // Python itself has some 4 MiB of heap, and maps 6 MiB of files.
+    assert!((40..=56).contains(&mib), "{mib} MiB: {json:#}");
+}
+
+#[test]
+fn an_answer_is_never_nothing() {
+    let folder = folder();
+    let json = answer(folder.path(), &["true"]);
+    assert!(json["budget_bytes"].as_u64().unwrap() >= MIB, "{json:#}");
+}
+
+#[test]
 fn a_loop_over_a_file_needs_its_heap_and_the_file() {
     let folder = folder();
     random_file(folder.path(), 192);

@@ -401,6 +401,14 @@ pub fn limit_not_held(run: &Observation, page_bytes: u64) -> Option<Doubt> {
         let why = format!("nothing held it to the limit of {}, as its references to files were not seen", Bytes(limit));
         return is_free.then(|| doubt(DoubtKind::LimitNotHeld, None, why));
     };
+    if let Some(held) = crate::floor::not_sampled(run).filter(|held| *held > limit) {
+        let why = format!(
+            "a process held up to {} when no sample saw it: the kernel would have killed it under a limit of {}",
+            Bytes(held),
+            Bytes(limit)
+        );
+        return Some(doubt(DoubtKind::LimitNotHeld, Some(held), why));
+    }
     let (above, mapped) = (emulated.above_bytes, emulated.mapped_bytes);
     // What was dropped and is referenced again comes from the storage, whatever was read ahead beside it.
     let again = emulated.read_again_pages * page_bytes;

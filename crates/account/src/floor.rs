@@ -62,18 +62,22 @@ fn say_that_swap_helps(header: &Header, swap: Option<u64>, notes: &mut Vec<Strin
 
 /// By so much more than sampled a process's peak RSS may be before it says that something was missed, bytes.
 const RSS_SLACK: u64 = 8 << 20;
+/// The same where no cgroup counts: samples and that peak are the kernel's same counters then.
+const RSS_SLACK_OF_TREE: u64 = 2 << 20;
 
 /// Memory of a command's largest process of which nobody knows what it was: its peak RSS by its exit, less all mapped files that a
-/// sample saw. `None` where samples saw most of it, or where the references bound the page cache, as [`proven`] needs.
+/// sample saw. `None` where samples saw most of it, or where a charge and the references bound the page cache, as [`proven`] needs.
 pub fn not_sampled(run: &Observation) -> Option<u64> {
-    if is_attached(run) || run.kept.most_cached_bytes.is_some() {
+    let is_proven = run.kept.most_cached_bytes.is_some() && run.kept.charge_bytes.is_some();
+    if is_attached(run) || is_proven {
         return None;
     }
     let rss = run.processes.iter().filter_map(|process| process.max_rss_bytes).max().max(peaks::app_max_rss(run))?;
     let seen = peak(run, names::TREE_RSS)?;
     let charge = run.kept.charge_bytes.unwrap_or(u64::MAX);
     let bytes = rss.saturating_sub(peak(run, names::TREE_RSS_FILE).unwrap_or(0)).min(charge);
-    (rss > seen + seen / 4 + RSS_SLACK).then_some(bytes)
+    let slack = if crate::tree::is_source(run) { seen / 8 + RSS_SLACK_OF_TREE } else { seen / 4 + RSS_SLACK };
+    (rss > seen + slack).then_some(bytes)
 }
 
 /// A floor that the kernel's own peaks prove, however short they were and whatever the samples missed. It needs a bound on the

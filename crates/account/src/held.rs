@@ -11,7 +11,8 @@ pub struct Held {
     pub most: u64,
 }
 
-/// Between the largest process and the sum of all there is room for what they share. A reading of their PSS tells what they held
+/// Between the largest process and the sum of all there is room for what they share. What samples missed of several processes that lived
+/// at the same time, by the peaks that the kernel kept of them, may have been there too. A reading of their PSS tells what they held
 /// then; at another moment they held at most that and what they have obtained since, or have given back until then. `None` of
 /// records from before these lines were sampled.
 pub fn of_tree(run: &Observation, app_max_rss: Option<u64>) -> Option<Held> {
@@ -19,13 +20,34 @@ pub fn of_tree(run: &Observation, app_max_rss: Option<u64>) -> Option<Held> {
     let readings = run.job_series(names::TREE_HELD).map_or(&[][..], |series| &series.points);
     let known = readings.iter().map(|(_, bytes)| bytes.max(0.0) as u64).max();
     let least = least.max(known.unwrap_or(0)).max(app_max_rss.unwrap_or(0));
+    let seen = run.job_series(names::TREE_RSS)?.peak()?.max(0.0) as u64;
+    let missed = kept_together(run).filter(|_| !crate::is_attached(run)).unwrap_or(0).saturating_sub(seen);
     if let Some(together) = run.job_series(names::TREE_HELD_MOST) {
         let most = together.peak()?.max(0.0) as u64;
-        return Some(Held { least, most: most.max(least) });
+        return Some(Held { least, most: most.saturating_add(missed).max(least) });
     }
     let points = &run.job_series(names::TREE_RSS)?.points;
     let most = points.iter().map(|(t_ns, rss)| at_most(run, readings, *t_ns, rss.max(0.0) as u64)).max()?;
-    Some(Held { least, most: most.max(least) })
+    Some(Held { least, most: most.saturating_add(missed).max(least) })
+}
+
+/// The peaks that the kernel kept of processes that lived at the same time, summed: what samples missed of several of them is in it.
+fn kept_together(run: &Observation) -> Option<u64> {
+    let kept = run.processes.iter().filter_map(|process| {
+        let begin = process.started_seconds.unwrap_or(f64::NEG_INFINITY);
+        let end = process.lifetime_seconds.map_or(f64::INFINITY, |lifetime| begin + lifetime);
+        Some((begin, end, process.max_rss_bytes?))
+    });
+    let kept: Vec<(f64, f64, u64)> = kept.collect();
+    // Nothing of a process is there before it begins.
+    let mut changes: Vec<(f64, i64)> =
+        kept.iter().flat_map(|(begin, end, bytes)| [(*begin, *bytes as i64), (*end, -(*bytes as i64))]).collect();
+    changes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let together = changes.iter().scan(0i64, |sum, (_, bytes)| {
+        *sum += bytes;
+        Some(*sum)
+    });
+    together.max().map(|bytes| bytes.max(0) as u64)
 }
 
 /// What the tree held at a moment at which its RSS had this sum.

@@ -113,11 +113,12 @@ fn of_tree(run: &Observation, tree: &Tree) -> ChargePeak {
     let Some(emulated) = run.evidence.emulated else {
         return ChargePeak { bytes: None, breakdown: bounds.most, breakdown_at_least: bounds.least, detail };
     };
-    // The page cache was counted beside it.
+    // The page cache was counted beside it, and heap as samples saw it.
     let whole = |bounds: Breakdown| Breakdown { file: Some(emulated.peak_cached_bytes), ..bounds };
+    let bytes = emulated.peak_bytes.max(crate::floor::not_sampled(run).unwrap_or(0));
     ChargePeak {
-        bytes: Some(emulated.peak_bytes),
-        breakdown: whole(bounds.most).scaled_to(emulated.peak_bytes),
+        bytes: Some(bytes),
+        breakdown: whole(bounds.most).scaled_to(bytes),
         breakdown_at_least: Breakdown::default(),
         detail,
     }

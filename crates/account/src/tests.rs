@@ -474,6 +474,23 @@ fn tree(lines: &[(&str, [u64; 3])], reading: Option<(u64, u64)>) -> Observation 
 }
 
 #[test]
+fn what_samples_missed_of_processes_that_lived_at_once_is_in_the_upper_bound() {
+    const MIB: u64 = 1 << 20;
+    let lines = [(names::TREE_RSS, [10, 50, 20]), (names::TREE_HELD_LEAST, [10, 40, 20])];
+    let mut run = tree(&lines, None);
+    let kept = |pid, start, mib: u64| ProcessRecord {
+        started_seconds: Some(start),
+        max_rss_bytes: Some(mib * MIB),
+        ..process(pid, None, 1.0)
+    };
+    let of = |run: &Observation| account(run, &header("no swap")).tree_held_at_most_bytes.map(|bytes| bytes / MIB);
+    run.processes = vec![kept(1, 0.0, 30), kept(2, 0.5, 40)];
+    assert_eq!(of(&run), Some(70), "both were there from half a second on");
+    run.processes = vec![kept(1, 0.0, 30), kept(2, 1.0, 40)];
+    assert_eq!(of(&run), Some(50), "one came after the other");
+}
+
+#[test]
 fn what_forks_share_counts_once_where_their_proportional_sets_were_read() {
     const MIB: u64 = 1 << 20;
     let of = |run: &Observation| {

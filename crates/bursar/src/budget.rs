@@ -44,6 +44,9 @@ use runtime::Sizing;
 /// When the libraries of a first run are scanned for a runtime; each later scan is after twice the time.
 const FIRST_SCAN_SECONDS: f64 = 0.1;
 
+/// The least answer where limits are emulated.
+const LEAST_BUDGET_BYTES: u64 = 1 << 20;
+
 /// Why there is no budget, the next step first. `missing`: why each way to limit is not there, and that they cannot be emulated.
 fn no_limits(missing: &[String]) -> String {
     let enabled_by = missing.iter().find_map(|why| Some(why.split_once("; to enable it: ")?.1));
@@ -609,6 +612,14 @@ impl<'a> Search<'a> {
         })
     }
 
+    /// An emulated limit kills nobody: an answer is at least what the runs held that cannot be reclaimed, as far as anybody knows, and never
+    /// so little that whoever enforces it takes it for none.
+    fn no_less_than_held(&self, answer: Answer) -> Answer {
+        let largest = self.record.accounts.values().filter_map(|account| account.app_max_rss_bytes).max();
+        let held = self.seen.floor_bytes().or(largest).unwrap_or(0).max(LEAST_BUDGET_BYTES);
+        Answer { budget_bytes: answer.budget_bytes.map(|bytes| bytes.max(held)), ..answer }
+    }
+
     fn keep(&mut self, trial: Trial) -> anyhow::Result<()> {
         self.display.done(&trial);
         self.sink.append(Entry::Trial(Box::new(trial.clone())))?;
@@ -635,6 +646,7 @@ impl<'a> Search<'a> {
             Ended::Answered(answer) => (answer, Status::of(0)),
             Ended::Interrupted => (self.partial(), Status::INTERRUPTED),
         };
+        let answer = if self.bench.emulates_limits { self.no_less_than_held(answer) } else { answer };
         let doubts = doubts::of(&self.record).into_iter().chain(self.not_limited()).collect::<Vec<_>>();
         let report = BudgetReport { doubts: doubts.clone(), ..self.report(doubts::weighed(answer, &doubts)) };
         self.sink.append(Entry::Budget(Box::new(report.clone())))?;

@@ -75,6 +75,11 @@ impl Figure {
             Figure::Floor => account.floor_bytes,
             _ => None,
         };
+        // Several processes may hold more than the largest of them.
+        if self == Figure::AppMaxRss && account.peak_charge_bytes.is_none() {
+            let most = account.tree_held_at_most_bytes.or(account.tree_max_rss_bytes).map(|bytes| bytes as f64);
+            return self.of(run, account).filter(|largest| *largest > limit || most.is_none_or(|most| most <= limit));
+        }
         let at_least = || seen.map(|bytes| bytes as f64).filter(|bytes| *bytes > limit);
         let at_most = || account.peak_charge_bytes.map(|bytes| bytes as f64).filter(|bytes| *bytes <= limit);
         self.of(run, account).or_else(at_least).or_else(|| seen.and_then(|_| at_most()))
@@ -118,7 +123,7 @@ fn samples_saw_the_peak(run: &Observation, account: &RunAccount) -> bool {
     let sampled = |name| run.job_series(name).and_then(model::Series::peak);
     let (kept, seen) = match run.kept.charge_bytes {
         Some(kept) => (Some(kept), sampled(names::CHARGE)),
-        None => (account.app_max_rss_bytes, sampled(names::TREE_RSS)),
+        None => (account.app_max_rss_bytes.max(account.tree_held_at_most_bytes), sampled(names::TREE_RSS)),
     };
     kept.zip(seen).is_none_or(|(kept, seen)| {
         let kept = kept as f64;

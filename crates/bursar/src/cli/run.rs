@@ -7,7 +7,7 @@ use clap::Args;
 use model::Bytes;
 
 use super::target::Target;
-use super::values::{duration, feature};
+use super::values::{duration, feature, limit};
 use super::{ADVANCED, Results};
 
 /// `bursar run`
@@ -29,7 +29,7 @@ pub struct Run {
     #[arg(long, requires = "pid", conflicts_with = "command")]
     pub tree: bool,
     /// Run it under this limit, without swap (such as 512M or 1.5GiB)
-    #[arg(long, value_name = "SIZE", conflicts_with = "target")]
+    #[arg(long, value_name = "SIZE", value_parser = limit, conflicts_with = "target")]
     pub limit: Option<Bytes>,
     /// Run it N times, and give mean, standard deviation and spread
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1, conflicts_with = "target", value_parser = clap::value_parser!(u32).range(1..))]

@@ -28,11 +28,11 @@ pub fn feature(text: &str) -> Result<(String, f64), String> {
     .ok_or_else(|| format!("'{text}' is no feature: write --threads=8, or the name of a variable that is a number"))
 }
 
-/// `5%` or `0.05`.
+/// `5%` or `0.05`. Who writes `5` may mean 5 %: `None`.
 fn fraction(text: &str) -> Option<f64> {
     match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0).ok(),
-        None => text.parse().ok(),
+        None => text.parse().ok().filter(|share| *share <= 1.0),
     }
 }
 
@@ -81,6 +81,18 @@ pub fn component(text: &str) -> Result<(String, String), String> {
 pub fn some_bytes(text: &str) -> Result<Bytes, String> {
     let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?;
     if bytes.0 > 0 { Ok(bytes) } else { Err("0 is no size for a pool; write 512M or 16G".to_string()) }
+}
+
+/// No program runs in less; who writes `5` may mean 5M.
+const LEAST_LIMIT: Bytes = Bytes(64 << 10);
+
+pub fn limit(text: &str) -> Result<Bytes, String> {
+    let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?;
+    if bytes >= LEAST_LIMIT {
+        Ok(bytes)
+    } else {
+        Err(format!("no program runs in {bytes}; write the unit, as in 512M or 1.5GiB"))
+    }
 }
 
 pub fn placement(text: &str) -> Result<Placement, String> {
@@ -170,6 +182,14 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_is_one_that_a_program_may_run_in() {
+        assert_eq!(limit("100K"), Ok(Bytes(100 << 10)));
+        for wrong in ["0", "5", "512"] {
+            assert!(limit(wrong).unwrap_err().contains("write the unit"), "{wrong}");
+        }
+    }
+
+    #[test]
     fn checkpoints_are_three_numbers() {
         assert_eq!(checkpoint("10,5,20"), Ok(Checkpoint { first: 10, step: 5, most: 20 }));
         for wrong in ["10", "10,5", "0,5,20", "30,5,20", "a,b,c"] {
@@ -187,7 +207,8 @@ mod tests {
         for wrong in ["", "soon", "-3s", "0"] {
             assert!(duration(wrong).unwrap_err().contains("write 90s"), "{wrong}");
         }
-        for wrong in ["", "five", "-5%", "0", "nan"] {
+        assert_eq!(share("250%"), Ok(2.5));
+        for wrong in ["", "five", "5", "-5%", "0", "nan"] {
             assert!(share(wrong).unwrap_err().contains("write 5%"), "{wrong}");
         }
     }
