@@ -244,7 +244,7 @@ impl Seen<'_> {
             }
             false if to > plan && to == self.at_least() => "shrinks to the least that it may have".into(),
             false if self.stage == Stage::Empty => format!("shrinks: nothing runs in it{part}"),
-            false if self.demand.is_none() => "shrinks: all have more than the total".into(),
+            false if self.demand.is_none() => format!("shrinks to its share: what it needs is not known yet{part}"),
             false if now > self.at_most() => format!("shrinks to its maximum{part}"),
             false => {
                 let (with, without) = (slower(plan), slower(now));

@@ -49,7 +49,10 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
     let machine = header(RecordKind::Run, &options.command);
     let here = Here {
         machine: Some(&machine).filter(|_| !options.other_machine),
-        build: kind.as_ref().filter(|_| options.kind.is_none()).and_then(|kind| inputs::build(kind, &folder)),
+        build: kind
+            .as_ref()
+            .filter(|_| options.kind.is_none())
+            .and_then(|kind| program.clone().zip(inputs::build(kind, &folder))),
     };
     let asked = asked(options, kind.as_ref());
     if options.plan || options.learn.is_some() {

@@ -20,8 +20,8 @@ const SAME_MEMORY_RATIO: f64 = 1.1;
 pub struct Here<'a> {
     /// `None`: of any machine.
     pub machine: Option<&'a Header>,
-    /// The build of the program; `None`: of any build.
-    pub build: Option<String>,
+    /// The program by its name, and its build; `None`: of any build.
+    pub build: Option<(String, String)>,
 }
 
 impl Here<'_> {
@@ -47,8 +47,10 @@ impl Here<'_> {
                 machine(here)
             ));
         }
-        let build = header.options.get(inputs::BUILD).zip(self.build.as_ref());
-        build.filter(|(past, now)| past != now).map(|_| "another build of the program".into())
+        let (program, build) = self.build.as_ref()?;
+        let is_its = Program::of(&header.command).is_some_and(|past| past.name == *program);
+        let past = header.options.get(inputs::BUILD).filter(|past| is_its && *past != build);
+        past.map(|_| "another build of the program".into())
     }
 }
 
