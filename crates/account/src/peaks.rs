@@ -113,12 +113,12 @@ fn of_tree(run: &Observation, tree: &Tree) -> ChargePeak {
     let Some(emulated) = run.evidence.emulated else {
         return ChargePeak { bytes: None, breakdown: bounds.most, breakdown_at_least: bounds.least, detail };
     };
-    // The page cache was counted beside it, and heap as samples saw it.
-    let whole = |bounds: Breakdown| Breakdown { file: Some(emulated.peak_cached_bytes), ..bounds };
+    // The page cache was counted beside it. What no sample saw is taken for heap, and what may be bursar's own is not shared memory.
+    let whole = Breakdown { heap: bounds.most.heap, file: Some(emulated.peak_cached_bytes), ..bounds.least };
     let bytes = emulated.peak_bytes.max(crate::floor::not_sampled(run).unwrap_or(0));
     ChargePeak {
         bytes: Some(bytes),
-        breakdown: whole(bounds.most).scaled_to(bytes),
+        breakdown: whole.scaled_to(bytes),
         breakdown_at_least: Breakdown::default(),
         detail,
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Exit, Header, KeptPeaks, Method, Observation, ProcessKey, ProcessRecord, RecordKind, RunRole, Rusage, Series,
-    Target, Unit, names,
+    EmulatedLimit, Exit, Header, KeptPeaks, Method, Observation, ProcessKey, ProcessRecord, RecordKind, RunRole,
+    Rusage, Series, Target, Unit, names,
 };
 
-use crate::{account, method_memory, stall_seconds, unreclaimable_over_time};
+use crate::{account, evidence, method_memory, stall_seconds, unreclaimable_over_time};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -471,6 +471,32 @@ fn tree(lines: &[(&str, [u64; 3])], reading: Option<(u64, u64)>) -> Observation 
         points: vec![(second * SECOND, (mib * MIB) as f64)],
     }));
     run
+}
+
+#[test]
+fn a_burst_that_no_sample_saw_is_beyond_an_emulated_limit() {
+    const MIB: u64 = 1 << 20;
+    let lines = [
+        (names::TREE_RSS, [10, 12, 10]),
+        (names::TREE_RSS_ANON, [4, 6, 4]),
+        (names::TREE_RSS_FILE, [6, 6, 6]),
+        (names::TREE_RSS_SHARED, [0, 0, 0]),
+        (names::PAGE_TABLES, [0, 0, 0]),
+    ];
+    let mut run = tree(&lines, None);
+    run.processes = vec![ProcessRecord { max_rss_bytes: Some(60 * MIB), ..process(1, None, 1.0) }];
+    // The references bound the page cache, and no cgroup has a charge.
+    run.kept.most_cached_bytes = Some(6 * MIB);
+    run.limit_bytes = Some(20 * MIB);
+    let emulated = EmulatedLimit { peak_bytes: 12 * MIB, peak_cached_bytes: 6 * MIB, ..EmulatedLimit::default() };
+    run.evidence.emulated = Some(emulated);
+    let found = account(&run, &header("no swap"));
+    assert_eq!((found.floor_bytes, found.peak_charge_bytes), (Some(54 * MIB), Some(54 * MIB)));
+    assert_eq!(found.peak_breakdown.shared, Some(0), "nobody saw any");
+    let told = evidence::limit_not_held(&run, 4096).unwrap().sentence;
+    assert!(told.starts_with("a process held up to 54.0 MiB when no sample saw it"), "{told}");
+    run.limit_bytes = Some(64 * MIB);
+    assert_eq!(evidence::limit_not_held(&run, 4096), None);
 }
 
 #[test]
