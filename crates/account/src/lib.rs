@@ -41,7 +41,8 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
     let held = held::of_tree(run, largest);
     let lists = peaks::lists(run);
     let whole_floor = floor::floor(run, tree.as_ref(), header, &mut notes);
-    let floor = whole_floor.least;
+    // Both are sums of lines that the kernel reads one after the other.
+    let floor = whole_floor.least.map(|floor| charge.bytes.map_or(floor, |peak| floor.min(peak)));
     let (user_seconds, system_seconds) = totals::cpu_seconds(run);
     let doubts = evidence::doubts(run, header);
     let account = RunAccount {

@@ -122,7 +122,8 @@ fn of_program(path: &Path, head: &[u8], purpose: Purpose) -> Option<String> {
     };
     if fs::metadata(path).ok()?.mode() & 0o6000 != 0 && !rustix::process::geteuid().is_root() {
         return Some(format!(
-            "{name} is setuid or setgid, and the loader lets nobody else into such a program; run it as its owner."
+            "{name} is setuid or setgid: the loader takes no library of its caller into such a program, {so}; run it as its \
+             owner."
         ));
     }
     match FileKind::parse(head).ok()? {

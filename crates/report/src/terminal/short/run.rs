@@ -2,7 +2,7 @@
 
 use std::iter::once;
 
-use model::{Exit, FileDemand, KEPT_PEAK_NOTE, Observation, RunAccount, Target};
+use model::{DoubtKind, Exit, FileDemand, KEPT_PEAK_NOTE, Observation, RunAccount, Target};
 
 use super::{Aside, MOST_RUN_LINES, Rank, Short};
 use crate::figures::{demand_is_least, headline, size, spreads, subject, uncached_step, warnings};
@@ -84,7 +84,8 @@ fn peak(observation: &Observation, account: &RunAccount) -> String {
         Some(least) => format!("between {} and {}", size(least), size(need)),
         None => size(need),
     };
-    let at_least = if cut.is_some() { "at least " } else { "" };
+    let went_on = account.doubts.iter().any(|doubt| doubt.kind == DoubtKind::WentOn);
+    let at_least = if cut.is_some() || went_on { "at least " } else { "" };
     let until = cut.map(|cut| format!(" until {}", printable(cut))).unwrap_or_default();
     let what = match account.limit_bytes.map(size) {
         Some(limit) if is_killed => format!("killed for want of memory under a limit of {limit}: peak {figure}"),
