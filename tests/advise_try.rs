@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::{bursar, json_of, need};
+use support::{bursar, copy_program, json_of, need};
 
 const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const SIZED: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
@@ -266,7 +266,7 @@ fn an_ordinary_user_compares_what_needs_no_rights() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let copy = folder.path().join("bursar");
-    fs::copy(assert_cmd::cargo::cargo_bin("bursar"), &copy).unwrap();
+    copy_program(&assert_cmd::cargo::cargo_bin("bursar"), &copy);
     let mut command = Command::new(&copy);
     command.uid(NOBODY).gid(NOBODY).env("HOME", folder.path()).current_dir(folder.path()).stdin(Stdio::null());
     for name in ["XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "TMPDIR"] {

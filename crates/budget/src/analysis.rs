@@ -74,9 +74,7 @@ impl<'a> Analysis<'a> {
 fn spent(a: &Noise) -> Option<String> {
     let trials = a.evidence.search_trials().count();
     if trials >= a.settings.max_trials as usize {
-        // None are allowed where a search was interrupted, and that is said.
-        let why = if a.settings.max_trials > 0 { ", as many as allowed" } else { "" };
-        return Some(format!("the search ended after {trials} trials{why}"));
+        return Some(format!("the search ended after {trials} trials, as many as allowed"));
     }
     let longest = give_up_after(a, None).zip(a.reference).map_or(1.0, |(end, r)| end / r.median);
     if affords(a.evidence, longest) {

@@ -699,13 +699,12 @@ impl<'a> Search<'a> {
             runs: Some(self.seen.references.len() as u32),
             ..self.settings.clone()
         };
-        let reason = "It was interrupted before it was done.".to_string();
-        match budget::next(&no_more, &self.seen) {
-            Step::Done(answer) if !self.seen.references.is_empty() => {
-                Answer { confident: false, reason: format!("{reason} {}", answer.reason), ..answer }
-            }
-            _ => Answer { reason, ..Answer::default() },
-        }
+        let answer = match budget::next(&no_more, &self.seen) {
+            Step::Done(answer) if !self.seen.references.is_empty() => answer,
+            _ => Answer::default(),
+        };
+        // The planner's reason would be that it may make no more trials.
+        Answer { confident: false, reason: "It was interrupted before it was done.".into(), ..answer }
     }
 
     fn report(&self, answer: Answer) -> BudgetReport {

@@ -83,15 +83,17 @@ pub fn some_bytes(text: &str) -> Result<Bytes, String> {
     if bytes.0 > 0 { Ok(bytes) } else { Err("0 is no size for a pool; write 512M or 16G".to_string()) }
 }
 
-/// No program runs in less; who writes `5` may mean 5M.
+/// No program runs in less.
 const LEAST_LIMIT: Bytes = Bytes(64 << 10);
 
+/// Who writes `5` may mean 5M; `0` and `4K` are meant.
 pub fn limit(text: &str) -> Result<Bytes, String> {
     let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?;
-    if bytes >= LEAST_LIMIT {
-        Ok(bytes)
-    } else {
+    let lacks_unit = text.parse::<u64>().is_ok_and(|number| number > 0) && bytes < LEAST_LIMIT;
+    if lacks_unit {
         Err(format!("no program runs in {bytes}; write the unit, as in 512M or 1.5GiB"))
+    } else {
+        Ok(bytes)
     }
 }
 
@@ -182,9 +184,11 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_one_that_a_program_may_run_in() {
-        assert_eq!(limit("100K"), Ok(Bytes(100 << 10)));
-        for wrong in ["0", "5", "512"] {
+    fn a_limit_without_its_unit_is_refused() {
+        for (text, bytes) in [("100K", 100 << 10), ("4K", 4 << 10), ("0", 0), ("1048576", 1 << 20)] {
+            assert_eq!(limit(text), Ok(Bytes(bytes)));
+        }
+        for wrong in ["5", "512"] {
             assert!(limit(wrong).unwrap_err().contains("write the unit"), "{wrong}");
         }
     }
