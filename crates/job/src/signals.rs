@@ -1,14 +1,14 @@
 //! Signals: what the command would get without bursar, it gets with bursar.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linux::signals;
 use rustix::process::{Resource, Rlimit, getpid, setrlimit};
 use signal_hook::consts::{
-    SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH, SIGXFSZ,
+    SIGALRM, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH, SIGXFSZ,
 };
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::iterator::{Handle, SignalsInfo};
@@ -17,6 +17,9 @@ use signal_hook::low_level::siginfo::{Cause, Origin};
 /// Caught from the start, so that a command that is just being started does not lose them. The others end bursar until there
 /// is a command.
 const FROM_THE_START: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
+
+/// A stop waits no longer for a command that is being started.
+const LONGEST_START: Duration = Duration::from_secs(1);
 
 /// Signals within this time are one request to end.
 const ONE_REQUEST: Duration = Duration::from_millis(200);
@@ -28,7 +31,7 @@ const ONE_REQUEST: Duration = Duration::from_millis(200);
 pub struct Forwarding {
     handle: Handle,
     thread: Option<JoinHandle<()>>,
-    target: Arc<Mutex<Target>>,
+    target: Arc<(Mutex<Target>, Condvar)>,
     requests_to_end: Arc<AtomicU32>,
 }
 
@@ -38,7 +41,7 @@ struct Target {
     pid: Option<i32>,
     /// Sent while there was nobody: the next one's. A command that is just being started must not lose them.
     waiting: Vec<i32>,
-    /// One is being started: bursar stops with it, and not before it could be told.
+    /// One is being started.
     is_expected: bool,
 }
 
@@ -50,7 +53,7 @@ impl Forwarding {
     pub fn start() -> std::io::Result<Forwarding> {
         let mut received = SignalsInfo::<WithOrigin>::new(FROM_THE_START)?;
         let handle = received.handle();
-        let target = Arc::new(Mutex::new(Target::default()));
+        let target = Arc::new((Mutex::new(Target::default()), Condvar::new()));
         let requests_to_end = Arc::new(AtomicU32::new(0));
         let (to, noted) = (target.clone(), requests_to_end.clone());
         let receive = move || {
@@ -61,18 +64,24 @@ impl Forwarding {
                     asked = Some(Instant::now());
                     noted.fetch_add(1, Ordering::SeqCst);
                 }
-                let mut target = lock(&to);
-                let is_forwarded = is_to_be_forwarded(&origin);
-                match target.pid {
-                    Some(pid) if is_forwarded => send(pid, origin.signal),
-                    None if is_forwarded && !target.waiting.contains(&origin.signal) => {
-                        target.waiting.push(origin.signal);
+                if is_to_be_forwarded(&origin) {
+                    let mut target = lock(&to.0);
+                    if origin.signal == SIGTSTP {
+                        // A command that is being started would run on while bursar has stopped and cannot tell it.
+                        let is_expected = |target: &mut Target| target.pid.is_none() && target.is_expected;
+                        target =
+                            to.1.wait_timeout_while(target, LONGEST_START, is_expected)
+                                .unwrap_or_else(PoisonError::into_inner)
+                                .0;
                     }
-                    _ => {}
+                    match target.pid {
+                        Some(pid) => send(pid, origin.signal),
+                        None if target.waiting.contains(&origin.signal) => {}
+                        None => target.waiting.push(origin.signal),
+                    }
                 }
-                let stops_later = is_forwarded && target.pid.is_none() && target.is_expected;
-                drop(target);
-                if origin.signal == SIGTSTP && !stops_later {
+                // In this thread: what comes next is forwarded when signals are caught again.
+                if origin.signal == SIGTSTP {
                     signals::take_default_action(SIGTSTP);
                 }
             }
@@ -88,22 +97,19 @@ impl Forwarding {
     pub(crate) fn expect_command(&self) {
         // One that cannot be caught keeps its default action.
         signals::forwardable().for_each(|signal| _ = self.handle.add_signal(signal));
-        lock(&self.target).is_expected = true;
+        lock(&self.target.0).is_expected = true;
     }
 
     /// Whose the signals are from now on, and those that came while they were nobody's; 0: nobody's.
     pub fn set_target(&self, pid: i32) {
-        let mut target = lock(&self.target);
+        let mut target = lock(&self.target.0);
         target.pid = Some(pid).filter(|pid| *pid > 0);
-        let was_expected = std::mem::take(&mut target.is_expected);
+        target.is_expected = false;
         let waiting = std::mem::take(&mut target.waiting);
-        let Some(pid) = target.pid else { return };
-        waiting.iter().for_each(|signal| send(pid, *signal));
-        drop(target);
-        let last = waiting.iter().rfind(|signal| [SIGTSTP, SIGCONT].contains(signal));
-        if was_expected && last == Some(&SIGTSTP) {
-            signals::take_default_action(SIGTSTP);
+        if let Some(pid) = target.pid {
+            waiting.into_iter().for_each(|signal| send(pid, signal));
         }
+        self.target.1.notify_all();
     }
 
     /// Whether somebody has asked us to stop (Ctrl-C, SIGTERM, a hang-up) since the start.
