@@ -1,6 +1,6 @@
 //! What a process tree held together, memory that its processes share counted once.
 
-use model::{Observation, names};
+use model::{Observation, Series, names};
 
 use crate::moment::Moment;
 
@@ -20,14 +20,17 @@ pub fn of_tree(run: &Observation, app_max_rss: Option<u64>) -> Option<Held> {
     let readings = run.job_series(names::TREE_HELD).map_or(&[][..], |series| &series.points);
     let known = readings.iter().map(|(_, bytes)| bytes.max(0.0) as u64).max();
     let least = least.max(known.unwrap_or(0)).max(app_max_rss.unwrap_or(0));
-    let seen = run.job_series(names::TREE_RSS)?.peak()?.max(0.0) as u64;
-    let missed = kept_together(run).filter(|_| !crate::is_attached(run)).unwrap_or(0).saturating_sub(seen);
-    if let Some(together) = run.job_series(names::TREE_HELD_MOST) {
-        let most = together.peak()?.max(0.0) as u64;
-        return Some(Held { least, most: most.saturating_add(missed).max(least) });
-    }
-    let points = &run.job_series(names::TREE_RSS)?.points;
-    let most = points.iter().map(|(t_ns, rss)| at_most(run, readings, *t_ns, rss.max(0.0) as u64)).max()?;
+    let rss = run.job_series(names::TREE_RSS);
+    let most = match run.job_series(names::TREE_HELD_MOST) {
+        Some(together) => together.peak()?.max(0.0) as u64,
+        None => {
+            let points = rss?.points.iter();
+            points.map(|(t_ns, rss)| at_most(run, readings, *t_ns, rss.max(0.0) as u64)).max()?
+        }
+    };
+    let seen = rss.and_then(Series::peak).map(|bytes| bytes.max(0.0) as u64);
+    let kept = kept_together(run).filter(|_| !crate::is_attached(run));
+    let missed = kept.zip(seen).map_or(0, |(kept, seen)| kept.saturating_sub(seen));
     Some(Held { least, most: most.saturating_add(missed).max(least) })
 }
 
