@@ -336,7 +336,7 @@ struct advice_told {
 
 // clang-format off
 //
-// 4. Between the runtime and `bursar run`: which pages of files a program reads, writes and maps.
+// 4. Between the runtime and `bursar run`: which pages of files a program reads, writes and maps, and what each process used.
 //
 // Environment
 //   BURSAR_REFERENCES  the path of a file that bursar has made, REFERENCE_FILE_BYTES long; every process of the command
@@ -357,6 +357,9 @@ struct advice_told {
 // REFERENCE_FILE tells of which file a hash is, in three parts whose `place` is: 0, the inode; 1, the device as major << 20
 // | minor in the lower 32 bits, and above the lower 32 bits of the time of birth in ns (0: not known); 2, a descriptor of
 // it in the lower 32 bits, and above the process that has it.
+//
+// REFERENCE_PROCESS tells of a process what `enum process_part` says. In place of the file it has a number that the process
+// gave itself when it began, and again when it became another program; in place of the pages, the part.
 //
 // Where bursar holds the page cache to a size and is behind, it says in `hold_until_ms`, milliseconds on CLOCK_MONOTONIC in
 // their lower 32 bits, until when calls that read or write files have to wait, as in the kernel's reclaim; 0: they have not.
@@ -385,8 +388,32 @@ enum reference_kind {
     REFERENCE_FAULT, // through a mapping that the loader made; told at the end of the program, with the time of its
                      // begin
     REFERENCE_FILE,
-    REFERENCE_MAPPED // of a mapping that the program made: all its pages, whether they are touched or not
+    REFERENCE_MAPPED, // of a mapping that the program made: all its pages, whether they are touched or not
+    REFERENCE_PROCESS
 };
+
+// What the `place` of REFERENCE_PROCESS is. The first three are told when a program begins, and in the child of a fork;
+// the others when it ends by itself, or is about to become another program. What could not be found out is left out.
+enum process_part {
+    PROCESS_PID,        // in its PID namespace; above the lower 32 bits that namespace, 0: not known
+    PROCESS_PARENT,     // its number in the same namespace; 0: it is in another one
+    PROCESS_BEGAN_NS,   // on CLOCK_MONOTONIC
+    PROCESS_PEAK_BYTES, // the most that was resident of this program, by the kernel's word; less PROCESS_OWN
+    PROCESS_RESIDENT,   // pages, the most of all times that it looked: at its end, and before it gave 1 MiB back; less
+                        // PROCESS_OWN
+    PROCESS_HEAP,       // of these, pages of neither files nor shared memory
+    PROCESS_SHARES,     // 1: it has mapped shared memory or a file in memory, and the rest may be that; 0: it has not
+    PROCESS_OWN,        // pages of this library and of the memory that bursar shares, at the end
+    PROCESS_USER_US,    // of the process, not of the program alone; so the next three
+    PROCESS_SYSTEM_US,  //
+    PROCESS_MINOR_FAULTS, //
+    PROCESS_MAJOR_FAULTS, //
+    PROCESS_NAME,         // of its program, 8 bytes
+    PROCESS_NAME_REST,    //
+    PROCESS_STATUS,       // by which it exits; PROCESS_GOES_ON: it becomes another program
+    PROCESS_ENDED_NS      // on CLOCK_MONOTONIC, the last part
+};
+enum { PROCESS_GOES_ON = 1 << 8 };
 
 // Why pages are no references: they are not in the page cache, or not in that of this machine alone.
 enum reference_class {

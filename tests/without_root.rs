@@ -139,6 +139,71 @@ fn memory_of_a_program_that_no_sample_saw_is_in_the_floor() {
     assert!((100..=104).contains(&floor(&json).0), "{json:#}");
 }
 
+/// As nobody, and sampled at the begin and the end alone.
+fn unsampled(script: &str) -> Value {
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let mut nobody = bursar_as_nobody(folder.path());
+    nobody.args(["run", "-q", "--json", "-", "--interval", "60s", "--", "sh", "-c", script]);
+    let (status, json) = json_of(&mut without_cgroups(&nobody));
+    assert_eq!(status, 0, "{json:#}");
+    json
+}
+
+#[test]
+fn processes_that_no_sample_saw_tell_of_themselves() {
+    if !can_hide() {
+        return;
+    }
+    let json = unsampled("for mib in 20 30 40; do python3 -c \"bytearray($mib << 20)\"; done; exit 0");
+    assert_eq!(json["processes"], 4, "{json:#}");
+    assert!(!json["notes"].to_string().contains("may be missing"), "{json:#}");
+    assert!(is_near(bounds(&json, "heap"), 40) && is_near(floor(&json), 40), "{json:#}");
+    let (least, most) = bounds(&json, "file");
+    assert!(least > 0 && most < 16, "{json:#}");
+    assert_eq!(
+        (json["peak_breakdown"]["shared"].as_u64(), &json["doubts"]),
+        (Some(0), &serde_json::json!([])),
+        "{json:#}"
+    );
+}
+
+#[test]
+fn processes_that_lived_at_the_same_time_are_within_the_bounds() {
+    if !can_hide() {
+        return;
+    }
+    // Each waits for the other with all that it has.
+    let meet = |mib: u32, to: &str, from: &str| {
+        format!("python3 -c \"heap = bytearray({mib} << 20); open('{to}', 'w').close(); open('{from}').close()\"")
+    };
+    let pipes = tempfile::tempdir_in("/tmp").unwrap();
+    let pipe = |name: &str| pipes.path().join(name).display().to_string();
+    let (one, other) = (pipe("one"), pipe("other"));
+    for name in [&one, &other] {
+        assert!(Command::new("mkfifo").args(["-m", "666", name]).status().unwrap().success());
+    }
+    std::fs::set_permissions(pipes.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let second =
+        format!("python3 -c \"heap = bytearray(40 << 20); open('{one}').close(); open('{other}', 'w').close()\"");
+    let json = unsampled(&format!("{} & {second}; wait", meet(30, &one, &other)));
+    let held = |name: &str| json[name].as_u64().unwrap() / MIB;
+    assert!((40..=60).contains(&held("tree_held_at_least_bytes")), "{json:#}");
+    assert!((70..=100).contains(&held("tree_held_at_most_bytes")), "{json:#}");
+    assert!(floor(&json).0 >= 40 && (70..=90).contains(&floor(&json).1), "{json:#}");
+}
+
+#[test]
+fn processes_that_tell_nothing_are_said_to_be_missing() {
+    if !can_hide() || !need("busybox, statically linked", std::path::Path::new("/bin/busybox").exists()) {
+        return;
+    }
+    let json = unsampled("busybox true; busybox true; exit 0");
+    let notes = json["notes"].to_string();
+    assert!(notes.contains("page faults it is not known which process had them"), "{json:#}");
+    let json = unsampled("python3 -c 'bytearray(30 << 20); import os; os.kill(os.getpid(), 9)'; exit 0");
+    assert!(json["notes"].to_string().contains("killed"), "{json:#}");
+}
+
 #[test]
 fn orphans_that_no_sample_saw_are_known_by_wait4() {
     if !can_hide() {
@@ -153,7 +218,7 @@ fn orphans_that_no_sample_saw_are_known_by_wait4() {
     nobody.args(["run", "-q", "--json", "-", "--interval", "60s", "--", "sh", "-c", &script]);
     let (status, json) = json_of(&mut without_cgroups(&nobody));
     assert_eq!(status, 0);
-    assert!(json["sources"]["processes"].as_str().unwrap().contains("may be missing"), "{json:#}");
+    assert!(json["sources"]["processes"].as_str().unwrap().contains("wait4 of the command and of orphans"), "{json:#}");
     for figure in ["floor_bytes", "tree_max_rss_bytes", "tree_held_at_least_bytes"] {
         let mib = json[figure].as_u64().unwrap() / MIB;
         assert!((50..=54).contains(&mib), "it is in {figure}: {json:#}");

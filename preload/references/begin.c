@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "../abi.h"
 #include "../confine.h"
 #include "../detour.h"
 #include "../exec.h"
@@ -13,6 +14,7 @@
 #include "../process.h"
 #include "../runtime.h"
 #include "../sys.h"
+#include "life.h"
 #include "loaded.h"
 #include "note.h"
 
@@ -35,7 +37,7 @@ void helpers_come_back(void) {
 // The child of a vfork has the memory of its parent, which goes on.
 void on_exit_now(int status) {
     if (process.pid == sys(SYS_getpid))
-        loaded_note();
+        life_end(status & 0xff, loaded_note());
     next_exit_now(status);
 }
 
@@ -43,7 +45,7 @@ void before_exec(bool own, const char *path, const char *hidden) {
     (void)hidden;
     // Where the program is looked for along PATH, most calls fail.
     if (own && path && !sys_failed(sys(SYS_faccessat, AT_FDCWD, path, 1 /* X_OK */)))
-        loaded_note();
+        life_end(PROCESS_GOES_ON, loaded_note());
 }
 
 void exec_failed(void) {
@@ -59,9 +61,9 @@ static struct detour detours[] = {
 };
 
 static __attribute__((constructor)) void begin(void) {
+    process.pid = sys(SYS_getpid);
     if (!references_begin())
         return;
-    process.pid = sys(SYS_getpid);
     exec_begin();
     patch_begin();
     references_detour();

@@ -7,8 +7,8 @@
 #include "../text.h"
 #include "note.h"
 
-enum { WINDOW = 2048 }; // pages that are asked for at once
-static const uint64_t present = 1UL << 63;
+enum { WINDOW = 2048 };                                         // pages that are asked for at once
+static const uint64_t present = 1UL << 63, of_file = 1UL << 61; // or of shared memory
 
 // A part of /proc/self/pagemap (Documentation/admin-guide/mm/pagemap.rst); whether a page is present needs no right.
 static struct {
@@ -18,14 +18,40 @@ static struct {
     uint64_t entries[WINDOW];
 } window;
 
-static bool is_present(uint64_t page) {
+static uint64_t entry_of(uint64_t page) {
     if (page < window.begin || page >= window.end) {
         uint64_t wanted = least(WINDOW, window.last - page + 1) * sizeof(uint64_t);
         long bytes = sys(SYS_pread64, window.file, window.entries, wanted, page * sizeof(uint64_t));
         window.begin = page;
         window.end = page + (bytes > 0 ? bytes / sizeof(uint64_t) : 0);
     }
-    return page < window.end && window.entries[page - window.begin] & present;
+    return page < window.end ? window.entries[page - window.begin] : 0;
+}
+
+static bool is_present(uint64_t page) {
+    return entry_of(page) & present;
+}
+
+static void add_own(struct own_pages *own, uint64_t begin, uint64_t end) {
+    window.last = (end - 1) / PAGE;
+    for (uint64_t page = begin / PAGE; page <= window.last; page++) {
+        bool is_there = is_present(page);
+        own->all += is_there;
+        own->heap += is_there && !(entry_of(page) & of_file);
+    }
+}
+
+static struct own_pages own_pages(const struct link_map *own) {
+    struct own_pages pages = {0};
+    uint64_t begin, end;
+    if (references_memory(&begin, &end))
+        add_own(&pages, begin, end);
+    uint32_t count;
+    const ElfW(Phdr) *segments = own ? segments_of(own, &count) : NULL;
+    for (uint32_t i = 0; segments && i < count; i++)
+        if (segments[i].p_type == PT_LOAD)
+            add_own(&pages, own->l_addr + segments[i].p_vaddr, own->l_addr + segments[i].p_vaddr + segments[i].p_memsz);
+    return pages;
 }
 
 static void note_segment(uint32_t file, uint64_t base, const ElfW(Phdr) * segment) {
@@ -55,10 +81,11 @@ static void note_object(const struct link_map *map) {
             note_segment(file, map->l_addr, &segments[i]);
 }
 
-void loaded_note(void) {
+struct own_pages loaded_note(void) {
     static bool busy;
+    struct own_pages pages = {0};
     if (__atomic_exchange_n(&busy, true, __ATOMIC_ACQUIRE))
-        return;
+        return pages;
     window.begin = window.end = 0;
     window.file = sys(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     const struct link_map *program = loader()->r_map, *own = runtime_map();
@@ -72,8 +99,10 @@ void loaded_note(void) {
         }
         note_object(program);
         references_ended(with_io_uring);
+        pages = own_pages(own);
     }
     if (window.file >= 0)
         sys(SYS_close, window.file);
     __atomic_store_n(&busy, false, __ATOMIC_RELEASE);
+    return pages;
 }

@@ -13,6 +13,7 @@
 #include "../runtime.h"
 #include "../space.h"
 #include "../sys.h"
+#include "life.h"
 
 // Descriptors that are remembered; what a call with another one refers to is asked each time.
 enum { DESCRIPTORS = 4096 };
@@ -66,7 +67,7 @@ static inline uint32_t now_ms(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void put(uint32_t file, uint64_t pages, uint32_t kind, uint64_t place) {
+void references_put(uint32_t file, uint64_t pages, uint32_t kind, uint64_t place) {
     uint64_t number = __atomic_load_n(&head->head, __ATOMIC_RELAXED);
     do {
         if (number - __atomic_load_n(&head->tail, __ATOMIC_ACQUIRE) >= REFERENCE_RING) {
@@ -84,7 +85,7 @@ static void put(uint32_t file, uint64_t pages, uint32_t kind, uint64_t place) {
 static void put_pages(uint32_t file, uint64_t first, uint64_t pages, uint32_t kind, uint32_t ms) {
     for (uint64_t part; pages; first += part, pages -= part) {
         part = least(pages, MOST_PAGES);
-        put(file, part, kind, (first & ((1UL << MS_AT) - 1)) | (uint64_t)ms << MS_AT);
+        references_put(file, part, kind, (first & ((1UL << MS_AT) - 1)) | (uint64_t)ms << MS_AT);
     }
 }
 
@@ -221,8 +222,8 @@ static uint32_t hash_of(struct identity found) {
 }
 
 static void put_file(struct identity found) {
-    put(hash_of(found), 0, REFERENCE_FILE, found.inode);
-    put(hash_of(found), 1, REFERENCE_FILE, found.device | (uint64_t)found.birth << 32);
+    references_put(hash_of(found), 0, REFERENCE_FILE, found.inode);
+    references_put(hash_of(found), 1, REFERENCE_FILE, found.device | (uint64_t)found.birth << 32);
 }
 
 // What a descriptor is: four system calls where it is a regular file that was not known, else one.
@@ -251,7 +252,7 @@ static void look(int file, struct opened *opened, uint32_t ms) {
     opened->what = opened->class == REFERENCE_PAGE_CACHE ? IN_CACHE : NOT_IN_CACHE;
     if (opened->what == IN_CACHE) {
         put_file(found);
-        put(opened->file, 2, REFERENCE_FILE, (uint32_t)file | (uint64_t)process.pid << 32);
+        references_put(opened->file, 2, REFERENCE_FILE, (uint32_t)file | (uint64_t)process.pid << 32);
     }
 }
 
@@ -329,12 +330,16 @@ static void note_mapping(int file, off_t offset, size_t bytes) {
     uint64_t end = least(offset + bytes, status.st_size);
     if (opened->what == IN_CACHE)
         refer(opened->file, offset / PAGE, (end - 1) / PAGE + 1, REFERENCE_MAPPED, ms);
+    else
+        life_shares();
     last.busy = false;
 }
 
 static void *on_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
     if (file >= 0 && !(flags & MAP_ANONYMOUS))
         note_mapping(file, offset, bytes);
+    if (flags & MAP_ANONYMOUS && flags & MAP_SHARED)
+        life_shares();
     return next_mmap(at, bytes, protection, flags, file, offset);
 }
 
@@ -349,8 +354,10 @@ uint32_t references_file(const char *path) {
         class = sys_failed(sys(SYS_statfs, path, &system)) ? REFERENCE_CLASSES : class_of(system.f_type);
         device = found.device;
     }
-    if (class != REFERENCE_PAGE_CACHE)
+    if (class != REFERENCE_PAGE_CACHE) {
+        life_shares();
         return 0;
+    }
     put_file(found);
     return hash_of(found);
 }
@@ -408,6 +415,10 @@ static off_t (*next_lseek)(int, off_t, int);
 static int (*next_open)(const char *, int, mode_t);
 static int (*next_openat)(int, const char *, int, mode_t);
 static int (*next_open_nocancel)(const char *, int, mode_t);
+static void *(*next_shmat)(int, const void *, int);
+static int (*next_munmap)(void *, size_t);
+static int (*next_madvise)(void *, size_t, int);
+static int (*next_brk)(void *);
 static int (*next_close)(int);
 static int (*next_close_nocancel)(int);
 static int (*next_dup)(int);
@@ -586,6 +597,30 @@ static int on_fcntl(int file, int command, void *argument) {
     return result;
 }
 
+static void *on_shmat(int segment, const void *at, int flags) {
+    life_shares();
+    return next_shmat(segment, at, flags);
+}
+
+static int on_munmap(void *at, size_t bytes) {
+    life_gives_back(bytes);
+    return next_munmap(at, bytes);
+}
+
+static int on_madvise(void *at, size_t bytes, int advice) {
+    if (advice == MADV_DONTNEED || advice == MADV_FREE)
+        life_gives_back(bytes);
+    return next_madvise(at, bytes, advice);
+}
+
+static int on_brk(void *end) {
+    static uint64_t before;
+    uint64_t now = (uint64_t)end, last = __atomic_exchange_n(&before, now, __ATOMIC_RELAXED);
+    if (now < last)
+        life_gives_back(last - now);
+    return next_brk(end);
+}
+
 #define DETOUR(name, which, definer)                                                                                   \
     { #name, on_##which, (void **)&next_##which, NULL, definer }
 // Of names for one function (open and open64) one is enough.
@@ -612,6 +647,10 @@ static struct detour detours[] = {
     DETOUR(dup2, dup2, FIRST),
     DETOUR(dup3, dup3, FIRST),
     DETOUR(fcntl, fcntl, FIRST),
+    DETOUR(shmat, shmat, FIRST_IF_ANY),
+    DETOUR(munmap, munmap, FIRST),
+    DETOUR(madvise, madvise, FIRST),
+    DETOUR(brk, brk, FIRST_IF_ANY),
     // What libc calls itself, for stdio's files too.
     DETOUR(__read_nocancel, read_nocancel, FIRST_IF_ANY),
     DETOUR(__write_nocancel, write_nocancel, FIRST_IF_ANY),
@@ -640,6 +679,13 @@ static void in_child(void) {
     last.busy = false;
     ended = true;
     began_ms = now_ms();
+    life_begin();
+}
+
+bool references_memory(uint64_t *begin, uint64_t *end) {
+    *begin = (uint64_t)head;
+    *end = *begin + REFERENCE_FILE_BYTES;
+    return head;
 }
 
 bool references_begin(void) {
@@ -664,6 +710,7 @@ bool references_begin(void) {
     ring = (struct reference *)(pages + REFERENCE_RING_AT);
     __atomic_fetch_add(&head->processes, 1, __ATOMIC_RELAXED);
     began_ms = now_ms();
+    life_begin();
     at_fork(before_fork, in_parent, in_child);
     return true;
 }

@@ -20,3 +20,9 @@ void references_touched(uint32_t file, uint64_t first, uint64_t end);
 
 // The program has told what the loader had mapped; whether liburing is among it, by which files are read unseen.
 void references_ended(bool with_io_uring);
+
+// An entry of the ring. In place of `file`, `pages` and `place`: what abi.h says of `kind`.
+void references_put(uint32_t file, uint64_t pages, uint32_t kind, uint64_t place);
+
+// The memory that bursar shares; false: there is none.
+bool references_memory(uint64_t *begin, uint64_t *end);

@@ -28,6 +28,7 @@ REFERENCE_CLASSES = 16
 REFERENCE_RUNS_AT = 4096
 REFERENCE_RING_AT = 266240
 REFERENCE_FILE_BYTES = 1314816
+PROCESS_GOES_ON = 256
 LOG_ENTRY = {
     80: "process",
     79: "object",
@@ -135,6 +136,25 @@ REFERENCE_KIND = {
     2: "fault",
     3: "file",
     4: "mapped",
+    5: "process",
+}
+PROCESS_PART = {
+    0: "pid",
+    1: "parent",
+    2: "began_ns",
+    3: "peak_bytes",
+    4: "resident",
+    5: "heap",
+    6: "shares",
+    7: "own",
+    8: "user_us",
+    9: "system_us",
+    10: "minor_faults",
+    11: "major_faults",
+    12: "name",
+    13: "name_rest",
+    14: "status",
+    15: "ended_ns",
 }
 REFERENCE_CLASS = {
     0: "page_cache",

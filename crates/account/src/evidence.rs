@@ -401,9 +401,9 @@ pub fn limit_not_held(run: &Observation, page_bytes: u64) -> Option<Doubt> {
         let why = format!("nothing held it to the limit of {}, as its references to files were not seen", Bytes(limit));
         return is_free.then(|| doubt(DoubtKind::LimitNotHeld, None, why));
     };
-    if let Some(held) = crate::floor::not_sampled(run).filter(|held| *held > limit) {
+    if let Some(held) = crate::floor::held_by_one(run).filter(|held| *held > limit) {
         let why = format!(
-            "a process held up to {} when no sample saw it: the kernel would have killed it under a limit of {}",
+            "a process held up to {} that cannot be reclaimed: the kernel would have killed it under a limit of {}",
             Bytes(held),
             Bytes(limit)
         );

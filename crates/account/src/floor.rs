@@ -4,7 +4,7 @@ use model::{Breakdown, DemandPoint, FileDemand, Header, Observation, names};
 
 use crate::moment::{Moment, STOCKS, peak};
 use crate::tree::Tree;
-use crate::{is_attached, peaks, shares_cgroup};
+use crate::{ends, is_attached, peaks, shares_cgroup};
 
 /// A floor and what it was made of.
 #[derive(Debug, Default)]
@@ -21,9 +21,9 @@ pub struct Floor {
 /// it the job is killed, not slowed. Anonymous memory that was swapped out at the time counts: without swap it would have
 /// had to stay.
 pub fn floor(run: &Observation, tree: Option<&Tree>, header: &Header, notes: &mut Vec<String>) -> Floor {
-    let unsampled = proven(run).max(not_sampled(run)).unwrap_or(0);
+    let unsampled = proven(run).max(held_by_one(run)).unwrap_or(0);
     if let Some(tree) = tree {
-        return of_tree(tree, unsampled, peak(run, names::SWAP), header, notes);
+        return of_tree(run, tree, unsampled, header, notes);
     }
     let held = |at: &Moment| Some(unreclaimable(at)?.unreclaimable()).filter(|_| at.has_job());
     let Some((moment, sampled)) = Moment::of_the_largest(run, names::HEAP, held) else {
@@ -38,14 +38,16 @@ pub fn floor(run: &Observation, tree: Option<&Tree>, header: &Header, notes: &mu
 }
 
 /// What no sample saw is taken for heap.
-fn of_tree(tree: &Tree, unsampled: u64, swap: Option<u64>, header: &Header, notes: &mut Vec<String>) -> Floor {
+fn of_tree(run: &Observation, tree: &Tree, unsampled: u64, header: &Header, notes: &mut Vec<String>) -> Floor {
     let Some((breakdown, sampled)) = tree.floor() else {
         let least = Some(unsampled).filter(|floor| *floor > 0);
-        return Floor { least, most: None, breakdown: Breakdown { heap: least, ..Breakdown::default() } };
+        let most = Some(ends::missed_heap(run)).filter(|most| *most > unsampled);
+        return Floor { least, most, breakdown: Breakdown { heap: least, ..Breakdown::default() } };
     };
     notes.push("The floor counts page tables as its only kernel memory: without a cgroup no other is known.".into());
-    say_that_swap_helps(header, swap, notes);
-    let (least, most) = (sampled.least.max(unsampled), sampled.most.max(unsampled));
+    say_that_swap_helps(header, peak(run, names::SWAP), notes);
+    let most = sampled.most.saturating_add(ends::missed_heap(run)).max(unsampled);
+    let least = sampled.least.max(unsampled);
     let heap = breakdown.heap.map(|heap| heap + least - sampled.least);
     Floor {
         least: Some(least),
@@ -65,8 +67,13 @@ const RSS_SLACK: u64 = 8 << 20;
 /// The same where no cgroup counts: samples and that peak are the kernel's same counters then.
 const RSS_SLACK_OF_TREE: u64 = 2 << 20;
 
+/// The most that one process held of what cannot be reclaimed, by its own word and by [`not_sampled`].
+pub fn held_by_one(run: &Observation) -> Option<u64> {
+    not_sampled(run).max(ends::largest_heap(run))
+}
+
 /// Memory of a command's largest process of which nobody knows what it was: its peak RSS by its exit, less all mapped files that a
-/// sample saw. `None` where samples saw most of it, or where a charge and the references bound the page cache, as [`proven`] needs.
+/// sample saw. `None` where it told itself what it was, and where samples saw most of it, or where a charge and the references bound the page cache, as [`proven`] needs.
 pub fn not_sampled(run: &Observation) -> Option<u64> {
     let is_proven = run.kept.most_cached_bytes.is_some() && run.kept.charge_bytes.is_some();
     if is_attached(run) || is_proven {
@@ -77,6 +84,11 @@ pub fn not_sampled(run: &Observation) -> Option<u64> {
     let charge = run.kept.charge_bytes.unwrap_or(u64::MAX);
     let bytes = rss.saturating_sub(peak(run, names::TREE_RSS_FILE).unwrap_or(0)).min(charge);
     let slack = if crate::tree::is_source(run) { seen / 8 + RSS_SLACK_OF_TREE } else { seen / 4 + RSS_SLACK };
+    let bytes = match ends::kinds_of_largest(run, rss).map(|kinds| kinds.heap) {
+        Some(heap) if heap.most - heap.least <= slack => return None,
+        Some(heap) => bytes.min(heap.most),
+        None => bytes,
+    };
     (rss > seen + slack).then_some(bytes)
 }
 

@@ -1,6 +1,6 @@
 //! What a process tree held together, memory that its processes share counted once.
 
-use model::{Observation, Series, names};
+use model::{Observation, ProcessRecord, Series, names};
 
 use crate::moment::Moment;
 
@@ -29,17 +29,17 @@ pub fn of_tree(run: &Observation, app_max_rss: Option<u64>) -> Option<Held> {
         }
     };
     let seen = rss.and_then(Series::peak).map(|bytes| bytes.max(0.0) as u64);
-    let kept = kept_together(run).filter(|_| !crate::is_attached(run));
-    let missed = kept.zip(seen).map_or(0, |(kept, seen)| kept.saturating_sub(seen));
+    let kept = if crate::is_attached(run) { 0 } else { together(run, |process| process.max_rss_bytes) };
+    let missed = seen.map_or(0, |seen| kept.saturating_sub(seen));
     Some(Held { least, most: most.saturating_add(missed).max(least) })
 }
 
-/// The peaks that the kernel kept of processes that lived at the same time, summed: what samples missed of several of them is in it.
-fn kept_together(run: &Observation) -> Option<u64> {
+/// Figures of processes that lived at the same time, summed, where that is most: what samples missed of several of them is in it.
+pub fn together(run: &Observation, bytes: impl Fn(&ProcessRecord) -> Option<u64>) -> u64 {
     let kept = run.processes.iter().filter_map(|process| {
         let begin = process.started_seconds.unwrap_or(f64::NEG_INFINITY);
         let end = process.lifetime_seconds.map_or(f64::INFINITY, |lifetime| begin + lifetime);
-        Some((begin, end, process.max_rss_bytes?))
+        Some((begin, end, bytes(process)?))
     });
     let kept: Vec<(f64, f64, u64)> = kept.collect();
     // Nothing of a process is there before it begins.
@@ -50,7 +50,7 @@ fn kept_together(run: &Observation) -> Option<u64> {
         *sum += bytes;
         Some(*sum)
     });
-    together.max().map(|bytes| bytes.max(0) as u64)
+    together.max().unwrap_or(0).max(0) as u64
 }
 
 /// What the tree held at a moment at which its RSS had this sum.

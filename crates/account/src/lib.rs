@@ -6,6 +6,7 @@
 
 mod clients;
 mod cut;
+mod ends;
 pub mod evidence;
 mod floor;
 mod held;

@@ -103,7 +103,7 @@ pub fn charge(run: &Observation, tree: Option<&Tree>, notes: &mut Vec<String>) -
 }
 
 fn of_tree(run: &Observation, tree: &Tree) -> ChargePeak {
-    let bounds = tree.peak(largest_process(run));
+    let bounds = tree.peak();
     let detail = Detail {
         page_tables: bounds.most.kernel,
         locked: peak(run, names::LOCKED),
@@ -115,7 +115,7 @@ fn of_tree(run: &Observation, tree: &Tree) -> ChargePeak {
     };
     // The page cache was counted beside it. What no sample saw is taken for heap, and what may be bursar's own is not shared memory.
     let whole = Breakdown { heap: bounds.most.heap, file: Some(emulated.peak_cached_bytes), ..bounds.least };
-    let bytes = emulated.peak_bytes.max(crate::floor::not_sampled(run).unwrap_or(0));
+    let bytes = emulated.peak_bytes.max(crate::floor::held_by_one(run).unwrap_or(0));
     ChargePeak {
         bytes: Some(bytes),
         breakdown: whole.scaled_to(bytes),

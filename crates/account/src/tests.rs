@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::{
-    EmulatedLimit, Exit, Header, KeptPeaks, Method, Observation, ProcessKey, ProcessRecord, RecordKind, RunRole,
-    Rusage, Series, Target, Unit, names,
+    EmulatedLimit, Exit, Header, KeptPeaks, Method, Observation, ProcessKey, ProcessRecord, RecordKind, Resident,
+    RunAccount, RunRole, Rusage, Series, Target, Unit, names,
 };
 
 use crate::{account, evidence, method_memory, stall_seconds, unreclaimable_over_time};
@@ -76,6 +76,7 @@ fn process(pid: i32, io_delay: Option<f64>, life: f64) -> ProcessRecord {
         thread_seconds: Some(life),
         exit_status: Some(0),
         signal: None,
+        largest_seen: None,
         own: None,
         source: "taskstats".into(),
     }
@@ -494,7 +495,7 @@ fn a_burst_that_no_sample_saw_is_beyond_an_emulated_limit() {
     assert_eq!((found.floor_bytes, found.peak_charge_bytes), (Some(54 * MIB), Some(54 * MIB)));
     assert_eq!(found.peak_breakdown.shared, Some(0), "nobody saw any");
     let told = evidence::limit_not_held(&run, 4096).unwrap().sentence;
-    assert!(told.starts_with("a process held up to 54.0 MiB when no sample saw it"), "{told}");
+    assert!(told.starts_with("a process held up to 54.0 MiB that cannot be reclaimed"), "{told}");
     run.limit_bytes = Some(64 * MIB);
     assert_eq!(evidence::limit_not_held(&run, 4096), None);
 }
@@ -514,6 +515,50 @@ fn what_samples_missed_of_processes_that_lived_at_once_is_in_the_upper_bound() {
     assert_eq!(of(&run), Some(70), "both were there from half a second on");
     run.processes = vec![kept(1, 0.0, 30), kept(2, 1.0, 40)];
     assert_eq!(of(&run), Some(50), "one came after the other");
+}
+
+#[test]
+fn what_a_process_told_of_its_memory_takes_the_place_of_samples() {
+    const MIB: u64 = 1 << 20;
+    let lines = [
+        (names::TREE_RSS, [2, 2, 2]),
+        (names::TREE_RSS_ANON, [1, 1, 1]),
+        (names::TREE_RSS_FILE, [1, 1, 1]),
+        (names::TREE_RSS_SHARED, [0, 0, 0]),
+        (names::PAGE_TABLES, [0, 0, 0]),
+    ];
+    let told = |pid, start, peak_mib: u64, seen_mib: u64, heap_mib: u64, may_share| ProcessRecord {
+        started_seconds: Some(start),
+        max_rss_bytes: Some(peak_mib * MIB),
+        largest_seen: Some(Resident { heap_bytes: heap_mib * MIB, all_bytes: seen_mib * MIB, may_share }),
+        ..process(pid, None, 1.0)
+    };
+    let of = |processes: Vec<ProcessRecord>| {
+        let run = Observation { processes, ..tree(&lines, None) };
+        account(&run, &header("no swap"))
+    };
+    let mib = |bytes: Option<u64>| bytes.map(|bytes| bytes / MIB);
+    let heap = |account: &RunAccount| (mib(account.peak_breakdown_at_least.heap), mib(account.peak_breakdown.heap));
+    let file = |account: &RunAccount| (mib(account.peak_breakdown_at_least.file), mib(account.peak_breakdown.file));
+
+    let short = of(vec![told(1, 0.0, 40, 40, 33, false)]);
+    assert_eq!((heap(&short), file(&short)), ((Some(33), Some(33)), (Some(7), Some(7))));
+    assert_eq!(
+        (short.peak_breakdown.shared, mib(short.floor_bytes), short.floor_at_most_bytes),
+        (Some(0), Some(33), None)
+    );
+    assert!(short.doubts.is_empty(), "{:?}", short.doubts);
+
+    let sharing = of(vec![told(1, 0.0, 40, 40, 33, true)]);
+    assert_eq!((file(&sharing), mib(sharing.peak_breakdown.shared)), ((Some(1), Some(7)), Some(7)), "of either kind");
+
+    let given_back = of(vec![told(1, 0.0, 40, 20, 15, false)]);
+    assert_eq!((heap(&given_back), mib(given_back.floor_bytes)), ((Some(15), Some(35)), Some(35)));
+    assert_eq!(given_back.doubts.len(), 1, "what it gave back before it looked may have been heap or not");
+
+    let together = of(vec![told(1, 0.0, 40, 40, 33, false), told(2, 0.5, 30, 30, 24, false)]);
+    assert_eq!((heap(&together), mib(together.floor_bytes)), ((Some(33), Some(57)), Some(33)));
+    assert_eq!(mib(together.floor_at_most_bytes), Some(57), "both were there from half a second on");
 }
 
 #[test]

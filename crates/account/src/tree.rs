@@ -7,6 +7,7 @@ use model::{Breakdown, Observation, names};
 
 use crate::held::{self, Held};
 use crate::moment::Moment;
+use crate::{ends, peaks};
 
 /// The lines of one kind of page.
 struct Kind {
@@ -65,9 +66,8 @@ impl<'a> Tree<'a> {
     }
 
     /// What the tree had in memory at its peak: at the moments at which the lower and the upper bound are largest, as a moment of which less
-    /// is known may have the larger upper bound. `largest_rss`: of the largest process, as the kernel kept it. What samples missed of it was
-    /// of any kind.
-    pub fn peak(&self, largest_rss: Option<u64>) -> Bounds {
+    /// is known may have the larger upper bound. What samples missed of the largest process was of any kind, but where it told itself.
+    pub fn peak(&self) -> Bounds {
         let side = |of: fn(Held) -> u64| {
             let total = |at: &Moment| self.in_memory(at).map(|bounds| of(bounds.total())).filter(|_| at.has_job());
             let (at, _) = Moment::of_the_largest(self.run, names::TREE_RSS_ANON, total)?;
@@ -79,13 +79,19 @@ impl<'a> Tree<'a> {
                 (Bounds { least: smaller_lines(lower.least, upper.most), most: upper.most }, rss)
             })
             .unwrap_or_default();
-        let unseen = largest_rss.map_or(0, |largest| largest.saturating_sub(rss));
-        let (least, most) = (&mut bounds.least, &mut bounds.most);
-        for line in [&mut most.heap, &mut most.file, &mut most.shared].into_iter().filter(|_| unseen > 0) {
-            *line = Some(line.unwrap_or(0) + unseen);
-        }
-        for line in [&mut least.heap, &mut least.file, &mut least.shared].into_iter().filter(|_| unseen > 0) {
-            line.get_or_insert(0);
+        let Bounds { least, most } = &mut bounds;
+        most.heap = most.heap.map(|heap| heap.saturating_add(ends::missed_heap(self.run)));
+        let Some(peak) = peaks::largest_process(self.run).filter(|peak| *peak > rss) else { return bounds };
+        let unseen = peak - rss;
+        let kinds = ends::kinds_of_largest(self.run, peak);
+        for (least, most, kind) in [
+            (&mut least.heap, &mut most.heap, kinds.as_ref().map(|kinds| kinds.heap)),
+            (&mut least.file, &mut most.file, kinds.as_ref().map(|kinds| kinds.file)),
+            (&mut least.shared, &mut most.shared, kinds.as_ref().map(|kinds| kinds.shared)),
+        ] {
+            let (seen, told) = (most.unwrap_or(0), kind.map_or(u64::MAX, |kind| kind.most));
+            *most = Some(seen.saturating_add(unseen).min(told).max(seen));
+            *least = Some(least.unwrap_or(0).max(kind.map_or(0, |kind| kind.least)).min(most.unwrap_or(0)));
         }
         bounds
     }

@@ -132,12 +132,12 @@ impl Bench {
 
     /// What the reader should know, whatever the runs show.
     pub fn notes(&self) -> Vec<String> {
-        let without_rights = (!self.is_root && !bpf::may_load()).then(|| {
-            let references = if self.references_inside { "" } else { ", and the page cache's references are not seen" };
-            format!(
-                "Not run as root: short-lived processes may be missing{references}; `bursar doctor` tells what would enable \
-                 them."
-            )
+        // What the processes tell of themselves takes the place of both.
+        let is_blind = !self.is_root && !bpf::may_load() && !self.references_inside;
+        let without_rights = is_blind.then(|| {
+            "Not run as root: short-lived processes may be missing, and the page cache's references are not seen; `bursar doctor` \
+             tells what would enable them."
+                .to_string()
         });
         self.notes.iter().cloned().chain(without_rights).collect()
     }

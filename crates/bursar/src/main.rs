@@ -32,6 +32,7 @@ mod phases;
 mod pool;
 mod predict;
 mod prepare;
+mod processes;
 mod progress;
 mod provision;
 mod prune;

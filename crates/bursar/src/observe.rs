@@ -1,6 +1,6 @@
 //! One run of a command, from before its first instruction to after its last, as an observation.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -15,9 +15,7 @@ use linux::endings::Tree;
 use linux::numa::{self, Occupied};
 use linux::procfs;
 use linux::shared_memory::{Before, Used};
-use model::{
-    Evidence, Exit, FileDemand, FileReference, KeptPeaks, Named, Observation, ProcessRecord, RunRole, Target, names,
-};
+use model::{Evidence, Exit, FileDemand, FileReference, KeptPeaks, Named, Observation, RunRole, Rusage, Target, names};
 use record::Entry;
 use rustix::process::Signal;
 use sample::{ExitRecords, Options, Row, Sampler, Scope};
@@ -31,6 +29,7 @@ use crate::gathered::{Outside, went_on};
 use crate::kept;
 use crate::launch::Launch;
 use crate::orphans;
+use crate::processes::{self, Main};
 use crate::references::{Inside, LATER_THROUGH_MAPPINGS, MUCH_MAPPED_BYTES};
 use crate::stop::{Stop, Whole, lift_limit};
 use crate::tier::FastTier;
@@ -219,23 +218,25 @@ pub fn observe(
     let most_resident = ended.reaped.rusage.max_rss_bytes;
     let seen_inside = |inside: Inside| inside.finish(ended.reaped.moved, most_resident);
     let inside = inside.and_then(|inside| seen_inside(inside).map_err(|why| notes.push(why)).ok());
+    let (mut inside, own_resident_bytes) = inside.map_or((None, 0), |noted| (Some(noted.tracked), noted.own_bytes));
     let emulated = emulated.filter(|_| inside.is_some()).map(|emulated| emulated.emulated());
     let mut tracked = tracker.and_then(|tracker| tracker.finish().map_err(|error| notes.push(error.to_string())).ok());
     // The tracker was there before the run's time began.
     let lead_ns = begin_ns.saturating_sub(tracker_origin);
-    for process in tracked.iter_mut().flat_map(|tracked| &mut tracked.processes) {
+    for process in [&mut tracked, &mut inside].into_iter().flatten().flat_map(|tracked| &mut tracked.processes) {
         process.started_seconds = process.started_seconds.map(|seconds| seconds - lead_ns as f64 / 1e9);
     }
     let sampled = sampler.finish();
     let mut sources = sampled.sources;
     let main = Main { pid: running.pid(), stub };
-    let mut exit_records = tracked.as_ref().map(|tracked| tracked.processes.clone());
+    let mut told = tracked.as_ref().or(inside.as_ref()).map(|tracked| tracked.processes.clone());
     if let Some((records, lost)) = exits.map(|exits| exits.finish(main.pid)) {
-        exit_records = Some(records);
+        told = Some(records);
         notes.extend(lost.then(|| "Exit records were lost: some short-lived processes may be missing.".to_string()));
     }
-    let mut processes = merge(sampled.processes, exit_records, &ended, &main, &mut sources);
+    let mut processes = processes::merge(sampled.processes, told, &ended, &main, &mut sources);
     orphans::add(&mut processes, linux::children::take_orphans(), begin_ns as f64 / 1e9);
+    notes.extend(processes::missing(&processes, &ended.reaped.rusage, &sources, bench.references_inside));
     let pids: HashSet<i32> = processes.iter().map(|process| process.key.pid).chain([main.pid]).collect();
     let shared = shared.used(&|pid| pids.contains(&pid));
     // A next trial must find neither this one's processes nor its page cache, which would stay, charged to the parent
@@ -243,10 +244,11 @@ pub fn observe(
     if let Some(group) = group.filter(|_| plan.clean_up) {
         notes.extend(group.kill_all().and_then(|()| group.reclaim_all()).err().map(|error| error.to_string()));
     }
+    let rusage = Rusage { max_rss_bytes: most_resident - own_resident_bytes, ..ended.reaped.rusage };
     let mut observation = Observation {
         exit: ended.exit,
         wall_seconds: ended.wall_seconds,
-        rusage: Some(ended.reaped.rusage),
+        rusage: Some(rusage),
         kept: match ended.is_beyond_limit {
             true => KeptPeaks { oom_kills: Some(1), ..sampled.kept },
             false => sampled.kept,
@@ -320,18 +322,13 @@ fn mapped_scope(group: Option<&Cgroup>, stub: i32) -> PagesScope {
     }
 }
 
-struct End {
-    exit: Exit,
-    reaped: Ended,
-    wall_seconds: f64,
+/// How a run ended.
+pub struct End {
+    pub exit: Exit,
+    pub reaped: Ended,
+    pub wall_seconds: f64,
     /// What cannot be reclaimed grew beyond an emulated limit.
     is_beyond_limit: bool,
-}
-
-/// The command and what it was started from.
-struct Main {
-    pid: i32,
-    stub: i32,
 }
 
 /// What looks at a run while it goes on, and who is told.
@@ -455,51 +452,6 @@ pub fn add_file_demand(observation: &mut Observation, tracked: &Tracked, mapped:
         rung: tracked.rung.clone(),
         ..curve::file_demand(references, &unreclaimable, procfs::page_bytes())
     });
-}
-
-/// Joins what the samples, the exit records and `wait4` say of each process. Exit records are exact and win.
-fn merge(
-    sampled: Vec<ProcessRecord>,
-    tracked: Option<Vec<ProcessRecord>>,
-    ended: &End,
-    main: &Main,
-    sources: &mut BTreeMap<String, String>,
-) -> Vec<ProcessRecord> {
-    let rung = match tracked.iter().flatten().next().map(|process| process.source.as_str()) {
-        Some("taskstats") => "exit records (taskstats)",
-        Some(_) => "exit tracepoint",
-        None => "sampled, wait4 of the command and of orphans; others that ended between two samples may be missing",
-    };
-    sources.insert("processes".into(), rung.into());
-    let mut all = tracked.unwrap_or_default();
-    for process in sampled {
-        match all.iter_mut().find(|known| known.is(process.key)) {
-            Some(known) => fill(known, process),
-            None => all.push(process),
-        }
-    }
-    all.retain(|process| process.key.pid != main.stub);
-    if let Some(command) = all.iter_mut().find(|p| p.key.pid == main.pid) {
-        command.lifetime_seconds.get_or_insert(ended.wall_seconds);
-        command.signal = ended.reaped.exit.signal();
-        command.exit_status = ended.reaped.exit.status();
-    }
-    all.sort_by_key(|process| (process.key.start_ticks, process.key.pid));
-    all
-}
-
-/// What an exit record lacks, the last sample may have.
-fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
-    known.key = sampled.key;
-    known.max_rss_bytes = known.max_rss_bytes.or(sampled.max_rss_bytes);
-    known.started_seconds = known.started_seconds.or(sampled.started_seconds);
-    known.user_seconds = known.user_seconds.or(sampled.user_seconds);
-    known.system_seconds = known.system_seconds.or(sampled.system_seconds);
-    known.parent = known.parent.or(sampled.parent);
-    known.own = known.own.or(sampled.own);
-    if known.command.is_empty() {
-        known.command = sampled.command;
-    }
 }
 
 fn begun(plan: &Plan<'_>, started_unix_ns: u64) -> Observation {

@@ -18,6 +18,13 @@ pub const MUCH_MAPPED_BYTES: u64 = 48 << 20;
 /// What is not visible of files that are read through mappings.
 pub const LATER_THROUGH_MAPPINGS: &str = "references through mappings after the first, so the curve may be too low";
 
+/// What the library noted.
+pub struct Noted {
+    pub tracked: Tracked,
+    /// Of the most that a process had resident, what was bursar's.
+    pub own_bytes: u64,
+}
+
 /// A command with the library in it.
 pub struct Inside<'a> {
     command: &'a [OsString],
@@ -49,7 +56,7 @@ impl<'a> Inside<'a> {
 
     /// When the command has ended: what was seen, where anything was, or why not, as a sentence. `moved`: what it read by the kernel's
     /// account; `resident_bytes`: the most that a process of it had resident.
-    pub fn finish(self, moved: Option<BytesMoved>, resident_bytes: u64) -> Result<Tracked, String> {
+    pub fn finish(self, moved: Option<BytesMoved>, resident_bytes: u64) -> Result<Noted, String> {
         let mut seen = self.tracker.finish().map_err(|error| error.to_string())?;
         if seen.programs == 0 {
             return Err(unseen::obstacle(self.command, self.launcher, Purpose::References).unwrap_or_else(|| {
@@ -77,7 +84,8 @@ impl<'a> Inside<'a> {
         if mapped >= MUCH_MAPPED_BYTES {
             seen.tracked.not_visible.push((LATER_THROUGH_MAPPINGS.into(), Some(mapped)));
         }
-        Ok(with_unseen(seen, moved))
+        let own_bytes = seen.own_bytes_in(resident_bytes);
+        Ok(Noted { tracked: with_unseen(seen, moved), own_bytes })
     }
 }
 

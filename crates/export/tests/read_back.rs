@@ -37,6 +37,7 @@ fn observation(run: u32) -> Observation {
         thread_seconds: None,
         exit_status: None,
         signal: None,
+        largest_seen: None,
         own: None,
         source: "sampled".into(),
     };

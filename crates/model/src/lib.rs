@@ -48,7 +48,7 @@ pub use pages::{
     AgeBytes, MappingHeat, MissPoint, Overhead, PagesRound, Signal, TOLERATED_MISSES, WatchInterval, told_apart,
 };
 pub use performance::{performance, performance_per_gb};
-pub use process::{OwnPid, ProcessKey, ProcessRecord};
+pub use process::{OwnPid, ProcessKey, ProcessRecord, Resident};
 pub use program::Program;
 pub use reference::{FileReference, ReferenceKind};
 pub use replay::{PhaseReplay, ReplayArm, ReplayedArm, ReplayedRecord};

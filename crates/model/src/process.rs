@@ -21,6 +21,17 @@ pub struct OwnPid {
     pub namespace: Option<u32>,
 }
 
+/// What a process had in memory, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resident {
+    /// Anonymous memory.
+    pub heap_bytes: u64,
+    /// All that was resident.
+    pub all_bytes: u64,
+    /// Whether the rest may be shared memory. Otherwise it is mapped files.
+    pub may_share: bool,
+}
+
 /// One process of a job. What was not seen is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProcessRecord {
@@ -53,22 +64,27 @@ pub struct ProcessRecord {
     /// The signal that ended it. `None`: it exited, or that is not known.
     #[serde(default)]
     pub signal: Option<i32>,
+    /// The most that it had in memory of the times that it looked itself: at its end, and before it gave much back. `None`: it did not
+    /// tell, as one that was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest_seen: Option<Resident>,
     /// By which number it knows itself, where that may be another than in `key`; not part of records.
     #[serde(skip)]
     pub own: Option<OwnPid>,
-    /// Where these figures come from: `wait4`, `tracepoint`, `taskstats`, `sampled`.
+    /// Where these figures come from: `wait4`, `tracepoint`, `taskstats`, `inside` (told by the process), `sampled`.
     pub source: String,
 }
 
 /// Clocks that are read one after the other may differ by so many ticks.
 const TICKS: u64 = 2;
-/// taskstats says when a thread ended only as its record is read, and its start by its lifetime: so late at most, in ticks.
+/// taskstats says when a thread ended only as its record is read, and its start by its lifetime; a process tells of its begin once
+/// its libraries are loaded: so late at most, in ticks.
 const LATE_TICKS: u64 = 1000;
 
 impl ProcessRecord {
     /// Whether it is the process of that identity, whose start is exact.
     pub fn is(&self, key: ProcessKey) -> bool {
-        let late = if self.source == "taskstats" { LATE_TICKS } else { TICKS };
+        let late = if matches!(self.source.as_str(), "taskstats" | "inside") { LATE_TICKS } else { TICKS };
         let (known, exact) = (self.key.start_ticks, key.start_ticks);
         self.key.pid == key.pid && known + TICKS >= exact && known <= exact + late
     }
@@ -90,6 +106,7 @@ impl ProcessRecord {
             thread_seconds: None,
             exit_status: None,
             signal: None,
+            largest_seen: None,
             own: None,
             source: source.into(),
         }

@@ -33,15 +33,22 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn resident()(heap_bytes in any::<u64>(), all_bytes in any::<u64>(), may_share in any::<bool>()) -> Resident {
+        Resident { heap_bytes, all_bytes, may_share }
+    }
+}
+
+prop_compose! {
     fn process()(
         key in key(), parent in option::of(any::<i32>()), command in text(), times in vec(option::of(finite()), 6),
         counts in vec(option::of(any::<u64>()), 3), ends in vec(option::of(any::<i32>()), 2), source in text(),
+        largest_seen in option::of(resident()),
     ) -> ProcessRecord {
         ProcessRecord {
             key, parent, command, exit_status: ends[0], signal: ends[1], source, own: None,
             started_seconds: times[0], lifetime_seconds: times[1], user_seconds: times[2], system_seconds: times[3],
             io_delay_seconds: times[4], thread_seconds: times[5],
-            max_rss_bytes: counts[0], minor_faults: counts[1], major_faults: counts[2],
+            max_rss_bytes: counts[0], minor_faults: counts[1], major_faults: counts[2], largest_seen,
         }
     }
 }

@@ -41,6 +41,7 @@ fn the_figures_and_time_lines_are_there_for_sql() {
         thread_seconds: None,
         exit_status: Some(0),
         signal: None,
+        largest_seen: None,
         own: None,
         source: "wait4".into(),
     };

@@ -160,6 +160,7 @@ mod tests {
             thread_seconds: None,
             exit_status: Some(0),
             signal: None,
+            largest_seen: None,
             own: None,
             source: "wait4".to_string(),
         }

@@ -37,6 +37,7 @@ pub const REFERENCE_CLASSES: usize = 16;
 pub const REFERENCE_RUNS_AT: usize = 4096;
 pub const REFERENCE_RING_AT: usize = 266240;
 pub const REFERENCE_FILE_BYTES: usize = 1314816;
+pub const PROCESS_GOES_ON: usize = 256;
 
 /// `enum log_entry`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -466,12 +467,13 @@ pub enum ReferenceKind {
     Fault = 2,
     File = 3,
     Mapped = 4,
+    Process = 5,
 }
 
 impl ReferenceKind {
-    pub const ALL: [ReferenceKind; 5] = [ReferenceKind::Read, ReferenceKind::Write, ReferenceKind::Fault, ReferenceKind::File, ReferenceKind::Mapped];
+    pub const ALL: [ReferenceKind; 6] = [ReferenceKind::Read, ReferenceKind::Write, ReferenceKind::Fault, ReferenceKind::File, ReferenceKind::Mapped, ReferenceKind::Process];
     /// In the order of [`Self::ALL`].
-    pub const NAMES: [&'static str; 5] = ["read", "write", "fault", "file", "mapped"];
+    pub const NAMES: [&'static str; 6] = ["read", "write", "fault", "file", "mapped", "process"];
 
     pub fn from_number(number: u64) -> Option<ReferenceKind> {
         ReferenceKind::ALL.into_iter().find(|value| *value as u64 == number)
@@ -484,6 +486,61 @@ impl ReferenceKind {
             ReferenceKind::Fault => "fault",
             ReferenceKind::File => "file",
             ReferenceKind::Mapped => "mapped",
+            ReferenceKind::Process => "process",
+        }
+    }
+}
+
+/// `enum process_part`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u32)]
+pub enum ProcessPart {
+    Pid = 0,
+    Parent = 1,
+    BeganNs = 2,
+    PeakBytes = 3,
+    Resident = 4,
+    Heap = 5,
+    Shares = 6,
+    Own = 7,
+    UserUs = 8,
+    SystemUs = 9,
+    MinorFaults = 10,
+    MajorFaults = 11,
+    Name = 12,
+    NameRest = 13,
+    Status = 14,
+    EndedNs = 15,
+}
+
+impl ProcessPart {
+    pub const ALL: [ProcessPart; 16] = [ProcessPart::Pid, ProcessPart::Parent, ProcessPart::BeganNs, ProcessPart::PeakBytes, ProcessPart::Resident, ProcessPart::Heap, ProcessPart::Shares, ProcessPart::Own, ProcessPart::UserUs, ProcessPart::SystemUs, ProcessPart::MinorFaults, ProcessPart::MajorFaults, ProcessPart::Name, ProcessPart::NameRest, ProcessPart::Status, ProcessPart::EndedNs];
+    /// In the order of [`Self::ALL`].
+    pub const NAMES: [&'static str; 16] = ["pid", "parent", "began_ns", "peak_bytes", "resident", "heap", "shares", "own", "user_us", "system_us", "minor_faults", "major_faults", "name", "name_rest", "status", "ended_ns"];
+
+    pub fn from_number(number: u64) -> Option<ProcessPart> {
+        ProcessPart::ALL.into_iter().find(|value| *value as u64 == number)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ProcessPart::Pid => "pid",
+            ProcessPart::Parent => "parent",
+            ProcessPart::BeganNs => "began_ns",
+            ProcessPart::PeakBytes => "peak_bytes",
+            ProcessPart::Resident => "resident",
+            ProcessPart::Heap => "heap",
+            ProcessPart::Shares => "shares",
+            ProcessPart::Own => "own",
+            ProcessPart::UserUs => "user_us",
+            ProcessPart::SystemUs => "system_us",
+            ProcessPart::MinorFaults => "minor_faults",
+            ProcessPart::MajorFaults => "major_faults",
+            ProcessPart::Name => "name",
+            ProcessPart::NameRest => "name_rest",
+            ProcessPart::Status => "status",
+            ProcessPart::EndedNs => "ended_ns",
         }
     }
 }

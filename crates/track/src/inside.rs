@@ -1,10 +1,12 @@
-//! References to files as the library in the job's processes notes them, which needs no rights: `preload/abi.h`, section 4.
+//! References to files as the library in the job's processes notes them, which needs no rights, and what each process told of itself:
+//! `preload/abi.h`, section 4.
 //!
 //! What a reference is follows the same rules as with the tracepoints (see the crate's page), but for these differences: the pages that
 //! a process has touched of its program and libraries are references when it begins; another mapping of a file counts as one reference to all
 //! its pages when it is made ([`SeenInside::leave_out_mappings_beyond`] leaves out those that cannot have been touched as a whole); and
 //! calls that do not go through libc are not seen.
 
+mod lives;
 mod ring;
 
 use std::collections::{HashMap, HashSet};
@@ -23,6 +25,7 @@ use runtime_abi::{REFERENCE_FILE_BYTES, ReferenceClass, ReferenceKind as Noted};
 use crate::files::Files;
 use crate::references::References;
 use crate::{Error, Tracked};
+use lives::Lives;
 use ring::{Entry, Ring};
 
 /// The name of this source.
@@ -67,7 +70,8 @@ pub struct InsideTracker {
 /// What the processes have noted.
 #[derive(Debug)]
 pub struct SeenInside {
-    /// Their references. There are no processes in it, and no file is known to have been cached before.
+    /// Their references, and the processes as they told of themselves: of one that was killed or still ran no more than its begin. No file
+    /// is known to have been cached before.
     pub tracked: Tracked,
     /// Programs that noted references, an exec counting anew.
     pub programs: u64,
@@ -77,6 +81,7 @@ pub struct SeenInside {
     pub with_io_uring: u64,
     /// Bytes of all their calls that read, as `rchar` in `/proc/PID/io` counts them.
     pub read_bytes: u64,
+    lives: Lives,
     /// Of each file that the programs mapped, by its number, the pages from the first to the last that a mapping had.
     mapped: HashMap<u32, Range<u64>>,
 }
@@ -87,6 +92,11 @@ impl SeenInside {
         let bytes = |pages: &Range<u64>| (pages.end - pages.start) * procfs::page_bytes();
         // What the processes write may be anything.
         self.mapped.values().map(bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Of the most that one process had resident, by the kernel's word, what was bursar's: its library, and the memory that it shares.
+    pub fn own_bytes_in(&self, resident_bytes: u64) -> u64 {
+        self.lives.own_bytes_in(resident_bytes)
     }
 
     /// Leaves out the references that stand for mappings of files of which more was mapped than ever was resident: how much of them
@@ -150,6 +160,7 @@ fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>, follower: Option<
         mapped: HashMap::default(),
         references: References::default(),
         touched: Vec::new(),
+        lives: Lives::default(),
     };
     let mut tick = FAST_TICK;
     while matches!(stopped.recv_timeout(tick), Err(RecvTimeoutError::Timeout)) {
@@ -172,7 +183,7 @@ fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>, follower: Option<
     let hidden = ReferenceClass::ALL.into_iter().zip(ring.hidden_bytes()).filter(|(_, bytes)| *bytes > 0);
     let not_visible = hidden.map(|(class, bytes)| (name(class).to_string(), Some(bytes))).collect();
     let tracked = Tracked {
-        processes: Vec::new(),
+        processes: seen.lives.records(origin_ns),
         references,
         files: seen.files.finish(),
         most_cached_bytes: None,
@@ -183,7 +194,15 @@ fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>, follower: Option<
     };
     let programs = ring.programs();
     let not_ended = programs.saturating_sub(ring.ended());
-    SeenInside { tracked, programs, not_ended, with_io_uring: ring.with_io_uring(), read_bytes, mapped: seen.mapped }
+    SeenInside {
+        tracked,
+        programs,
+        not_ended,
+        with_io_uring: ring.with_io_uring(),
+        read_bytes,
+        lives: seen.lives,
+        mapped: seen.mapped,
+    }
 }
 
 /// All in the order of their times.
@@ -233,10 +252,14 @@ struct Seen {
     references: References,
     /// Pages of programs and libraries.
     touched: Vec<FileReference>,
+    lives: Lives,
 }
 
 impl Seen {
     fn take(&mut self, entry: Entry) {
+        if entry.kind == Noted::Process {
+            return self.lives.take(entry.file, entry.pages, entry.place);
+        }
         let known = self.known.entry(entry.file).or_default();
         let kind = match entry.kind {
             Noted::Read => ReferenceKind::Read,
@@ -250,6 +273,7 @@ impl Seen {
                 }
                 return;
             }
+            Noted::Process => return,
         };
         if entry.pages == 0 {
             return;
@@ -327,6 +351,7 @@ mod tests {
             mapped: HashMap::default(),
             references: References::default(),
             touched: Vec::new(),
+            lives: Lives::default(),
         };
         let entry = |file, pages, kind, place| Entry { file, pages, kind, place };
         seen.take(entry(7, 0, Noted::File, 4711));
@@ -369,7 +394,9 @@ mod tests {
             rung: REFERENCES_INSIDE.into(),
         };
         let mapped = HashMap::from([(1, 0..100), (2, 0..10)]);
-        let mut seen = SeenInside { tracked, programs: 1, not_ended: 0, with_io_uring: 0, read_bytes: 0, mapped };
+        let lives = Lives::default();
+        let mut seen =
+            SeenInside { tracked, programs: 1, not_ended: 0, with_io_uring: 0, read_bytes: 0, lives, mapped };
         let page = procfs::page_bytes();
         assert_eq!(seen.leave_out_mappings_beyond(50 * page), 100 * page);
         let left: Vec<_> = seen.tracked.references.iter().map(|r| (r.file, r.kind)).collect();

@@ -21,7 +21,7 @@ const MOST_PAGES: u64 = 0x1fff;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) file: u32,
-    /// Of [`ReferenceKind::File`] the part.
+    /// Of [`ReferenceKind::File`] and [`ReferenceKind::Process`] the part.
     pub(super) pages: u32,
     pub(super) kind: ReferenceKind,
     /// The first page and the time, or what the part says.
@@ -88,7 +88,7 @@ impl Ring {
             read_bytes = read_bytes.saturating_add(self.load(at + ReferenceRun::READ_BYTES_AT));
             let pages = ((file_pages >> 32) as u32).min(MOST_PAGES as u32);
             let Some(kind) = ReferenceKind::from_number(kind_ms & 0xffff_ffff) else { continue };
-            if pages > 0 && kind != ReferenceKind::File {
+            if pages > 0 && !matches!(kind, ReferenceKind::File | ReferenceKind::Process) {
                 let first = self.load(at + ReferenceRun::FIRST_PAGE_AT) & ((1 << 40) - 1);
                 take(Entry { file: file_pages as u32, pages, kind, place: first | kind_ms >> 32 << 40 });
             }

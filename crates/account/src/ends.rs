@@ -1,0 +1,52 @@
+//! What processes told of their memory themselves, whatever samples saw of it.
+
+use model::{Observation, ProcessRecord, names};
+
+use crate::held::{self, Held};
+use crate::moment::peak;
+
+/// Kinds of memory of a process at its peak. What it had then and not when it looked may have been of any kind, but shared only where it
+/// had mapped such memory.
+pub struct Kinds {
+    pub heap: Held,
+    pub file: Held,
+    pub shared: Held,
+}
+
+fn kinds(process: &ProcessRecord) -> Option<Kinds> {
+    let (seen, peak) = (process.largest_seen?, process.max_rss_bytes?);
+    let unseen = peak.saturating_sub(seen.all_bytes);
+    let between = |least: u64, most: u64| Held { least, most: most.saturating_add(unseen) };
+    let rest = seen.all_bytes.saturating_sub(seen.heap_bytes);
+    Some(Kinds {
+        heap: between(seen.heap_bytes, seen.heap_bytes),
+        file: between(if seen.may_share { 0 } else { rest }, rest),
+        shared: if seen.may_share { between(0, rest) } else { Held { least: 0, most: 0 } },
+    })
+}
+
+/// A process goes on for a moment once it has told of its end: by so much less its word may be than the kernel's, bytes.
+const SINCE: u64 = 256 << 10;
+
+/// Of the process that had this peak by the kernel's word. `None`: it told nothing.
+pub fn kinds_of_largest(run: &Observation, peak: u64) -> Option<Kinds> {
+    let is_it =
+        |process: &&ProcessRecord| process.max_rss_bytes.is_some_and(|bytes| bytes.saturating_add(SINCE) >= peak);
+    let largest = run.processes.iter().filter(is_it).find(|process| process.largest_seen.is_some())?;
+    kinds(&ProcessRecord { max_rss_bytes: Some(peak), ..largest.clone() })
+}
+
+fn heap(process: &ProcessRecord) -> Option<Held> {
+    Some(kinds(process)?.heap)
+}
+
+/// The most heap that one process is known to have had, bytes.
+pub fn largest_heap(run: &Observation) -> Option<u64> {
+    run.processes.iter().filter_map(heap).map(|heap| heap.least).max()
+}
+
+/// Heap that samples missed of processes that lived at the same time and told of it, at most, bytes.
+pub fn missed_heap(run: &Observation) -> u64 {
+    let told = held::together(run, |process| Some(heap(process)?.most));
+    told.saturating_sub(peak(run, names::TREE_RSS_ANON).unwrap_or(0))
+}

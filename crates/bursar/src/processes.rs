@@ -1,0 +1,105 @@
+//! The processes of a run: what samples, their own word, the kernel's exit records and `wait4` say of each.
+
+use std::collections::BTreeMap;
+
+use model::{ProcessKey, ProcessRecord, Rusage};
+
+use crate::observe::End;
+
+/// The command and what it was started from.
+pub struct Main {
+    pub pid: i32,
+    pub stub: i32,
+}
+
+/// Where the processes tell of themselves.
+const TOLD: &str = "told by each process at its end; samples, and wait4 of the command and of orphans";
+/// A process has more page faults than this, and fewer of them once it has told of its end.
+const LEAST_FAULTS: u64 = 24;
+
+/// Joins what the samples, `told` (exit records, or the processes' own word) and `wait4` say of each process. Exact records win.
+pub fn merge(
+    sampled: Vec<ProcessRecord>,
+    told: Option<Vec<ProcessRecord>>,
+    ended: &End,
+    main: &Main,
+    sources: &mut BTreeMap<String, String>,
+) -> Vec<ProcessRecord> {
+    let rung = match told.iter().flatten().next().map(|process| process.source.as_str()) {
+        Some("taskstats") => "exit records (taskstats)",
+        Some("inside") => TOLD,
+        Some(_) => "exit tracepoint",
+        None => "sampled, wait4 of the command and of orphans; others that ended between two samples may be missing",
+    };
+    sources.insert("processes".into(), rung.into());
+    let mut all = told.unwrap_or_default();
+    for process in sampled {
+        match all.iter_mut().find(|known| is_same(known, &process)) {
+            Some(known) => fill(known, process),
+            None => all.push(process),
+        }
+    }
+    all.retain(|process| process.key.pid != main.stub);
+    if let Some(command) = all.iter_mut().find(|p| p.key.pid == main.pid) {
+        command.lifetime_seconds.get_or_insert(ended.wall_seconds);
+        command.signal = ended.reaped.exit.signal();
+        command.exit_status = ended.reaped.exit.status();
+    }
+    all.sort_by_key(|process| (process.key.start_ticks, process.key.pid));
+    all
+}
+
+/// A process in a PID namespace of its own tells the number that it has there.
+fn is_same(known: &ProcessRecord, sampled: &ProcessRecord) -> bool {
+    match known.own {
+        Some(own) => {
+            sampled.own == Some(own)
+                && known.is(ProcessKey { pid: known.key.pid, start_ticks: sampled.key.start_ticks })
+        }
+        None => known.is(sampled.key),
+    }
+}
+
+/// What an exit record lacks, the last sample may have.
+fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
+    known.key = sampled.key;
+    if known.lifetime_seconds.is_none() {
+        known.max_rss_bytes = known.max_rss_bytes.max(sampled.max_rss_bytes);
+        known.minor_faults = known.minor_faults.max(sampled.minor_faults);
+        known.major_faults = known.major_faults.max(sampled.major_faults);
+    }
+    known.max_rss_bytes = known.max_rss_bytes.or(sampled.max_rss_bytes);
+    known.started_seconds = known.started_seconds.or(sampled.started_seconds);
+    known.user_seconds = known.user_seconds.or(sampled.user_seconds);
+    known.system_seconds = known.system_seconds.or(sampled.system_seconds);
+    known.parent = known.parent.or(sampled.parent);
+    known.own = known.own.or(sampled.own);
+    if known.command.is_empty() {
+        known.command = sampled.command;
+    }
+}
+
+/// What may be missing where the processes are to tell of themselves, as a sentence: the kernel counts the page faults of all that the
+/// command has waited for.
+pub fn missing(
+    processes: &[ProcessRecord],
+    rusage: &Rusage,
+    sources: &BTreeMap<String, String>,
+    are_to_tell: bool,
+) -> Option<String> {
+    if !are_to_tell {
+        return None;
+    }
+    if sources.get("processes").is_none_or(|source| source != TOLD) {
+        return Some("Processes that lived for less than the time between two samples may be missing.".into());
+    }
+    let known: u64 = processes.iter().filter_map(|process| process.minor_faults).sum();
+    let faults = rusage.minor_faults.saturating_sub(known);
+    (faults > LEAST_FAULTS).then(|| {
+        format!(
+            "Of {faults} of {} page faults it is not known which process had them: processes that were killed, or that are \
+             statically linked, may be missing.",
+            rusage.minor_faults
+        )
+    })
+}

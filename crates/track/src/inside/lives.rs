@@ -1,0 +1,206 @@
+//! What each process told of itself: `preload/abi.h`, `enum process_part`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use linux::procfs;
+use model::{OwnPid, ProcessKey, ProcessRecord, Resident};
+use runtime_abi::{PROCESS_GOES_ON, ProcessPart};
+
+/// The name of this source.
+const SOURCE: &str = "inside";
+/// So many programs are told apart. What more of them say is not kept.
+const MOST: usize = 1 << 18;
+/// So much may a process still obtain once it has told of its end, bytes.
+const SINCE: u64 = 256 << 10;
+
+/// One program of a process, or the child of a fork.
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    parts: [Option<u64>; ProcessPart::ALL.len()],
+}
+
+impl Life {
+    fn get(&self, part: ProcessPart) -> Option<u64> {
+        self.parts[part as usize]
+    }
+
+    fn bytes(&self, pages: ProcessPart) -> Option<u64> {
+        self.get(pages).map(|pages| pages.saturating_mul(procfs::page_bytes()))
+    }
+
+    fn began_ns(&self) -> u64 {
+        self.get(ProcessPart::BeganNs).unwrap_or(0)
+    }
+
+    /// Where it is to end, or to become another program.
+    fn has_ended(&self) -> bool {
+        self.get(ProcessPart::EndedNs).is_some()
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.has_ended() || self.get(ProcessPart::Status) == Some(PROCESS_GOES_ON as u64)
+    }
+
+    fn name(&self) -> String {
+        let words = [ProcessPart::Name, ProcessPart::NameRest].map(|part| self.get(part).unwrap_or(0).to_le_bytes());
+        runtime_abi::text(words.as_flattened())
+    }
+}
+
+/// All programs, by the number that each told itself by.
+#[derive(Debug, Default)]
+pub(super) struct Lives {
+    by_number: HashMap<u32, Life>,
+}
+
+impl Lives {
+    /// A process that goes on after all, as where it could not become another program, tells its end once more.
+    pub(super) fn take(&mut self, number: u32, part: u32, value: u64) {
+        let Some(part) = ProcessPart::from_number(part.into()) else { return };
+        if self.by_number.len() < MOST || self.by_number.contains_key(&number) {
+            self.by_number.entry(number).or_default().parts[part as usize] = Some(value);
+        }
+    }
+
+    /// Of the most that one process had resident, by the kernel's word, what was bursar's: its library, and the memory that it shares. 0
+    /// where no process told of such a peak.
+    pub(super) fn own_bytes_in(&self, resident_bytes: u64) -> u64 {
+        let own = |life: &Life| {
+            let (own, peak) = (life.bytes(ProcessPart::Own)?, life.get(ProcessPart::PeakBytes)?);
+            Some(own).filter(|own| resident_bytes.saturating_sub(peak.saturating_add(*own)) <= SINCE)
+        };
+        let of_peaks = self.by_number.values().filter(|life| life.get(ProcessPart::PeakBytes) <= Some(resident_bytes));
+        of_peaks.filter_map(own).max().unwrap_or(0).min(resident_bytes)
+    }
+
+    /// The processes, in order of their start. `origin_ns`: the zero of their times.
+    pub(super) fn records(&self, origin_ns: u64) -> Vec<ProcessRecord> {
+        let mut by_pid: BTreeMap<u64, Vec<Life>> = BTreeMap::new();
+        for life in self.by_number.values().copied() {
+            if let Some(pid) = life.get(ProcessPart::Pid) {
+                by_pid.entry(pid).or_default().push(life);
+            }
+        }
+        let here = procfs::pid_namespace(std::process::id() as i32);
+        let mut records = Vec::new();
+        for (pid, mut lives) in by_pid {
+            lives.sort_by_key(Life::began_ns);
+            // What was told of a PID after its end is another process's.
+            let processes = lives.chunk_by(|before, _| before.goes_on());
+            records.extend(processes.map(|programs| record(pid, programs, origin_ns, here)));
+        }
+        records.sort_by_key(|record| (record.key.start_ticks, record.key.pid));
+        records
+    }
+}
+
+/// A process that was these programs, one after the other. `here`: bursar's PID namespace.
+fn record(pid: u64, programs: &[Life], origin_ns: u64, here: Option<u32>) -> ProcessRecord {
+    let (number, namespace) = (pid as i32, (pid >> 32) as u32);
+    let last = programs.last().copied().unwrap_or_default();
+    let began_ns = programs.first().map_or(0, Life::began_ns);
+    let start_ticks = procfs::start_ticks(began_ns as f64 / 1e9);
+    let known = Some(namespace).filter(|namespace| *namespace != 0);
+    let is_here = known.is_none() || here.is_none() || known == here;
+    let seconds = |us: Option<u64>| us.map(|us| us as f64 / 1e6);
+    let latest = |part| programs.iter().rev().find_map(|life| life.get(part));
+    let status = last.get(ProcessPart::Status).filter(|_| !last.goes_on());
+    let largest = programs.iter().max_by_key(|life| life.get(ProcessPart::PeakBytes));
+    let seen = |life: &Life| {
+        let heap_bytes = life.bytes(ProcessPart::Heap)?;
+        let all_bytes = life.bytes(ProcessPart::Resident)?.max(heap_bytes);
+        Some(Resident { heap_bytes, all_bytes, may_share: life.get(ProcessPart::Shares) != Some(0) })
+    };
+    ProcessRecord {
+        parent: last.get(ProcessPart::Parent).map(|pid| pid as i32).filter(|pid| *pid > 0),
+        command: programs.iter().rev().map(Life::name).find(|name| !name.is_empty()).unwrap_or_default(),
+        started_seconds: Some((began_ns as f64 - origin_ns as f64) / 1e9),
+        lifetime_seconds: last
+            .get(ProcessPart::EndedNs)
+            .filter(|_| !last.goes_on())
+            .map(|ended_ns| ended_ns.saturating_sub(began_ns) as f64 / 1e9),
+        max_rss_bytes: largest.and_then(|life| life.get(ProcessPart::PeakBytes)),
+        user_seconds: seconds(latest(ProcessPart::UserUs)),
+        system_seconds: seconds(latest(ProcessPart::SystemUs)),
+        minor_faults: latest(ProcessPart::MinorFaults),
+        major_faults: latest(ProcessPart::MajorFaults),
+        exit_status: status.and_then(|status| i32::try_from(status).ok()),
+        // What a program that told nothing had is not known.
+        largest_seen: largest.filter(|_| !last.goes_on()).and_then(seen),
+        own: (!is_here).then_some(OwnPid { pid: number, namespace: known }),
+        ..ProcessRecord::new(ProcessKey { pid: number, start_ticks }, SOURCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn told(parts: &[(u32, ProcessPart, u64)]) -> Vec<ProcessRecord> {
+        let mut lives = Lives::default();
+        parts.iter().for_each(|(number, part, value)| lives.take(*number, *part as u32, *value));
+        lives.records(1_000_000_000)
+    }
+
+    #[test]
+    fn programs_of_one_process_are_one_record_and_a_pid_that_is_used_again_is_another() {
+        use ProcessPart::*;
+        let found = told(&[
+            (1, Pid, 7),
+            (1, BeganNs, 2_000_000_000),
+            (1, PeakBytes, 3 * MIB),
+            (1, Status, PROCESS_GOES_ON as u64),
+            (1, EndedNs, 2_100_000_000),
+            (2, Pid, 7),
+            (2, BeganNs, 2_100_000_000),
+            (2, PeakBytes, 5 * MIB),
+            (2, Name, u64::from_le_bytes(*b"python3\0")),
+            (2, Resident, 1024),
+            (2, Heap, 512),
+            (2, Shares, 0),
+            (2, UserUs, 250_000),
+            (2, Status, 3),
+            (2, EndedNs, 2_500_000_000),
+            (3, Pid, 7),
+            (3, BeganNs, 9_000_000_000),
+        ]);
+        let [first, second] = found.as_slice() else { panic!("{found:#?}") };
+        assert_eq!((first.started_seconds, first.lifetime_seconds), (Some(1.0), Some(0.5)));
+        assert_eq!(
+            (first.max_rss_bytes, first.exit_status, first.command.as_str()),
+            (Some(5 * MIB), Some(3), "python3")
+        );
+        assert_eq!(
+            first.largest_seen,
+            Some(model::Resident { heap_bytes: 2 * MIB, all_bytes: 4 * MIB, may_share: false })
+        );
+        let killed = told(&[
+            (1, Pid, 7),
+            (1, PeakBytes, MIB),
+            (1, Resident, 256),
+            (1, Heap, 128),
+            (1, Status, PROCESS_GOES_ON as u64),
+            (1, EndedNs, 5),
+        ]);
+        assert_eq!(
+            (killed[0].max_rss_bytes, killed[0].largest_seen),
+            (Some(MIB), None),
+            "it became one that told nothing"
+        );
+        assert_eq!((second.started_seconds, second.lifetime_seconds, second.max_rss_bytes), (Some(8.0), None, None));
+    }
+
+    #[test]
+    fn whatever_a_process_says_is_taken_within_bounds() {
+        let mut lives = Lives::default();
+        for part in 0..40 {
+            lives.take(1, part, u64::MAX);
+        }
+        let found = lives.records(u64::MAX);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].key.pid, found[0].exit_status), (-1, None));
+        assert!(told(&[(1, ProcessPart::BeganNs, 5)]).is_empty(), "nobody knows of whom that is");
+    }
+}
