@@ -185,7 +185,8 @@ fn a_record_reports_what_the_command_printed_with_its_notes() {
     // Without rights there is a note on what is not seen of a program that is statically linked.
     let mut command = if is_root() { bursar_as_nobody(folder.path()) } else { bursar() };
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-    let run = command.args(["run", "-v", "--record", record.to_str().unwrap(), "--", "busybox", "true"]).output().unwrap();
+    let run =
+        command.args(["run", "-v", "--record", record.to_str().unwrap(), "--", "busybox", "true"]).output().unwrap();
     let report = bursar().arg("report").arg(&record).output().unwrap();
     assert!(run.status.success() && report.status.success(), "{run:?}\n{report:?}");
     let printed = lines(&run.stderr);
