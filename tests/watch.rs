@@ -167,6 +167,28 @@ fn the_working_set_of_a_loop_is_its_size_and_the_status_the_commands() {
 }
 
 #[test]
+fn names_run_for_a_command_shorter_than_an_interval() {
+    for seconds in ["0", "0.3"] {
+        let output = watch(&["--interval", "5s", "--", "sleep", seconds]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && said.contains("`bursar run -- COMMAND` measures"), "{said}");
+        assert!(said.contains("the memory that it needs is unknown"), "{said}");
+    }
+    let output = watch(&["--quiet", "--", "true"]);
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn says_when_watching_began_late() {
+    let output = watch(&["--interval", "5s", "--", "sleep", "1"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let watched = said.lines().find_map(|line| line.strip_prefix("watched for ")?.split(';').next()).unwrap();
+    let (figure, unit) = watched.split_once(' ').unwrap();
+    let watched = figure.parse::<f64>().unwrap() * if unit == "ms" { 1e-3 } else { 1.0 };
+    assert!(watched > 0.85 || said.contains("watching began "), "{said}");
+}
+
+#[test]
 fn memory_touched_in_bursts_is_needed_as_a_whole() {
     let watched = |options: &[&str], (mib, period, seconds)| {
         let sizes = burst_working_sets(options, "pages", mib, period, seconds, None);

@@ -38,6 +38,8 @@ const SIGINT: i32 = 2;
 
 /// Longest time until a key, Ctrl-C or the command's end is noticed.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// Watching that begins so long after the command is reported.
+const LATE: Duration = Duration::from_millis(100);
 
 pub fn watch(options: &Watch) -> anyhow::Result<Status> {
     let signals = Forwarding::start()?;
@@ -190,6 +192,7 @@ fn follow(options: &Watch, target: Target, mut told: Told, signals: &Forwarding)
         Target::Started(running, tree) => (Scope::Command(running.pid()), Some((running, tree))),
     };
     let note = note_of(&scope);
+    let begun = Instant::now();
     let settings = Settings {
         overhead: options.overhead,
         intrusive: options.intrusive,
@@ -203,11 +206,17 @@ fn follow(options: &Watch, target: Target, mut told: Told, signals: &Forwarding)
         // That it cannot be watched is no reason for the command to end.
         Err(error) if running.is_some() => {
             tell!("bursar: {error}; the command goes on, and is not watched");
+            told.has_summary = false;
             None
         }
         Err(error) => return Err(error.into()),
     };
-    note.iter().try_for_each(|note| told.note(note))?;
+    let late = Some(begun.elapsed()).filter(|late| running.is_some() && pages.is_some() && *late >= LATE);
+    let late = late.map(|late| {
+        let late = ::report::seconds(late.as_secs_f64());
+        format!("watching began {late} after the command: memory that it accessed only before that is in no figure")
+    });
+    note.iter().chain(&late).try_for_each(|note| told.note(note))?;
     let ended = tell(options, pages.as_ref(), running.as_ref(), told, signals);
     if let (Err(_), Some((running, _))) = (&ended, &running) {
         // That it cannot be told is no reason for the command to end, nor to be left alone. It may have ended, and have been
@@ -259,10 +268,7 @@ fn tell(
                 if let Some(note) = unwatched::left() {
                     told.note(&note)?;
                 }
-                // Of a command that was not watched there is nothing to sum up.
-                if let Some(pages) = pages {
-                    told.summary(remedy(pages))?;
-                }
+                told.summary(pages.and_then(remedy))?;
                 return Ok(Some(exit));
             }
             (Next::Quit, None) => {

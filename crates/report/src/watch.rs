@@ -55,6 +55,16 @@ impl Totals {
         self.looked_seconds += round.overhead.share() * round.seconds;
     }
 
+    /// How many intervals there were.
+    pub fn intervals(&self) -> usize {
+        self.intervals
+    }
+
+    /// Whether a working set is known of any of them.
+    pub fn has_need(&self) -> bool {
+        self.wss_bytes.is_some()
+    }
+
     /// The answer.
     pub fn headline(&self) -> String {
         let Some((peak, last)) = self.wss_bytes else {

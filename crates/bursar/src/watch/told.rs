@@ -40,7 +40,11 @@ pub struct Told {
     /// The working set of some interval so far is a lower bound.
     is_least: bool,
     totals: Totals,
-    has_summary: bool,
+    /// Of what is not watched there is nothing to sum up.
+    pub has_summary: bool,
+    has_command: bool,
+    /// Notes that came while the view had the terminal.
+    kept_notes: String,
 }
 
 impl Told {
@@ -65,13 +69,16 @@ impl Told {
             is_least: false,
             totals: Totals::default(),
             has_summary: places.has_lines,
+            has_command: places.has_command,
+            kept_notes: String::new(),
         })
     }
 
     /// What the reader should know, as a sentence.
     pub fn note(&mut self, note: &str) -> anyhow::Result<()> {
-        if let Some(lines) = &mut self.lines {
-            lines.write_all(format!("{note}\n").as_bytes())?;
+        match &mut self.lines {
+            Some(lines) => lines.write_all(format!("{note}\n").as_bytes())?,
+            None => self.kept_notes += &format!("{note}\n"),
         }
         self.append(|| Entry::Note(note.into()))
     }
@@ -91,7 +98,14 @@ impl Told {
         if !self.has_summary {
             return Ok(());
         }
-        let mut text = format!("{}\n{}\n", self.totals.headline(), self.totals.summary());
+        let mut text = std::mem::take(&mut self.kept_notes);
+        text += &match self.totals.intervals() {
+            0 => "it ended before watching began, so the memory that it needs is unknown\n".to_string(),
+            _ => format!("{}\n{}\n", self.totals.headline(), self.totals.summary()),
+        };
+        if self.has_command && self.totals.intervals() <= 1 && !self.totals.has_need() {
+            text += "`bursar run -- COMMAND` measures the peak of a command that ends so soon\n";
+        }
         text.extend(remedy.map(|remedy| format!("for a better figure: {remedy}\n")));
         if let Some(path) = self.sink.as_ref().and_then(Sink::path) {
             text += &format!("details: bursar report {}\n", shell_word(&path.to_string_lossy()));
