@@ -21,7 +21,7 @@ fn findings(words: &[&str]) -> Vec<Value> {
     let mut command = Command::new(words.first().copied().unwrap_or("env"));
     // No pool of the machine's.
     command.env("BURSAR_POOLS", folder.path().join("pools"));
-    let output = command.args(words.iter().skip(1)).arg(&program).args(["doctor", "--json"]).output().unwrap();
+    let output = command.args(words.iter().skip(1)).arg(&program).args(["doctor", "--json", "-"]).output().unwrap();
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     told["findings"].as_array().unwrap().clone()
@@ -140,6 +140,19 @@ fn no_program_is_advised_that_is_not_there() {
     for advice in advice(&["env", "PATH=/nowhere"]) {
         let mut words = advice.split(' ');
         assert!(!words.any(|word| ["salloc", "loginctl", "systemd-run", "apt", "docker"].contains(&word)), "{advice}");
+    }
+}
+
+#[test]
+fn writes_json_to_a_file_beside_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    for words in [&["doctor"][..], &["pool", "status"]] {
+        let json = folder.path().join("told.json");
+        let mut command = bursar();
+        let command = command.args(words).arg("--json").arg(&json).env("BURSAR_POOLS", folder.path());
+        let output = command.output().unwrap();
+        assert!(output.status.success() && !output.stdout.is_empty(), "{words:?}: {output:?}");
+        serde_json::from_slice::<Value>(&std::fs::read(&json).unwrap()).unwrap();
     }
 }
 

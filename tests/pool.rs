@@ -116,7 +116,7 @@ impl Bench {
     }
 
     fn status(&self) -> Value {
-        let pools: Value = serde_json::from_str(&self.pool(&["status", "--json"])).unwrap();
+        let pools: Value = serde_json::from_str(&self.pool(&["status", "--json", "-"])).unwrap();
         pools["pools"][0].clone()
     }
 

@@ -299,7 +299,14 @@ fn what_cannot_be_told_changes_neither_the_status_nor_the_results() {
 #[test]
 fn what_was_asked_for_and_cannot_be_printed_is_told() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    for words in ["doctor", "doctor --json", "completions bash", "pool status", "watch --json - -- sleep 0.2"] {
+    for words in [
+        "doctor",
+        "doctor --json -",
+        "completions bash",
+        "pool status",
+        "pool status --json -",
+        "watch --json - -- sleep 0.2",
+    ] {
         let output = bursar().args(words.split(' ')).stdout(full.try_clone().unwrap()).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(125), "{words}: {told}");
@@ -310,7 +317,8 @@ fn what_was_asked_for_and_cannot_be_printed_is_told() {
 
 #[test]
 fn a_closed_standard_output_is_told_as_a_full_one() {
-    let words = ["doctor", "doctor --json", "run -q --json - -- true", "watch --json - -- sleep 0.2", "run -q -- true"];
+    let words =
+        ["doctor", "doctor --json -", "run -q --json - -- true", "watch --json - -- sleep 0.2", "run -q -- true"];
     for words in words {
         let script = format!("exec \"$0\" {words} >&-");
         let output =

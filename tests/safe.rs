@@ -140,7 +140,7 @@ fn the_state_folder_keeps_the_newest_records_alone() {
     assert_eq!(default_records(state.path()), 4, "three of its own, and the one that was named");
     assert!(named.exists());
     let mut doctor = bursar();
-    let doctor = doctor.args(["doctor", "--prune", "--json"]).env("XDG_STATE_HOME", state.path());
+    let doctor = doctor.args(["doctor", "--prune", "--json", "-"]).env("XDG_STATE_HOME", state.path());
     let pruned = doctor.env("BURSAR_KEEP_MIB", "0").output().unwrap();
     let told: serde_json::Value = serde_json::from_slice(&pruned.stdout).unwrap();
     assert_eq!(told["pruned"]["records"], 3);

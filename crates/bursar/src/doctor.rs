@@ -5,11 +5,14 @@ mod ability;
 use anyhow::Context;
 use linux::{journal, probe};
 use model::Bytes;
+use report::terminal::paragraph;
+use serde_json::json;
 
 use crate::balance::put_back;
 use crate::cli::doctor::Doctor;
+use crate::input::is_dash;
 use crate::prune::{Keep, Pruned, prune};
-use crate::results::state_folder;
+use crate::results::{columns, state_folder, write_json};
 use crate::say::show;
 use crate::status::Status;
 
@@ -18,15 +21,18 @@ pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
     let pruned = options.prune.then(pruned).transpose()?;
     let findings = probe::all();
     let abilities = ability::all(&findings);
-    if options.json {
-        let pruned = pruned.map(|pruned| serde_json::json!({ "records": pruned.records, "bytes": pruned.bytes }));
-        let value =
-            serde_json::json!({ "abilities": abilities, "findings": findings, "repaired": repaired, "pruned": pruned });
-        show!("{}", serde_json::to_string_pretty(&value)?)?;
-        return Ok(Status::of(0));
+    if let Some(path) = &options.json {
+        let pruned = pruned.as_ref().map(|pruned| json!({ "records": pruned.records, "bytes": pruned.bytes }));
+        let value = json!({ "abilities": abilities, "findings": findings, "repaired": repaired, "pruned": pruned });
+        write_json(path, &value)?;
+        if is_dash(path) {
+            return Ok(Status::of(0));
+        }
     }
+    let width = columns().unwrap_or(usize::MAX);
     if let Some(repaired) = repaired {
-        show!("{}", if repaired.is_empty() { "nothing to repair".into() } else { repaired.join("\n") })?;
+        let nothing = repaired.is_empty().then(|| "nothing to repair".to_string());
+        repaired.into_iter().chain(nothing).try_for_each(|line| show!("{}", paragraph(&line, "  ", width)))?;
         show!()?;
     }
     if let Some(pruned) = pruned {
@@ -34,11 +40,12 @@ pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
         show!()?;
     }
     for ability in &abilities {
-        show!("{ability}")?;
+        show!("{}", ability.text(width))?;
     }
     show!()?;
     if !options.verbose {
-        show!("every source of each figure, and how to enable it: bursar doctor -v")?;
+        let more = "every source of each figure, and how to enable it: bursar doctor -v";
+        show!("{}", paragraph(more, "  ", width))?;
         return Ok(Status::of(0));
     }
     let mut ladder = "";
@@ -47,8 +54,11 @@ pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
             ladder = &finding.ladder;
             show!("{ladder}")?;
         }
-        show!("  {} {}: {}", if finding.there { "yes" } else { "no " }, finding.rung, finding.why)?;
+        let there = if finding.there { "yes" } else { "no " };
+        let line = format!("  {there} {}: {}", finding.rung, finding.why);
+        show!("{}", paragraph(&line, "      ", width))?;
         if let Some(enable) = finding.enable.as_ref().filter(|_| !finding.there) {
+            // A command that is to be pasted stays in one line.
             show!("      enable it: {enable}")?;
         }
     }

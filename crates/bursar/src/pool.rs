@@ -1,5 +1,7 @@
 //! `bursar pool`: memory set apart, and the broker that lends it.
 
+use std::path::Path;
+
 use ::provision::manage::{self, Grown, NodeStatus, Parts, Placement, Plan, PoolStatus};
 use ::provision::state::{Backend, Directory};
 use ::provision::{Error, broker, control::LeaseStatus, owner};
@@ -9,7 +11,9 @@ use report::seconds;
 
 use crate::cli;
 use crate::cli::pool::{Pool, PoolChange, PoolCreate};
+use crate::input::is_dash;
 use crate::provision;
+use crate::results::write_json;
 use crate::say::{show, tell};
 use crate::status::Status;
 
@@ -18,7 +22,7 @@ pub fn pool(options: &Pool) -> anyhow::Result<Status> {
         Pool::Create(options) => return create(options),
         Pool::Size(options) => return provision::pool_size(options),
         Pool::Serve(which) => broker::serve(&Directory::of(which.or_default())?, &|told| tell!("bursar: {told}"))?,
-        Pool::Status { which, json } => status(which.name(), *json)?,
+        Pool::Status { which, json } => status(which.name(), json.as_deref())?,
         Pool::Grow(options) => {
             let directory = Directory::of(&options.name)?;
             let grown = manage::grow(&directory, options.size.0)?;
@@ -99,22 +103,21 @@ fn destroy(name: &str, force: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn status(name: Option<&str>, json: bool) -> anyhow::Result<()> {
+fn status(name: Option<&str>, json: Option<&Path>) -> anyhow::Result<()> {
     let directories = match name {
         Some(name) => vec![Directory::of(name)?],
         None => Directory::all(),
     };
     let pools: Result<Vec<PoolStatus>, Error> = directories.iter().map(manage::status).collect();
     let pools = pools?;
-    if json {
-        show!("{}", serde_json::to_string_pretty(&serde_json::json!({ "pools": pools }))?)?;
-    } else if pools.is_empty() {
-        show!("no pools; `bursar pool create SIZE` makes one")?;
+    if let Some(path) = json {
+        write_json(path, &serde_json::json!({ "pools": pools }))?;
     }
-    for pool in pools.iter().filter(|_| !json) {
-        print(pool)?;
+    match json.is_some_and(is_dash) {
+        true => Ok(()),
+        false if pools.is_empty() => show!("no pools; `bursar pool create SIZE` makes one"),
+        false => pools.iter().try_for_each(print),
     }
-    Ok(())
 }
 
 fn print(pool: &PoolStatus) -> anyhow::Result<()> {

@@ -152,12 +152,17 @@ fn default_path(header: &Header) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// How a summary looks on this standard error.
+/// How text on the terminal is laid out.
 pub fn style() -> Style {
-    let terminal = std::io::stderr().is_terminal();
-    let width = rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|size| usize::from(size.ws_col));
-    let color = terminal && std::env::var_os("NO_COLOR").is_none();
-    Style { width: width.filter(|w| *w > 0).unwrap_or(100).clamp(60, 200), color }
+    let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    Style { width: columns().unwrap_or(100).clamp(40, 200), color }
+}
+
+/// The width of lines: as `COLUMNS` says, else the terminal's.
+pub fn columns() -> Option<usize> {
+    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let of_terminal = rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|size| usize::from(size.ws_col));
+    [said, of_terminal].into_iter().flatten().find(|columns| *columns > 0)
 }
 
 /// Finds out before the first run whether the files that are to be written at the end can be.
@@ -192,8 +197,7 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     let text = report::printable_json(&serde_json::to_string_pretty(value)?) + "\n";
     if is_dash(path) {
         let out = linux::standard_output::open();
-        out.and_then(|mut out| out.write_all(text.as_bytes()))
-            .context("the JSON could not be written to standard output")
+        out.and_then(|mut out| out.write_all(text.as_bytes())).context("standard output cannot be written")
     } else {
         replace(path, |out| out.write_all(text.as_bytes()))
             .with_context(|| format!("the JSON could not be written to {}", path.display()))

@@ -1,5 +1,7 @@
 //! The command line of `bursar doctor`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::ADVANCED;
@@ -16,9 +18,9 @@ pub struct Doctor {
     /// Also every source of each figure: whether it is there, why not, and what would enable it
     #[arg(short, long)]
     pub verbose: bool,
-    /// As JSON, on standard output
-    #[arg(long)]
-    pub json: bool,
+    /// Write what was found as JSON to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
     /// Undo what a killed run has left: cgroups, sysctls
     #[arg(long)]
     pub repair: bool,

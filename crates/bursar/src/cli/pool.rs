@@ -23,9 +23,9 @@ pub enum Pool {
     Status {
         #[command(flatten)]
         which: Which,
-        /// As JSON, on standard output
-        #[arg(long)]
-        json: bool,
+        /// Write the figures as JSON to FILE, or to standard output with -
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
     },
     /// Add memory to a pool
     Grow(PoolChange),

@@ -1,8 +1,7 @@
 //! What a person can do here, and how well: one line for each main command, from the rungs that were found.
 
-use std::fmt;
-
 use linux::probe::Finding;
+use report::terminal::paragraph;
 use serde::Serialize;
 
 /// How well a command works.
@@ -33,17 +32,27 @@ pub fn all(findings: &[Finding]) -> [Ability; 5] {
     [run(&found), budget(&found), watch(&found), attribute(&found), provision(&found)]
 }
 
-impl fmt::Display for Ability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Ability {
+    /// In a line, or in some where it is wider than this. The next step stays in one, to be pasted.
+    pub fn text(&self, width: usize) -> String {
         let works = match self.works {
             Level::Yes => "yes",
             Level::Partly => "partly",
             Level::No => "no",
         };
-        write!(f, "{:<10} {works:<7} {}", self.command, self.why)?;
-        self.next.as_ref().map_or(Ok(()), |next| write!(f, "; next: {next}"))
+        let line = format!("{:<10} {works:<7} {}", self.command, self.why);
+        let Some(next) = &self.next else { return paragraph(&line, INDENT, width) };
+        let whole = format!("{line}; next: {next}");
+        if whole.chars().count() <= width {
+            whole
+        } else {
+            format!("{}\n{INDENT}next: {next}", paragraph(&line, INDENT, width))
+        }
     }
 }
+
+/// Of lines after the first.
+const INDENT: &str = "    ";
 
 const PLACEMENT: &str = "placement";
 const REFERENCES: &str = "page cache references";
@@ -199,7 +208,7 @@ mod tests {
             enable: Some(enable.to_string()).filter(|enable| enable != "yes" && !enable.is_empty()),
         };
         let findings: Vec<Finding> = lines.iter().map(finding).collect();
-        all(&findings).map(|ability| format!("{ability}\n")).concat()
+        all(&findings).map(|ability| ability.text(usize::MAX) + "\n").concat()
     }
 
     #[test]
@@ -246,6 +255,18 @@ attribute  partly  by the library that allocated; by touch without pages that sy
 provision  partly  the kernel's huge pages; no pool answers; next: sudo bursar pool create SIZE
 ";
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_the_next_step_in_a_line_of_its_own() {
+        let works = Level::Partly;
+        let ability = Ability {
+            command: "watch",
+            works,
+            why: "seen after six seconds".into(),
+            next: Some("sudo bursar watch".into()),
+        };
+        assert_eq!(ability.text(40), "watch      partly  seen after six\n    seconds\n    next: sudo bursar watch");
     }
 
     #[test]

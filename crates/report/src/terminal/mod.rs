@@ -24,6 +24,7 @@ pub use faults::{faults, short_faults};
 pub use jobs::jobs;
 pub use phases::phases;
 pub use run::run;
+pub use table::paragraph;
 pub use tasks::tasks;
 pub use trace::trace;
 pub use watch::watch;

@@ -147,6 +147,11 @@ fn joined(items: &[String], indent: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// A paragraph in lines of at most this width where words allow it; those after the first begin with `indent`.
+pub fn paragraph(text: &str, indent: &str, width: usize) -> String {
+    wrapped(text, indent, width).join("\n")
+}
+
 fn wrapped(text: &str, indent: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -6,7 +6,7 @@ dd if=/dev/urandom of=/disk/file bs=1M count=64 status=none
 cold() { sync && echo 3 >/proc/sys/vm/drop_caches; } # what is cached already is charged to another cgroup
 cold
 
-bursar doctor --json >/out/doctor.json
+bursar doctor --json - >/out/doctor.json
 bursar run --interval 50ms --json /tmp/run.json -- scan read 24 64 4 /disk/file >/tmp/out
 holds "the command's output is left alone" grep -qx '[0-9]*' /tmp/out
 holds "the heap is App-MaxRSS" figures /tmp/run.json '24 * MiB <= r["app_max_rss_bytes"] <= 27 * MiB'

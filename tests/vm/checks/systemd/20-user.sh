@@ -5,7 +5,7 @@ cold() { sync && echo 3 >/proc/sys/vm/drop_caches; } # what is cached already is
 cold
 cd /home/tester || exit
 
-as_tester bursar doctor --json >/out/doctor.json
+as_tester bursar doctor --json - >/out/doctor.json
 as_tester bursar run -q --json - --limit 60M -- sh -c 'scan read 24 64 3 /disk/file >/dev/null' >/tmp/user.json
 holds "a user's limit is enforced" figures /tmp/user.json 'r["exit_status"] == 0 and r["peak_charge_bytes"] <= 60 * MiB'
 holds "it shows in refaults" figures /tmp/user.json 'r["flow"]["refaults_file"] > 10000'
