@@ -412,6 +412,38 @@ fn a_program_goes_on_while_its_broker_is_killed_and_the_next_one_knows_of_it() {
 }
 
 #[test]
+fn doctor_repair_removes_a_pool_whose_broker_was_killed() {
+    let Some(bench) = Bench::with_pool(&[]) else { return };
+    let said = |words: &[&str]| {
+        let output = bursar().args(words).env("BURSAR_POOLS", bench.base.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    };
+    let client = bench.client(1);
+    bench.signal(rustix::process::Signal::KILL);
+    let provisioned = said(&["provision", "--", "true"]);
+    assert!(provisioned.contains("pool default has no broker"), "{provisioned}");
+    assert!(said(&["doctor"]).contains("bursar pool serve default"));
+    let in_use = said(&["doctor", "--repair"]);
+    assert!(in_use.contains("in use by ") && in_use.contains("`bursar pool serve default`"), "{in_use}");
+    client.end();
+    let repaired = said(&["doctor", "--repair"]);
+    assert!(
+        repaired.contains("pool default: its broker was killed; it is removed, and its 128 MiB given back"),
+        "{repaired}"
+    );
+    bench.all_given_back();
+}
+
+#[test]
+fn doctor_repair_leaves_a_pool_whose_broker_was_stopped() {
+    let Some(bench) = Bench::with_pool(&[]) else { return };
+    bench.signal(rustix::process::Signal::TERM);
+    let repaired = bursar().args(["doctor", "--repair"]).env("BURSAR_POOLS", bench.base.path()).output().unwrap();
+    assert!(repaired.status.success() && bench.bytes("bytes") == 2 * SEGMENT, "{repaired:?}");
+}
+
+#[test]
 fn what_is_in_use_stays_with_its_process_when_the_pool_is_removed_by_force() {
     let Some(bench) = Bench::with_pool(&[]) else { return };
     let client = bench.client(1);

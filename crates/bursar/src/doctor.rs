@@ -11,13 +11,14 @@ use serde_json::json;
 use crate::balance::put_back;
 use crate::cli::doctor::Doctor;
 use crate::input::is_dash;
+use crate::pool;
 use crate::prune::{Keep, Pruned, prune};
 use crate::results::{columns, state_folder, write_json};
 use crate::say::show;
 use crate::status::Status;
 
 pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
-    let repaired = options.repair.then(|| journal::repair(put_back, &mut crate::bench::announce_repair));
+    let repaired = options.repair.then(repair);
     let pruned = options.prune.then(pruned).transpose()?;
     let findings = probe::all();
     let abilities = ability::all(&findings);
@@ -63,6 +64,13 @@ pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
         }
     }
     Ok(Status::of(0))
+}
+
+/// Undoes what killed bursars have left, in sentences.
+fn repair() -> Vec<String> {
+    let mut repaired = journal::repair(put_back, &mut crate::bench::announce_repair);
+    repaired.extend(pool::repair());
+    repaired
 }
 
 fn pruned() -> anyhow::Result<Pruned> {

@@ -9,6 +9,7 @@ use job::Forwarding;
 use model::Bytes;
 use report::seconds;
 
+use crate::bench::announce_repair;
 use crate::cli;
 use crate::cli::pool::{Pool, PoolChange, PoolCreate};
 use crate::input::is_dash;
@@ -118,6 +119,26 @@ fn status(name: Option<&str>, json: Option<&Path>) -> anyhow::Result<()> {
         false if pools.is_empty() => show!("no pools; `bursar pool create SIZE` makes one"),
         false => pools.iter().try_for_each(print),
     }
+}
+
+/// Removes pools whose broker was killed; of each, a sentence. One that was stopped keeps its memory for the next.
+pub fn repair() -> Vec<String> {
+    let all = Directory::all();
+    let left = all.iter().filter(|directory| directory.socket().exists()).filter_map(|directory| {
+        let status = manage::status(directory).ok().filter(|status| status.alive == Some(false))?;
+        Some((directory, Bytes(status.whole.bytes)))
+    });
+    left.map(|(directory, bytes)| {
+        let name = directory.name();
+        announce_repair(&format!("removal of pool {name}, which holds {bytes} and whose broker was killed"));
+        match manage::destroy(directory, false) {
+            Ok(_) => format!("pool {name}: its broker was killed; it is removed, and its {bytes} given back"),
+            Err(error) => format!(
+                "pool {name}: its broker was killed, and it keeps {bytes}: {error}. `bursar pool serve {name}` starts a broker again"
+            ),
+        }
+    })
+    .collect()
 }
 
 fn print(pool: &PoolStatus) -> anyhow::Result<()> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -120,7 +121,9 @@ pub fn provision(options: &Provision) -> anyhow::Result<Status> {
     let status = ran.inside.status();
     let figures = Figures::sum(&ran.served.told);
     let rank = ran.inside.rank();
-    let lines = if options.quiet { Vec::new() } else { summary(&ran, &figures, pool) };
+    let mut lines = summary(&ran, &figures, pool);
+    lines.extend(silent_default().filter(|_| pool.is_none()));
+    lines.retain(|_| !options.quiet);
     let whose = rank.as_ref().map(|rank| format!("rank {}: ", rank.number)).unwrap_or_default();
     // A failure is no part of the summary.
     for line in lines.iter().chain(&ran.without) {
@@ -197,7 +200,7 @@ pub fn check(name: &str) -> anyhow::Result<()> {
     }
     let socket = pools::socket(name);
     let answered = pools::answers(&socket);
-    if answered.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied) {
+    if answered.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
         bail!(
             "pool {name} is not for this user; who makes a pool says who may use it: `bursar pool create --owner, --mode`"
         );
@@ -208,6 +211,19 @@ pub fn check(name: &str) -> anyhow::Result<()> {
         format!(
             "the broker of pool {name} does not answer at {} (`bursar pool serve {name}` starts it; pools that answer: {others})",
             socket.display()
+        )
+    })
+}
+
+/// Why the default pool does not serve, where there is one without a broker, as a sentence.
+fn silent_default() -> Option<String> {
+    let name = pools::DEFAULT;
+    let refused = pools::answers(&pools::socket(name)).err()?;
+    let is_silent = pools::names().iter().any(|there| there == name) && refused.kind() != ErrorKind::PermissionDenied;
+    is_silent.then(|| {
+        format!(
+            "pool {name} has no broker, and keeps its memory. `sudo bursar pool serve {name}` starts one; if the broker was \
+             killed, `sudo bursar doctor --repair` gives the memory back"
         )
     })
 }

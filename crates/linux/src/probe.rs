@@ -241,12 +241,16 @@ fn provisioning() -> Vec<Finding> {
     let (there, silent): (Vec<_>, Vec<_>) = names.iter().partition(|name| pools::answers(&pools::socket(name)).is_ok());
     let list = |names: &[&String]| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
     let pool = match (there.is_empty(), silent.is_empty()) {
-        (false, _) => Finding::there(LADDER, POOL, format!("the broker answers of: {}", list(&there))),
+        (false, true) => Finding::there(LADDER, POOL, format!("the broker answers of: {}", list(&there))),
+        (false, false) => {
+            let (there, silent) = (list(&there), list(&silent));
+            Finding::there(LADDER, POOL, format!("the broker answers of: {there}; none answers this user of: {silent}"))
+        }
         (true, false) => Finding::absent(
             LADDER,
             POOL,
             format!("no broker answers this user of: {}", list(&silent)),
-            of_pool("bursar pool serve NAME").as_deref(),
+            of_pool(&format!("bursar pool serve {}", silent[0])).as_deref(),
         ),
         (true, true) => Finding::absent(
             LADDER,

@@ -21,7 +21,7 @@ pub struct Doctor {
     /// Write what was found as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Undo what a killed run has left: cgroups, sysctls
+    /// Undo what a killed run has left: cgroups, sysctls, limits, and pools whose broker was killed
     #[arg(long)]
     pub repair: bool,
     /// Remove the oldest records of the state folder (the newest BURSAR_KEEP_RECORDS, 200, within BURSAR_KEEP_MIB, 256, stay), and
