@@ -287,10 +287,15 @@ fn bad_input_is_refused_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     history(folder.path());
     fs::write(folder.path().join("other.csv"), "a,b\n1,2\n").unwrap();
+    fs::write(folder.path().join("program"), b"\x7fELF\x02\xff\xfe").unwrap();
     let from = ["--from", "history.csv", "--kind", "align"];
     for (arguments, part) in [
         (vec!["--from", "other.csv", "--kind", "a"], "it has no column peak_rss"),
         (vec!["--from", "missing.csv", "--kind", "a"], "cannot read missing.csv"),
+        (
+            vec!["--from", "program", "--kind", "a"],
+            "program is no text file: it holds bytes that are no UTF-8. --from takes ",
+        ),
         (from.to_vec(), "the size of the input is unknown"),
         ([&from[..], &["--size", "1G", "--feature", "--threads=8"]].concat(), "no past run has the feature --threads"),
     ] {

@@ -3,12 +3,15 @@
 use std::io;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::anyhow;
 
 /// A text file.
 pub fn read(path: &Path) -> anyhow::Result<String> {
     let read = if is_dash(path) { io::read_to_string(io::stdin()) } else { std::fs::read_to_string(path) };
-    read.with_context(|| format!("{} could not be read", name(path)))
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => anyhow!("{} is no text file: it holds bytes that are no UTF-8", name(path)),
+        _ => anyhow!("{} could not be read: {error}", name(path)),
+    })
 }
 
 /// How it is called in messages.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use advise::Profile;
+use anyhow::anyhow;
 
 use crate::input::{name, read};
 use crate::say::{show, tell};
@@ -10,7 +11,7 @@ use crate::status::{OWN_FAILURE, Status};
 
 pub fn check(path: &Path) -> anyhow::Result<Status> {
     let name = name(path);
-    match Profile::parse(&read(path)?) {
+    match Profile::parse(&read(path).map_err(no_profile)?) {
         Ok(profile) => {
             let ranges: usize = profile.programs.iter().map(|program| program.ranges.len()).sum();
             show!("{name}: valid; {} of {}", counted(ranges, "range"), counted(profile.programs.len(), "program"))?;
@@ -21,6 +22,11 @@ pub fn check(path: &Path) -> anyhow::Result<Status> {
             Ok(Status::of(OWN_FAILURE))
         }
     }
+}
+
+/// Why a file could not be read as a profile, with what one is.
+pub fn no_profile(why: anyhow::Error) -> anyhow::Error {
+    anyhow!("{why}. A profile is what `bursar advise profile` writes")
 }
 
 fn counted(number: usize, what: &str) -> String {

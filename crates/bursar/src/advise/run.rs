@@ -10,6 +10,7 @@ use model::{Advice, AdviceFigures, Bytes, Explained, Target};
 use report::seconds;
 use serde::Serialize;
 
+use super::check::no_profile;
 use super::costs;
 use super::kept::Kept;
 use super::told::{LeftAlone, Told};
@@ -76,7 +77,7 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
     check_json(options.stats.as_deref())?;
     let profile = match &options.profile {
         None => Profile::default(),
-        Some(path) => match Profile::parse(&read(path)?) {
+        Some(path) => match Profile::parse(&read(path).map_err(no_profile)?) {
             Ok(profile) => profile,
             Err(malformed) => {
                 malformed.0.iter().for_each(|wrong| tell!("bursar: {}: {wrong}", name(path)));

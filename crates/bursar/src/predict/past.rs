@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ::predict::{Evidence, INPUT_BYTES, Need, Past};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use budget::jobs::{most_at_once, node_bytes};
 use model::{Bytes, Exit, Header, JobEnd, Program, RecordKind, RunRole};
 use record::Record;
@@ -12,9 +12,14 @@ use slurm::{By, Gathering};
 
 use super::inputs;
 use super::kind::Kind;
+use crate::input;
 
 /// Machines whose memory differs by less are alike: the kernel keeps a part of it to itself.
 const SAME_MEMORY_RATIO: f64 = 1.1;
+
+/// What a history may be.
+const READABLE: &str = "records of bursar run and budget (*.bursar), what sacct --json or sacct -P prints, traces of Nextflow, benchmarks of \
+                        Snakemake, and CSV with a column peak_bytes";
 
 /// What the run that is asked for runs on. Records of something else are left out.
 pub struct Here<'a> {
@@ -84,7 +89,7 @@ fn file(path: &Path, here: &Here, evidence: &mut Evidence) -> anyhow::Result<()>
     if path.extension().is_some_and(|end| end == "bursar") {
         return self::record(path, here, evidence);
     }
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = input::read(path).map_err(|error| anyhow!("{error}. --from takes {READABLE}"))?;
     let is_json = text.trim_start().starts_with(['{', '[']);
     if is_json || text.lines().next().is_some_and(|head| head.contains('|')) {
         return accounting(&text, path, evidence);
