@@ -130,6 +130,10 @@ pub fn blind_spots(demand: &FileDemand) -> Vec<String> {
     let mut warnings = Vec::new();
     let names: Vec<String> = hidden(demand)
         .map(|(name, amount)| match amount {
+            // Of a kind of file, which is one word, it is what was read and written: six readers of a file count six times.
+            Some(amount) if !name.contains(' ') => {
+                format!("{} ({} of reads and writes, each counted)", printable(name), size(*amount))
+            }
             Some(amount) => format!("{} ({})", printable(name), size(*amount)),
             None => printable(name),
         })

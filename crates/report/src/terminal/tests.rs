@@ -51,7 +51,10 @@ fn the_page_caches_part_is_a_few_lines_with_an_estimate_from_the_runs_own_reads(
     assert_eq!(line(&text, "112 MiB"), "112 MiB 4.25 GiB 15.0 s");
     assert_eq!(line(&text, "402 MiB"), "402 MiB 0 B 0 s");
     assert!(text.contains("24.0 MiB of file cache was there before and is charged elsewhere"), "{text}");
-    assert!(text.contains("not visible to the page cache's tracker: O_DIRECT (3.00 MiB)"), "{text}");
+    assert!(
+        text.contains("not visible to the page cache's tracker: O_DIRECT (3.00 MiB of reads and writes, each counted)"),
+        "{text}"
+    );
 }
 
 #[test]
