@@ -375,7 +375,9 @@ fn not_limited(run: &Observation, need: u64) -> Option<Doubt> {
     let mapped = of_one.unwrap_or(0).saturating_sub(noted);
     let by_mappings = matters(mapped, need).then(|| format!("{} that a process of it had mapped", Bytes(mapped)));
     let what = by_calls.into_iter().next().or(by_mappings)?;
-    let sentence = format!("emulated limits do not hold what bursar's library did not see: {what}");
+    let sentence = format!(
+        "the emulated limits did not bind {what}: bursar's library did not see it, as in a statically linked program"
+    );
     Some(doubt(DoubtKind::NotSeen, None, sentence))
 }
 

@@ -77,7 +77,8 @@ fn found(a: &Analysis, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u6
                 Bytes(pass)
             )
         }
-        Some(passed) if passed == pass => format!("At {} it kept within the slow-down", Bytes(pass)),
+        Some(passed) if passed == pass && pass > 0 => format!("At {} it kept within the slow-down", Bytes(pass)),
+        _ if pass == 0 => "What it used without a limit is too little to be measured".into(),
         _ => format!("Without a limit it never used more than {}", Bytes(pass)),
     };
     let failed = tried.iter().find(|t| Some(t.limit) == bracket.failed && bracket.failed == bracket.fail);
@@ -94,7 +95,11 @@ fn found(a: &Analysis, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u6
         true => " Run times vary too much to decide; CPU time, I/O delay and refaults do.",
         false => "",
     };
-    format!("{pass}{left_out}{fail}. A margin of {} is added{spread}.{by_memory}", Bytes(margin))
+    let added = match margin {
+        0 => String::new(),
+        _ => format!(" A margin of {} is added{spread}.", Bytes(margin)),
+    };
+    format!("{pass}{left_out}{fail}.{added}{by_memory}")
 }
 
 /// How many times as long as without a limit those trials under a limit took that say nothing of it.

@@ -601,9 +601,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A program that asks how much it may have is not told of an emulated limit.
+    /// A program that asks how much it may have is not told of an emulated limit, but by a setting.
     fn not_limited(&self) -> Option<Doubt> {
-        let is_unaware = self.bench.emulates_limits && self.sizes_itself();
+        let is_set = matches!(self.sizing, Some(Sizing::Set(_)));
+        let is_unaware = self.bench.emulates_limits && self.sizes_itself() && !is_set;
         is_unaware.then(|| Doubt {
             kind: DoubtKind::LimitNotHeld,
             bytes: None,

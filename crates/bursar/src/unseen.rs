@@ -135,6 +135,9 @@ fn of_program(path: &Path, head: &[u8], purpose: Purpose) -> Option<String> {
                 return None;
             }
             if is_go(path) {
+                if purpose == Purpose::References {
+                    return Some(format!("{name} is a Go program, which calls the kernel without libc, {so}."));
+                }
                 return Some(format!(
                     "{name} is a Go program whose runtime asks the kernel for memory itself, {so}; with cgo \
                      (CGO_ENABLED=1 and a package that imports \"C\") it asks through libc."

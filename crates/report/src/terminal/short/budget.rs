@@ -87,14 +87,14 @@ fn bracket(view: &View, report: &BudgetReport) -> Vec<(Tone, String)> {
         let counts_as = if worst.outcome == Outcome::Ok { "counts as too slow: " } else { "" };
         Some((Tone::Warning, line(limit, format!("{counts_as}{}", outcome(view, worst)))))
     });
-    let enough = report.answer.smallest_passing_bytes.map(|limit| {
+    let enough = report.answer.smallest_passing_bytes.filter(|limit| *limit > 0).map(|limit| {
         let times: Vec<f64> =
             at(limit).filter(|trial| trial.outcome == Outcome::Ok).filter_map(|trial| trial.runtime_ratio).collect();
         let unlimited = view.all_trials().iter().filter(|trial| trial.limit_bytes.is_none());
         let is_peak = unlimited.filter_map(|trial| trial.peak_charge_bytes).min().is_some_and(|peak| limit >= peak);
         let said = match Spread::of(&times) {
             Some(spread) => format!("{} the run time", ratio(Some(spread.median), false)),
-            None if is_peak => "as much as it used without a limit".to_string(),
+            None if is_peak => "its peak without a limit".to_string(),
             None => "slower, but not for want of memory".to_string(),
         };
         (Tone::Plain, line(limit, said))
