@@ -652,7 +652,7 @@ fn programs_linked_with_musl_are_seen() {
     assert!(at_end < SIZE / 4, "{json:#}");
     assert_eq!(json["other_processes"].as_array().map(Vec::len), Some(0), "{json:#}");
     for (inside, what) in
-        [(&["provision"][..], "in all from the kernel's huge pages"), (&["advise", "run"], "populated ahead")]
+        [(&["provision"][..], " from the kernel's huge pages"), (&["advise", "run"], "% of memory huge at most")]
     {
         let output = bursar().args(inside).args(["--", &musl, &SIZE.to_string()]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);

@@ -298,7 +298,10 @@ pub fn from_pool(name: &str, figures: &Figures) -> String {
         bytes => format!(", {bytes} zeroed beside it"),
     };
     let (peak, all) = (Bytes(figures.pool_bytes_peak), Bytes(figures.served_bytes));
-    format!("{peak} at most from pool {name}, {all} in all, {present}{beside}")
+    match peak < all {
+        true => format!("up to {peak} at a time from pool {name}, {all} over the run, {present}{beside}"),
+        false => format!("{peak} from pool {name}, {present}{beside}"),
+    }
 }
 
 /// How much larger a pool should have been, as a sentence.
@@ -357,7 +360,7 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
         _ if figures.served_bytes == 0 && huge.0 == 0 => format!("nothing was served; {run}"),
         Some(name) => format!("{}; {run}", from_pool(name, figures)),
         None => {
-            format!("no pool answers: {huge} in all from the kernel's huge pages; {run}")
+            format!("no pool answers: {huge} from the kernel's huge pages; {run}")
         }
     });
     let told_already = |reason: Reason| reason == Reason::NoPool && pool.is_none();

@@ -162,10 +162,13 @@ fn summary(inside: &Inside, figures: &AdviceFigures, told: &[Told], pooled: Opti
     if let Some(Pooled { name, figures, .. }) = pooled.filter(|pooled| pooled.figures.served_bytes > 0) {
         did.push(provision::from_pool(name, figures));
     }
-    if figures.populated_bytes > 0 || advised > 0 {
+    if figures.populated_bytes > 0 {
         let helpers: f64 = told.iter().map(|told| told.cpu_seconds).sum();
         let populated = Bytes(figures.populated_bytes);
         did.push(format!("{populated} populated ahead in {} of a helper's time", seconds(helpers)));
+    }
+    if advised > 0 {
+        did.push(format!("{} advised to be huge at first touch", Bytes(advised)));
     }
     let share = figures.huge_share.map_or("an unknown share".into(), |share| format!("{:.0} %", 100.0 * share));
     let mut lines = vec![match did.is_empty() {

@@ -120,18 +120,23 @@ impl Answer {
             inputs.map(|&(least, most)| format!(", inputs of {} to {}", size(least), size(most))).unwrap_or_default();
         line("evidence", format!("{} runs{range}; {} left out", asked.runs, self.left_out.len()));
         if let Some(Beyond { feature, ratio }) = &self.beyond {
-            let what = if feature == INPUT_BYTES { "the input" } else { feature };
+            let what = match feature.strip_prefix('#') {
+                Some(place) => format!("the number at place {place}"),
+                None if feature == INPUT_BYTES => "the input".into(),
+                None => feature.clone(),
+            };
             line("beyond", format!("{what} is {ratio:.2} times the largest one seen: the interval is wider for it"));
         }
-        let hours = |waste: f64| waste / 3600.0 / (1u64 << 30) as f64;
-        line(
-            "waste",
-            format!(
-                "{:.3} GiB h expected; {:.3} when the largest is asked for at once",
-                hours(asked.waste_byte_seconds),
-                hours(asked.largest_waste_byte_seconds)
-            ),
-        );
+        let hours = |waste: f64| Bytes((waste / 3600.0) as u64);
+        let (expected, largest) = (hours(asked.waste_byte_seconds), hours(asked.largest_waste_byte_seconds));
+        if largest.0 > 0 {
+            line(
+                "waste",
+                format!(
+                    "{expected} times hours are asked for and not used, as expected; {largest} if the largest is asked for at once"
+                ),
+            );
+        }
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
         for left_out in &self.left_out {
             let reason = if left_out.reason.starts_with("another kind") { "another kind" } else { &left_out.reason };
