@@ -46,6 +46,7 @@ pub struct Row {
 pub struct Told {
     lines: Option<Box<dyn Write>>,
     json: Option<JsonLines>,
+    dry_run: bool,
 }
 
 impl Told {
@@ -57,7 +58,7 @@ impl Told {
             true => Some(Box::new(say::Beside)),
             false => Some(Box::new(say::Lines::open()?)),
         };
-        Ok(Told { lines, json })
+        Ok(Told { lines, json, dry_run: options.dry_run })
     }
 
     /// An interval.
@@ -66,15 +67,25 @@ impl Told {
             json.write(interval)?;
         }
         if let Some(lines) = &mut self.lines {
-            lines.write_all(table(interval).as_bytes())?;
+            lines.write_all(table(interval, self.dry_run).as_bytes())?;
         }
         Ok(())
     }
 }
 
-fn table(interval: &Interval) -> String {
+/// The first line says whether anything changes.
+fn table(interval: &Interval, dry_run: bool) -> String {
     let given: u64 = interval.targets.iter().map(|row| row.limit_bytes).sum();
-    let mut text = format!("{:.0} s: {} of {}\n", interval.seconds, Bytes(given), Bytes(interval.total_bytes));
+    let changes = match (interval.targets.iter().filter(|row| row.moved_bytes != 0).count(), dry_run) {
+        (0, true) => "no limit would change".to_string(),
+        (0, false) => "no limit changed".to_string(),
+        (1, true) => "1 limit would change".to_string(),
+        (1, false) => "1 limit changed".to_string(),
+        (more, true) => format!("{more} limits would change"),
+        (more, false) => format!("{more} limits changed"),
+    };
+    let (given, total) = (Bytes(given), Bytes(interval.total_bytes));
+    let mut text = format!("{:.0} s: {changes}; together {given} of {total}\n", interval.seconds);
     let mut line = |cells: [&str; 6]| {
         let [name, limit, needs, misses, moved, why] = cells;
         let _ = writeln!(text, "  {name:<NAME$} {limit:>9} {needs:>9} {misses:>9} {moved:>10}  {why}");
@@ -129,12 +140,31 @@ mod tests {
         let long = "/sys/fs/cgroup/machine.slice/some-very-long.scope";
         let least = Row { wss_is_lower_bound: true, ..row("4712", 0, Some(700 << 20)) };
         let targets = vec![row("4711", -(3 << 20), Some(600 << 20)), row(long, 0, None), least];
-        let text = table(&Interval { seconds: 3.0, total_bytes: 1 << 30, targets });
-        assert!(text.starts_with("3 s: 1.50 GiB of 1.00 GiB\n"), "{text}");
+        let text = table(&Interval { seconds: 3.0, total_bytes: 1 << 30, targets }, false);
+        assert!(text.starts_with("3 s: 1 limit changed; together 1.50 GiB of 1.00 GiB\n"), "{text}");
         for part in
             ["512 MiB", "600 MiB", " ≥ 700 MiB ", " 7 ", "-3.00 MiB", "because", "….slice/some-very-long.scope", " ? "]
         {
             assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_line_says_whether_anything_would_change() {
+        let row = |moved_bytes| Row {
+            name: "4711".into(),
+            limit_bytes: 512 << 20,
+            wss_bytes: None,
+            wss_is_lower_bound: false,
+            files_in_memory_bytes: 0,
+            misses_per_second: None,
+            moved_bytes,
+            why: "stays".into(),
+        };
+        for (moved, answer) in [([0, 0], "no limit would change"), ([1 << 20, -(1 << 20)], "2 limits would change")] {
+            let targets = moved.map(row).into();
+            let text = table(&Interval { seconds: 3.0, total_bytes: 1 << 30, targets }, true);
+            assert!(text.starts_with(&format!("3 s: {answer}; together 1.00 GiB of 1.00 GiB\n")), "{text}");
         }
     }
 }
