@@ -196,6 +196,30 @@ fn a_hard_limit_that_leaves_no_room_is_told_in_one_sentence() {
 }
 
 #[test]
+fn names_the_limit_of_processes_that_refuses_a_thread() {
+    if !support::is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let nobody = support::bursar_as_nobody(folder.path());
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    for arguments in that_run(folder.path()) {
+        // As a user of whom nobody else has processes.
+        let mut limited = Command::new("setpriv");
+        limited.args(["--reuid=65529", "--regid=65529", "--clear-groups", "prlimit", "--nproc=1"]);
+        limited.arg(nobody.get_args().last().unwrap()).args(&arguments).args(["--", "true"]);
+        let output = limited.env("XDG_STATE_HOME", folder.path()).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}: {errors}");
+        assert!(
+            ["cannot be started: ", "could not ", "no thread to "].iter().any(|what| errors.contains(what)),
+            "{arguments:?}: {errors}"
+        );
+        assert!(errors.contains("ulimit -u allows this user 1 processes and threads"), "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
 fn that_proc_is_missing_is_told_in_one_sentence() {
     let hides = "mount --make-rprivate / && umount -l /proc && exec \"$@\"";
     let can = Command::new("unshare").args(["-m", "sh", "-c", hides, "sh", "true"]).output();

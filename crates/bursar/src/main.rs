@@ -57,6 +57,8 @@ mod tier;
 mod unseen;
 mod watch;
 
+use std::error::Error;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::Context;
@@ -97,7 +99,12 @@ fn main() {
 
 /// With its causes, each told once: some errors name theirs.
 fn sentence(error: &anyhow::Error) -> String {
-    let causes = error.chain().skip(1).map(ToString::to_string);
+    let is_refused = |cause: &(dyn Error + 'static)| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::WouldBlock)
+    };
+    // The only calls of bursar that wait for nothing and are refused so start a process or a thread.
+    let refused = error.chain().any(is_refused).then(linux::limits::processes);
+    let causes = error.chain().skip(1).map(ToString::to_string).chain(refused);
     causes.fold(error.to_string(), |said, cause| if said.contains(&cause) { said } else { format!("{said}: {cause}") })
 }
 

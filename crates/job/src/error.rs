@@ -12,6 +12,22 @@ fn not_found(command: &str) -> String {
     format!("{command}: command not found; check the spelling, or give its path")
 }
 
+/// No other call fails so here than one that starts a process or a thread.
+fn limit_hint(source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::WouldBlock => format!(": {}", linux::limits::processes()),
+        _ => String::new(),
+    }
+}
+
+fn stub_hint(source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::WouldBlock => limit_hint(source),
+        _ => "; is /proc mounted, is TMPDIR on a file system without noexec, and may files be as large (ulimit -f)?"
+            .into(),
+    }
+}
+
 /// A job's failure, with the exit status a shell would give it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -48,9 +64,7 @@ pub enum Error {
         signal: i32,
     },
     /// The stub could not be put anywhere from which it may be executed.
-    #[error(
-        "could not start the helper process that starts the command: {0}; is /proc mounted, is TMPDIR on a file system without noexec, and may files be as large (ulimit -f)?"
-    )]
+    #[error("could not start the helper process that starts the command: {0}{hint}", hint = stub_hint(.0))]
     Stub(io::Error),
     /// The library that runs inside the command could not be put anywhere from which it may be loaded.
     #[error(
@@ -58,7 +72,7 @@ pub enum Error {
     )]
     Preload(io::Error),
     /// A system call failed that does not fail on a healthy system.
-    #[error("could not {doing}: {source}")]
+    #[error("could not {doing}: {source}{hint}", hint = limit_hint(source))]
     System {
         /// What was being done.
         doing: &'static str,

@@ -89,7 +89,10 @@ impl Forwarding {
             // brings SIGPIPE, whose handler writes there, too, for ever. There is one in a process, for nearly as long as the process.
             std::mem::forget(received);
         };
-        let thread = std::thread::Builder::new().name("bursar-signals".into()).spawn(receive)?;
+        let thread = std::thread::Builder::new().name("bursar-signals".into()).spawn(receive);
+        let thread = thread.map_err(|error| {
+            std::io::Error::new(error.kind(), format!("the thread that forwards signals cannot be started: {error}"))
+        })?;
         Ok(Forwarding { handle, thread: Some(thread), target, requests_to_end })
     }
 

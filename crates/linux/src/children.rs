@@ -137,7 +137,10 @@ fn reap_orphans() -> io::Result<()> {
     static STARTED: Once = Once::new();
     let mut started = Ok(());
     STARTED.call_once(|| {
-        started = thread::Builder::new().name("bursar-reaper".into()).spawn(reap_for_ever).map(|_| ());
+        let reaper = thread::Builder::new().name("bursar-reaper".into()).spawn(reap_for_ever);
+        started = reaper.map(drop).map_err(|error| {
+            io::Error::new(error.kind(), format!("the thread that reaps orphans cannot be started: {error}"))
+        });
     });
     started
 }

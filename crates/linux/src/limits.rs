@@ -69,6 +69,17 @@ pub fn shortage() -> Option<String> {
     })
 }
 
+/// A sentence on what refuses another process or thread.
+pub fn processes() -> String {
+    let allowed = get(libc::RLIMIT_NPROC).map(|(soft, _)| soft).filter(|soft| *soft != UNLIMITED);
+    match allowed {
+        Some(allowed) => format!(
+            "ulimit -u allows this user {allowed} processes and threads, or pids.max of the cgroup is reached: raise the limit, or end some"
+        ),
+        None => "pids.max of the cgroup is reached: raise it, or end some processes".into(),
+    }
+}
+
 fn get(resource: Resource) -> Option<Limit> {
     let mut found = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: valid for writes for the time of the call.

@@ -22,7 +22,7 @@ pub enum Error {
     Wait(io::Error),
     /// The thread that looks at the cgroups could not be had.
     #[error("no thread to look at the cgroups can be had: {0}")]
-    Thread(io::Error),
+    Thread(#[source] io::Error),
     /// A pattern that is none.
     #[error("'{0}' is not a cgroup's path or pattern: {1}")]
     Pattern(String, glob::PatternError),

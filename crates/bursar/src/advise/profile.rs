@@ -90,10 +90,8 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
         let watching = match thread::Builder::new().spawn_scoped(scope, see) {
             Ok(watching) => watching,
             Err(error) => {
-                return (
-                    Err(anyhow!("no thread to look at the command's memory can be had: {error}")),
-                    Ok(Seen::default()),
-                );
+                let refused = anyhow::Error::new(error).context("no thread to look at the command's memory can be had");
+                return (Err(refused), Ok(Seen::default()));
             }
         };
         let mut begins = Some(begins);
