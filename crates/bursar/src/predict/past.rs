@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ::predict::{Evidence, INPUT_BYTES, Need, Past};
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use budget::jobs::{most_at_once, node_bytes};
 use model::{Bytes, Exit, Header, JobEnd, Program, RecordKind, RunRole};
 use record::Record;
@@ -151,7 +151,8 @@ fn record(path: &Path, here: &Here, evidence: &mut Evidence) -> anyhow::Result<(
         return Ok(());
     }
     let Some(kind) = Kind::of(&header.command, Path::new(&header.directory)) else {
-        bail!("{} names no command", path.display());
+        evidence.leave_out(path.display(), "its command is empty");
+        return Ok(());
     };
     let mut features = kind.numbers.clone();
     let known =
