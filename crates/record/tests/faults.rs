@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use common::{header, observation, others, write};
-use record::{Entry, Error, Record, Writer};
+use record::{Entry, Error, HEADER_BYTES, Record, Writer};
 use rusqlite::Connection;
 use tempfile::{TempDir, tempdir};
 
@@ -19,15 +19,28 @@ fn small_file(path: &Path) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-#[test]
-fn a_file_cut_at_any_byte_opens_with_what_is_before_the_cut() {
+/// The first and the last byte of the header, and of the length, the checksum and the payload of each frame.
+fn edges(bytes: &[u8]) -> Vec<usize> {
+    let mut edges = vec![0];
+    let mut start = HEADER_BYTES as usize;
+    while let Some(length) = bytes.get(start..start + 4) {
+        edges.extend([start - 1, start, start + 3, start + 4, start + 7, start + 8]);
+        start += 8 + u32::from_le_bytes(length.try_into().unwrap()) as usize;
+    }
+    assert_eq!(start, bytes.len());
+    edges.push(start - 1);
+    edges
+}
+
+fn opens_with_what_is_before_the_cut(lengths: impl Fn(&[u8]) -> Vec<usize>) {
     let folder = tempdir().unwrap();
     let path = folder.path().join("whole.bursar");
     let bytes = small_file(&path);
     let whole = Record::open(&path).unwrap();
     let cut = folder.path().join("cut.bursar");
     let mut opened = 0;
-    for length in 0..bytes.len() {
+    let lengths = lengths(&bytes);
+    for &length in &lengths {
         fs::write(&cut, &bytes[..length]).unwrap();
         match Record::open(&cut) {
             Ok(record) => {
@@ -45,16 +58,25 @@ fn a_file_cut_at_any_byte_opens_with_what_is_before_the_cut() {
             Err(error) => panic!("cut at {length}: {error}"),
         }
     }
-    assert!(opened > bytes.len() / 2);
+    assert!(opened > lengths.len() / 2);
 }
 
 #[test]
-fn a_flipped_byte_costs_only_what_is_behind_it() {
+fn a_file_cut_at_the_edge_of_a_frame_opens_with_what_is_before_the_cut() {
+    opens_with_what_is_before_the_cut(edges);
+}
+
+#[test]
+fn a_file_cut_at_any_byte_opens_with_what_is_before_the_cut() {
+    opens_with_what_is_before_the_cut(|bytes| (0..bytes.len()).collect());
+}
+
+fn costs_only_what_is_behind_it(positions: impl Fn(&[u8]) -> Vec<usize>) {
     let folder = tempdir().unwrap();
     let path = folder.path().join("flipped.bursar");
     let bytes = small_file(&path);
     let header_end = bytes.windows(10).position(|w| w == b"\"run_begin").unwrap() - 10;
-    for position in header_end..bytes.len() {
+    for position in positions(&bytes).into_iter().filter(|position| *position >= header_end) {
         let mut flipped = bytes.clone();
         flipped[position] ^= 0x10;
         fs::write(&path, flipped).unwrap();
@@ -62,6 +84,16 @@ fn a_flipped_byte_costs_only_what_is_behind_it() {
         assert_eq!(record.header, header());
         assert!(!record.complete);
     }
+}
+
+#[test]
+fn a_flipped_byte_at_the_edge_of_a_frame_costs_only_what_is_behind_it() {
+    costs_only_what_is_behind_it(edges);
+}
+
+#[test]
+fn a_flipped_byte_costs_only_what_is_behind_it() {
+    costs_only_what_is_behind_it(|bytes| (0..bytes.len()).collect());
 }
 
 #[test]
