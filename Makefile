@@ -22,7 +22,7 @@ TEST_PACKAGES = clang-format time tmux sqlite3 python3 python3-yaml valgrind mus
 	libjemalloc2 libtcmalloc-minimal4,libtcmalloc-minimal4t64 openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge libslurm-dev redis-server xz-utils \
 	prometheus qemu-system-x86 busybox-static cpio kmod e2fsprogs systemd dbus libpam-systemd
 
-.PHONY: build book deps deps-test test test-all campaign fuzz test-vm test-kubernetes lint demo bench install uninstall clean
+.PHONY: build book deps deps-test test test-slow test-all campaign fuzz test-vm test-kubernetes lint demo bench install uninstall clean
 
 build: deps $(SPANK) ## The release binary with its man page and completions, and the SPANK plugin where Slurm's headers are
 	$(CARGO) build --release --locked -p bursar
@@ -45,8 +45,11 @@ lint: deps-test ## Everything that is wrong without running it
 	scripts/lint-c
 	bench/report --check
 
-test: deps-test ## All tests but those in the virtual machine; ends with a count
+test: deps-test ## What a change needs: all tests but the slow ones and those in the virtual machine; ends with a count
 	@scripts/test
+
+test-slow: deps-test ## The tests that tests/slow lists, each with the reason why `make test` leaves it out
+	@scripts/test --slow
 
 test-vm: deps-test ## The tests on cgroup v2, systemd, two nodes and device-dax, with Debian's kernel in a virtual machine
 	@# As `make test` builds it: other features would build everything once more.
@@ -63,11 +66,10 @@ campaign: build ## FAULTS faults (kills, errors of system calls, removals) in ea
 	@scripts/install-packages python3
 	tests/campaign/campaign $(TARGET)/release/bursar --count $(FAULTS) $(if $(SEED),--seed $(SEED))
 
-test-all: export SOAK_CALLS = 300000
-test-all: ## All tests: here, in the virtual machine, and the faults of the campaign; hours
+test-all: ## All tests, here and in the virtual machine, as .ci/run runs them
 	$(MAKE) test
+	$(MAKE) test-slow
 	$(MAKE) test-vm
-	$(MAKE) campaign
 
 demo: build ## A budget of a real program over real input, and its report
 	@scripts/install-packages sqlite3
