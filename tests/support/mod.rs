@@ -58,15 +58,18 @@ pub fn json_after(command: &mut Command) -> (i32, Value, String) {
 
 /// Builds what a Makefile of the tests makes; the folder it is in.
 pub fn make(source: &str) -> PathBuf {
-    // Several test binaries may build at once: each into a folder of its own.
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(source).join(std::process::id().to_string());
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(source);
+    std::fs::create_dir_all(&folder).unwrap();
+    // Of several test binaries the first builds, and the others find it built.
+    let lock = std::fs::File::create(folder.with_extension("lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(source);
     let made = Command::new("make").arg("-sC").arg(source).arg(format!("OUT={}", folder.display())).status();
     assert!(made.is_ok_and(|status| status.success()), "the tests' programs are built by make and cc");
     folder
 }
 
-/// The tests' own programs, built once.
+/// The tests' own programs.
 pub struct Programs {
     folder: PathBuf,
 }
