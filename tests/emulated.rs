@@ -61,6 +61,24 @@ fn what_is_held_between_two_samples_is_in_the_answer() {
 }
 
 #[test]
+fn what_short_processes_hold_at_the_same_time_is_in_the_answer() {
+    let folder = folder();
+    let three = "for i in 1 2 3; do /usr/bin/python3 -c 'bytearray(30 << 20)' & done; wait";
+    let json = answer(folder.path(), &["sh", "-c", three]);
+    let mib = json["budget_bytes"].as_u64().unwrap() / MIB;
+    assert!((90..=140).contains(&mib), "{mib} MiB: {json:#}");
+    assert!(!json["reason"].as_str().unwrap().contains("sizes itself"), "{json:#}");
+}
+
+#[test]
+fn the_answer_for_a_short_program_is_what_it_holds() {
+    let folder = folder();
+    let json = answer(folder.path(), &["/usr/bin/python3", "-c", "bytearray(200 << 20)"]);
+    let mib = json["budget_bytes"].as_u64().unwrap() / MIB;
+    assert!((200..=224).contains(&mib), "{mib} MiB: {json:#}");
+}
+
+#[test]
 fn an_answer_is_never_nothing() {
     let folder = folder();
     let json = answer(folder.path(), &["true"]);

@@ -45,8 +45,13 @@ pub fn largest_heap(run: &Observation) -> Option<u64> {
     run.processes.iter().filter_map(heap).map(|heap| heap.least).max()
 }
 
-/// Heap that samples missed of processes that lived at the same time and told of it, at most, bytes.
-pub fn missed_heap(run: &Observation) -> u64 {
+/// Heap at most of all that lived at the same time and told of it, where samples saw less, bytes.
+pub fn heap_together(run: &Observation) -> Option<u64> {
     let told = held::together(run, |process| Some(heap(process)?.most));
-    told.saturating_sub(peak(run, names::TREE_RSS_ANON).unwrap_or(0))
+    Some(told).filter(|told| *told > peak(run, names::TREE_RSS_ANON).unwrap_or(0))
+}
+
+/// What samples missed of that, bytes.
+pub fn missed_heap(run: &Observation) -> u64 {
+    heap_together(run).map_or(0, |told| told - peak(run, names::TREE_RSS_ANON).unwrap_or(0))
 }

@@ -43,6 +43,7 @@ pub fn doubts(run: &Observation, header: &Header) -> Vec<Doubt> {
         files_in_memory(run, need),
         not_seen(run, need),
         not_sampled(run, need),
+        not_sampled_together(run, need),
         others_in_cgroup(run, need),
         went_on(facts),
         limit_not_held(run, header.page_bytes),
@@ -441,6 +442,21 @@ fn not_sampled(run: &Observation, need: u64) -> Option<Doubt> {
             Bytes(bytes)
         );
         doubt(DoubtKind::NotSeen, Some(bytes), sentence)
+    })
+}
+
+/// Under an emulated limit, what several processes held at the same time has to be known.
+fn not_sampled_together(run: &Observation, need: u64) -> Option<Doubt> {
+    run.evidence.emulated?;
+    let most = crate::ends::heap_together(run)?;
+    let least = peak(run, names::TREE_RSS_ANON).max(crate::floor::held_by_one(run)).unwrap_or(0);
+    matters(most.saturating_sub(least), need).then(|| {
+        let sentence = format!(
+            "processes that lived for less than the time between two samples held between {} and {} of heap together",
+            Bytes(least),
+            Bytes(most)
+        );
+        doubt(DoubtKind::NotSeen, Some(most), sentence)
     })
 }
 

@@ -21,6 +21,7 @@ mod waiting;
 
 use model::{Header, Observation, RunAccount, Target};
 
+pub use ends::heap_together;
 pub use floor::{Held, unreclaimable_over_time};
 pub use methods::method_memory;
 pub use model::{performance, performance_per_gb};

@@ -559,6 +559,17 @@ fn what_a_process_told_of_its_memory_takes_the_place_of_samples() {
     let together = of(vec![told(1, 0.0, 40, 40, 33, false), told(2, 0.5, 30, 30, 24, false)]);
     assert_eq!((heap(&together), mib(together.floor_bytes)), ((Some(33), Some(57)), Some(33)));
     assert_eq!(mib(together.floor_at_most_bytes), Some(57), "both were there from half a second on");
+
+    let mut limited = tree(&lines, None);
+    limited.evidence.emulated = Some(EmulatedLimit::default());
+    limited.processes = vec![told(1, 0.0, 40, 40, 33, false), told(2, 0.5, 30, 30, 24, false)];
+    let limited = account(&limited, &header("no swap"));
+    assert_eq!(mib(limited.peak_charge_bytes), Some(57), "whoever sets a limit has to think of both");
+    assert!(
+        limited.doubts[0].sentence.contains("between 33.0 MiB and 57.0 MiB of heap together"),
+        "{:?}",
+        limited.doubts
+    );
 }
 
 #[test]

@@ -604,7 +604,8 @@ impl<'a> Search<'a> {
     /// A program that asks how much it may have is not told of an emulated limit, but by a setting.
     fn not_limited(&self) -> Option<Doubt> {
         let is_set = matches!(self.sizing, Some(Sizing::Set(_)));
-        let is_unaware = self.bench.emulates_limits && self.sizes_itself() && !is_set;
+        let is_unaware =
+            self.bench.emulates_limits && self.sizing.as_ref().is_some_and(Sizing::follows_limit) && !is_set;
         is_unaware.then(|| Doubt {
             kind: DoubtKind::LimitNotHeld,
             bytes: None,
@@ -617,7 +618,8 @@ impl<'a> Search<'a> {
     /// so little that whoever enforces it takes it for none.
     fn no_less_than_held(&self, answer: Answer) -> Answer {
         let largest = self.record.accounts.values().filter_map(|account| account.app_max_rss_bytes).max();
-        let held = self.seen.floor_bytes().or(largest).unwrap_or(0).max(LEAST_BUDGET_BYTES);
+        let together = self.record.runs.iter().filter_map(account::heap_together).max();
+        let held = self.seen.floor_bytes().or(largest).max(together).unwrap_or(0).max(LEAST_BUDGET_BYTES);
         Answer { budget_bytes: answer.budget_bytes.map(|bytes| bytes.max(held)), ..answer }
     }
 
@@ -725,6 +727,14 @@ impl<'a> Search<'a> {
         let held_less = budget::held_less(&self.seen).filter(|_| self.sizing.is_none());
         let advice = advice.or_else(|| {
             held_less.map(|found| {
+                // Of an emulated limit the program knows nothing.
+                if self.bench.emulates_limits {
+                    return format!(
+                        "But its runs differ: one never had more than {}, and others held {}.",
+                        Bytes(found.peak_bytes),
+                        Bytes(found.held_bytes)
+                    );
+                }
                 format!(
                     "But the program sizes itself by its limit, or does not do the same every time: under a limit of {} it never had \
                      more than {}, and without one it held {}. A fixed size, if it has such a setting, makes the answer certain.",
