@@ -3,7 +3,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include "../abi.h"
 #include "../process.h"
@@ -56,15 +55,21 @@ static struct rusage used(void) {
     return usage;
 }
 
+// "pid:[4026531836]". To read the link takes half the time of a stat; 0: it is not known.
+static uint32_t pid_namespace(void) {
+    char link[32] = "";
+    sys(SYS_readlinkat, AT_FDCWD, "/proc/self/ns/pid", link, sizeof link - 1);
+    const char *number = link + strcspn(link, "0123456789");
+    return text_number(&number, 10);
+}
+
 void life_begin(void) {
-    struct stat found = {0};
-    sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &found, 0);
     uint64_t began = now_ns();
     // Two processes hardly begin with one number: 2^32 times the difference of their times decides.
     number = (began ^ (uint64_t)process.pid << 40) * 0x9E3779B97F4A7C15UL >> 32;
     peak_before_kb = used().ru_maxrss;
     largest = given_back = 0;
-    tell(PROCESS_PID, (uint32_t)process.pid | (uint64_t)found.st_ino << 32);
+    tell(PROCESS_PID, (uint32_t)process.pid | (uint64_t)pid_namespace() << 32);
     tell(PROCESS_PARENT, sys(SYS_getppid));
     tell(PROCESS_BEGAN_NS, began);
 }
