@@ -193,6 +193,31 @@ fn processes_that_lived_at_the_same_time_are_within_the_bounds() {
 }
 
 #[test]
+fn a_maximum_is_checked_by_what_processes_that_no_sample_saw_told() {
+    if !can_hide() {
+        return;
+    }
+    let check = |max: &str, script: &str| {
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        let mut nobody = bursar_as_nobody(folder.path());
+        nobody.args(["check", "--max", max, "--", "sh", "-c", script]);
+        let output = without_cgroups(&nobody).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let short = "python3 -c 'bytearray(50 << 20)'; exit 0";
+    let (status, line) = check("40M", short);
+    assert!(status == Some(1) && line.starts_with("failed: floor 5"), "{line}");
+    let (status, line) = check("80M", short);
+    assert!(status == Some(0) && line.starts_with("passed: floor 5"), "{line}");
+    let two = "python3 -c 'bytearray(50 << 20)' & python3 -c 'bytearray(50 << 20)' & wait";
+    let (status, line) = check("90M", two);
+    assert!(
+        status == Some(1) || (status == Some(2) && line.contains("together, and the maximum is 90.0 MiB")),
+        "{line}"
+    );
+}
+
+#[test]
 fn processes_that_tell_nothing_are_said_to_be_missing() {
     if !can_hide() || !need("busybox, statically linked", std::path::Path::new("/bin/busybox").exists()) {
         return;

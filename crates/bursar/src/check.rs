@@ -11,7 +11,7 @@ use std::path::Path;
 use ::compare::Verdict;
 use anyhow::{Context, bail, ensure};
 use linux::bpf::Rung;
-use model::{DoubtKind, Header, Observation, RecordKind, RunAccount, RunRole};
+use model::{Bytes, DoubtKind, Header, Observation, RecordKind, RunAccount, RunRole};
 use record::{Entry, Record};
 
 use crate::bench::{Bench, References};
@@ -206,10 +206,25 @@ struct Comparison<'a> {
     judge: Judge,
     /// Whether the figures were named.
     is_named: bool,
+    max: Option<Bytes>,
     checked: Vec<Checked>,
     unknown: Option<String>,
     notes: Vec<String>,
     has_looked: bool,
+}
+
+/// Why a run does not decide whether more than a maximum was held: without a cgroup, what processes hold together is known between bounds.
+fn held_around(max: Bytes, account: &RunAccount) -> Option<String> {
+    let (least, most) = account.tree_held_at_least_bytes.zip(account.tree_held_at_most_bytes)?;
+    let is_open = account.peak_charge_bytes.is_none() && least <= max.0 && max.0 < most;
+    is_open.then(|| {
+        format!(
+            "its processes held between {} and {} together, and the maximum is {max}; where a cgroup counts its memory, the peak is known: \
+             see `bursar doctor`",
+            Bytes(least),
+            Bytes(most)
+        )
+    })
 }
 
 impl<'a> Comparison<'a> {
@@ -236,8 +251,8 @@ impl<'a> Comparison<'a> {
             notes.push(format!("{count} records of the baseline are left out, such as {}: {why}", file.display()));
         }
         let judge = Judge::new(max, growth, most, runs.is_some());
-        let (checked, has_looked) = (Vec::new(), false);
-        Comparison { baseline, baseline_runs, judge, is_named, checked, unknown, notes, has_looked }
+        let (checked, has_looked, max) = (Vec::new(), false, options.max);
+        Comparison { baseline, baseline_runs, judge, is_named, max, checked, unknown, notes, has_looked }
     }
 
     /// Looks at all runs; the number of runs until the next look, `None` if it is decided.
@@ -250,7 +265,8 @@ impl<'a> Comparison<'a> {
                 self.unknown = Some(format!("{} is unknown here{why}", figure.name()));
             }
             if self.judge.is_empty() {
-                self.unknown.get_or_insert(format!("no figure is known of the runs{why}"));
+                let between = self.max.and_then(|max| runs.iter().find_map(|(_, account)| held_around(max, account)));
+                self.unknown.get_or_insert_with(|| between.unwrap_or(format!("no figure is known of the runs{why}")));
             }
         }
         if self.unknown.is_some() {
@@ -289,6 +305,14 @@ impl<'a> Comparison<'a> {
                 notes.push(note);
             }
         }
+        // The largest process is not all of them.
+        let several = runs.iter().filter(|(_, account)| {
+            account.peak_charge_bytes.is_none()
+                && account.tree_held_at_most_bytes > account.app_max_rss_bytes.map(|bytes| bytes / 20 * 21)
+        });
+        let together = several.filter_map(|(_, account)| account.tree_held_at_most_bytes).max();
+        notes
+            .extend(self.max.and(together).map(|most| format!("Its processes held at most {} together.", Bytes(most))));
         Answer {
             command: header.command.clone(),
             checked: self.checked,

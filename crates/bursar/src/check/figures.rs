@@ -51,9 +51,9 @@ impl Figure {
     pub fn of(self, run: &Observation, account: &RunAccount) -> Option<f64> {
         let bytes = match self {
             Figure::PeakCharge => account.peak_charge_bytes,
-            Figure::Heap => heap(run, account).filter(|_| samples_saw_the_peak(run, account)),
+            Figure::Heap => heap(run, account).filter(|_| samples_saw_the_peak(run, account) || is_told(account)),
             // The moment of the floor may be missed where that of the heap was not; heap cannot be reclaimed.
-            Figure::Floor if samples_saw_the_peak(run, account) => {
+            Figure::Floor if samples_saw_the_peak(run, account) || is_told(account) => {
                 account.floor_bytes.map(|floor| floor.max(heap(run, account).unwrap_or(0)))
             }
             Figure::Floor => None,
@@ -129,6 +129,20 @@ fn samples_saw_the_peak(run: &Observation, account: &RunAccount) -> bool {
         let kept = kept as f64;
         kept - seen <= (kept / 200.0).max((kept / 10.0).min(BATCHES_BYTES))
     })
+}
+
+/// So far apart may be the bounds of a figure that is taken for known: a shell beside the program has that.
+const APART_BYTES: u64 = 512 << 10;
+
+/// Whether the processes told of their heap themselves, and its bounds and those of the floor are next to each other.
+fn is_told(account: &RunAccount) -> bool {
+    let is_one = |least: Option<u64>, most: Option<u64>| {
+        least.zip(most).is_some_and(|(least, most)| most.saturating_sub(least) <= (most / 100).max(APART_BYTES))
+    };
+    account.peak_charge_bytes.is_none()
+        && account.doubts.is_empty()
+        && is_one(account.peak_breakdown_at_least.heap, account.peak_breakdown.heap)
+        && is_one(account.floor_bytes, account.floor_at_most_bytes.or(account.floor_bytes))
 }
 
 /// The most heap at any time; what the samples missed is in the breakdown of the peak.
