@@ -135,6 +135,16 @@ fn reads_of_a_static_program_are_said_not_to_be_seen() {
 }
 
 #[test]
+fn what_the_loader_and_the_library_read_is_not_said_to_be_unseen() {
+    let folder = folder();
+    let run = as_nobody(folder.path(), "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done");
+    let unseen = demand(&run)["not_visible"].to_string();
+    assert!(!unseen.contains("that it read by calls"), "{unseen}");
+    assert_eq!(run["processes"], 501, "{run:#}");
+    assert!(!run["notes"].to_string().contains("page faults"), "{run:#}");
+}
+
+#[test]
 fn a_static_program_runs_and_its_references_are_said_to_be_missing() {
     let folder = folder();
     let file = numbers(folder.path(), "file", 1);

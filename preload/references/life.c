@@ -27,8 +27,10 @@ void life_shares(void) {
 
 static void look(void) {
     char text[128];
-    if (text_of_file("/proc/self/statm", text, sizeof text) <= 0)
+    long bytes = text_of_file("/proc/self/statm", text, sizeof text);
+    if (bytes <= 0)
         return;
+    references_read(bytes);
     // The second and the third number; the difference is heap.
     const char *at = text + strcspn(text, " ") + 1;
     uint64_t resident = text_number(&at, 10);
@@ -80,9 +82,11 @@ static uint64_t peak_kb(const struct rusage *usage) {
         return usage->ru_maxrss;
     // Some 20 microseconds.
     char status[4096];
-    const char *at = text_of_file("/proc/self/status", status, sizeof status) > 0 ? strstr(status, "VmHWM:") : NULL;
+    long bytes = text_of_file("/proc/self/status", status, sizeof status);
+    const char *at = bytes > 0 ? strstr(status, "VmHWM:") : NULL;
     if (!at)
         return 0;
+    references_read(bytes);
     at += strcspn(at, "0123456789");
     return text_number(&at, 10);
 }

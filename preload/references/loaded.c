@@ -7,6 +7,8 @@
 #include "../text.h"
 #include "note.h"
 
+// Bytes of their headers that the kernel and glibc's loader read, most often.
+enum { READ_OF_PROGRAM = 1580, READ_OF_LIBRARY = 2400 };
 enum { WINDOW = 2048 };                                         // pages that are asked for at once
 static const uint64_t present = 1UL << 63, of_file = 1UL << 61; // or of shared memory
 
@@ -24,6 +26,7 @@ static uint64_t entry_of(uint64_t page) {
         long bytes = sys(SYS_pread64, window.file, window.entries, wanted, page * sizeof(uint64_t));
         window.begin = page;
         window.end = page + (bytes > 0 ? bytes / sizeof(uint64_t) : 0);
+        references_read(bytes > 0 ? bytes : 0);
     }
     return page < window.end ? window.entries[page - window.begin] : 0;
 }
@@ -92,13 +95,16 @@ struct own_pages loaded_note(void) {
     if (window.file >= 0 && program) {
         // The loader has touched the libraries before the program did anything.
         bool with_io_uring = false;
+        uint32_t libraries = 0;
         for (const struct link_map *map = program->l_next; map; map = map->l_next) {
+            libraries++;
             if (map != own)
                 note_object(map);
             with_io_uring |= !strncmp(text_base(map->l_name), "liburing", strlen("liburing"));
         }
         note_object(program);
-        references_ended(with_io_uring);
+        if (references_ended(with_io_uring))
+            references_read(READ_OF_PROGRAM + libraries * READ_OF_LIBRARY);
         pages = own_pages(own);
     }
     if (window.file >= 0)

@@ -369,12 +369,16 @@ void references_touched(uint32_t file, uint64_t first, uint64_t end) {
     put_pages(file, first, end - first, REFERENCE_FAULT, now - least(now - began_ms, longest));
 }
 
-void references_ended(bool with_io_uring) {
-    if (!ended) {
-        __atomic_fetch_add(&head->ended, 1, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&head->with_io_uring, with_io_uring, __ATOMIC_RELAXED);
-    }
-    ended = true;
+bool references_ended(bool with_io_uring) {
+    if (ended)
+        return false;
+    __atomic_fetch_add(&head->ended, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&head->with_io_uring, with_io_uring, __ATOMIC_RELAXED);
+    return ended = true;
+}
+
+void references_read(uint64_t bytes) {
+    __atomic_fetch_add(&runs->read_bytes, bytes, __ATOMIC_RELAXED);
 }
 
 static void forget(int file) {

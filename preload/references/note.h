@@ -18,8 +18,12 @@ uint32_t references_file(const char *path);
 // noted with that time: programs touch most of their libraries then.
 void references_touched(uint32_t file, uint64_t first, uint64_t end);
 
+// The loader or this library has read so many bytes by calls: /proc/PID/io counts them as the program's.
+void references_read(uint64_t bytes);
+
 // The program has told what the loader had mapped; whether liburing is among it, by which files are read unseen.
-void references_ended(bool with_io_uring);
+// False: it had told that before.
+bool references_ended(bool with_io_uring);
 
 // An entry of the ring. In place of `file`, `pages` and `place`: what abi.h says of `kind`.
 void references_put(uint32_t file, uint64_t pages, uint32_t kind, uint64_t place);

@@ -1,6 +1,6 @@
 //! The processes of a run: what samples, their own word, the kernel's exit records and `wait4` say of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use model::{ProcessKey, ProcessRecord, Rusage};
 
@@ -33,9 +33,16 @@ pub fn merge(
     };
     sources.insert("processes".into(), rung.into());
     let mut all = told.unwrap_or_default();
+    // A build has ten thousands of them.
+    let mut by_pid: HashMap<i32, Vec<usize>> = HashMap::new();
+    for (index, known) in all.iter().enumerate() {
+        by_pid.entry(known.key.pid).or_default().push(index);
+    }
     for process in sampled {
-        match all.iter_mut().find(|known| is_same(known, &process)) {
-            Some(known) => fill(known, process),
+        let pids = [Some(process.key.pid), process.own.map(|own| own.pid)];
+        let mut perhaps = pids.into_iter().flatten().filter_map(|pid| by_pid.get(&pid)).flatten();
+        match perhaps.find(|index| is_same(&all[**index], &process)) {
+            Some(index) => fill(&mut all[*index], process),
             None => all.push(process),
         }
     }
