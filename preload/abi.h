@@ -402,6 +402,8 @@ enum process_part {
     PROCESS_RESIDENT,   // pages, the most of all times that it looked: at its end, and before it gave 1 MiB back; less
                         // PROCESS_OWN
     PROCESS_HEAP,       // of these, pages of neither files nor shared memory
+    PROCESS_MOST_HEAP,  // pages of heap, the most of all times that it looked
+    PROCESS_INHERITED,  // pages of heap that the child of a fork had when it began; told then
     PROCESS_SHARES,     // 1: it has mapped shared memory or a file in memory, and the rest may be that; 0: it has not
     PROCESS_OWN,        // pages of this library and of the memory that bursar shares, at the end
     PROCESS_USER_US,    // of the process, not of the program alone; so the next three

@@ -195,6 +195,15 @@ fn a_record_reports_what_the_command_printed_with_its_notes() {
 }
 
 #[test]
+fn a_process_that_samples_and_the_kernel_tell_of_is_one() {
+    let programs = Programs::build();
+    let mut command = bursar();
+    command.args(["run", "-q", "--json", "-", "--", programs.footprint(), "private", "20M", "--hold", "300"]);
+    let (status, json) = json_of(&mut command);
+    assert_eq!((status, &json["processes"]), (0, &1.into()), "{json:#}");
+}
+
+#[test]
 fn the_default_report_is_short_and_verbose_prints_all() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("shell.bursar");

@@ -193,6 +193,52 @@ fn processes_that_lived_at_the_same_time_are_within_the_bounds() {
 }
 
 #[test]
+fn heap_that_was_given_back_before_the_peak_is_in_the_floor() {
+    if !can_hide() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, vec![1; 100 << 20]).unwrap();
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let script = format!(
+        "python3 -c \"import mmap; heap = bytearray(20 << 20); del heap; file = open('{}', 'rb'); mapped = mmap.mmap(file.fileno(), 0, \
+         prot=mmap.PROT_READ); sum(mapped[::4096])\"; exit 0",
+        file.display()
+    );
+    let json = unsampled(&script);
+    assert!(is_near(floor(&json), 20), "{json:#}");
+    let (least, most) = bounds(&json, "file");
+    assert!(least >= 100 && most < 130, "{json:#}");
+}
+
+#[test]
+fn what_forks_inherit_is_in_an_answer_once() {
+    if !can_hide() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let mut nobody = bursar_as_nobody(folder.path());
+    let forks = "import os\nheap = bytearray(60 << 20)\npids = [os.fork() for _ in range(3)]\nif all(pids):\n for pid in pids: os.waitpid(pid, 0)";
+    nobody.args(["budget", "-q", "--no-compare", "--json", "-", "--", "python3", "-c", forks]);
+    let (status, json) = json_of(&mut without_cgroups(&nobody));
+    let mib = json["budget_bytes"].as_u64().unwrap() / MIB;
+    assert!(status == 0 && (60..=110).contains(&mib), "{mib} MiB: {json:#}");
+}
+
+#[test]
+fn what_killed_processes_held_is_within_the_upper_bound() {
+    if !can_hide() {
+        return;
+    }
+    let killed = "python3 -c 'import os; heap = bytearray(30 << 20); os.kill(os.getpid(), 9)'";
+    let json = unsampled(&format!("{killed} & {killed} & wait; exit 0"));
+    let held = |name: &str| json[name].as_u64().unwrap() / MIB;
+    assert!(held("tree_held_at_most_bytes") >= 60, "{json:#}");
+    assert!(json["doubts"].to_string().contains("told nothing of themselves"), "{json:#}");
+}
+
+#[test]
 fn a_maximum_is_checked_by_what_processes_that_no_sample_saw_told() {
     if !can_hide() {
         return;

@@ -16,6 +16,7 @@ static uint64_t peak_before_kb; // of programs that the process was before
 // The most that was resident of all looks: pages, with those of heap in the lower 32 bits. One word, as threads look at
 // the same time.
 static uint64_t largest;
+static uint64_t most_heap;  // pages, of all looks
 static uint64_t given_back; // bytes since the last look
 enum { MUCH = 1 << 20 };
 
@@ -27,7 +28,7 @@ void life_shares(void) {
 
 static void look(void) {
     char text[128];
-    long bytes = text_of_file("/proc/self/statm", text, sizeof text);
+    long bytes = text_of_file("/proc/thread-self/statm", text, sizeof text);
     if (bytes <= 0)
         return;
     references_read(bytes);
@@ -38,6 +39,8 @@ static void look(void) {
     uint64_t shared = text_number(&at, 10), heap = resident - least(resident, shared);
     if (resident > __atomic_load_n(&largest, __ATOMIC_RELAXED) >> 32)
         __atomic_store_n(&largest, resident << 32 | heap, __ATOMIC_RELAXED);
+    if (heap > __atomic_load_n(&most_heap, __ATOMIC_RELAXED))
+        __atomic_store_n(&most_heap, heap, __ATOMIC_RELAXED);
 }
 
 void life_gives_back(size_t bytes) {
@@ -65,15 +68,19 @@ static uint32_t pid_namespace(void) {
     return text_number(&number, 10);
 }
 
-void life_begin(void) {
+void life_begin(bool forked) {
     uint64_t began = now_ns();
     // Two processes hardly begin with one number: 2^32 times the difference of their times decides.
     number = (began ^ (uint64_t)process.pid << 40) * 0x9E3779B97F4A7C15UL >> 32;
     peak_before_kb = used().ru_maxrss;
-    largest = given_back = 0;
+    largest = most_heap = given_back = 0;
     tell(PROCESS_PID, (uint32_t)process.pid | (uint64_t)pid_namespace() << 32);
     tell(PROCESS_PARENT, sys(SYS_getppid));
     tell(PROCESS_BEGAN_NS, began);
+    if (forked) {
+        look();
+        tell(PROCESS_INHERITED, most_heap);
+    }
 }
 
 // The kernel keeps the largest of all programs that a process was. The child of a vfork had its parent's memory.
@@ -82,7 +89,7 @@ static uint64_t peak_kb(const struct rusage *usage) {
         return usage->ru_maxrss;
     // Some 20 microseconds.
     char status[4096];
-    long bytes = text_of_file("/proc/self/status", status, sizeof status);
+    long bytes = text_of_file("/proc/thread-self/status", status, sizeof status);
     const char *at = bytes > 0 ? strstr(status, "VmHWM:") : NULL;
     if (!at)
         return 0;
@@ -103,6 +110,7 @@ static void tell_memory(const struct rusage *usage, struct own_pages own) {
     look();
     tell(PROCESS_RESIDENT, without(largest >> 32, own.all));
     tell(PROCESS_HEAP, without((uint32_t)largest, own.heap));
+    tell(PROCESS_MOST_HEAP, without(most_heap, own.heap));
     tell(PROCESS_SHARES, shares);
 }
 

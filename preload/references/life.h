@@ -1,13 +1,14 @@
 // What each process used, told by itself: bursar sees its children alone, and of the others only samples.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "loaded.h"
 
 // A program has begun, or the child of a fork. Tells who it is (abi.h, `enum process_part`).
-void life_begin(void);
+void life_begin(bool forked);
 
 // So many bytes are about to be given back to the kernel: looks at what is resident before that, where it is 1 MiB
 // since the last look. 3 microseconds.

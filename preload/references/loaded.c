@@ -12,7 +12,8 @@ enum { READ_OF_PROGRAM = 1580, READ_OF_LIBRARY = 2400 };
 enum { WINDOW = 2048 };                                         // pages that are asked for at once
 static const uint64_t present = 1UL << 63, of_file = 1UL << 61; // or of shared memory
 
-// A part of /proc/self/pagemap (Documentation/admin-guide/mm/pagemap.rst); whether a page is present needs no right.
+// A part of the process's pagemap, which is empty by /proc/self once its first thread has ended
+// (Documentation/admin-guide/mm/pagemap.rst); whether a page is present needs no right.
 static struct {
     int file;
     uint64_t begin, end; // pages
@@ -90,7 +91,7 @@ struct own_pages loaded_note(void) {
     if (__atomic_exchange_n(&busy, true, __ATOMIC_ACQUIRE))
         return pages;
     window.begin = window.end = 0;
-    window.file = sys(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    window.file = sys(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
     const struct link_map *program = loader()->r_map, *own = runtime_map();
     if (window.file >= 0 && program) {
         // The loader has touched the libraries before the program did anything.

@@ -683,7 +683,7 @@ static void in_child(void) {
     last.busy = false;
     ended = true;
     began_ms = now_ms();
-    life_begin();
+    life_begin(true);
 }
 
 bool references_memory(uint64_t *begin, uint64_t *end) {
@@ -714,7 +714,7 @@ bool references_begin(void) {
     ring = (struct reference *)(pages + REFERENCE_RING_AT);
     __atomic_fetch_add(&head->processes, 1, __ATOMIC_RELAXED);
     began_ms = now_ms();
-    life_begin();
+    life_begin(false);
     at_fork(before_fork, in_parent, in_child);
     return true;
 }

@@ -16,7 +16,8 @@ pub struct Kinds {
 fn kinds(process: &ProcessRecord) -> Option<Kinds> {
     let (seen, peak) = (process.largest_seen?, process.max_rss_bytes?);
     let unseen = peak.saturating_sub(seen.all_bytes);
-    let between = |least: u64, most: u64| Held { least, most: most.saturating_add(unseen) };
+    // Threads that map and unmap while it looks make a part larger than the whole.
+    let between = |least: u64, most: u64| Held { least: least.min(peak), most: most.saturating_add(unseen).min(peak) };
     let rest = seen.all_bytes.saturating_sub(seen.heap_bytes);
     Some(Kinds {
         heap: between(seen.heap_bytes, seen.heap_bytes),
@@ -36,22 +37,31 @@ pub fn kinds_of_largest(run: &Observation, peak: u64) -> Option<Kinds> {
     kinds(&ProcessRecord { max_rss_bytes: Some(peak), ..largest.clone() })
 }
 
-fn heap(process: &ProcessRecord) -> Option<Held> {
-    Some(kinds(process)?.heap)
+/// The most heap of a process at any time, between bounds.
+fn most_heap(process: &ProcessRecord) -> Option<Held> {
+    let (heap, peak) = (kinds(process)?.heap, process.max_rss_bytes?);
+    let most = process.largest_seen?.most_heap_bytes.min(peak);
+    Some(Held { least: heap.least.max(most), most: heap.most.max(most) })
 }
 
 /// The most heap that one process is known to have had, bytes.
 pub fn largest_heap(run: &Observation) -> Option<u64> {
-    run.processes.iter().filter_map(heap).map(|heap| heap.least).max()
+    run.processes.iter().filter_map(most_heap).map(|heap| heap.least).max()
 }
 
-/// Heap at most of all that lived at the same time and told of it, where samples saw less, bytes.
+/// Heap of all that lived at the same time and told of it, where samples saw less, bytes: what children of a fork have from their
+/// parent counts once, as if none of them wrote to it.
 pub fn heap_together(run: &Observation) -> Option<u64> {
-    let told = held::together(run, |process| Some(heap(process)?.most));
+    let own = |process: &ProcessRecord| {
+        let inherited = process.largest_seen?.inherited_bytes;
+        Some(most_heap(process)?.most.saturating_sub(inherited))
+    };
+    let told = held::together(run, own);
     Some(told).filter(|told| *told > peak(run, names::TREE_RSS_ANON).unwrap_or(0))
 }
 
-/// What samples missed of that, bytes.
+/// Heap at most of all that lived at the same time that samples missed, bytes: children may have written to all that they inherited.
 pub fn missed_heap(run: &Observation) -> u64 {
-    heap_together(run).map_or(0, |told| told - peak(run, names::TREE_RSS_ANON).unwrap_or(0))
+    let told = held::together(run, |process| Some(most_heap(process)?.most));
+    told.saturating_sub(peak(run, names::TREE_RSS_ANON).unwrap_or(0))
 }

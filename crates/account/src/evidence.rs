@@ -44,6 +44,7 @@ pub fn doubts(run: &Observation, header: &Header) -> Vec<Doubt> {
         not_seen(run, need),
         not_sampled(run, need),
         not_sampled_together(run, need),
+        untold(run, need),
         others_in_cgroup(run, need),
         went_on(facts),
         limit_not_held(run, header.page_bytes),
@@ -369,16 +370,25 @@ fn not_seen(run: &Observation, need: u64) -> Option<Doubt> {
 /// theirs.
 fn not_limited(run: &Observation, need: u64) -> Option<Doubt> {
     let told = run.file_demand.iter().flat_map(|demand| &demand.not_visible);
-    let by_calls =
-        told.filter(|(_, bytes)| bytes.is_none_or(|bytes| matters(bytes, need))).map(|(name, _)| name.clone());
+    // What the limit has killed told nothing for that.
+    let was_killed = run.kept.oom_kills.is_some_and(|kills| kills > 0);
+    let matters_here = |(name, bytes): &&(String, Option<u64>)| {
+        bytes.is_none_or(|bytes| matters(bytes, need)) && !(was_killed && name.contains("killed"))
+    };
+    let not_visible = told.filter(matters_here).map(|(name, _)| name.clone()).next();
     let noted = run.evidence.emulated.map_or(0, |emulated| emulated.mapped_bytes.saturating_add(emulated.loaded_bytes));
     let of_one = peak(run, names::TREE_FILE_LEAST).or_else(|| peak(run, names::TREE_RSS_FILE));
     let mapped = of_one.unwrap_or(0).saturating_sub(noted);
     let by_mappings = matters(mapped, need).then(|| format!("{} that a process of it had mapped", Bytes(mapped)));
-    let what = by_calls.into_iter().next().or(by_mappings)?;
-    let sentence = format!(
-        "the emulated limits did not bind {what}: bursar's library did not see it, as in a statically linked program"
-    );
+    let sentence = match not_visible {
+        Some(what) if !what.contains("by calls") => {
+            format!("the emulated limits did not bind all of it; bursar's library does not see {what}")
+        }
+        by_calls => format!(
+            "the emulated limits did not bind {}: bursar's library did not see it, as in a statically linked program",
+            by_calls.or(by_mappings)?
+        ),
+    };
     Some(doubt(DoubtKind::NotSeen, None, sentence))
 }
 
@@ -439,6 +449,18 @@ fn not_sampled(run: &Observation, need: u64) -> Option<Doubt> {
     matters(bytes, need).then(|| {
         let sentence = format!(
             "no sample saw what up to {} of its largest process was: the floor takes it for heap, and is lower if it was mapped files",
+            Bytes(bytes)
+        );
+        doubt(DoubtKind::NotSeen, Some(bytes), sentence)
+    })
+}
+
+/// Where all others told of themselves.
+fn untold(run: &Observation, need: u64) -> Option<Doubt> {
+    let bytes = run.evidence.untold_bytes.filter(|_| crate::tree::is_source(run))?;
+    matters(bytes, need).then(|| {
+        let sentence = format!(
+            "processes that told nothing of themselves, as they were killed or are statically linked, may have held up to {}",
             Bytes(bytes)
         );
         doubt(DoubtKind::NotSeen, Some(bytes), sentence)

@@ -85,7 +85,7 @@ pub fn not_sampled(run: &Observation) -> Option<u64> {
     let bytes = rss.saturating_sub(peak(run, names::TREE_RSS_FILE).unwrap_or(0)).min(charge);
     let slack = if crate::tree::is_source(run) { seen / 8 + RSS_SLACK_OF_TREE } else { seen / 4 + RSS_SLACK };
     let bytes = match ends::kinds_of_largest(run, rss).map(|kinds| kinds.heap) {
-        Some(heap) if heap.most - heap.least <= slack => return None,
+        Some(heap) if heap.most.saturating_sub(heap.least) <= slack => return None,
         Some(heap) => bytes.min(heap.most),
         None => bytes,
     };

@@ -530,7 +530,13 @@ fn what_a_process_told_of_its_memory_takes_the_place_of_samples() {
     let told = |pid, start, peak_mib: u64, seen_mib: u64, heap_mib: u64, may_share| ProcessRecord {
         started_seconds: Some(start),
         max_rss_bytes: Some(peak_mib * MIB),
-        largest_seen: Some(Resident { heap_bytes: heap_mib * MIB, all_bytes: seen_mib * MIB, may_share }),
+        largest_seen: Some(Resident {
+            heap_bytes: heap_mib * MIB,
+            all_bytes: seen_mib * MIB,
+            may_share,
+            most_heap_bytes: heap_mib * MIB,
+            inherited_bytes: 0,
+        }),
         ..process(pid, None, 1.0)
     };
     let of = |processes: Vec<ProcessRecord>| {

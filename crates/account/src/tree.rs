@@ -80,7 +80,10 @@ impl<'a> Tree<'a> {
             })
             .unwrap_or_default();
         let Bounds { least, most } = &mut bounds;
-        most.heap = most.heap.map(|heap| heap.saturating_add(ends::missed_heap(self.run)));
+        let missed = ends::missed_heap(self.run);
+        if missed > 0 {
+            most.heap = Some(most.heap.unwrap_or(0).saturating_add(missed));
+        }
         let Some(peak) = peaks::largest_process(self.run).filter(|peak| *peak > rss) else { return bounds };
         let unseen = peak - rss;
         let kinds = ends::kinds_of_largest(self.run, peak);

@@ -236,7 +236,9 @@ pub fn observe(
     }
     let mut processes = processes::merge(sampled.processes, told, &ended, &main, &mut sources);
     orphans::add(&mut processes, linux::children::take_orphans(), begin_ns as f64 / 1e9);
-    notes.extend(processes::missing(&processes, &ended.reaped.rusage, &sources, bench.references_inside));
+    let untold = processes::untold_faults(&processes, &ended.reaped.rusage, &sources);
+    let are_to_tell = bench.references_inside;
+    notes.extend(are_to_tell.then(|| processes::missing(untold, &ended.reaped.rusage, &sources)).flatten());
     let pids: HashSet<i32> = processes.iter().map(|process| process.key.pid).chain([main.pid]).collect();
     let shared = shared.used(&|pid| pids.contains(&pid));
     // A next trial must find neither this one's processes nor its page cache, which would stay, charged to the parent
@@ -262,6 +264,7 @@ pub fn observe(
             hugetlb_mapped_bytes: sampled.hugetlb_mapped,
             files_in_memory: sampled.files_in_memory,
             own_bytes: sampled.own_bytes,
+            untold_bytes: untold.map(|faults| faults.saturating_mul(procfs::page_bytes())),
             emulated,
             ..evidence
         },

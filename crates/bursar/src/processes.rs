@@ -16,6 +16,8 @@ pub struct Main {
 const TOLD: &str = "told by each process at its end; samples, and wait4 of the command and of orphans";
 /// A process has more page faults than this, and fewer of them once it has told of its end.
 const LEAST_FAULTS: u64 = 24;
+/// One part in this of all page faults may be any process's, once it has told.
+const LEAST_PART: u64 = 50;
 
 /// Joins what the samples, `told` (exit records, or the processes' own word) and `wait4` say of each process. Exact records win.
 pub fn merge(
@@ -58,7 +60,7 @@ pub fn merge(
 
 /// A process in a PID namespace of its own tells the number that it has there.
 fn is_same(known: &ProcessRecord, sampled: &ProcessRecord) -> bool {
-    match known.own {
+    match known.own.filter(|_| known.source == "inside") {
         Some(own) => {
             sampled.own == Some(own)
                 && known.is(ProcessKey { pid: known.key.pid, start_ticks: sampled.key.start_ticks })
@@ -86,27 +88,23 @@ fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
     }
 }
 
-/// What may be missing where the processes are to tell of themselves, as a sentence: the kernel counts the page faults of all that the
-/// command has waited for.
-pub fn missing(
-    processes: &[ProcessRecord],
-    rusage: &Rusage,
-    sources: &BTreeMap<String, String>,
-    are_to_tell: bool,
-) -> Option<String> {
-    if !are_to_tell {
-        return None;
-    }
+/// Page faults of processes that told nothing of themselves, and of which no sample told: the kernel counts those of all that the command
+/// has waited for. `None`: the processes do not tell.
+pub fn untold_faults(processes: &[ProcessRecord], rusage: &Rusage, sources: &BTreeMap<String, String>) -> Option<u64> {
+    sources.get("processes").filter(|source| *source == TOLD)?;
+    let known: u64 = processes.iter().filter_map(|process| process.minor_faults).sum();
+    Some(rusage.minor_faults.saturating_sub(known)).filter(|faults| *faults > LEAST_FAULTS)
+}
+
+/// What may be missing where the processes are to tell of themselves, as a sentence.
+pub fn missing(untold: Option<u64>, rusage: &Rusage, sources: &BTreeMap<String, String>) -> Option<String> {
     if sources.get("processes").is_none_or(|source| source != TOLD) {
         return Some("Processes that lived for less than the time between two samples may be missing.".into());
     }
-    let known: u64 = processes.iter().filter_map(|process| process.minor_faults).sum();
-    let faults = rusage.minor_faults.saturating_sub(known);
-    (faults > LEAST_FAULTS).then(|| {
-        format!(
-            "Of {faults} of {} page faults it is not known which process had them: processes that were killed, or that are \
-             statically linked, may be missing.",
-            rusage.minor_faults
-        )
-    })
+    let faults = untold.filter(|faults| faults.saturating_mul(LEAST_PART) >= rusage.minor_faults)?;
+    Some(format!(
+        "Of {faults} of {} page faults it is not known which process had them: processes that were killed, or that are statically \
+         linked, may be missing.",
+        rusage.minor_faults
+    ))
 }

@@ -30,6 +30,10 @@ pub struct Resident {
     pub all_bytes: u64,
     /// Whether the rest may be shared memory. Otherwise it is mapped files.
     pub may_share: bool,
+    /// The most anonymous memory, perhaps at another time.
+    pub most_heap_bytes: u64,
+    /// Of that what it had from its parent, when it was forked: it may share it with others.
+    pub inherited_bytes: u64,
 }
 
 /// One process of a job. What was not seen is `None`.

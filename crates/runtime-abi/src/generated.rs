@@ -502,22 +502,24 @@ pub enum ProcessPart {
     PeakBytes = 3,
     Resident = 4,
     Heap = 5,
-    Shares = 6,
-    Own = 7,
-    UserUs = 8,
-    SystemUs = 9,
-    MinorFaults = 10,
-    MajorFaults = 11,
-    Name = 12,
-    NameRest = 13,
-    Status = 14,
-    EndedNs = 15,
+    MostHeap = 6,
+    Inherited = 7,
+    Shares = 8,
+    Own = 9,
+    UserUs = 10,
+    SystemUs = 11,
+    MinorFaults = 12,
+    MajorFaults = 13,
+    Name = 14,
+    NameRest = 15,
+    Status = 16,
+    EndedNs = 17,
 }
 
 impl ProcessPart {
-    pub const ALL: [ProcessPart; 16] = [ProcessPart::Pid, ProcessPart::Parent, ProcessPart::BeganNs, ProcessPart::PeakBytes, ProcessPart::Resident, ProcessPart::Heap, ProcessPart::Shares, ProcessPart::Own, ProcessPart::UserUs, ProcessPart::SystemUs, ProcessPart::MinorFaults, ProcessPart::MajorFaults, ProcessPart::Name, ProcessPart::NameRest, ProcessPart::Status, ProcessPart::EndedNs];
+    pub const ALL: [ProcessPart; 18] = [ProcessPart::Pid, ProcessPart::Parent, ProcessPart::BeganNs, ProcessPart::PeakBytes, ProcessPart::Resident, ProcessPart::Heap, ProcessPart::MostHeap, ProcessPart::Inherited, ProcessPart::Shares, ProcessPart::Own, ProcessPart::UserUs, ProcessPart::SystemUs, ProcessPart::MinorFaults, ProcessPart::MajorFaults, ProcessPart::Name, ProcessPart::NameRest, ProcessPart::Status, ProcessPart::EndedNs];
     /// In the order of [`Self::ALL`].
-    pub const NAMES: [&'static str; 16] = ["pid", "parent", "began_ns", "peak_bytes", "resident", "heap", "shares", "own", "user_us", "system_us", "minor_faults", "major_faults", "name", "name_rest", "status", "ended_ns"];
+    pub const NAMES: [&'static str; 18] = ["pid", "parent", "began_ns", "peak_bytes", "resident", "heap", "most_heap", "inherited", "shares", "own", "user_us", "system_us", "minor_faults", "major_faults", "name", "name_rest", "status", "ended_ns"];
 
     pub fn from_number(number: u64) -> Option<ProcessPart> {
         ProcessPart::ALL.into_iter().find(|value| *value as u64 == number)
@@ -531,6 +533,8 @@ impl ProcessPart {
             ProcessPart::PeakBytes => "peak_bytes",
             ProcessPart::Resident => "resident",
             ProcessPart::Heap => "heap",
+            ProcessPart::MostHeap => "most_heap",
+            ProcessPart::Inherited => "inherited",
             ProcessPart::Shares => "shares",
             ProcessPart::Own => "own",
             ProcessPart::UserUs => "user_us",

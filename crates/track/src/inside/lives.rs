@@ -109,7 +109,13 @@ fn record(pid: u64, programs: &[Life], origin_ns: u64, here: Option<u32>) -> Pro
     let seen = |life: &Life| {
         let heap_bytes = life.bytes(ProcessPart::Heap)?;
         let all_bytes = life.bytes(ProcessPart::Resident)?.max(heap_bytes);
-        Some(Resident { heap_bytes, all_bytes, may_share: life.get(ProcessPart::Shares) != Some(0) })
+        Some(Resident {
+            heap_bytes,
+            all_bytes,
+            may_share: life.get(ProcessPart::Shares) != Some(0),
+            most_heap_bytes: life.bytes(ProcessPart::MostHeap)?.max(heap_bytes),
+            inherited_bytes: life.bytes(ProcessPart::Inherited).unwrap_or(0),
+        })
     };
     ProcessRecord {
         parent: last.get(ProcessPart::Parent).map(|pid| pid as i32).filter(|pid| *pid > 0),
@@ -160,6 +166,7 @@ mod tests {
             (2, Resident, 1024),
             (2, Heap, 512),
             (2, Shares, 0),
+            (2, MostHeap, 768),
             (2, UserUs, 250_000),
             (2, Status, 3),
             (2, EndedNs, 2_500_000_000),
@@ -174,7 +181,13 @@ mod tests {
         );
         assert_eq!(
             first.largest_seen,
-            Some(model::Resident { heap_bytes: 2 * MIB, all_bytes: 4 * MIB, may_share: false })
+            Some(model::Resident {
+                heap_bytes: 2 * MIB,
+                all_bytes: 4 * MIB,
+                may_share: false,
+                most_heap_bytes: 3 * MIB,
+                inherited_bytes: 0
+            })
         );
         let killed = told(&[
             (1, Pid, 7),
