@@ -38,6 +38,19 @@ fn history(folder: &Path) {
 }
 
 #[test]
+fn a_size_says_nothing_where_no_past_run_tells_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = (1..=20).map(|run| format!("align,{},60\n", (500 + run) * MIB));
+    let table = "task,peak_bytes,seconds\n".to_string() + &rows.collect::<String>();
+    fs::write(folder.path().join("history.csv"), table).unwrap();
+    let asked = ["--from", "history.csv", "--kind", "align"];
+    let told = refused(&[&asked[..], &["--size", "500M"]].concat(), folder.path());
+    assert!(told.contains("tells the size of its input, so --size says nothing"), "{told}");
+    let ask = figures(&asked, folder.path())["ask_bytes"].as_u64().unwrap() / MIB;
+    assert!((500..700).contains(&ask), "{ask}");
+}
+
+#[test]
 fn predicts_a_larger_input_from_records() {
     let folder = tempfile::tempdir().unwrap();
     let path = |size: u64| folder.path().join(format!("{size}.bin"));

@@ -1,17 +1,36 @@
 //! What a person names to be read: a file, or standard input for `-`.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
+
+/// No history, profile or table of people is longer. What never ends, such as /dev/zero, is not read for ever.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// A text file.
 pub fn read(path: &Path) -> anyhow::Result<String> {
-    let read = if is_dash(path) { io::read_to_string(io::stdin()) } else { std::fs::read_to_string(path) };
-    read.map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData => anyhow!("{} is no text file: it holds bytes that are no UTF-8", name(path)),
-        _ => anyhow!("{} could not be read: {error}", name(path)),
-    })
+    String::from_utf8(bytes(path)?)
+        .map_err(|_| anyhow!("{} is no text file: it holds bytes that are no UTF-8", name(path)))
+}
+
+/// A file.
+pub fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
+    bytes_at_most(path, MOST_BYTES)
+}
+
+fn bytes_at_most(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = match is_dash(path) {
+        true => io::stdin().lock().take(most + 1).read_to_end(&mut bytes),
+        false => File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)),
+    };
+    read.map_err(|error| anyhow!("{} could not be read: {error}", name(path)))?;
+    if bytes.len() as u64 > most {
+        bail!("{} is longer than {}, which no such file is", name(path), model::Bytes(most));
+    }
+    Ok(bytes)
 }
 
 /// How it is called in messages.
@@ -22,4 +41,16 @@ pub fn name(path: &Path) -> String {
 /// Whether it is standard input, or standard output where something is written.
 pub fn is_dash(path: &Path) -> bool {
     path == Path::new("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_ends_is_refused() {
+        let told = bytes_at_most(Path::new("/dev/zero"), 1 << 20).unwrap_err().to_string();
+        assert_eq!(told, "/dev/zero is longer than 1.00 MiB, which no such file is");
+        assert!(read(Path::new("/proc/self/status")).unwrap().contains("VmRSS"));
+    }
 }

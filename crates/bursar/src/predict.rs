@@ -54,7 +54,7 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
             .filter(|_| options.kind.is_none())
             .and_then(|kind| program.clone().zip(inputs::build(kind, &folder))),
     };
-    let asked = asked(options, kind.as_ref());
+    let mut asked = asked(options, kind.as_ref());
     if options.plan || options.learn.is_some() {
         let Some(kind) = &kind else { bail!("the command has no program") };
         let size = asked.get(INPUT_BYTES).copied();
@@ -95,6 +95,11 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
             }
             is_known
         });
+    } else if !runs.is_empty() {
+        if options.size.is_some() {
+            bail!("no past run of '{name}' tells the size of its input, so --size says nothing; leave it out");
+        }
+        asked.remove(INPUT_BYTES);
     }
     for (name, _) in &options.feature {
         if !runs.is_empty() && !runs.iter().any(|run| run.features.contains_key(name)) {

@@ -1,7 +1,5 @@
 //! `bursar recommend`: what jobs should ask for, by what the accounting tells of past ones.
 
-use std::io::Read;
-use std::path::Path;
 use std::process::Command;
 
 use ::slurm::{By, COLUMNS, Error, Gathering, Printed, Wanted, of_the_input, parse};
@@ -9,7 +7,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 
 use crate::bench::unix_ns;
 use crate::cli::recommend::Recommend;
-use crate::input::{is_dash, name};
+use crate::input::{self, is_dash, name};
 use crate::results::{style, write_json};
 use crate::say;
 use crate::status::Status;
@@ -19,7 +17,7 @@ pub fn recommend(options: &Recommend) -> anyhow::Result<Status> {
     let wanted = wanted(options)?;
     let (mut printed, site) = match &options.from {
         Some(path) => {
-            let bytes = bytes(path)?;
+            let bytes = input::bytes(path)?;
             ensure!(
                 !bytes.trim_ascii().is_empty(),
                 "{} is empty. Write what sacct prints to it: sacct --json, or sacct -P -o {}",
@@ -48,16 +46,6 @@ pub fn recommend(options: &Recommend) -> anyhow::Result<Status> {
         write_json(path, &found)?;
     }
     Ok(Status::of(0))
-}
-
-fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = if is_dash(path) {
-        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        std::fs::read(path)
-    };
-    read.with_context(|| format!("{} could not be read", name(path)))
 }
 
 /// All jobs of a file, unless a user is named; else what sacct would print of this user's last days.
