@@ -95,7 +95,7 @@ fn what_is_no_profile_is_said_in_one_sentence() {
     let missing = folder.path().join("missing");
     for (path, what) in [
         (&empty, "line 1, column 1: this is no profile"),
-        (&binary, "could not be read: stream did not contain valid UTF-8"),
+        (&binary, "is no text file: it holds bytes that are no UTF-8. A profile is what"),
         (&missing, "could not be read: No such file or directory"),
     ] {
         let Said { status, err, .. } = advise(&["check", text(path)]);

@@ -213,20 +213,6 @@ fn heap_that_was_given_back_before_the_peak_is_in_the_floor() {
 }
 
 #[test]
-fn what_forks_inherit_is_in_an_answer_once() {
-    if !can_hide() {
-        return;
-    }
-    let folder = tempfile::tempdir_in("/tmp").unwrap();
-    let mut nobody = bursar_as_nobody(folder.path());
-    let forks = "import os\nheap = bytearray(60 << 20)\npids = [os.fork() for _ in range(3)]\nif all(pids):\n for pid in pids: os.waitpid(pid, 0)";
-    nobody.args(["budget", "-q", "--no-compare", "--json", "-", "--", "python3", "-c", forks]);
-    let (status, json) = json_of(&mut without_cgroups(&nobody));
-    let mib = json["budget_bytes"].as_u64().unwrap() / MIB;
-    assert!(status == 0 && (60..=110).contains(&mib), "{mib} MiB: {json:#}");
-}
-
-#[test]
 fn what_killed_processes_held_is_within_the_upper_bound() {
     if !can_hide() {
         return;

@@ -7,7 +7,7 @@ use model::{
     RunAccount, RunRole, Rusage, Series, Target, Unit, names,
 };
 
-use crate::{account, evidence, method_memory, stall_seconds, unreclaimable_over_time};
+use crate::{account, evidence, heap_together, method_memory, stall_seconds, unreclaimable_over_time};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -565,6 +565,17 @@ fn what_a_process_told_of_its_memory_takes_the_place_of_samples() {
     let together = of(vec![told(1, 0.0, 40, 40, 33, false), told(2, 0.5, 30, 30, 24, false)]);
     assert_eq!((heap(&together), mib(together.floor_bytes)), ((Some(33), Some(57)), Some(33)));
     assert_eq!(mib(together.floor_at_most_bytes), Some(57), "both were there from half a second on");
+
+    let forked = |pid| {
+        let child = told(pid, 0.5, 40, 40, 33, false);
+        let seen = child.largest_seen.map(|seen| Resident { inherited_bytes: 30 * MIB, ..seen });
+        ProcessRecord { largest_seen: seen, ..child }
+    };
+    let forks =
+        Observation { processes: vec![told(1, 0.0, 40, 40, 33, false), forked(2), forked(3)], ..tree(&lines, None) };
+    assert_eq!(heap_together(&forks), Some(39 * MIB), "what forks have from their parent counts once");
+    let whole = account(&forks, &header("no swap"));
+    assert_eq!(mib(whole.floor_at_most_bytes), Some(99), "they may have written to all of it");
 
     let mut limited = tree(&lines, None);
     limited.evidence.emulated = Some(EmulatedLimit::default());
