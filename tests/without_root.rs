@@ -225,6 +225,19 @@ fn what_killed_processes_held_is_within_the_upper_bound() {
 }
 
 #[test]
+fn shared_memory_that_no_sample_saw_is_in_the_floor() {
+    if !can_hide() {
+        return;
+    }
+    let fill = "shared[::4096] = bytes(len(shared) // 4096)";
+    for made in ["mmap.mmap(-1, 60 << 20)", "mmap.mmap(os.open('/dev/zero', 2), 60 << 20)"] {
+        let json = unsampled(&format!("python3 -c \"import mmap, os; shared = {made}; {fill}\"; exit 0"));
+        assert!((60..=80).contains(&floor(&json).0), "{made}: {json:#}");
+        assert!(json["doubts"].to_string().contains("no sample saw"), "{made}: {json:#}");
+    }
+}
+
+#[test]
 fn a_maximum_is_checked_by_what_processes_that_no_sample_saw_told() {
     if !can_hide() {
         return;

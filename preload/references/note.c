@@ -320,7 +320,12 @@ static void *(*next_mmap)(void *, size_t, int, int, int, off_t);
 
 static void note_mapping(int file, off_t offset, size_t bytes) {
     struct stat status;
-    if (last.busy || sys_failed(sys(SYS_fstat, file, &status)) || !S_ISREG(status.st_mode) || offset >= status.st_size)
+    if (last.busy || sys_failed(sys(SYS_fstat, file, &status)))
+        return;
+    // What is mapped of /dev/zero is shared memory, too.
+    if (!S_ISREG(status.st_mode))
+        life_shares();
+    if (!S_ISREG(status.st_mode) || offset >= status.st_size)
         return;
     last.busy = true;
     if (!last.run)

@@ -470,7 +470,7 @@ fn untold(run: &Observation, need: u64) -> Option<Doubt> {
 /// Under an emulated limit, what several processes held at the same time has to be known.
 fn not_sampled_together(run: &Observation, need: u64) -> Option<Doubt> {
     run.evidence.emulated?;
-    let most = crate::ends::heap_together(run)?;
+    let most = crate::told::heap_together(run)?;
     let least = peak(run, names::TREE_RSS_ANON).max(crate::floor::held_by_one(run)).unwrap_or(0);
     matters(most.saturating_sub(least), need).then(|| {
         let sentence = format!(

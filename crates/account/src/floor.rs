@@ -4,7 +4,7 @@ use model::{Breakdown, DemandPoint, FileDemand, Header, Observation, names};
 
 use crate::moment::{Moment, STOCKS, peak};
 use crate::tree::Tree;
-use crate::{ends, is_attached, peaks, shares_cgroup};
+use crate::{is_attached, peaks, shares_cgroup, told};
 
 /// A floor and what it was made of.
 #[derive(Debug, Default)]
@@ -41,12 +41,12 @@ pub fn floor(run: &Observation, tree: Option<&Tree>, header: &Header, notes: &mu
 fn of_tree(run: &Observation, tree: &Tree, unsampled: u64, header: &Header, notes: &mut Vec<String>) -> Floor {
     let Some((breakdown, sampled)) = tree.floor() else {
         let least = Some(unsampled).filter(|floor| *floor > 0);
-        let most = Some(ends::missed_heap(run)).filter(|most| *most > unsampled);
+        let most = Some(told::missed_heap(run)).filter(|most| *most > unsampled);
         return Floor { least, most, breakdown: Breakdown { heap: least, ..Breakdown::default() } };
     };
     notes.push("The floor counts page tables as its only kernel memory: without a cgroup no other is known.".into());
     say_that_swap_helps(header, peak(run, names::SWAP), notes);
-    let most = sampled.most.saturating_add(ends::missed_heap(run)).max(unsampled);
+    let most = sampled.most.saturating_add(told::missed_heap(run)).max(unsampled);
     let least = sampled.least.max(unsampled);
     let heap = breakdown.heap.map(|heap| heap + least - sampled.least);
     Floor {
@@ -69,11 +69,12 @@ const RSS_SLACK_OF_TREE: u64 = 2 << 20;
 
 /// The most that one process held of what cannot be reclaimed, by its own word and by [`not_sampled`].
 pub fn held_by_one(run: &Observation) -> Option<u64> {
-    not_sampled(run).max(ends::largest_heap(run))
+    not_sampled(run).max(told::largest_heap(run))
 }
 
 /// Memory of a command's largest process of which nobody knows what it was: its peak RSS by its exit, less all mapped files that a
-/// sample saw. `None` where it told itself what it was, and where samples saw most of it, or where a charge and the references bound the page cache, as [`proven`] needs.
+/// sample saw. `None` where it told itself what it was, where samples saw most of it, and where a charge and the references bound the
+/// page cache, as [`proven`] needs.
 pub fn not_sampled(run: &Observation) -> Option<u64> {
     let is_proven = run.kept.most_cached_bytes.is_some() && run.kept.charge_bytes.is_some();
     if is_attached(run) || is_proven {
@@ -84,9 +85,9 @@ pub fn not_sampled(run: &Observation) -> Option<u64> {
     let charge = run.kept.charge_bytes.unwrap_or(u64::MAX);
     let bytes = rss.saturating_sub(peak(run, names::TREE_RSS_FILE).unwrap_or(0)).min(charge);
     let slack = if crate::tree::is_source(run) { seen / 8 + RSS_SLACK_OF_TREE } else { seen / 4 + RSS_SLACK };
-    let bytes = match ends::kinds_of_largest(run, rss).map(|kinds| kinds.heap) {
-        Some(heap) if heap.most.saturating_sub(heap.least) <= slack => return None,
-        Some(heap) => bytes.min(heap.most),
+    let bytes = match told::kinds_of_largest(run, rss).map(|kinds| kinds.unreclaimable()) {
+        Some(told) if told.most.saturating_sub(told.least) <= slack => return None,
+        Some(told) => bytes.min(told.most),
         None => bytes,
     };
     (rss > seen + slack).then_some(bytes)

@@ -6,7 +6,7 @@
 
 mod clients;
 mod cut;
-mod ends;
+
 pub mod evidence;
 mod floor;
 mod held;
@@ -15,18 +15,19 @@ mod methods;
 mod moment;
 mod peaks;
 mod together;
+mod told;
 mod totals;
 mod tree;
 mod waiting;
 
 use model::{Header, Observation, RunAccount, Target};
 
-pub use ends::heap_together;
 pub use floor::{Held, unreclaimable_over_time};
 pub use methods::method_memory;
 pub use model::{performance, performance_per_gb};
 pub use moment::STOCKS;
 pub use together::together;
+pub use told::heap_together;
 
 /// The account of one run.
 pub fn account(run: &Observation, header: &Header) -> RunAccount {

@@ -116,7 +116,7 @@ fn of_tree(run: &Observation, tree: &Tree) -> ChargePeak {
     // The page cache was counted beside it. What no sample saw is taken for heap, and what may be bursar's own is not shared memory.
     let whole = Breakdown { heap: bounds.most.heap, file: Some(emulated.peak_cached_bytes), ..bounds.least };
     let bytes =
-        emulated.peak_bytes.max(crate::floor::held_by_one(run).max(crate::ends::heap_together(run)).unwrap_or(0));
+        emulated.peak_bytes.max(crate::floor::held_by_one(run).max(crate::told::heap_together(run)).unwrap_or(0));
     ChargePeak {
         bytes: Some(bytes),
         breakdown: whole.scaled_to(bytes),

@@ -557,6 +557,7 @@ fn what_a_process_told_of_its_memory_takes_the_place_of_samples() {
 
     let sharing = of(vec![told(1, 0.0, 40, 40, 33, true)]);
     assert_eq!((file(&sharing), mib(sharing.peak_breakdown.shared)), ((Some(1), Some(7)), Some(7)), "of either kind");
+    assert_eq!((mib(sharing.floor_bytes), sharing.doubts.len()), (Some(39), 1), "shared memory cannot be reclaimed");
 
     let given_back = of(vec![told(1, 0.0, 40, 20, 15, false)]);
     assert_eq!((heap(&given_back), mib(given_back.floor_bytes)), ((Some(15), Some(35)), Some(35)));

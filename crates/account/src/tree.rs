@@ -7,7 +7,7 @@ use model::{Breakdown, Observation, names};
 
 use crate::held::{self, Held};
 use crate::moment::Moment;
-use crate::{ends, peaks};
+use crate::{peaks, told};
 
 /// The lines of one kind of page.
 struct Kind {
@@ -80,13 +80,13 @@ impl<'a> Tree<'a> {
             })
             .unwrap_or_default();
         let Bounds { least, most } = &mut bounds;
-        let missed = ends::missed_heap(self.run);
+        let missed = told::missed_heap(self.run);
         if missed > 0 {
             most.heap = Some(most.heap.unwrap_or(0).saturating_add(missed));
         }
         let Some(peak) = peaks::largest_process(self.run).filter(|peak| *peak > rss) else { return bounds };
         let unseen = peak - rss;
-        let kinds = ends::kinds_of_largest(self.run, peak);
+        let kinds = told::kinds_of_largest(self.run, peak);
         for (least, most, kind) in [
             (&mut least.heap, &mut most.heap, kinds.as_ref().map(|kinds| kinds.heap)),
             (&mut least.file, &mut most.file, kinds.as_ref().map(|kinds| kinds.file)),

@@ -13,6 +13,13 @@ pub struct Kinds {
     pub shared: Held,
 }
 
+impl Kinds {
+    /// What cannot be reclaimed: heap, and what may be shared memory.
+    pub fn unreclaimable(&self) -> Held {
+        Held { least: self.heap.least + self.shared.least, most: self.heap.most.saturating_add(self.shared.most) }
+    }
+}
+
 fn kinds(process: &ProcessRecord) -> Option<Kinds> {
     let (seen, peak) = (process.largest_seen?, process.max_rss_bytes?);
     let unseen = peak.saturating_sub(seen.all_bytes);
