@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use serde_json::{Value, json};
+use support::allocators::allocators;
 use support::filter::{ENOSYS, EPERM, under};
 use support::{
     PID_NAMESPACE, bursar, bursar_as_nobody, can_unshare, huge_pages_alone, is_root, json_after, need, tolerance,
@@ -819,17 +820,6 @@ pair_coeff 1 1 1.0 1.0 2.5
 fix 1 all nve
 run 250
 ";
-
-const ALLOCATORS: [&str; 3] = ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"];
-
-/// The allocators that are installed, each by its name for the loader.
-fn allocators() -> Vec<String> {
-    let loads = |name: &str| {
-        let output = Command::new("true").env("LD_PRELOAD", name).output().unwrap();
-        output.stderr.is_empty()
-    };
-    ALLOCATORS.into_iter().filter(|name| loads(name)).map(String::from).collect()
-}
 
 /// Runs a command in `env LD_PRELOAD=…`, which the library has to share with the allocator.
 fn with_preload(preload: &str, command: &[String]) -> Run {

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use support::{bursar, json_after, need};
+use support::allocators::allocators;
+use support::{bursar, json_after};
 
-const ALLOCATORS: [&str; 3] = ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"];
 const FILLED_BYTES: u64 = 96 << 20;
 
 /// Fills blocks of 1000 bytes, slowly, so that a helper may come in between.
@@ -26,15 +26,11 @@ fn fills(folder: &Path) -> String {
 fn with_each(words: &[&str], is_right: impl Fn(&Value) -> bool) {
     let folder = tempfile::tempdir().unwrap();
     let program = fills(folder.path());
-    for allocator in ALLOCATORS {
-        let path = format!("/usr/lib/x86_64-linux-gnu/{allocator}");
-        if !need(allocator, Path::new(&path).exists()) {
-            continue;
-        }
+    for allocator in allocators() {
         let mut command = bursar();
         command.args(words).args(["-q", "--stats", "-", "--", &program]);
         // No pool answers there.
-        command.env("LD_PRELOAD", path).env("BURSAR_POOLS", folder.path());
+        command.env("LD_PRELOAD", &allocator).env("BURSAR_POOLS", folder.path());
         let (status, stats, _) = json_after(&mut command);
         assert_eq!(status, 0, "{allocator}");
         assert!(is_right(&stats), "{allocator}: {stats:#}");

@@ -1,6 +1,7 @@
 //! What the end-to-end tests share.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod allocators;
 pub mod filter;
 mod need;
 pub mod pool;
