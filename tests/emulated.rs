@@ -70,6 +70,32 @@ fn what_short_processes_hold_at_the_same_time_is_in_the_answer() {
     assert!(!json["reason"].as_str().unwrap().contains("sizes itself"), "{json:#}");
 }
 
+/// A Python of 100 MiB with four forks, of which each writes to a part of that, under a limit.
+fn forks_under(limit: &str, written_mib: u32) -> (i32, Value) {
+    let folder = folder();
+    let script = format!(
+        "import os, time\nheap = bytearray(100 << 20)\nfor _ in range(4):\n if not os.fork():\n  for at in range(0, {written_mib} << \
+         20, 4096): heap[at] = 1\n  time.sleep(.8)\n  os._exit(0)\nfor _ in range(4): os.wait()"
+    );
+    let mut command = if is_root() { bursar_as_nobody(folder.path()) } else { bursar() };
+    command.current_dir(folder.path()).env("TMPDIR", folder.path()).env("BURSAR_FORCE_RUNG", "emulated-limits");
+    command.args(["run", "-q", "--limit", limit, "--json", "-", "--", "/usr/bin/python3", "-c", &script]);
+    json_of(&mut command)
+}
+
+#[test]
+fn what_forks_share_counts_once_under_a_limit() {
+    let peak = |json: &Value| json["peak_charge_bytes"].as_u64().unwrap() / MIB;
+    let (status, json) = forks_under("140M", 0);
+    assert_eq!(status, 0, "{json:#}");
+    assert!((100..=116).contains(&peak(&json)), "{json:#}");
+    let (_, json) = forks_under("140M", 40);
+    assert_eq!(json["exit_status"], 128 + 9, "the copies are more than the limit leaves: {json:#}");
+    let (status, json) = forks_under("400M", 40);
+    assert_eq!(status, 0, "{json:#}");
+    assert!((260..=280).contains(&peak(&json)), "{json:#}");
+}
+
 #[test]
 fn the_answer_for_a_short_program_is_what_it_holds() {
     let folder = folder();

@@ -1,8 +1,9 @@
 //! What a process tree held together, memory that its processes share counted once.
 
-use model::{Observation, ProcessRecord, Series, names};
+use model::{Observation, ProcessRecord, names};
 
 use crate::moment::Moment;
+use crate::told;
 
 /// Bounds on the peak, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +32,16 @@ pub fn of_tree(run: &Observation, app_max_rss: Option<u64>) -> Option<Held> {
             points.map(|(t_ns, rss)| at_most(run, readings, *t_ns, rss.max(0.0) as u64)).max()?
         }
     };
-    let seen = rss.and_then(Series::peak).map(|bytes| bytes.max(0.0) as u64);
-    let kept = if crate::is_attached(run) { 0 } else { together(run, |process| process.max_rss_bytes) };
+    let seen = rss.and_then(|rss| rss.points.iter().map(|(t_ns, rss)| by_kinds(run, *t_ns, rss.max(0.0) as u64)).max());
+    let own = |process: &ProcessRecord| {
+        let shared = process.largest_seen.map_or(0, |seen| seen.uncopied_bytes);
+        process.max_rss_bytes.map(|peak| peak.saturating_sub(shared))
+    };
+    let kept = if crate::is_attached(run) { 0 } else { together(run, own) };
     let missed = seen.map_or(0, |seen| kept.saturating_sub(seen));
     let untold = run.evidence.untold_bytes.filter(|bytes| *bytes >= LEAST_UNTOLD).unwrap_or(0);
-    Some(Held { least, most: most.saturating_add(missed).saturating_add(untold).max(least) })
+    let most = most.saturating_add(missed).saturating_add(untold);
+    Some(Held { least, most: most.min(told::all_together(run).unwrap_or(u64::MAX)).max(least) })
 }
 
 /// Figures of processes that lived at the same time, summed, where that is most: what samples missed of several of them is in it.
@@ -59,7 +65,15 @@ pub fn together(run: &Observation, bytes: impl Fn(&ProcessRecord) -> Option<u64>
 
 /// What the tree held at a moment at which its RSS had this sum.
 fn at_most(run: &Observation, readings: &[(u64, f64)], t_ns: u64, rss: u64) -> u64 {
-    by_readings(run, readings, t_ns).map_or(rss, |held| held.most.min(rss))
+    let sampled = by_kinds(run, t_ns, rss);
+    by_readings(run, readings, t_ns).map_or(sampled, |held| held.most.min(sampled))
+}
+
+/// The same by what samples know of each kind at that moment.
+fn by_kinds(run: &Observation, t_ns: u64, rss: u64) -> u64 {
+    let at = Moment::at(run, t_ns);
+    let most = [names::TREE_HEAP_MOST, names::TREE_SHARED_MOST, names::TREE_RSS_FILE].map(|name| at.get(name));
+    most.into_iter().sum::<Option<u64>>().map_or(rss, |most| most.min(rss))
 }
 
 /// Bounds at a moment by the readings next to it: what was held then, with what the tree may have obtained and given back between.

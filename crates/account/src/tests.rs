@@ -536,6 +536,7 @@ fn what_a_process_told_of_its_memory_takes_the_place_of_samples() {
             may_share,
             most_heap_bytes: heap_mib * MIB,
             inherited_bytes: 0,
+            uncopied_bytes: 0,
         }),
         ..process(pid, None, 1.0)
     };
@@ -567,16 +568,19 @@ fn what_a_process_told_of_its_memory_takes_the_place_of_samples() {
     assert_eq!((heap(&together), mib(together.floor_bytes)), ((Some(33), Some(57)), Some(33)));
     assert_eq!(mib(together.floor_at_most_bytes), Some(57), "both were there from half a second on");
 
-    let forked = |pid| {
-        let child = told(pid, 0.5, 40, 40, 33, false);
-        let seen = child.largest_seen.map(|seen| Resident { inherited_bytes: 30 * MIB, ..seen });
-        ProcessRecord { largest_seen: seen, ..child }
+    let forks = |uncopied_mib: u64| {
+        let forked = |pid| {
+            let child = told(pid, 0.5, 40, 40, 33, false);
+            let (inherited_bytes, uncopied_bytes) = (30 * MIB, uncopied_mib * MIB);
+            let seen = child.largest_seen.map(|seen| Resident { inherited_bytes, uncopied_bytes, ..seen });
+            ProcessRecord { largest_seen: seen, ..child }
+        };
+        Observation { processes: vec![told(1, 0.0, 40, 40, 33, false), forked(2), forked(3)], ..tree(&lines, None) }
     };
-    let forks =
-        Observation { processes: vec![told(1, 0.0, 40, 40, 33, false), forked(2), forked(3)], ..tree(&lines, None) };
-    assert_eq!(heap_together(&forks), Some(39 * MIB), "what forks have from their parent counts once");
-    let whole = account(&forks, &header("no swap"));
-    assert_eq!(mib(whole.floor_at_most_bytes), Some(99), "they may have written to all of it");
+    assert_eq!(heap_together(&forks(0)), Some(39 * MIB), "what forks have from their parent counts once");
+    let at_most = |run: &Observation| mib(account(run, &header("no swap")).floor_at_most_bytes);
+    assert_eq!(at_most(&forks(0)), Some(99), "they may have written to all of it");
+    assert_eq!(at_most(&forks(25)), Some(49), "their page faults copied no more");
 
     let mut limited = tree(&lines, None);
     limited.evidence.emulated = Some(EmulatedLimit::default());

@@ -1,6 +1,6 @@
 //! What processes told of their memory themselves, whatever samples saw of it.
 
-use model::{Observation, ProcessRecord, names};
+use model::{FileDemand, LATER_THROUGH_MAPPINGS, Observation, ProcessRecord, names};
 
 use crate::held::{self, Held};
 use crate::moment::peak;
@@ -51,9 +51,30 @@ fn most_heap(process: &ProcessRecord) -> Option<Held> {
     Some(Held { least: heap.least.max(most), most: heap.most.max(most) })
 }
 
+/// All file pages that the processes can have mapped, where each told of its own and nothing of that is hidden, bytes.
+pub fn distinct_files(run: &Observation) -> Option<u64> {
+    let tell = run.processes.iter().any(|process| process.source == "inside") && run.evidence.untold_bytes.is_none();
+    let is_known = |demand: &&FileDemand| {
+        demand.lost_events == 0 && demand.not_visible.iter().all(|(name, _)| name == LATER_THROUGH_MAPPINGS)
+    };
+    run.file_demand.as_ref().filter(|_| tell).filter(is_known).map(|demand| demand.distinct_bytes)
+}
+
+/// What all that lived at the same time had at most, bytes, where their files are known and nobody may have shared memory.
+pub fn all_together(run: &Observation) -> Option<u64> {
+    let may_share = run.processes.iter().filter_map(|process| process.largest_seen).any(|seen| seen.may_share);
+    let files = distinct_files(run).filter(|_| !may_share && peak(run, names::TREE_RSS_SHARED) == Some(0))?;
+    Some(sampled_heap(run).saturating_add(missed_heap(run)).saturating_add(files))
+}
+
 /// The most heap that one process is known to have had, bytes.
 pub fn largest_heap(run: &Observation) -> Option<u64> {
     run.processes.iter().filter_map(most_heap).map(|heap| heap.least).max()
+}
+
+/// The most heap that samples saw, at most. Records of older versions have what processes share once for each.
+fn sampled_heap(run: &Observation) -> u64 {
+    peak(run, names::TREE_HEAP_MOST).or_else(|| peak(run, names::TREE_RSS_ANON)).unwrap_or(0)
 }
 
 /// Heap of all that lived at the same time and told of it, where samples saw less, bytes: what children of a fork have from their
@@ -64,11 +85,15 @@ pub fn heap_together(run: &Observation) -> Option<u64> {
         Some(most_heap(process)?.most.saturating_sub(inherited))
     };
     let told = held::together(run, own);
-    Some(told).filter(|told| *told > peak(run, names::TREE_RSS_ANON).unwrap_or(0))
+    Some(told).filter(|told| *told > sampled_heap(run))
 }
 
-/// Heap at most of all that lived at the same time that samples missed, bytes: children may have written to all that they inherited.
+/// Heap at most of all that lived at the same time that samples missed, bytes: of what children inherited, what they may have copied is
+/// theirs.
 pub fn missed_heap(run: &Observation) -> u64 {
-    let told = held::together(run, |process| Some(most_heap(process)?.most));
-    told.saturating_sub(peak(run, names::TREE_RSS_ANON).unwrap_or(0))
+    let own = |process: &ProcessRecord| {
+        let shared = process.largest_seen?.uncopied_bytes;
+        Some(most_heap(process)?.most.saturating_sub(shared))
+    };
+    held::together(run, own).saturating_sub(sampled_heap(run))
 }

@@ -13,13 +13,25 @@ use crate::{peaks, told};
 struct Kind {
     sum: &'static str,
     least: &'static str,
+    most: Option<&'static str>,
     /// By proportional sets.
     reading: &'static str,
 }
 
-const HEAP: Kind = Kind { sum: names::TREE_RSS_ANON, least: names::TREE_HEAP_LEAST, reading: names::HEAP };
-const FILE: Kind = Kind { sum: names::TREE_RSS_FILE, least: names::TREE_FILE_LEAST, reading: names::FILE_MAPPED };
-const SHARED: Kind = Kind { sum: names::TREE_RSS_SHARED, least: names::TREE_SHARED_LEAST, reading: names::SHARED };
+const HEAP: Kind = Kind {
+    sum: names::TREE_RSS_ANON,
+    least: names::TREE_HEAP_LEAST,
+    most: Some(names::TREE_HEAP_MOST),
+    reading: names::HEAP,
+};
+const FILE: Kind =
+    Kind { sum: names::TREE_RSS_FILE, least: names::TREE_FILE_LEAST, most: None, reading: names::FILE_MAPPED };
+const SHARED: Kind = Kind {
+    sum: names::TREE_RSS_SHARED,
+    least: names::TREE_SHARED_LEAST,
+    most: Some(names::TREE_SHARED_MOST),
+    reading: names::SHARED,
+};
 
 /// One figure of a tree with what it was made of: the lower and the upper bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -84,6 +96,9 @@ impl<'a> Tree<'a> {
         if missed > 0 {
             most.heap = Some(most.heap.unwrap_or(0).saturating_add(missed));
         }
+        if let Some(distinct) = told::distinct_files(self.run) {
+            most.file = most.file.map(|file| file.min(distinct)).max(least.file);
+        }
         let Some(peak) = peaks::largest_process(self.run).filter(|peak| *peak > rss) else { return bounds };
         let unseen = peak - rss;
         let kinds = told::kinds_of_largest(self.run, peak);
@@ -141,7 +156,8 @@ impl<'a> Tree<'a> {
             let sum = at.get(kind.sum)?;
             let least = bounded_by_processes(at, kind.least, sum);
             let by_readings = held::by_readings(self.run, readings, at.t_ns());
-            let most = by_readings.map_or(sum, |held| held.most.min(sum)).max(least);
+            let sampled = kind.most.and_then(|most| at.get(most)).unwrap_or(sum);
+            let most = by_readings.map_or(sampled, |held| held.most.min(sampled)).max(least);
             Some(Held { least: by_readings.map_or(least, |held| held.least.max(least)).min(most), most })
         };
         Some((kind(HEAP, &self.heap)?, kind(FILE, &self.file)?, kind(SHARED, &self.shared)?))

@@ -215,16 +215,20 @@ struct Comparison<'a> {
 
 /// Why a run does not decide whether more than a maximum was held: without a cgroup, what processes hold together is known between bounds.
 fn held_around(max: Bytes, account: &RunAccount) -> Option<String> {
-    let (least, most) = account.tree_held_at_least_bytes.zip(account.tree_held_at_most_bytes)?;
-    let is_open = account.peak_charge_bytes.is_none() && least <= max.0 && max.0 < most;
-    is_open.then(|| {
+    let held = account.tree_held_at_least_bytes.zip(account.tree_held_at_most_bytes)?;
+    let floor = account.floor_bytes.zip(account.floor_at_most_bytes);
+    let is_open = |(least, most): &(u64, u64)| *least <= max.0 && max.0 < *most;
+    let told = |(least, most), what: &str| {
         format!(
-            "its processes held between {} and {} together, and the maximum is {max}; where a cgroup counts its memory, the peak is known: \
-             see `bursar doctor`",
+            "its processes held between {} and {} together{what}, and the maximum is {max}; where a cgroup counts its memory, the peak is \
+             known: see `bursar doctor`",
             Bytes(least),
             Bytes(most)
         )
-    })
+    };
+    let bounds = Some(held).filter(is_open).map(|held| told(held, ""));
+    let of_floor = || floor.filter(is_open).map(|floor| told(floor, " that cannot be reclaimed"));
+    bounds.or_else(of_floor).filter(|_| account.peak_charge_bytes.is_none())
 }
 
 impl<'a> Comparison<'a> {

@@ -15,7 +15,10 @@ use linux::endings::Tree;
 use linux::numa::{self, Occupied};
 use linux::procfs;
 use linux::shared_memory::{Before, Used};
-use model::{Evidence, Exit, FileDemand, FileReference, KeptPeaks, Named, Observation, RunRole, Rusage, Target, names};
+use model::{
+    Evidence, Exit, FileDemand, FileReference, KeptPeaks, LATER_THROUGH_MAPPINGS, Named, Observation, RunRole, Rusage,
+    Target, names,
+};
 use record::Entry;
 use rustix::process::Signal;
 use sample::{ExitRecords, Options, Row, Sampler, Scope};
@@ -30,7 +33,7 @@ use crate::kept;
 use crate::launch::Launch;
 use crate::orphans;
 use crate::processes::{self, Main};
-use crate::references::{Inside, LATER_THROUGH_MAPPINGS, MUCH_MAPPED_BYTES};
+use crate::references::{Inside, MUCH_MAPPED_BYTES};
 use crate::stop::{Stop, Whole, lift_limit};
 use crate::tier::FastTier;
 
@@ -411,7 +414,7 @@ fn follow(bench: &Bench, plan: &Plan<'_>, running: &Running, whole: Whole<'_>, e
 /// What no reclaim takes of a tree now, without swap, bytes: the lower and the upper bound. `last`: of the last sample.
 fn unreclaimable(last: &dyn Fn(&'static str) -> Option<f64>) -> (u64, u64) {
     let sum = |names: [&'static str; 3]| names.into_iter().filter_map(last).sum::<f64>() as u64;
-    let most = sum([names::TREE_RSS_ANON, names::TREE_RSS_SHARED, names::PAGE_TABLES]);
+    let most = sum([names::TREE_HEAP_MOST, names::TREE_SHARED_MOST, names::PAGE_TABLES]);
     let least = |least, sum| last(least).or(last(sum)).unwrap_or(0.0) as u64;
     let heap = least(names::TREE_HEAP_LEAST, names::TREE_RSS_ANON);
     (heap + least(names::TREE_SHARED_LEAST, names::TREE_RSS_SHARED), most)

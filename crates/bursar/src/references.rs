@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use job::preload::{self, Library};
-use model::{Bytes, BytesMoved};
+use model::{Bytes, BytesMoved, LATER_THROUGH_MAPPINGS};
 use track::{Follower, InsideTracker, SeenInside, Tracked};
 
 use crate::launch::{Launch, Launcher, launch};
@@ -15,9 +15,6 @@ const UNSEEN_BYTES: u64 = 1 << 20;
 
 /// Programs and their libraries are smaller than this.
 pub const MUCH_MAPPED_BYTES: u64 = 48 << 20;
-/// What is not visible of files that are read through mappings.
-pub const LATER_THROUGH_MAPPINGS: &str = "references through mappings after the first, so the curve may be too low";
-
 /// What the library noted.
 pub struct Noted {
     pub tracked: Tracked,

@@ -24,6 +24,9 @@ pub struct ForeignFile {
     pub cached_bytes: u64,
 }
 
+/// What is not visible of files that are read through mappings: which pages they are is known.
+pub const LATER_THROUGH_MAPPINGS: &str = "references through mappings after the first, so the curve may be too low";
+
 /// The file demand curve of a run without a limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FileDemand {

@@ -34,6 +34,9 @@ pub struct Resident {
     pub most_heap_bytes: u64,
     /// Of that what it had from its parent, when it was forked: it may share it with others.
     pub inherited_bytes: u64,
+    /// What of that it cannot have copied, by its page faults. Records of older versions do not tell.
+    #[serde(default)]
+    pub uncopied_bytes: u64,
 }
 
 /// One process of a job. What was not seen is `None`.

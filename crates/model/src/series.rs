@@ -134,6 +134,10 @@ pub mod names {
         TREE_SHARED_LEAST = "tree_shared_least_bytes",
         /// See above.
         TREE_SWAP_LEAST = "tree_swap_least_bytes",
+        /// Their heap and shared memory at most: by the last reading of their PSS, with what they have obtained since.
+        TREE_HEAP_MOST = "tree_heap_most_bytes",
+        /// See above.
+        TREE_SHARED_MOST = "tree_shared_most_bytes",
         /// What the processes of all parts of a joined run hold together at most. A run of its own has it in no line.
         TREE_HELD_MOST = "tree_held_most_bytes",
         /// The most that they can have obtained since the first sample, counted up.

@@ -33,9 +33,10 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn resident()(bytes in vec(any::<u64>(), 4), may_share in any::<bool>()) -> Resident {
+    fn resident()(bytes in vec(any::<u64>(), 5), may_share in any::<bool>()) -> Resident {
         Resident {
-            heap_bytes: bytes[0], all_bytes: bytes[1], most_heap_bytes: bytes[2], inherited_bytes: bytes[3], may_share,
+            heap_bytes: bytes[0], all_bytes: bytes[1], most_heap_bytes: bytes[2], inherited_bytes: bytes[3], uncopied_bytes: bytes[4],
+            may_share,
         }
     }
 }

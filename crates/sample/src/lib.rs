@@ -2,6 +2,7 @@
 
 mod exits;
 mod lines;
+mod moves;
 mod own;
 mod pace;
 mod processes;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use linux::{Error, procfs};
 use model::{OwnPid, ProcessKey, ProcessRecord};
 
+use crate::moves::{Level, has_moved, moved};
 use crate::pace::Pace;
 
 /// Processes beyond this number get no time line of their own; their peaks are kept all the same.
@@ -41,6 +42,8 @@ pub struct Sums {
     /// What they hold together at least, and each kind of it.
     pub held_least: u64,
     pub least: Least,
+    /// Their heap and shared memory together at most.
+    pub most: Most,
     /// The most that they can have obtained and given back since the first look.
     pub gained: u64,
     pub lost: u64,
@@ -67,6 +70,13 @@ pub struct Least {
     pub swap: u64,
 }
 
+/// What processes hold together at most, bytes: by a reading of their proportional sets, and what they have obtained since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Most {
+    pub heap: u64,
+    pub shared: u64,
+}
+
 /// One process as last seen.
 struct Seen {
     record: ProcessRecord,
@@ -77,12 +87,25 @@ struct Seen {
     io_delay: f64,
 }
 
-/// How far a process has come. Its RSS alone would not show pages that were copied on write: they moved from shared to own.
-#[derive(Clone, Copy)]
-struct Level {
-    key: ProcessKey,
-    rss: u64,
-    faulted: u64,
+impl Seen {
+    fn level(&self) -> Level {
+        Level {
+            key: self.record.key,
+            parent: self.record.parent.unwrap_or(0),
+            stack_start: self.stack_start,
+            rss: self.rss,
+            heap: self.status.rss_anon.unwrap_or(0),
+            shared: self.status.rss_shmem.unwrap_or(0),
+            faulted: self.record.minor_faults.unwrap_or(0) * procfs::page_bytes(),
+        }
+    }
+}
+
+/// `level` now. Of its kinds nothing is read.
+fn level_again(level: Level) -> Option<Level> {
+    let stat = procfs::stat(level.key.pid).ok().filter(|stat| stat.starttime == level.key.start_ticks)?;
+    let page = procfs::page_bytes();
+    Some(Level { rss: stat.rss_pages * page, faulted: stat.minflt * page, ..level })
 }
 
 /// All processes seen so far.
@@ -98,19 +121,11 @@ pub struct Processes {
     cpu_seconds: f64,
     gained: u64,
     lost: u64,
+    most: Most,
     /// One process is looked at, and its children are none of the job's.
     is_alone: bool,
     /// Memory that bursar shares with them.
     shared_by_us_bytes: u64,
-}
-
-fn level(key: ProcessKey, rss: u64, minor_faults: u64) -> Level {
-    Level { key, rss, faulted: minor_faults * procfs::page_bytes() }
-}
-
-fn level_now(key: ProcessKey) -> Option<Level> {
-    let stat = procfs::stat(key.pid).ok().filter(|stat| stat.starttime == key.start_ticks)?;
-    Some(level(key, stat.rss_pages * procfs::page_bytes(), stat.minflt))
 }
 
 /// `None` if it has ended meanwhile.
@@ -119,28 +134,6 @@ fn rollup(pid: i32) -> Option<Result<procfs::SmapsRollup, Error>> {
         Err(Error::Gone(_)) => None,
         read => Some(read),
     }
-}
-
-/// Whether processes have come or gone, or more than one part in `parts` of their memory has changed.
-fn has_moved(before: &[Level], now: &[Level], parts: u64) -> bool {
-    let same = before.len() == now.len() && before.iter().zip(now).all(|(a, b)| a.key == b.key);
-    let change = |(a, b): (&Level, &Level)| a.rss.abs_diff(b.rss).max(b.faulted.saturating_sub(a.faulted));
-    let changed: u64 = before.iter().zip(now).map(change).sum();
-    !same || changed > now.iter().map(|level| level.rss).sum::<u64>() / parts
-}
-
-/// The most that can have been obtained and given back between two looks, both in order of their keys, bytes. Pages that were
-/// copied on write were obtained, and nobody may have the old ones any more; a new process has perhaps nothing from its parent.
-fn moved(before: &[Level], now: &[Level]) -> (u64, u64) {
-    let of = |levels: &[Level], key: ProcessKey| levels.binary_search_by_key(&key, |level| level.key).ok();
-    let gone = before.iter().filter(|level| of(now, level.key).is_none()).map(|level| level.rss);
-    now.iter().fold((0, gone.sum()), |(gained, lost), now| {
-        let Some(index) = of(before, now.key) else { return (gained + now.rss, lost) };
-        let before = before[index];
-        let faulted = now.faulted.saturating_sub(before.faulted);
-        let (grown, had) = (now.rss.saturating_sub(before.rss), before.rss + faulted);
-        (gained + grown.max(faulted), lost + had.saturating_sub(now.rss))
-    })
 }
 
 /// Block I/O delay of a task, in seconds. The kernel sometimes ends a delay that it never began; longer than the task's life,
@@ -247,13 +240,15 @@ impl Processes {
     /// Reads the proportional sets, of all processes in one go: a page that one more process maps counts less in all the
     /// others, so sets that were read at different times do not add up.
     fn roll_up(&mut self, pace: &mut Pace, elapsed: Duration, sums: &mut Sums, no_more_came: &dyn Fn() -> bool) {
-        let level = |seen: &Seen| level(seen.record.key, seen.rss, seen.record.minor_faults.unwrap_or(0));
-        let now: Vec<Level> = self.seen.values().filter(|s| s.alive && s.rss > 0).map(level).collect();
+        let now: Vec<Level> = self.seen.values().filter(|s| s.alive && s.rss > 0).map(Seen::level).collect();
         let settled = !has_moved(&self.before, &now, SETTLED);
         let is_patient = self.unsettled < PATIENCE;
-        let (gained, lost) = moved(&self.before, &now);
-        (self.gained, self.lost) = (self.gained.saturating_add(gained), self.lost.saturating_add(lost));
+        let moved = moved(&self.before, &now);
+        self.gained = self.gained.saturating_add(moved.gained);
+        self.lost = self.lost.saturating_add(moved.lost);
         (sums.gained, sums.lost) = (self.gained, self.lost);
+        self.most.heap = self.most.heap.saturating_add(moved.heap_gained);
+        self.most.shared = self.most.shared.saturating_add(moved.shared_gained);
         self.before.clone_from(&now);
         let bytes: u64 = now.iter().map(|level| level.rss).sum();
         let expected = LOCK_SECONDS_PER_PROCESS * now.len() as f64 + LOCK_SECONDS_PER_BYTE * bytes as f64;
@@ -267,7 +262,7 @@ impl Processes {
         let begin = Instant::now();
         let sets: Result<Vec<_>, _> = now.iter().filter_map(|level| rollup(level.key.pid)).collect();
         pace.locked(begin.elapsed());
-        let after: Vec<Level> = now.iter().filter_map(|level| level_now(level.key)).collect();
+        let after: Vec<Level> = now.iter().copied().filter_map(level_again).collect();
         let is_disturbed = has_moved(&now, &after, STILL);
         if is_patient && is_disturbed {
             self.unsettled += 1;
@@ -317,7 +312,7 @@ impl Processes {
         }
     }
 
-    fn add(&self, sums: &mut Sums) {
+    fn add(&mut self, sums: &mut Sums) {
         for seen in self.seen.values() {
             sums.minor_faults += seen.record.minor_faults.unwrap_or(0);
             sums.major_faults += seen.record.major_faults.unwrap_or(0);
@@ -327,8 +322,6 @@ impl Processes {
         let status = |of: fn(&procfs::Status) -> Option<u64>| alive.iter().map(|s| of(&s.status)).sum::<Option<u64>>();
         sums.processes = alive.len() as u64;
         sums.rss = alive.iter().map(|s| s.rss).sum();
-        sums.least = Processes::least(&alive);
-        sums.held_least = (sums.least.heap + sums.least.file + sums.least.shared).min(sums.rss);
         sums.rss_anon = status(|s| s.rss_anon);
         sums.rss_file = status(|s| s.rss_file);
         sums.rss_shared = status(|s| s.rss_shmem);
@@ -340,6 +333,21 @@ impl Processes {
         let largest = |of: fn(&procfs::Status) -> Option<u64>| alive.iter().filter_map(|s| of(&s.status)).max();
         sums.largest_shared = largest(|s| s.rss_shmem);
         sums.largest_hugetlb = largest(|s| s.hugetlb_pages);
+        // A reading is both bounds at once.
+        let quiet = |set: Option<u64>| set.filter(|_| sums.held.is_some());
+        let (heap, shared) = (quiet(sums.pss_anon), quiet(sums.pss_shared));
+        sums.least = Processes::least(&alive);
+        sums.least.heap = sums.least.heap.max(heap.unwrap_or(0));
+        sums.least.shared = sums.least.shared.max(shared.unwrap_or(0));
+        sums.held_least = (sums.least.heap + sums.least.file + sums.least.shared).min(sums.rss);
+        let known = |most: u64, sum: Option<u64>, set: Option<u64>, least: u64| {
+            most.min(sum.unwrap_or(0)).min(set.unwrap_or(u64::MAX)).max(least)
+        };
+        self.most = Most {
+            heap: known(self.most.heap, sums.rss_anon, heap, sums.least.heap),
+            shared: known(self.most.shared, sums.rss_shared, shared, sums.least.shared),
+        };
+        sums.most = self.most;
     }
 
     /// RSS of each process alive that gets a line of its own.

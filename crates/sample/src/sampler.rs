@@ -341,6 +341,8 @@ fn put_tree(row: &mut RowBuilder<'_>, sums: &Sums) {
         (names::TREE_FILE_LEAST, sums.least.file),
         (names::TREE_SHARED_LEAST, sums.least.shared),
         (names::TREE_SWAP_LEAST, sums.least.swap),
+        (names::TREE_HEAP_MOST, sums.most.heap),
+        (names::TREE_SHARED_MOST, sums.most.shared),
     ] {
         row.bytes(name, "/proc/PID/status", Some(value));
     }

@@ -109,12 +109,15 @@ fn record(pid: u64, programs: &[Life], origin_ns: u64, here: Option<u32>) -> Pro
     let seen = |life: &Life| {
         let heap_bytes = life.bytes(ProcessPart::Heap)?;
         let all_bytes = life.bytes(ProcessPart::Resident)?.max(heap_bytes);
+        let inherited_bytes = life.bytes(ProcessPart::Inherited).unwrap_or(0);
         Some(Resident {
             heap_bytes,
             all_bytes,
             may_share: life.get(ProcessPart::Shares) != Some(0),
             most_heap_bytes: life.bytes(ProcessPart::MostHeap)?.max(heap_bytes),
-            inherited_bytes: life.bytes(ProcessPart::Inherited).unwrap_or(0),
+            inherited_bytes,
+            // Each page is copied at a fault of its own, also those of a huge page.
+            uncopied_bytes: inherited_bytes.saturating_sub(life.bytes(ProcessPart::MinorFaults).unwrap_or(u64::MAX)),
         })
     };
     ProcessRecord {
@@ -186,7 +189,8 @@ mod tests {
                 all_bytes: 4 * MIB,
                 may_share: false,
                 most_heap_bytes: 3 * MIB,
-                inherited_bytes: 0
+                inherited_bytes: 0,
+                uncopied_bytes: 0
             })
         );
         let killed = told(&[
