@@ -97,6 +97,21 @@ fn what_forks_share_counts_once_under_a_limit() {
 }
 
 #[test]
+fn what_a_run_leaves_behind_is_no_part_of_the_next() {
+    let folder = folder();
+    let daemon = "import time; heap = bytearray(50 << 20); open(\"there\", \"w\").close(); time.sleep(60.4321)";
+    let script = format!(
+        "rm -f there; setsid /usr/bin/python3 -c '{daemon}' > /dev/null 2>&1 < /dev/null &\n\
+         until [ -e there ]; do sleep .1; done; sleep .4; /usr/bin/python3 -c 'bytearray(20 << 20)'"
+    );
+    let json = answer(folder.path(), &["sh", "-c", &script]);
+    let mib = json["budget_bytes"].as_u64().unwrap() / MIB;
+    assert!((70..=130).contains(&mib), "{mib} MiB: {json:#}");
+    let left = Command::new("pgrep").args(["-f", "sleep[(]60.4321"]).output().unwrap();
+    assert!(left.stdout.is_empty(), "{}", String::from_utf8_lossy(&left.stdout));
+}
+
+#[test]
 fn the_answer_for_a_short_program_is_what_it_holds() {
     let folder = folder();
     let json = answer(folder.path(), &["/usr/bin/python3", "-c", "bytearray(200 << 20)"]);

@@ -246,8 +246,12 @@ pub fn observe(
     let shared = shared.used(&|pid| pids.contains(&pid));
     // A next trial must find neither this one's processes nor its page cache, which would stay, charged to the parent
     // (trap 1). After a single run, both are left as they would be without bursar.
-    if let Some(group) = group.filter(|_| plan.clean_up) {
-        notes.extend(group.kill_all().and_then(|()| group.reclaim_all()).err().map(|error| error.to_string()));
+    if plan.clean_up {
+        let cleaned = match &group {
+            Some(group) => group.kill_all().and_then(|()| group.reclaim_all()).map(drop),
+            None => tree.kill_all(),
+        };
+        notes.extend(cleaned.err().map(|error| error.to_string()));
     }
     let rusage = Rusage { max_rss_bytes: most_resident - own_resident_bytes, ..ended.reaped.rusage };
     let mut observation = Observation {

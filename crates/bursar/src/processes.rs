@@ -81,6 +81,10 @@ fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
     known.started_seconds = known.started_seconds.or(sampled.started_seconds);
     known.user_seconds = known.user_seconds.or(sampled.user_seconds);
     known.system_seconds = known.system_seconds.or(sampled.system_seconds);
+    // A process that was killed, or that became a program without the library, told nothing of what it had.
+    if known.source == "inside" {
+        known.largest_seen = known.largest_seen.or(sampled.largest_seen);
+    }
     known.parent = known.parent.or(sampled.parent);
     known.own = known.own.or(sampled.own);
     if known.command.is_empty() {

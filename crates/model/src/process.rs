@@ -39,6 +39,22 @@ pub struct Resident {
     pub uncopied_bytes: u64,
 }
 
+impl Resident {
+    /// With another look, at which so much was resident, heap of it, and had been faulted in, bytes.
+    pub fn or_now(self, all_bytes: u64, heap_bytes: u64, may_share: bool, faulted_bytes: u64) -> Resident {
+        let largest =
+            if all_bytes > self.all_bytes { (all_bytes, heap_bytes) } else { (self.all_bytes, self.heap_bytes) };
+        Resident {
+            all_bytes: largest.0,
+            heap_bytes: largest.1,
+            may_share: self.may_share || may_share,
+            most_heap_bytes: self.most_heap_bytes.max(heap_bytes),
+            uncopied_bytes: self.inherited_bytes.saturating_sub(faulted_bytes),
+            ..self
+        }
+    }
+}
+
 /// One process of a job. What was not seen is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProcessRecord {
@@ -71,8 +87,8 @@ pub struct ProcessRecord {
     /// The signal that ended it. `None`: it exited, or that is not known.
     #[serde(default)]
     pub signal: Option<i32>,
-    /// The most that it had in memory of the times that it looked itself: at its end, and before it gave much back. `None`: it did not
-    /// tell, as one that was killed.
+    /// The most that it had in memory of the times that it looked itself: at its end, and before it gave much back. Of one that did not
+    /// tell, as it was killed: of the samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest_seen: Option<Resident>,
     /// By which number it knows itself, where that may be another than in `key`; not part of records.

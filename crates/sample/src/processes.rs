@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use linux::{Error, procfs};
-use model::{OwnPid, ProcessKey, ProcessRecord};
+use model::{OwnPid, ProcessKey, ProcessRecord, Resident};
 
 use crate::moves::{Level, has_moved, moved};
 use crate::pace::Pace;
@@ -84,6 +84,8 @@ struct Seen {
     rss: u64,
     stack_start: u64,
     status: procfs::Status,
+    /// Of all looks.
+    largest: Resident,
     io_delay: f64,
 }
 
@@ -197,6 +199,9 @@ impl Processes {
         status.rss_shmem = status.rss_shmem.map(|bytes| bytes - ours);
         let rss = (stat.rss_pages * procfs::page_bytes()).saturating_sub(ours);
         let key = ProcessKey { pid, start_ticks: stat.starttime };
+        // Another program has nothing of its parent's.
+        let begins = self.seen.get(&key).is_none_or(|seen| seen.stack_start != stat.stack_start);
+        let inherited_bytes = begins.then(|| self.inherited(&stat, status.rss_anon));
         let started = procfs::start_seconds(stat.starttime) - since;
         let seen = self.seen.entry(key).or_insert_with(|| Seen {
             record: ProcessRecord {
@@ -209,17 +214,25 @@ impl Processes {
             rss: 0,
             stack_start: 0,
             status: procfs::Status::default(),
+            largest: Resident::default(),
             io_delay: 0.0,
         });
         seen.alive = true;
         seen.rss = rss;
         seen.stack_start = stat.stack_start;
+        seen.largest.inherited_bytes = inherited_bytes.unwrap_or(seen.largest.inherited_bytes);
         seen.record.command.clone_from(&stat.comm);
         seen.record.max_rss_bytes = status.vm_hwm.or(Some(rss)).max(seen.record.max_rss_bytes);
         seen.record.user_seconds = Some(procfs::seconds_of(stat.utime));
         seen.record.system_seconds = Some(procfs::seconds_of(stat.stime));
         seen.record.minor_faults = Some(stat.minflt);
         seen.record.major_faults = Some(stat.majflt);
+        seen.largest = seen.largest.or_now(
+            stat.rss_pages * procfs::page_bytes(),
+            status.rss_anon.unwrap_or(0),
+            status.rss_shmem.is_none_or(|shared| shared > 0),
+            stat.minflt * procfs::page_bytes(),
+        );
         seen.status = status;
         sums.tasks += stat.num_threads;
         let mut delay = io_delay(&stat);
@@ -235,6 +248,15 @@ impl Processes {
         }
         // Threads that have gone take their delay along.
         seen.io_delay = seen.io_delay.max(delay);
+    }
+
+    /// Heap that a process that begins has from its parent.
+    fn inherited(&self, stat: &procfs::Stat, heap: Option<u64>) -> u64 {
+        let is_parent = |seen: &&Seen| {
+            seen.record.key.pid == stat.ppid && seen.stack_start == stat.stack_start && stat.stack_start != 0
+        };
+        let parent = self.seen.values().rfind(is_parent);
+        parent.and_then(|parent| parent.status.rss_anon).min(heap).unwrap_or(0)
     }
 
     /// Reads the proportional sets, of all processes in one go: a page that one more process maps counts less in all the
@@ -357,7 +379,8 @@ impl Processes {
 
     /// What is known of each, in order of their start. A process that is gone is given the life it was seen for.
     pub fn into_records(self) -> Vec<ProcessRecord> {
-        let mut records: Vec<_> = self.seen.into_values().map(|seen| seen.record).collect();
+        let record = |seen: Seen| ProcessRecord { largest_seen: Some(seen.largest), ..seen.record };
+        let mut records: Vec<_> = self.seen.into_values().map(record).collect();
         records.sort_by_key(|record| (record.key.start_ticks, record.key.pid));
         records
     }
