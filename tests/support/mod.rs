@@ -5,6 +5,7 @@ pub mod allocators;
 pub mod filter;
 mod need;
 pub mod pool;
+pub mod shown;
 pub mod zram;
 
 use std::path::{Path, PathBuf};

@@ -155,6 +155,10 @@ pub struct Results {
 }
 
 #[cfg(test)]
+#[path = "../../../tests/support/shown.rs"]
+mod shown;
+
+#[cfg(test)]
 mod tests {
     use clap::CommandFactory;
 
@@ -163,6 +167,24 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_in_the_docs_can_be_parsed() {
+        let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        for shown in shown::shown(root) {
+            for call in shown.calls() {
+                let parsed = tip::parse(&call.into_iter().map(Into::into).collect::<Vec<_>>());
+                assert!(
+                    parsed.is_ok(),
+                    "{}:{}: {}: {}",
+                    shown.page.display(),
+                    shown.line,
+                    shown.text,
+                    parsed.unwrap_err()
+                );
+            }
+        }
     }
 
     /// Options that `-h` lists, of all commands together.
