@@ -38,8 +38,10 @@ pub struct Chance {
     pub limit: u64,
     /// What was read again under it, in bytes.
     pub again: u64,
-    /// The limit whose runs paid that price.
+    /// The limit whose run paid that price.
     pub failed: u64,
+    /// What that run read again, in bytes.
+    pub failed_again: u64,
     /// Another run under it says more.
     pub wants_run: bool,
     /// The runs there are do not show that it always passes.
@@ -74,6 +76,7 @@ pub fn chance(a: &Noise, bracket: &Bracket) -> Option<Chance> {
         limit,
         again: pages * a.settings.page_bytes,
         failed: dearest.limit_bytes?,
+        failed_again: dearest.refaults? * a.settings.page_bytes,
         wants_run: if is_alike { own.len() < TWICE } else { passed < ENOUGH_RUNS && own.len() < ENOUGH_RUNS },
         doubtful: is_alike || passed < ENOUGH_RUNS,
     })
@@ -82,10 +85,14 @@ pub fn chance(a: &Noise, bracket: &Bracket) -> Option<Chance> {
 impl Chance {
     /// Why the answer is not sure, as a clause.
     pub fn doubt(&self) -> String {
+        let reads = match self.again {
+            0 => "if it reads a few pages again".into(),
+            again => format!("if it reads {} again, as it did", Bytes(again)),
+        };
         format!(
-            "it read {} again there, and runs at {} lost so much time by reading again that another run at {} may be too slow",
-            Bytes(self.again),
+            "a run at {} was too slow and read {} again, so another run at {} may be too slow {reads}",
             Bytes(self.failed),
+            Bytes(self.failed_again),
             Bytes(self.limit),
         )
     }
@@ -160,7 +167,17 @@ mod tests {
     fn a_limit_that_read_as_much_again_as_one_that_failed_is_no_sure_answer() {
         let found = answer(&Analysis::of(&Settings::default(), &sorts()), None);
         assert_eq!((found.smallest_passing_bytes, found.confident), (Some(38 * MIB), false), "{}", found.reason);
-        let doubt = "it read 219 MiB again there, and runs at 35.0 MiB lost so much time by reading again that another run at 38.0 MiB may be too slow";
+        let doubt = "a run at 35.0 MiB was too slow and read 288 MiB again, so another run at 38.0 MiB may be too slow if it reads 219 MiB again, as it did";
+        assert!(found.reason.contains(doubt), "{}", found.reason);
+    }
+
+    #[test]
+    fn a_limit_that_read_nothing_again_is_doubted_without_saying_that_it_did() {
+        let mut seen = sorts();
+        seen.trials[1].refaults = Some(60);
+        seen.trials.iter_mut().filter(|t| t.limit_bytes >= Some(38 * MIB)).for_each(|t| t.refaults = Some(0));
+        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
+        let doubt = "a run at 35.0 MiB was too slow and read 240 KiB again, so another run at 38.0 MiB may be too slow if it reads a few pages again";
         assert!(found.reason.contains(doubt), "{}", found.reason);
     }
 
