@@ -502,9 +502,12 @@ fn others_in_cgroup(run: &Observation, need: u64) -> Option<Doubt> {
 fn went_on(facts: &Evidence) -> Option<Doubt> {
     let largest = facts.went_on.iter().max_by_key(|process| process.bytes)?;
     let bytes = facts.went_on.iter().filter_map(|process| process.bytes).reduce(|a, b| a + b);
+    let (processes, they) = match facts.went_on.len() {
+        1 => ("a process of it".to_string(), "it"),
+        more => (format!("{more} of its processes"), "they"),
+    };
     let sentence = format!(
-        "{} of its processes went on when the command ended ({}, {}): what they did from then on was not measured",
-        facts.went_on.len(),
+        "{processes} went on when the command ended ({}, {}): what {they} did from then on was not measured",
         largest.name,
         size(largest.bytes)
     );

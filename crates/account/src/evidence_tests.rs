@@ -213,7 +213,14 @@ fn heap_that_no_process_has_is_others() {
 #[test]
 fn processes_that_went_on_are_a_doubt() {
     let went_on = Evidence { went_on: vec![named("redis-server", 30), named("x", 2)], ..Default::default() };
-    assert_eq!(kinds(&run(&CHARGED, went_on), &["x"]), [(DoubtKind::WentOn, Some(32), false)]);
+    assert_eq!(kinds(&run(&CHARGED, went_on.clone()), &["x"]), [(DoubtKind::WentOn, Some(32), false)]);
+    let said = |facts: &Evidence| super::went_on(facts).unwrap().sentence;
+    let two = "2 of its processes went on when the command ended (redis-server, 30.0 MiB): what they did from then on was not measured";
+    assert_eq!(said(&went_on), two);
+    let one = Evidence { went_on: vec![named("x", 2)], ..Default::default() };
+    let alone =
+        "a process of it went on when the command ended (x, 2.00 MiB): what it did from then on was not measured";
+    assert_eq!(said(&one), alone);
 }
 
 #[test]
