@@ -129,7 +129,9 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
         (Err(_), Some(_)) => None,
         (Err(error), None) => bail!("{}", too_few(&error, &name, asked.get(INPUT_BYTES).copied(), &evidence)),
     };
-    let from = knee.clone().or_else(|| floor.clone()).context("nothing was predicted")?;
+    // What must fit must fit, though budgets, which are fewer, say less.
+    let both = knee.iter().chain(&floor).max_by(|a, b| a.ask_bytes.total_cmp(&b.ask_bytes));
+    let from = both.cloned().context("nothing was predicted")?;
     let ratios = features
         .iter()
         .zip(&values)

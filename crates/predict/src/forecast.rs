@@ -7,7 +7,7 @@ use crate::predictor::Predictor;
 pub struct Forecast {
     /// The most likely need.
     pub predicted_bytes: f64,
-    /// The interval that holds the need with the confidence.
+    /// The interval that holds the need with the confidence, and the most likely need.
     pub interval_bytes: (f64, f64),
     /// What to ask for at first.
     pub ask_bytes: f64,

@@ -166,6 +166,9 @@ impl History {
             Some((main, _)) => self.extrapolate(features, main),
             None => self.interpolate(features),
         };
+        // Errors to one side alone leave the interval beside the prediction, which may still be right.
+        let (least, most) = forecast.interval_bytes;
+        forecast.interval_bytes = (least.min(forecast.predicted_bytes), most.max(forecast.predicted_bytes));
         let killed = self.killed_below(features);
         if forecast.ask_bytes <= killed {
             forecast.ask_bytes = killed * ABOVE_KILLED;

@@ -27,6 +27,8 @@ proptest! {
         };
         prop_assert!(forecast.ask_bytes > 0.0 && forecast.ask_bytes.is_finite(), "{forecast:?}");
         prop_assert!(forecast.interval_bytes.0 <= forecast.interval_bytes.1 && forecast.interval_bytes.0 >= 0.0, "{forecast:?}");
+        let (least, most) = forecast.interval_bytes;
+        prop_assert!((least..=most).contains(&forecast.predicted_bytes), "{forecast:?}");
         prop_assert!((0.0..1.0).contains(&forecast.probability), "{forecast:?}");
         prop_assert!(forecast.waste_byte_seconds.is_finite() && forecast.waste_byte_seconds >= 0.0, "{forecast:?}");
         let ladder: Vec<f64> = [forecast.ask_bytes].into_iter().chain(forecast.retry_bytes.clone()).collect();

@@ -7,6 +7,12 @@ use ::predict::{Confidence, Forecast, INPUT_BYTES, LeftOut, Past};
 use model::Bytes;
 use serde::Serialize;
 
+/// Byte-seconds.
+const MIB_HOUR: f64 = Bytes::MIB as f64 * 3600.0;
+
+/// Less waste, in byte-seconds, is shown as none.
+const LEAST_WASTE: f64 = 0.01 * MIB_HOUR;
+
 pub struct Answer {
     pub kind: String,
     pub runs: Vec<Past>,
@@ -15,7 +21,7 @@ pub struct Answer {
     pub confidence: Confidence,
     pub floor: Option<Forecast>,
     pub knee: Option<Forecast>,
-    /// Of the two, that which the request is from: the knee where it is known.
+    /// Of the two, that which the request is from: the one that asks for more.
     pub asked: Forecast,
     /// The size of the input beside the largest seen; `None`: not known.
     pub extrapolation: Option<f64>,
@@ -108,7 +114,8 @@ impl Answer {
         let few =
             if most < percent { format!("; {} runs show no more than {most:.0} %", asked.runs) } else { String::new() };
         let (least, largest) = asked.interval_bytes;
-        line("interval", format!("{} to {}, with {percent:.0} % confidence{few}", size(least), size(largest)));
+        let of = if self.knee.as_ref() == Some(asked) { " of what pays" } else { " of what must fit" };
+        line("interval", format!("{} to {}{of}, with {percent:.0} % confidence{few}", size(least), size(largest)));
         let shown = 100.0 * asked.probability;
         line(
             "enough",
@@ -127,13 +134,13 @@ impl Answer {
             };
             line("beyond", format!("{what} is {ratio:.2} times the largest one seen: the interval is wider for it"));
         }
-        let hours = |waste: f64| Bytes((waste / 3600.0) as u64);
-        let (expected, largest) = (hours(asked.waste_byte_seconds), hours(asked.largest_waste_byte_seconds));
-        if largest.0 > 0 {
+        if asked.largest_waste_byte_seconds >= LEAST_WASTE {
             line(
                 "waste",
                 format!(
-                    "{expected} times hours are asked for and not used, as expected; {largest} if the largest is asked for at once"
+                    "{} are asked for and not used, as expected; {} if the largest is asked for at once",
+                    byte_hours(asked.waste_byte_seconds),
+                    byte_hours(asked.largest_waste_byte_seconds)
                 ),
             );
         }
@@ -179,6 +186,27 @@ impl Answer {
     }
 }
 
+/// Memory times time, such as `1.25 GiB·h`.
+fn byte_hours(byte_seconds: f64) -> String {
+    let mib_hours = byte_seconds / MIB_HOUR;
+    match mib_hours / 1024.0 {
+        gib_hours if gib_hours >= 1.0 => format!("{gib_hours:.2} GiB·h"),
+        _ if byte_seconds < LEAST_WASTE => "0 MiB·h".into(),
+        _ => format!("{mib_hours:.2} MiB·h"),
+    }
+}
+
 fn whole(bytes: f64) -> u64 {
     bytes.ceil() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waste_is_in_mib_or_gib_hours() {
+        let said = [0.0, 291.0 * 3600.0, 0.5 * MIB_HOUR, 1536.0 * MIB_HOUR].map(byte_hours);
+        assert_eq!(said, ["0 MiB·h", "0 MiB·h", "0.50 MiB·h", "1.50 GiB·h"]);
+    }
 }
