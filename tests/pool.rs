@@ -424,6 +424,8 @@ fn doctor_repair_removes_a_pool_whose_broker_was_killed() {
     let provisioned = said(&["provision", "--", "true"]);
     assert!(provisioned.contains("pool default has no broker"), "{provisioned}");
     assert!(said(&["doctor"]).contains("bursar pool serve default"));
+    let status = said(&["pool", "status"]);
+    assert!(status.contains("  node 0     128 MiB; only the broker knows what of it is free\n"), "{status}");
     let in_use = said(&["doctor", "--repair"]);
     assert!(in_use.contains("in use by ") && in_use.contains("`bursar pool serve default`"), "{in_use}");
     client.end();

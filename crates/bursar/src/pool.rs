@@ -173,13 +173,12 @@ fn print(pool: &PoolStatus) -> anyhow::Result<()> {
 }
 
 fn parts(parts: &Parts) -> String {
-    let figure = |bytes: Option<u64>| bytes.map_or("unknown".to_string(), |bytes| Bytes(bytes).to_string());
-    format!(
-        "{} free, {} leased, {} being zeroed",
-        figure(parts.free_bytes),
-        figure(parts.leased_bytes),
-        figure(parts.zeroing_bytes)
-    )
+    match (parts.free_bytes, parts.leased_bytes, parts.zeroing_bytes) {
+        (Some(free), Some(leased), Some(zeroing)) => {
+            format!("{} free, {} leased, {} being zeroed", Bytes(free), Bytes(leased), Bytes(zeroing))
+        }
+        _ => format!("{}; only the broker knows what of it is free", Bytes(parts.bytes)),
+    }
 }
 
 fn sentence(lease: &LeaseStatus) -> String {
