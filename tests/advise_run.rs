@@ -155,7 +155,7 @@ fn a_pool_that_is_not_there_is_told_and_nothing_runs() {
     let pools = tempfile::tempdir().unwrap();
     let output = advised(&["--pool", "hpc"], &["echo", "ran"]).env("BURSAR_POOLS", pools.path()).output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), b"".as_slice()));
-    assert!(said(&output).contains("there is no pool hpc"), "{}", said(&output));
+    assert!(said(&output).contains("there is no pool 'hpc'"), "{}", said(&output));
 }
 
 #[test]

@@ -198,12 +198,14 @@ fn a_pool_that_is_not_there_or_does_not_answer_is_an_error_before_the_command_ru
         assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
         said(&output)
     };
-    assert!(asked("hpc").contains("there is no pool hpc") && asked("hpc").contains("bursar pool create"));
+    assert!(asked("hpc").contains("there is no pool 'hpc'") && asked("hpc").contains("bursar pool create"));
     std::fs::create_dir(pools.path().join("silent")).unwrap();
     std::fs::write(pools.path().join("silent/pool.json"), "{}").unwrap();
     assert!(asked("hpc").contains("there are: silent"));
     assert!(asked("silent").contains("the broker of pool silent does not answer"));
-    assert!(asked("../silent").contains("there is no pool"));
+    for wrong in ["", "../silent"] {
+        assert!(asked(wrong).contains(&format!("'{wrong}' is no name for a pool: write letters")));
+    }
     let output = provision(&[], &["true"]).env("BURSAR_POOLS", pools.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "without a name none is needed");
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ::provision::prezero::Prezero;
-use ::provision::state::segment_bytes;
+use ::provision::state::{Directory, segment_bytes};
 use ::provision::told::{Amount, Error, Figures, LeftAlone, Reason, Told, describe};
 use anyhow::{Context, bail};
 use linux::own_numbers::{OwnNumber, OwnNumbers};
@@ -190,13 +190,14 @@ pub fn pool_size(options: &PoolSize) -> anyhow::Result<Status> {
 
 /// Whether a pool that was asked for is there.
 pub fn check(name: &str) -> anyhow::Result<()> {
+    Directory::of(name)?;
     let names = pools::names();
     if !names.iter().any(|there| there == name) {
         let others = match names.is_empty() {
             true => "and no other; `bursar pool create` makes one".into(),
             false => format!("but there are: {}", names.join(", ")),
         };
-        bail!("there is no pool {name} in {}, {others}", pools::folder().display());
+        bail!("there is no pool '{name}' in {}, {others}", pools::folder().display());
     }
     let socket = pools::socket(name);
     let answered = pools::answers(&socket);
