@@ -177,12 +177,23 @@ impl Drop for Told {
 /// One interval in one line. `is_least`: the peak is a lower bound.
 fn line(round: &PagesRound, peak: Option<u64>, is_least: bool) -> String {
     let unseen = round.unseen_in_files();
+    // Half of a lower bound says nothing.
+    let half = round
+        .wss_bytes
+        .filter(|_| !round.is_lower_bound())
+        .map(|now| now / 2)
+        .filter(|half| *half >= round.blind_below.max(1));
+    // The working set is of the last intervals together, the curve of one alone, which may need less than they.
+    let is_of_before = half.is_some_and(|half| round.misses_at(half) <= TOLERATED_MISSES);
     let needs = match (round.wss_bytes, peak) {
         (Some(0), Some(0)) => "no memory was accessed a second time yet, so its need is unknown".into(),
         (Some(now), Some(peak)) => {
             let about = if round.is_lower_bound() { "at least" } else { "about" };
             let least = if is_least && !round.is_lower_bound() { "at least " } else { "" };
-            format!("needs {about} {} now, {least}{} at peak", Bytes(now), Bytes(peak))
+            match is_of_before {
+                true => format!("needed {about} {} in the last intervals, {least}{} at peak", Bytes(now), Bytes(peak)),
+                false => format!("needs {about} {} now, {least}{} at peak", Bytes(now), Bytes(peak)),
+            }
         }
         _ => match round.accessed_at_least {
             Some(least) => format!("its need is unknown yet; it accessed {} so far", Bytes(least)),
@@ -203,16 +214,10 @@ fn line(round: &PagesRound, peak: Option<u64>, is_least: bool) -> String {
         }
         _ => String::new(),
     };
-    // Half of a lower bound says nothing.
-    let less = round
-        .wss_bytes
-        .filter(|_| !round.is_lower_bound())
-        .map(|now| now / 2)
-        .filter(|half| *half >= round.blind_below.max(1));
-    // The curve is of this interval alone, which may need less than the last ones together.
-    let less = less.map_or(String::new(), |half| match round.misses_at(half) {
+    let less = half.map_or(String::new(), |half| match round.misses_at(half) {
         misses if misses > TOLERATED_MISSES => format!("; {} would cost {misses:.0} refaults/s", Bytes(half)),
-        _ => format!("; this interval alone needed less than {}", Bytes(half)),
+        _ if round.tracking => format!("; this interval alone needed less than {}", Bytes(half)),
+        _ => format!("; the last tracked interval alone needed less than {}", Bytes(half)),
     });
     let blind = match round.blind_bytes {
         0 => String::new(),
@@ -271,10 +276,14 @@ mod tests {
         assert!(!line(&blind, None, false).contains("would cost"), "below that nothing is known");
         let quiet = PagesRound { misses: vec![MissPoint { bytes: 0, misses_per_second: 9.0 }], ..round.clone() };
         assert!(
-            line(&quiet, None, false).contains("; this interval alone needed less than 32.0 MiB;"),
+            line(&quiet, Some(80 << 20), false).starts_with(
+                "7 s: needed about 64.0 MiB in the last intervals, 80.0 MiB at peak; this interval alone needed less than 32.0 MiB; 60.0"
+            ),
             "{}",
-            line(&quiet, None, false)
+            line(&quiet, Some(80 << 20), false)
         );
+        let quiet = PagesRound { tracking: false, ..quiet };
+        assert!(line(&quiet, None, false).contains("; the last tracked interval alone needed less than 32.0 MiB;"));
         assert!(line(&PagesRound::default(), None, false).contains("its need is unknown yet;"));
         let least = PagesRound { accessed_at_least: Some(3 << 20), ..PagesRound::default() };
         assert!(line(&least, None, false).contains("its need is unknown yet; it accessed 3.00 MiB so far;"));
