@@ -1,5 +1,7 @@
 //! The libraries that run inside observed processes: embedded in bursar, unpacked when a command needs one.
 
+mod others;
+
 use std::env;
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -44,6 +46,9 @@ impl Library {
 
 /// Root's copy: what root starts may go on as any user, who must be able to read it.
 const OF_ROOT: &str = "/var/cache/bursar";
+
+/// Times that the library is unpacked where others remove it meanwhile.
+const UNPACK_ATTEMPTS: usize = 4;
 
 /// Puts the library into a folder that nobody else can write to, if it is not there yet; its path, for `LD_PRELOAD`. Where
 /// there is no such folder, as on a read-only root, it is in memory: then it is there for this user's processes that see
@@ -113,7 +118,7 @@ fn mode_of(folder: &Path) -> u32 {
     if folder == Path::new(OF_ROOT) { 0o755 } else { 0o700 }
 }
 
-/// Under a name that tells its content: versions stand side by side, and one in use is never written to.
+/// Under a name that tells its content: versions in use stand side by side, and none is ever written to.
 fn unpack_into(library: Library, folder: &Path, mode: u32) -> io::Result<PathBuf> {
     // These part the names in LD_PRELOAD.
     if folder.as_os_str().as_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
@@ -133,13 +138,18 @@ fn fill(library: Library, folder: &Path, opened: &Folder) -> io::Result<PathBuf>
         return Err(io::Error::other(format!("{} is on a file system with noexec", folder.display())));
     }
     let name = library.name();
-    if !is_ours(library, opened, name.as_ref()) {
+    // Another version, new here, may remove it before it is held.
+    for _ in 0..UNPACK_ATTEMPTS {
+        if ours(library, opened, name.as_ref()).is_some_and(others::hold) {
+            return Ok(folder.join(name));
+        }
         let mut file = opened.try_clone()?.replace(name.as_ref(), 0o700)?;
         file.write_all(library.image())?;
         file.file().set_permissions(Permissions::from_mode(0o755))?;
         file.commit()?;
+        others::remove(opened);
     }
-    Ok(folder.join(name))
+    Err(io::Error::other(format!("{} is removed from {} again and again", name, folder.display())))
 }
 
 /// Makes it if it is not there; an error if others may write to it.
@@ -164,11 +174,12 @@ fn make_ours(folder: &Path, mode: u32) -> io::Result<Folder> {
     Ok(made)
 }
 
-fn is_ours(library: Library, folder: &Folder, name: &OsStr) -> bool {
-    let Ok(mut file) = folder.open_file(name, OFlags::RDONLY) else { return false };
+/// The library, if it is there as it should be.
+fn ours(library: Library, folder: &Folder, name: &OsStr) -> Option<File> {
+    let mut file = folder.open_file(name, OFlags::RDONLY).ok()?;
     let mut image = Vec::new();
     let owned = file.metadata().is_ok_and(|found| found.uid() == geteuid().as_raw());
-    owned && file.read_to_end(&mut image).is_ok() && image == library.image()
+    (owned && file.read_to_end(&mut image).is_ok() && image == library.image()).then_some(file)
 }
 
 #[cfg(test)]
@@ -193,6 +204,44 @@ mod tests {
         fs::write(&path, "cut short").unwrap();
         assert_eq!(fs::read(unpack_into(LIBRARY, &folder, 0o700).unwrap()).unwrap(), LIBRARY.image());
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_newer_version_removes_the_older_ones_that_nothing_uses() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("bursar");
+        make_ours(&folder, 0o700).unwrap();
+        let older = |name: &str| {
+            let path = folder.join(name);
+            fs::write(&path, LIBRARY.image()).unwrap();
+            path
+        };
+        let unused = older("libbursar-0000000000000000.so");
+        let held = older("libbursar-0000000000000001.so");
+        let mapped = older("libbursar-0000000000000002.so");
+        let foreign = older("libbursar-notes.so");
+        let other_bursar = File::open(&held).unwrap();
+        rustix::fs::flock(&other_bursar, rustix::fs::FlockOperation::LockShared).unwrap();
+        let mut outlives = std::process::Command::new("sleep").arg("60").env("LD_PRELOAD", &mapped).spawn().unwrap();
+        let maps = format!("/proc/{}/maps", outlives.id());
+        while !fs::read_to_string(&maps).unwrap().contains("libbursar-0000000000000002.so") {
+            std::thread::yield_now();
+        }
+
+        let path = unpack_into(LIBRARY, &folder, 0o700).unwrap();
+        let stays = [&unused, &held, &mapped, &foreign, &path].map(|path| path.exists());
+        outlives.kill().unwrap();
+        outlives.wait().unwrap();
+        assert_eq!(stays, [false, true, true, true, true]);
+    }
+
+    #[test]
+    fn what_this_process_unpacked_is_removed_by_no_other_version() {
+        let place = tempfile::tempdir().unwrap();
+        let path = unpack_into(LIBRARY, place.path(), 0o700).unwrap();
+        let other_version = File::open(&path).unwrap();
+        let locked = rustix::fs::flock(&other_version, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+        assert_eq!(locked, Err(rustix::io::Errno::WOULDBLOCK));
     }
 
     #[test]
