@@ -314,6 +314,13 @@ mod tests {
     }
 
     #[test]
+    fn the_interval_of_a_predictor_that_errs_to_one_side_holds_the_prediction() {
+        let forecast = history((0..20).map(|run| (1e9, 1e6 * f64::from(1 << run)))).ask(&[1e9], None).unwrap();
+        let (least, most) = forecast.interval_bytes;
+        assert!((least..=most).contains(&forecast.predicted_bytes), "{forecast:?}");
+    }
+
+    #[test]
     fn nonsense_is_ignored() {
         let mut history = history([(1e9, 1e9), (f64::NAN, 1e9), (1e9, -1.0), (1e9, f64::INFINITY)]);
         history.learn(Run { features: vec![1.0, 2.0], need: Need::Exactly(1.0), seconds: 1.0 });
