@@ -1,6 +1,6 @@
 //! What a search may cost.
 
-use crate::Evidence;
+use crate::{Evidence, Settings};
 
 /// The runs of a trial last for at least so many seconds together; shorter jobs start and end by chance a little earlier or later.
 const LEAST_SECONDS: f64 = 1.0;
@@ -19,6 +19,49 @@ pub fn runs_of_a_trial(evidence: &Evidence) -> usize {
 
 /// Whether a search may cost so many run times more.
 pub fn affords(evidence: &Evidence, run_times: f64) -> bool {
-    let most = MOST_RUN_TIMES.max(evidence.references.len() as f64 + 4.0) * runs_of_a_trial(evidence) as f64;
-    evidence.run_times_used().is_none_or(|used| used + run_times <= most)
+    evidence.run_times_used().is_none_or(|used| used + run_times <= most_run_times(evidence))
+}
+
+fn most_run_times(evidence: &Evidence) -> f64 {
+    MOST_RUN_TIMES.max(evidence.references.len() as f64 + 4.0) * runs_of_a_trial(evidence) as f64
+}
+
+/// What a search may still cost, the comparison not included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EffortLeft {
+    /// The number of the next trial, from 1.
+    pub trial: usize,
+    /// About so long at most.
+    pub seconds: f64,
+}
+
+/// `None` before a run time is known.
+pub fn effort_left(settings: &Settings, evidence: &Evidence) -> Option<EffortLeft> {
+    let trials = evidence.search_trials().count();
+    let run_times = most_run_times(evidence) - evidence.run_times_used()?;
+    let trials_left = (settings.max_trials as usize).saturating_sub(trials);
+    let seconds = run_times.min(trials_left as f64).max(0.0) * evidence.reference()?.median;
+    Some(EffortLeft { trial: trials + 1, seconds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reference;
+    use crate::tests::trial;
+
+    #[test]
+    fn what_is_left_of_a_search_is_bound_by_its_run_times_and_by_its_trials() {
+        let settings = Settings::default();
+        let mut evidence = Evidence::default();
+        assert_eq!(effort_left(&settings, &evidence), None, "before the first run");
+        evidence.references = vec![Reference { wall_seconds: 10.0, ..Reference::default() }; 2];
+        assert_eq!(effort_left(&settings, &evidence), Some(EffortLeft { trial: 1, seconds: 60.0 }));
+        evidence.trials = vec![trial(100, 15.0)];
+        assert_eq!(effort_left(&settings, &evidence), Some(EffortLeft { trial: 2, seconds: 45.0 }));
+        let few = Settings { max_trials: 2, ..settings };
+        assert_eq!(effort_left(&few, &evidence), Some(EffortLeft { trial: 2, seconds: 10.0 }));
+        evidence.trials = vec![trial(100, 70.0)];
+        assert_eq!(effort_left(&few, &evidence), Some(EffortLeft { trial: 2, seconds: 0.0 }));
+    }
 }

@@ -50,6 +50,7 @@ mod step;
 mod stretches;
 mod tried;
 
+pub use effort::{EffortLeft, effort_left};
 pub use estimate::estimate;
 pub use evidence::{Evidence, MethodMemory};
 pub use judge::{Measured, Progress, judge, ratio_at_least, watch};

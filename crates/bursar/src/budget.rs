@@ -324,7 +324,10 @@ impl<'a> Search<'a> {
         let role = if method.is_some() { RunRole::Method } else { RunRole::Trial };
         let (settings, seen) = (self.settings.clone(), self.seen.clone());
         let mut stopped = None;
-        let label = format!("trial at {}", Bytes(limit));
+        let label = match budget::effort_left(&self.settings, &self.seen).filter(|_| method.is_none()) {
+            Some(left) => format!("trial {} of up to {} at {}", left.trial, self.settings.max_trials, Bytes(limit)),
+            None => format!("trial at {}", Bytes(limit)),
+        };
         let mut watch = |nodes: &[observe::Progress]| {
             stopped = budget::watch(&settings, &seen, method, &progress_of(nodes));
             stopped.is_some()
@@ -408,7 +411,11 @@ impl<'a> Search<'a> {
             clean_up: true,
         };
         let expected = self.seen.reference().map(|spread| spread.median);
+        let left = budget::effort_left(&self.settings, &self.seen).filter(|_| role != RunRole::Method);
         self.display.begin(label, expected);
+        if let Some(left) = left {
+            self.display.ends_within(left.seconds);
+        }
         if let Some(nodes) = nodes {
             let (fast_tier, interval, cache) = (plan.fast_tier, plan.interval, self.cache.clone());
             nodes.begin(Order { role, limit_bytes, fast_tier, cache, interval });

@@ -14,12 +14,13 @@ pub struct Display {
     shown: bool,
     label: String,
     expected: Option<f64>,
+    most_left: Option<f64>,
 }
 
 impl Display {
     /// `shown`: on a terminal and not `--quiet`.
     pub fn new(shown: bool) -> Display {
-        Display { bar: ProgressBar::hidden(), shown, label: String::new(), expected: None }
+        Display { bar: ProgressBar::hidden(), shown, label: String::new(), expected: None, most_left: None }
     }
 
     /// A run begins that takes about `expected` seconds.
@@ -29,6 +30,7 @@ impl Display {
         }
         self.label = label.to_string();
         self.expected = expected;
+        self.most_left = None;
         self.bar = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
             self.bar.set_style(style);
@@ -37,13 +39,21 @@ impl Display {
         self.bar.enable_steady_tick(Duration::from_millis(250));
     }
 
+    /// The run that began and those that follow take about so many seconds at most.
+    pub fn ends_within(&mut self, seconds: f64) {
+        self.most_left = Some(seconds);
+    }
+
     /// How it goes.
     pub fn show(&self, progress: &Progress) {
         let elapsed = progress.elapsed.as_secs_f64();
         let against = self.expected.map_or(String::new(), |expected| format!(" of about {expected:.1} s"));
         let charge = progress.charge_bytes.map_or(String::new(), |charge| format!(", {} now", Bytes(charge)));
         let refaults = progress.refaults.filter(|n| *n > 0).map_or(String::new(), |n| format!(", {n} refaults"));
-        self.bar.set_message(format!("{}: {elapsed:.1} s{against}{charge}{refaults}", self.label));
+        let left = self
+            .most_left
+            .map_or(String::new(), |left| format!("; search: up to {:.0} s left", (left - elapsed).max(0.0).ceil()));
+        self.bar.set_message(format!("{}: {elapsed:.1} s{against}{left}{charge}{refaults}", self.label));
     }
 
     /// The run is over.
@@ -67,5 +77,34 @@ impl Display {
             Outcome::Failed => "failed",
         };
         tell!("  {}: {:.1} s{ratio}, {outcome}", self.label, trial.wall_seconds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_falls_while_a_run_lasts_and_is_not_shown_where_it_is_unknown() {
+        let progress = |seconds| Progress {
+            elapsed: Duration::from_secs(seconds),
+            sampled: Duration::ZERO,
+            charge_bytes: None,
+            refaults: None,
+            io_delay_seconds: None,
+            cpu_seconds: None,
+        };
+        let mut display = Display::new(true);
+        display.begin("reference 1", None);
+        display.show(&progress(4));
+        assert_eq!(display.bar.message(), "reference 1: 4.0 s");
+        display.begin("trial 2 of up to 12 at 100 MiB", Some(10.0));
+        display.ends_within(45.0);
+        display.show(&progress(4));
+        let shown = "trial 2 of up to 12 at 100 MiB: 4.0 s of about 10.0 s; search: up to 41 s left";
+        assert_eq!(display.bar.message(), shown);
+        display.show(&progress(60));
+        assert!(display.bar.message().ends_with("; search: up to 0 s left"), "{}", display.bar.message());
+        display.end();
     }
 }
