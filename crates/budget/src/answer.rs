@@ -102,10 +102,11 @@ fn found(a: &Analysis, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u6
     format!("{pass}{left_out}{fail}.{added}{by_memory}")
 }
 
-/// How many times as long as without a limit those trials under a limit took that say nothing of it.
+/// How many times as long as without a limit those trials under a limit took that were too slow and say nothing of it.
 fn left_out(a: &Analysis, limit: u64) -> Vec<f64> {
     let is_left_out = |t: &&model::Trial| t.limit_bytes == Some(limit) && !is_telling(a, t);
-    a.evidence.search_trials().filter(is_left_out).filter_map(|t| t.runtime_ratio).collect()
+    let ratios = a.evidence.search_trials().filter(is_left_out).filter_map(|t| t.runtime_ratio);
+    ratios.filter(|ratio| *ratio > 1.0 + a.settings.slowdown).collect()
 }
 
 fn is_slow(tried: &[Tried], limit: u64) -> bool {
@@ -281,5 +282,10 @@ mod tests {
             "{}",
             found.reason
         );
+        for trial in &mut seen.trials[..2] {
+            trial.runtime_ratio = Some(1.02);
+        }
+        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
+        assert!(!found.reason.contains("leaves out"), "they were not slow: {}", found.reason);
     }
 }
