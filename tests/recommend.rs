@@ -423,8 +423,16 @@ fn one_bad_line_refuses_no_file() {
     assert_eq!(mib(job(&found, "a"), "asked_bytes"), 768 << 10);
     // Neither job has a step.
     assert!(refusal(&case("namenl.txt")).contains("jobs that have ended: 2;"));
-    assert!(refusal(&case("dup.json")).contains("jobs that have ended: 1;"));
     let folder = tempfile::tempdir().unwrap();
+    let measured = folder.path().join("namenl");
+    let step = |job| format!("{job}.batch|batch|COMPLETED|600|500000K|||cpu=2|1|2|1|mem=500000K|||\n");
+    let lines = std::fs::read_to_string(case("namenl.txt")).unwrap();
+    std::fs::write(&measured, lines + &step(7) + &step(8)).unwrap();
+    let (found, _) = of(&measured, &["--gatherer", "cgroup"]);
+    for name in ["a\nsecond line", "ok"] {
+        assert_eq!(mib(job(&found, name), "max_bytes"), 488, "{name}");
+    }
+    assert!(refusal(&case("dup.json")).contains("jobs that have ended: 1;"));
     let path = folder.path().join("latin");
     let lines = b"\xef\xbb\xbfJobID|JobName|State|Elapsed|MaxRSS\r\n7|caf\xe9|COMPLETED|1-00:00:00|\r\n7.0|x|COMPLETED|1-00:00:00|50M\r\n\
                   8|b|COMPLETED|soon|\r\n9.0|x|RUNNING|much|x\r\n10|c\r\n";
