@@ -36,6 +36,8 @@
 //                 is as it was before. Reasons: the texts of LOG_REASONS below
 //   'U' touched   as 'T', by who touched it first; only with BURSAR_TOUCH. Of the owners, those whose object is 0,
 //                 UNATTRIBUTED and OWN
+//   'G' grown     time, n count, then count times: n component, n bytes of heap that it has obtained since the last totals
+//                 and that are resident for certain: an estimate until the next
 //   'F' function  n id, n component, s name
 //   'C' calls     time, n count, then count times: n function, n calls, n bytes got, n bytes given back, all since the log
 //                 began
@@ -61,6 +63,7 @@ enum log_entry {
     ENTRY_OWNER = 'W',
     ENTRY_TOTALS = 'T',
     ENTRY_TOUCHED = 'U',
+    ENTRY_GROWN = 'G',
     ENTRY_FUNCTION = 'F',
     ENTRY_CALLS = 'C',
     ENTRY_DURATIONS = 'D',

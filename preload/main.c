@@ -104,6 +104,19 @@ static void wait_for(uint64_t ns) {
         touch_wait(until - now_ns());
 }
 
+// Until the next look. Growth is told meanwhile.
+static void wait_for_look(uint64_t ns) {
+    for (const uint64_t until = now_ns() + ns; !__atomic_load_n(&over, __ATOMIC_ACQUIRE);) {
+        const uint64_t now = now_ns();
+        if (now >= until)
+            return;
+        wait_for(least(until - now, interval_ns));
+        helper_leaves();
+        if (logging && now_ns() < until)
+            reconcile_growth();
+    }
+}
+
 // Ranks on one node look at the same moments: who waits for whom loses the time but once. The next is after the pause,
 // or after twice as long at most.
 static uint64_t until_moment(uint64_t pause) {
@@ -125,8 +138,7 @@ static void watch(void) {
     bool first = logging;
     for (uint64_t rest = first ? least(soon, pause) : pause; !__atomic_load_n(&over, __ATOMIC_ACQUIRE);
          rest = until_moment(pause)) {
-        wait_for(rest);
-        helper_leaves();
+        wait_for_look(rest);
         if (__atomic_load_n(&over, __ATOMIC_ACQUIRE))
             return;
         age += rest;

@@ -15,7 +15,7 @@ struct signs {
     int64_t live[COMPONENTS];
 };
 
-static struct signs then;
+static struct signs then, at_look;
 static uint64_t known; // pages that were resident when `memory_still` was called or `memory_grew` true; of any thread
 
 static struct signs signs_now(void) {
@@ -62,4 +62,28 @@ bool memory_grew(void) {
     if (grew)
         __atomic_store_n(&known, now, __ATOMIC_RELAXED);
     return grew;
+}
+
+void memory_looked(void) {
+    at_look = signs_now();
+}
+
+uint64_t memory_grown(uint64_t grown[COMPONENTS]) {
+    const struct signs now = signs_now();
+    const int64_t resident = (now.resident - now.shared) - (at_look.resident - at_look.shared);
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < COMPONENTS; i++) {
+        const int64_t bytes = now.live[i] - at_look.live[i];
+        grown[i] = bytes > 0 ? bytes : 0;
+        all += grown[i];
+    }
+    // What one of them has obtained may not be resident: as much of the others' is certain as all of its own leaves.
+    const uint64_t most = resident > 0 ? resident * PAGE : 0;
+    uint64_t certain = 0;
+    for (uint32_t i = 0; i < COMPONENTS; i++) {
+        const uint64_t others = all - grown[i];
+        grown[i] = least(grown[i], most > others ? most - others : 0);
+        certain += grown[i];
+    }
+    return certain;
 }

@@ -7,6 +7,7 @@
 #include "heap.h"
 #include "lock.h"
 #include "log.h"
+#include "moved.h"
 #include "objects.h"
 #include "owners.h"
 #include "pagemap.h"
@@ -29,7 +30,8 @@ struct view {
     struct total now[OWNERS][KINDS], told[OWNERS][KINDS];
 };
 
-enum { LOOKS = 8 };
+// Growth is told between two looks from so many bytes on.
+enum { LOOKS = 8, GROWN = 1 << 20 };
 
 struct lock reconcile_lock;
 static struct view by_owner = {.entry = ENTRY_TOTALS}, by_touch = {.entry = ENTRY_TOUCHED};
@@ -38,6 +40,7 @@ static uint32_t range_count;
 static uint64_t spent_ns, began_ns, look_ns; // of this look
 static bool leaving;                         // exec is under way
 static uint32_t whose_turn;                  // a thread's number
+static uint64_t grown_told;                  // since the last look, bytes
 
 static void add_to(struct view *view, const struct mapping *mapping, uint8_t owner, enum kind kind, uint64_t rss) {
     view->now[owner][kind].rss += rss;
@@ -305,6 +308,22 @@ static void tell(struct view *view, enum log_reason reason) {
     log_end();
 }
 
+static void tell_growth(void) {
+    uint64_t grown[COMPONENTS];
+    const uint64_t all = memory_grown(grown);
+    if (all < grown_told + GROWN)
+        return;
+    grown_told = all;
+    log_begin(ENTRY_GROWN);
+    log_time();
+    log_number(component_count);
+    for (uint32_t component = 0; component < component_count; component++) {
+        log_number(component);
+        log_number(grown[component]);
+    }
+    log_end();
+}
+
 // Of whoever has the lock. What vfork or clone made has no log of its own; what fork made has none at first, and what
 // would be told then, the names of owners too, would be lost to the log that is opened.
 static bool look(enum log_reason reason) {
@@ -313,9 +332,11 @@ static bool look(enum log_reason reason) {
     uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (!began_ns)
         began_ns = now_ns();
+    memory_looked();
     bool good = measure();
     if (good)
         tell(&by_owner, reason);
+    grown_told = 0;
     if (good && touching)
         tell(&by_touch, reason);
     spent_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
@@ -353,6 +374,14 @@ bool reconcile(enum log_reason reason) {
     bool good = look(reason);
     end_turn();
     return good;
+}
+
+void reconcile_growth(void) {
+    if (!try_turn())
+        return;
+    if (process.pid == sys(SYS_getpid) && log_is_open() && !leaving)
+        tell_growth();
+    end_turn();
 }
 
 enum begun reconcile_begin(bool (*open)(void)) {

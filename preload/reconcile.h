@@ -15,6 +15,10 @@ bool reconcile(enum log_reason reason);
 // of the time already.
 bool reconcile_at_a_peak(void);
 
+// Logs what heap has been obtained since the last look, in microseconds: a look is dear, and who is killed before the
+// next tells nothing any more.
+void reconcile_growth(void);
+
 // And before a child shares it, with the same patience.
 void reconcile_before_fork(void);
 

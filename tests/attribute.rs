@@ -252,6 +252,17 @@ fn growth_after_the_last_look_before_a_kill_is_in_the_total() {
 }
 
 #[test]
+fn heap_of_a_process_that_is_killed_at_its_peak_is_attributed() {
+    let bytes = 8 * SIZE;
+    let (status, json, _) = plain("grow-long-killed", bytes);
+    assert_eq!(status, -1, "bursar ends by the same signal");
+    check_sums("grow-long-killed", &json);
+    let peak = |pointer: &str| json.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+    assert!(peak("/total_peak_bytes") >= bytes, "{json:#}");
+    assert!(peak("/components/application/peak_bytes") >= bytes / 8 * 7, "{json:#}");
+}
+
+#[test]
 fn a_child_that_was_killed_does_not_count_to_the_end() {
     let (_, without, _) = plain("child-killed", 0);
     let (status, with, _) = plain("child-killed", SIZE);

@@ -35,6 +35,7 @@ LOG_ENTRY = {
     87: "owner",
     84: "totals",
     85: "touched",
+    71: "grown",
     70: "function",
     67: "calls",
     68: "durations",

@@ -93,10 +93,19 @@ fn complete(log: &mut ProcessLog, peak: &KernelPeak, seen: u64) {
     if let (true, Some(t_us)) = (is_cut, ended_us) {
         log.ended = Some(End { t_us, how: if signal.is_some() { "killed" } else { "ended" }.into() });
     }
-    if peak.max_rss_bytes <= seen + SLACK_BYTES.max(seen / SLACK_SHARE) {
+    let has_seen_all = |seen: u64| peak.max_rss_bytes <= seen + SLACK_BYTES.max(seen / SLACK_SHARE);
+    if has_seen_all(seen) {
         return;
     }
-    let seconds = ended_us.map(|ended_us| (ended_us - last_us) as f64 / 1e6);
+    if is_cut {
+        add_growth(log, peak.max_rss_bytes);
+    }
+    let seen = largest(&log.totals).max(seen);
+    if has_seen_all(seen) {
+        return;
+    }
+    let told_us = log.totals.last().map_or(last_us, |totals| totals.t_us);
+    let seconds = ended_us.map(|ended_us| ended_us.saturating_sub(told_us) as f64 / 1e6);
     let gap = if is_cut { Gap::BeforeEnd { seconds, signal } } else { Gap::BetweenLooks };
     log.unseen = Some(Unseen { bytes: peak.max_rss_bytes - seen, gap });
     for all in [&mut log.totals, &mut log.touched] {
@@ -109,6 +118,32 @@ fn complete(log: &mut ProcessLog, peak: &KernelPeak, seen: u64) {
             }
         }
     }
+}
+
+/// What a process that was killed obtained of heap since its last totals, as its components' own, not told apart: `most` bytes at most
+/// were resident then.
+fn add_growth(log: &mut ProcessLog, most: u64) {
+    let Some(grown) = log.grown.take() else { return };
+    let mut held = Cells::new();
+    log.totals.iter().for_each(|totals| held.extend(cells(totals)));
+    let mut room = most.saturating_sub(resident(&held));
+    let components = log.started.components.len() as u64;
+    let grown_bytes = grown.bytes.into_iter().filter(|(component, _)| *component < components);
+    let changed = grown_bytes.map(|(component, bytes)| {
+        let owner = runtime_abi::OWNERS_BEGIN as u64 + component;
+        let known = held.get(&(owner, MemoryKind::Heap)).copied().unwrap_or_default();
+        let more = bytes.min(room);
+        room -= more;
+        Held {
+            owner,
+            kind: MemoryKind::Heap,
+            rss_bytes: known.rss.saturating_add(more),
+            pss_bytes: known.pss.saturating_add(more),
+        }
+    });
+    let changed = changed.collect();
+    let last_us = log.totals.last().map_or(0, |totals| totals.t_us);
+    log.totals.push(Totals { t_us: grown.t_us.max(last_us), reason: "grown".into(), changed });
 }
 
 /// The most that was resident at a look.

@@ -24,6 +24,8 @@ pub struct ProcessLog {
     pub totals: Vec<Totals>,
     /// The same by who touched it first; empty where that was not followed.
     pub touched: Vec<Totals>,
+    /// What it obtained since the last totals; `None`: less than is told of.
+    pub grown: Option<Grown>,
     /// Entries of components' libraries by id.
     pub functions: BTreeMap<u64, Function>,
     /// By function: the last that was told.
@@ -141,6 +143,15 @@ pub struct Held {
     pub rss_bytes: u64,
     /// The same, what is shared divided among those that share it.
     pub pss_bytes: u64,
+}
+
+/// Heap that a process obtained since its last totals, and that was resident.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grown {
+    /// Since the log began.
+    pub t_us: u64,
+    /// Component and bytes.
+    pub bytes: Vec<(u64, u64)>,
 }
 
 /// An entry of a component's library.
@@ -360,10 +371,16 @@ fn entry(log: &mut ProcessLog, payload: &[u8]) -> Option<()> {
                 log.ended.take_if(|end| end.how == LogReason::Exec.name());
             }
             log.totals.push(totals);
+            log.grown = None;
         }
         LogEntry::Touched => {
             let touched = fields.totals(&log.touched)?;
             log.touched.push(touched);
+        }
+        LogEntry::Grown => {
+            let (t_us, count) = (fields.number()?, fields.number()?);
+            let bytes = (0..count).map(|_| Some((fields.number()?, fields.number()?))).collect::<Option<_>>()?;
+            log.grown = Some(Grown { t_us, bytes });
         }
         LogEntry::Function => {
             let id = fields.number()?;

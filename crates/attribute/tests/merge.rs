@@ -208,6 +208,24 @@ fn what_a_killed_process_grew_by_since_its_last_look_is_unattributed() {
 }
 
 #[test]
+fn heap_that_a_killed_process_told_of_since_its_last_look_is_attributed() {
+    let log = || Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 10)]);
+    let log = || log().heap(100, "timer", &[(APPLICATION, 57), (MPI, 5)]).grown(200, &[(0, 20)]);
+    let killed = log().grown(300, &[(0, 60), (1, 2), (99, 7)]);
+    let found = with_kernel(std::slice::from_ref(&killed), &[kernel(160, Some(1100), 137)]).attribution;
+    assert_eq!((found.total_peak_bytes, found.unattributed_peak_bytes), (160 * MIB, 36 * MIB));
+    assert_eq!((found.components["application"].peak_bytes, found.components["mpi"].peak_bytes), (117 * MIB, 7 * MIB));
+    assert!(found.notes[0].contains("36.0 MiB of the peak"), "{:?}", found.notes);
+    assert!(found.notes[0].contains("not looked at since 0.80 s before"), "{:?}", found.notes);
+    let all = with_kernel(&[killed], &[kernel(124, Some(1100), 137)]).attribution;
+    assert_eq!((all.total_peak_bytes, all.unattributed_peak_bytes), (124 * MIB, 0));
+    // The next look knows better.
+    let looked = log().heap(400, "timer", &[(APPLICATION, 58)]);
+    let found = with_kernel(&[looked], &[kernel(63, Some(1100), 137)]).attribution;
+    assert_eq!((found.total_peak_bytes, found.components["application"].peak_bytes), (63 * MIB, 58 * MIB));
+}
+
+#[test]
 fn a_killed_process_holds_nothing_after_its_end() {
     let parent = Who { pid: 7, ..Who::default() };
     let killed = Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 50)]);

@@ -49,6 +49,7 @@ pub enum LogEntry {
     Owner = 87,
     Totals = 84,
     Touched = 85,
+    Grown = 71,
     Function = 70,
     Calls = 67,
     Durations = 68,
@@ -59,9 +60,9 @@ pub enum LogEntry {
 }
 
 impl LogEntry {
-    pub const ALL: [LogEntry; 12] = [LogEntry::Process, LogEntry::Object, LogEntry::Owner, LogEntry::Totals, LogEntry::Touched, LogEntry::Function, LogEntry::Calls, LogEntry::Durations, LogEntry::Exchanged, LogEntry::Mark, LogEntry::Note, LogEntry::End];
+    pub const ALL: [LogEntry; 13] = [LogEntry::Process, LogEntry::Object, LogEntry::Owner, LogEntry::Totals, LogEntry::Touched, LogEntry::Grown, LogEntry::Function, LogEntry::Calls, LogEntry::Durations, LogEntry::Exchanged, LogEntry::Mark, LogEntry::Note, LogEntry::End];
     /// In the order of [`Self::ALL`].
-    pub const NAMES: [&'static str; 12] = ["process", "object", "owner", "totals", "touched", "function", "calls", "durations", "exchanged", "mark", "note", "end"];
+    pub const NAMES: [&'static str; 13] = ["process", "object", "owner", "totals", "touched", "grown", "function", "calls", "durations", "exchanged", "mark", "note", "end"];
 
     pub fn from_number(number: u64) -> Option<LogEntry> {
         LogEntry::ALL.into_iter().find(|value| *value as u64 == number)
@@ -74,6 +75,7 @@ impl LogEntry {
             LogEntry::Owner => "owner",
             LogEntry::Totals => "totals",
             LogEntry::Touched => "touched",
+            LogEntry::Grown => "grown",
             LogEntry::Function => "function",
             LogEntry::Calls => "calls",
             LogEntry::Durations => "durations",

@@ -137,6 +137,13 @@ impl Log {
         self.totals(ms, reason, &held)
     }
 
+    /// Heap of so many MiB that components have obtained since the last totals.
+    pub fn grown(mut self, ms: u64, grown: &[(u64, u64)]) -> Log {
+        let entry = Entry::new('G').n(ms * 1000).n(grown.len() as u64);
+        self.put(grown.iter().fold(entry, |entry, (component, mib)| entry.n(*component).n(mib << 20)));
+        self
+    }
+
     pub fn mark(mut self, ms: u64, name: &str) -> Log {
         self.put(Entry::new('M').n(ms * 1000).s(name));
         self

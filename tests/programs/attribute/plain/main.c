@@ -20,6 +20,7 @@ static const struct known cases[] = {
     {"abort", make_abort},
     {"grow-killed", make_grow_killed},
     {"grow-abort", make_grow_abort},
+    {"grow-long-killed", make_grow_long_killed},
     {"child-killed", make_child_killed},
     {"sandboxed", make_sandboxed},
     {"sandboxed-all", make_sandboxed_all},

@@ -20,6 +20,7 @@ void make_exec(size_t bytes);
 void make_fork_killed(size_t bytes);
 void make_abort(size_t bytes);
 void make_grow_killed(size_t bytes);
+void make_grow_long_killed(size_t bytes);
 void make_grow_abort(size_t bytes);
 void make_child_killed(size_t bytes);
 void make_sandboxed(size_t bytes);

@@ -137,6 +137,16 @@ void make_grow_abort(size_t bytes) {
     abort();
 }
 
+// It grows for seconds: the larger it is, the less often it is looked at.
+void make_grow_long_killed(size_t bytes) {
+    const size_t step = 4 << 20;
+    for (size_t grown = 0; grown < bytes; grown += step) {
+        blocks(step);
+        usleep(20 * 1000);
+    }
+    raise(SIGKILL);
+}
+
 // A child that is killed at its peak long before its parent grows.
 void make_child_killed(size_t bytes) {
     if (fork() == 0) {
