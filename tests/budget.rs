@@ -448,11 +448,15 @@ fn memory_in_small_files_of_others_makes_the_answer_unsure() {
         std::fs::write(folder.path().join(number.to_string()), vec![1; 512 << 10]).unwrap();
     }
     let script = format!("cat {}/* | wc -c; sleep 0.2", folder.path().display());
+    let results = tempfile::tempdir().unwrap();
+    let record = results.path().join("r.bursar").display().to_string();
     let mut command = bursar();
-    command.args(["budget", "-q", "--no-compare", "--json", "-", "--", "sh", "-c", &script]);
+    command.args(["budget", "-q", "--no-compare", "--json", "-", "--record", &record, "--", "sh", "-c", &script]);
     let (status, json) = json_of(&mut command);
     assert_eq!((status, &json["confident"]), (0, &Value::Bool(false)), "{json:#}");
     assert!(doubts(&json).contains(&"shared-before"), "{json:#}");
+    let told = String::from_utf8(bursar().args(["report", &record]).output().unwrap().stdout).unwrap();
+    assert!(told.contains("no lines to paste") && !told.contains("--mem="), "{told}");
 }
 
 /// Takes half of its cgroup's limit, of 256 MiB at most.

@@ -309,7 +309,7 @@ fn files_in_memory(run: &Observation, need: u64) -> Option<Doubt> {
             Bytes(bytes),
             files.name
         );
-        doubt(DoubtKind::NotSeen, Some(bytes), sentence)
+        doubt(DoubtKind::NotCounted, Some(bytes), sentence)
     })
 }
 
@@ -463,7 +463,7 @@ fn untold(run: &Observation, need: u64) -> Option<Doubt> {
             "processes that told nothing of themselves, as they were killed or are statically linked, may have held up to {}",
             Bytes(bytes)
         );
-        doubt(DoubtKind::NotSeen, Some(bytes), sentence)
+        doubt(DoubtKind::NotCounted, Some(bytes), sentence)
     })
 }
 
@@ -478,7 +478,7 @@ fn not_sampled_together(run: &Observation, need: u64) -> Option<Doubt> {
             Bytes(least),
             Bytes(most)
         );
-        doubt(DoubtKind::NotSeen, Some(most), sentence)
+        doubt(DoubtKind::NotCounted, Some(most), sentence)
     })
 }
 

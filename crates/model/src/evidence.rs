@@ -114,6 +114,8 @@ pub enum DoubtKind {
     CachedBefore,
     /// It read what no rung of the ladder sees.
     NotSeen,
+    /// It held, or may have held, memory that cannot be reclaimed and that no rung of the ladder counts.
+    NotCounted,
     /// The cgroup's charge holds memory of processes that are not the job's.
     OthersInCgroup,
     /// Processes of it went on when the command ended.
@@ -135,6 +137,13 @@ pub struct Doubt {
     pub voids: bool,
     /// A clause for the first lines, without a capital letter and a full stop.
     pub sentence: String,
+}
+
+impl Doubt {
+    /// Whether a job may be killed under a limit by that figure: memory that cannot be reclaimed is, or may be, missing from it.
+    pub fn may_kill(&self) -> bool {
+        !matches!(self.kind, DoubtKind::CachedBefore | DoubtKind::NotSeen | DoubtKind::OthersInCgroup)
+    }
 }
 
 impl Evidence {

@@ -1,6 +1,6 @@
 //! The answer of a budget search in sentences and in lines to paste.
 
-use model::{BudgetReport, Bytes, LimitSource};
+use model::{BudgetReport, Bytes, Doubt, LimitSource};
 
 use crate::format::{bytes, percent, printable, seconds};
 
@@ -58,12 +58,21 @@ pub fn confidence(report: &BudgetReport) -> &'static str {
     }
 }
 
+/// Instead of lines to paste: a limit that memory of the job is missing from is not to be used.
+pub fn why_nothing_to_paste(report: &BudgetReport) -> Option<&'static str> {
+    let may_kill = report.answer.budget_bytes.is_some() && report.doubts.iter().any(Doubt::may_kill);
+    may_kill.then_some(
+        "no lines to paste: memory of the job may be missing from this limit, and the kernel may kill the job under it",
+    )
+}
+
 /// What to paste where, as (tool, line), each with the swap setting that was measured where the tool has one. Empty
-/// without an answer.
+/// without an answer, and where the job may be killed under it.
 pub fn paste_lines(report: &BudgetReport) -> Vec<(String, String)> {
     // No scheduler knows of a limit for a node.
     let is_of_all = report.fast_tier.as_deref().is_none_or(|tier| tier == "ram");
-    let Some(budget) = report.answer.budget_bytes.filter(|_| is_of_all) else { return Vec::new() };
+    let is_safe = is_of_all && why_nothing_to_paste(report).is_none();
+    let Some(budget) = report.answer.budget_bytes.filter(|_| is_safe) else { return Vec::new() };
     let setting = report.setting.iter().map(|setting| ("environment, with each", setting.clone()));
     let lines = setting.chain(limit_lines(Bytes(budget), swap_allowed(report)));
     lines.map(|(tool, line)| (tool.to_string(), line)).collect()
@@ -101,7 +110,7 @@ fn swap_allowed(report: &BudgetReport) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::NodeNeed;
+    use model::{DoubtKind, NodeNeed};
 
     use super::*;
     use crate::fixture;
@@ -123,6 +132,34 @@ mod tests {
         assert_eq!(bracket(&report).as_deref(), Some(none));
         report.answer.largest_failing_bytes = Some(230 << 20);
         assert!(bracket(&report).unwrap().contains("too little: 230 MiB;"));
+    }
+
+    #[test]
+    fn a_limit_that_memory_is_missing_from_is_not_to_be_pasted() {
+        let with = |kind| {
+            let doubt = Doubt { kind, bytes: Some(64 << 20), voids: false, sentence: "x".into() };
+            BudgetReport { doubts: vec![doubt], ..fixture::budget() }
+        };
+        for kind in [
+            DoubtKind::LeftCgroup,
+            DoubtKind::Client,
+            DoubtKind::InputMissing,
+            DoubtKind::SharedBefore,
+            DoubtKind::NotCounted,
+            DoubtKind::WentOn,
+            DoubtKind::WorkDiffers,
+            DoubtKind::LimitNotHeld,
+        ] {
+            assert_eq!(paste_lines(&with(kind)), [], "{kind:?}");
+            assert!(why_nothing_to_paste(&with(kind)).is_some(), "{kind:?}");
+        }
+        // With less page cache a job is slower, and a limit that is too large kills nobody.
+        for kind in [DoubtKind::CachedBefore, DoubtKind::NotSeen, DoubtKind::OthersInCgroup] {
+            assert_eq!(paste_lines(&with(kind)), paste_lines(&fixture::budget()), "{kind:?}");
+            assert_eq!(why_nothing_to_paste(&with(kind)), None, "{kind:?}");
+        }
+        let without_answer = BudgetReport { answer: Default::default(), ..with(DoubtKind::SharedBefore) };
+        assert_eq!(why_nothing_to_paste(&without_answer), None);
     }
 
     #[test]

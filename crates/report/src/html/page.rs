@@ -4,7 +4,7 @@ use model::{BudgetReport, Observation, RunAccount, RunRole, names};
 
 use super::markup::{Html, escape};
 use super::{methods, plots, timelines};
-use crate::answer::{bracket, confidence, headline, paste_lines};
+use crate::answer::{bracket, confidence, headline, paste_lines, why_nothing_to_paste};
 use crate::figures::{demand_caption, detail_lines, memory_rows, scope_of, size, warnings};
 use crate::format::{bytes, count, opt_seconds, or_unknown, percent, printable, ratio, seconds};
 use crate::tables::{self, Table, Tone};
@@ -74,6 +74,9 @@ fn answer(html: &mut Html, view: &View) {
     }
     if let Some(report) = view.budget {
         budget_figures(html, report);
+        if let Some(why) = why_nothing_to_paste(report) {
+            html.paragraph("warning", why);
+        }
         let lines = paste_lines(report);
         if !lines.is_empty() {
             html.element("h3", "", "to paste");

@@ -4,7 +4,7 @@ use model::{BudgetReport, Trial};
 
 use super::Style;
 use super::table::Page;
-use crate::answer::{bracket, confidence, headline, paste_lines};
+use crate::answer::{bracket, confidence, headline, paste_lines, why_nothing_to_paste};
 use crate::figures::{other_doubts, warnings};
 use crate::format::{bytes, opt_seconds, or_unknown, printable};
 use crate::tables::{Tone, judgement_table, methods_memory_table, methods_time_table, nodes_table, trials_table};
@@ -113,6 +113,10 @@ fn file_demand(page: &mut Page, view: &View, report: &BudgetReport) {
 }
 
 fn paste(page: &mut Page, report: &BudgetReport) {
+    if let Some(why) = why_nothing_to_paste(report) {
+        page.gap();
+        page.paragraph(Tone::Warning, why);
+    }
     let lines = paste_lines(report);
     if lines.is_empty() {
         return;

@@ -3,7 +3,7 @@
 use model::{BudgetReport, Method, MethodRow, Outcome, Spread, Trial};
 
 use super::{Aside, MOST_BUDGET_LINES, Rank, Short};
-use crate::answer::{confidence, keeps_within, paste_lines};
+use crate::answer::{confidence, keeps_within, paste_lines, why_nothing_to_paste};
 use crate::figures::{blind_spots, size};
 use crate::format::{bytes, printable, ratio};
 use crate::tables::Tone;
@@ -56,6 +56,9 @@ pub fn budget(view: &View, aside: &Aside, style: Style) -> String {
     let tools = ["Slurm", "Kubernetes", "systemd-run", "Docker"];
     for (tool, line) in paste_lines(report).into_iter().filter(|(tool, _)| tools.contains(&tool.as_str())) {
         short.section(Rank::Answer, |page| page.line(Tone::Good, &format!("{tool:<13}{line}")));
+    }
+    if let Some(why) = why_nothing_to_paste(report) {
+        short.section(Rank::Answer, |page| page.paragraph(Tone::Warning, why));
     }
     short.notes(aside.notes.iter());
     short.finish(MOST_BUDGET_LINES, aside.record)
