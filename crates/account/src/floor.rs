@@ -1,8 +1,8 @@
 //! The floor: what reclaim cannot take.
 
-use model::{Breakdown, DemandPoint, FileDemand, Header, Observation, names};
+use model::{Breakdown, DemandPoint, FileDemand, Header, Observation, STOCKS_BYTES, names};
 
-use crate::moment::{Moment, STOCKS, peak};
+use crate::moment::{Moment, peak};
 use crate::tree::Tree;
 use crate::{is_attached, peaks, shares_cgroup, told};
 
@@ -21,7 +21,7 @@ pub struct Floor {
 /// it the job is killed, not slowed. Anonymous memory that was swapped out at the time counts: without swap it would have
 /// had to stay.
 pub fn floor(run: &Observation, tree: Option<&Tree>, header: &Header, notes: &mut Vec<String>) -> Floor {
-    let unsampled = proven(run).max(held_by_one(run)).unwrap_or(0);
+    let unsampled = proven(run, header).max(held_by_one(run)).unwrap_or(0);
     if let Some(tree) = tree {
         return of_tree(run, tree, unsampled, header, notes);
     }
@@ -101,16 +101,20 @@ pub fn not_sampled(run: &Observation) -> Option<u64> {
 /// - The peak RSS of one process, less all file pages that it can have mapped: those that the job referenced, or that samples
 ///   saw mapped, for where large folios are mapped not every reference is seen; and less shared memory that samples saw mapped
 ///   and nobody charged to the job. Other memory that a process maps may be charged elsewhere, so the charge bounds it.
-fn proven(run: &Observation) -> Option<u64> {
+fn proven(run: &Observation, header: &Header) -> Option<u64> {
     if is_attached(run) || shares_cgroup(run) {
         return None;
     }
     let most_cached = run.kept.most_cached_bytes?;
     let charge = run.kept.charge_bytes?;
-    let points = run.job_series(names::CHARGE).map_or(&[][..], |charge| &charge.points);
-    let most =
-        |of: &dyn Fn(&Moment) -> u64| points.iter().map(|(t_ns, _)| of(&Moment::at(run, *t_ns))).max().unwrap_or(0);
-    let reclaimable = most(&|at| at.slab_reclaimable().unwrap_or(0)) + most(&|at| at.given_back()) + STOCKS;
+    let largest_of = |of: &dyn Fn(&Moment) -> Option<u64>| Moment::of_the_largest(run, names::CHARGE, of);
+    let slab = largest_of(&|at| at.slab_reclaimable()).map_or(0, |(_, bytes)| bytes);
+    // A program that gives back parts of huge pages had given back more at the peak than when it was sampled.
+    let given_back = largest_of(&|at| Some(at.given_back())).map_or(0, |(at, bytes)| {
+        let charged = at.get(names::CHARGE).unwrap_or(0).max(1);
+        (bytes as f64 * (charge as f64 / charged as f64).max(1.0)) as u64
+    });
+    let reclaimable = slab + given_back + stocks(header);
     let by_charge = charge.saturating_sub(most_cached).saturating_sub(reclaimable);
     let sampled = peak(run, names::TREE_RSS_FILE).filter(|mapped| *mapped > 0);
     let most_mapped = run
@@ -125,6 +129,14 @@ fn proven(run: &Observation) -> Option<u64> {
         .map_or(0, |(mapped, charged)| mapped.saturating_sub(charged));
     let by_rss = largest.zip(most_mapped).map_or(0, |(rss, mapped)| rss.saturating_sub(mapped + elsewhere));
     Some(by_charge.max(by_rss.min(charge)))
+}
+
+/// Pages that a processor keeps charged in stock (MEMCG_CHARGE_BATCH).
+const STOCK_PAGES: u64 = 64;
+
+/// What processors may hold of a charge in stock, bytes.
+fn stocks(header: &Header) -> u64 {
+    (u64::from(header.cpus) * STOCK_PAGES * header.page_bytes).min(STOCKS_BYTES)
 }
 
 /// The curve of the page cache from the floor on: a limit below it ends the job, whatever it reads again.
@@ -155,7 +167,7 @@ pub fn unreclaimable_over_time(run: &Observation) -> Vec<(u64, u64)> {
 
 fn unreclaimable(at: &Moment) -> Option<Held> {
     Some(Held {
-        heap: at.get(names::HEAP)?,
+        heap: at.get(names::HEAP)? + at.unmapped() - at.given_back(),
         shared: at.get(names::SHARED),
         kernel: at.kernel_held(),
         slab_reclaimable: at.slab_reclaimable(),

@@ -25,7 +25,6 @@ use model::{Header, Observation, RunAccount, Target};
 pub use floor::{Held, unreclaimable_over_time};
 pub use methods::method_memory;
 pub use model::{performance, performance_per_gb};
-pub use moment::STOCKS;
 pub use together::together;
 pub use told::heap_together;
 

@@ -1,6 +1,8 @@
 //! Series read across: all lines at one moment.
 
-use model::{HUGETLB_CHARGED, Observation, names};
+use model::{HUGETLB_CHARGED, Observation, STOCKS_BYTES, names};
+
+use crate::is_attached;
 
 /// The job's figures at one moment, in bytes.
 pub struct Moment<'a> {
@@ -48,19 +50,35 @@ impl<'a> Moment<'a> {
     }
 
     /// The kernel's line of the charge: what the kernel names as such, and whatever else is charged beyond heap, file and
-    /// shared (per-processor stocks, objects without a line of their own), but for [`given_back`](Moment::given_back).
+    /// shared (per-processor stocks, objects without a line of their own), but for [`unmapped`](Moment::unmapped) heap.
     pub fn kernel(&self) -> Option<u64> {
-        self.get(names::KERNEL).max(self.rest().map(|rest| rest - self.given_back()))
+        self.get(names::KERNEL).max(self.rest().map(|rest| rest - self.unmapped()))
     }
 
-    /// Parts of transparent huge pages that the program has given back. They are in no line of the kernel's, but stay charged
-    /// until memory is short: then the kernel splits the huge pages and frees the parts
-    /// (Documentation/mm/transhuge.rst, deferred_split_folio). What is charged beyond all lines is such wherever the kernel says how
-    /// many huge pages there are, though it be none at every sample: each may have been given back before the next was made.
-    pub fn given_back(&self) -> u64 {
+    /// Heap that is charged and in no line of the kernel's, for no process has it mapped any more: what a process is giving back at
+    /// this moment, as when it ends, and what was [`given_back`](Moment::given_back) in parts. It is on the kernel's lists until it is
+    /// freed.
+    pub fn unmapped(&self) -> u64 {
         let beyond_all_lines = || Some(self.rest()?.saturating_sub(self.get(names::KERNEL)?));
-        let may_have_had_huge = || self.run.job_series(names::HUGE_PAGES).is_some();
-        beyond_all_lines().filter(|bytes| *bytes > STOCKS && may_have_had_huge()).unwrap_or(0)
+        let on_lists_alone = || {
+            let lists = self.get(names::ACTIVE_ANON)? + self.get(names::INACTIVE_ANON)?;
+            let unevictable = self.get(names::UNEVICTABLE).unwrap_or(0);
+            Some((lists + unevictable).saturating_sub(self.get(names::HEAP)? + self.get(names::SHARED)?))
+        };
+        beyond_all_lines().zip(on_lists_alone()).map_or(0, |(beyond, on_lists)| beyond.min(on_lists))
+    }
+
+    /// Parts of transparent huge pages that the program has given back. They stay charged until memory is short: then the kernel
+    /// splits the huge pages and frees the parts (Documentation/mm/transhuge.rst, deferred_split_folio). It counts the huge pages that
+    /// wait for it; records of older versions do not have that count, and there all unmapped heap is taken for such.
+    pub fn given_back(&self) -> u64 {
+        let may_have_had_huge = || self.run.job_series(names::HUGE_PAGES).map(|_| u64::MAX);
+        let parted = self.run.job_series(names::SYSTEM_PARTED_HUGE_PAGES).and_then(|series| {
+            let before = series.points.first().filter(|_| !is_attached(self.run)).map_or(0.0, |(_, bytes)| *bytes);
+            Some((series.at(self.t_ns)? - before).max(0.0) as u64)
+        });
+        let bytes = self.unmapped().min(parted.or_else(may_have_had_huge).unwrap_or(0));
+        if bytes > STOCKS_BYTES { bytes } else { 0 }
     }
 
     /// Kernel memory that somebody holds: what is named, else what the other lines leave. Stocks are given back when
@@ -97,9 +115,6 @@ impl<'a> Moment<'a> {
         Some(self.get(names::CHARGE)?.saturating_sub(others + self.hugetlb_charged()))
     }
 }
-
-/// Processors keep stocks of charged pages, 64 pages each, and lines are read a little later than the charge, in bytes.
-pub const STOCKS: u64 = 8 << 20;
 
 /// A thread's stack in the kernel, bytes (x86-64, arm64).
 const STACK: u64 = 16 << 10;

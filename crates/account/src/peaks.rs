@@ -82,7 +82,7 @@ pub fn charge(run: &Observation, tree: Option<&Tree>, notes: &mut Vec<String>) -
         ));
     }
     let sampled = Breakdown {
-        heap: at.get(names::HEAP).map(|heap| heap + given_back),
+        heap: at.get(names::HEAP).map(|heap| heap + at.unmapped()),
         file: at.get(names::FILE),
         shared: at.get(names::SHARED),
         kernel: at.kernel(),

@@ -314,6 +314,8 @@ fn pressure_says_whose_it_is() {
 #[test]
 fn the_floor_holds_what_the_kernels_peaks_prove_and_samples_missed() {
     const MIB: u64 = 1 << 20;
+    /// 64 pages of each of 2 processors.
+    const STOCKS: u64 = 512 << 10;
     let mib = |values: [u64; 3]| values.map(|value| (value * MIB) as f64);
     // 20 MiB at each sample, then 500 MiB at the end; 30 MiB of files read.
     let mut spike = run(&[
@@ -351,7 +353,7 @@ fn the_floor_holds_what_the_kernels_peaks_prove_and_samples_missed() {
     let demand = account(&spike, &header("no swap")).file_demand.unwrap();
     assert_eq!(
         (demand.points[0].limit_bytes, demand.points[1]),
-        (302 * MIB, point(400, 42)),
+        (310 * MIB - STOCKS, point(400, 42)),
         "no limit is below the floor"
     );
     // A file whose references through large folios are not seen is mapped all the same.
@@ -361,7 +363,7 @@ fn the_floor_holds_what_the_kernels_peaks_prove_and_samples_missed() {
     let file = mapped.series.iter_mut().find(|series| series.name == names::TREE_RSS_FILE).unwrap();
     file.points.iter_mut().for_each(|(_, bytes)| *bytes = (390 * MIB) as f64);
     assert!(floor(&mapped) < 25 * MIB, "{}", floor(&mapped) / MIB);
-    assert_eq!(floor(&spike), 302 * MIB, "two processes need not have had their peaks at the same time");
+    assert_eq!(floor(&spike), 310 * MIB - STOCKS, "two processes need not have had their peaks at the same time");
     // Nor is shared memory the job's that was there before and is charged elsewhere.
     let shared = |charged: u64| {
         let mut run = spike.clone();
@@ -378,31 +380,62 @@ fn the_floor_holds_what_the_kernels_peaks_prove_and_samples_missed() {
     assert!(shared(290) >= 110 * MIB, "{}", shared(290) / MIB);
 }
 
-#[test]
-fn parts_of_huge_pages_that_were_given_back_are_heap_and_not_the_kernels() {
+/// A run whose last sample has 255 MiB that are charged and in no line, but on the kernel's lists.
+fn run_with_unmapped_heap() -> Observation {
     const MIB: u64 = 1 << 20;
     let mib = |values: [u64; 3]| values.map(|value| (value * MIB) as f64);
-    let mut run = run(&[
+    run(&[
         (names::CHARGE, mib([10, 100, 257])),
         (names::HEAP, mib([9, 98, 1])),
         (names::FILE, mib([0, 0, 0])),
         (names::SHARED, mib([0, 0, 0])),
         (names::KERNEL, mib([1, 1, 1])),
-        (names::HUGE_PAGES, mib([8, 96, 0])),
-    ]);
+        (names::ACTIVE_ANON, mib([0, 0, 0])),
+        (names::INACTIVE_ANON, mib([9, 98, 256])),
+        (names::HUGE_PAGES, mib([0, 0, 0])),
+    ])
+}
+
+#[test]
+fn parts_of_huge_pages_that_were_given_back_are_heap_and_not_the_kernels() {
+    const MIB: u64 = 1 << 20;
     let account_of = |run: &Observation| account(run, &header("no swap"));
-    let parts = account_of(&run);
-    assert_eq!(parts.peak_breakdown.heap, Some(256 * MIB));
-    assert_eq!(parts.peak_breakdown.kernel, Some(MIB));
+    let parted = |mib: [u64; 3]| {
+        let mut run = run_with_unmapped_heap();
+        let points = (0..3).map(|at| (at as u64 * SECOND, (mib[at] * MIB) as f64)).collect();
+        let name = names::SYSTEM_PARTED_HUGE_PAGES.into();
+        run.series.push(Series { name, points, ..run.series[0].clone() });
+        run
+    };
+    // No sample need have seen one whole.
+    let parts = account_of(&parted([300, 300, 600]));
+    assert_eq!((parts.peak_breakdown.heap, parts.peak_breakdown.kernel), (Some(256 * MIB), Some(MIB)));
     assert_eq!(parts.floor_bytes, Some(99 * MIB), "what was given back can be reclaimed");
     assert!(parts.notes.iter().any(|note| note.contains("255 MiB of the heap")), "{:?}", parts.notes);
-    // No sample need have seen one whole.
-    let huge = run.series.iter_mut().find(|series| series.name == names::HUGE_PAGES).unwrap();
-    huge.points.iter_mut().for_each(|(_, bytes)| *bytes = 0.0);
-    assert_eq!(account_of(&run).peak_breakdown.heap, Some(256 * MIB));
-    // Without huge pages nobody can have given back a part of one.
-    run.series.retain(|series| series.name != names::HUGE_PAGES);
-    assert_eq!(account_of(&run).peak_breakdown.kernel, Some(256 * MIB));
+    let before_it_was_attached_to = Observation { target: Target::Process(1), ..parted([300, 300, 300]) };
+    assert_eq!(account_of(&before_it_was_attached_to).floor_bytes, Some(99 * MIB));
+    // A record without the count.
+    let mut old = run_with_unmapped_heap();
+    assert_eq!(account_of(&old).floor_bytes, Some(99 * MIB));
+    // Beyond the lists it is the kernel's.
+    old.series
+        .iter_mut()
+        .filter(|series| series.name == names::INACTIVE_ANON)
+        .for_each(|lists| lists.points[2].1 = MIB as f64);
+    assert_eq!(account_of(&old).peak_breakdown.kernel, Some(256 * MIB));
+}
+
+#[test]
+fn heap_that_a_process_is_freeing_is_in_the_floor_and_no_part_of_a_huge_page() {
+    const MIB: u64 = 1 << 20;
+    let mut run = run_with_unmapped_heap();
+    let points = vec![(0, (300 * MIB) as f64), (2 * SECOND, (304 * MIB) as f64)];
+    let name = names::SYSTEM_PARTED_HUGE_PAGES.into();
+    run.series.push(Series { name, points, ..run.series[0].clone() });
+    let parts = account(&run, &header("no swap"));
+    assert_eq!((parts.peak_breakdown.heap, parts.peak_breakdown.kernel), (Some(256 * MIB), Some(MIB)));
+    assert_eq!(parts.floor_bytes, Some(257 * MIB), "two huge pages of another program are no 255 MiB");
+    assert!(parts.notes.iter().all(|note| !note.contains("huge pages")), "{:?}", parts.notes);
 }
 
 #[test]

@@ -24,6 +24,27 @@ pub fn mode_of(bytes: Option<u64>) -> Option<String> {
     chosen(&file::read_if_there(&setting(bytes))?).map(String::from)
 }
 
+/// Huge pages of which programs of this machine gave back a part since boot, in bytes: each at its whole size. `None`: the kernel
+/// does not count them.
+pub fn parted_bytes() -> Option<u64> {
+    let folder = Path::new(FOLDER);
+    let of_size = |folder: &PathBuf| {
+        let kib: u64 = folder.file_name()?.to_str()?.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+        Some(file::number(&folder.join("stats/split_deferred"))? * (kib << 10))
+    };
+    let of_all_sizes = || {
+        let sizes = file::subdirectories(folder).unwrap_or_default();
+        sizes.iter().filter_map(of_size).reduce(|a, b| a + b)
+    };
+    // Before Linux 6.10 there is one sum, of the largest size.
+    let of_largest = || {
+        let counts = file::read_if_there(Path::new("/proc/vmstat"))?;
+        let (_, count) = file::pairs(&counts).find(|(key, _)| *key == "thp_deferred_split_page")?;
+        Some(count * file::number(&folder.join("hpage_pmd_size"))?)
+    };
+    of_all_sizes().or_else(of_largest)
+}
+
 /// The file that sets the mode of pages of this size, or the machine's own.
 pub fn setting(bytes: Option<u64>) -> PathBuf {
     let folder = Path::new(FOLDER);
@@ -103,6 +124,26 @@ mod tests {
         assert!(setting(Some(64 << 10)).ends_with("hugepages-64kB/enabled"));
         assert_eq!(chosen("always [madvise] never\n"), Some("madvise"));
         assert_eq!(chosen("always"), None);
+    }
+
+    #[test]
+    fn a_huge_page_of_which_a_part_is_given_back_is_counted() {
+        const HUGE: usize = 2 << 20;
+        let Some(before) = parted_bytes() else { return };
+        // SAFETY: the mapping is this test's own, and the huge page lies within it.
+        let was_huge = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let memory = libc::mmap(ptr::null_mut(), 2 * HUGE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            assert_ne!(memory, libc::MAP_FAILED);
+            let page = memory.byte_add(memory.align_offset(HUGE));
+            libc::madvise(page, HUGE, libc::MADV_HUGEPAGE);
+            ptr::write_bytes(page.cast::<u8>(), 1, HUGE);
+            let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+            libc::madvise(page, HUGE / 2, libc::MADV_DONTNEED);
+            libc::munmap(memory, 2 * HUGE);
+            smaps.lines().any(|line| line.starts_with("AnonHugePages:") && !line.ends_with(" 0 kB"))
+        };
+        assert!(!was_huge || parted_bytes() >= Some(before + HUGE as u64));
     }
 
     #[test]

@@ -52,5 +52,5 @@ pub use process::{OwnPid, ProcessKey, ProcessRecord, Resident};
 pub use program::Program;
 pub use reference::{FileReference, ReferenceKind};
 pub use replay::{PhaseReplay, ReplayArm, ReplayedArm, ReplayedRecord};
-pub use series::{HUGETLB_CHARGED, Series, Unit, names};
+pub use series::{HUGETLB_CHARGED, STOCKS_BYTES, Series, Unit, names};
 pub use trial::{Answer, BudgetReport, LimitSource, Method, MethodRow, NodeNeed, NodeRun, Outcome, Trial};

@@ -54,6 +54,9 @@ impl Series {
 /// The rung of [`names::HUGETLB`] where it is part of [`names::CHARGE`]: on cgroup v2 that is mounted with `memory_hugetlb_accounting`.
 pub const HUGETLB_CHARGED: &str = "cgroup v2, within the charge";
 
+/// Processors keep stocks of charged pages, 64 pages each, and lines are read a little later than the charge, in bytes.
+pub const STOCKS_BYTES: u64 = 8 << 20;
+
 /// The names series have. All are of the whole job except [`names::RSS`], which is per process.
 pub mod names {
     macro_rules! series_names {
@@ -150,6 +153,9 @@ pub mod names {
         SYSTEM_SLAB_RECLAIMABLE = "system_slab_reclaimable_bytes",
         /// Names and inodes that the machine keeps, by their numbers. Slabs that have room for them do not grow.
         SYSTEM_NAMES = "system_names_bytes",
+        /// Transparent huge pages of the whole machine of which a program gave back a part, counted up since boot. Read at the begin,
+        /// and where more is charged than all lines have.
+        SYSTEM_PARTED_HUGE_PAGES = "system_parted_huge_pages_bytes",
         /// Faults without I/O, counted up.
         MINOR_FAULTS = "minor_faults",
         /// Faults with I/O, counted up.

@@ -341,7 +341,9 @@ impl Processes {
             sums.io_delay_seconds += seen.io_delay;
         }
         let alive: Vec<&Seen> = self.seen.values().filter(|s| s.alive).collect();
-        let status = |of: fn(&procfs::Status) -> Option<u64>| alive.iter().map(|s| of(&s.status)).sum::<Option<u64>>();
+        // One that is just ending has no memory left, and no lines of it.
+        let with_memory = || alive.iter().filter(|s| s.status.vm_rss.is_some());
+        let status = |of: fn(&procfs::Status) -> Option<u64>| with_memory().map(|s| of(&s.status)).sum::<Option<u64>>();
         sums.processes = alive.len() as u64;
         sums.rss = alive.iter().map(|s| s.rss).sum();
         sums.rss_anon = status(|s| s.rss_anon);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use linux::cgroup::{Cgroup, MemoryState};
 use linux::written_in_memory::WrittenInMemory;
-use linux::{procfs, psi};
+use linux::{procfs, psi, thp};
 use model::{HUGETLB_CHARGED, KeptPeaks, Named, ProcessRecord, Series, Unit, names};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -154,10 +154,17 @@ impl Sampler {
             }
         }
         // The first row is the begin, however long the preparation took: times never go back at `begin`.
-        let at = if self.lines.is_empty() { Duration::ZERO } else { elapsed };
+        let is_first = self.lines.is_empty();
+        let at = if is_first { Duration::ZERO } else { elapsed };
         let mut row = self.lines.row(at.as_nanos() as u64);
         match &group {
-            Some((group, state)) => put_group(&mut row, group, state),
+            Some((group, state)) => {
+                put_group(&mut row, group, state);
+                // What is charged and in no line may be such; else it costs for nothing.
+                if is_first || state.unmapped() > Some(0) {
+                    row.bytes(names::SYSTEM_PARTED_HUGE_PAGES, "transparent_hugepage (system)", thp::parted_bytes());
+                }
+            }
             None => put_tree(&mut row, &sums),
         }
         // v1 has no line for page tables; the processes' own sum is the same memory.

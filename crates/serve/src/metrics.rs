@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::agent::Scan;
 use crate::exposition::{Family, Format, Kind, Page, label};
 use crate::server::Counts;
-use crate::watched::{Shown, unmapped, unreclaimable};
+use crate::watched::{Shown, unreclaimable};
 
 /// A value of a cgroup's metric: a label of its own, if it has any, and what it is, if it is known.
 type Value = (Option<(&'static str, &'static str)>, Option<f64>);
@@ -58,7 +58,7 @@ const OF_CGROUPS: [OfCgroup; 20] = [
                 ("file_unlisted", memory.file.zip(listed).map(|(file, listed)| file.saturating_sub(listed))),
                 ("shared", memory.shmem),
                 ("kernel", memory.kernel),
-                ("unmapped", unmapped(memory)),
+                ("unmapped", memory.unmapped()),
             ];
             each("memory", parts)
         },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use account::{Held, STOCKS};
+use account::Held;
 use linux::cgroup::{Cgroup, MemoryState};
 use linux::psi::Psi;
 
@@ -87,17 +87,6 @@ impl Most {
     }
 }
 
-/// What is charged and in no line: 0 as long as stocks explain it.
-pub fn unmapped(memory: &MemoryState) -> Option<u64> {
-    let lines = memory.anon? + memory.file? + memory.shmem? + memory.kernel?;
-    Some(memory.usage?.saturating_sub(lines + hugetlb_charged(memory)))
-        .map(|bytes| if bytes > STOCKS { bytes } else { 0 })
-}
-
-fn hugetlb_charged(memory: &MemoryState) -> u64 {
-    memory.hugetlb.filter(|_| memory.charges_hugetlb).unwrap_or(0)
-}
-
 /// What reclaim could not take now.
 pub fn unreclaimable(memory: &MemoryState) -> Option<u64> {
     let held = Held {
@@ -110,7 +99,7 @@ pub fn unreclaimable(memory: &MemoryState) -> Option<u64> {
         anon_lists: memory.active_anon.zip(memory.inactive_anon).map(|(active, inactive)| active + inactive),
         unevictable: memory.unevictable,
         file: memory.file,
-        hugetlb_charged: hugetlb_charged(memory),
+        hugetlb_charged: memory.hugetlb.filter(|_| memory.charges_hugetlb).unwrap_or(0),
     };
     Some(held.unreclaimable())
 }
@@ -129,12 +118,12 @@ mod tests {
             kernel: Some(1 << 20),
             ..MemoryState::default()
         };
-        assert_eq!(unmapped(&memory(257 << 20)), Some(255 << 20));
+        assert_eq!(memory(257 << 20).unmapped(), Some(255 << 20));
         assert_eq!(unreclaimable(&memory(257 << 20)), Some(2 << 20));
-        assert_eq!(unmapped(&memory(3 << 20)), Some(0), "as much as processors keep in stock");
-        assert_eq!(unmapped(&MemoryState::default()), None);
+        assert_eq!(memory(3 << 20).unmapped(), Some(0), "as much as processors keep in stock");
+        assert_eq!(MemoryState::default().unmapped(), None);
         let charged = MemoryState { hugetlb: Some(200 << 20), charges_hugetlb: true, ..memory(257 << 20) };
-        assert_eq!((unmapped(&charged), unreclaimable(&charged)), (Some(55 << 20), Some(202 << 20)));
+        assert_eq!((charged.unmapped(), unreclaimable(&charged)), (Some(55 << 20), Some(202 << 20)));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use model::STOCKS_BYTES;
+
 use super::{Cgroup, Version};
 use crate::file;
 
@@ -78,6 +80,15 @@ pub struct MemoryState {
     pub oom_kills: Option<u64>,
     /// Times that the charge met the limit, a count. Newer v1 kernels do not count it while swap is forbidden.
     pub limit_hits: Option<u64>,
+}
+
+impl MemoryState {
+    /// What is charged and in no line: 0 as long as stocks explain it.
+    pub fn unmapped(&self) -> Option<u64> {
+        let hugetlb = self.hugetlb.filter(|_| self.charges_hugetlb).unwrap_or(0);
+        let lines = self.anon? + self.file? + self.shmem? + self.kernel? + hugetlb;
+        Some(self.usage?.saturating_sub(lines)).map(|bytes| if bytes > STOCKS_BYTES { bytes } else { 0 })
+    }
 }
 
 impl Cgroup {
