@@ -251,6 +251,28 @@ fn runs_under_other_conditions_are_left_out() {
 }
 
 #[test]
+fn runs_that_memory_may_be_missing_from_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = holder(folder.path());
+    // With the file it leaves a process that nobody measures any more.
+    let script = "python3 hold.py input.bin; if test -e leave; then sleep 5 >/dev/null 2>&1 & fi";
+    fs::write(folder.path().join("job.sh"), script).unwrap();
+    fs::create_dir(folder.path().join("records")).unwrap();
+    for name in ["a", "b", "c", "leaves"] {
+        if name == "leaves" {
+            fs::write(folder.path().join("leave"), "").unwrap();
+        }
+        let path = format!("records/{name}.bursar");
+        assert!(command(&["run", "-q", "--record", &path, "--", "sh", "job.sh"]).status().unwrap().success());
+    }
+    let found = json(command(&["predict", "--from", "records", "--json", "-", "--", "sh", "job.sh"]));
+    assert_eq!(found["runs_used"].as_array().unwrap().len(), 3, "{found}");
+    let left_out = &found["runs_left_out"][0];
+    assert!(left_out["record"].as_str().unwrap().ends_with("leaves.bursar"), "{found}");
+    assert!(left_out["reason"].as_str().unwrap().contains("memory of the job may be missing"), "{found}");
+}
+
+#[test]
 fn the_closure_for_nextflow_asks_for_the_next_step_at_each_attempt() {
     let folder = tempfile::tempdir().unwrap();
     history(folder.path());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ::predict::{Evidence, INPUT_BYTES, Need, Past};
 use anyhow::{Context, anyhow};
 use budget::jobs::{most_at_once, node_bytes};
-use model::{Bytes, Exit, Header, JobEnd, Program, RecordKind, RunRole};
+use model::{Bytes, Doubt, Exit, Header, JobEnd, Program, RecordKind, RunRole};
 use record::Record;
 use slurm::{By, Gathering};
 
@@ -20,6 +20,9 @@ const SAME_MEMORY_RATIO: f64 = 1.1;
 /// What a history may be.
 const READABLE: &str = "records of bursar run and budget (*.bursar), what sacct --json or sacct -P prints, traces of Nextflow, benchmarks of \
                         Snakemake, and CSV with a column peak_bytes";
+
+/// Why a run whose floor is too small is left out.
+const INCOMPLETE: &str = "memory of the job may be missing from its figures: see its doubts";
 
 /// What the run that is asked for runs on. Records of something else are left out.
 pub struct Here<'a> {
@@ -180,6 +183,10 @@ fn record(path: &Path, here: &Here, evidence: &mut Evidence) -> anyhow::Result<(
         time: header.started_unix_ns as f64 / 1e9,
     };
     if let Some(budget) = &record.budget {
+        if budget.doubts.iter().any(Doubt::may_kill) {
+            evidence.leave_out(path.display(), INCOMPLETE);
+            return Ok(());
+        }
         let exactly = |bytes: u64| Need::Exactly(bytes as f64);
         let (floor, knee) = (budget.floor_bytes.map(exactly), budget.answer.budget_bytes.map(exactly));
         evidence.runs.push(past(floor, knee, budget.reference_seconds.unwrap_or(1.0)));
@@ -191,6 +198,10 @@ fn record(path: &Path, here: &Here, evidence: &mut Evidence) -> anyhow::Result<(
         if let Some(limit) = run.limit_bytes.filter(|_| limit.is_none()) {
             // It may have had less than it would have liked.
             evidence.leave_out(path.display(), format!("it ran under a limit of {}", Bytes(limit)));
+            continue;
+        }
+        if limit.is_none() && account.doubts.iter().any(Doubt::may_kill) {
+            evidence.leave_out(path.display(), INCOMPLETE);
             continue;
         }
         match (run.exit, limit, account.floor_bytes) {

@@ -89,6 +89,9 @@ fn advice(account: &RunAccount, needed: u64) -> String {
     if account.oom_kills.is_some_and(|kills| kills > 0) {
         return "it was killed for want of memory, and needs more than that".into();
     }
+    if let Some(doubt) = account.doubts.iter().find(|doubt| doubt.may_kill()) {
+        return format!("no --mem: {}", doubt.sentence);
+    }
     match cannot_be_reclaimed(account).filter(|held| with_margin(*held) < with_margin(needed)) {
         Some(held) => format!(
             "{} holds what cannot be reclaimed and 10 %, {} its page cache, too; bursar budget finds what of that is \
@@ -109,7 +112,7 @@ fn cannot_be_reclaimed(account: &RunAccount) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use model::Breakdown;
+    use model::{Breakdown, Doubt, DoubtKind};
 
     use super::*;
 
@@ -143,6 +146,10 @@ mod tests {
         assert!(lines(&killed, None, None)[1].contains("needs more"));
         let unseen = RunAccount { peak_charge_bytes: Some(MIB), floor_bytes: Some(1), ..RunAccount::default() };
         assert_eq!(lines(&unseen, None, None), ["at most 1.00 MiB", "--mem=2M holds that and 10 %"]);
+        let sentence = "64.0 MiB of shared memory was there before".to_string();
+        let doubt = Doubt { kind: DoubtKind::SharedBefore, bytes: Some(64 * MIB), voids: false, sentence };
+        let incomplete = RunAccount { doubts: vec![doubt], ..unseen };
+        assert_eq!(lines(&incomplete, None, None)[1], "no --mem: 64.0 MiB of shared memory was there before");
         let tree = RunAccount { tree_max_rss_bytes: Some(MIB), ..RunAccount::default() };
         assert!(lines(&tree, None, None)[0].contains("first task"));
         assert_eq!(lines(&RunAccount::default(), None, None).len(), 1);
