@@ -232,6 +232,15 @@ assert suite.find('testcase').find('failure').get('message')";
 }
 
 #[test]
+fn heap_that_forks_share_is_checked_once() {
+    let script = "import os, time\nheap = bytearray(60 << 20)\nfor _ in range(4):\n if not os.fork():\n  time.sleep(.5)\n  \
+                  os._exit(0)\nfor _ in range(4): os.wait()";
+    let output = bursar().args(["check", "--max", "140M", "--", "python3", "-c", script]).output().unwrap();
+    let line = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && line.starts_with("passed: floor "), "{line}");
+}
+
+#[test]
 fn wrong_arguments_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, part) in [

@@ -97,6 +97,16 @@ fn what_forks_share_counts_once_under_a_limit() {
 }
 
 #[test]
+fn what_forks_copy_is_in_the_answer() {
+    let folder = folder();
+    let script = "import os, time\nheap = bytearray(80 << 20)\nfor _ in range(4):\n if not os.fork():\n  for at in range(0, 20 << \
+                  20, 4096): heap[at] = 1\n  time.sleep(.3)\n  os._exit(0)\nfor _ in range(4): os.wait()";
+    let json = answer(folder.path(), &["/usr/bin/python3", "-c", script]);
+    let mib = json["budget_bytes"].as_u64().unwrap() / MIB;
+    assert!((160..=200).contains(&mib), "{mib} MiB: {json:#}");
+}
+
+#[test]
 fn what_a_run_leaves_behind_is_no_part_of_the_next() {
     let folder = folder();
     let daemon = "import time; heap = bytearray(50 << 20); open(\"there\", \"w\").close(); time.sleep(60.4321)";

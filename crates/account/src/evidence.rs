@@ -43,7 +43,7 @@ pub fn doubts(run: &Observation, header: &Header) -> Vec<Doubt> {
         files_in_memory(run, need),
         not_seen(run, need),
         not_sampled(run, need),
-        not_sampled_together(run, need),
+        not_known_together(run, need),
         untold(run, need),
         others_in_cgroup(run, need),
         went_on(facts),
@@ -414,13 +414,20 @@ pub fn limit_not_held(run: &Observation, page_bytes: u64) -> Option<Doubt> {
         let why = format!("nothing held it to the limit of {}, as its references to files were not seen", Bytes(limit));
         return is_free.then(|| doubt(DoubtKind::LimitNotHeld, None, why));
     };
-    if let Some(held) = crate::floor::held_by_one(run).filter(|held| *held > limit) {
+    let beyond = |held: Option<u64>, who: &str, kills: &str| {
+        let held = held.filter(|held| *held > limit)?;
+        let (held_at_most, limit) = (Bytes(held), Bytes(limit));
         let why = format!(
-            "a process held up to {} that cannot be reclaimed: the kernel would have killed it under a limit of {}",
-            Bytes(held),
-            Bytes(limit)
+            "{who} held up to {held_at_most} that cannot be reclaimed: the kernel {kills} under a limit of {limit}"
         );
-        return Some(doubt(DoubtKind::LimitNotHeld, Some(held), why));
+        Some(doubt(DoubtKind::LimitNotHeld, Some(held), why))
+    };
+    let by_one = beyond(crate::floor::held_by_one(run), "a process", "would have killed it");
+    let together = || beyond(crate::told::heap_together(run), "its processes together", "may kill one of them");
+    // What was killed for that needs no word.
+    let was_killed = run.kept.oom_kills.is_some_and(|kills| kills > 0);
+    if let Some(doubt) = by_one.or_else(together).filter(|_| !was_killed) {
+        return Some(doubt);
     }
     let (above, mapped) = (emulated.above_bytes, emulated.mapped_bytes);
     // What was dropped and is referenced again comes from the storage, whatever was read ahead beside it.
@@ -468,16 +475,14 @@ fn untold(run: &Observation, need: u64) -> Option<Doubt> {
 }
 
 /// Under an emulated limit, what several processes held at the same time has to be known.
-fn not_sampled_together(run: &Observation, need: u64) -> Option<Doubt> {
+fn not_known_together(run: &Observation, need: u64) -> Option<Doubt> {
     run.evidence.emulated?;
-    let most = crate::told::heap_together(run)?;
-    let least = peak(run, names::TREE_RSS_ANON).max(crate::floor::held_by_one(run)).unwrap_or(0);
+    let sampled = crate::tree::Tree::of(run).and_then(|tree| tree.floor()).map(|(_, held)| held);
+    let least = sampled.map(|held| held.least).max(crate::floor::held_by_one(run)).unwrap_or(0);
+    let most = sampled.map_or(0, |held| held.most) + crate::told::missed_heap(run);
     matters(most.saturating_sub(least), need).then(|| {
-        let sentence = format!(
-            "processes that lived for less than the time between two samples held between {} and {} of heap together",
-            Bytes(least),
-            Bytes(most)
-        );
+        let (least, at_most) = (Bytes(least), Bytes(most));
+        let sentence = format!("its processes held between {least} and {at_most} together that cannot be reclaimed");
         doubt(DoubtKind::NotCounted, Some(most), sentence)
     })
 }

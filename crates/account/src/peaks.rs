@@ -115,8 +115,11 @@ fn of_tree(run: &Observation, tree: &Tree) -> ChargePeak {
     };
     // The page cache was counted beside it. What no sample saw is taken for heap, and what may be bursar's own is not shared memory.
     let whole = Breakdown { heap: bounds.most.heap, file: Some(emulated.peak_cached_bytes), ..bounds.least };
-    let bytes =
-        emulated.peak_bytes.max(crate::floor::held_by_one(run).max(crate::told::heap_together(run)).unwrap_or(0));
+    // What is shared may have been read only after it was counted for each process.
+    let held_at_most = tree.floor().map(|(_, held)| held.most).zip(emulated.most_cached_bytes);
+    let at_most = held_at_most.map_or(u64::MAX, |(held, cached)| held.saturating_add(cached));
+    let told = crate::floor::held_by_one(run).max(crate::told::heap_together(run)).unwrap_or(0);
+    let bytes = emulated.peak_bytes.min(at_most).max(told);
     ChargePeak {
         bytes: Some(bytes),
         breakdown: whole.scaled_to(bytes),

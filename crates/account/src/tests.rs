@@ -531,6 +531,11 @@ fn a_burst_that_no_sample_saw_is_beyond_an_emulated_limit() {
     assert!(told.starts_with("a process held up to 54.0 MiB that cannot be reclaimed"), "{told}");
     run.limit_bytes = Some(64 * MIB);
     assert_eq!(evidence::limit_not_held(&run, 4096), None);
+    // While it ran, what processes share was counted for each until it was read.
+    run.processes.clear();
+    let counted = EmulatedLimit { peak_bytes: 90 * MIB, most_cached_bytes: Some(8 * MIB), ..emulated };
+    run.evidence.emulated = Some(counted);
+    assert_eq!(account(&run, &header("no swap")).peak_charge_bytes, Some((6 + 8) * MIB));
 }
 
 #[test]
@@ -610,7 +615,12 @@ fn what_a_process_told_of_its_memory_takes_the_place_of_samples() {
         };
         Observation { processes: vec![told(1, 0.0, 40, 40, 33, false), forked(2), forked(3)], ..tree(&lines, None) }
     };
-    assert_eq!(heap_together(&forks(0)), Some(39 * MIB), "what forks have from their parent counts once");
+    assert_eq!(
+        heap_together(&forks(0)),
+        Some(99 * MIB),
+        "they may have written to all that they have from their parent"
+    );
+    assert_eq!(heap_together(&forks(30)), Some(39 * MIB), "what they have not copied counts once");
     let at_most = |run: &Observation| mib(account(run, &header("no swap")).floor_at_most_bytes);
     assert_eq!(at_most(&forks(0)), Some(99), "they may have written to all of it");
     assert_eq!(at_most(&forks(25)), Some(49), "their page faults copied no more");
@@ -620,11 +630,7 @@ fn what_a_process_told_of_its_memory_takes_the_place_of_samples() {
     limited.processes = vec![told(1, 0.0, 40, 40, 33, false), told(2, 0.5, 30, 30, 24, false)];
     let limited = account(&limited, &header("no swap"));
     assert_eq!(mib(limited.peak_charge_bytes), Some(57), "whoever sets a limit has to think of both");
-    assert!(
-        limited.doubts[0].sentence.contains("between 33.0 MiB and 57.0 MiB of heap together"),
-        "{:?}",
-        limited.doubts
-    );
+    assert!(limited.doubts[0].sentence.contains("between 33.0 MiB and 57.0 MiB together"), "{:?}", limited.doubts);
 }
 
 #[test]

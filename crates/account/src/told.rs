@@ -77,23 +77,18 @@ fn sampled_heap(run: &Observation) -> u64 {
     peak(run, names::TREE_HEAP_MOST).or_else(|| peak(run, names::TREE_RSS_ANON)).unwrap_or(0)
 }
 
-/// Heap of all that lived at the same time and told of it, where samples saw less, bytes: what children of a fork have from their
-/// parent counts once, as if none of them wrote to it.
+/// Heap at most of all that lived at the same time, where samples saw less, bytes: of what children of a fork have from their parent,
+/// only what they may have copied is theirs.
 pub fn heap_together(run: &Observation) -> Option<u64> {
     let own = |process: &ProcessRecord| {
-        let inherited = process.largest_seen?.inherited_bytes;
-        Some(most_heap(process)?.most.saturating_sub(inherited))
+        let shared = process.largest_seen?.uncopied_bytes;
+        Some(most_heap(process)?.most.saturating_sub(shared))
     };
     let told = held::together(run, own);
     Some(told).filter(|told| *told > sampled_heap(run))
 }
 
-/// Heap at most of all that lived at the same time that samples missed, bytes: of what children inherited, what they may have copied is
-/// theirs.
+/// What of that samples missed, bytes.
 pub fn missed_heap(run: &Observation) -> u64 {
-    let own = |process: &ProcessRecord| {
-        let shared = process.largest_seen?.uncopied_bytes;
-        Some(most_heap(process)?.most.saturating_sub(shared))
-    };
-    held::together(run, own).saturating_sub(sampled_heap(run))
+    heap_together(run).map_or(0, |told| told - sampled_heap(run))
 }

@@ -514,7 +514,11 @@ impl<'a> Search<'a> {
             wall_seconds: whole.wall_seconds,
             stall_seconds: made.stall_seconds(&account),
             peak_charge_bytes: most(&|_, account| account.peak_charge_bytes),
-            floor_bytes: most(&|_, account| account.floor_bytes),
+            // Whoever enforces a limit that was emulated may find the most.
+            floor_bytes: most(&|_, account| match self.bench.emulates_limits {
+                true => account.floor_at_most_bytes.or(account.floor_bytes),
+                false => account.floor_bytes,
+            }),
             file_mapped_bytes: most(&mapped),
             mapped_in_use_bytes: most(&in_use),
             held_bytes: most(&|node, _| peak_of_sum(node, [names::HEAP, names::SHARED])),
@@ -625,7 +629,9 @@ impl<'a> Search<'a> {
     /// so little that whoever enforces it takes it for none.
     fn no_less_than_held(&self, answer: Answer) -> Answer {
         let largest = self.record.accounts.values().filter_map(|account| account.app_max_rss_bytes).max();
-        let together = self.record.runs.iter().filter_map(account::heap_together).max();
+        // With the tables of its pages.
+        let with_tables = |heap: u64| heap + heap / 256;
+        let together = self.record.runs.iter().filter_map(account::heap_together).map(with_tables).max();
         let held = self.seen.floor_bytes().or(largest).max(together).unwrap_or(0).max(LEAST_BUDGET_BYTES);
         Answer { budget_bytes: answer.budget_bytes.map(|bytes| bytes.max(held)), ..answer }
     }

@@ -84,6 +84,7 @@ fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
     // A process that was killed, or that became a program without the library, told nothing of what it had.
     if known.source == "inside" {
         known.largest_seen = known.largest_seen.or(sampled.largest_seen);
+        known.lifetime_seconds = known.lifetime_seconds.or(sampled.lifetime_seconds);
     }
     known.parent = known.parent.or(sampled.parent);
     known.own = known.own.or(sampled.own);

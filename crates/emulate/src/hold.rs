@@ -30,6 +30,7 @@ pub struct Shared {
     held_bytes: AtomicU64,
     peak_bytes: AtomicU64,
     peak_cached_bytes: AtomicU64,
+    most_cached_bytes: AtomicU64,
     read_again_pages: AtomicU64,
     dropped_pages: AtomicU64,
     above_bytes: AtomicU64,
@@ -55,6 +56,7 @@ impl Shared {
         EmulatedLimit {
             peak_bytes: self.peak_bytes.load(Relaxed),
             peak_cached_bytes: self.peak_cached_bytes.load(Relaxed),
+            most_cached_bytes: Some(self.most_cached_bytes.load(Relaxed)),
             read_again_pages: self.read_again_pages.load(Relaxed),
             dropped_bytes: self.dropped_pages.load(Relaxed) * page,
             above_bytes: self.above_bytes.load(Relaxed),
@@ -239,6 +241,7 @@ impl Follower for Hold {
         self.count(now);
         let (page, held) = (procfs::page_bytes(), self.shared.held_bytes.load(Relaxed));
         let cached = self.cached * page;
+        self.shared.most_cached_bytes.fetch_max(cached, Relaxed);
         if self.shared.peak_bytes.fetch_max(held + cached, Relaxed) < held + cached {
             self.shared.peak_cached_bytes.store(cached, Relaxed);
         }
@@ -342,6 +345,7 @@ mod tests {
         assert!(!hold.act());
         let emulated = shared.emulated();
         assert_eq!((emulated.peak_bytes, emulated.peak_cached_bytes), (11 * MIB, 8 * MIB));
+        assert_eq!(emulated.most_cached_bytes, Some(8 * MIB));
     }
 
     #[test]

@@ -13,6 +13,11 @@ fn not_found(command: &str) -> String {
 }
 
 /// No other call fails so here than one that starts a process or a thread.
+/// A person's signal says nothing of a limit.
+fn of_limit(signal: i32) -> &'static str {
+    if signal == rustix::process::Signal::KILL.as_raw() { "; is its limit too small for any program?" } else { "" }
+}
+
 fn limit_hint(source: &io::Error) -> String {
     match source.kind() {
         io::ErrorKind::WouldBlock => format!(": {}", linux::limits::processes()),
@@ -56,7 +61,7 @@ pub enum Error {
         source: io::Error,
     },
     /// What was to become the command was killed before that: 128 + signal.
-    #[error("{command}: killed by signal {signal} before it began; is its limit too small for any program?")]
+    #[error("{command}: killed by signal {signal} before it began{}", of_limit(*signal))]
     Killed {
         /// As it was given.
         command: String,

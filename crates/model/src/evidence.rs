@@ -84,6 +84,8 @@ pub struct EmulatedLimit {
     pub peak_bytes: u64,
     /// Of it the page cache.
     pub peak_cached_bytes: u64,
+    /// The most page cache, perhaps at another time. Records of older versions do not have it.
+    pub most_cached_bytes: Option<u64>,
     /// File pages that were dropped and referenced again.
     pub read_again_pages: u64,
     /// File pages that were dropped, each time.

@@ -81,6 +81,8 @@ pub struct Most {
 struct Seen {
     record: ProcessRecord,
     alive: bool,
+    /// When it was first seen to have gone, seconds since boot.
+    gone: Option<f64>,
     rss: u64,
     stack_start: u64,
     status: procfs::Status,
@@ -178,6 +180,10 @@ impl Processes {
         for pid in pids {
             self.look_at(*pid, since, &mut sums);
         }
+        let now = procfs::monotonic_ns() as f64 / 1e9;
+        for seen in self.seen.values_mut().filter(|seen| !seen.alive) {
+            seen.gone.get_or_insert(now);
+        }
         // A process whose parent did not wait for it takes its time along.
         self.cpu_seconds = self.cpu_seconds.max(sums.cpu_seconds);
         sums.cpu_seconds = self.cpu_seconds;
@@ -211,6 +217,7 @@ impl Processes {
                 ..ProcessRecord::new(key, "sampled")
             },
             alive: true,
+            gone: None,
             rss: 0,
             stack_start: 0,
             status: procfs::Status::default(),
@@ -381,7 +388,11 @@ impl Processes {
 
     /// What is known of each, in order of their start. A process that is gone is given the life it was seen for.
     pub fn into_records(self) -> Vec<ProcessRecord> {
-        let record = |seen: Seen| ProcessRecord { largest_seen: Some(seen.largest), ..seen.record };
+        let record = |seen: Seen| {
+            let start = procfs::start_seconds(seen.record.key.start_ticks);
+            let lifetime_seconds = seen.gone.map(|gone| (gone - start).max(0.0));
+            ProcessRecord { largest_seen: Some(seen.largest), lifetime_seconds, ..seen.record }
+        };
         let mut records: Vec<_> = self.seen.into_values().map(record).collect();
         records.sort_by_key(|record| (record.key.start_ticks, record.key.pid));
         records

@@ -51,9 +51,9 @@ impl Figure {
     pub fn of(self, run: &Observation, account: &RunAccount) -> Option<f64> {
         let bytes = match self {
             Figure::PeakCharge => account.peak_charge_bytes,
-            Figure::Heap => heap(run, account).filter(|_| samples_saw_the_peak(run, account) || is_told(account)),
+            Figure::Heap => heap(run, account).filter(|_| is_known(run, account)),
             // The moment of the floor may be missed where that of the heap was not; heap cannot be reclaimed.
-            Figure::Floor if samples_saw_the_peak(run, account) || is_told(account) => {
+            Figure::Floor if is_known(run, account) => {
                 account.floor_bytes.map(|floor| floor.max(heap(run, account).unwrap_or(0)))
             }
             Figure::Floor => None,
@@ -134,21 +134,27 @@ fn samples_saw_the_peak(run: &Observation, account: &RunAccount) -> bool {
 /// So far apart may be the bounds of a figure that is taken for known: a shell beside the program has that.
 const APART_BYTES: u64 = 512 << 10;
 
-/// Whether the processes told of their heap themselves, and its bounds and those of the floor are next to each other.
-fn is_told(account: &RunAccount) -> bool {
+/// Whether heap and floor of a run are known: of one without a charge, where their bounds are next to each other, and samples saw the
+/// peak or the processes told of it themselves.
+fn is_known(run: &Observation, account: &RunAccount) -> bool {
     let is_one = |least: Option<u64>, most: Option<u64>| {
         least.zip(most).is_some_and(|(least, most)| most.saturating_sub(least) <= (most / 100).max(APART_BYTES))
     };
-    account.peak_charge_bytes.is_none()
-        && account.doubts.is_empty()
-        && is_one(account.peak_breakdown_at_least.heap, account.peak_breakdown.heap)
-        && is_one(account.floor_bytes, account.floor_at_most_bytes.or(account.floor_bytes))
+    let are_close = || {
+        is_one(account.peak_breakdown_at_least.heap, account.peak_breakdown.heap)
+            && is_one(account.floor_bytes, account.floor_at_most_bytes.or(account.floor_bytes))
+    };
+    let is_sampled = samples_saw_the_peak(run, account);
+    match account.peak_charge_bytes {
+        Some(_) => is_sampled,
+        None => (is_sampled || account.doubts.is_empty()) && are_close(),
+    }
 }
 
 /// The most heap at any time; what the samples missed is in the breakdown of the peak.
 fn heap(run: &Observation, account: &RunAccount) -> Option<u64> {
     let sampled = run.job_series(names::HEAP).and_then(model::Series::peak).map(|bytes| bytes as u64);
-    let most = sampled.max(account.peak_breakdown.heap).max(account.app_max_rss_breakdown.heap);
+    let most = sampled.max(account.peak_breakdown.heap);
     // Every program has some: none was seen before it began.
     most.filter(|bytes| *bytes > 0)
 }

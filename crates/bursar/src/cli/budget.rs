@@ -22,8 +22,8 @@ use crate::tier::FastTier;
     bursar budget -- mpirun -n 64 ./solver    one limit on each of its nodes\n\n\
     The command is run some 4 to 16 times, so it must bear that. Each run reads\n\
     the same standard input: a file is opened again, a pipe is kept first (at\n\
-    most 1 GiB). What it prints is dropped. Limits need root, systemd or Slurm:\n\
-    see bursar doctor.")]
+    most 1 GiB). What it prints is dropped. Without root, systemd and Slurm\n\
+    limits are emulated: see bursar doctor.")]
 pub struct Budget {
     /// How much slower than without a limit it may be
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
