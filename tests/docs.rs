@@ -68,6 +68,7 @@ fn report() -> BudgetReport {
             performance: None,
             performance_per_gb: None,
             outcome: None,
+            enough: None,
             lower_bound: false,
         }],
         trials: vec![Trial {

@@ -28,6 +28,11 @@ impl Processor<'_> {
         self.is_untouched(trial) || self.lost_nothing(trial)
     }
 
+    /// Memory surely did not slow it down: nothing that it may have cost can be hidden.
+    pub fn is_unslowed(&self, trial: &Trial) -> bool {
+        self.is_untouched(trial) || !self.may_cost_unseen && self.lost_nothing(trial)
+    }
+
     /// Stall and refaults are less noisy than time: where there are next to none beyond the references', memory did not cost the run
     /// anything, however long it took.
     fn lost_nothing(&self, trial: &Trial) -> bool {

@@ -6,6 +6,7 @@ use crate::cause::is_telling;
 use crate::noise::Noise;
 use crate::outcome::{breaks, severity};
 use crate::predict::predict;
+use crate::tried::is_enough;
 use crate::{Evidence, Settings, round_up};
 
 /// The methods whose figure is tried as a limit.
@@ -166,11 +167,16 @@ fn row(a: &Noise, answer: &Answer, method: Method) -> Option<MethodRow> {
         performance: None,
         performance_per_gb: None,
         outcome: None,
+        enough: None,
         lower_bound: false,
     };
+    let limit = round_up(memory);
+    let is_known_enough = answer.smallest_passing_bytes.is_some_and(|passing| limit >= passing);
     Some(match runs {
         Some(Runs::References) => with_references(row, a),
-        Some(Runs::Trials(trials)) => with_trials(row, a, &trials),
+        Some(Runs::Trials(trials)) => {
+            MethodRow { enough: Some(is_known_enough || is_enough(a, limit, &trials)), ..with_trials(row, a, &trials) }
+        }
         None => row,
     })
 }
@@ -194,6 +200,7 @@ fn with_references(row: MethodRow, a: &Noise) -> MethodRow {
         io_wait_share: Spread::of(&waits).map(|s| s.mean),
         performance: spread.and_then(|s| performance(s.median, s.median)),
         outcome: spread.map(|_| Outcome::Ok),
+        enough: spread.map(|_| true),
         ..row
     }
 }
@@ -253,4 +260,62 @@ fn per_gb(a: &Noise, least_bytes: Option<u64>, row: &MethodRow) -> Option<f64> {
 
 fn has_failed(row: &MethodRow) -> bool {
     matches!(row.outcome, Some(Outcome::Oom | Outcome::Failed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::trial;
+    use crate::{MIB, MethodMemory, Reference};
+
+    /// A method's run of 12.7 s beside references of 10 s, where the search answers 121 MiB.
+    fn row(memory_mib: u64, stall_seconds: f64, refaults: u64) -> MethodRow {
+        let reference = |run, wall_seconds| Reference {
+            run,
+            wall_seconds,
+            stall_seconds: Some(0.0),
+            refaults: Some(0),
+            cpu_seconds: Some(4.0),
+            system_seconds: Some(0.3),
+            peak_charge_bytes: Some(125 * MIB),
+            ..Reference::default()
+        };
+        let run = Trial {
+            method: Some(Method::AppMaxRss),
+            outcome: Outcome::Ok,
+            cpu_seconds: Some(4.0),
+            system_seconds: Some(0.3),
+            stall_seconds: Some(stall_seconds),
+            refaults: Some(refaults),
+            peak_charge_bytes: Some(memory_mib * MIB),
+            ..trial(memory_mib, 12.7)
+        };
+        let named = MethodMemory {
+            method: Method::AppMaxRss,
+            memory_bytes: memory_mib * MIB - 4096,
+            breakdown: Breakdown::default(),
+        };
+        let evidence = Evidence {
+            references: vec![reference(0, 9.9), reference(1, 10.1)],
+            trials: vec![run],
+            methods: vec![named],
+            ..Evidence::default()
+        };
+        let answer =
+            Answer { budget_bytes: Some(123 * MIB), smallest_passing_bytes: Some(121 * MIB), ..Answer::default() };
+        methods(&Settings::default(), &evidence, &answer).into_iter().find(|row| row.name == Method::AppMaxRss).unwrap()
+    }
+
+    #[test]
+    fn a_slow_run_that_memory_cost_nothing_is_no_evidence_against_its_limit() {
+        let unhindered = row(113, 0.0, 0);
+        assert_eq!((unhindered.enough, unhindered.runtime_ratio), (Some(true), Some(1.27)));
+        assert_eq!(row(113, 2.5, 100_000).enough, Some(false), "it waited for what it read again");
+    }
+
+    #[test]
+    fn a_limit_no_smaller_than_the_answers_is_enough() {
+        assert_eq!(row(120, 2.5, 100_000).enough, Some(false));
+        assert_eq!(row(121, 2.5, 100_000).enough, Some(true));
+    }
 }

@@ -86,9 +86,8 @@ fn share(a: &Processor) -> Option<(f64, f64)> {
     let is_now = |run: u32| nearest(references, run).last() == now.last();
     // One that was stopped would have varied by more.
     let has_run = |t: &Trial| matches!(t.outcome, Outcome::Ok | Outcome::TooSlow);
-    let is_unslowed = |t: &Trial| a.is_untouched(t) || !a.may_cost_unseen && a.cost_nothing(t);
     // What sizes itself is another program under another limit.
-    let counts = |t: &&Trial| !a.settings.sizes_itself && has_run(t) && is_unslowed(t) && is_now(t.run);
+    let counts = |t: &&Trial| !a.settings.sizes_itself && has_run(t) && a.is_unslowed(t) && is_now(t.run);
     let unslowed = a.evidence.search_trials().filter(counts);
     let trials = unslowed.filter_map(|t| Some(t.runtime_ratio? * a.evidence.reference_of(t)?));
     let walls: Vec<f64> = now.iter().map(|r| r.wall_seconds).chain(trials).collect();

@@ -58,6 +58,19 @@ fn is_overthrowing(evidence: &Evidence, trial: &Trial) -> bool {
     trial.method == Some(Method::Bursar) && (breaks(trial) || repeats().count() > 1)
 }
 
+/// Whether runs at one limit show that it is enough, whatever they were made for. A slow run that memory did not slow down says nothing
+/// against its limit.
+pub fn is_enough(a: &Noise, limit: u64, trials: &[&Trial]) -> bool {
+    let of_search = |trial: &&Trial| {
+        let is_slow = trial.runtime_ratio.is_some_and(|ratio| ratio > 1.0 + a.settings.slowdown);
+        let outcome = if trial.outcome == Outcome::Ok && is_slow { Outcome::TooSlow } else { trial.outcome };
+        Trial { outcome, method: None, ..(*trial).clone() }
+    };
+    let counts = |t: &Trial| t.outcome != Outcome::TooSlow || is_telling(a, t) && !a.is_unslowed(t);
+    let judged: Vec<Trial> = trials.iter().map(of_search).filter(counts).collect();
+    judged.is_empty() || together(a, limit, &judged.iter().collect::<Vec<_>>()).passed
+}
+
 fn together(a: &Noise, limit: u64, trials: &[&Trial]) -> Tried {
     let broke = trials.iter().any(|t| breaks(t));
     let threshold = 1.0 + a.settings.slowdown;

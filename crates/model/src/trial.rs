@@ -166,6 +166,9 @@ pub struct MethodRow {
     pub performance_per_gb: Option<f64>,
     /// How its runs ended.
     pub outcome: Option<Outcome>,
+    /// Whether that memory is enough, judged as the trials of the search are: not by run time alone. `None`: not run.
+    #[serde(default)]
+    pub enough: Option<bool>,
     /// The ratio is a lower bound and the performance an upper one.
     pub lower_bound: bool,
 }

@@ -91,6 +91,7 @@ fn the_methods_of_a_budget_are_a_table() {
         performance: None,
         performance_per_gb: None,
         outcome: None,
+        enough: None,
         lower_bound: false,
     };
     let budget = model::BudgetReport { methods: vec![row], ..common::budget() };

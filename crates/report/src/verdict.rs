@@ -2,6 +2,8 @@
 
 use model::{BudgetReport, Method, MethodRow, Outcome, RunAccount};
 
+use crate::format;
+
 /// A column of Table 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
@@ -112,37 +114,55 @@ pub fn judge(row: &MethodRow, report: &BudgetReport) -> Judgement {
         s if s <= 0.05 => Level::Medium,
         _ => Level::High,
     });
-    let was_enough = |answer: &MethodRow| {
-        answer.name == Method::Bursar
-            && answer.outcome == Some(Outcome::Ok)
-            && answer.runtime_ratio.is_some_and(|ratio| ratio <= allowed && !answer.lower_bound)
-    };
-    let less_was_enough = row.name != Method::Bursar
-        && excess.is_some_and(|excess| excess > 1.0)
-        && report.methods.iter().any(was_enough);
-    Judgement { performance, efficiency, variability, verdict: verdict(row, allowed, excess, less_was_enough) }
+    Judgement { performance, efficiency, variability, verdict: verdict(row, report, excess) }
 }
 
-fn verdict(row: &MethodRow, allowed: f64, excess: Option<f64>, less_was_enough: bool) -> String {
-    // More memory slows nothing down: where less was enough, something else did, as on a busy machine.
-    let slow = || match (crate::format::ratio(row.runtime_ratio, row.lower_bound), less_was_enough) {
-        (time, true) => format!("{time} time by chance: less was enough"),
-        (time, false) => format!("too little: {time} time"),
+fn verdict(row: &MethodRow, report: &BudgetReport, excess: Option<f64>) -> String {
+    let allowed = 1.0 + report.slowdown_target;
+    let Some(outcome) = row.outcome else { return "not tried".to_string() };
+    let is_slow = row.runtime_ratio.is_some_and(|ratio| ratio > allowed || row.lower_bound);
+    let time = format::ratio(row.runtime_ratio, row.lower_bound);
+    let broke = match outcome {
+        Outcome::Oom => Some("killed"),
+        Outcome::Failed => Some("fails"),
+        Outcome::Timeout => Some("time-out"),
+        Outcome::Ok | Outcome::TooSlow => None,
     };
-    match (row.outcome, row.runtime_ratio) {
-        (None, _) => "not tried".to_string(),
-        (Some(Outcome::Oom), _) => "too little: killed".to_string(),
-        (Some(Outcome::Failed), _) => "too little: fails".to_string(),
-        (Some(Outcome::Timeout), _) => "too little: time-out".to_string(),
-        (Some(Outcome::TooSlow), ratio) if ratio.is_none_or(|r| r > allowed || row.lower_bound) => slow(),
-        (_, Some(ratio)) if ratio > allowed => slow(),
-        _ if row.name == Method::Bursar => "enough".to_string(),
-        _ => match excess {
-            Some(excess) if excess > 1.15 => format!("too much: {excess:.1}x the answer"),
-            Some(_) => "enough".to_string(),
-            None => "enough, least not known".to_string(),
-        },
+    match (is_enough(row, allowed), broke) {
+        (true, Some(broke)) => return format!("{broke}, though as much was enough in other runs"),
+        (false, Some(broke)) => return format!("too little: {broke}"),
+        (false, None) if is_slow => return format!("too little: {time} time"),
+        (false, None) => return "too little: by CPU time and I/O delay".to_string(),
+        (true, None) => {}
     }
+    let is_untried = row.name == Method::Unlimited && row.memory_bytes < report.answer.budget_bytes;
+    let verdict = match excess {
+        // What free shows is no limit that was tried.
+        _ if is_untried => return "measured without a limit".to_string(),
+        _ if row.name == Method::Bursar => "enough".to_string(),
+        Some(excess) if excess > 1.15 => format!("too much: {excess:.1}x the answer"),
+        Some(_) => "enough".to_string(),
+        None => "enough, least not known".to_string(),
+    };
+    let slow = if is_slow { format!(", {time} time not for want of memory") } else { String::new() };
+    let contrary = match too_little_above(row, report, allowed) {
+        Some(limit) => format!(", though {} was too little", format::bytes(Some(limit))),
+        None => String::new(),
+    };
+    format!("{verdict}{slow}{contrary}")
+}
+
+/// Records of earlier versions have nothing but run times to judge by.
+fn is_enough(row: &MethodRow, allowed: f64) -> bool {
+    let is_fast = || row.runtime_ratio.is_some_and(|ratio| ratio <= allowed && !row.lower_bound);
+    row.enough.unwrap_or_else(|| matches!(row.outcome, Some(Outcome::Ok | Outcome::TooSlow)) && is_fast())
+}
+
+/// The largest memory that was too little, if it is more than this method's.
+fn too_little_above(row: &MethodRow, report: &BudgetReport, allowed: f64) -> Option<u64> {
+    let is_too_little = |other: &&MethodRow| other.outcome.is_some() && !is_enough(other, allowed);
+    let methods = report.methods.iter().filter(is_too_little).filter_map(|other| other.memory_bytes);
+    methods.chain(report.answer.largest_failing_bytes).max().filter(|limit| Some(*limit) > row.memory_bytes)
 }
 
 #[cfg(test)]
@@ -168,27 +188,45 @@ mod tests {
     }
 
     #[test]
-    fn what_has_more_than_was_enough_has_not_too_little() {
+    fn a_method_that_memory_cost_nothing_is_enough_however_slow_it_was() {
         let report = fixture::budget();
-        let enough = report.answer.budget_bytes.unwrap();
-        let of = |name, memory, lower_bound| {
-            let row = report.methods.iter().find(|row| row.name == name).unwrap().clone();
-            let outcome = Some(Outcome::TooSlow);
-            let runtime_ratio = Some(1.5);
-            judge(&MethodRow { memory_bytes: Some(memory), outcome, runtime_ratio, lower_bound, ..row }, &report)
+        let row = report.methods.iter().find(|row| row.name == Method::SysMaxRss).unwrap();
+        let slow =
+            MethodRow { outcome: Some(Outcome::Ok), runtime_ratio: Some(1.27), lower_bound: false, ..row.clone() };
+        let of = |memory: u64, enough: bool| {
+            judge(&MethodRow { memory_bytes: Some(memory << 20), enough: Some(enough), ..slow.clone() }, &report)
                 .verdict
         };
-        assert_eq!(of(Method::SysMaxRss, enough + 4096, false), "1.50x time by chance: less was enough");
-        assert_eq!(of(Method::SysMaxRss, enough + 4096, true), "> 1.50x time by chance: less was enough");
-        assert_eq!(of(Method::SysMaxRss, enough - 4096, false), "too little: 1.50x time");
-        assert_eq!(of(Method::Bursar, enough, false), "too little: 1.50x time");
+        assert_eq!(of(402, true), "enough, 1.27x time not for want of memory");
+        assert_eq!(of(390, false), "too little: 1.27x time");
+        assert_eq!(of(380, true), "enough, 1.27x time not for want of memory, though 390 MiB was too little");
+    }
 
-        // Nothing says that less was enough where the answer was too slow itself.
-        let mut unproved = fixture::budget();
-        let answer = unproved.methods.iter_mut().find(|row| row.name == Method::Bursar).unwrap();
-        answer.runtime_ratio = Some(1.5);
-        let row = unproved.methods.iter().find(|row| row.name == Method::Unlimited).unwrap().clone();
-        let slow = MethodRow { outcome: Some(Outcome::TooSlow), runtime_ratio: Some(1.5), ..row };
-        assert_eq!(judge(&slow, &unproved).verdict, "too little: 1.50x time");
+    #[test]
+    fn a_limit_that_the_search_found_enough_is_not_called_too_little() {
+        let report = fixture::budget();
+        let row = report.methods.iter().find(|row| row.name == Method::SysMaxRss).unwrap();
+        let killed = MethodRow {
+            memory_bytes: Some(412 << 20),
+            outcome: Some(Outcome::Oom),
+            runtime_ratio: None,
+            enough: Some(true),
+            ..row.clone()
+        };
+        assert_eq!(judge(&killed, &report).verdict, "killed, though as much was enough in other runs");
+    }
+
+    #[test]
+    fn a_limit_that_cost_processor_time_is_too_little_however_fast_it_was() {
+        let report = fixture::budget();
+        let row = report.methods.iter().find(|row| row.name == Method::SysMaxRss).unwrap();
+        let fast = MethodRow {
+            outcome: Some(Outcome::Ok),
+            runtime_ratio: Some(1.02),
+            lower_bound: false,
+            enough: Some(false),
+            ..row.clone()
+        };
+        assert_eq!(judge(&fast, &report).verdict, "too little: by CPU time and I/O delay");
     }
 }

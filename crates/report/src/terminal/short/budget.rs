@@ -136,9 +136,6 @@ fn methods(report: &BudgetReport) -> Vec<String> {
         of_rss.into_iter().chain(others.into_iter().filter_map(|(name, row)| Some((name, row?)))).collect();
     let line = |(name, row): (&str, &MethodRow)| {
         let verdict = judge(row, report).verdict;
-        // What free shows is no limit that was tried.
-        let is_untried = row.name == Method::Unlimited && row.memory_bytes < report.answer.budget_bytes;
-        let verdict = if is_untried { "measured without a limit".to_string() } else { verdict };
         let time = row.runtime_ratio.filter(|_| row.outcome == Some(Outcome::Ok) && !verdict.contains("time"));
         let time = time.map(|time| format!(", {} time", ratio(Some(time), false))).unwrap_or_default();
         format!("  {name:<18} {:>9}   {verdict}{time}", bytes(row.memory_bytes))
