@@ -21,8 +21,8 @@ const ABOVE_PART: u64 = 33;
 /// The work of equal runs is taken to differ where one moved less than one part in this of what another did.
 const WORK_PART: u64 = 2;
 
-/// Bytes that are missing from a figure of `need` bytes, if they matter.
-fn matters(bytes: u64, need: u64) -> bool {
+/// Whether bytes that are missing from a figure of `need` bytes matter.
+pub fn matters(bytes: u64, need: u64) -> bool {
     bytes >= LEAST_BYTES && bytes.saturating_mul(LEAST_PART) >= need
 }
 

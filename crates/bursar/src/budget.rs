@@ -22,7 +22,7 @@ use record::{Entry, Record, Resumable};
 use report::terminal::short::Aside;
 
 use crate::bench::{Bench, References};
-use crate::cache::{Cache, Start, foreign_note, mapped_files};
+use crate::cache::{Cache, Start, foreign_note, foreign_warning, mapped_files};
 use crate::cli::budget::Budget;
 use crate::nodes::{self, Nodes, Order};
 use crate::observe::{self, Observed, Plan, observe};
@@ -670,7 +670,8 @@ impl<'a> Search<'a> {
         self.record.budget = Some(report.clone());
         let notes = self.notes_of_answer(&report);
         let is_doubted = doubts.iter().any(|doubt| doubt.kind == DoubtKind::CachedBefore);
-        let foreign = self.seen.demand.as_ref().filter(|_| !is_doubted).and_then(foreign_note);
+        let demand = self.seen.demand.as_ref().filter(|_| !is_doubted);
+        let foreign = demand.and_then(|demand| foreign_warning(demand, &report.answer));
         let path = self.sink.seal();
         let aside = Aside { warnings: foreign.as_slice(), notes: &notes, record: path.as_deref() };
         deliver(&self.options.results, &self.record, &aside, &report)?;

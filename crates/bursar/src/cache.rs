@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use linux::pages::mappings;
 use linux::{cache, procfs};
-use model::{Bytes, DoubtKind, FileDemand, Observation, RunAccount};
+use model::{Answer, Bytes, DoubtKind, FileDemand, Observation, RunAccount};
 use serde::{Deserialize, Serialize};
 
 /// Below this, what others have cached decides nothing.
@@ -116,7 +116,7 @@ pub fn mapped_files() -> BTreeSet<PathBuf> {
 
 /// What was cached before and is charged elsewhere, as a sentence.
 pub fn foreign_note(demand: &FileDemand) -> Option<String> {
-    let bytes: u64 = demand.foreign.iter().map(|file| file.cached_bytes).sum();
+    let bytes = foreign_bytes(demand);
     let matters = bytes >= NEGLIGIBLE && bytes >= demand.distinct_bytes / 20;
     let largest = demand.foreign.first().filter(|_| matters)?;
     let name = largest.path.clone().unwrap_or_else(|| format!("inode {} of device {}", largest.inode, largest.device));
@@ -126,6 +126,16 @@ pub fn foreign_note(demand: &FileDemand) -> Option<String> {
         Bytes(bytes),
         demand.foreign.len() - 1
     ))
+}
+
+/// The same where it is no small part of the answer: less does not make it doubtful.
+pub fn foreign_warning(demand: &FileDemand, answer: &Answer) -> Option<String> {
+    let matters = account::evidence::matters(foreign_bytes(demand), answer.budget_bytes.unwrap_or(0));
+    foreign_note(demand).filter(|_| matters)
+}
+
+fn foreign_bytes(demand: &FileDemand) -> u64 {
+    demand.foreign.iter().map(|file| file.cached_bytes).sum()
 }
 
 #[cfg(test)]
@@ -184,5 +194,14 @@ mod tests {
     fn what_is_charged_elsewhere_is_told() {
         assert!(foreign_note(&demand(50 << 20)).unwrap().contains("/data/x and 0 more"));
         assert_eq!(foreign_note(&demand(1)), None);
+    }
+
+    #[test]
+    fn what_is_a_small_part_of_the_answer_is_no_warning() {
+        let demand = FileDemand { distinct_bytes: 20 << 20, ..demand(3 << 20) };
+        let answer = |mib: u64| Answer { budget_bytes: Some(mib << 20), ..Answer::default() };
+        assert!(foreign_note(&demand).is_some());
+        assert!(foreign_warning(&demand, &answer(20)).is_some());
+        assert_eq!(foreign_warning(&demand, &answer(31)), None);
     }
 }
