@@ -301,8 +301,49 @@ fn few_runs_do_not_show_the_confidence_however_exact_they_are() {
         fs::write(folder.path().join("few.csv"), format!("task,input_bytes,peak_bytes\n{}", rows(runs))).unwrap();
         let output = predict(&["--from", "few.csv", "--kind", "a", "--size", "2M"], folder.path());
         let text = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(text.contains("with 95 % confidence; 3 runs show no more than 75 %"), few, "{text}");
+        assert_eq!(text.contains("with 75 % confidence: 3 runs show no more"), few, "{text}");
+        assert_eq!(text.contains("with 95 % confidence"), !few, "{text}");
     }
+}
+
+#[test]
+fn an_option_outside_of_past_runs_is_said_and_the_interval_has_no_confidence() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |size: fn(u64) -> u64| {
+        let row = |run: u64| format!("sort,{},{},{}\n", run * MIB, 200 * MIB + run * 1024, size(run) * MIB);
+        "task,input_bytes,peak_bytes,-S\n".to_string() + &(30..36).map(row).collect::<String>()
+    };
+    fs::write(folder.path().join("one.csv"), rows(|_| 20)).unwrap();
+    fs::write(folder.path().join("two.csv"), rows(|run| if run % 2 == 0 { 10 } else { 20 })).unwrap();
+    let asked = |from: &str, buffer: u64| {
+        let buffer = format!("-S={}", buffer * MIB);
+        let arguments = ["--from", from, "--kind", "sort", "--size", "32M", "--feature", &buffer];
+        (String::from_utf8(predict(&arguments, folder.path()).stdout).unwrap(), figures(&arguments, folder.path()))
+    };
+    let (text, found) = asked("one.csv", 40);
+    assert!(text.contains("-S 40.0 MiB: past runs had 20.0 MiB only, its effect is not known"), "{text}");
+    assert!(text.contains("its confidence is not known") && !text.contains("% confidence"), "{text}");
+    assert_eq!(found["unknown"][0]["feature"], "-S", "{found}");
+    let (text, _) = asked("two.csv", 40);
+    assert!(text.contains("past runs had 10.0 MiB to 20.0 MiB, its effect is not known"), "{text}");
+    let (text, found) = asked("one.csv", 20);
+    assert!(!text.contains("unknown") && text.contains("% confidence"), "{text}");
+    assert_eq!(found["unknown"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn an_input_a_little_larger_than_all_seen_is_not_said_to_widen_the_interval() {
+    let folder = tempfile::tempdir().unwrap();
+    history(folder.path());
+    let said = |size: &str| {
+        let arguments = ["--from", "history.csv", "--kind", "align", "--size", size];
+        String::from_utf8(predict(&arguments, folder.path()).stdout).unwrap()
+    };
+    let near = said("2400M");
+    assert!(near.contains("1.20 times the largest of past runs: predicted as if it were within them"), "{near}");
+    assert!(near.contains("of 18 past runs, each predicted from those before it"), "{near}");
+    let far = said("8000M");
+    assert!(far.contains("the interval is wider for it") && !far.contains("past runs, each"), "{far}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::input::is_dash;
 use crate::results::{check_json, state_path, write_json};
 use crate::say;
 use crate::status::Status;
-use answer::{Answer, Beyond};
+use answer::{Answer, Beyond, Unknown};
 use kind::Kind;
 use learn::Inputs;
 use past::Here;
@@ -142,6 +142,7 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
     let is_size_known = !runs.is_empty() && runs.iter().all(|run| run.features.contains_key(INPUT_BYTES));
     let is_feature = asked.contains_key(INPUT_BYTES) && features[0] == INPUT_BYTES;
     let extrapolation = is_size_known.then_some(if is_feature { from.extrapolation } else { 1.0 });
+    let unknown = unknown(&runs, &asked, &features);
     let asked = asked.into_iter().filter(|(name, _)| features.contains(name)).collect();
     let answer = Answer {
         kind: name,
@@ -154,6 +155,7 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
         asked: from,
         extrapolation,
         beyond,
+        unknown,
     };
     print(options, &answer.text(), &answer.json())
 }
@@ -205,6 +207,19 @@ fn features(runs: &[Past], asked: &BTreeMap<String, f64>) -> Vec<String> {
         features.push(INPUT_BYTES.to_string());
     }
     features
+}
+
+/// The numbers of the command outside of what past runs had, where those cannot show what they change: they all had one, or were too
+/// few to learn from it.
+fn unknown(runs: &[Past], asked: &BTreeMap<String, f64>, features: &[String]) -> Vec<Unknown> {
+    let outside = |(name, value): (&String, &f64)| {
+        let values = || runs.iter().filter_map(|run| run.features.get(name).copied());
+        let seen = (values().reduce(f64::min)?, values().reduce(f64::max)?);
+        let is_learnt = features.contains(name) && seen.0 < seen.1;
+        let is_outside = *value < seen.0 || *value > seen.1;
+        (is_outside && !is_learnt).then(|| Unknown { feature: name.clone(), value: *value, seen })
+    };
+    asked.iter().filter(|(name, _)| *name != INPUT_BYTES).filter_map(outside).collect()
 }
 
 fn too_few(error: &AskError, kind: &str, size: Option<f64>, evidence: &Evidence) -> String {

@@ -16,6 +16,9 @@ pub struct Forecast {
     /// How likely `ask_bytes` suffices, by the errors of past predictions. Few runs cannot show a high probability: n errors at most
     /// n ÷ (n + 1).
     pub probability: f64,
+    /// For how many of the past runs that were predicted from those before them `ask_bytes` would have been enough, and how many there
+    /// are; `None`: the run is so far beyond them that only a trend was asked.
+    pub covered: Option<(usize, usize)>,
     /// The predictor with the most weight in the answer.
     pub predictor: Predictor,
     /// Completed runs that the answer is from.

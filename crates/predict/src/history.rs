@@ -200,6 +200,7 @@ impl History {
         let prediction = predicted[best.predictor];
         let by_error =
             |a: &&Candidate, b: &&Candidate| a.residuals.relative_error().total_cmp(&b.residuals.relative_error());
+        let covered = best.residuals.covered(prediction, ask);
         let exact = self.candidates.iter().min_by(by_error).map_or(0, |candidate| candidate.predictor);
         Forecast {
             predicted_bytes: predicted[exact],
@@ -207,7 +208,9 @@ impl History {
                 .interval(predicted[exact], self.confidence),
             ask_bytes: ask,
             retry_bytes: vec![retry],
-            probability: best.residuals.probability(prediction, ask),
+            // One more run, that it would not cover, is assumed.
+            probability: covered.0 as f64 / (covered.1 + 1) as f64,
+            covered: Some(covered),
             predictor: Predictor::ALL[best.predictor],
             runs: self.count,
             seen: self.seen.clone(),
@@ -240,6 +243,7 @@ impl History {
             ask_bytes: ask,
             retry_bytes: vec![retry],
             probability: self.confidence.probability().min(self.count as f64 / (self.count + 1) as f64),
+            covered: None,
             predictor: beyond.predictor,
             runs: self.count,
             seen: self.seen.clone(),

@@ -94,10 +94,10 @@ impl Residuals {
         (first, self.scale.apply(prediction, offsets.retry).max(first * 1.05))
     }
 
-    /// The share of past errors that this request would have covered; one more run, that it would not, is assumed.
-    pub fn probability(&self, prediction: f64, request: f64) -> f64 {
+    /// How many past errors this request would have covered, and how many there are.
+    pub fn covered(&self, prediction: f64, request: f64) -> (usize, usize) {
         let error = self.scale.error(prediction, request);
-        self.sorted.partition_point(|past| past.error <= error) as f64 / (self.sorted.len() + 1) as f64
+        (self.sorted.partition_point(|past| past.error <= error), self.sorted.len())
     }
 
     /// Root mean square of the later half of the errors, each as the logarithm of need ÷ prediction.

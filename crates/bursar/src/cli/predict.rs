@@ -62,6 +62,22 @@ pub struct Predict {
 fn confidence(text: &str) -> Result<Confidence, String> {
     let percent = text.trim_end_matches('%').parse::<f64>().ok();
     percent
-        .and_then(|percent| Confidence::new(percent / 100.0))
-        .ok_or_else(|| format!("'{text}' is not a confidence; write 95 (50 to 99.9)"))
+        // 99.9 / 100 is a little more than 0.999.
+        .and_then(|percent| Confidence::new((percent * 10.0).round() / 1000.0))
+        .ok_or_else(|| format!("'{text}' is not a confidence: write percent from 50 to 99.9, such as 95"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_confidence_is_from_50_to_99_9_percent() {
+        for (text, expected) in [("50", 0.5), ("95%", 0.95), ("97.5", 0.975), ("99.9", 0.999)] {
+            assert_eq!(confidence(text).map(Confidence::probability), Ok(expected), "{text}");
+        }
+        for text in ["49.9", "100", "99.99", "0.95", "x"] {
+            assert!(confidence(text).unwrap_err().contains("from 50 to 99.9"), "{text}");
+        }
+    }
 }

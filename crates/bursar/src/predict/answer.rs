@@ -27,6 +27,7 @@ pub struct Answer {
     pub extrapolation: Option<f64>,
     /// The feature that is farthest beyond those of all runs.
     pub beyond: Option<Beyond>,
+    pub unknown: Vec<Unknown>,
 }
 
 /// A feature larger than in any run.
@@ -35,6 +36,15 @@ pub struct Beyond {
     pub feature: String,
     /// To the largest that was seen.
     pub ratio: f64,
+}
+
+/// A number of the command whose effect the past runs do not show, as it lies outside of what they had.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unknown {
+    pub feature: String,
+    pub value: f64,
+    /// The least and the largest of past runs.
+    pub seen: (f64, f64),
 }
 
 /// What `--json` prints.
@@ -52,6 +62,7 @@ pub struct Json<'a> {
     interval_bytes: [u64; 2],
     extrapolation: Option<f64>,
     beyond: Option<&'a Beyond>,
+    unknown: &'a [Unknown],
     retry_bytes: Vec<u64>,
     expected_waste_byte_seconds: f64,
     largest_waste_byte_seconds: f64,
@@ -86,6 +97,7 @@ impl Answer {
             interval_bytes: [asked.interval_bytes.0 as u64, whole(asked.interval_bytes.1)],
             extrapolation: self.extrapolation,
             beyond: self.beyond.as_ref(),
+            unknown: &self.unknown,
             retry_bytes: asked.retry_bytes.iter().copied().map(whole).collect(),
             expected_waste_byte_seconds: asked.waste_byte_seconds,
             largest_waste_byte_seconds: asked.largest_waste_byte_seconds,
@@ -96,7 +108,7 @@ impl Answer {
     pub fn text(&self) -> String {
         let (asked, size) = (&self.asked, |bytes: f64| Bytes(whole(bytes)).to_string());
         let retries: Vec<String> = asked.retry_bytes.iter().copied().map(size).collect();
-        let percent = 100.0 * self.confidence.probability();
+        let percent = (1000.0 * self.confidence.probability()).round() / 10.0;
         let mut text =
             format!("{}: ask for {}; if killed, {}\n", self.kind, size(asked.ask_bytes), retries.join(", then "));
         let mut line = |name: &str, value: String| _ = writeln!(text, "  {name:<12} {value}");
@@ -109,30 +121,47 @@ impl Answer {
                 line("page cache", "not in these figures: fewer than three budgets (bursar budget) are known".into())
             }
         }
+        for Unknown { feature, value, seen: (least, most) } in &self.unknown {
+            let had = match least == most {
+                true => format!("{} only", number(*least)),
+                false => format!("{} to {}", number(*least), number(*most)),
+            };
+            let name = feature_name(feature);
+            line("unknown", format!("{name} {}: past runs had {had}, its effect is not known", number(*value)));
+        }
         // However exact they are: one more may be the first of another kind.
         let most = 100.0 * asked.runs as f64 / (asked.runs + 1) as f64;
-        let few =
-            if most < percent { format!("; {} runs show no more than {most:.0} %", asked.runs) } else { String::new() };
+        let held = match most < percent {
+            _ if !self.unknown.is_empty() => "its confidence is not known".into(),
+            true => format!("with {most:.0} % confidence: {} runs show no more", asked.runs),
+            false => format!("with {percent} % confidence"),
+        };
         let (least, largest) = asked.interval_bytes;
         let of = if self.knee.as_ref() == Some(asked) { " of what pays" } else { " of what must fit" };
-        line("interval", format!("{} to {}{of}, with {percent:.0} % confidence{few}", size(least), size(largest)));
-        let shown = 100.0 * asked.probability;
-        line(
-            "enough",
-            format!("in {shown:.0} % of past runs, each predicted from those before it and one more assumed to fail"),
-        );
+        line("interval", format!("{} to {}{of}, {held}", size(least), size(largest)));
+        let enough = match asked.covered {
+            Some((covered, past)) => {
+                let few = match 100.0 * covered as f64 / ((past + 1) as f64) < percent {
+                    true => format!("; that does not show {percent} %"),
+                    false => String::new(),
+                };
+                format!("in {covered} of {past} past runs, each predicted from those before it{few}")
+            }
+            None => "not known: no past run is like this one, so the request is from a trend".into(),
+        };
+        line("enough", enough);
         line("model", asked.predictor.name().into());
         let inputs = asked.seen.first().filter(|_| self.features.contains_key(INPUT_BYTES));
         let range =
             inputs.map(|&(least, most)| format!(", inputs of {} to {}", size(least), size(most))).unwrap_or_default();
         line("evidence", format!("{} runs{range}; {} left out", asked.runs, self.left_out.len()));
         if let Some(Beyond { feature, ratio }) = &self.beyond {
-            let what = match feature.strip_prefix('#') {
-                Some(place) => format!("the number at place {place}"),
-                None if feature == INPUT_BYTES => "the input".into(),
-                None => feature.clone(),
+            let name = feature_name(feature);
+            let interval = match asked.covered {
+                Some(_) => "predicted as if it were within them",
+                None => "the interval is wider for it",
             };
-            line("beyond", format!("{what} is {ratio:.2} times the largest one seen: the interval is wider for it"));
+            line("beyond", format!("{name} is {ratio:.2} times the largest of past runs: {interval}"));
         }
         if asked.largest_waste_byte_seconds >= LEAST_WASTE {
             line(
@@ -184,6 +213,20 @@ impl Answer {
         ];
         report::limit_lines(Bytes(whole(self.asked.ask_bytes)), false).into_iter().chain(managers).collect()
     }
+}
+
+fn feature_name(feature: &str) -> String {
+    match feature.strip_prefix('#') {
+        Some(place) => format!("the number at place {place}"),
+        None if feature == INPUT_BYTES => "the input".into(),
+        None => feature.into(),
+    }
+}
+
+/// Large round numbers are sizes, such as the 40M of `sort -S 40M`.
+fn number(value: f64) -> String {
+    let is_size = value >= Bytes::MIB as f64 && value % 1024.0 == 0.0;
+    if is_size { Bytes(whole(value)).to_string() } else { value.to_string() }
 }
 
 /// Memory times time, such as `1.25 GiB·h`.
