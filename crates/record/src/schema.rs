@@ -84,6 +84,7 @@ const OPTIONAL: [(&str, &str); 6] = [
         CAST(json_extract(row.value, '$.performance') AS REAL) AS performance, \
         CAST(json_extract(row.value, '$.performance_per_gb') AS REAL) AS performance_per_gb, \
         json_extract(row.value, '$.outcome') AS outcome, \
+        CAST(json_extract(row.value, '$.enough') AS INTEGER) AS enough, \
         CAST(json_extract(row.value, '$.lower_bound') AS INTEGER) AS lower_bound \
         FROM budget, json_each(budget.methods) AS row; \
     ",

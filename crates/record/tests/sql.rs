@@ -91,14 +91,18 @@ fn the_methods_of_a_budget_are_a_table() {
         performance: None,
         performance_per_gb: None,
         outcome: None,
-        enough: None,
+        enough: Some(true),
         lower_bound: false,
     };
     let budget = model::BudgetReport { methods: vec![row], ..common::budget() };
     let (_folder, database) = sealed(&[Entry::Budget(Box::new(budget))]);
-    let methods = ask(&database, "SELECT name, memory_bytes, amplification, runtime_ratio, lower_bound FROM method");
+    let methods =
+        ask(&database, "SELECT name, memory_bytes, amplification, runtime_ratio, enough, lower_bound FROM method");
     let text = Value::Text("sys-maxrss".into());
-    assert_eq!(methods, [[text, Value::Integer(1 << 20), Value::Real(1.5), Value::Null, Value::Integer(0)]]);
+    assert_eq!(
+        methods,
+        [[text, Value::Integer(1 << 20), Value::Real(1.5), Value::Null, Value::Integer(1), Value::Integer(0)]]
+    );
 }
 
 #[test]
