@@ -53,6 +53,19 @@ while time.monotonic() < end:
 os._exit(0)
 ";
 
+/// Fills so many MiB, says so, and then goes through the first so many every 50 ms, for so many seconds.
+const MOSTLY_COLD: &str = "
+import mmap, sys, time
+all, hot, seconds = (int(word) for word in sys.argv[1:])
+memory = mmap.mmap(-1, all << 20, mmap.MAP_PRIVATE)
+memory[::4096] = b'x' * (len(memory) // 4096)
+print('filled', flush=True)
+end = time.monotonic() + seconds
+while time.monotonic() < end:
+    memory[:hot << 20:4096] = b'x' * (hot << 8)
+    time.sleep(0.05)
+";
+
 /// Size in MiB, period and length in seconds.
 const EACH_BURSTS: [(u64, &str, &str); 3] = [(64, "0.2", "5"), (100, "1", "7"), (200, "3", "16")];
 
@@ -306,6 +319,54 @@ fn a_part_of_a_burst_is_never_told_as_what_is_needed() {
                 });
             }
         });
+    }
+}
+
+/// Of a program that needs `hot` MiB: never much more, and from an interval on neither less nor nothing. Python itself needs a little, too.
+fn assert_only_hot_is_told(told: &[Value], hot: u64, from: usize) {
+    let known = |interval: &Value| interval["wss_bytes"].as_u64();
+    let least = (hot - hot / 10) * MIB;
+    let most = (hot + hot / 10 + 6) * MIB;
+    let sizes: Vec<_> = told.iter().map(known).collect();
+    assert!(sizes.len() > from, "{sizes:?}");
+    assert!(sizes.iter().flatten().all(|wss| *wss <= most), "{sizes:?}");
+    // While scans come late, a part may be missing.
+    let told = told.iter().skip(from).filter(|interval| !is_late(interval));
+    assert!(told.map(known).all(|wss| wss.is_some_and(|wss| wss >= least)), "{sizes:?}");
+}
+
+#[test]
+fn memory_filled_before_watching_began_is_not_needed() {
+    if !is_root() {
+        return;
+    }
+    for (options, all, hot) in [(&["--always"][..], "200", 20), (&[][..], "150", 50)] {
+        let mut program = Command::new("python3")
+            .args(["-c", MOSTLY_COLD, all, &hot.to_string(), "8"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        BufReader::new(program.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        let pid = program.id().to_string();
+        let output = watch(&[&["--json", "-", "--quiet", "--intrusive", "--pid", &pid], options].concat());
+        assert!(program.wait().unwrap().success() && output.status.success(), "{output:?}");
+        assert_only_hot_is_told(&intervals(&output.stdout), hot, 3);
+    }
+}
+
+#[test]
+fn memory_that_a_command_only_filled_is_not_needed() {
+    if !is_root() {
+        return;
+    }
+    for options in [&["--always"][..], &[]] {
+        let json = tempfile::NamedTempFile::new().unwrap();
+        let path = json.path().to_str().unwrap();
+        let command = ["--quiet", "--json", path, "--", "python3", "-c", MOSTLY_COLD, "300", "50", "13"];
+        let output = watch(&[options, &command].concat());
+        assert!(output.status.success(), "{output:?}");
+        // What it filled may be needed until eight intervals have not accessed it.
+        assert_only_hot_is_told(&intervals(&std::fs::read(path).unwrap()), 50, 10);
     }
 }
 

@@ -56,7 +56,7 @@ impl Phases {
             round.accessed_at_least = unexplained.or(round.accessed_at_least.filter(|_| round.wss_bytes.is_none()));
             return round;
         }
-        // In a tracked round: before it, while memory was not tracked.
+        // In a tracked round: before it, while memory was not tracked, or for the first time since tracking began.
         let again = round.accessed_at_least.take();
         let seen = round.tracking.then(|| Seen::from(&round));
         if let (None, Some(again)) = (&seen, again) {

@@ -31,8 +31,8 @@ pub struct PagesRound {
     /// it is told further on. `None` if they are at no size that can be judged.
     pub wss_bytes: Option<u64>,
     /// Where `wss_bytes` is not known yet: memory that was accessed in the time that was watched, and so is needed at least, unless it
-    /// is never accessed again. In a round without tracking, as the tracker reports it: so much was accessed again, at least, as the
-    /// bits of a few pages show.
+    /// is never accessed again. As the tracker reports it: so much was accessed again, and what it needs for that is unknown, since it was
+    /// accessed before tracking began or while it was off. Of a round without tracking the bits of a few pages show it.
     #[serde(default)]
     pub accessed_at_least: Option<u64>,
     /// Of `touched_bytes`, in huge pages. One access makes all of a huge page count as accessed.

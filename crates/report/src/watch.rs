@@ -1,6 +1,6 @@
 //! What was watched, in sentences and tables.
 
-use model::{Bytes, Header, PagesRound};
+use model::{Bytes, Header, PagesRound, TOLERATED_MISSES};
 
 use crate::figures::size;
 use crate::format::{bytes, count, percent, printable, seconds};
@@ -152,8 +152,10 @@ impl<'a> Watched<'a> {
             let known = || phase.rounds.iter().filter_map(|round| round.wss_bytes);
             let half = phase.shown().and_then(|round| {
                 let half = round.wss_bytes? / 2;
-                (half >= round.blind_below)
-                    .then(|| format!("{} refaults/s", count(Some(round.misses_at(half).round() as u64))))
+                // The curve is of this interval alone, which may need less than the last ones together.
+                let cost = Some(round.misses_at(half)).filter(|misses| *misses > TOLERATED_MISSES);
+                let cost = cost.filter(|_| half >= round.blind_below && !round.is_lower_bound());
+                cost.map(|misses| format!("{} refaults/s", count(Some(misses.round() as u64))))
             });
             let tracked = phase.rounds.iter().filter(|round| round.tracking).count();
             table.row(

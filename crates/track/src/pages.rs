@@ -30,6 +30,7 @@ mod coarse;
 mod control;
 mod distances;
 mod few;
+mod filled;
 mod fine;
 mod growth;
 mod guests;

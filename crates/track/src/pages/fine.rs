@@ -12,6 +12,7 @@ use super::choice::mix;
 use super::control::Pace;
 use super::distances::{Access, Distances, Tie};
 use super::few::{Few, few};
+use super::filled::{Fills, FirstAgain};
 use super::guests::{Guest, Guests};
 use super::idle::{Idle, idle};
 use super::page_cache::{PageCache, Seen};
@@ -24,7 +25,8 @@ use super::window::{TLB_ENTRIES, TOUCH_SECONDS, Window};
 use super::{Error, Looks, Settings, own_cpu};
 use round::Sums;
 
-/// What was accessed before the first look was so in an order that nobody knows; it is drawn by chance among so many.
+/// What was accessed before the first look was so in an order that nobody knows; it is drawn by chance among so many. The first access
+/// since then therefore tells nothing of what the page needs.
 const BEFORE: u64 = 1024;
 const FIRST_UNITS: u64 = 1024;
 const FIRST_INTERVAL: Duration = Duration::from_millis(10);
@@ -35,6 +37,9 @@ const REFRESH: Duration = Duration::from_millis(500);
 /// Pages for which a place is kept on the stack while they rest: where they go back if they were not accessed. Without it they would
 /// stand with what was seen before, be it all that an earlier phase accessed last.
 const RESERVED: u64 = 0;
+
+/// So large a part of all memory is much when it is found at once.
+const MUCH_PART: u64 = 10;
 
 /// Looks that must find a page accessed before it rests, and the longest rest, in looks and in time: what is hot no more stands
 /// above all else until its rest is over.
@@ -65,6 +70,10 @@ pub struct Fine {
     looked: Duration,
     stack: Stack,
     distances: Distances,
+    first_again: FirstAgain,
+    fills: Fills,
+    /// The look that found much new memory last. It was filled at some time since the look before, or since the mappings were read before.
+    found: u64,
     /// Hot pages that are not looked at: above all on the stack.
     resting: u64,
     stale: bool,
@@ -106,6 +115,9 @@ impl Fine {
             looked: Duration::ZERO,
             stack: Stack::default(),
             distances: Distances::default(),
+            first_again: FirstAgain::default(),
+            fills: Fills::default(),
+            found: 0,
             resting: 0,
             stale: true,
             refreshed: now,
@@ -175,6 +187,7 @@ impl Fine {
     fn choose(&mut self, fresh: bool) {
         let (tables, now, level) = (&mut self.tables, self.now, self.pace.level);
         let mut gone = Vec::new();
+        let mut found = 0;
         for process in &mut self.processes {
             if process.guest.is_none() && !process.is_unseen && Guests::is_one(&process.mappings) {
                 process.forget();
@@ -183,10 +196,11 @@ impl Fine {
             }
             let stamp = |address, neighbour: Option<u64>| neighbour.unwrap_or(mix(address) % BEFORE);
             match process.choose(tables, level, now, stamp, fresh) {
-                Ok(pages) => self.round.first_touches += pages,
+                Ok(pages) => found += pages,
                 Err(_) => gone.push(process.pid),
             }
         }
+        self.found(found);
         self.processes.retain(|process| !gone.contains(&process.pid));
         for process in &mut self.processes {
             if process.guest.as_ref().is_some_and(Guest::is_settled) {
@@ -201,6 +215,14 @@ impl Fine {
         self.resting = samples().filter(|sample| sample.place.rests()).map(|sample| sample.pages).sum();
         self.restack();
         (self.stale, self.refreshed) = (false, Instant::now());
+    }
+
+    /// So many pages are there for the first time.
+    fn found(&mut self, pages: u64) {
+        self.round.first_touches += pages;
+        if pages * MUCH_PART > self.stack.pages() && self.fills.is_before_work(self.begin.elapsed()) {
+            self.found = self.now;
+        }
     }
 
     /// Why what a guest accesses is not seen.
@@ -314,6 +336,7 @@ impl Fine {
     fn find_accessed(&mut self, arm: &mut [Vec<usize>]) -> Vec<Hit> {
         let mut hits = Vec::new();
         let mut gone = Vec::new();
+        let mut found = 0;
         self.looked = self.begin.elapsed();
         let now_ns = self.looked.as_nanos() as u64;
         let told = self.guests.take(&mut self.tables, self.processes.iter().map(|process| process.guest.as_ref()));
@@ -351,10 +374,10 @@ impl Fine {
                 let there = state.is_mapped() || (is_away && sample.place != Place::Absent);
                 match sample.place {
                     Place::Absent if there => {
-                        sample.touched = true;
+                        (sample.touched, sample.is_filled) = (true, true);
                         sample.seen_ns = Some(now_ns);
                         let pages = sample.pages;
-                        self.round.first_touches += pages;
+                        found += pages;
                         if process.examine(index) {
                             process.samples[index].place = Place::Armed { seen: self.now };
                             self.stack.add(self.now, pages);
@@ -412,6 +435,7 @@ impl Fine {
                 }
             }
         }
+        self.found(found);
         hits
     }
 
@@ -419,9 +443,28 @@ impl Fine {
     fn count(&mut self, hits: &mut [Hit]) {
         hits.sort_unstable_by_key(|hit| hit.seen);
         let accesses: Vec<_> = hits.iter().map(|hit| Access { seen: hit.seen, pages: hit.pages }).collect();
-        let Fine { distances, stack, round, resting, .. } = self;
+        let Fine { distances, stack, round, resting, processes, first_again, found, looked, .. } = self;
+        let mut hits = hits.iter();
+        // They are told in the order of the hits.
         distances.of(self.now, &accesses, stack, |others, access| {
-            round.misses.add(*resting + others + access.pages, access.pages as f64);
+            let mapped = hits.next().and_then(|hit| hit.mapped);
+            if access.seen < BEFORE {
+                round.first_touches += access.pages;
+                round.unknown += access.pages;
+                return;
+            }
+            let needs = *resting + others + access.pages;
+            if let Some((process, index)) = mapped {
+                let process = &mut processes[process];
+                let sample = &mut process.samples[index];
+                let page = (process.pid, sample.address);
+                if std::mem::take(&mut sample.is_filled) || access.seen <= *found {
+                    first_again.add(page, needs, access.pages, *looked);
+                    return;
+                }
+                first_again.replace(page);
+            }
+            round.misses.add(needs, access.pages as f64);
         });
     }
 
@@ -493,6 +536,7 @@ impl Fine {
                 self.now += 1;
             }
             let sample = &mut self.processes[process].samples[index];
+            sample.is_filled = false;
             sample.place = match sample.swept {
                 Some(_) => Place::Spent { seen: self.now },
                 None => Place::Armed { seen: self.now },
@@ -692,7 +736,7 @@ impl Looks for Fine {
         self.clear(&mut arm);
         self.add_up();
         let Sums { own, target, first_touches, .. } = self.round;
-        self.round = Sums { own, target, first_touches, untracked, after: self.now, ..Sums::default() };
+        self.round = Sums { own, target, first_touches, unknown: untracked, after: self.now, ..Sums::default() };
         self.window = Window::new(self.window.cpu);
     }
 }

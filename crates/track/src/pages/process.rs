@@ -54,6 +54,8 @@ pub struct Sample {
     pub streak: u32,
     /// When it was last seen accessed; `None`: not yet.
     pub seen_ns: Option<u64>,
+    /// Was filled while it was looked at, and not accessed since.
+    pub is_filled: bool,
     /// Accessed in this round.
     pub touched: bool,
     /// One of the few pages that are looked at also while memory is not tracked, accessed since that is so.
@@ -145,13 +147,13 @@ impl Process {
         let mut samples: Vec<Sample> = Vec::new();
         for (address, huge, mapping) in wanted(&self.mappings, &regions, level) {
             while let Some(sample) = old.next_if(|sample| sample.address < address) {
-                neighbour = sample.place.seen().or(neighbour);
+                neighbour = sample.place.seen().map(|seen| (seen, sample.is_filled)).or(neighbour);
             }
             let pages = if huge { 512 << huge_level(level) } else { 1 << level };
             match old.next_if(|sample| sample.address == address && sample.huge == huge) {
                 Some(sample) => {
                     let seen = if sample.place.rests() { Some(now) } else { sample.place.seen() };
-                    neighbour = seen.or(neighbour);
+                    neighbour = seen.map(|seen| (seen, sample.is_filled)).or(neighbour);
                     samples.push(Sample { pages, mapping, ..sample });
                 }
                 None => {
@@ -165,6 +167,7 @@ impl Process {
                         mapping,
                         streak: 0,
                         seen_ns: None,
+                        is_filled: false,
                         touched: false,
                         untracked: false,
                         away: false,
@@ -187,7 +190,8 @@ impl Process {
                 continue;
             }
             let sample = &mut self.samples[index];
-            let seen = if fresh { now } else { stamp(sample.address, neighbour) };
+            let seen = if fresh { now } else { stamp(sample.address, neighbour.map(|(seen, _)| seen)) };
+            sample.is_filled = fresh || neighbour.is_some_and(|(_, is_filled)| is_filled);
             first_touches += if fresh { sample.pages } else { 0 };
             sample.place = Place::Armed { seen };
             sample.touched = fresh;

@@ -18,8 +18,9 @@ pub struct Sums {
     pub misses: Misses,
     pub first_touches: u64,
     pub looks: u64,
-    /// Pages that had been accessed before, and were again before this round, while memory was not tracked.
-    pub untracked: u64,
+    /// Pages that had been accessed before and were again, and nobody knows what they need for that: they were before this round, while
+    /// memory was not tracked, or for the first time since looking began.
+    pub unknown: u64,
     /// Pages that were found accessed, or are taken for it, by all looks together.
     pub accessed: u64,
     /// Distinct pages of files.
@@ -35,6 +36,7 @@ impl Fine {
         self.add_up();
         let seconds = self.round_began.elapsed().as_secs_f64();
         self.round_began = Instant::now();
+        self.first_again.settle(self.looked, &mut self.round.misses);
         let sums = std::mem::replace(&mut self.round, Sums { after: self.now, ..Sums::default() });
         let page = page_bytes();
         let huge_touched_bytes = self.huge_touched_bytes();
@@ -50,7 +52,7 @@ impl Fine {
             file_touched_bytes: self.cache.as_ref().map(|_| sums.files * page),
             lost_events: self.returned.lost(&self.tables) + self.cache.as_mut().map_or(0, PageCache::lost),
             wss_bytes: None,
-            accessed_at_least: Some(sums.untracked * page).filter(|bytes| *bytes > 0),
+            accessed_at_least: Some(sums.unknown * page).filter(|bytes| *bytes > 0),
             misses: sums.misses.curve(seconds, page),
             first_touches_per_second: sums.first_touches as f64 / seconds,
             blind_below: sums.accessed / sums.looks.max(1) * page,
@@ -69,7 +71,7 @@ impl Fine {
         round.wss_bytes = round.size_at(most).filter(|_| is_seen);
         if !is_seen {
             // It is told with the next working set.
-            (self.round.untracked, round.accessed_at_least) = (sums.untracked, None);
+            (self.round.unknown, round.accessed_at_least) = (sums.unknown, None);
         }
         round
     }
