@@ -497,6 +497,8 @@ impl Fine {
             }
             let sample = &mut process.samples[index];
             if hot {
+                // While it rests, no access is seen that would replace its first.
+                self.first_again.replace((process.pid, sample.address));
                 let rest = (sample.streak + 1 - HOT).min(longest_rest);
                 sample.place = Place::Resting { seen: self.now, until: self.looks + u64::from(rest) };
                 self.stack.add(self.now, RESERVED);
