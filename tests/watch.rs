@@ -355,22 +355,6 @@ fn memory_filled_before_watching_began_is_not_needed() {
 }
 
 #[test]
-fn memory_that_a_command_only_filled_is_not_needed() {
-    if !is_root() {
-        return;
-    }
-    for options in [&["--always"][..], &[]] {
-        let json = tempfile::NamedTempFile::new().unwrap();
-        let path = json.path().to_str().unwrap();
-        let command = ["--quiet", "--json", path, "--", "python3", "-c", MOSTLY_COLD, "300", "50", "13"];
-        let output = watch(&[options, &command].concat());
-        assert!(output.status.success(), "{output:?}");
-        // What it filled may be needed until eight intervals have not accessed it.
-        assert_only_hot_is_told(&intervals(&std::fs::read(path).unwrap()), 50, 10);
-    }
-}
-
-#[test]
 fn pages_of_a_file_that_the_kernel_took_back_are_needed() {
     let Ok(tree) = linux::cgroup::Tree::find() else { return };
     let dir = tree.point().join(format!("watch-limit-{}", std::process::id()));
