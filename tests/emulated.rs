@@ -35,12 +35,16 @@ fn random_file(folder: &Path, mib: u64) {
 }
 
 /// As a user without rights has it, whatever cgroups there are.
-fn budget(folder: &Path) -> Command {
+fn emulating(folder: &Path, words: &[&str]) -> Command {
     let mut command = if is_root() { bursar_as_nobody(folder) } else { bursar() };
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
     command.current_dir(folder).env("TMPDIR", folder).env("LC_ALL", "C").env("BURSAR_FORCE_RUNG", "emulated-limits");
-    command.args(["budget", "-q", "--no-compare"]);
+    command.args(words);
     command
+}
+
+fn budget(folder: &Path) -> Command {
+    emulating(folder, &["budget", "-q", "--no-compare"])
 }
 
 fn answer(folder: &Path, words: &[&str]) -> Value {
@@ -77,10 +81,8 @@ fn forks_under(limit: &str, written_mib: u32) -> (i32, Value) {
         "import os, time\nheap = bytearray(100 << 20)\nfor _ in range(4):\n if not os.fork():\n  for at in range(0, {written_mib} << \
          20, 4096): heap[at] = 1\n  time.sleep(.8)\n  os._exit(0)\nfor _ in range(4): os.wait()"
     );
-    let mut command = if is_root() { bursar_as_nobody(folder.path()) } else { bursar() };
-    command.current_dir(folder.path()).env("TMPDIR", folder.path()).env("BURSAR_FORCE_RUNG", "emulated-limits");
-    command.args(["run", "-q", "--limit", limit, "--json", "-", "--", "/usr/bin/python3", "-c", &script]);
-    json_of(&mut command)
+    let run = ["run", "-q", "--limit", limit, "--json", "-", "--", "/usr/bin/python3", "-c", &script];
+    json_of(&mut emulating(folder.path(), &run))
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What processes told of their memory themselves, whatever samples saw of it.
+//! What processes told of their memory themselves, whatever samples saw of the whole; of those that told nothing, as they were killed,
+//! what samples saw of each.
 
 use model::{FileDemand, LATER_THROUGH_MAPPINGS, Observation, ProcessRecord, names};
 

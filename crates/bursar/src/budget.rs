@@ -629,7 +629,7 @@ impl<'a> Search<'a> {
     /// so little that whoever enforces it takes it for none.
     fn no_less_than_held(&self, answer: Answer) -> Answer {
         let largest = self.record.accounts.values().filter_map(|account| account.app_max_rss_bytes).max();
-        // With the tables of its pages.
+        // With the tables of its pages: eight bytes for each, and the tables above them.
         let with_tables = |heap: u64| heap + heap / 256;
         let together = self.record.runs.iter().filter_map(account::heap_together).map(with_tables).max();
         let held = self.seen.floor_bytes().or(largest).max(together).unwrap_or(0).max(LEAST_BUDGET_BYTES);
