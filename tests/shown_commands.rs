@@ -43,8 +43,10 @@ const STATUSES: &[(&str, i32)] = &[("bursar check --baseline base.bursar -- pyth
 /// The process that the documentation attaches to.
 const TARGET: &str = "4711";
 
-/// The seconds that the program runs where a command attaches to it or shows its working set.
+/// The seconds that the program runs where a command attaches to it.
 const SECONDS: &str = "3";
+/// The same where its working set is recorded: of memory that it has just filled that is known after eight intervals.
+const WATCHED_SECONDS: &str = "7";
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -112,7 +114,7 @@ fn end_of(shown: &Shown, folder: &Path) -> Option<String> {
     let mut command = Command::new("timeout");
     in_folder(&mut command, folder).args(["60", "sh", "-c", &line]).current_dir(folder);
     if line.starts_with("bursar watch --always ") {
-        command.env("APP_SECONDS", SECONDS);
+        command.env("APP_SECONDS", WATCHED_SECONDS);
     }
     let _alone = line.starts_with("bursar advise try ").then(huge_pages_alone);
     let output = command.output().unwrap();
