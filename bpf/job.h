@@ -18,6 +18,7 @@ enum kind {
     KIND_READ = 0,
     KIND_WRITE = 1,
     KIND_FAULT = 2,
+    KIND_REMOVAL = 3,
 };
 
 enum class {

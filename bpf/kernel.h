@@ -48,6 +48,7 @@ enum {
 #define S_DAX (1 << 13)
 #define SIGNAL_GROUP_EXIT 4
 #define O_APPEND 02000
+#define PF_MEMALLOC 0x800
 #define O_DIRECT 040000 /* x86; elsewhere only asked where iomap tells nothing */
 #define MAGIC_EXT 0xef53
 #define MAGIC_XFS 0x58465342
@@ -216,6 +217,7 @@ struct pid {
 
 struct task_struct {
     struct thread_info thread_info;
+    unsigned int flags;
     int pid;
     int tgid;
     int exit_code;

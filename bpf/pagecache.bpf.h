@@ -71,6 +71,41 @@ int BPF_PROG(page_added, struct folio *folio) {
     return 0;
 }
 
+/*
+ * Cut off, deleted with its file, or dropped at the program's own wish (POSIX_FADV_DONTNEED, direct writes). What reclaim
+ * takes may come back, and is none: it has PF_MEMALLOC set whenever it works for a task.
+ */
+SEC("raw_tp/mm_filemap_delete_from_page_cache")
+int BPF_PROG(page_removed, struct folio *folio) {
+    struct task *task = current_task();
+    if (!task || (bpf_get_current_task_btf()->flags & PF_MEMALLOC))
+        return 0;
+    struct run *run = &task->run;
+    u64 mapping = (u64)BPF_CORE_READ(folio, mapping);
+    u64 first = BPF_CORE_READ(folio, index);
+    u32 pages = pages_of(folio);
+    if (run->pages && run->kind == KIND_REMOVAL && task->removed_mapping == mapping &&
+        run->first + run->pages == first && run->pages < MAX_ADDED_RUN) {
+        run->pages += pages;
+        return 0;
+    }
+    tell_run(run);
+    struct inode *inode = BPF_CORE_READ(folio, mapping, host);
+    struct facts facts = facts_probed(inode);
+    if (class_of(&facts) != CLASS_PAGE_CACHE)
+        return 0;
+    task->removed_mapping = mapping;
+    task->kind = KIND_REMOVAL;
+    run->inode = facts.key.inode;
+    run->device = facts.key.device;
+    run->generation = facts.key.generation;
+    run->first = first;
+    run->kind = KIND_REMOVAL;
+    run->time = bpf_ktime_get_ns();
+    run->pages = pages;
+    return 0;
+}
+
 static __always_inline void written(struct task *task, const struct facts *facts, s64 position, s64 length) {
     if (task && length > 0 && position >= 0)
         refer(task, facts, 0, position >> settings.page_shift, (position + length - 1) >> settings.page_shift,

@@ -56,6 +56,7 @@ struct task {
     struct added added;
     struct run run;
     struct read read;
+    u64 removed_mapping; /* of the run, where it is one of removals */
     /* the last reference */
     struct file_key file;
     u64 first;

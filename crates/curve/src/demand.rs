@@ -36,7 +36,7 @@ const READ: u32 = 1 << 31;
 /// A page referenced again is still there under limit L if, ever since it was last referenced, the unreclaimable memory
 /// and the pages referenced after it fitted into L beside it. If not, it is read again: a refault. The first read of a
 /// page is none, and neither is a write, which finds its page or makes it: only a read must wait for the disk. Both make
-/// the page the last referenced.
+/// the page the last referenced. Pages that are removed leave their room to what comes next.
 ///
 /// The curve is exact to 0.1 % in either axis (more only if 512 points do not suffice) while at most 131 072 distinct
 /// pages are referenced, and 65 536 times; beyond that, it is made from the share of the pages in `sampled_share` (as in SHARDS;
@@ -63,8 +63,14 @@ fn demand_tracking(
         for squeeze in held.squeezes_until(reference.t_ns) {
             pages.squeeze(squeeze);
         }
-        referenced += reference.pages as u64;
-        pages.reference(&reference, held.pages_at(reference.t_ns));
+        let held = held.pages_at(reference.t_ns);
+        pages.make_room_for(held);
+        if reference.kind == ReferenceKind::Removal {
+            pages.remove(&reference, held);
+        } else {
+            referenced += reference.pages as u64;
+            pages.reference(&reference, held);
+        }
     }
     let distinct = pages.distinct() * page_bytes;
     FileDemand {
@@ -85,15 +91,49 @@ struct Pages {
     /// References to tracked pages since the last halving.
     taken: u32,
     needs: Histogram,
+    /// Unreclaimable pages for which the room of removed pages was taken, or that were there before those were removed.
+    held: u64,
+    /// Pages that were removed.
+    removed: u64,
+    /// Of these, how many had been written only.
+    removed_unread: u64,
 }
 
 impl Pages {
     fn new(most: usize) -> Pages {
-        Pages { stack: Lru::new(), most, tracked: Stratified::all(), taken: 0, needs: Histogram::default() }
+        Pages {
+            stack: Lru::new(),
+            most,
+            tracked: Stratified::all(),
+            taken: 0,
+            needs: Histogram::default(),
+            held: 0,
+            removed: 0,
+            removed_unread: 0,
+        }
+    }
+
+    /// Unreclaimable memory that grows takes the room of removed pages first.
+    fn make_room_for(&mut self, held: u64) {
+        let halvings = self.tracked.halvings();
+        let taken = self.stack.take_room((held.saturating_sub(self.held) >> halvings) as usize);
+        self.held += (taken as u64) << halvings;
+    }
+
+    fn remove(&mut self, reference: &FileReference, held: u64) {
+        self.held = held;
+        let Pages { stack, tracked, removed, removed_unread, .. } = self;
+        let halvings = tracked.halvings();
+        tracked.of_run(key_of(reference), reference.pages.into(), |page| {
+            if let Some(tag) = stack.remove(page) {
+                *removed += 1 << halvings;
+                *removed_unread += u64::from(tag & READ == 0) << halvings;
+            }
+        });
     }
 
     fn reference(&mut self, reference: &FileReference, held: u64) {
-        let first = (reference.file as u64) << 40 ^ reference.first_page;
+        let first = key_of(reference);
         let reads = reference.kind != ReferenceKind::Write;
         let Pages { stack, tracked, taken, needs, .. } = self;
         let halvings = tracked.halvings();
@@ -131,16 +171,22 @@ impl Pages {
     }
 
     fn distinct(&self) -> u64 {
-        (self.stack.len() as u64) << self.tracked.halvings()
+        self.removed + ((self.stack.len() as u64) << self.tracked.halvings())
     }
 
     fn written_only(&self) -> u64 {
-        (self.stack.tags().filter(|tag| tag & READ == 0).count() as u64) << self.tracked.halvings()
+        let unread = self.stack.tags().filter(|tag| tag & READ == 0).count() as u64;
+        self.removed_unread + (unread << self.tracked.halvings())
     }
 
     fn share(&self) -> f64 {
         0.5f64.powi(self.tracked.halvings() as i32)
     }
+}
+
+/// Of its first page.
+fn key_of(reference: &FileReference) -> u64 {
+    u64::from(reference.file) << 40 ^ reference.first_page
 }
 
 /// Unreclaimable memory over time, in pages.
@@ -334,6 +380,37 @@ mod tests {
         assert_eq!(demand.written_only_bytes, 20 * MIB);
     }
 
+    fn removed(t_ns: u64, file: u32, mib: u32) -> FileReference {
+        FileReference { file, kind: ReferenceKind::Removal, ..read(t_ns, 0, mib * 256) }
+    }
+
+    #[test]
+    fn files_that_are_removed_take_no_room_beside_those_that_stay() {
+        let mut references = looping(10, 1).collect::<Vec<_>>();
+        for file in 1..=8 {
+            let written = looping(40, 1).map(|r| FileReference { file, kind: ReferenceKind::Write, ..r });
+            references.extend(written.chain(looping(40, 1).map(|r| FileReference { file, ..r })));
+            references.push(removed(0, file, 40));
+        }
+        references.extend(looping(10, 1));
+        let demand = file_demand(references.into_iter(), &[], PAGE);
+        assert_eq!(demand.refault_bytes_at(39 * MIB), Some(330 * MIB));
+        assert_eq!(demand.refault_bytes_at(40 * MIB), Some(10 * MIB));
+        assert_eq!(demand.refault_bytes_at(50 * MIB), Some(0));
+        assert_eq!((demand.distinct_bytes, demand.written_only_bytes), (330 * MIB, 0));
+    }
+
+    #[test]
+    fn a_heap_takes_the_room_of_what_was_removed() {
+        let temporary = looping(100, 1).map(|r| FileReference { file: 1, ..r });
+        let later = looping(10, 1).map(|r| FileReference { t_ns: r.t_ns + 300_000_000, ..r });
+        let references = looping(10, 1).chain(temporary).chain([removed(100_000_000, 1, 100)]).chain(later);
+        let heap = [(0, 0), (150_000_000, 0), (250_000_000, 60 * MIB), (400_000_000, 60 * MIB)];
+        let demand = file_demand(references, &heap, PAGE);
+        assert_eq!(demand.refault_bytes_at(105 * MIB), Some(5 * MIB));
+        assert_eq!(demand.refault_bytes_at(110 * MIB), Some(0));
+    }
+
     #[test]
     fn nothing_referenced_is_a_curve_of_one_point() {
         let demand = file_demand(std::iter::empty(), &[(0, 3 * PAGE)], PAGE);
@@ -361,18 +438,28 @@ mod tests {
     proptest! {
         #[test]
         fn the_curve_is_that_of_an_lru_cache_of_what_the_heap_leaves(
-            accesses in prop::collection::vec((0u64..60, 1u32..5), 1..300),
+            accesses in prop::collection::vec((0u64..60, 1u32..5, prop::bool::weighted(0.1)), 1..300),
             heap in 0u64..20,
         ) {
-            let references = accesses.iter().enumerate().map(|(t, (page, pages))| read(t as u64, *page, *pages));
+            let references = accesses.iter().enumerate().map(|(t, (page, pages, removed))| {
+                let kind = if *removed { ReferenceKind::Removal } else { ReferenceKind::Read };
+                FileReference { kind, ..read(t as u64, *page, *pages) }
+            });
             let demand = file_demand(references, &[(0, heap * PAGE)], PAGE);
             for limit in heap..heap + 70 {
                 let (mut cache, mut seen) = (Vec::new(), std::collections::HashSet::new());
                 let mut refaults = 0;
-                for page in accesses.iter().flat_map(|(page, pages)| *page..page + *pages as u64) {
+                let pages = accesses.iter().flat_map(|(page, pages, removed)| {
+                    (*page..page + *pages as u64).map(move |page| (page, *removed))
+                });
+                for (page, removed) in pages {
                     let hit = cache.iter().position(|p| *p == page);
                     if let Some(hit) = hit {
                         cache.remove(hit);
+                    }
+                    if removed {
+                        seen.remove(&page);
+                        continue;
                     }
                     refaults += (hit.is_none() && !seen.insert(page)) as u64;
                     cache.insert(0, page);

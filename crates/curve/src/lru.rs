@@ -1,12 +1,14 @@
 //! Exact LRU stack distances.
 
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::sync::mpsc;
 
 use crate::batch::{Batch, MOST};
 use crate::item::Item;
 use crate::row::Row;
 use crate::slots::Slots;
-use crate::table::{Entry, Table};
+use crate::table::{Entry, FREE, Table};
 use crate::weights::Weights;
 
 /// How many keys are looked up together, so that their cache misses overlap.
@@ -20,6 +22,8 @@ const WORTH_A_THREAD: usize = 4 * MOST;
 pub struct Lru<R, T = ()> {
     keys: Table<T>,
     row: R,
+    /// Slots of keys that were [removed](Lru::remove), which stay filled, and those keys.
+    holes: BinaryHeap<(u32, u64)>,
     /// The first slot since the [`mark`](Lru::mark).
     mark: u32,
     /// The memory of [`touch_all`](Lru::touch_all).
@@ -41,7 +45,7 @@ impl<R: Row, T: Copy + Default + Send> Default for Lru<R, T> {
 impl<R: Row, T: Copy + Default + Send> Lru<R, T> {
     /// An empty stack.
     pub fn new() -> Lru<R, T> {
-        Lru { keys: Table::new(), row: R::with_capacity(0), mark: 0, batch: Batch::default() }
+        Lru { keys: Table::new(), row: R::with_capacity(0), holes: BinaryHeap::new(), mark: 0, batch: Batch::default() }
     }
 
     /// Distinct keys.
@@ -61,7 +65,37 @@ impl<R: Row, T: Copy + Default + Send> Lru<R, T> {
         self.make_room();
         let entry = self.keys.place(self.keys.home(key), key);
         let last = std::mem::replace(&mut entry.slot, self.row.next());
-        (self.row.renew(last, weight), &mut entry.tag)
+        let distance = match self.holes.peek_mut() {
+            // A new key takes the room that the last accessed of the removed left.
+            Some(hole) if last == FREE => {
+                self.row.clear(PeekMut::pop(hole).0);
+                self.row.renew(last, weight)
+            }
+            // So does one from below it in the caches that had lost it; those that had it have room in its place now.
+            Some(mut hole) if hole.0 > last => {
+                let distance = self.row.behind(last);
+                self.row.clear(std::mem::replace(&mut hole.0, last));
+                self.row.push(weight);
+                Some(distance)
+            }
+            _ => self.row.renew(last, weight),
+        };
+        (distance, &mut entry.tag)
+    }
+
+    /// Forgets a key that has left the caches by itself, if it is there, and gives its tag. The room that it leaves in them counts as
+    /// a key would, until a new one takes it. Not to be mixed with [`touch_all`](Lru::touch_all).
+    pub(crate) fn remove(&mut self, key: u64) -> Option<T> {
+        let removed = self.keys.remove(key)?;
+        self.holes.push((removed.slot, key));
+        Some(removed.tag)
+    }
+
+    /// Something else takes the room of so many removed keys. How many there were.
+    pub(crate) fn take_room(&mut self, keys: usize) -> usize {
+        let taken = keys.min(self.holes.len());
+        (0..taken).filter_map(|_| self.holes.pop()).for_each(|(slot, _)| self.row.clear(slot));
+        taken
     }
 
     /// Accesses items in order. `see` is shown each with its distance. Of many, the next are looked up by a second thread while the
@@ -124,6 +158,7 @@ impl<R: Row, T: Copy + Default + Send> Lru<R, T> {
             let marked = self.since_mark();
             let numbers = self.row.compact();
             self.keys.renumber(|slot| R::number(&numbers, slot));
+            self.holes = self.holes.drain().map(|(slot, key)| (R::number(&numbers, slot), key)).collect();
             self.mark = self.row.next() - marked as u32;
         }
     }
@@ -158,6 +193,13 @@ impl<R: Row, T: Copy + Default + Send> Lru<R, T> {
             let kept = keep(entry.key());
             if !kept {
                 row.clear(entry.slot);
+            }
+            kept
+        });
+        self.holes.retain(|(slot, key)| {
+            let kept = keep(*key);
+            if !kept {
+                row.clear(*slot);
             }
             kept
         });

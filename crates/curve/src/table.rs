@@ -116,6 +116,32 @@ impl<T: Copy + Default + Send> Table<T> {
         }
     }
 
+    /// Takes a key out, if it is there.
+    pub fn remove(&mut self, key: u64) -> Option<Entry<T>> {
+        let mut at = self.home(key);
+        while self.places[at].key() != key || self.places[at].slot == FREE {
+            if self.places[at].slot == FREE {
+                return None;
+            }
+            at = self.after(at);
+        }
+        let removed = std::mem::replace(&mut self.places[at], Entry::of(0));
+        self.len -= 1;
+        // What comes behind it moves up, unless its search begins behind the free place (Knuth, volume 3, 6.4, algorithm R).
+        let places = self.places.len();
+        let way = |from: usize, to: usize| (to + places - from) % places;
+        let mut next = self.after(at);
+        while self.places[next].slot != FREE {
+            let home = self.home(self.places[next].key());
+            if way(home, next) >= way(at, next) {
+                self.places.swap(at, next);
+                at = next;
+            }
+            next = self.after(next);
+        }
+        Some(removed)
+    }
+
     /// Keeps only the entries that `keep` says.
     pub fn retain(&mut self, mut keep: impl FnMut(&Entry<T>) -> bool) {
         let kept: Vec<Entry<T>> = self.entries().filter(|e| keep(e)).copied().collect();
@@ -196,9 +222,17 @@ mod tests {
                 assert_eq!(place(&mut table, i.wrapping_mul(stride)).slot, i as u32, "stride {stride}");
             }
             assert_eq!(table.len(), 10_000);
-            table.retain(|e| e.slot % 2 == 0);
+            for i in (1..10_000u64).step_by(2) {
+                assert_eq!(table.remove(i.wrapping_mul(stride)).map(|entry| entry.slot), Some(i as u32));
+                assert!(table.remove(i.wrapping_mul(stride)).is_none());
+            }
             assert_eq!(table.len(), 5000);
-            assert_eq!(place(&mut table, stride.wrapping_mul(2)).slot, 2);
+            for i in (0..10_000u64).step_by(2) {
+                assert_eq!(place(&mut table, i.wrapping_mul(stride)).slot, i as u32, "stride {stride}");
+            }
+            table.retain(|e| e.slot % 4 == 0);
+            assert_eq!(table.len(), 2500);
+            assert_eq!(place(&mut table, stride.wrapping_mul(4)).slot, 4);
             assert_eq!(place(&mut table, stride.wrapping_mul(3)).slot, FREE);
         }
     }

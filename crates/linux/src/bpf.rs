@@ -152,7 +152,7 @@ pub struct Threads {
 /// What the programs tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Pages of a file were referenced.
+    /// Pages of a file were referenced, or are gone.
     Reference {
         /// Which file.
         file: FileKey,
@@ -272,7 +272,7 @@ struct Program {
     optional: bool,
 }
 
-const PROGRAMS: [Program; 13] = {
+const PROGRAMS: [Program; 14] = {
     use Rung::{Filemap, Processes, Syscalls};
     const fn needed(name: &'static str, tracepoint: &'static str, rungs: &'static [Rung]) -> Program {
         Program { name, tracepoint, rungs, optional: false }
@@ -290,6 +290,7 @@ const PROGRAMS: [Program; 13] = {
         needed("pages_mapped", "mm_filemap_map_pages", &[Filemap]),
         needed("page_dirtied", "writeback_dirty_folio", &[Filemap]),
         needed("call_returns", "sys_exit", &[Syscalls]),
+        optional("page_removed", "mm_filemap_delete_from_page_cache"),
         optional("ext4_writes", "ext4_write_end"),
         optional("ext4_writes_delayed", "ext4_da_write_end"),
         optional("xfs_writes", "xfs_file_buffered_write"),
@@ -625,6 +626,7 @@ fn reference_kind(kind: u32) -> ReferenceKind {
     match kind {
         0 => ReferenceKind::Read,
         1 => ReferenceKind::Write,
+        3 => ReferenceKind::Removal,
         _ => ReferenceKind::Fault,
     }
 }

@@ -32,7 +32,7 @@ pub const LATER_THROUGH_MAPPINGS: &str = "references through mappings after the 
 pub struct FileDemand {
     /// References to the page cache, in bytes (a page read twice counts twice).
     pub referenced_bytes: u64,
-    /// Distinct bytes referenced.
+    /// Distinct bytes referenced. Pages that were removed and made anew count anew.
     pub distinct_bytes: u64,
     /// Distinct bytes referenced only by writing.
     pub written_only_bytes: u64,

@@ -1,6 +1,6 @@
 //! References to the page cache.
 
-/// How a page of a file was referenced.
+/// How a page of a file was referenced, or that it is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReferenceKind {
     /// A buffered read.
@@ -9,6 +9,9 @@ pub enum ReferenceKind {
     Write,
     /// A fault on a mapped file.
     Fault,
+    /// No reference: the pages left the page cache for good, cut off or deleted with their file. They take no room any more, and
+    /// whoever reads their like reads new ones.
+    Removal,
 }
 
 /// One reference to a run of pages of one file.

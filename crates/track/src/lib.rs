@@ -13,6 +13,9 @@
 //! - On ext4 and XFS every write is seen; elsewhere a write to a page that is dirty already is not (writeback cleans it
 //!   within half a minute, after which a write is seen again).
 //!
+//! Pages that leave the page cache for good, cut off or deleted with their file, are told among the references as
+//! [removals](model::ReferenceKind::Removal); what reclaim takes is not.
+//!
 //! Direct I/O, DAX, tmpfs and file systems with caches of their own are in [`Tracked::not_visible`], never in the
 //! references. tmpfs and hugetlbfs are noticed among the files a process has open when it exits.
 

@@ -188,6 +188,7 @@ impl Coder {
             ReferenceKind::Read => 0,
             ReferenceKind::Write => 1,
             ReferenceKind::Fault => 2,
+            ReferenceKind::Removal => 3,
         };
         for (flag, set) in [(SAME_FILE, same_file), (NEXT_PAGE, next_page), (ONE_PAGE, reference.pages == 1)] {
             head |= if set { flag } else { 0 };
@@ -218,7 +219,8 @@ impl Coder {
         let kind = match head & 3 {
             0 => ReferenceKind::Read,
             1 => ReferenceKind::Write,
-            _ => ReferenceKind::Fault,
+            2 => ReferenceKind::Fault,
+            _ => ReferenceKind::Removal,
         };
         let first_page = self.next_page.wrapping_add(moved);
         let reference = FileReference { t_ns, file, first_page, pages, kind };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use linux::bpf::{self, Event, Follower, Observer, Programs, Remains, Rung};
 use linux::procfs;
-use model::{FileReference, ForeignFile, ProcessRecord};
+use model::{FileReference, ForeignFile, ProcessRecord, ReferenceKind};
 
 use crate::cached::Cached;
 use crate::files::{Files, TrackedFile};
@@ -204,7 +204,9 @@ impl Seen {
         match event {
             Event::Reference { file, t_ns, first, pages, kind } => {
                 let file = self.files.number(file);
-                self.cached.referenced(file, first, pages);
+                if kind != ReferenceKind::Removal {
+                    self.cached.referenced(file, first, pages);
+                }
                 // A task's last run of pages is told when it goes on elsewhere, which may be late.
                 self.t_ns = self.t_ns.max(t_ns.saturating_sub(self.origin_ns));
                 let t_ns = self.t_ns;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use linux::bpf::Rung;
 use linux::procfs;
-use model::ReferenceKind::{self, Fault, Read as Reads, Write as Writes};
+use model::ReferenceKind::{self, Fault, Read as Reads, Removal, Write as Writes};
 use track::{Loading, Tracked};
 
 use child::{Child, fork};
@@ -83,7 +83,7 @@ fn pages(tracked: &Tracked, path: &Path) -> Vec<(u64, ReferenceKind)> {
     let mut pages = Vec::new();
     for reference in &tracked.references {
         let file = &tracked.files[reference.file as usize];
-        if (file.device, file.inode) == (stat.dev(), stat.ino()) {
+        if (file.device, file.inode) == (stat.dev(), stat.ino()) && reference.kind != Removal {
             let range = reference.first_page..reference.first_page + u64::from(reference.pages);
             pages.extend(range.map(|page| (page, reference.kind)));
         }
@@ -146,6 +146,46 @@ fn a_request_beyond_the_end_of_the_file_ends_there() {
     };
     let Some((tracked, _)) = tracked(work) else { return };
     assert_eq!(pages(&tracked, &path), times(4, 3, Reads));
+}
+
+#[test]
+fn pages_that_are_cut_off_dropped_or_deleted_with_their_file_are_told_as_gone() {
+    let dir = on_disk();
+    let path = file_of(dir.path(), "data", 1000 * PAGE);
+    let work = || {
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        read_through(&path, 1 << 20);
+        // A large folio that is dirty is not split.
+        file.sync_all().unwrap();
+        file.set_len(600 * PAGE as u64).unwrap();
+        evict(&path);
+        read_through(&path, 1 << 20);
+        // Its pages stay for as long as it is open.
+        fs::remove_file(&path).unwrap();
+        file.read_exact_at(&mut vec![0; PAGE], 0).unwrap();
+        drop(file);
+    };
+    let Some((tracked, _)) = tracked(work) else { return };
+    if !sees_mapped(&tracked) {
+        return;
+    }
+    let name = |file: u32| tracked.files[file as usize].path.clone();
+    let of_file =
+        tracked.references.iter().filter(|reference| name(reference.file).is_some_and(|at| at.ends_with("data")));
+    let all = of_file.flat_map(|reference| {
+        (0..u64::from(reference.pages)).map(move |page| (reference.first_page + page, reference.kind))
+    });
+    let cut = (600..1000).map(|page| (page, Removal));
+    let expected: Vec<_> = [times(1, 1000, Reads), cut.collect(), times(1, 600, Removal), times(1, 600, Reads)]
+        .concat()
+        .into_iter()
+        .chain([(0, Reads)])
+        .chain(times(1, 600, Removal))
+        .collect();
+    let mut all: Vec<_> = all.collect();
+    // A large folio is split first, and its end is gone before its begin.
+    all[1000..1400].sort_by_key(|(page, _)| *page);
+    assert_same(&all, &expected, "reads and removals");
 }
 
 #[test]
