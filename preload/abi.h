@@ -392,7 +392,8 @@ enum reference_kind {
                      // begin
     REFERENCE_FILE,
     REFERENCE_MAPPED, // of a mapping that the program made: all its pages, whether they are touched or not
-    REFERENCE_PROCESS
+    REFERENCE_PROCESS,
+    REFERENCE_REMOVED // no reference: all pages from this one to the end of the file are gone, and take no room
 };
 
 // What the `place` of REFERENCE_PROCESS is. The first three are told when a program begins, and in the child of a fork;

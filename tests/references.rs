@@ -100,6 +100,59 @@ fn a_file_read_three_times_has_its_cliff_at_its_size() {
     assert_near((-curve[0].0) as u64, 100 * MIB, "the cliff above the rest");
 }
 
+/// Writes and reads a file of 40 MiB without a name, four times in one process.
+const NAMELESS: &str = r#"perl -e 'for (1..4) {
+    open(F, "+>", "temporary"); unlink("temporary");
+    print F "x" x (1 << 20) for 1..40;
+    seek(F, 0, 0); while (read(F, $text, 1 << 20)) {}
+    close(F) }'"#;
+
+/// Temporary files of 40 MiB, one after the other, that are written, read and gone.
+fn temporary_files() -> [String; 6] {
+    let written_and_read = |and_gone: &str| {
+        let write_and_read = "head -c 40M /dev/zero >temporary; cat temporary >/dev/null";
+        format!("for i in 1 2 3 4; do : >empty; {write_and_read}; {and_gone}; done")
+    };
+    [
+        written_and_read("rm temporary"),
+        written_and_read(": >temporary"),
+        written_and_read("truncate -s 0 temporary"),
+        written_and_read("mv empty temporary"),
+        NAMELESS.to_string(),
+        // Only the tracepoints show that the shell has it open beyond its removal.
+        written_and_read("exec 3<temporary; rm temporary; cat <&3 >/dev/null; exec 3<&-"),
+    ]
+}
+
+#[test]
+fn files_that_are_removed_leave_their_room_to_the_next() {
+    let folder = folder();
+    let file = numbers(folder.path(), "file", 50);
+    let between = temporary_files().map(|files| format!("cat {file} >/dev/null; {files}; cat {file} >/dev/null"));
+    let by_root = |script: &String| {
+        let mut command = bursar();
+        command.current_dir(folder.path()).env("LC_ALL", "C");
+        json_of(command.args(["run", "-q", "--json", "-", "--", "sh", "-c", script])).1
+    };
+    let mut runs: Vec<(&String, Value)> = Vec::new();
+    for script in &between[..5] {
+        runs.push((script, as_nobody(folder.path(), script)));
+        fs::remove_file(folder.path().join("temporary")).ok();
+        fs::remove_file(folder.path().join("empty")).ok();
+    }
+    if need("the tracepoints", is_root()) {
+        runs.extend(between.iter().map(|script| (script, by_root(script))));
+    }
+    for (script, run) in runs {
+        let demand = demand(&run);
+        let last = demand["points"].as_array().unwrap().last().unwrap()["limit_bytes"].as_u64().unwrap() / MIB;
+        // The file that stays and one temporary file, beside the programs.
+        assert!((90..=105).contains(&last), "{script}: {last} MiB: {demand}");
+        let again = at(&curve(demand), -(40 * MIB as i64)) / MIB;
+        assert!((38..=60).contains(&again), "{script}: {again} MiB: {demand}");
+    }
+}
+
 #[test]
 fn processes_that_share_an_offset_go_on_where_the_other_ended() {
     let folder = folder();

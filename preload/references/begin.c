@@ -17,6 +17,7 @@
 #include "life.h"
 #include "loaded.h"
 #include "note.h"
+#include "removed.h"
 
 void (*next_exit_now)(int);
 
@@ -67,6 +68,7 @@ static __attribute__((constructor)) void begin(void) {
     exec_begin();
     patch_begin();
     references_detour();
+    removed_detour();
     detours_patch(detours, sizeof detours / sizeof *detours);
     confine_filters_detour();
     patch_done();

@@ -40,6 +40,7 @@ struct opened {
     uint8_t class;   // enum reference_class
     bool own_offset; // nobody else moves it: it was opened here, and neither duplicated nor inherited
     bool unchecked;  // whether `offset` holds is to be asked at the next call that moves it
+    bool mapped;     // it was, and may be still when it is closed
 };
 
 // What a thread has referenced last.
@@ -56,6 +57,7 @@ static struct reference_run *runs;
 static struct reference *ring;
 static struct opened descriptors[DESCRIPTORS];
 static uint32_t forks;
+static int most_opened;   // the largest number of `descriptors` that is in use
 static uint32_t began_ms; // the program, or this process as a child of it
 static bool ended;        // it is counted so, or was never counted as begun
 static __thread struct last last __attribute__((tls_model("initial-exec")));
@@ -191,29 +193,32 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
 struct identity {
     uint64_t inode;
     uint32_t device, birth;
+    uint32_t names;
     bool regular, dax;
 };
 
-// Of an open file, with the path "", or of a path.
-static struct identity identity_of(int file, const char *path) {
+// Of an open file, with the path "", or of a path. `flags`: AT_SYMLINK_NOFOLLOW or 0.
+static struct identity identity_of(int file, const char *path, int flags) {
     struct statx found = {0};
-    uint32_t mask = STATX_TYPE | STATX_INO | STATX_BTIME;
-    if (!sys_failed(sys(SYS_statx, file, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask, &found))) {
+    uint32_t mask = STATX_TYPE | STATX_INO | STATX_NLINK | STATX_BTIME;
+    if (!sys_failed(sys(SYS_statx, file, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC | flags, mask, &found))) {
         uint64_t birth =
             found.stx_mask & STATX_BTIME ? found.stx_btime.tv_sec * 1000000000UL + found.stx_btime.tv_nsec : 0;
         return (struct identity){.inode = found.stx_ino,
                                  .device = found.stx_dev_major << 20 | found.stx_dev_minor,
                                  .birth = birth,
+                                 .names = found.stx_nlink,
                                  .regular = S_ISREG(found.stx_mode),
                                  .dax = found.stx_attributes & 0x00200000 /* STATX_ATTR_DAX */};
     }
     // Before Linux 4.11.
     struct stat status = {0};
-    if (sys_failed(sys(SYS_newfstatat, file, path, &status, AT_EMPTY_PATH)))
+    if (sys_failed(sys(SYS_newfstatat, file, path, &status, AT_EMPTY_PATH | flags)))
         return (struct identity){0};
     uint64_t device = status.st_dev;
     return (struct identity){.inode = status.st_ino,
                              .device = (device >> 8 & 0xfff) << 20 | (device & 0xff) | (device >> 12 & 0xfff00),
+                             .names = status.st_nlink,
                              .regular = S_ISREG(status.st_mode)};
 }
 
@@ -228,7 +233,7 @@ static void put_file(struct identity found) {
 
 // What a descriptor is: four system calls where it is a regular file that was not known, else one.
 static void look(int file, struct opened *opened, uint32_t ms) {
-    struct identity found = identity_of(file, "");
+    struct identity found = identity_of(file, "", 0);
     bool same = opened->what != NOT_KNOWN && opened->inode == found.inode && opened->device == found.device &&
                 opened->birth == found.birth;
     opened->checked_ms = ms;
@@ -250,6 +255,8 @@ static void look(int file, struct opened *opened, uint32_t ms) {
     if (opened->class == REFERENCE_PAGE_CACHE && flags > 0 && flags & O_DIRECT)
         opened->class = REFERENCE_DIRECT;
     opened->what = opened->class == REFERENCE_PAGE_CACHE ? IN_CACHE : NOT_IN_CACHE;
+    if (file > __atomic_load_n(&most_opened, __ATOMIC_RELAXED) && file < DESCRIPTORS)
+        __atomic_store_n(&most_opened, file, __ATOMIC_RELAXED);
     if (opened->what == IN_CACHE) {
         put_file(found);
         references_put(opened->file, 2, REFERENCE_FILE, (uint32_t)file | (uint64_t)process.pid << 32);
@@ -333,6 +340,7 @@ static void note_mapping(int file, off_t offset, size_t bytes) {
     uint32_t ms = now_ms();
     struct opened unkept = {0}, *opened = opened_as(file, &unkept, ms);
     uint64_t end = least(offset + bytes, status.st_size);
+    opened->mapped = true;
     if (opened->what == IN_CACHE)
         refer(opened->file, offset / PAGE, (end - 1) / PAGE + 1, REFERENCE_MAPPED, ms);
     else
@@ -351,7 +359,7 @@ static void *on_mmap(void *at, size_t bytes, int protection, int flags, int file
 uint32_t references_file(const char *path) {
     // Libraries are most often on one file system.
     static uint32_t device, class = REFERENCE_CLASSES;
-    struct identity found = identity_of(AT_FDCWD, path);
+    struct identity found = identity_of(AT_FDCWD, path, 0);
     struct statfs system = {0};
     if (!found.regular || found.dax)
         return 0;
@@ -386,6 +394,49 @@ void references_read(uint64_t bytes) {
     __atomic_fetch_add(&runs->read_bytes, bytes, __ATOMIC_RELAXED);
 }
 
+void references_removed(uint32_t file, uint64_t first) {
+    if (!file || last.busy)
+        return;
+    last.busy = true;
+    if (last.run && last.run != runs && last.run->pages)
+        put_run(last.run);
+    put_pages(file, first, 1, REFERENCE_REMOVED, now_ms());
+    last.file = 0;
+    last.busy = false;
+}
+
+uint32_t references_number(int file, const char *path) {
+    struct identity found = identity_of(file, path, 0);
+    return found.regular ? hash_of(found) : 0;
+}
+
+static bool has_open(uint32_t file) {
+    for (int i = 0; i <= __atomic_load_n(&most_opened, __ATOMIC_RELAXED); i++)
+        if (descriptors[i].what == IN_CACHE && descriptors[i].file == file)
+            return true;
+    return false;
+}
+
+uint32_t references_removable(int directory, const char *path) {
+    if (last.busy || !path || !*path)
+        return 0;
+    struct identity found = identity_of(directory, path, AT_SYMLINK_NOFOLLOW);
+    if (!found.regular || found.names > 1 || has_open(hash_of(found)))
+        return 0;
+    return hash_of(found);
+}
+
+// Before the call. Whether another process has it open is not known; one that inherited it, or a mapping, keeps its
+// pages.
+static void closes(int file) {
+    struct opened *opened = (unsigned)file < DESCRIPTORS ? &descriptors[file] : NULL;
+    if (!opened || opened->what != IN_CACHE || !opened->own_offset || opened->forks != forks || opened->mapped)
+        return;
+    struct identity found = identity_of(file, "", 0);
+    if (found.regular && !found.names && sys(SYS_getpid) == process.pid)
+        references_removed(opened->file, 0);
+}
+
 static void forget(int file) {
     if ((unsigned)file < DESCRIPTORS) {
         descriptors[file].own_offset = false;
@@ -402,6 +453,12 @@ static void has_opened(int file) {
     opened->forks = forks;
     opened->offset = 0;
     opened->own_offset = true;
+    opened->mapped = false;
+}
+
+static void has_cut(int file, int flags) {
+    if (file >= 0 && flags & O_TRUNC)
+        references_removed(references_number(file, ""), 0);
 }
 
 static ssize_t (*next_read)(int, void *, size_t);
@@ -551,28 +608,33 @@ static off_t on_lseek(int file, off_t offset, int whence) {
 static int on_open(const char *path, int flags, mode_t mode) {
     int file = next_open(path, flags, mode);
     has_opened(file);
+    has_cut(file, flags);
     return file;
 }
 
 static int on_open_nocancel(const char *path, int flags, mode_t mode) {
     int file = next_open_nocancel(path, flags, mode);
     has_opened(file);
+    has_cut(file, flags);
     return file;
 }
 
 static int on_openat(int directory, const char *path, int flags, mode_t mode) {
     int file = next_openat(directory, path, flags, mode);
     has_opened(file);
+    has_cut(file, flags);
     return file;
 }
 
 // Before the call: another thread may be given the number as soon as it is free.
 static int on_close(int file) {
+    closes(file);
     forget(file);
     return next_close(file);
 }
 
 static int on_close_nocancel(int file) {
+    closes(file);
     forget(file);
     return next_close_nocancel(file);
 }

@@ -25,6 +25,16 @@ void references_read(uint64_t bytes);
 // False: it had told that before.
 bool references_ended(bool with_io_uring);
 
+// The number of a regular file: an open one's, with the path "", or that of a path from a directory on. 0: it is none.
+uint32_t references_number(int file, const char *path);
+
+// All pages of a file from this one to its end are gone: cut off, or removed with the file.
+void references_removed(uint32_t file, uint64_t first);
+
+// The number of what a call is about to remove, a path from this directory on: of a file of one name, that this process
+// has not open. 0: its pages stay, or it is no file.
+uint32_t references_removable(int directory, const char *path);
+
 // An entry of the ring. In place of `file`, `pages` and `place`: what abi.h says of `kind`.
 void references_put(uint32_t file, uint64_t pages, uint32_t kind, uint64_t place);
 

@@ -138,6 +138,7 @@ REFERENCE_KIND = {
     3: "file",
     4: "mapped",
     5: "process",
+    6: "removed",
 }
 PROCESS_PART = {
     0: "pid",

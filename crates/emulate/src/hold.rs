@@ -228,6 +228,13 @@ impl Follower for Hold {
         }
     }
 
+    fn removed(&mut self, gone: &FileReference) {
+        let Some(file) = self.files.get_mut(&gone.file) else { return };
+        let folios = file.remove(pages(gone));
+        self.cached = self.cached.saturating_sub(folios.len() as u64);
+        folios.into_iter().for_each(|folio| self.lists.remove(folio));
+    }
+
     fn loaded(&mut self, reference: &FileReference) {
         let shared = self.shared.clone();
         for page in pages(reference) {
@@ -387,30 +394,49 @@ mod tests {
         assert_eq!(shared.emulated().out_of_reach_bytes, (MOST_PARTS as u64 + 1) * procfs::page_bytes());
     }
 
-    #[test]
-    fn a_removed_file_is_let_go() {
-        let (input, (mut hold, _)) = (Input::new(), hold(None));
-        input.open(&mut hold);
-        hold.act();
-        assert_eq!(hold.open, 1);
-        fs::remove_file(&input.path).unwrap();
+    /// So that the next look counts.
+    fn count_now(hold: &mut Hold) {
         hold.count_due = Instant::now();
         hold.act();
-        assert_eq!(hold.open, 0);
     }
 
     #[test]
-    fn what_is_read_of_a_file_after_it_was_removed_is_told() {
+    fn a_removed_file_is_let_go_when_it_is_closed() {
         let (input, (mut hold, shared)) = (Input::new(), hold(Some(4)));
         input.read(&mut hold);
-        hold.act();
-        assert_eq!(shared.emulated().out_of_reach_bytes, 0);
+        count_now(&mut hold);
         fs::remove_file(&input.path).unwrap();
-        hold.count_due = Instant::now();
-        hold.act();
-        input.open(&mut hold);
+        count_now(&mut hold);
+        assert_eq!((hold.open, hold.lists.pages() > 0), (1, true));
+        drop(input);
+        count_now(&mut hold);
+        assert_eq!((hold.open, hold.cached), (0, 0));
         hold.referenced(&reference(ReferenceKind::Read));
         assert_eq!(shared.emulated().out_of_reach_bytes, 8 * MIB);
         hold.act();
+    }
+
+    #[test]
+    fn a_file_without_a_name_is_held_to_the_limit_as_others_are() {
+        let (input, (mut hold, shared)) = (Input::new(), hold(Some(4)));
+        input.read(&mut hold);
+        fs::remove_file(&input.path).unwrap();
+        count_now(&mut hold);
+        count_now(&mut hold);
+        assert!(hold.cached * procfs::page_bytes() <= 4 * MIB, "{}", hold.cached);
+        hold.referenced(&reference(ReferenceKind::Read));
+        assert_eq!(shared.emulated().out_of_reach_bytes, 0);
+        assert!(shared.read_again_pages() >= 1024);
+    }
+
+    #[test]
+    fn what_was_cut_off_is_neither_cached_nor_read_again() {
+        let (input, (mut hold, shared)) = (Input::new(), hold(Some(8)));
+        input.read(&mut hold);
+        let half = PAGES / 2;
+        hold.removed(&FileReference { first_page: half.into(), pages: half, ..reference(ReferenceKind::Removal) });
+        assert_eq!((hold.lists.pages() as u32, hold.cached as u32), (half, half));
+        hold.referenced(&reference(ReferenceKind::Write));
+        assert_eq!((hold.lists.pages() as u32, shared.read_again_pages()), (PAGES, 0));
     }
 }

@@ -2,6 +2,7 @@
 //! anything.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use foldhash::fast::RandomState;
 
@@ -44,6 +45,15 @@ impl Pages {
     /// Where a page is.
     pub fn get(&self, page: u64) -> Page {
         self.parts.get(&(page / PART)).map_or(Page::Never, |part| part[(page % PART) as usize])
+    }
+
+    /// Shows those of these pages whose parts are there.
+    pub fn for_each(&mut self, pages: Range<u64>, mut see: impl FnMut(&mut Page)) {
+        for (number, part) in &mut self.parts {
+            let first = number * PART;
+            let within = |page: u64| page.clamp(first, first + PART) - first;
+            part[within(pages.start) as usize..within(pages.end) as usize].iter_mut().for_each(&mut see);
+        }
     }
 
     /// The page, in a part that is made if it is not there.

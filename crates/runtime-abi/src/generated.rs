@@ -470,12 +470,13 @@ pub enum ReferenceKind {
     File = 3,
     Mapped = 4,
     Process = 5,
+    Removed = 6,
 }
 
 impl ReferenceKind {
-    pub const ALL: [ReferenceKind; 6] = [ReferenceKind::Read, ReferenceKind::Write, ReferenceKind::Fault, ReferenceKind::File, ReferenceKind::Mapped, ReferenceKind::Process];
+    pub const ALL: [ReferenceKind; 7] = [ReferenceKind::Read, ReferenceKind::Write, ReferenceKind::Fault, ReferenceKind::File, ReferenceKind::Mapped, ReferenceKind::Process, ReferenceKind::Removed];
     /// In the order of [`Self::ALL`].
-    pub const NAMES: [&'static str; 6] = ["read", "write", "fault", "file", "mapped", "process"];
+    pub const NAMES: [&'static str; 7] = ["read", "write", "fault", "file", "mapped", "process", "removed"];
 
     pub fn from_number(number: u64) -> Option<ReferenceKind> {
         ReferenceKind::ALL.into_iter().find(|value| *value as u64 == number)
@@ -489,6 +490,7 @@ impl ReferenceKind {
             ReferenceKind::File => "file",
             ReferenceKind::Mapped => "mapped",
             ReferenceKind::Process => "process",
+            ReferenceKind::Removed => "removed",
         }
     }
 }

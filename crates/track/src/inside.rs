@@ -51,6 +51,8 @@ pub trait Follower: Send + std::fmt::Debug {
     fn loaded(&mut self, reference: &FileReference);
     /// In the order of the ring.
     fn referenced(&mut self, reference: &FileReference);
+    /// Pages of a file are gone from the page cache, in the same order.
+    fn removed(&mut self, gone: &FileReference);
     /// All that was noted up to now has been told; asked every millisecond. `true`: whoever reads or writes a file has to wait.
     fn act(&mut self) -> bool;
 }
@@ -236,6 +238,8 @@ struct Known {
     device: u32,
     generation: u32,
     number: Option<u32>,
+    /// Behind the last page that was referenced.
+    end: u64,
 }
 
 #[derive(Debug)]
@@ -265,6 +269,7 @@ impl Seen {
             Noted::Read => ReferenceKind::Read,
             Noted::Write => ReferenceKind::Write,
             Noted::Fault | Noted::Mapped => ReferenceKind::Fault,
+            Noted::Removed => ReferenceKind::Removal,
             Noted::File => {
                 match entry.pages {
                     0 => known.inode = Some(entry.place),
@@ -275,15 +280,21 @@ impl Seen {
             }
             Noted::Process => return,
         };
-        if entry.pages == 0 {
+        let (mut pages, first_page) = (entry.pages, entry.place & ((1 << 40) - 1));
+        if kind == ReferenceKind::Removal {
+            pages = known.end.saturating_sub(first_page).try_into().unwrap_or(u32::MAX);
+            known.end = known.end.min(first_page);
+        } else {
+            known.end = known.end.max(first_page + u64::from(pages));
+        }
+        if pages == 0 {
             return;
         }
         let file = known.number(entry.file, &mut self.files);
         let ms = entry.place >> 40;
         let t_ns = since(procfs::monotonic_ns(), ms).saturating_sub(self.origin_ns);
-        let first_page = entry.place & ((1 << 40) - 1);
         if entry.kind == Noted::Fault && self.touched.len() < MOST_TOUCHED {
-            let reference = FileReference { t_ns, file, first_page, pages: entry.pages, kind };
+            let reference = FileReference { t_ns, file, first_page, pages, kind };
             if let Some(follower) = &mut self.follower {
                 follower.loaded(&reference);
             }
@@ -293,13 +304,16 @@ impl Seen {
         // The clock that stamps them is coarse, and their order that of the ring.
         self.t_ns = self.t_ns.max(t_ns);
         if entry.kind == Noted::Mapped {
-            let pages = first_page..first_page + u64::from(entry.pages);
+            let pages = first_page..first_page + u64::from(pages);
             let all = self.mapped.entry(file).or_insert(pages.clone());
             *all = all.start.min(pages.start)..all.end.max(pages.end);
         }
-        let reference = FileReference { t_ns: self.t_ns, file, first_page, pages: entry.pages, kind };
+        let reference = FileReference { t_ns: self.t_ns, file, first_page, pages, kind };
         if let Some(follower) = &mut self.follower {
-            follower.referenced(&reference);
+            match kind {
+                ReferenceKind::Removal => follower.removed(&reference),
+                _ => follower.referenced(&reference),
+            }
         }
         self.references.push(reference);
     }

@@ -80,6 +80,14 @@ impl Lists {
         self.all[number as usize].was_accessed = !was_accessed || is_active;
     }
 
+    /// A folio is gone by itself. O(1).
+    pub fn remove(&mut self, number: u32) {
+        let Listed { folio, is_active, .. } = self.all[number as usize];
+        let list = if is_active { &mut self.active } else { &mut self.inactive };
+        list.remove(number, folio.pages);
+        self.free.push(number);
+    }
+
     fn activate(&mut self, number: u32) {
         let listed = &mut self.all[number as usize];
         listed.is_active = true;
