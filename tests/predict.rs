@@ -323,11 +323,13 @@ fn an_option_outside_of_past_runs_is_said_and_the_interval_has_no_confidence() {
     let (text, found) = asked("one.csv", 40);
     assert!(text.contains("-S 40.0 MiB: past runs had 20.0 MiB only, its effect is not known"), "{text}");
     assert!(text.contains("its confidence is not known") && !text.contains("% confidence"), "{text}");
+    assert!(text.starts_with("sort: not known for -S 40.0 MiB; as past runs had it, ask for "), "{text}");
+    assert!(text.contains("No lines to paste") && !text.contains("--mem="), "{text}");
     assert_eq!(found["unknown"][0]["feature"], "-S", "{found}");
     let (text, _) = asked("two.csv", 40);
     assert!(text.contains("past runs had 10.0 MiB to 20.0 MiB, its effect is not known"), "{text}");
     let (text, found) = asked("one.csv", 20);
-    assert!(!text.contains("unknown") && text.contains("% confidence"), "{text}");
+    assert!(!text.contains("unknown") && text.contains("% confidence") && text.contains("--mem="), "{text}");
     assert_eq!(found["unknown"].as_array().map(Vec::len), Some(0));
 }
 

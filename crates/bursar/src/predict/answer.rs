@@ -109,8 +109,16 @@ impl Answer {
         let (asked, size) = (&self.asked, |bytes: f64| Bytes(whole(bytes)).to_string());
         let retries: Vec<String> = asked.retry_bytes.iter().copied().map(size).collect();
         let percent = (1000.0 * self.confidence.probability()).round() / 10.0;
-        let mut text =
-            format!("{}: ask for {}; if killed, {}\n", self.kind, size(asked.ask_bytes), retries.join(", then "));
+        let (ask, retries) = (size(asked.ask_bytes), retries.join(", then "));
+        let mut text = match &self.unknown[..] {
+            [] => format!("{}: ask for {ask}; if killed, {retries}\n", self.kind),
+            [unknown, ..] => format!(
+                "{}: not known for {} {}; as past runs had it, ask for {ask}; if killed, {retries}\n",
+                self.kind,
+                feature_name(&unknown.feature),
+                number(unknown.value)
+            ),
+        };
         let mut line = |name: &str, value: String| _ = writeln!(text, "  {name:<12} {value}");
         if let Some(floor) = &self.floor {
             line("must fit", size(floor.predicted_bytes));
@@ -179,6 +187,10 @@ impl Answer {
             *reasons.entry(reason).or_default() += 1;
         }
         reasons.into_iter().for_each(|(reason, count)| line("left out", format!("{count}: {reason}")));
+        if !self.unknown.is_empty() {
+            text.push_str("\nNo lines to paste: one run as asked for would show what it needs: bursar run -- COMMAND\n");
+            return text;
+        }
         text.push_str("\nTo paste:\n");
         for (tool, line) in self.paste_lines() {
             let _ = writeln!(text, "  {tool:<12} {line}");
