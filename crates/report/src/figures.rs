@@ -25,6 +25,16 @@ pub fn subject(observation: &Observation) -> String {
     }
 }
 
+/// A peak that is between two bounds, if there are two, or beyond them.
+pub fn peak_figure(least: Option<u64>, most: u64, may_be_more: bool) -> String {
+    match (least, may_be_more) {
+        (Some(least), true) => format!("{} to {} or more", size(least), size(most)),
+        (Some(least), false) => format!("between {} and {}", size(least), size(most)),
+        (None, true) => format!("at least {}", size(most)),
+        (None, false) => size(most),
+    }
+}
+
 /// What one first wants to know, in one sentence.
 pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) -> String {
     let subject = subject(observation);
@@ -36,12 +46,10 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     };
     let is_killed = account.limit_bytes.is_some() && account.oom_kills.is_some_and(|kills| kills > 0);
     let cut = account.cut_short.as_deref().filter(|_| !is_killed);
-    let at_least = if cut.is_some() { " at least" } else { "" };
     let verb = match (&observation.target, account.limit_bytes, account.oom_kills) {
         (_, Some(limit), Some(1..)) => format!("was killed for want of memory under a limit of {}: had", size(limit)),
-        (_, Some(limit), _) => format!("ran under a limit of {} and used{at_least}", size(limit)),
+        (_, Some(limit), _) => format!("ran under a limit of {} and used", size(limit)),
         (Target::Command, None, _) if cut.is_none() => "needs".to_string(),
-        (Target::Command, None, _) => format!("used{at_least}"),
         (_, None, _) => "used".to_string(),
     };
     let mut parts = Vec::new();
@@ -59,13 +67,10 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     } else {
         parts.push("of the process tree; no cgroup told its page cache".to_string());
     }
-    let figure = match shared {
-        Some(least) => {
-            parts.push("its processes may share memory, and how much is not known".to_string());
-            format!("between {} and {}", size(least), size(need))
-        }
-        None => size(need),
-    };
+    if shared.is_some() {
+        parts.push("its processes may share memory, and how much is not known".to_string());
+    }
+    let figure = peak_figure(shared, need, cut.is_some());
     if runs > 1 {
         parts.push(format!("max of {runs} runs"));
     }
@@ -308,6 +313,13 @@ pub fn scope_of(pressure: &Pressure) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn what_ended_early_may_have_come_to_more_than_both_bounds() {
+        let told = [(Some(201), true), (Some(201), false), (None, true), (None, false)]
+            .map(|(least, more)| peak_figure(least.map(|mib: u64| mib << 20), 501 << 20, more));
+        assert_eq!(told, ["201 MiB to 501 MiB or more", "between 201 MiB and 501 MiB", "at least 501 MiB", "501 MiB"]);
+    }
 
     #[test]
     fn a_curve_is_exact_only_where_each_reference_was_seen() {

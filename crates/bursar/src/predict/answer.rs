@@ -188,7 +188,9 @@ impl Answer {
         }
         reasons.into_iter().for_each(|(reason, count)| line("left out", format!("{count}: {reason}")));
         if !self.unknown.is_empty() {
-            text.push_str("\nNo lines to paste: one run as asked for would show what it needs: bursar run -- COMMAND\n");
+            text.push_str(
+                "\nNo lines to paste: one run as asked for would show what it needs: bursar run -- COMMAND\n",
+            );
             return text;
         }
         text.push_str("\nTo paste:\n");

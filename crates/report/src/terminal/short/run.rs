@@ -5,7 +5,7 @@ use std::iter::once;
 use model::{DoubtKind, Exit, FileDemand, KEPT_PEAK_NOTE, Observation, RunAccount, Target};
 
 use super::{Aside, MOST_RUN_LINES, Rank, Short};
-use crate::figures::{demand_is_least, headline, size, spreads, subject, uncached_step, warnings};
+use crate::figures::{demand_is_least, headline, peak_figure, size, spreads, subject, uncached_step, warnings};
 use crate::format::{count, distinct_bytes, percent, printable, seconds};
 use crate::tables::Tone;
 use crate::terminal::Style;
@@ -80,17 +80,13 @@ fn peak(observation: &Observation, account: &RunAccount) -> String {
     let Some(need) = verdict::need(account) else { return format!("{subject}peak not known") };
     let is_killed = account.limit_bytes.is_some() && account.oom_kills.is_some_and(|kills| kills > 0);
     let cut = account.cut_short.as_deref().filter(|_| !is_killed);
-    let figure = match verdict::need_at_least(account) {
-        Some(least) => format!("between {} and {}", size(least), size(need)),
-        None => size(need),
-    };
     let went_on = account.doubts.iter().any(|doubt| doubt.kind == DoubtKind::WentOn);
-    let at_least = if cut.is_some() || went_on { "at least " } else { "" };
+    let figure = peak_figure(verdict::need_at_least(account), need, cut.is_some() || went_on);
     let until = cut.map(|cut| format!(" until {}", printable(cut))).unwrap_or_default();
     let what = match account.limit_bytes.map(size) {
         Some(limit) if is_killed => format!("killed for want of memory under a limit of {limit}: peak {figure}"),
-        Some(limit) => format!("peak {at_least}{figure} under a limit of {limit}{until}"),
-        None => format!("peak {at_least}{figure}{until}"),
+        Some(limit) => format!("peak {figure} under a limit of {limit}{until}"),
+        None => format!("peak {figure}{until}"),
     };
     format!("{subject}{what}")
 }
