@@ -92,7 +92,7 @@ int BPF_PROG(page_removed, struct folio *folio) {
     tell_run(run);
     struct inode *inode = BPF_CORE_READ(folio, mapping, host);
     struct facts facts = facts_probed(inode);
-    if (class_of(&facts) != CLASS_PAGE_CACHE)
+    if (class_of(&facts) != CLASS_PAGE_CACHE || facts.magic == MAGIC_BDEV)
         return 0;
     task->removed_mapping = mapping;
     task->kind = KIND_REMOVAL;

@@ -434,7 +434,7 @@ static void closes(int file) {
         return;
     struct identity found = identity_of(file, "", 0);
     if (found.regular && !found.names && sys(SYS_getpid) == process.pid)
-        references_removed(opened->file, 0);
+        references_removed(hash_of(found), 0);
 }
 
 static void forget(int file) {
