@@ -17,6 +17,9 @@ const LEAST_MARGIN: f64 = 0.01;
 /// A limit that passes below this share of what a reference held shows that the job does not hold it every time.
 const LESS: f64 = 0.95;
 
+/// Between references that differ so many times in their run time, a slow-down of a few per cent is not to be seen.
+const ERRATIC: f64 = 2.0;
+
 /// References whose unreclaimable memory differs by more than this do not do the same thing.
 const SAME: f64 = 0.05;
 
@@ -139,6 +142,9 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
             None => "one run does not tell how much its run time varies (--runs 2)".into(),
         });
     }
+    if let Some((least, most)) = erratic_references(a).filter(|_| a.can_tell || is_told) {
+        doubts.push(format!("its run time without a limit was from {least:.2} s to {most:.2} s"));
+    }
     let is_slow_once_more =
         |pass: u64| left_out(a, pass).len() > 1 && !tried.iter().any(|t| t.limit == pass && t.passed && !t.slow);
     if bracket.pass.is_some_and(|pass| is_slow(tried, pass) || is_slow_once_more(pass)) {
@@ -153,7 +159,13 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
     if tried.iter().any(|t| t.worst == Outcome::Timeout && Some(t.limit) >= bracket.fail) {
         doubts.push("a trial was ended by the time-out, so it may only have been slow (--timeout)".into());
     }
-    if tried.iter().any(|t| t.passed && Some(t.limit) < bracket.failed) {
+    if let Some((limit, peak)) = killed_though_less_was_enough(a) {
+        doubts.push(format!(
+            "it was killed at {}, and never had more than {} in another run: it does not do the same every time",
+            Bytes(limit),
+            Bytes(peak)
+        ));
+    } else if tried.iter().any(|t| t.passed && Some(t.limit) < bracket.failed) {
         doubts.push(
             "a smaller limit passed once where a larger one failed: the job does not do the same every time".into(),
         );
@@ -180,6 +192,28 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
         ));
     }
     doubts
+}
+
+/// A limit under which it was killed, though a run without a limit or under one no smaller had less at its peak; and that peak.
+fn killed_though_less_was_enough(a: &Analysis) -> Option<(u64, u64)> {
+    let ended = |t: &&model::Trial| matches!(t.outcome, Outcome::Ok | Outcome::TooSlow) && !t.lower_bound;
+    let peaks_under = |limit: u64| {
+        let of_trials =
+            a.evidence.trials.iter().filter(ended).filter(move |t| t.limit_bytes.is_none_or(|l| l >= limit));
+        let of_references = a.evidence.references.iter().filter_map(|r| r.peak_charge_bytes);
+        of_trials.filter_map(|t| t.peak_charge_bytes).chain(of_references)
+    };
+    let killed = a.evidence.trials.iter().filter(|t| t.outcome == Outcome::Oom).filter_map(|t| t.limit_bytes);
+    let least = |limit: u64| Some((limit, peaks_under(limit).min()?));
+    let differs = |(limit, peak): &(u64, u64)| (*peak as f64) < LESS * *limit as f64;
+    killed.filter_map(least).find(differs).filter(|_| !a.settings.sizes_itself && !a.settings.has_slower_memory)
+}
+
+/// The least and the longest run time of the references, where the longest is several times the least.
+fn erratic_references(a: &Analysis) -> Option<(f64, f64)> {
+    let walls = || a.evidence.timed().iter().map(|r| r.wall_seconds).collect::<Vec<_>>();
+    let spread = Spread::of(&walls())?;
+    (spread.max >= ERRATIC * spread.min).then_some((spread.min, spread.max))
 }
 
 /// The most that a reference held, without what the kernel held for it, of which some gives way under a limit. Nothing is known where it
@@ -268,6 +302,43 @@ mod tests {
         let found = answer(&Analysis::of(&Settings::default(), &seen), None);
         assert!(found.reason.starts_with("At 75.0 MiB it kept within the slow-down"), "{}", found.reason);
         assert!(!found.reason.contains("no run under it"), "{}", found.reason);
+    }
+
+    /// A search of a program that holds 50 MiB, and in one of four runs 150.
+    fn once_killed() -> Evidence {
+        let reference = |run| Reference {
+            run,
+            wall_seconds: 10.0,
+            peak_charge_bytes: Some(51 * MIB),
+            floor_bytes: Some(50 * MIB),
+            held_bytes: Some(50 * MIB),
+            ..Reference::default()
+        };
+        let ended = |limit| Trial { outcome: Outcome::Ok, peak_charge_bytes: Some(51 * MIB), ..trial(limit, 10.0) };
+        let killed = Trial { outcome: Outcome::Oom, runtime_ratio: None, ..trial(55, 3.0) };
+        let trials = vec![ended(55), killed, ended(58), Trial { outcome: Outcome::Oom, ..trial(49, 1.0) }];
+        Evidence { references: vec![reference(1), reference(2), reference(3)], trials, ..Evidence::default() }
+    }
+
+    #[test]
+    fn a_run_that_was_killed_with_more_than_others_needed_is_told() {
+        let told = "killed at 55.0 MiB, and never had more than 51.0 MiB in another run";
+        let mut seen = once_killed();
+        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
+        assert!(!found.confident && found.reason.contains(told), "{}", found.reason);
+        seen.trials.remove(1);
+        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
+        assert!(!found.reason.contains("never had more than"), "{}", found.reason);
+    }
+
+    #[test]
+    fn references_that_say_nothing_of_a_slow_down_are_told() {
+        let mut seen = once_killed();
+        let told = "its run time without a limit was from 2.00 s to 10.00 s";
+        assert!(!answer(&Analysis::of(&Settings::default(), &seen), None).reason.contains(told));
+        seen.references[2].wall_seconds = 2.0;
+        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
+        assert!(!found.confident, "{}", found.reason);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::noise::Noise;
 use crate::outcome::{breaks, severity};
 use crate::predict::predict;
 use crate::tried::is_enough;
-use crate::{Evidence, Settings, round_up};
+use crate::{Evidence, Reference, Settings, round_up};
 
 /// The methods whose figure is tried as a limit.
 const LIMITED: [Method; 3] = [Method::AppMaxRss, Method::AppMaxRssLargest, Method::SysMaxRss];
@@ -175,10 +175,19 @@ fn row(a: &Noise, answer: &Answer, method: Method) -> Option<MethodRow> {
     Some(match runs {
         Some(Runs::References) => with_references(row, a),
         Some(Runs::Trials(trials)) => {
-            MethodRow { enough: Some(is_known_enough || is_enough(a, limit, &trials)), ..with_trials(row, a, &trials) }
+            let fits = !is_surely_less_than_held(a, limit) || trials.iter().any(|t| has_ended(t));
+            let enough = is_known_enough || fits && is_enough(a, limit, &trials);
+            MethodRow { enough: Some(enough), ..with_trials(row, a, &trials) }
         }
         None => row,
     })
+}
+
+/// Whether every reference held more than that which cannot be reclaimed: a run under it that was stopped early had not come so far.
+fn is_surely_less_than_held(a: &Noise, limit: u64) -> bool {
+    let held = |r: &Reference| Some(r.floor_bytes?.saturating_sub(r.breakdown.kernel.unwrap_or(0)));
+    let least = a.evidence.references.iter().map(held).min().flatten();
+    least.is_some_and(|held| limit < held) && !a.settings.sizes_itself && !a.settings.has_slower_memory
 }
 
 /// The runs at the smallest passing limit; the references where that is no limit.
@@ -311,6 +320,29 @@ mod tests {
         let unhindered = row(113, 0.0, 0);
         assert_eq!((unhindered.enough, unhindered.runtime_ratio), (Some(true), Some(1.27)));
         assert_eq!(row(113, 2.5, 100_000).enough, Some(false), "it waited for what it read again");
+    }
+
+    #[test]
+    fn a_limit_below_what_every_run_held_is_not_enough_because_a_run_was_stopped_before_it_held_it() {
+        let reference =
+            |run| Reference { run, wall_seconds: 10.0, floor_bytes: Some(117 * MIB), ..Reference::default() };
+        let stopped =
+            Trial { method: Some(Method::AppMaxRss), lower_bound: true, stall_seconds: Some(0.0), ..trial(113, 25.0) };
+        let ended = Trial { lower_bound: false, outcome: Outcome::Ok, ..stopped.clone() };
+        let named = |method| MethodMemory { method, memory_bytes: 113 * MIB, breakdown: Breakdown::default() };
+        let answer =
+            Answer { budget_bytes: Some(123 * MIB), smallest_passing_bytes: Some(121 * MIB), ..Answer::default() };
+        for (run, enough) in [(stopped, false), (ended, true)] {
+            let evidence = Evidence {
+                references: vec![reference(0), reference(1)],
+                trials: vec![Trial { runtime_ratio: Some(1.0), ..run }],
+                methods: vec![named(Method::AppMaxRss)],
+                ..Evidence::default()
+            };
+            let rows = methods(&Settings::default(), &evidence, &answer);
+            let row = rows.iter().find(|row| row.name == Method::AppMaxRss).unwrap();
+            assert_eq!(row.enough, Some(enough), "{row:?}");
+        }
     }
 
     #[test]

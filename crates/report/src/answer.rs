@@ -15,6 +15,9 @@ pub fn headline(report: &BudgetReport) -> String {
     match report.answer.budget_bytes {
         Some(budget) => {
             let mib = Bytes(budget).mib_ceil();
+            if is_lower_bound_alone(report) {
+                return format!("needs more than {mib} MiB, and how much more is not known{doubt}");
+            }
             format!("needs {mib} MiB{}{} to stay {within}{doubt}", of_tier(report), of_nodes(report))
         }
         None => format!("no limit was found that keeps it {within}"),
@@ -26,6 +29,9 @@ pub fn keeps_within(report: &BudgetReport) -> String {
     let time = report.reference_seconds.map_or_else(|| "run time".to_string(), seconds);
     let within = format!("keeps it within {} of its unlimited {time}", percent(Some(report.slowdown_target)));
     match report.answer.budget_bytes {
+        Some(budget) if is_lower_bound_alone(report) => {
+            format!("more than {} MiB, how much more is not known", Bytes(budget).mib_ceil())
+        }
         Some(budget) => format!("{} MiB{}{} {within}", Bytes(budget).mib_ceil(), of_tier(report), of_nodes(report)),
         None => format!("no limit was found that {within}"),
     }
@@ -56,6 +62,13 @@ pub fn confidence(report: &BudgetReport) -> &'static str {
         (true, Some(LimitSource::Emulated)) => "confident, limits emulated",
         (false, Some(LimitSource::Emulated)) => "not sure, limits emulated",
     }
+}
+
+/// Whether memory that cannot be reclaimed, half as much as the answer or more, is missing from it: then it is no more than a lower bound,
+/// and other methods cannot be held to it.
+pub fn is_lower_bound_alone(report: &BudgetReport) -> bool {
+    let is_much = |bytes: u64| report.answer.budget_bytes.is_some_and(|budget| bytes >= budget / 2);
+    report.doubts.iter().any(|doubt| doubt.may_kill() && doubt.bytes.is_some_and(is_much))
 }
 
 /// Instead of lines to paste: a limit that memory of the job is missing from is not to be used.
@@ -132,6 +145,18 @@ mod tests {
         assert_eq!(bracket(&report).as_deref(), Some(none));
         report.answer.largest_failing_bytes = Some(230 << 20);
         assert!(bracket(&report).unwrap().contains("too little: 230 MiB;"));
+    }
+
+    #[test]
+    fn an_answer_that_more_is_missing_from_than_it_has_is_a_lower_bound_alone() {
+        let with = |bytes| {
+            let doubt = Doubt { kind: DoubtKind::NotCounted, bytes: Some(bytes), voids: false, sentence: "x".into() };
+            BudgetReport { doubts: vec![doubt], ..fixture::budget() }
+        };
+        let budget = fixture::budget().answer.budget_bytes.unwrap();
+        let told = [budget / 3, budget].map(with).map(|report| keeps_within(&report));
+        assert!(told[0].contains("keeps it within"), "{told:?}");
+        assert!(told[1].starts_with("more than ") && told[1].ends_with("how much more is not known"), "{told:?}");
     }
 
     #[test]

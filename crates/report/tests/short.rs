@@ -191,6 +191,12 @@ fn no_answer(report: &mut BudgetReport) {
     };
 }
 
+fn memory_missing(report: &mut BudgetReport) {
+    let sentence = "up to 900 MiB in files in memory (largest: /dev/shm/x with 900 MiB) are missing from that figure";
+    report.answer.confident = false;
+    report.doubts = vec![Doubt { bytes: Some(900 * MIB), ..doubt(DoubtKind::NotCounted, sentence) }];
+}
+
 fn void(report: &mut BudgetReport) {
     let sentence =
         "the command left its cgroup: nothing is known of what it needs (daemon, 64.0 MiB at most, is in another)";
@@ -237,6 +243,8 @@ fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
                   setting only, and it uses more where it gets more. A fixed size makes it certain.";
     let not_root = "Not run as root: short-lived processes may be missing, and the page cache's references are not seen; `bursar doctor` \
                     tells what would enable them.";
+    let mut beside_huge_pages = a_budget(|_| ());
+    beside_huge_pages.runs[0].1.peak_breakdown.hugetlb = Some(60 * MIB);
     let used_once = vec![DemandPoint { limit_bytes: 112 * MIB, refault_bytes: 0 }];
     let slope = [(112, 1024), (254, 506), (279, 262), (280, 37), (285, 0)];
     let cliff = [(278 * MIB + (3 << 18), 262), (279 * MIB + (1 << 18), 0)];
@@ -298,6 +306,8 @@ fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
         ("budget-runtime-reads-limit", a_budget(|_| ()), vec![advice.into()]),
         ("budget-no-answer", a_budget(no_answer), vec![]),
         ("budget-not-the-command", a_budget(void), vec![]),
+        ("budget-memory-missing", a_budget(memory_missing), vec![]),
+        ("budget-huge-pages", beside_huge_pages, vec![]),
     ]
 }
 

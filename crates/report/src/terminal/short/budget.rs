@@ -3,7 +3,7 @@
 use model::{BudgetReport, Method, MethodRow, Outcome, Spread, Trial};
 
 use super::{Aside, MOST_BUDGET_LINES, Rank, Short};
-use crate::answer::{confidence, keeps_within, paste_lines, why_nothing_to_paste};
+use crate::answer::{confidence, is_lower_bound_alone, keeps_within, paste_lines, why_nothing_to_paste};
 use crate::figures::{blind_spots, size};
 use crate::format::{bytes, printable, ratio};
 use crate::tables::Tone;
@@ -42,11 +42,17 @@ pub fn budget(view: &View, aside: &Aside, style: Style) -> String {
         let setting = format!("  together with {} in the environment", printable(setting));
         short.section(Rank::Answer, |page| page.paragraph(Tone::Strong, &setting));
     }
-    for (tone, line) in bracket(view, report) {
+    let is_comparable = !is_lower_bound_alone(report);
+    for (tone, line) in bracket(view, report).into_iter().filter(|_| is_comparable) {
         short.section(Rank::Fact, |page| page.line(tone, &line));
     }
+    let pool = view.plain_runs().into_iter().filter_map(|(_, account)| account.peak_breakdown.hugetlb).max();
+    if let Some(pool) = pool.filter(|bytes| *bytes > 0) {
+        let beside = format!("{} of huge pages of the pool are needed beside it", size(pool));
+        short.section(Rank::Answer, |page| page.paragraph(Tone::Warning, &beside));
+    }
     let methods = methods(report);
-    if !methods.is_empty() {
+    if !methods.is_empty() && is_comparable {
         short.section(Rank::Comparison, |page| {
             page.line(Tone::Plain, "what other methods would give");
             methods.iter().for_each(|line| page.line(Tone::Plain, line));
