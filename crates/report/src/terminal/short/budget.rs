@@ -92,9 +92,11 @@ fn bracket(view: &View, report: &BudgetReport) -> Vec<(Tone, String)> {
     let at = |limit: u64| view.all_trials().iter().filter(move |trial| trial.limit_bytes == Some(limit));
     let too_little = report.answer.largest_failing_bytes.and_then(|limit| {
         let worst = at(limit).max_by_key(|trial| trial.outcome != Outcome::Ok)?;
-        // With other trials in view, one that came to its end in time may count as too slow.
-        let counts_as = if worst.outcome == Outcome::Ok { "counts as too slow: " } else { "" };
-        Some((Tone::Warning, line(limit, format!("{counts_as}{}", outcome(view, worst)))))
+        // In view of other trials, one that came to its end in time may have been slowed down all the same.
+        let allowed = 1.0 + report.slowdown_target;
+        let is_in_time = worst.runtime_ratio.is_some_and(|ratio| ratio <= allowed) && !worst.lower_bound;
+        let by = if is_in_time { "by CPU time and I/O delay; " } else { "" };
+        Some((Tone::Warning, line(limit, format!("too little: {by}{}", outcome(view, worst)))))
     });
     let enough = report.answer.smallest_passing_bytes.filter(|limit| *limit > 0).map(|limit| {
         let times: Vec<f64> =
@@ -102,9 +104,9 @@ fn bracket(view: &View, report: &BudgetReport) -> Vec<(Tone, String)> {
         let unlimited = view.all_trials().iter().filter(|trial| trial.limit_bytes.is_none());
         let is_peak = unlimited.filter_map(|trial| trial.peak_charge_bytes).min().is_some_and(|peak| limit >= peak);
         let said = match Spread::of(&times) {
-            Some(spread) => format!("{} the run time", ratio(Some(spread.median), false)),
-            None if is_peak => "its peak without a limit".to_string(),
-            None => "slower, but not for want of memory".to_string(),
+            Some(spread) => format!("enough: {} the run time", ratio(Some(spread.median), false)),
+            None if is_peak => "enough: its peak without a limit".to_string(),
+            None => "enough: slower, but not for want of memory".to_string(),
         };
         (Tone::Plain, line(limit, said))
     });
