@@ -62,7 +62,7 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
         unlimited_bytes: peaks::unlimited(run),
         peak_charge_bytes: charge.bytes,
         floor_bytes: floor,
-        floor_at_most_bytes: whole_floor.most,
+        floor_at_most_bytes: floor_at_most(run, floor, whole_floor.most, held),
         floor_breakdown: whole_floor.breakdown,
         peak_breakdown: charge.breakdown,
         peak_breakdown_at_least: charge.breakdown_at_least,
@@ -89,6 +89,15 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
         notes,
     };
     if evidence::is_void(&account.doubts) { without_need(account) } else { account }
+}
+
+/// The upper bound of the floor of a tree: what its processes held at most, with the tables of its pages, and no less where they may have
+/// shared memory that each of them filled.
+fn floor_at_most(run: &Observation, floor: Option<u64>, most: Option<u64>, held: Option<held::Held>) -> Option<u64> {
+    let Some(held) = held.filter(|_| tree::is_source(run)) else { return most };
+    let with_tables = held.most + held.most / 256;
+    let most = if told::may_have_filled_shared_memory(run) { Some(with_tables) } else { most };
+    most.map(|most| most.min(with_tables)).filter(|most| floor.is_some_and(|floor| *most > floor))
 }
 
 /// Without the figures that would say what the job needs, where they are known to be of something else.

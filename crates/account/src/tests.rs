@@ -598,6 +598,12 @@ fn what_a_process_told_of_its_memory_takes_the_place_of_samples() {
     assert_eq!((file(&sharing), mib(sharing.peak_breakdown.shared)), ((Some(1), Some(7)), Some(7)), "of either kind");
     assert_eq!((mib(sharing.floor_bytes), sharing.doubts.len()), (Some(39), 1), "shared memory cannot be reclaimed");
 
+    let held_lines = [&lines[..], &[(names::TREE_HELD_LEAST, [2, 2, 2])]].concat();
+    let filled = vec![told(1, 0.0, 40, 40, 5, true), told(2, 0.0, 50, 50, 5, true)];
+    let filled = account(&Observation { processes: filled, ..tree(&held_lines, None) }, &header("no swap"));
+    assert_eq!(mib(filled.tree_held_at_most_bytes), Some(90));
+    assert_eq!(mib(filled.floor_at_most_bytes), Some(90), "each may have filled its own part of it");
+
     let given_back = of(vec![told(1, 0.0, 40, 20, 15, false)]);
     assert_eq!((heap(&given_back), mib(given_back.floor_bytes)), ((Some(15), Some(35)), Some(35)));
     assert_eq!(given_back.doubts.len(), 1, "what it gave back before it looked may have been heap or not");

@@ -61,6 +61,11 @@ pub fn distinct_files(run: &Observation) -> Option<u64> {
     run.file_demand.as_ref().filter(|_| tell).filter(is_known).map(|demand| demand.distinct_bytes)
 }
 
+/// Whether several processes had shared memory mapped, by their word: it is in memory for as long as one of them maps it.
+pub fn may_have_filled_shared_memory(run: &Observation) -> bool {
+    run.processes.iter().filter_map(|process| process.largest_seen).filter(|seen| seen.may_share).count() > 1
+}
+
 /// What all that lived at the same time had at most, bytes, where their files are known and nobody may have shared memory.
 pub fn all_together(run: &Observation) -> Option<u64> {
     let may_share = run.processes.iter().filter_map(|process| process.largest_seen).any(|seen| seen.may_share);
