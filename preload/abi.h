@@ -417,7 +417,9 @@ enum process_part {
     PROCESS_NAME,         // of its program, 8 bytes
     PROCESS_NAME_REST,    //
     PROCESS_STATUS,       // by which it exits; PROCESS_GOES_ON: it becomes another program
-    PROCESS_ENDED_NS      // on CLOCK_MONOTONIC, the last part
+    PROCESS_ENDED_NS,     // on CLOCK_MONOTONIC, the last part
+    PROCESS_HEAP_AT       // pages of heap in the lower 32 bits when it looked, above these the milliseconds on
+                          // CLOCK_MONOTONIC; told again and again, not of each look
 };
 enum { PROCESS_GOES_ON = 1 << 8 };
 

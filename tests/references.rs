@@ -100,6 +100,18 @@ fn a_file_read_three_times_has_its_cliff_at_its_size() {
     assert_near((-curve[0].0) as u64, 100 * MIB, "the cliff above the rest");
 }
 
+#[test]
+fn heap_that_comes_and_goes_between_two_samples_is_beside_the_file_that_is_read_into_it() {
+    let folder = folder();
+    let file = numbers(folder.path(), "file", 50);
+    let slurp = format!("exec python3 -c 'for _ in range(3): open(\"{file}\", \"rb\").read()'");
+    let run = as_nobody(folder.path(), &slurp);
+    let demand = demand(&run);
+    let last = demand["points"].as_array().unwrap().last().unwrap()["limit_bytes"].as_u64().unwrap() / MIB;
+    // The file's pages, a copy of it in heap, and the program.
+    assert!((100..=125).contains(&last), "{last} MiB: {demand}");
+}
+
 /// Writes and reads a file of 40 MiB without a name, four times in one process.
 const NAMELESS: &str = r#"perl -e 'for (1..4) {
     open(F, "+>", "temporary"); unlink("temporary");

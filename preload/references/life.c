@@ -20,10 +20,28 @@ static uint64_t most_heap;  // pages, of all looks
 static uint64_t given_back; // bytes since the last look
 enum { MUCH = 1 << 20 };
 
+// The last look that was told: looks that follow one soon are told where there is more heap.
+static uint32_t told_ms, told_heap;
+enum { TELL_MS = 8, TELL_LEAST = (4 << 20) / PAGE };
+
 static bool shares; // it may have shared memory mapped
 
 void life_shares(void) {
     __atomic_store_n(&shares, true, __ATOMIC_RELAXED);
+}
+
+static void tell(enum process_part part, uint64_t value) {
+    references_put(number, part, REFERENCE_PROCESS, value);
+}
+
+static void tell_heap(uint32_t heap) {
+    uint32_t ms = now_ns() / 1000000, told = __atomic_load_n(&told_heap, __ATOMIC_RELAXED);
+    bool soon = ms - __atomic_load_n(&told_ms, __ATOMIC_RELAXED) < TELL_MS;
+    if (heap < TELL_LEAST || (soon && heap <= told + told / 8))
+        return;
+    __atomic_store_n(&told_ms, ms, __ATOMIC_RELAXED);
+    __atomic_store_n(&told_heap, heap, __ATOMIC_RELAXED);
+    tell(PROCESS_HEAP_AT, heap | (uint64_t)ms << 32);
 }
 
 static void look(void) {
@@ -41,6 +59,7 @@ static void look(void) {
         __atomic_store_n(&largest, resident << 32 | heap, __ATOMIC_RELAXED);
     if (heap > __atomic_load_n(&most_heap, __ATOMIC_RELAXED))
         __atomic_store_n(&most_heap, heap, __ATOMIC_RELAXED);
+    tell_heap(heap);
 }
 
 void life_gives_back(size_t bytes) {
@@ -48,10 +67,6 @@ void life_gives_back(size_t bytes) {
         return;
     __atomic_store_n(&given_back, 0, __ATOMIC_RELAXED);
     look();
-}
-
-static void tell(enum process_part part, uint64_t value) {
-    references_put(number, part, REFERENCE_PROCESS, value);
 }
 
 static struct rusage used(void) {
@@ -74,6 +89,7 @@ void life_begin(bool forked) {
     number = (began ^ (uint64_t)process.pid << 40) * 0x9E3779B97F4A7C15UL >> 32;
     peak_before_kb = used().ru_maxrss;
     largest = most_heap = given_back = 0;
+    told_ms = told_heap = 0;
     tell(PROCESS_PID, (uint32_t)process.pid | (uint64_t)pid_namespace() << 32);
     tell(PROCESS_PARENT, sys(SYS_getppid));
     tell(PROCESS_BEGAN_NS, began);

@@ -159,6 +159,7 @@ PROCESS_PART = {
     15: "name_rest",
     16: "status",
     17: "ended_ns",
+    18: "heap_at",
 }
 REFERENCE_CLASS = {
     0: "page_cache",

@@ -165,6 +165,19 @@ pub fn unreclaimable_over_time(run: &Observation) -> Vec<(u64, u64)> {
         .collect()
 }
 
+/// The same with what samples missed between two moments, as single processes told of it: (nanoseconds, bytes), in order of time.
+pub fn with_heaps(mut over_time: Vec<(u64, u64)>, heaps: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let sampled = |t_ns: u64| {
+        let after = over_time.partition_point(|(at, _)| *at <= t_ns);
+        over_time[after.saturating_sub(1)..over_time.len().min(after + 1)].iter().map(|(_, bytes)| *bytes).max()
+    };
+    let missed: Vec<(u64, u64)> =
+        heaps.iter().copied().filter(|(t_ns, bytes)| sampled(*t_ns).is_none_or(|sampled| *bytes > sampled)).collect();
+    over_time.extend(missed);
+    over_time.sort_by_key(|(t_ns, _)| *t_ns);
+    over_time
+}
+
 fn unreclaimable(at: &Moment) -> Option<Held> {
     Some(Held {
         heap: at.get(names::HEAP)? + at.unmapped() - at.given_back(),
@@ -231,5 +244,19 @@ impl Held {
     fn locked_file(&self, anon: u64) -> Option<u64> {
         let locked_anon = anon.saturating_sub(self.anon_lists?);
         Some(self.unevictable?.saturating_sub(locked_anon).min(self.file?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_heaps;
+
+    #[test]
+    fn heap_that_a_process_told_of_counts_where_samples_saw_less() {
+        let sampled = vec![(0, 10), (100, 50), (200, 20)];
+        assert_eq!(with_heaps(sampled.clone(), &[]), sampled);
+        let told = [(50, 40), (60, 70), (150, 50), (250, 30)];
+        assert_eq!(with_heaps(sampled, &told), [(0, 10), (60, 70), (100, 50), (200, 20), (250, 30)]);
+        assert_eq!(with_heaps(Vec::new(), &[(5, 7)]), [(5, 7)]);
     }
 }

@@ -22,7 +22,7 @@ mod waiting;
 
 use model::{Header, Observation, RunAccount, Target};
 
-pub use floor::{Held, unreclaimable_over_time};
+pub use floor::{Held, unreclaimable_over_time, with_heaps};
 pub use methods::method_memory;
 pub use model::{performance, performance_per_gb};
 pub use together::together;

@@ -449,7 +449,9 @@ pub fn add_file_demand(observation: &mut Observation, tracked: &Tracked, mapped:
         return;
     }
     observation.kept.most_cached_bytes = tracked.most_cached_bytes;
-    let unreclaimable = account::unreclaimable_over_time(observation);
+    let heaps: Vec<(u64, u64)> =
+        tracked.heaps.iter().map(|(t_ns, bytes)| (t_ns.saturating_sub(lead_ns), *bytes)).collect();
+    let unreclaimable = account::with_heaps(account::unreclaimable_over_time(observation), &heaps);
     let at = |reference: FileReference| FileReference { t_ns: reference.t_ns.saturating_sub(lead_ns), ..reference };
     let references = tracked.joined(mapped).map(at);
     let is_told = tracked.not_visible.iter().any(|(name, _)| name == LATER_THROUGH_MAPPINGS);

@@ -518,12 +518,13 @@ pub enum ProcessPart {
     NameRest = 15,
     Status = 16,
     EndedNs = 17,
+    HeapAt = 18,
 }
 
 impl ProcessPart {
-    pub const ALL: [ProcessPart; 18] = [ProcessPart::Pid, ProcessPart::Parent, ProcessPart::BeganNs, ProcessPart::PeakBytes, ProcessPart::Resident, ProcessPart::Heap, ProcessPart::MostHeap, ProcessPart::Inherited, ProcessPart::Shares, ProcessPart::Own, ProcessPart::UserUs, ProcessPart::SystemUs, ProcessPart::MinorFaults, ProcessPart::MajorFaults, ProcessPart::Name, ProcessPart::NameRest, ProcessPart::Status, ProcessPart::EndedNs];
+    pub const ALL: [ProcessPart; 19] = [ProcessPart::Pid, ProcessPart::Parent, ProcessPart::BeganNs, ProcessPart::PeakBytes, ProcessPart::Resident, ProcessPart::Heap, ProcessPart::MostHeap, ProcessPart::Inherited, ProcessPart::Shares, ProcessPart::Own, ProcessPart::UserUs, ProcessPart::SystemUs, ProcessPart::MinorFaults, ProcessPart::MajorFaults, ProcessPart::Name, ProcessPart::NameRest, ProcessPart::Status, ProcessPart::EndedNs, ProcessPart::HeapAt];
     /// In the order of [`Self::ALL`].
-    pub const NAMES: [&'static str; 18] = ["pid", "parent", "began_ns", "peak_bytes", "resident", "heap", "most_heap", "inherited", "shares", "own", "user_us", "system_us", "minor_faults", "major_faults", "name", "name_rest", "status", "ended_ns"];
+    pub const NAMES: [&'static str; 19] = ["pid", "parent", "began_ns", "peak_bytes", "resident", "heap", "most_heap", "inherited", "shares", "own", "user_us", "system_us", "minor_faults", "major_faults", "name", "name_rest", "status", "ended_ns", "heap_at"];
 
     pub fn from_number(number: u64) -> Option<ProcessPart> {
         ProcessPart::ALL.into_iter().find(|value| *value as u64 == number)
@@ -549,6 +550,7 @@ impl ProcessPart {
             ProcessPart::NameRest => "name_rest",
             ProcessPart::Status => "status",
             ProcessPart::EndedNs => "ended_ns",
+            ProcessPart::HeapAt => "heap_at",
         }
     }
 }

@@ -64,6 +64,9 @@ pub struct Tracked {
     /// Distinct bytes of file pages that the job brought into the page cache, an estimate beyond 64 GiB. `None` where events were
     /// lost or this rung does not see all.
     pub most_cached_bytes: Option<u64>,
+    /// What single processes had of heap when they were about to give some back, as (nanoseconds, bytes) in order of time; seen from
+    /// inside alone.
+    pub heaps: Vec<(u64, u64)>,
     /// Events that found no room; with any, all figures are lower bounds.
     pub lost_events: u64,
     /// File accesses that are no visible references, by name, with bytes where known.
@@ -240,6 +243,7 @@ impl Seen {
         Tracked {
             most_cached_bytes: sees_all.then(|| self.cached.added_pages() * procfs::page_bytes()),
             processes: self.processes.finish(),
+            heaps: Vec::new(),
             foreign: foreign(&self.cached, &files),
             files,
             lost_events,

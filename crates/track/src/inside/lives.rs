@@ -10,6 +10,8 @@ use runtime_abi::{PROCESS_GOES_ON, ProcessPart};
 const SOURCE: &str = "inside";
 /// So many programs are told apart. What more of them say is not kept.
 const MOST: usize = 1 << 18;
+/// And so many looks at their heap.
+const MOST_LOOKS: usize = 1 << 18;
 /// So much may a process still obtain once it has told of its end, bytes.
 const SINCE: u64 = 256 << 10;
 
@@ -51,12 +53,20 @@ impl Life {
 #[derive(Debug, Default)]
 pub(super) struct Lives {
     by_number: HashMap<u32, Life>,
+    /// What one process had of heap at a time, as (CLOCK_MONOTONIC milliseconds in their lower 32 bits, pages).
+    looks: Vec<(u32, u32)>,
 }
 
 impl Lives {
     /// A process that goes on after all, as where it could not become another program, tells its end once more.
     pub(super) fn take(&mut self, number: u32, part: u32, value: u64) {
         let Some(part) = ProcessPart::from_number(part.into()) else { return };
+        if part == ProcessPart::HeapAt {
+            if self.looks.len() < MOST_LOOKS {
+                self.looks.push(((value >> 32) as u32, value as u32));
+            }
+            return;
+        }
         if self.by_number.len() < MOST || self.by_number.contains_key(&number) {
             self.by_number.entry(number).or_default().parts[part as usize] = Some(value);
         }
@@ -71,6 +81,19 @@ impl Lives {
         };
         let of_peaks = self.by_number.values().filter(|life| life.get(ProcessPart::PeakBytes) <= Some(resident_bytes));
         of_peaks.filter_map(own).max().unwrap_or(0).min(resident_bytes)
+    }
+
+    /// What a process had of heap when it was about to give some back, as (nanoseconds since `origin_ns`, bytes), in order of time.
+    pub(super) fn heaps(&self, origin_ns: u64, now_ns: u64) -> Vec<(u64, u64)> {
+        let now_ms = now_ns / 1_000_000;
+        let at = |ms: u32| {
+            let ago = (now_ms as u32).wrapping_sub(ms);
+            (now_ms.saturating_sub(ago.into()) * 1_000_000).saturating_sub(origin_ns)
+        };
+        let mut heaps: Vec<(u64, u64)> =
+            self.looks.iter().map(|(ms, pages)| (at(*ms), u64::from(*pages) * procfs::page_bytes())).collect();
+        heaps.sort_unstable();
+        heaps
     }
 
     /// The processes, in order of their start. `origin_ns`: the zero of their times.
@@ -151,6 +174,20 @@ mod tests {
         let mut lives = Lives::default();
         parts.iter().for_each(|(number, part, value)| lives.take(*number, *part as u32, *value));
         lives.records(1_000_000_000)
+    }
+
+    #[test]
+    fn looks_at_heap_are_told_by_the_time_of_the_run() {
+        let mut lives = Lives::default();
+        // Milliseconds in their lower 32 bits, which began anew a second before.
+        let (before, after) = (u64::from(u32::MAX), 1u64);
+        for (ms, pages) in [(after, 512), (before, 256)] {
+            lives.take(1, ProcessPart::HeapAt as u32, ms << 32 | pages);
+        }
+        let begin_ns = (1 << 32) * 1_000_000 - 500_000_000;
+        let now_ns = (1 << 32) * 1_000_000 + 1_000_000_000;
+        assert_eq!(lives.heaps(begin_ns, now_ns), [(499_000_000, MIB), (501_000_000, 2 * MIB)]);
+        assert!(lives.records(0).is_empty());
     }
 
     #[test]
