@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use support::bursar;
+use support::{bursar, bursar_as_nobody, can_hide_cgroups, without_cgroups};
 
 const MIB: u64 = 1 << 20;
 
@@ -270,6 +270,44 @@ fn runs_that_memory_may_be_missing_from_are_left_out() {
     let left_out = &found["runs_left_out"][0];
     assert!(left_out["record"].as_str().unwrap().ends_with("leaves.bursar"), "{found}");
     assert!(left_out["reason"].as_str().unwrap().contains("memory of the job may be missing"), "{found}");
+}
+
+#[test]
+fn what_is_known_between_bounds_counts_as_the_upper_one() {
+    if !can_hide_cgroups() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    // Four processes that hold four times the input each, and share what they were forked with.
+    let script = "import sys, time, multiprocessing\ndata = open(sys.argv[1], 'rb').read()\n\
+                  def work(_):\n    held = bytearray(b'y') * (4 * len(data))\n    time.sleep(0.3)\n    return len(held)\n\
+                  with multiprocessing.Pool(4) as pool:\n    pool.map(work, range(4), chunksize=1)\n";
+    fs::write(folder.path().join("pool.py"), script).unwrap();
+    for size in [2, 4, 6, 8, 10] {
+        fs::write(folder.path().join(format!("{size}.bin")), vec![b'x'; (size * MIB) as usize]).unwrap();
+    }
+    let records = folder.path().join("records");
+    fs::create_dir(&records).unwrap();
+    std::os::unix::fs::chown(&records, Some(65534), Some(65534)).unwrap();
+    let mut most = 0;
+    for size in ["2", "4", "6", "8"] {
+        let mut run = bursar_as_nobody(folder.path());
+        run.args(["run", "-q", "--json", "-", "--record"]).arg(records.join(format!("{size}.bursar")));
+        run.args(["--", "python3", "pool.py", &format!("{size}.bin")]);
+        let mut run = without_cgroups(&run);
+        run.current_dir(folder.path());
+        let account = json(run);
+        most = account["floor_at_most_bytes"].as_u64().unwrap_or_else(|| panic!("{account}"));
+    }
+    let asked = ["--from", "records", "--", "python3", "pool.py", "10.bin"];
+    let found = figures(&asked, folder.path());
+    assert!(found["ask_bytes"].as_u64().unwrap() > most, "{most}: {found}");
+    let bounded = found["runs_used"].as_array().unwrap().iter().filter(|run| run["has_only_bounds"] == true).count();
+    let text = String::from_utf8(predict(&asked, folder.path()).stdout).unwrap();
+    let line = format!(
+        "  bounds       {bounded} of 4 runs knew only bounds of what must fit; the request is from the upper ones\n"
+    );
+    assert!(bounded > 0 && text.contains(&line), "{text}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod support;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use support::{Programs, bursar_as_nobody, copy_program, is_root, json_of, need};
+use support::{Programs, bursar_as_nobody, can_hide_cgroups, copy_program, json_of, need, without_cgroups};
 
 const MIB: u64 = 1 << 20;
 
@@ -18,24 +18,6 @@ fn run(script: &str) -> Value {
     assert_eq!(status, 0, "{json:#}");
     assert!(json["peak_charge_bytes"].is_null(), "a cgroup is to be seen: {json:#}");
     json
-}
-
-/// The same command in a mount namespace without `/sys/fs/cgroup`.
-fn without_cgroups(command: &Command) -> Command {
-    let mut hidden = Command::new("unshare");
-    hidden.args(["--mount", "sh", "-c", "umount -Rl /sys/fs/cgroup; exec \"$@\"", "sh"]);
-    hidden.arg(command.get_program()).args(command.get_args()).stderr(Stdio::inherit());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => hidden.env(name, value),
-            None => hidden.env_remove(name),
-        };
-    }
-    hidden
-}
-
-fn can_hide() -> bool {
-    is_root() && need("unshare --mount", support::can_unshare(&["--mount"]))
 }
 
 /// The lower and the upper bound of a line, MiB.
@@ -57,7 +39,7 @@ fn is_near(bounds: (u64, u64), mib: u64) -> bool {
 
 #[test]
 fn heap_of_one_process_is_exact_without_a_cgroup() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     let json = run("import time\nheap = bytearray(200 << 20)\ntime.sleep(0.5)");
@@ -71,7 +53,7 @@ fn heap_of_one_process_is_exact_without_a_cgroup() {
 
 #[test]
 fn heap_that_forks_share_counts_once() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     let forks = |seconds: f64| {
@@ -89,7 +71,7 @@ fn heap_that_forks_share_counts_once() {
 
 #[test]
 fn files_that_short_processes_share_count_once() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     let one = unsampled("python3 -c 'import json'; exit 0");
@@ -100,7 +82,7 @@ fn files_that_short_processes_share_count_once() {
 
 #[test]
 fn shared_memory_of_two_processes_is_within_its_bounds() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     let json = run(
@@ -115,7 +97,7 @@ fn shared_memory_of_two_processes_is_within_its_bounds() {
 
 #[test]
 fn mapped_files_are_no_floor() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     let json = run(
@@ -130,7 +112,7 @@ fn mapped_files_are_no_floor() {
 
 #[test]
 fn memory_of_a_program_that_no_sample_saw_is_in_the_floor() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();
@@ -159,7 +141,7 @@ fn unsampled(script: &str) -> Value {
 
 #[test]
 fn processes_that_no_sample_saw_tell_of_themselves() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     let json = unsampled("for mib in 20 30 40; do python3 -c \"bytearray($mib << 20)\"; done; exit 0");
@@ -177,7 +159,7 @@ fn processes_that_no_sample_saw_tell_of_themselves() {
 
 #[test]
 fn processes_that_lived_at_the_same_time_are_within_the_bounds() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     // Each waits for the other with all that it has.
@@ -202,7 +184,7 @@ fn processes_that_lived_at_the_same_time_are_within_the_bounds() {
 
 #[test]
 fn heap_that_was_given_back_before_the_peak_is_in_the_floor() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();
@@ -222,7 +204,7 @@ fn heap_that_was_given_back_before_the_peak_is_in_the_floor() {
 
 #[test]
 fn what_killed_processes_held_is_within_the_upper_bound() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     let killed = "python3 -c 'import os; heap = bytearray(30 << 20); os.kill(os.getpid(), 9)'";
@@ -234,7 +216,7 @@ fn what_killed_processes_held_is_within_the_upper_bound() {
 
 #[test]
 fn shared_memory_that_no_sample_saw_is_in_the_floor() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     let fill = "shared[::4096] = bytes(len(shared) // 4096)";
@@ -247,7 +229,7 @@ fn shared_memory_that_no_sample_saw_is_in_the_floor() {
 
 #[test]
 fn a_maximum_is_checked_by_what_processes_that_no_sample_saw_told() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     let check = |max: &str, script: &str| {
@@ -272,7 +254,7 @@ fn a_maximum_is_checked_by_what_processes_that_no_sample_saw_told() {
 
 #[test]
 fn processes_that_tell_nothing_are_said_to_be_missing() {
-    if !can_hide() || !need("busybox, statically linked", std::path::Path::new("/bin/busybox").exists()) {
+    if !can_hide_cgroups() || !need("busybox, statically linked", std::path::Path::new("/bin/busybox").exists()) {
         return;
     }
     let json = unsampled("busybox true; busybox true; exit 0");
@@ -284,7 +266,7 @@ fn processes_that_tell_nothing_are_said_to_be_missing() {
 
 #[test]
 fn orphans_that_no_sample_saw_are_known_by_wait4() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();
@@ -316,7 +298,7 @@ fn bare(folder: &std::path::Path, words: &[&str]) -> std::process::Output {
 
 #[test]
 fn commands_answer_or_say_why_not_in_a_bare_container() {
-    if !can_hide() {
+    if !can_hide_cgroups() {
         return;
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();

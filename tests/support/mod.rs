@@ -208,3 +208,22 @@ pub fn bursar_as_nobody(folder: &Path) -> Command {
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(own).env("XDG_STATE_HOME", folder);
     command
 }
+
+/// The same command in a mount namespace without `/sys/fs/cgroup`.
+pub fn without_cgroups(command: &Command) -> Command {
+    let mut hidden = Command::new("unshare");
+    hidden.args(["--mount", "sh", "-c", "umount -Rl /sys/fs/cgroup; exec \"$@\"", "sh"]);
+    hidden.arg(command.get_program()).args(command.get_args()).stderr(std::process::Stdio::inherit());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => hidden.env(name, value),
+            None => hidden.env_remove(name),
+        };
+    }
+    hidden
+}
+
+/// Whether [`without_cgroups`] can be had.
+pub fn can_hide_cgroups() -> bool {
+    is_root() && need("unshare --mount", can_unshare(&["--mount"]))
+}

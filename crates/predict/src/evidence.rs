@@ -20,6 +20,8 @@ pub struct Past {
     pub features: BTreeMap<String, f64>,
     /// What must fit.
     pub floor: Option<Need>,
+    /// Only bounds of what must fit were known; `floor` is the upper one.
+    pub has_only_bounds: bool,
     /// The least memory at which a budget found it no slower.
     pub knee: Option<Need>,
     /// Its run time.

@@ -36,6 +36,7 @@ pub use faults::Faulted;
 pub use format::{seconds, shell_word};
 pub use steering::{printable, printable_json, printable_lines};
 pub use tasks::{LeftOut, RuleTasks, Spread, Tasks};
+pub use verdict::are_apart;
 pub use watch::{Totals, Watched};
 
 /// What a report is made from: a record and the accounts of its runs.

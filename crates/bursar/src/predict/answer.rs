@@ -72,6 +72,13 @@ pub struct Json<'a> {
 struct Used<'a> {
     record: &'a str,
     features: &'a BTreeMap<String, f64>,
+    has_only_bounds: bool,
+}
+
+impl Used<'_> {
+    fn of(run: &Past) -> Used<'_> {
+        Used { record: &run.source, features: &run.features, has_only_bounds: run.has_only_bounds }
+    }
 }
 
 #[derive(Serialize)]
@@ -86,7 +93,7 @@ impl Answer {
         let predicted = |forecast: &Option<Forecast>| forecast.as_ref().map(|forecast| whole(forecast.predicted_bytes));
         Json {
             kind: &self.kind,
-            runs_used: self.runs.iter().map(|run| Used { record: &run.source, features: &run.features }).collect(),
+            runs_used: self.runs.iter().map(Used::of).collect(),
             runs_left_out: &self.left_out,
             features: &self.features,
             model: asked.predictor.name(),
@@ -122,6 +129,16 @@ impl Answer {
         let mut line = |name: &str, value: String| _ = writeln!(text, "  {name:<12} {value}");
         if let Some(floor) = &self.floor {
             line("must fit", size(floor.predicted_bytes));
+        }
+        let bounded = self.runs.iter().filter(|run| run.has_only_bounds).count();
+        if bounded > 0 {
+            let runs = self.runs.len();
+            line(
+                "bounds",
+                format!(
+                    "{bounded} of {runs} runs knew only bounds of what must fit; the request is from the upper ones"
+                ),
+            );
         }
         match &self.knee {
             Some(knee) => line("pays", format!("{}, with page cache", size(knee.predicted_bytes))),

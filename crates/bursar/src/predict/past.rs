@@ -8,6 +8,7 @@ use anyhow::{Context, anyhow};
 use budget::jobs::{most_at_once, node_bytes};
 use model::{Bytes, Doubt, Exit, Header, JobEnd, Program, RecordKind, RunRole};
 use record::Record;
+use report::are_apart;
 use slurm::{By, Gathering};
 
 use super::inputs;
@@ -134,6 +135,7 @@ fn accounting(text: &str, path: &Path, evidence: &mut Evidence) -> anyhow::Resul
             kind: job.kind,
             features: numbers.collect(),
             floor: Some(floor),
+            has_only_bounds: false,
             knee: None,
             seconds: job.elapsed_seconds,
             time: index as f64,
@@ -178,6 +180,7 @@ fn record(path: &Path, here: &Here, evidence: &mut Evidence) -> anyhow::Result<(
         program: program.clone(),
         features: features.clone(),
         floor,
+        has_only_bounds: false,
         knee,
         seconds,
         time: header.started_unix_ns as f64 / 1e9,
@@ -209,7 +212,12 @@ fn record(path: &Path, here: &Here, evidence: &mut Evidence) -> anyhow::Result<(
                 evidence.runs.push(past(Some(Need::MoreThan(limit as f64)), None, account.wall_seconds))
             }
             (Exit::Status(0), None, Some(floor)) => {
-                evidence.runs.push(past(Some(Need::Exactly(floor as f64)), None, account.wall_seconds));
+                // The kernel kills by what the processes really held, which may be all of the upper bound.
+                let most = account.floor_at_most_bytes.unwrap_or(floor);
+                evidence.runs.push(Past {
+                    has_only_bounds: are_apart(floor, most),
+                    ..past(Some(Need::Exactly(most as f64)), None, account.wall_seconds)
+                });
             }
             (Exit::Status(0), None, None) => evidence.leave_out(path.display(), "what must fit is unknown"),
             (Exit::Status(status), ..) => {
