@@ -6,6 +6,7 @@ pub mod kind;
 mod learn;
 mod past;
 mod plan;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use model::Program;
 
+use super::words::{self, Source, Word};
+
 /// What a command is, and its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
@@ -43,74 +45,73 @@ const LAUNCHERS: [&str; 4] = ["mpirun", "mpiexec", "orterun", "srun"];
 /// The number of ranks.
 const RANKS: &str = "ranks";
 
+/// The last part of options, such as `--out-prefix`, whose value is a file or folder that need not be there.
+const OF_PATHS: [&str; 10] = ["out", "output", "outfile", "outdir", "input", "file", "dir", "path", "prefix", "tmpdir"];
+/// The part of options whose value is written.
+const OF_OUTPUTS: [&str; 4] = ["out", "output", "outfile", "outdir"];
+/// The same of one letter, and of `dd`.
+const SHORT_OUTPUTS: [&str; 3] = ["-o", "-O", "of"];
+
 impl Kind {
     /// Of a command started in `folder`; `None` of no words.
     pub fn of(command: &[String], folder: &Path) -> Option<Kind> {
         let (ranks, command) = behind_launcher(command);
         let program = Program::of(command)?;
-        // A script that a shell runs (`sh -c`) is one word.
-        let words: Vec<&str> = command
-            .iter()
-            .flat_map(|word| word.split_whitespace())
-            .map(|word| word.trim_matches(['"', '\'']))
-            .collect();
+        let words = words::of(command, folder);
         let last = program.key.split_whitespace().last()?;
-        let at = words.iter().position(|word| *word == last)?;
-        let mut kind = Kind {
-            name: located(&program.key, last, folder),
-            numbers: BTreeMap::new(),
-            files: Vec::new(),
-            program: (program.key == last).then(|| last.to_string()),
+        let (name, at) = match text_at(&program, command) {
+            Some(at) => (program.name.clone(), words::of(&command[..at], folder).len()),
+            None => {
+                let at = words.iter().position(|word| word.text == last || word.text == program.key)?;
+                (located(&program.key, last, folder), at + 1)
+            }
         };
+        let own = (program.key == last).then(|| last.to_string());
+        let mut kind = Kind { name, numbers: BTreeMap::new(), files: Vec::new(), program: own };
         // `env OMP_NUM_THREADS=4 fit`
-        let set = words[..at].iter().filter_map(|word| word.split_once('='));
+        let set = words[..at].iter().filter_map(|word| word.text.split_once('='));
         kind.numbers.extend(set.filter_map(|(name, value)| Some((name.to_string(), number(value)?))));
         if let Some(ranks) = ranks {
             kind.numbers.insert(RANKS.into(), ranks);
         }
-        kind.arguments(&words[at + 1..], folder);
+        kind.arguments(&words[at..], folder);
         Some(kind)
     }
 
-    fn arguments(&mut self, words: &[&str], folder: &Path) {
+    fn arguments(&mut self, words: &[Word], folder: &Path) {
         let mut option: Option<String> = None;
         let mut is_after_file = false;
         for (place, word) in words.iter().enumerate() {
-            if word.starts_with('>') || word.starts_with("2>") {
+            let is_argument = word.from == Source::Argument;
+            if is_argument && word.text == ">" {
                 option = Some("-o".into());
                 continue;
             }
-            if *word == "<" {
+            if is_argument && word.text == "<" {
                 continue;
             }
-            let is_option = word.len() > 1 && word.starts_with('-') && number(word).is_none();
-            let (name, value) = match word.split_once('=').filter(|_| is_option) {
-                Some((name, value)) => (Some(name.to_string()), value),
-                None if is_option => {
-                    match word.find(|c: char| c.is_ascii_digit()).filter(|at| number(&word[*at..]).is_some()) {
-                        Some(at) => (Some(word[..at].to_string()), &word[at..]),
-                        None => {
-                            self.literal(word);
-                            option = Some((*word).to_string());
-                            is_after_file = false;
-                            continue;
-                        }
-                    }
-                }
-                None => (None, *word),
-            };
-            if let Some(name) = &name {
+            let (name, value) = if is_argument { named(word.text) } else { (None, Some(word.text)) };
+            if let Some(name) = name {
                 self.literal(name);
                 is_after_file = false;
             }
-            let owner = name.or(option.take());
+            let Some(value) = value else {
+                option = name.map(str::to_string);
+                continue;
+            };
+            let owner = name.map(str::to_string).or(option.take());
             let path = folder.join(value);
+            let is_file = match word.from {
+                Source::Argument => {
+                    looks_like_path(value) || path.is_file() || owner.as_deref().is_some_and(takes_path)
+                }
+                Source::Quoted => looks_like_path(value) || path.is_file(),
+                Source::Code => looks_like_path(value) && path.is_file(),
+            };
             if let Some(number) = number(value) {
                 self.numbers.insert(owner.unwrap_or_else(|| format!("#{}", place + 1)), number);
-            } else if value.contains(['/', '.']) || path.is_file() || (owner.is_none() && place > 0) {
-                let is_output =
-                    owner.is_some_and(|owner| matches!(&*owner, "-o" | "--output" | "--out" | "--outfile" | "-O"));
-                if !is_output {
+            } else if is_file {
+                if !owner.as_deref().is_some_and(is_output) {
                     self.files.push(path);
                 }
                 if !is_after_file {
@@ -129,6 +130,58 @@ impl Kind {
         self.name.push(' ');
         self.name.push_str(word);
     }
+}
+
+/// Where the words begin that tell commands apart that are known by a text alone: a script of several commands (`sh -c`), code of an
+/// interpreter (`python3 -c`), what a launcher is given.
+fn text_at(program: &Program, command: &[String]) -> Option<usize> {
+    let is_code = |at: &usize| program.key == format!("{} {} {}", program.name, command[at - 1], command[*at]);
+    if let Some(at) = (2..command.len()).find(is_code) {
+        return Some(at - 1);
+    }
+    let mut bytes = 0;
+    let fits = |argument: &&String| {
+        bytes += argument.len() + 1;
+        bytes <= program.key.len() + 1
+    };
+    let at = command.len() - command.iter().rev().take_while(fits).count();
+    (command.len() - at > 2 && command[at..].join(" ") == program.key).then_some(at + 1)
+}
+
+/// The name and the value of `--name=value`, `name=value`, `-S1G`, `--name` and `value`.
+fn named(word: &str) -> (Option<&str>, Option<&str>) {
+    let is_option = word.len() > 1 && word.starts_with('-') && number(word).is_none();
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    if let Some((name, value)) = word.split_once('=').filter(|(name, _)| is_option || is_name(name)) {
+        return (Some(name), Some(value));
+    }
+    if !is_option {
+        return (None, Some(word));
+    }
+    match word.find(|c: char| c.is_ascii_digit()).filter(|at| number(&word[*at..]).is_some()) {
+        Some(at) => (Some(&word[..at]), Some(&word[at..])),
+        None => (Some(word), None),
+    }
+}
+
+/// Whether a word is a file name though there may be no such file.
+fn looks_like_path(word: &str) -> bool {
+    word.contains('/') || Path::new(word).extension().is_some_and(|extension| !extension.is_empty())
+}
+
+fn parts(option: &str) -> impl DoubleEndedIterator<Item = &str> {
+    option.split(['-', '_'])
+}
+
+fn takes_path(option: &str) -> bool {
+    SHORT_OUTPUTS.contains(&option) || parts(option).next_back().is_some_and(|part| OF_PATHS.contains(&part))
+}
+
+fn is_output(option: &str) -> bool {
+    SHORT_OUTPUTS.contains(&option) || parts(option).any(|part| OF_OUTPUTS.contains(&part))
 }
 
 /// The key, its program's path being absolute: `./a` of two folders are two programs.
@@ -196,6 +249,65 @@ mod tests {
         assert_ne!(kind("samtools sort a.bam").name, kind("samtools view a.bam").name);
         assert_ne!(kind("tool --mode fast a.bam").name, kind("tool --mode exact a.bam").name);
         assert_eq!(kind("bwa mem ref.fa reads.fq").name, kind("bwa mem ref2.fa reads2.fq more.fq").name);
+    }
+
+    #[test]
+    fn a_word_after_a_file_separates_kinds() {
+        assert_ne!(kind("ctool in20.dat eval").name, kind("ctool in20.dat train").name);
+        assert_ne!(kind("python3 tr.py in20.dat eval").name, kind("python3 tr.py in20.dat train").name);
+        assert_eq!(kind("ctool in5.dat eval").name, kind("ctool in20.dat eval").name);
+        assert_ne!(kind("ctool in.dat mode=eval").name, kind("ctool in.dat mode=train").name);
+    }
+
+    #[test]
+    fn outputs_that_are_not_there_yet_separate_no_kinds() {
+        for (one, other) in [
+            ("sort -o out.txt a.txt", "sort -o other.txt b.txt"),
+            ("sort a.txt -o out", "sort b.txt -o other"),
+            ("samtools sort a.bam out.bam", "samtools sort b.bam other.bam"),
+            ("fit a.dat --out-prefix one", "fit b.dat --out-prefix two"),
+            ("fit a.dat results/one", "fit b.dat results/two"),
+            ("dd if=a.dat of=one bs=1M", "dd if=b.dat of=two bs=4M"),
+        ] {
+            assert_eq!(kind(one).name, kind(other).name, "{one}");
+        }
+        assert_eq!(kind("dd if=a.dat of=one.dat").files, [PathBuf::from("/nowhere/a.dat")]);
+        assert_ne!(kind("fit a.dat --output-format csv").name, kind("fit a.dat --output-format xml").name);
+    }
+
+    fn with_text(words: &[&str]) -> Kind {
+        let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+        Kind::of(&words, Path::new("/nowhere")).unwrap()
+    }
+
+    #[test]
+    fn another_text_is_another_kind() {
+        for (program, one, other) in [
+            (&["sqlite3", "a.db"][..], "select 1", "select * from t order by x"),
+            (&["sqlite3", "a.db"], "select t.a from t", "select t.b from t"),
+            (&["awk"], "{ sum += $1 }", "{ seen[$1] }"),
+            (&["python3", "-c"], "import np; np.sum(x)", "import np; np.sort(x)"),
+            (&["sh", "-c"], "cat a.txt | sort", "cat a.txt | wc"),
+            (&["sh", "-c"], "./fit a.dat eval", "./fit a.dat train"),
+        ] {
+            let name = |text| with_text(&[program, &[text, "x.txt"]].concat()).name;
+            assert_ne!(name(one), name(other), "{one}");
+        }
+    }
+
+    #[test]
+    fn files_and_numbers_in_a_text_are_parameters() {
+        for (program, one, other) in [
+            (&["sqlite3", "a.db"][..], "select x from t limit 10", "select x from t limit 20"),
+            (&["awk"], "$1>5{print}", "$1>6{print}"),
+            (&["python3", "-c"], "open('a.txt').read(8)", "open('b.txt').read(9)"),
+            (&["sh", "-c"], "cat a.txt | sort >out.txt", "cat b.txt | sort >other.txt"),
+            (&["bash", "-ec"], "./fit a.dat 2>&1; ./fit b.dat", "./fit c.dat 2>&1; ./fit d.dat"),
+        ] {
+            let name = |text, file| with_text(&[program, &[text, file]].concat()).name;
+            assert_eq!(name(one, "x.txt"), name(other, "y.txt"), "{one}");
+        }
+        assert_eq!(with_text(&["sh", "-c", "cat a.txt | sort >b.txt"]).files, [PathBuf::from("/nowhere/a.txt")]);
     }
 
     #[test]
