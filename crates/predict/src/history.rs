@@ -13,6 +13,8 @@ use crate::run::{Completed, Need, Run};
 
 /// Fewest completed runs of which a prediction is made.
 pub const MIN_RUNS: usize = 3;
+/// The least request, bytes: no program starts in less.
+pub const LEAST_ASK_BYTES: f64 = 1_048_576.0;
 /// Predictors see the last so many runs. The largest need of all runs is kept apart.
 const PREDICTOR_RUNS: usize = 512;
 /// Waste of a run counts so much less than that of the next one: a predictor that has become wrong loses its weight in some ten runs.
@@ -195,13 +197,14 @@ impl History {
                 retry += weight * request.1;
             }
         }
-        let ask = (ask / weights).max(1.0);
-        let retry = (retry / weights).max(ask * 1.05);
-        let prediction = predicted[best.predictor];
         let by_error =
             |a: &&Candidate, b: &&Candidate| a.residuals.relative_error().total_cmp(&b.residuals.relative_error());
-        let covered = best.residuals.covered(prediction, ask);
         let exact = self.candidates.iter().min_by(by_error).map_or(0, |candidate| candidate.predictor);
+        // The candidates that waste least may ask for less than the most exact one predicts.
+        let ask = (ask / weights).max(predicted[exact] * ABOVE_EXACT).max(LEAST_ASK_BYTES);
+        let retry = (retry / weights).max(ask * 1.05);
+        let prediction = predicted[best.predictor];
+        let covered = best.residuals.covered(prediction, ask);
         Forecast {
             predicted_bytes: predicted[exact],
             interval_bytes: Validated::of(Predictor::ALL[exact], self.recent())
@@ -234,7 +237,7 @@ impl History {
             .unwrap_or(&self.candidates[0]);
         let waste =
             |first: f64, retry: f64| residuals.residuals.expected_waste(beyond.predicted, first, first.max(retry));
-        let ask = beyond.ask.max(1.0) * ABOVE_EXACT;
+        let ask = (beyond.ask.max(beyond.predicted) * ABOVE_EXACT).max(LEAST_ASK_BYTES);
         let retry = beyond.retry.max(ask * 1.05);
         let largest = self.largest.max(ask);
         Forecast {
@@ -335,7 +338,17 @@ mod tests {
     #[test]
     fn runs_that_needed_nothing_have_an_answer() {
         let history = history((0..10).map(|run| (0.0, if run == 9 { 1e9 } else { 0.0 })));
-        assert!(history.ask(&[0.0], None).unwrap().ask_bytes >= 1.0);
+        assert!(history.ask(&[0.0], None).unwrap().ask_bytes >= LEAST_ASK_BYTES);
+    }
+
+    #[test]
+    fn asks_for_no_less_than_it_predicts_nor_than_a_program_starts_in() {
+        let needs = [248.0, 244.0, 256.0, 244.0, 252.0].map(|pages| (40e3, pages * 4096.0 * 20.0));
+        let forecast = history(needs).ask(&[40e3], None).unwrap();
+        assert!(forecast.ask_bytes >= forecast.predicted_bytes, "{forecast:?}");
+        let forecast = history((1..=5).map(|run| (1e3, 4096.0 * f64::from(run)))).ask(&[1e3], None).unwrap();
+        assert_eq!(forecast.ask_bytes, LEAST_ASK_BYTES);
+        assert!(forecast.retry_bytes[0] > LEAST_ASK_BYTES, "{forecast:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Properties that hold of any history.
 
-use predict::{Confidence, History, Need, Run};
+use predict::{Confidence, History, LEAST_ASK_BYTES, Need, Run};
 use proptest::prelude::*;
 
 fn run() -> impl Strategy<Value = Run> {
@@ -25,7 +25,8 @@ proptest! {
             prop_assert!(history.completed() < 3);
             return Ok(());
         };
-        prop_assert!(forecast.ask_bytes > 0.0 && forecast.ask_bytes.is_finite(), "{forecast:?}");
+        prop_assert!(forecast.ask_bytes >= LEAST_ASK_BYTES && forecast.ask_bytes.is_finite(), "{forecast:?}");
+        prop_assert!(forecast.ask_bytes >= forecast.predicted_bytes, "{forecast:?}");
         prop_assert!(forecast.interval_bytes.0 <= forecast.interval_bytes.1 && forecast.interval_bytes.0 >= 0.0, "{forecast:?}");
         let (least, most) = forecast.interval_bytes;
         prop_assert!((least..=most).contains(&forecast.predicted_bytes), "{forecast:?}");
