@@ -219,10 +219,7 @@ impl Answer {
 
     /// As (tool, line).
     fn paste_lines(&self) -> Vec<(&'static str, String)> {
-        let ladder: Vec<u64> = std::iter::once(&self.asked.ask_bytes)
-            .chain(&self.asked.retry_bytes)
-            .map(|&bytes| Bytes(whole(bytes)).mib_ceil())
-            .collect();
+        let ladder = ladder([self.asked.ask_bytes].into_iter().chain(self.asked.retry_bytes.iter().copied()));
         let list = |unit: &str| ladder.iter().map(|mib| format!("{mib}{unit}")).collect::<Vec<_>>().join(", ");
         let steps = ladder.len();
         let managers = [
@@ -244,6 +241,19 @@ impl Answer {
         ];
         report::limit_lines(Bytes(whole(self.asked.ask_bytes)), false).into_iter().chain(managers).collect()
     }
+}
+
+/// The request and its retries in whole MiB. Each is larger than the one before: twice that where rounding made them alike.
+fn ladder(steps: impl IntoIterator<Item = f64>) -> Vec<u64> {
+    let mut ladder: Vec<u64> = Vec::new();
+    for bytes in steps {
+        let mib = Bytes(whole(bytes)).mib_ceil();
+        ladder.push(match ladder.last() {
+            Some(last) if mib <= *last => 2 * last,
+            _ => mib,
+        });
+    }
+    ladder
 }
 
 fn feature_name(feature: &str) -> String {
@@ -277,6 +287,15 @@ fn whole(bytes: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_step_of_a_ladder_in_mib_is_larger_than_the_one_before() {
+        let mib = Bytes::MIB as f64;
+        assert_eq!(ladder([1.0, 1.05, 2.1].map(|size| size * mib)), [1, 2, 3]);
+        assert_eq!(ladder([0.2, 0.3, 0.9].map(|size| size * mib)), [1, 2, 4]);
+        assert_eq!(ladder([3.2, 3.4, 6.8].map(|size| size * mib)), [4, 8, 16]);
+        assert_eq!(ladder([100.0, 105.0, 210.0].map(|size| size * mib)), [100, 105, 210]);
+    }
 
     #[test]
     fn waste_is_in_mib_or_gib_hours() {
