@@ -91,6 +91,21 @@ fn predicts_from_csv_and_counts_what_is_left_out() {
 }
 
 #[test]
+fn standard_input_that_is_named_is_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    history(folder.path());
+    let path = folder.path().join("input.bin");
+    fs::write(&path, vec![0; (20 * MIB) as usize]).unwrap();
+    for name in ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "input.bin"] {
+        let mut asked = bursar();
+        asked.args(["predict", "--json", "-", "--from", "history.csv", "--kind", "align", "--", "align", name]);
+        asked.current_dir(folder.path()).stdin(fs::File::open(&path).unwrap());
+        let found = json(asked);
+        assert_eq!(found["features"]["input_bytes"], (20 * MIB) as f64, "{name}: {found}");
+    }
+}
+
+#[test]
 fn the_snakemake_line_is_a_function_of_the_attempt() {
     let folder = tempfile::tempdir().unwrap();
     history(folder.path());

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use ::predict::INPUT_BYTES;
 
@@ -17,6 +18,8 @@ pub const FILES: &str = "input_files";
 pub const NAMED: &str = "feature:";
 /// Which build of the program it was.
 pub const BUILD: &str = "build_id";
+/// Names of standard input.
+const STANDARD_INPUT: [&str; 3] = ["/proc/self/fd/0", "/dev/fd/0", "/dev/stdin"];
 /// Numbers of the environment that are features unasked.
 const ENVIRONMENT: [&str; 1] = ["OMP_NUM_THREADS"];
 
@@ -55,17 +58,21 @@ pub fn build(kind: &Kind, folder: &Path) -> Option<String> {
     build_id(&path).ok().flatten()
 }
 
-/// Size and number of the files that are there. Empty if there is none.
+/// Size and number of the files that are there, each counted once though a command names it twice. Empty if there is none. Standard input
+/// is left out, also where the command names it, unless it is the command's.
 pub fn sizes(kind: &Kind, with_standard_input: bool) -> BTreeMap<&'static str, u64> {
-    let named = kind.files.iter().filter_map(|path| size(path));
-    let given = with_standard_input.then(|| size(Path::new("/proc/self/fd/0"))).flatten();
-    let sizes: Vec<u64> = named.chain(given).collect();
-    if sizes.is_empty() {
+    let is_given = |path: &Path| STANDARD_INPUT.iter().any(|name| path == Path::new(name));
+    let named = kind.files.iter().map(PathBuf::as_path).filter(|path| !is_given(path));
+    let given = with_standard_input.then_some(Path::new(STANDARD_INPUT[0]));
+    let files: BTreeMap<(u64, u64), u64> = named.chain(given).filter_map(file).collect();
+    if files.is_empty() {
         return BTreeMap::new();
     }
-    BTreeMap::from([(INPUT_BYTES, sizes.iter().sum()), (FILES, sizes.len() as u64)])
+    BTreeMap::from([(INPUT_BYTES, files.values().sum()), (FILES, files.len() as u64)])
 }
 
-fn size(path: &Path) -> Option<u64> {
-    fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|found| found.len())
+/// Device and inode, and the size.
+fn file(path: &Path) -> Option<((u64, u64), u64)> {
+    let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    Some(((found.dev(), found.ino()), found.len()))
 }
