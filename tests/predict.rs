@@ -387,6 +387,32 @@ fn an_option_outside_of_past_runs_is_said_and_the_interval_has_no_confidence() {
 }
 
 #[test]
+fn a_number_of_past_runs_that_is_not_given_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = |number: u64| {
+        let times = format!("100|2026-11-28T13:0{number}:00|2026-11-28T13:0{number}:30");
+        format!(
+            "{number}|grow_{number}|a|COMPLETED|{times}|1|1||4G|mem=4G|||\n\
+             {number}.batch|batch||COMPLETED|{times}|1|1|1||mem=4G|{}M|mem={}M|\n",
+            number * 100,
+            number * 100
+        )
+    };
+    let head = "JobID|JobName|User|State|ElapsedRaw|Start|End|NNodes|AllocCPUS|NTasks|ReqMem|AllocTRES|MaxRSS|TRESUsageInTot|TRESUsageOutTot\n";
+    fs::write(folder.path().join("jobs.txt"), head.to_string() + &[1, 2, 4, 8].map(job).concat()).unwrap();
+    let said = |more: &[&str]| {
+        let arguments = [&["--from", "jobs.txt", "--kind", "grow"], more, &["--", "grow_6"]].concat();
+        let found = figures(&arguments, folder.path());
+        (String::from_utf8(predict(&arguments, folder.path()).stdout).unwrap(), found["not_given"].clone())
+    };
+    let (text, not_given) = said(&[]);
+    assert!(text.contains("  unknown      #1: past runs had 1 to 8; give it: --feature '#1=…'\n"), "{text}");
+    assert_eq!(not_given, serde_json::json!([{ "feature": "#1", "seen": [1.0, 8.0] }]));
+    let (text, not_given) = said(&["--feature", "#1=6"]);
+    assert!(!text.contains("give it") && not_given == serde_json::json!([]), "{text}");
+}
+
+#[test]
 fn an_input_a_little_larger_than_all_seen_is_not_said_to_widen_the_interval() {
     let folder = tempfile::tempdir().unwrap();
     history(folder.path());

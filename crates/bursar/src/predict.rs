@@ -22,7 +22,7 @@ use crate::input::is_dash;
 use crate::results::{check_json, state_path, write_json};
 use crate::say;
 use crate::status::Status;
-use answer::{Answer, Beyond, Unknown};
+use answer::{Answer, Beyond, NotGiven, Unknown};
 use kind::Kind;
 use learn::Inputs;
 use past::Here;
@@ -144,6 +144,7 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
     let is_feature = asked.contains_key(INPUT_BYTES) && features[0] == INPUT_BYTES;
     let extrapolation = is_size_known.then_some(if is_feature { from.extrapolation } else { 1.0 });
     let unknown = unknown(&runs, &asked, &features);
+    let not_given = not_given(&runs, &asked);
     let asked = asked.into_iter().filter(|(name, _)| features.contains(name)).collect();
     let answer = Answer {
         kind: name,
@@ -157,6 +158,7 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
         extrapolation,
         beyond,
         unknown,
+        not_given,
     };
     print(options, &answer.text(), &answer.json())
 }
@@ -214,13 +216,29 @@ fn features(runs: &[Past], asked: &BTreeMap<String, f64>) -> Vec<String> {
 /// few to learn from it.
 fn unknown(runs: &[Past], asked: &BTreeMap<String, f64>, features: &[String]) -> Vec<Unknown> {
     let outside = |(name, value): (&String, &f64)| {
-        let values = || runs.iter().filter_map(|run| run.features.get(name).copied());
-        let seen = (values().reduce(f64::min)?, values().reduce(f64::max)?);
+        let seen = seen(runs, name)?;
         let is_learnt = features.contains(name) && seen.0 < seen.1;
         let is_outside = *value < seen.0 || *value > seen.1;
         (is_outside && !is_learnt).then(|| Unknown { feature: name.clone(), value: *value, seen })
     };
     asked.iter().filter(|(name, _)| *name != INPUT_BYTES).filter_map(outside).collect()
+}
+
+/// The numbers that all past runs have, in which they differ, and which are not known of the run that is asked for.
+fn not_given(runs: &[Past], asked: &BTreeMap<String, f64>) -> Vec<NotGiven> {
+    let shared = |name: &&String| runs.iter().all(|run| run.features.contains_key(*name));
+    let names = runs.iter().take(1).flat_map(|run| run.features.keys()).filter(shared);
+    let missing = names.filter(|name| !asked.contains_key(*name));
+    missing
+        .filter_map(|name| Some(NotGiven { feature: name.clone(), seen: seen(runs, name)? }))
+        .filter(|missing| missing.seen.0 < missing.seen.1)
+        .collect()
+}
+
+/// The least and the largest value of a feature.
+fn seen(runs: &[Past], feature: &str) -> Option<(f64, f64)> {
+    let values = || runs.iter().filter_map(|run| run.features.get(feature).copied());
+    Some((values().reduce(f64::min)?, values().reduce(f64::max)?))
 }
 
 fn too_few(error: &AskError, kind: &str, size: Option<f64>, evidence: &Evidence) -> String {

@@ -28,6 +28,7 @@ pub struct Answer {
     /// The feature that is farthest beyond those of all runs.
     pub beyond: Option<Beyond>,
     pub unknown: Vec<Unknown>,
+    pub not_given: Vec<NotGiven>,
 }
 
 /// A feature larger than in any run.
@@ -43,6 +44,14 @@ pub struct Beyond {
 pub struct Unknown {
     pub feature: String,
     pub value: f64,
+    /// The least and the largest of past runs.
+    pub seen: (f64, f64),
+}
+
+/// A number in which the past runs differ, and which is not known of the run that is asked for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NotGiven {
+    pub feature: String,
     /// The least and the largest of past runs.
     pub seen: (f64, f64),
 }
@@ -63,6 +72,7 @@ pub struct Json<'a> {
     extrapolation: Option<f64>,
     beyond: Option<&'a Beyond>,
     unknown: &'a [Unknown],
+    not_given: &'a [NotGiven],
     retry_bytes: Vec<u64>,
     expected_waste_byte_seconds: f64,
     largest_waste_byte_seconds: f64,
@@ -105,6 +115,7 @@ impl Answer {
             extrapolation: self.extrapolation,
             beyond: self.beyond.as_ref(),
             unknown: &self.unknown,
+            not_given: &self.not_given,
             retry_bytes: asked.retry_bytes.iter().copied().map(whole).collect(),
             expected_waste_byte_seconds: asked.waste_byte_seconds,
             largest_waste_byte_seconds: asked.largest_waste_byte_seconds,
@@ -153,6 +164,11 @@ impl Answer {
             };
             let name = feature_name(feature);
             line("unknown", format!("{name} {}: past runs had {had}, its effect is not known", number(*value)));
+        }
+        for NotGiven { feature, seen: (least, most) } in &self.not_given {
+            let option = report::shell_word(&format!("{feature}=…"));
+            let (least, most) = (number(*least), number(*most));
+            line("unknown", format!("{feature}: past runs had {least} to {most}; give it: --feature {option}"));
         }
         // However exact they are: one more may be the first of another kind.
         let most = 100.0 * asked.runs as f64 / (asked.runs + 1) as f64;
