@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use support::{Programs, bursar};
+use support::{Programs, bursar, bursar_as_nobody, can_hide_cgroups, json_of, shared_folder, without_cgroups};
 
 /// A program of so many MiB of heap, whose runs differ by about 1 %: `grow.py MIB`.
 const PROGRAM: &str = "import os, sys, time
@@ -238,6 +238,37 @@ fn heap_that_forks_share_is_checked_once() {
     let output = bursar().args(["check", "--max", "140M", "--", "python3", "-c", script]).output().unwrap();
     let line = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && line.starts_with("passed: floor "), "{line}");
+}
+
+#[test]
+fn memory_that_no_cgroup_counts_leaves_a_check_undecided() {
+    if !can_hide_cgroups() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let record = shared_folder(folder.path()).join("base.bursar").display().to_string();
+    let file = format!("/dev/shm/bursar-check-{}", std::process::id());
+    let script = format!("dd if=/dev/zero of={file} bs=1M count=100 status=none; sleep .5; rm {file}");
+    let check = |arguments: &[&str], runs: bool| {
+        let mut nobody = bursar_as_nobody(folder.path());
+        nobody.args(["check", "--json", "-"]).args(arguments);
+        nobody.args(["--", "sh", "-c", &script].iter().filter(|_| runs));
+        json_of(&mut without_cgroups(&nobody))
+    };
+    for (arguments, runs) in [
+        (vec!["--max", "50M", "--record", &record], true),
+        (vec!["--max", "50M", "--from", &record], false),
+        (vec!["--baseline", &record], true),
+    ] {
+        let (status, json) = check(&arguments, runs);
+        assert_eq!((status, &json["decided"]), (2, &false.into()), "{json:#}");
+        let reason = json["reason"].as_str().unwrap();
+        assert!(reason.contains("up to 100 MiB in files in memory") && reason.contains(&file), "{reason}");
+    }
+    let (status, json) = check(&["--max", "200M", "--from", &record], false);
+    assert_eq!((status, &json["passed"]), (0, &true.into()), "both together are below the maximum: {json:#}");
+    let (status, json) = check(&["--max", "1M", "--from", &record], false);
+    assert_eq!((status, &json["decided"]), (1, &true.into()), "what is known is above it: {json:#}");
 }
 
 #[test]

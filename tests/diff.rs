@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
-use support::{Programs, bursar};
+use support::{Programs, bursar, bursar_as_nobody, can_hide_cgroups, shared_folder, without_cgroups};
 
 fn diff(arguments: &[&str], folder: &Path) -> Output {
     bursar().arg("diff").args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap()
@@ -99,6 +99,27 @@ fn components_and_libraries_of_attributions_are_compared() {
     assert!(application["change"].as_f64().unwrap() > 0.5, "{application}");
     let names = json["figures"].as_array().unwrap().iter().map(|figure| figure["name"].as_str().unwrap());
     assert!(names.clone().any(|name| name.starts_with("library ")), "{:?}", names.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_note_says_whose_figures_memory_is_missing_from() {
+    if !can_hide_cgroups() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let records = shared_folder(folder.path());
+    let file = format!("/dev/shm/bursar-diff-{}", std::process::id());
+    let fill = format!("dd if=/dev/zero of={file} bs=1M count=20 status=none; sleep .5; rm {file}");
+    for (name, script) in [("a.bursar", "sleep .5"), ("b.bursar", &fill)] {
+        let mut nobody = bursar_as_nobody(folder.path());
+        nobody.args(["run", "-q", "--record"]).arg(records.join(name)).args(["--", "sh", "-c", script]);
+        assert!(without_cgroups(&nobody).status().unwrap().success());
+    }
+    let json = figures(&["a.bursar", "b.bursar"], &records);
+    let notes = json["notes"].as_array().unwrap().iter().filter_map(Value::as_str);
+    let missing: Vec<&str> = notes.filter(|note| note.contains("is missing from")).collect();
+    let [note] = missing[..] else { panic!("{json:#}") };
+    assert!(note.starts_with("Memory is missing from figures of b.bursar: up to 20.0 MiB in files"), "{note}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ pub mod shown;
 pub mod zram;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 pub use need::need;
@@ -213,7 +213,7 @@ pub fn bursar_as_nobody(folder: &Path) -> Command {
 pub fn without_cgroups(command: &Command) -> Command {
     let mut hidden = Command::new("unshare");
     hidden.args(["--mount", "sh", "-c", "umount -Rl /sys/fs/cgroup; exec \"$@\"", "sh"]);
-    hidden.arg(command.get_program()).args(command.get_args()).stderr(std::process::Stdio::inherit());
+    hidden.arg(command.get_program()).args(command.get_args()).stderr(Stdio::inherit());
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => hidden.env(name, value),
@@ -226,4 +226,12 @@ pub fn without_cgroups(command: &Command) -> Command {
 /// Whether [`without_cgroups`] can be had.
 pub fn can_hide_cgroups() -> bool {
     is_root() && need("unshare --mount", can_unshare(&["--mount"]))
+}
+
+/// A folder in this one that everybody may write to.
+pub fn shared_folder(folder: &Path) -> PathBuf {
+    let shared = folder.join("shared");
+    std::fs::create_dir(&shared).unwrap();
+    std::fs::set_permissions(&shared, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    shared
 }

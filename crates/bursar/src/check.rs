@@ -4,6 +4,7 @@ mod answer;
 mod comparable;
 mod figures;
 mod judge;
+mod missing;
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -278,6 +279,10 @@ impl<'a> Comparison<'a> {
         }
         match self.judge.look(runs) {
             Ok((checked, next)) => {
+                self.unknown = missing::undecided(&checked, self.is_named, runs, &self.baseline_runs);
+                if self.unknown.is_some() {
+                    return Ok(None);
+                }
                 self.checked = checked;
                 Ok(next)
             }
@@ -301,7 +306,8 @@ impl<'a> Comparison<'a> {
         let mut notes = self.notes;
         // Cached files are missing from the peak charge alone.
         let matters = |doubt: &&model::Doubt| {
-            !doubt.voids && (doubt.kind != DoubtKind::CachedBefore || decides(Figure::PeakCharge))
+            let is_reason = self.unknown.as_ref().is_some_and(|why| why.contains(&doubt.sentence));
+            !is_reason && !doubt.voids && (doubt.kind != DoubtKind::CachedBefore || decides(Figure::PeakCharge))
         };
         for doubt in runs.iter().flat_map(|(_, account)| &account.doubts).filter(matters) {
             let note = format!("Doubt: {}.", doubt.sentence);

@@ -236,6 +236,12 @@ fn notes(sets: &[Set]) -> Vec<String> {
                 set.name, header.placement, sets[0].name, first.placement
             ));
         }
+        let doubts = set.runs().flat_map(|(_, account)| &account.doubts);
+        if let Some(doubt) =
+            doubts.max_by_key(|doubt| doubt.missing_bytes()).filter(|doubt| doubt.missing_bytes().is_some())
+        {
+            notes.push(format!("Memory is missing from figures of {}: {}.", set.name, doubt.sentence));
+        }
         notes.extend(set.left_out.iter().map(|(file, why)| format!("{} is left out: {why}.", file.display())));
     }
     notes

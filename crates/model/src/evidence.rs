@@ -146,6 +146,12 @@ impl Doubt {
     pub fn may_kill(&self) -> bool {
         !matches!(self.kind, DoubtKind::CachedBefore | DoubtKind::NotSeen | DoubtKind::OthersInCgroup)
     }
+
+    /// How much memory that cannot be reclaimed is missing from that figure, at most.
+    pub fn missing_bytes(&self) -> Option<u64> {
+        use DoubtKind::{LeftCgroup, NotCounted, SharedBefore};
+        self.bytes.filter(|_| matches!(self.kind, LeftCgroup | NotCounted | SharedBefore))
+    }
 }
 
 impl Evidence {
