@@ -43,12 +43,18 @@ pub enum Error {
         "a recommendation is made from records of `bursar budget`, `bursar run` or `bursar attribute`; this one says no memory"
     )]
     NoNeeds,
+    /// A recommendation needs all of a run, and all of its memory.
+    #[error(
+        "no recommendation: {0}. Record a run that comes to its end without a limit, where a cgroup counts its memory \
+         (`bursar doctor`)"
+    )]
+    NoWholeRun(String),
 }
 
 /// Writes a record, or several where the format has room for them, piece by piece.
 ///
 /// # Errors
-/// [`Error::NoAttribution`], [`Error::Several`], [`Error::NoTimeLines`], [`Error::NoNeeds`]; else if `out` cannot be written: what was written until then is no valid file.
+/// [`Error::NoAttribution`], [`Error::Several`], [`Error::NoTimeLines`], [`Error::NoNeeds`], [`Error::NoWholeRun`]; else if `out` cannot be written: what was written until then is no valid file.
 pub fn export(records: &[Record], format: Format, out: &mut (dyn Write + Send)) -> Result<(), Error> {
     let mut out = BufWriter::new(out);
     if let (Format::Csv | Format::Parquet | Format::Perfetto, [record]) = (format, records) {

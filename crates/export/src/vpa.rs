@@ -1,11 +1,11 @@
 //! A recommendation as the VerticalPodAutoscaler of Kubernetes gives one (`autoscaling.k8s.io/v1`), of memory alone: a budget
-//! where there is one, else what a run without a limit needed.
+//! where there is one, else what a run without a limit needed. Runs that did not come to their end are lower bounds, and left out.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use model::{Bytes, Program, RunRole, Target};
+use model::{Bytes, Doubt, Program, RunAccount, RunRole, Target};
 use record::Record;
 use serde_json::{Value, json};
 
@@ -24,22 +24,21 @@ struct Needs {
 /// Records of the same program are one container, which gets what the most demanding of them needs. Of other programs with the same
 /// name each gets a number behind it.
 pub(crate) fn write(records: &[Record], out: &mut impl Write) -> Result<(), Error> {
-    let mut containers: BTreeMap<String, Needs> = BTreeMap::new();
+    let mut found: BTreeMap<String, Result<Needs, Error>> = BTreeMap::new();
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for record in records {
-        let needs = needs(record).ok_or(Error::NoNeeds)?;
         let (key, base) = program(record);
-        let name = match names.get(&key) {
-            Some(known) => known.clone(),
-            None => unused(&base, &containers),
+        let name = names.entry(key).or_insert_with(|| unused(&base, &found)).clone();
+        let needs = match found.remove(&name) {
+            Some(known) => either(known, needs(record)),
+            None => needs(record),
         };
-        names.insert(key, name.clone());
-        let needs = match containers.remove(&name) {
-            Some(known) => known.and(needs),
-            None => needs,
-        };
-        containers.insert(name, needs);
+        found.insert(name, needs);
     }
+    let containers = found
+        .into_iter()
+        .map(|(name, needs)| Ok((name, needs?)))
+        .collect::<Result<BTreeMap<String, Needs>, Error>>()?;
     let first = containers.keys().next().ok_or(Error::NoNeeds)?.clone();
     let why: Vec<String> = containers.iter().map(|(name, needs)| format!("{name}: {}", needs.why)).collect();
     let recommendations: Vec<Value> = containers.iter().map(|(name, needs)| recommendation(name, needs)).collect();
@@ -83,20 +82,41 @@ impl Needs {
             why,
         }
     }
+
+    /// The same, and what was left out of it.
+    fn without(self, left_out: &Error) -> Needs {
+        let why = match left_out {
+            Error::NoWholeRun(why) if !self.why.contains(why) => format!("{}, without {why}", self.why),
+            _ => self.why,
+        };
+        Needs { why, ..self }
+    }
 }
 
-fn needs(record: &Record) -> Option<Needs> {
+/// What does for both, as far as they are known.
+fn either(one: Result<Needs, Error>, other: Result<Needs, Error>) -> Result<Needs, Error> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok(one.and(other)),
+        (Ok(known), Err(unknown)) | (Err(unknown), Ok(known)) => Ok(known.without(&unknown)),
+        (Err(error), Err(_)) => Err(error),
+    }
+}
+
+fn needs(record: &Record) -> Result<Needs, Error> {
     let unlimited = record.runs.iter().filter(|run| matches!(run.role, RunRole::Plain | RunRole::Reference));
-    let of_runs = unlimited.filter_map(|run| of_run(record, run)).reduce(Needs::and);
+    let of_runs = unlimited.map(|run| of_run(record, run)).reduce(either).unwrap_or(Err(Error::NoNeeds));
     let answer = record.budget.as_ref().map(|report| (report, &report.answer));
     let Some((report, answer, budget)) =
         answer.and_then(|(report, answer)| Some((report, answer, answer.budget_bytes?)))
     else {
         return of_runs;
     };
+    if let Some(why) = missing(&report.doubts) {
+        return Err(Error::NoWholeRun(why));
+    }
     let percent = 100.0 * report.slowdown_target;
     let sure = if answer.confident { "confident" } else { "not sure" };
-    Some(Needs {
+    Ok(Needs {
         target: budget,
         lower: answer.smallest_passing_bytes.map(|passed| passed.min(budget)),
         upper: of_runs.map_or(budget, |all| all.upper.max(budget)),
@@ -104,19 +124,44 @@ fn needs(record: &Record) -> Option<Needs> {
     })
 }
 
-/// Of a run without a limit: up to where the file demand curve says that nothing would be read again, else all it took.
-fn of_run(record: &Record, run: &model::Observation) -> Option<Needs> {
+/// Of a run without a limit: up to where the file demand curve says that nothing would be read again, else all it took. What is known
+/// between bounds counts as the upper one.
+fn of_run(record: &Record, run: &model::Observation) -> Result<Needs, Error> {
     let account = account::account(run, &record.header);
-    let peak = account.peak_charge_bytes.or(account.tree_max_rss_bytes)?;
+    if let Some(why) = cut_short(&account).or_else(|| missing(&account.doubts)) {
+        return Err(Error::NoWholeRun(format!("run {}: {why}", run.run)));
+    }
+    let held = account.tree_held_at_most_bytes.or(account.tree_max_rss_bytes);
+    let peak = account.peak_charge_bytes.or(held).ok_or(Error::NoNeeds)?;
     let lower = account.floor_bytes.map(|floor| floor.min(peak));
-    let demand = account.file_demand.filter(|demand| demand.lost_events == 0);
+    let must_fit = account.floor_at_most_bytes.or(lower).unwrap_or(0);
+    let demand = account.file_demand.as_ref().filter(|demand| demand.lost_events == 0);
     let enough = demand.and_then(|demand| Some(demand.points.last()?.limit_bytes));
-    Some(Needs {
-        target: enough.unwrap_or(peak).min(peak).max(lower.unwrap_or(0)),
+    let is_exact = account.floor_at_most_bytes.is_none()
+        && (account.peak_charge_bytes.is_some() || account.tree_held_at_least_bytes == account.tree_held_at_most_bytes);
+    Ok(Needs {
+        target: enough.unwrap_or(peak).min(peak).max(must_fit),
         lower,
-        upper: peak,
-        why: "runs without a limit, no budget".into(),
+        upper: peak.max(must_fit),
+        why: if is_exact {
+            "runs without a limit, no budget".into()
+        } else {
+            "runs without a limit, no budget, by the upper bounds of what their processes held".into()
+        },
     })
+}
+
+/// Why a run's figures are lower bounds.
+fn cut_short(account: &RunAccount) -> Option<String> {
+    let is_killed = account.oom_kills.is_some_and(|kills| kills > 0);
+    let killed = || is_killed.then(|| "the kernel killed processes of it for want of memory".to_string());
+    let why = killed().or_else(|| account.cut_short.clone())?;
+    Some(format!("{why}, and its figures are lower bounds"))
+}
+
+/// Why memory without which the container is killed may be missing from the figures.
+fn missing(doubts: &[Doubt]) -> Option<String> {
+    doubts.iter().find(|doubt| doubt.voids || doubt.may_kill()).map(|doubt| doubt.sentence.clone())
 }
 
 /// What tells the program apart from others, and its name.
@@ -142,7 +187,7 @@ fn label(name: &str) -> String {
 }
 
 /// The name, or with the first number behind it that makes it another than those.
-fn unused(name: &str, containers: &BTreeMap<String, Needs>) -> String {
+fn unused<T>(name: &str, containers: &BTreeMap<String, T>) -> String {
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     std::iter::once(name.to_string()).chain(numbered).find(|name| !containers.contains_key(name)).unwrap_or_default()
 }

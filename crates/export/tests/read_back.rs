@@ -426,6 +426,78 @@ fn several_records_of_a_command_are_one_container_with_the_most_of_each() {
     }
 }
 
+fn refused(records: &[Record]) -> String {
+    let error = export(records, Format::Vpa, &mut Vec::new()).unwrap_err();
+    assert!(matches!(error, Error::NoWholeRun(_)), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn runs_that_are_lower_bounds_give_no_recommendation() {
+    let ended = |change: &dyn Fn(&mut Observation)| {
+        let mut record = with_budget(None, None, 100 << 20);
+        record.runs.truncate(1);
+        change(&mut record.runs[0]);
+        record
+    };
+    let killed = ended(&|run| (run.limit_bytes, run.kept.oom_kills) = (Some(100 << 20), Some(1)));
+    assert!(refused(std::slice::from_ref(&killed)).contains("for want of memory, and its figures are lower bounds"));
+    let timed_out = ended(&|run| run.exit = Exit::TimedOut);
+    assert!(refused(std::slice::from_ref(&timed_out)).contains("the time-out ended it"));
+    let interrupted = ended(&|run| (run.exit, run.evidence.interrupted) = (Exit::Status(130), true));
+    assert!(refused(&[interrupted, timed_out.clone()]).contains("a signal that was sent to bursar ended it"));
+    // Beside a whole run they are left out, and the annotation says so.
+    let object = recommended(&[killed, with_budget(None, None, 70 << 20), timed_out]);
+    let container = &object["status"]["recommendation"]["containerRecommendations"][0];
+    assert_eq!((&container["target"]["memory"], &container["upperBound"]["memory"]), (&"70Mi".into(), &"70Mi".into()));
+    let why = object["metadata"]["annotations"]["bursar/from"].as_str().unwrap();
+    assert!(why.contains("without run 0: the kernel killed") && why.contains("without run 0: the time-out"), "{why}");
+}
+
+#[test]
+fn memory_that_is_missing_gives_no_recommendation() {
+    let mut record = with_budget(None, None, 0);
+    record.runs.truncate(1);
+    let run = &mut record.runs[0];
+    (run.kept.charge_bytes, run.series) = (None, Vec::new());
+    run.evidence.files_in_memory = Some(Named { name: "/dev/shm/x".into(), bytes: Some(200 << 20) });
+    assert!(refused(&[record]).contains("up to 200 MiB in files in memory (largest: /dev/shm/x) are missing"));
+    let mut budget = with_budget(Some(100 << 20), None, 100 << 20);
+    let sentence = "it uses 64.0 MiB of shared memory".to_string();
+    let doubt = Doubt { kind: DoubtKind::SharedBefore, bytes: Some(64 << 20), voids: false, sentence };
+    budget.budget.as_mut().unwrap().doubts = vec![doubt];
+    assert!(refused(&[budget]).contains("64.0 MiB of shared memory"));
+}
+
+#[test]
+fn a_recommendation_takes_the_upper_bound_of_what_processes_held() {
+    let of = |name: &str, mib: u64| Series {
+        name: name.into(),
+        process: None,
+        unit: Unit::Bytes,
+        rung: "/proc".into(),
+        points: vec![(0, (mib << 20) as f64), (400_000_000, (mib << 20) as f64)],
+    };
+    let mut record = with_budget(None, None, 0);
+    record.runs.truncate(1);
+    let run = &mut record.runs[0];
+    run.kept.charge_bytes = None;
+    run.series = vec![
+        of(names::TREE_RSS, 100),
+        of(names::TREE_RSS_ANON, 100),
+        of(names::TREE_HELD_LEAST, 60),
+        of(names::TREE_HEAP_LEAST, 60),
+    ];
+    let object = recommended(&[record]);
+    let container = &object["status"]["recommendation"]["containerRecommendations"][0];
+    assert_eq!(
+        (&container["target"]["memory"], &container["upperBound"]["memory"]),
+        (&"100Mi".into(), &"100Mi".into())
+    );
+    let why = object["metadata"]["annotations"]["bursar/from"].as_str().unwrap();
+    assert!(why.contains("by the upper bounds"), "{why}");
+}
+
 #[test]
 fn a_full_disk_is_told_in_a_sentence() {
     for format in Format::ALL {
