@@ -787,6 +787,30 @@ fn a_process_that_runs_already_is_watched_without_touching_it() {
 }
 
 #[test]
+fn a_target_that_ends_while_it_is_watched_has_ended() {
+    let mut sleeper = Command::new("sleep").arg("0.5").spawn().unwrap();
+    let pid = sleeper.id().to_string();
+    // A process that nobody has waited for is still there.
+    let waited = std::thread::spawn(move || sleeper.wait());
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("sleep.bursar");
+    let output = bursar()
+        .args(["run", "--pid", &pid, "--json", "run.json", "--record"])
+        .arg(&record)
+        .current_dir(&folder)
+        .output();
+    waited.join().unwrap().unwrap();
+    let report = bursar().arg("report").arg(&record).output().unwrap();
+    for shown in [output.unwrap().stderr, report.stdout] {
+        let shown = String::from_utf8_lossy(&shown).into_owned();
+        assert!(shown.contains("ended") && !shown.contains("still running"), "{shown}");
+        assert!(shown.contains("The target ended while it was watched"), "{shown}");
+    }
+    let json: Value = serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
+    assert!(json["exit_status"].is_null(), "its parent has it: {json:#}");
+}
+
+#[test]
 fn what_a_process_used_before_it_was_attached_to_does_not_count() {
     let script = "import time\nwhile time.process_time() < 1: bytearray(1 << 20)\nprint(flush=True)\ntime.sleep(60)";
     let mut busy = Command::new("python3").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();

@@ -100,6 +100,7 @@ pub fn follow(
         notes.push("The target ended while it was watched; its exit status belongs to its parent.".into());
     }
     let mut observation = Observation {
+        exit,
         wall_seconds: started.elapsed().as_secs_f64(),
         kept: sampled.kept,
         series: sampled.series,

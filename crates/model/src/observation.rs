@@ -244,8 +244,8 @@ impl Observation {
         self.series.iter().find(|s| s.process.is_none() && s.name == name)
     }
 
-    /// The status a shell would report: its own, 128 + signal, 124 after a time-out.
+    /// The status a shell would report: its own, 128 + signal, 124 after a time-out. That of a target belongs to its parent.
     pub fn exit_status(&self) -> Option<i32> {
-        self.exit.status()
+        self.exit.status().filter(|_| self.target == Target::Command)
     }
 }

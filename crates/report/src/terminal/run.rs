@@ -88,6 +88,7 @@ fn times(page: &mut Page, observation: &Observation, account: &RunAccount) {
         (Exit::TimedOut, _) => "ended by time-out".to_string(),
         (Exit::StoppedEarly, _) => "stopped early".to_string(),
         (Exit::StillRunning, _) => "still running".to_string(),
+        (Exit::Status(_), _) if observation.target != Target::Command => "ended".to_string(),
         (Exit::Status(_), status) => format!("exit status {}", or_unknown(status, |s| s.to_string())),
     };
     page.items(
