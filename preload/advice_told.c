@@ -15,6 +15,8 @@ static struct advice_told nobody;
 struct advice_told *advice_told = &nobody;
 static bool tried;
 static uint64_t began;
+static const uint64_t SAMPLING = UINT64_MAX;
+static uint64_t sample_at; // the next one, or SAMPLING
 
 const char *advice_told_begin(void) {
     const char *set = getenv("BURSAR_ADVICE");
@@ -51,6 +53,7 @@ void advice_told_forget(void) {
     memset(&nobody, 0, offsetof(struct advice_told, decision));
     advice_told = &nobody;
     tried = false;
+    sample_at = 0;
 }
 
 void advice_tell(const struct area *area, struct advice_decision decision) {
@@ -77,4 +80,19 @@ void advice_sample(void) {
         advice_told->huge_bytes_peak = huge;
     if (anonymous > advice_told->anonymous_bytes_peak)
         advice_told->anonymous_bytes_peak = anonymous;
+}
+
+uint64_t advice_sample_paced(void) {
+    uint64_t due = __atomic_load_n(&sample_at, __ATOMIC_RELAXED), now = now_ns();
+    if (due == SAMPLING)
+        return 0;
+    if (now < due)
+        return due - now;
+    if (!__atomic_compare_exchange_n(&sample_at, &due, SAMPLING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return 0;
+    uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    advice_sample();
+    uint64_t pace = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) * 200, soon = 50000000;
+    __atomic_store_n(&sample_at, now_ns() + (pace > soon ? pace : soon), __ATOMIC_RELEASE);
+    return 0;
 }

@@ -20,6 +20,9 @@ void advice_tell(const struct area *area, struct advice_decision decision);
 // What is huge and what is anonymous now.
 void advice_sample(void);
 
+// The same, unless the last sample was only just: how long until the next one is due, and 0 where it was taken.
+uint64_t advice_sample_paced(void);
+
 static inline void advice_count(uint64_t *counter, uint64_t more) {
     __atomic_fetch_add(counter, more, __ATOMIC_RELAXED);
 }

@@ -497,17 +497,6 @@ static enum looked look(int place) {
     return looked;
 }
 
-static void sample_paced(void) {
-    static uint64_t next;
-    if (now < next)
-        return;
-    uint64_t began = now_ns();
-    advice_sample();
-    now = now_ns();
-    uint64_t pace = (now - began) * 200, soon = 50000000;
-    next = now + (pace > soon ? pace : soon);
-}
-
 static void limit_paced(void) {
     static uint64_t next;
     if (now >= next && next)
@@ -540,17 +529,19 @@ static void help(void) {
             enum looked looked = look(i);
             most = looked > most ? looked : most;
         }
-        sample_paced();
+        uint64_t due = advice_sample_paced();
+        now = now_ns();
         limit_paced();
         advice_told->helper_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         // While it populated the program went on, maybe to where the next window begins.
         if (most == HELPED)
             continue;
-        uint64_t ns = rest();
+        // Where nothing more is to be done, the memory is full: a last sample sees it so.
+        uint64_t ns = most == NOTHING_NEW ? rest() : due;
         struct timespec wait = {ns / 1000000000, ns % 1000000000};
         __atomic_store_n(&asleep, 1, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&news, __ATOMIC_SEQ_CST) == seen)
-            sys(SYS_futex, &news, FUTEX_WAIT_PRIVATE, seen, most == NOTHING_NEW ? &wait : NULL);
+            sys(SYS_futex, &news, FUTEX_WAIT_PRIVATE, seen, ns ? &wait : NULL);
         __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);
     }
 }

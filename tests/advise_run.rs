@@ -66,6 +66,29 @@ fn a_command_that_is_not_there_is_told() {
 }
 
 #[test]
+fn memory_that_is_freed_before_the_end_is_in_the_peak() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("frees.c"), folder.path().join("frees"));
+    // What it holds in huge pages when all is filled, by the kernel.
+    let text = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\nint main(int n, char **words) { \
+                size_t bytes = 256 << 20; char *at = malloc(bytes), line[128]; for (size_t i = 0; i < bytes; i += 4096) { at[i] = \
+                1; if (i % (1 << 20) == 0) usleep(500); } if (n > 1) sleep(1); FILE *now = fopen(\"/proc/self/smaps_rollup\", \
+                \"r\"); while (fgets(line, sizeof line, now)) if (!strncmp(line, \"AnonHuge\", 8)) fputs(line, stdout); free(at); \
+                usleep(300000); return 0; }\n";
+    std::fs::write(&source, text).unwrap();
+    assert!(Command::new("cc").args(["-O1", "-o"]).arg(&program).arg(&source).status().unwrap().success());
+    let program = program.display().to_string();
+    for words in [vec![program.as_str()], vec![program.as_str(), "waits"]] {
+        let (_, stats, printed) = json_after(&mut advised(&["-q", "--stats", "-"], &words));
+        let kib: u64 = printed.split_whitespace().nth(1).unwrap().parse().unwrap();
+        let process = &stats["processes"][0];
+        let peak = |name: &str| process[name].as_u64().unwrap() as f64 / 1024.0;
+        assert!(peak("huge_bytes_peak") >= 0.9 * kib as f64, "{kib} KiB huge: {stats:#}");
+        assert!(peak("anonymous_bytes_peak") >= 0.9 * 262144.0, "{stats:#}");
+    }
+}
+
+#[test]
 fn statistics_have_what_scripts_rely_on() {
     let folder = tempfile::tempdir().unwrap();
     let (status, stats, _) = json_after(&mut advised(&["-q", "--stats", "-"], &[&fills(folder.path(), &[])]));
