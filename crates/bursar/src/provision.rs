@@ -312,7 +312,8 @@ pub fn too_small(figures: &Figures) -> Option<String> {
         calls => format!(", {calls} of which failed"),
     };
     let (calls, wanted) = (figures.fallbacks, Bytes(figures.demand_bytes_peak));
-    (calls > 0).then(|| format!("the pool was too small for {calls} calls{failed}; {wanted} would have served all"))
+    let noun = if calls == 1 { "call" } else { "calls" };
+    (calls > 0).then(|| format!("the pool was too small for {calls} {noun}{failed}; {wanted} would have served all"))
 }
 
 /// How much of a pool was taken and never written, as a sentence; `None`: not enough to matter.
@@ -410,6 +411,13 @@ mod tests {
             left_alone: None,
             figures: Figures { demand_bytes_peak, ..Figures::default() },
         }
+    }
+
+    #[test]
+    fn one_call_that_a_pool_did_not_serve_is_in_the_singular() {
+        let of = |fallbacks| too_small(&Figures { fallbacks, demand_bytes_peak: 4 << 20, ..Figures::default() });
+        assert_eq!(of(1).unwrap(), "the pool was too small for 1 call; 4.00 MiB would have served all");
+        assert!(of(2).unwrap().contains("for 2 calls") && of(0).is_none());
     }
 
     #[test]

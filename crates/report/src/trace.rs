@@ -12,9 +12,9 @@ pub fn headline(curve: &TraceCurve) -> String {
     let tolerance = percent(Some(set.tolerance));
     match set.size {
         Some(needed) if set.of == ToleranceOf::FirstReferences => format!(
-            "needs {} to fetch at most {tolerance} of its {} again",
+            "needs {} to fetch at most {tolerance} of its {}s again",
             size_with_bytes(curve, needed),
-            things(curve)
+            thing(curve)
         ),
         Some(needed) => format!("needs {} for at most {tolerance} misses", size_with_bytes(curve, needed)),
         None => {
@@ -30,20 +30,20 @@ pub fn headline(curve: &TraceCurve) -> String {
 
 /// What it was made from, in a sentence.
 pub fn made_from(curve: &TraceCurve) -> String {
-    let things = things(curve);
+    let thing = thing(curve);
     let about = if curve.sampled_share < 1.0 { "about " } else { "" };
     let mut sentence = format!(
-        "{}: {} references to {about}{} {things}",
+        "{}: {} to {about}{}",
         curve.trace,
-        count(Some(curve.whole.references)),
-        count(Some(curve.whole.distinct)),
+        counted(curve.whole.references, "reference"),
+        counted(curve.whole.distinct, thing),
     );
     if curve.warm_up > 0 {
         sentence += &format!(" after a warm-up of {}", count(Some(curve.warm_up)));
     }
     sentence += &format!("; engine {}", curve.engine);
     if curve.sampled_share < 1.0 {
-        sentence += &format!(", which looked at {} of the {things}", percent(Some(curve.sampled_share)));
+        sentence += &format!(", which looked at {} of the {thing}s", percent(Some(curve.sampled_share)));
     }
     sentence
 }
@@ -112,8 +112,12 @@ fn figures_row(curve: &TraceCurve, name: String, figures: &CurveFigures) -> Vec<
     vec![name, count(Some(figures.references)), count(Some(figures.distinct)), working_set, lowest]
 }
 
-fn things(curve: &TraceCurve) -> &'static str {
-    if curve.page_bytes.is_some() { "pages" } else { "objects" }
+fn thing(curve: &TraceCurve) -> &'static str {
+    if curve.page_bytes.is_some() { "page" } else { "object" }
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(Some(number)), if number == 1 { "" } else { "s" })
 }
 
 fn size(curve: &TraceCurve, size: u64) -> String {
@@ -127,9 +131,9 @@ fn size_with_bytes(curve: &TraceCurve, needed: u64) -> String {
     match (curve.unit, curve.page_bytes) {
         (SizeUnit::Bytes, _) => figures::size(needed),
         (SizeUnit::Objects, Some(page)) => {
-            format!("{} pages ({})", count(Some(needed)), figures::size(needed.saturating_mul(page)))
+            format!("{} ({})", counted(needed, "page"), figures::size(needed.saturating_mul(page)))
         }
-        (SizeUnit::Objects, None) => format!("{} objects", count(Some(needed))),
+        (SizeUnit::Objects, None) => counted(needed, "object"),
     }
 }
 
@@ -212,5 +216,12 @@ pub(crate) mod tests {
             "loop.lackey: 12,000 references to about 100 pages after a warm-up of 50; engine shards-rate, which looked at 1 % \
              of the pages"
         );
+    }
+
+    #[test]
+    fn one_reference_to_one_object_is_in_the_singular() {
+        let mut one = TraceCurve { page_bytes: None, ..curve() };
+        (one.whole.references, one.whole.distinct) = (1, 1);
+        assert_eq!(made_from(&one), "loop.lackey: 1 reference to 1 object; engine exact");
     }
 }
