@@ -47,6 +47,14 @@ pub struct Attributed<'a> {
     pub notes: &'a [String],
 }
 
+/// Runs beside the numbers that tell them apart.
+pub struct Scale<'a> {
+    runs: &'a [Attribution],
+    /// What the numbers are of.
+    of: &'static str,
+    numbers: Vec<String>,
+}
+
 impl<'a> Attributed<'a> {
     /// The command line as one would type it; with the numbers that stood in it, where it was run with several.
     pub fn command(&self) -> String {
@@ -54,6 +62,19 @@ impl<'a> Attributed<'a> {
         match self.header.options.get(SCALING) {
             Some(numbers) => format!("{command}   with {numbers} in place of {{}}"),
             None => command,
+        }
+    }
+
+    /// The number of `--scaling` that each run had; of records without it their ranks, or processes.
+    pub fn scale(&self) -> Scale<'a> {
+        let numbers = self.header.options.get(SCALING).map(|numbers| numbers.split(", ").collect::<Vec<_>>());
+        let of_run = |run: &Attribution| numbers.as_ref()?.get(run.run as usize).map(|number| number.to_string());
+        let given: Option<Vec<String>> = self.attributions.iter().map(of_run).collect();
+        let counts: Vec<String> = self.attributions.iter().map(|run| run.ranks.to_string()).collect();
+        let of = self.attributions.last().map_or("ranks", counted);
+        match given.filter(|given| *given != counts) {
+            Some(numbers) => Scale { runs: self.attributions, of: "--scaling", numbers },
+            None => Scale { runs: self.attributions, of, numbers: counts },
         }
     }
 
@@ -290,31 +311,32 @@ pub fn largest_sentence(attribution: &Attribution) -> Option<String> {
 }
 
 /// Peak per component by number of ranks (the paper's Table 5).
-pub fn scaling_table(attributions: &[Attribution]) -> Table {
-    let several = attributions.last().map_or("ranks", counted);
+pub fn scaling_table(scale: &Scale) -> Table {
+    let several = scale.runs.last().map_or("ranks", counted);
     let one = if several == "ranks" { "peak of a rank" } else { "peak of a process" };
     let mut table =
-        Table::new(&[one.to_string(), several.into(), "RSS".into(), "PSS".into(), format!("all {several}")]);
-    let runs: Vec<_> = attributions.iter().map(|attribution| (attribution.ranks, rows(attribution))).collect();
+        Table::new(&[one.to_string(), scale.of.into(), "RSS".into(), "PSS".into(), format!("all {several}")]);
+    let runs: Vec<_> = scale.numbers.iter().zip(scale.runs.iter().map(rows)).collect();
     let Some((_, lines)) = runs.last() else { return table };
     for (tone, name, _) in lines {
         let mut shown = printable(name);
-        for (ranks, rows) in &runs {
+        for (number, rows) in &runs {
             let Some((.., held)) = rows.iter().find(|(_, other, _)| other == name) else { continue };
             let [rss, pss] = [&held.rank_peaks, &held.rank_peaks_pss].map(mean);
             let first = std::mem::take(&mut shown);
-            table.row(*tone, vec![first, count(Some((*ranks).into())), rss, pss, size(held.peak_bytes)]);
+            table.row(*tone, vec![first, printable(number), rss, pss, size(held.peak_bytes)]);
         }
     }
     table
 }
 
-/// The peaks of the last runs, each a column below its number of ranks: of the largest parts and of the total.
-pub fn short_scaling_table(attributions: &[Attribution]) -> Table {
-    let shown = &attributions[attributions.len().saturating_sub(MOST_RUNS)..];
+/// The peaks of the last runs, each a column below its number: of the largest parts and of the total.
+pub fn short_scaling_table(scale: &Scale) -> Table {
+    let first = scale.runs.len().saturating_sub(MOST_RUNS);
+    let shown = &scale.runs[first..];
     let Some(last) = shown.last() else { return Table::new(&[""]) };
-    let numbers = shown.iter().map(|run| run.ranks.to_string());
-    let header: Vec<String> = std::iter::once(format!("peak of all, by {}", counted(last))).chain(numbers).collect();
+    let numbers = scale.numbers[first..].iter().map(|number| printable(number));
+    let header: Vec<String> = std::iter::once(format!("peak of all, by {}", scale.of)).chain(numbers).collect();
     let mut table = Table::new(&header);
     let of_all = |name: &str| {
         let of_run =

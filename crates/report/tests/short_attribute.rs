@@ -12,6 +12,7 @@ use report::terminal::Style;
 use report::terminal::short::{self, MOST_ATTRIBUTION_LINES};
 use report::{Attributed, BY_LIBRARY, SCALING};
 
+#[derive(Clone)]
 struct Case {
     name: &'static str,
     attributions: Vec<Attribution>,
@@ -72,9 +73,13 @@ fn doubtful(shown: &mut Attribution) {
 
 fn cases() -> Vec<Case> {
     let scaling = Case {
-        attributions: [1, 2, 4].map(|ranks| Attribution { run: ranks as u32, ..attribution(ranks) }).to_vec(),
+        attributions: (0u32..).zip([1, 2, 4]).map(|(run, ranks)| Attribution { run, ..attribution(ranks) }).collect(),
         options: &[(SCALING, "1, 2, 4")],
         ..case("attribute-scaling", |_| ())
+    };
+    let threads = Case {
+        attributions: (0u32..3).map(|run| Attribution { run, ..attribution(1) }).collect(),
+        ..Case { name: "attribute-scaling-threads", ..scaling.clone() }
     };
     let noted = "calls of mremap are not seen: the program has its own";
     vec![
@@ -93,6 +98,7 @@ fn cases() -> Vec<Case> {
             ..case("attribute-went-on", without_mpi)
         },
         scaling,
+        threads,
         case("attribute-no-logs", |shown| *shown = Attribution::default()),
         Case { options: &[(BY_LIBRARY, "yes")], ..case("attribute-doubtful", doubtful) },
     ]

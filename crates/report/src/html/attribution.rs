@@ -56,7 +56,7 @@ fn body(html: &mut Html, attributed: &Attributed, shown: &Attribution) {
     }
     if attributed.attributions.len() > 1 {
         html.heading("By number of ranks");
-        html.table("scaling", &scaling_table(attributed.attributions));
+        html.table("scaling", &scaling_table(&attributed.scale()));
     }
     let series = attributed.series();
     html.heading("All ranks together over time");

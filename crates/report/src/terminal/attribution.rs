@@ -24,7 +24,7 @@ pub fn attribution(attributed: &Attributed, style: Style) -> String {
     page.paragraph(Tone::Plain, &printable(&attributed.command()));
     if attributed.attributions.len() > 1 {
         page.gap();
-        page.table(&scaling_table(attributed.attributions));
+        page.table(&scaling_table(&attributed.scale()));
     }
     if shown.ranks > 0 {
         page.gap();

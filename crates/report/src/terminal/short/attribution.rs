@@ -28,7 +28,7 @@ pub fn attribution(attributed: &Attributed, record: Option<&Path>, style: Style)
     let parts = match attributed.attributions {
         _ if shown.ranks == 0 => None,
         [_] => Some(largest_parts_table(shown)),
-        several => Some(short_scaling_table(several)),
+        _ => Some(short_scaling_table(&attributed.scale())),
     };
     if let Some(table) = parts {
         short.section(Rank::Fact, |page| page.table(&table));
