@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use model::UNMATCHED_NOTE;
+
 use crate::log::ProcessLog;
 
 /// Names that are listed beside a pattern that matches none.
@@ -40,12 +42,12 @@ pub fn unmatched(logs: &[ProcessLog], patterns: &[(String, String)]) -> Vec<Stri
         }
         if let Some(name) = programs.iter().find(|name| matches(glob.as_bytes(), name.as_bytes())) {
             return Some(format!(
-                "--component {component}={glob} matches {name} alone, and the program itself, libc and the loader are always \
+                "{UNMATCHED_NOTE}{component}={glob} matches {name} alone, and the program itself, libc and the loader are always \
                  the application's"
             ));
         }
         Some(format!(
-            "--component {component}={glob} matches no shared object that the command loaded (the pattern is of the whole file \
+            "{UNMATCHED_NOTE}{component}={glob} matches no shared object that the command loaded (the pattern is of the whole file \
              name, without folders); {}",
             nearest(glob, &names)
         ))

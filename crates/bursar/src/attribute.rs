@@ -13,6 +13,7 @@ use job::preload::{self, Library};
 use linux::procfs;
 use model::{
     Attribution, Axis, Bytes, Named, Observation, OtherProcess, ProcessKey, ProcessRecord, RecordKind, RunRole, Target,
+    UNMATCHED_NOTE,
 };
 use record::{Entry, Record};
 use rustix::process::{Resource, getrlimit};
@@ -474,9 +475,18 @@ pub fn attributed<'a>(record: &'a Record, notes: &'a [String]) -> Attributed<'a>
     Attributed { header, attributions, runs, notes }
 }
 
-/// What the reader should know of the record and of its runs.
+/// What the reader should know of the record and of its runs. First come patterns that match nothing, said once of all runs: their
+/// components are in no table.
 pub fn notes(record: &Record) -> Vec<String> {
-    record.notes.iter().chain(record.runs.iter().flat_map(|run| &run.notes)).cloned().collect()
+    let all = || record.notes.iter().chain(record.runs.iter().flat_map(|run| &run.notes)).cloned();
+    let mut notes: Vec<String> = Vec::new();
+    for note in all().filter(|note| note.starts_with(UNMATCHED_NOTE)) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes.extend(all().filter(|note| !note.starts_with(UNMATCHED_NOTE)));
+    notes
 }
 
 fn json<'a>(record: &'a Record, attribution: &'a Attribution) -> Json<'a> {

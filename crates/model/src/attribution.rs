@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Spread;
 
+/// How a note begins that says of a pattern of a component that it matches nothing.
+pub const UNMATCHED_NOTE: &str = "--component ";
+
 /// What makes memory a component's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -30,7 +30,7 @@ pub use advice::{Advice, AdviceFigures, Explained};
 pub use arms::{ArmFigures, ArmSetting, ArmsEnded, ArmsReport, LEAST_GAIN, LeftOut};
 pub use attribution::{
     Attribution, Axis, CommMatrix, FunctionUse, Holding, InitGrowth, KindBytes, LibraryGrowth, LibraryUse, MemoryKind,
-    Messages, OtherProcess, PhaseUse, RankHolding, RankId, RankInit, RankUse, Share, line_name, lines,
+    Messages, OtherProcess, PhaseUse, RankHolding, RankId, RankInit, RankUse, Share, UNMATCHED_NOTE, line_name, lines,
 };
 pub use breakdown::{Breakdown, Detail};
 pub use bytes::{Bytes, ParseBytesError};

@@ -130,6 +130,25 @@ fn short_reports_keep_their_number_of_lines() {
 }
 
 #[test]
+fn a_pattern_that_matches_nothing_is_shown_before_other_notes() {
+    let pattern = |name: &str| {
+        format!(
+            "--component {name}=*{name}* matches no shared object that the command loaded (the pattern is of the whole file name, \
+             without folders); near it are _multiarray_umath.cpython-312-x86_64-linux-gnu.so, \
+             _simd.cpython-312-x86_64-linux-gnu.so, mtrand.cpython-312-x86_64-linux-gnu.so"
+        )
+    };
+    let long = case("", doubtful).attributions[0].notes[0].clone();
+    let notes = vec![pattern("numpy"), pattern("b"), long.clone(), long.clone(), long];
+    let text = shown(&Case { notes, ..case("", doubtful) }, 80);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for name in ["numpy", "b"] {
+        assert!(words.contains(&format!("note: --component {name}=*{name}* matches no shared object")), "{text}");
+    }
+    assert!(text.lines().count() <= MOST_ATTRIBUTION_LINES, "{text}");
+}
+
+#[test]
 fn a_record_cannot_steer_the_terminal() {
     let mut case = case("", |shown| shown.notes = vec!["\u{1b}[2J".into()]);
     case.notes = vec!["\u{1b}[2J".into()];

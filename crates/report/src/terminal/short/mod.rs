@@ -6,7 +6,7 @@ mod run;
 
 use std::path::Path;
 
-use model::Doubt;
+use model::{Doubt, UNMATCHED_NOTE};
 
 use super::Style;
 use super::table::Page;
@@ -48,6 +48,8 @@ pub struct Aside<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Answer,
+    /// A pattern that matches nothing: what was asked for is not there.
+    Unmatched,
     Doubt,
     Fact,
     Note,
@@ -93,7 +95,8 @@ impl Short {
 
     fn notes<'a>(&mut self, notes: impl Iterator<Item = &'a String>) {
         for note in notes {
-            self.section(Rank::Note, |page| page.paragraph(Tone::Plain, &format!("note: {note}")));
+            let rank = if note.starts_with(UNMATCHED_NOTE) { Rank::Unmatched } else { Rank::Note };
+            self.section(rank, |page| page.paragraph(Tone::Plain, &format!("note: {note}")));
         }
     }
 
@@ -116,7 +119,7 @@ impl Short {
             }
         }
         let left_out = |rank| self.sections.iter().zip(&shown).filter(|(s, shown)| s.rank == rank && !**shown).count();
-        let left_out = [("doubt", left_out(Rank::Doubt)), ("note", left_out(Rank::Note))];
+        let left_out = [("doubt", left_out(Rank::Doubt)), ("note", left_out(Rank::Unmatched) + left_out(Rank::Note))];
         let mut text: String =
             self.sections.iter().zip(&shown).filter(|(_, shown)| **shown).map(|(s, _)| s.text.as_str()).collect();
         text += &last_line(self.style, record, &left_out);
