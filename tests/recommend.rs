@@ -232,6 +232,20 @@ fn accounting(jobs: &[(String, &str, u64)]) -> tempfile::NamedTempFile {
 }
 
 #[test]
+fn what_jobs_of_unknown_time_reserved_is_unknown() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let text = "JobID|JobName|State|MaxRSS|ReqMem|NNodes\n1|solver|COMPLETED||8Gn|1\n1.batch|batch|COMPLETED|400M||1\n";
+    std::fs::write(file.path(), text).unwrap();
+    let (found, text) = of(file.path(), &["--gatherer", "linux"]);
+    let solver = job(&found, "solver");
+    assert_eq!(mib(solver, "asked_bytes"), 8192, "{found}");
+    assert!(solver["reserved_gib_hours"].is_null() && solver["saved_gib_hours"].is_null(), "{found}");
+    assert!(text.contains("how long they ran is unknown") && !text.contains("requests are unknown"), "{text}");
+    let row = words(text.lines().find(|line| line.starts_with("solver")).unwrap());
+    assert!(row.contains(" 8.0G 440M - 0 "), "{row}");
+}
+
+#[test]
 fn numbered_names_are_one_kind_and_the_answer_says_so() {
     let linux = ["--gatherer", "linux"];
     let jobs: Vec<_> = (1..=100).map(|at| (format!("align_{at:03}"), "COMPLETED", 400 + at * 37 % 100)).collect();

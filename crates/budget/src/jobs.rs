@@ -44,8 +44,8 @@ struct Run {
     asked_bytes: Option<u64>,
     /// What starts any job.
     start_bytes: u64,
-    /// Nodes or CPUs, times seconds.
-    unit_seconds: f64,
+    /// Nodes or CPUs, times seconds. `None`: its time is not known.
+    unit_seconds: Option<f64>,
 }
 
 /// What past jobs give.
@@ -134,7 +134,7 @@ pub fn recommend(jobs: &[PastJob], percentile: f64) -> Recommended {
         found.numbered.extend(numbered);
         found.jobs.push(job);
     }
-    found.jobs.sort_by(|a, b| b.saved_gib_hours.total_cmp(&a.saved_gib_hours));
+    found.jobs.sort_by(|a, b| b.saved_gib_hours.unwrap_or(0.0).total_cmp(&a.saved_gib_hours.unwrap_or(0.0)));
     found
 }
 
@@ -294,13 +294,18 @@ fn of_kind(
         is_upper_bound: mem_bytes.is_some() && (mem_bytes > without_cache || runs.iter().any(|run| run.holds_cache)),
         mem_with_cache_bytes: cache_bytes.and(mem_bytes),
         mem_without_cache_bytes: cache_bytes.and(without_cache),
-        reserved_gib_hours: runs.iter().map(|run| run.reserved()).sum::<f64>() / GIB_HOUR,
-        saved_gib_hours: mem_bytes.map_or(0.0, |mem| runs.iter().map(|run| run.saved(mem)).sum::<f64>() / GIB_HOUR),
+        reserved_gib_hours: gib_hours(runs.iter().map(|run| run.reserved())),
+        saved_gib_hours: mem_bytes.and_then(|mem| gib_hours(runs.iter().map(|run| run.saved(mem)))),
         killed: killed as u64,
         maybe_killed: maybe as u64,
         // Laplace's rule: of n runs and the next, each is as likely to be the largest.
         next_needs_more: (killed + 1) as f64 / (runs.len() - maybe + 1) as f64,
     }
+}
+
+/// The sum of what is known, in bytes times seconds.
+fn gib_hours(of_runs: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    of_runs.flatten().reduce(|sum, more| sum + more).map(|sum| sum / GIB_HOUR)
 }
 
 /// What to ask for so that this share of the runs is not killed, as far as they tell.
@@ -337,18 +342,15 @@ impl Run {
     }
 
     /// Bytes times seconds.
-    fn reserved(&self) -> f64 {
-        self.asked_bytes.map_or(0.0, |asked| asked as f64 * self.unit_seconds)
+    fn reserved(&self) -> Option<f64> {
+        Some(self.asked_bytes? as f64 * self.unit_seconds?)
     }
 
     /// Bytes times seconds. A run that is killed is taken to have come to its end first, and to be made again with what it asked for.
-    fn saved(&self, mem_bytes: u64) -> f64 {
-        let mem = mem_bytes as f64 * self.unit_seconds;
-        match self.asked_bytes {
-            None => 0.0,
-            Some(_) if self.is_killed(mem_bytes) => -mem,
-            Some(_) => self.reserved() - mem,
-        }
+    fn saved(&self, mem_bytes: u64) -> Option<f64> {
+        let mem = mem_bytes as f64 * self.unit_seconds?;
+        let reserved = self.reserved()?;
+        Some(if self.is_killed(mem_bytes) { -mem } else { reserved - mem })
     }
 }
 
@@ -394,7 +396,9 @@ fn run(job: &PastJob) -> Measured {
         cache_bytes: most_at_once(&job.steps, |step| Some(step.cache_bytes? / step.nodes.max(1))).map(per_unit),
         asked_bytes: asked,
         start_bytes: per_unit(LEAST_JOB_BYTES),
-        unit_seconds: job.elapsed_seconds * if job.per == MemoryPer::Node { nodes } else { cpus } as f64,
+        unit_seconds: job
+            .elapsed_seconds
+            .map(|seconds| seconds * if job.per == MemoryPer::Node { nodes } else { cpus } as f64),
     })
 }
 

@@ -25,7 +25,7 @@ fn job(end: JobEnd, mib: u64) -> PastJob {
         numbers: Vec::new(),
         figures: Figures::Needed,
         end,
-        elapsed_seconds: 3600.0,
+        elapsed_seconds: Some(3600.0),
         nodes: 1,
         cpus: 4,
         per: MemoryPer::Node,
@@ -117,7 +117,7 @@ proptest! {
         let reserved_bytes = Some(of[9]);
         let job = PastJob { end, nodes: of[2], cpus: of[8], per, reserved_bytes, steps: vec![step.clone(), step], ..completed(1) };
         let found = recommend(&[job.clone(), job], percentile).jobs;
-        prop_assert!(found[0].mem_bytes.is_none_or(|mem| mem > 0) && found[0].saved_gib_hours.is_finite());
+        prop_assert!(found[0].mem_bytes.is_none_or(|mem| mem > 0) && found[0].saved_gib_hours.is_none_or(f64::is_finite));
     }
 
     #[test]
@@ -131,7 +131,7 @@ proptest! {
         let (mut saved, mut killed, mut maybe) = (0.0, 0, 0);
         let Some(mem) = found.mem_bytes else {
             prop_assert!(runs.iter().all(|(_, kind)| end(*kind) != JobEnd::Completed));
-            prop_assert_eq!((found.killed, found.maybe_killed, found.saved_gib_hours), (0, runs.len() as u64, 0.0));
+            prop_assert_eq!((found.killed, found.maybe_killed, found.saved_gib_hours), (0, runs.len() as u64, None));
             return Ok(());
         };
         for (mib, kind) in runs {
@@ -142,7 +142,7 @@ proptest! {
             saved += if dies { -(mem as f64) } else { 1024.0 * MIB as f64 - mem as f64 } / (1u64 << 30) as f64;
         }
         prop_assert_eq!((found.killed, found.maybe_killed), (killed, maybe));
-        prop_assert!((found.saved_gib_hours - saved).abs() < 1e-6);
+        prop_assert!((found.saved_gib_hours.unwrap() - saved).abs() < 1e-6);
         prop_assert_eq!(mem % MIB, 0);
         prop_assert!(found.next_needs_more > 0.0 && found.next_needs_more <= 1.0);
         prop_assert!(found.median_bytes.is_none_or(|median| found.min_bytes <= median && median <= found.max_bytes));
@@ -161,10 +161,22 @@ fn a_name_gets_what_its_runs_needed_and_a_margin() {
     assert_eq!((solver.percentile_bytes, solver.mem_bytes, solver.killed), (99 * MIB, Some(109 * MIB), 0));
     assert_eq!(solver.asked_bytes, Some(1024 * MIB));
     assert!(
-        (solver.reserved_gib_hours - 20.0).abs() < 1e-9
-            && (solver.saved_gib_hours - 20.0 * 915.0 / 1024.0).abs() < 1e-9
+        (solver.reserved_gib_hours.unwrap() - 20.0).abs() < 1e-9
+            && (solver.saved_gib_hours.unwrap() - 20.0 * 915.0 / 1024.0).abs() < 1e-9
     );
     assert!((solver.next_needs_more - 1.0 / 21.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_jobs_of_unknown_time_reserved_is_unknown() {
+    let timeless = PastJob { elapsed_seconds: None, ..completed(80) };
+    let of = |jobs: &[PastJob]| {
+        let job = recommend(jobs, 0.95).jobs.remove(0);
+        (job.asked_bytes, job.reserved_gib_hours, job.saved_gib_hours.is_some())
+    };
+    assert_eq!(of(std::slice::from_ref(&timeless)), (Some(1024 * MIB), None, false));
+    // Of others it is the sum of what is known.
+    assert_eq!(of(&[timeless, completed(80)]), (Some(1024 * MIB), Some(1.0), true));
 }
 
 #[test]
@@ -174,7 +186,7 @@ fn a_run_that_was_killed_for_memory_needed_more_than_its_limit() {
     let dead = PastJob { reserved_bytes: Some(60 * MIB), steps: vec![refused], ..job(JobEnd::OutOfMemory, 0) };
     let alone = &recommend(std::slice::from_ref(&dead), 0.95).jobs[0];
     assert!(alone.is_lower_bound && alone.mem_bytes.is_none() && alone.max_bytes == 60 * MIB, "{alone:?}");
-    assert_eq!((alone.out_of_memory, alone.maybe_killed, alone.saved_gib_hours), (1, 1, 0.0));
+    assert_eq!((alone.out_of_memory, alone.maybe_killed, alone.saved_gib_hours), (1, 1, None));
     let with_others = &recommend(&[dead, completed(90), completed(100)], 0.95).jobs[0];
     assert!(!with_others.is_lower_bound && with_others.percentile_bytes == 100 * MIB, "{with_others:?}");
     assert_eq!((with_others.killed, with_others.maybe_killed), (0, 1));
@@ -189,7 +201,8 @@ fn figures_are_of_a_node_or_of_a_cpu_as_was_asked() {
     let of = |job: &PastJob| recommend(std::slice::from_ref(job), 0.95).jobs.remove(0);
     assert_eq!((of(&node).max_bytes, of(&node).asked_bytes), (400 * MIB, Some(1024 * MIB)));
     assert_eq!((of(&cpu).max_bytes, of(&cpu).asked_bytes), (50 * MIB, Some(128 * MIB)));
-    assert!((of(&cpu).reserved_gib_hours - of(&node).reserved_gib_hours).abs() < 1e-9);
+    let reserved = |job| of(job).reserved_gib_hours.unwrap();
+    assert!((reserved(&cpu) - reserved(&node)).abs() < 1e-9);
     // Jobs of one name that ask in different units cannot be compared.
     assert_eq!(recommend(&[node, cpu], 0.95).jobs.len(), 2);
 }

@@ -85,8 +85,8 @@ pub struct PastJob {
     pub figures: Figures,
     /// Whether it tells what it needed.
     pub end: JobEnd,
-    /// From its start to its end.
-    pub elapsed_seconds: f64,
+    /// From its start to its end. `None`: not known.
+    pub elapsed_seconds: Option<f64>,
     /// How many it was given.
     pub nodes: u64,
     /// Of all its nodes.
@@ -150,10 +150,10 @@ pub struct JobMemory {
     /// What to ask for if all of `cache_bytes` is page cache, and none of it shared memory. `None`: not told.
     #[serde(default)]
     pub mem_without_cache_bytes: Option<u64>,
-    /// GiB times hours that the runs kept for themselves.
-    pub reserved_gib_hours: f64,
-    /// What asking for `mem_bytes` would have saved of that; the runs that it would have killed are lost. Below 0 it costs.
-    pub saved_gib_hours: f64,
+    /// GiB times hours that the runs kept for themselves. `None`: of no run both what it asked for and its time are known.
+    pub reserved_gib_hours: Option<f64>,
+    /// What asking for `mem_bytes` would have saved of that; the runs that it would have killed are lost. Below 0 it costs. `None`: unknown.
+    pub saved_gib_hours: Option<f64>,
     /// Runs that it would have killed for sure.
     pub killed: u64,
     /// Runs that were cut short below it, and runs whose page cache or shared memory it does not hold: nobody knows.

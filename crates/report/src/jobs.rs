@@ -8,7 +8,7 @@ use crate::tables::{Table, Tone};
 /// The answer: what asking for that would have saved, and how many runs it would have killed.
 pub fn headline(found: &JobsMemory) -> String {
     let known: Vec<&JobMemory> = found.jobs.iter().filter(|job| job.mem_bytes.is_some()).collect();
-    let sum = |of: fn(&JobMemory) -> f64| known.iter().map(|job| of(job)).sum::<f64>();
+    let sum = |of: fn(&JobMemory) -> Option<f64>| known.iter().filter_map(|job| of(job)).reduce(|sum, more| sum + more);
     let all = |of: fn(&JobMemory) -> u64| known.iter().map(|job| of(job)).sum::<u64>();
     let runs = found.jobs.iter().map(|job| job.runs).sum::<u64>();
     let unknown = runs - all(|job| job.runs);
@@ -34,9 +34,14 @@ pub fn headline(found: &JobsMemory) -> String {
         1 => ". 1 more is of a kind that never ended well".to_string(),
         some => format!(". {} more are of kinds that never ended well", count(Some(some))),
     };
-    if reserved == 0.0 {
-        return format!("{runs}: their requests are unknown; asking for --mem would have {killed}{unknown}");
-    }
+    let (Some(reserved), Some(saved)) = (reserved, saved) else {
+        let what = if known.iter().any(|job| job.asked_bytes.is_some()) {
+            "how long they ran is"
+        } else {
+            "their requests are"
+        };
+        return format!("{runs}: {what} unknown; asking for --mem would have {killed}{unknown}");
+    };
     let saved = if saved < 0.0 {
         format!("cost {} GiB·h beyond the {}", hours(-saved), hours(reserved))
     } else {
@@ -110,11 +115,7 @@ pub fn table(found: &JobsMemory) -> Table {
                 or_unknown(job.cache_bytes, short_bytes),
                 or_unknown(job.asked_bytes, short_bytes),
                 ask(job),
-                if job.asked_bytes.and(job.mem_bytes).is_some() {
-                    hours(job.saved_gib_hours)
-                } else {
-                    UNKNOWN.to_string()
-                },
+                or_unknown(job.saved_gib_hours, hours),
                 kills,
                 // Where memory goes with a number, past numbers say nothing of the next.
                 match (job.mem_bytes, job.by_number) {

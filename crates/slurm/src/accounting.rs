@@ -46,7 +46,7 @@ pub struct PrintedJob {
     pub by: Option<String>,
     /// Of a heterogeneous job; 0 is the first.
     pub component: u64,
-    pub elapsed_seconds: f64,
+    pub elapsed_seconds: Option<f64>,
     /// Seconds since 1970; `None`: not printed, or not started.
     pub start_seconds: Option<u64>,
     pub nodes: u64,
@@ -171,7 +171,7 @@ impl Printed {
         let mut kept: Vec<PrintedJob> = Vec::new();
         for job in std::mem::take(&mut self.jobs).into_iter().filter(|job| wanted.has(job)) {
             // Attempts at a job begin at different times. Where those are not printed, equal lines are one job.
-            let line = job.start_seconds.is_none().then(|| format!("{} {}", job.state, job.elapsed_seconds));
+            let line = job.start_seconds.is_none().then(|| format!("{} {:?}", job.state, job.elapsed_seconds));
             let key = (job.id.clone(), job.start_seconds, line);
             match seen.get(&key) {
                 Some(at) if matches!(ended(&kept[*at].state), Some(Ended::NotYet)) => kept[*at] = job,

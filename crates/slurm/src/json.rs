@@ -176,7 +176,7 @@ fn printed_job(job: &Value, by: Option<&str>) -> Result<PrintedJob, String> {
         user: words(&job["user"]),
         by: by.map(|by| column(job, by)),
         component: number(&job["het"]["job_offset"]).unwrap_or(0),
-        elapsed_seconds: elapsed.unwrap_or(0) as f64,
+        elapsed_seconds: elapsed.map(|seconds| seconds as f64),
         start_seconds: start,
         nodes,
         cpus,
@@ -376,7 +376,7 @@ mod tests {
             (read.name.as_str(), read.end, read.nodes, read.cpus, read.per),
             ("solver", JobEnd::Completed, 2, 8, MemoryPer::Node)
         );
-        assert_eq!((read.reserved_bytes, read.elapsed_seconds), (Some(8192 << 20), 3600.0));
+        assert_eq!((read.reserved_bytes, read.elapsed_seconds), (Some(8192 << 20), Some(3600.0)));
         let step = &read.steps[0];
         assert_eq!((step.tasks, step.largest_task_bytes, step.tasks_bytes), (4, Some(100 << 20), Some(360 << 20)));
         assert_eq!((step.cache_bytes, step.start_seconds, step.end_seconds), (Some(7 << 20), 100, 3700));

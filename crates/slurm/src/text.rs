@@ -193,8 +193,8 @@ fn past_job(line: &Line<'_>, by: Option<&str>, printed: &mut Printed) -> Result<
     let (nodes, cpus) = (count_or_one(line, "nnodes")?, count_or_one(line, "alloccpus")?);
     let (start, end) = (time(line.get("start")), time(line.get("end")));
     let elapsed = match [line.get("elapsedraw"), line.get("elapsed")].into_iter().find(|text| !text.is_empty()) {
-        Some(text) => seconds(text).ok_or("for Elapsed is no time")?,
-        None => start.zip(end).map_or(0.0, |(start, end)| end.saturating_sub(start) as f64),
+        Some(text) => Some(seconds(text).ok_or("for Elapsed is no time")?),
+        None => start.zip(end).map(|(start, end)| end.saturating_sub(start) as f64),
     };
     // Up to 20.11 a letter behind it tells whether it is of a node or of a CPU; later it is the job's total.
     let asked = line.get("reqmem");

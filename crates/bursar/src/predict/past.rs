@@ -137,7 +137,7 @@ fn accounting(text: &str, path: &Path, evidence: &mut Evidence) -> anyhow::Resul
             floor: Some(floor),
             has_only_bounds: false,
             knee: None,
-            seconds: job.elapsed_seconds,
+            seconds: job.elapsed_seconds.unwrap_or(0.0),
             time: index as f64,
         });
     }

@@ -52,8 +52,8 @@ mod tests {
             is_upper_bound: false,
             mem_with_cache_bytes: None,
             mem_without_cache_bytes: None,
-            reserved_gib_hours: 20.0,
-            saved_gib_hours: 12.34,
+            reserved_gib_hours: Some(20.0),
+            saved_gib_hours: Some(12.34),
             killed: 0,
             maybe_killed: 1,
             next_needs_more: 1.0 / 6.0,
@@ -103,7 +103,7 @@ mod tests {
             name: "a\u{1b}[31m".into(),
             per: MemoryPer::Cpu,
             is_lower_bound: true,
-            saved_gib_hours: -2.0,
+            saved_gib_hours: Some(-2.0),
             ..solver()
         };
         let text = report(&[larger]);
@@ -115,7 +115,10 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("cost 2.0 GiB·h beyond the 20.0"), "{text}");
-        let unknown = JobMemory { asked_bytes: None, reserved_gib_hours: 0.0, saved_gib_hours: 0.0, ..solver() };
+        let timeless = JobMemory { reserved_gib_hours: None, saved_gib_hours: None, ..solver() };
+        let text = report(std::slice::from_ref(&timeless));
+        assert!(text.contains("how long they ran is unknown") && !text.contains("requests are unknown"), "{text}");
+        let unknown = JobMemory { asked_bytes: None, ..timeless };
         assert!(report(&[unknown]).contains("their requests are unknown"));
     }
 
@@ -130,6 +133,7 @@ mod tests {
             max_is_lower_bound: true,
             percentile_bytes: 1000 << 20,
             mem_bytes: None,
+            saved_gib_hours: None,
             is_lower_bound: true,
             ..solver()
         };

@@ -17,7 +17,7 @@ pub fn job() -> PrintedJob {
         state: "COMPLETED".into(),
         by: None,
         component: 0,
-        elapsed_seconds: 60.0,
+        elapsed_seconds: Some(60.0),
         start_seconds: None,
         nodes: 1,
         cpus: 1,
@@ -94,7 +94,7 @@ fn delimiters_orders_and_line_ends_of_sites_are_read() {
     ];
     let plain = lines.map(|line| line.join("|")).join("\n");
     let wanted = read(&plain).1;
-    assert_eq!((wanted.jobs.len(), wanted.jobs[0].steps.len(), wanted.jobs[0].elapsed_seconds), (1, 1, 60.0));
+    assert_eq!((wanted.jobs.len(), wanted.jobs[0].steps.len(), wanted.jobs[0].elapsed_seconds), (1, 1, Some(60.0)));
     for delimiter in ["|", "\t", ",", ";", "@@", "^", " | "] {
         let text = lines.map(|line| line.join(delimiter)).join("\n");
         assert_eq!(read(&text).1, wanted, "{delimiter}");
@@ -271,7 +271,7 @@ proptest! {
         prop_assert_eq!(printed.jobs.len(), 1, "{:?}", notes(&printed));
         let job = &printed.jobs[0];
         prop_assert_eq!((&job.id, job.name.as_str(), job.state.as_str()), (&id, name.as_str(), state));
-        prop_assert_eq!((job.elapsed_seconds, job.nodes, job.cpus), (seconds as f64, nodes, cpus));
+        prop_assert_eq!((job.elapsed_seconds, job.nodes, job.cpus), (Some(seconds as f64), nodes, cpus));
         prop_assert_eq!(job.reserved_bytes, Some(asked_mib << 20));
         prop_assert_eq!(job.steps[0].largest_task_bytes, Some(kib << 10));
     }
