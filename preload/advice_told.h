@@ -23,6 +23,9 @@ void advice_sample(void);
 // The same, unless the last sample was only just: how long until the next one is due, and 0 where it was taken.
 uint64_t advice_sample_paced(void);
 
+// Much memory is about to be given back: a sample where there is more than at any sample so far, else a paced one.
+void advice_sample_before_less(void);
+
 static inline void advice_count(uint64_t *counter, uint64_t more) {
     __atomic_fetch_add(counter, more, __ATOMIC_RELAXED);
 }

@@ -183,9 +183,8 @@ void *advise_mmap(void *at, size_t bytes, int protection, int flags, int file, o
 }
 
 int advise_munmap(void *memory, size_t bytes) {
-    // Before it is less.
     if (bytes >= REGION)
-        advice_sample_paced();
+        advice_sample_before_less();
     advise_goes((uint64_t)memory, (uint64_t)memory + up(bytes, PAGE));
     return next_munmap(memory, bytes);
 }
