@@ -72,8 +72,8 @@ int BPF_PROG(page_added, struct folio *folio) {
 }
 
 /*
- * Cut off, deleted with its file, or dropped at the program's own wish (POSIX_FADV_DONTNEED, direct writes). What reclaim
- * takes may come back, and is none: it has PF_MEMALLOC set whenever it works for a task.
+ * Cut off, deleted with its file, or dropped at the program's own wish (POSIX_FADV_DONTNEED, direct writes). What
+ * reclaim takes may come back, and is none: it has PF_MEMALLOC set whenever it works for a task.
  */
 SEC("raw_tp/mm_filemap_delete_from_page_cache")
 int BPF_PROG(page_removed, struct folio *folio) {
