@@ -101,6 +101,17 @@ fn a_file_read_three_times_has_its_cliff_at_its_size() {
 }
 
 #[test]
+fn a_file_that_is_renamed_or_renamed_to_itself_stays() {
+    let folder = folder();
+    let file = numbers(folder.path(), "file", 30);
+    let rename = format!(r#"rename("{file}", "./file") or die; rename("file", "other") or die"#);
+    let run = as_nobody(folder.path(), &format!("cat {file} >/dev/null; perl -e '{rename}'; cat other >/dev/null"));
+    let demand = demand(&run);
+    assert_near_with_programs(bytes(demand, "distinct_bytes"), 30 * MIB, 3, "distinct");
+    assert!(at(&curve(demand), -(15 * MIB as i64)) >= 29 * MIB, "{demand}");
+}
+
+#[test]
 fn heap_that_comes_and_goes_between_two_samples_is_beside_the_file_that_is_read_into_it() {
     let folder = folder();
     let file = numbers(folder.path(), "file", 50);

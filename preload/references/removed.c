@@ -30,20 +30,24 @@ static int on_unlinkat(int directory, const char *path, int flags) {
     return removed(file, next_unlinkat(directory, path, flags));
 }
 
-// What had the name before. Of two names for one file none is removed: it has two.
+// What had the name before: where the same file has it still, both names were of one, and nothing was done.
+static int replaced(uint32_t file, int directory, const char *path, int result) {
+    return file && file == references_removable(directory, path) ? result : removed(file, result);
+}
+
 static int on_rename(const char *from, const char *to) {
     uint32_t file = references_removable(AT_FDCWD, to);
-    return removed(file, next_rename(from, to));
+    return replaced(file, AT_FDCWD, to, next_rename(from, to));
 }
 
 static int on_renameat(int from_directory, const char *from, int to_directory, const char *to) {
     uint32_t file = references_removable(to_directory, to);
-    return removed(file, next_renameat(from_directory, from, to_directory, to));
+    return replaced(file, to_directory, to, next_renameat(from_directory, from, to_directory, to));
 }
 
 static int on_renameat2(int from_directory, const char *from, int to_directory, const char *to, unsigned flags) {
     uint32_t file = flags & 2 /* RENAME_EXCHANGE */ ? 0 : references_removable(to_directory, to);
-    return removed(file, next_renameat2(from_directory, from, to_directory, to, flags));
+    return replaced(file, to_directory, to, next_renameat2(from_directory, from, to_directory, to, flags));
 }
 
 static int on_truncate(const char *path, off_t bytes) {
