@@ -6,6 +6,7 @@
 #include "areas.h"
 #include "process.h"
 #include "room.h"
+#include "statm.h"
 #include "sys.h"
 #include "text.h"
 #include "told_file.h"
@@ -98,16 +99,12 @@ uint64_t advice_sample_paced(void) {
 }
 
 void advice_sample_before_less(void) {
-    // 3 microseconds, where a sample takes the longer the more pages there are.
-    char text[128];
-    if (advice_told == &nobody || text_of_file("/proc/self/statm", text, sizeof text) <= 0)
+    struct statm now;
+    if (advice_told == &nobody || !statm_now(&now))
         return;
-    const char *at = text + strcspn(text, " ") + 1;
-    uint64_t resident = text_number(&at, 10);
-    at++;
-    uint64_t files = text_number(&at, 10), anonymous = (resident - least(resident, files)) * PAGE;
+    // A sample takes the longer the more pages there are.
     uint64_t peak = advice_told->anonymous_bytes_peak;
-    if (anonymous > peak + peak / 8)
+    if ((now.resident - now.shared) * PAGE > peak + peak / 8)
         advice_sample();
     else
         advice_sample_paced();

@@ -5,8 +5,8 @@
 
 #include "heap.h"
 #include "runtime.h"
+#include "statm.h"
 #include "sys.h"
-#include "text.h"
 
 enum { PAGES = 16, BYTES = 1 << 20 };
 
@@ -23,14 +23,10 @@ static struct signs signs_now(void) {
     struct rusage usage;
     if (!sys_failed(sys(SYS_getrusage, RUSAGE_SELF, &usage)))
         now.faults = usage.ru_minflt + usage.ru_majflt;
-    char statm[128];
-    if (text_of_file("/proc/self/statm", statm, sizeof statm) > 0) {
-        const char *at = statm;
-        text_number(&at, 10);
-        at++;
-        now.resident = text_number(&at, 10);
-        at++;
-        now.shared = text_number(&at, 10);
+    struct statm statm;
+    if (statm_now(&statm)) {
+        now.resident = statm.resident;
+        now.shared = statm.shared;
     }
     for (uint32_t i = 0; i < COMPONENTS; i++)
         now.live[i] = __atomic_load_n(&live[i], __ATOMIC_RELAXED);

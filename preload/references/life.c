@@ -6,6 +6,7 @@
 
 #include "../abi.h"
 #include "../process.h"
+#include "../statm.h"
 #include "../sys.h"
 #include "../text.h"
 #include "note.h"
@@ -45,16 +46,12 @@ static void tell_heap(uint32_t heap) {
 }
 
 static void look(void) {
-    char text[128];
-    long bytes = text_of_file("/proc/thread-self/statm", text, sizeof text);
-    if (bytes <= 0)
+    struct statm now;
+    uint64_t bytes = statm_now(&now);
+    if (!bytes)
         return;
     references_read(bytes);
-    // The second and the third number; the difference is heap.
-    const char *at = text + strcspn(text, " ") + 1;
-    uint64_t resident = text_number(&at, 10);
-    at++;
-    uint64_t shared = text_number(&at, 10), heap = resident - least(resident, shared);
+    uint64_t resident = now.resident, heap = resident - now.shared;
     if (resident > __atomic_load_n(&largest, __ATOMIC_RELAXED) >> 32)
         __atomic_store_n(&largest, resident << 32 | heap, __ATOMIC_RELAXED);
     if (heap > __atomic_load_n(&most_heap, __ATOMIC_RELAXED))
