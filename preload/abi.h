@@ -357,9 +357,10 @@ struct advice_told {
 //   place  bits 0 to 39   the first page
 //          bits 40 to 63  milliseconds on CLOCK_MONOTONIC, their lower 24 bits
 //
-// REFERENCE_FILE tells of which file a hash is, in three parts whose `place` is: 0, the inode; 1, the device as major << 20
-// | minor in the lower 32 bits, and above the lower 32 bits of the time of birth in ns (0: not known); 2, a descriptor of
-// it in the lower 32 bits, and above the process that has it.
+// REFERENCE_FILE tells of which file a hash is, in parts whose `place` is: 0, the inode; 1, the device as major << 20 |
+// minor in the lower 32 bits, and above the lower 32 bits of the time of birth in ns (0: not known); 2, a descriptor of it
+// in the lower 32 bits, and above the process that has it. Before part 2, where bursar has set `wants_paths`, and not each
+// time that a process opens it: 3, the first eight bytes of its path, 4, the next eight, and so on up to a byte of 0.
 //
 // REFERENCE_PROCESS tells of a process what `enum process_part` says. In place of the file it has a number that the process
 // gave itself when it began, and again when it became another program; in place of the pages, the part.
@@ -467,7 +468,8 @@ struct reference_head {
     uint64_t hold_until_ms;                   //
     uint64_t ended;                           // of `processes`: have told what the loader had mapped, at their end
     uint64_t with_io_uring;                   // of `ended`: had liburing loaded
-    uint64_t unused[6];                       // the rest of two lines of the processor's cache
+    uint64_t wants_paths;                     // 1: bursar opens files itself
+    uint64_t unused[5];                       // the rest of two lines of the processor's cache
     uint64_t head;                            // of the ring: what has been taken
     uint64_t unused_too[7];                   //
     uint64_t hidden_bytes[REFERENCE_CLASSES]; // by enum reference_class

@@ -162,6 +162,19 @@ fn a_loop_over_a_file_needs_its_heap_and_the_file() {
 }
 
 #[test]
+fn many_small_files_that_are_closed_at_once_are_in_the_answer() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("all")).unwrap();
+    for number in 0..700u32 {
+        fs::write(folder.path().join(format!("all/{number}")), vec![number as u8; 65536]).unwrap();
+    }
+    let six_times = "for i in 1 2 3 4 5 6; do cat all/* | wc -c; done";
+    let json = answer(folder.path(), &["sh", "-c", six_times]);
+    let need = json["budget_bytes"].as_u64().unwrap();
+    assert!((44 * MIB..56 * MIB).contains(&need), "{} MiB: {json}", need / MIB);
+}
+
+#[test]
 fn what_cannot_be_reclaimed_is_the_least_there_is() {
     let folder = folder();
     let hold = "import time; heap = bytearray(b'x') * (100 << 20); time.sleep(0.7)";

@@ -13,6 +13,7 @@
 #include "../runtime.h"
 #include "../space.h"
 #include "../sys.h"
+#include "../text.h"
 #include "life.h"
 
 // Descriptors that are remembered; what a call with another one refers to is asked each time.
@@ -23,6 +24,8 @@ enum { CHECK_MS = 100 };
 // still at the top of the stack, and the order among threads is kept to so many pages.
 enum { REPEAT_MS = 100, RUN_MS = 8, RUN_PAGES = 32 };
 enum { PAGES_AT = 32, KIND_AT = 45, TURN_AT = 48, MS_AT = 40 };
+// Longer paths are not told: the stack may be small.
+enum { LONGEST_PATH = 512, PATHS_TOLD = 1024 };
 enum { MOST_PAGES = (1 << (KIND_AT - PAGES_AT)) - 1 };
 
 enum what_it_is { NOT_KNOWN, NO_FILE, IN_CACHE, NOT_IN_CACHE };
@@ -231,6 +234,23 @@ static void put_file(struct identity found) {
     references_put(hash_of(found), 1, REFERENCE_FILE, found.device | (uint64_t)found.birth << 32);
 }
 
+// The path of an open file in parts: it may be closed before bursar could open it by its descriptor. Those of files
+// that the process has told of lately are known to bursar.
+static void put_path(int file, uint32_t number) {
+    static uint32_t told[PATHS_TOLD];
+    uint32_t *last_told = &told[number % PATHS_TOLD];
+    if (__atomic_exchange_n(last_told, number, __ATOMIC_RELAXED) == number)
+        return;
+    char link[32];
+    uint64_t parts[LONGEST_PATH / 8] = {0};
+    text_format(link, sizeof link, "/proc/self/fd/%u", file);
+    long length = sys(SYS_readlinkat, AT_FDCWD, link, parts, sizeof parts);
+    if (sys_failed(length) || length == sizeof parts)
+        return;
+    for (long part = 0; part <= length / 8; part++)
+        references_put(number, 3 + part, REFERENCE_FILE, parts[part]);
+}
+
 // What a descriptor is: four system calls where it is a regular file that was not known, else one.
 static void look(int file, struct opened *opened, uint32_t ms) {
     struct identity found = identity_of(file, "", 0);
@@ -259,6 +279,8 @@ static void look(int file, struct opened *opened, uint32_t ms) {
         __atomic_store_n(&most_opened, file, __ATOMIC_RELAXED);
     if (opened->what == IN_CACHE) {
         put_file(found);
+        if (__atomic_load_n(&head->wants_paths, __ATOMIC_RELAXED))
+            put_path(file, opened->file);
         references_put(opened->file, 2, REFERENCE_FILE, (uint32_t)file | (uint64_t)process.pid << 32);
     }
 }

@@ -405,8 +405,13 @@ fn out_of_reach(emulated: &EmulatedLimit, need: u64) -> Option<Doubt> {
     })
 }
 
-/// A limit that was emulated and did not hold: the run had more, or less, than its limit says. `None`: it did, or was none.
+/// A limit that was emulated and did not hold. `None`: it did, or was none.
 pub fn limit_not_held(run: &Observation, page_bytes: u64) -> Option<Doubt> {
+    had_more(run, page_bytes).or_else(|| mapped_stays(run))
+}
+
+/// The run had more than its limit says.
+fn had_more(run: &Observation, page_bytes: u64) -> Option<Doubt> {
     let limit = run.limit_bytes?;
     let Some(emulated) = run.evidence.emulated else {
         // A cgroup that limits tells what is charged to it.
@@ -429,7 +434,7 @@ pub fn limit_not_held(run: &Observation, page_bytes: u64) -> Option<Doubt> {
     if let Some(doubt) = by_one.or_else(together).filter(|_| !was_killed) {
         return Some(doubt);
     }
-    let (above, mapped) = (emulated.above_bytes, emulated.mapped_bytes);
+    let above = emulated.above_bytes;
     // What was dropped and is referenced again comes from the storage, whatever was read ahead beside it.
     let again = emulated.read_again_pages * page_bytes;
     let came = run.evidence.moved.map_or(u64::MAX, |moved| moved.storage_read);
@@ -441,13 +446,21 @@ pub fn limit_not_held(run: &Observation, page_bytes: u64) -> Option<Doubt> {
             "{again} were dropped and used again under an emulated limit of {limit}, and {came} came from the storage"
         );
         (again.0, why)
-    } else if mapped.saturating_mul(LEAST_PART) > limit {
-        let why = format!("{} of files that it mapped cannot be reclaimed under an emulated limit", Bytes(mapped));
-        (mapped, format!("{why} ({})", Bytes(limit)))
     } else {
         return None;
     };
     Some(doubt(DoubtKind::LimitNotHeld, Some(bytes), why))
+}
+
+/// The kernel would have reclaimed what stays mapped under an emulated limit, and left more to the rest: a run that was too slow need not
+/// be so with it.
+pub fn mapped_stays(run: &Observation) -> Option<Doubt> {
+    let (limit, mapped) = (run.limit_bytes?, run.evidence.emulated?.mapped_bytes);
+    (mapped.saturating_mul(LEAST_PART) > limit).then(|| {
+        let (held, limit) = (Bytes(mapped), Bytes(limit));
+        let why = format!("{held} of files that it mapped cannot be reclaimed under an emulated limit ({limit})");
+        doubt(DoubtKind::LimitNotHeld, Some(mapped), why)
+    })
 }
 
 /// A peak that is known only by its size.

@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 use curve::two_lists::{CLUSTER, Folio, Lists};
 use linux::procfs;
 use model::{EmulatedLimit, FileReference, ReferenceKind};
-use track::Follower;
+use track::{Follower, Opened};
 
 use crate::file::Referenced;
 use crate::pages::Page;
 
 /// Counting what is cached may take one part in this of the time: it takes longer the smaller the folios are.
 const COUNTING_PART: u32 = 20;
-/// More files than these are not opened.
-const MOST_OPEN: usize = 512;
-/// Parts of files that are known, of 2 MiB each, in 512 MiB of memory: what is beyond them is told as out of reach.
-const MOST_PARTS: usize = 1 << 16;
+/// Of more files than these no descriptor is kept.
+const MOST_KEPT: usize = 512;
+/// Pages that are known, in 512 MiB of memory: what is beyond them is told as out of reach.
+const MOST_PAGES: usize = 1 << 25;
 /// The job has to wait where it is beyond the limit by one part in this of its page cache, and by more pages than these.
 const BEHIND_PART: u64 = 50;
 const BEHIND_PAGES: u64 = 256;
@@ -77,9 +77,10 @@ pub struct Hold {
     lists: Lists,
     /// By the number of the file.
     files: HashMap<u32, Referenced>,
-    open: usize,
-    /// Parts of all files.
-    parts: usize,
+    /// Of how many a descriptor is kept.
+    kept: usize,
+    /// Pages that all files have room for.
+    room: usize,
     /// Pages of its files in the page cache: counted, with what came and went since.
     cached: u64,
     count_due: Instant,
@@ -100,8 +101,8 @@ impl Hold {
             shared,
             lists: Lists::default(),
             files: HashMap::new(),
-            open: 0,
-            parts: 0,
+            kept: 0,
+            room: 0,
             cached: 0,
             count_due: now,
             acted: now,
@@ -110,17 +111,20 @@ impl Hold {
         }
     }
 
-    /// The file, with a part for this page; `None`, which is counted, if there are too many.
+    /// The file, with room for this page; `None`, which is counted, if there are too many.
     fn file_with(&mut self, file: u32, page: u64) -> Option<&mut Referenced> {
         let referenced = self.files.entry(file).or_default();
-        if !referenced.pages.has_part_of(page) {
-            if self.parts == MOST_PARTS {
-                self.shared.out_of_reach_pages.fetch_add(1, Relaxed);
-                return None;
-            }
-            self.parts += 1;
+        let room = self.room + referenced.pages.room_for(page);
+        if room > MOST_PAGES {
+            self.shared.out_of_reach_pages.fetch_add(1, Relaxed);
+            return None;
         }
+        self.room = room;
         Some(referenced)
+    }
+
+    fn count_kept(&mut self) {
+        self.kept = self.files.values().filter(|file| file.is_kept()).count();
     }
 
     fn reference(&mut self, file: u32, page: u64, kind: ReferenceKind) {
@@ -159,8 +163,8 @@ impl Hold {
             return;
         }
         self.cached = self.files.values_mut().map(Referenced::count).sum();
-        self.open = self.files.values().filter(|file| file.is_within_reach()).count();
-        self.parts = self.files.values().map(|file| file.pages.parts()).sum();
+        self.count_kept();
+        self.room = self.files.values().map(|file| file.pages.room()).sum();
         let after = Instant::now();
         self.count_due = after + (after - now) * COUNTING_PART;
     }
@@ -211,11 +215,16 @@ impl Drop for Hold {
 }
 
 impl Follower for Hold {
-    fn opened(&mut self, file: u32, inode: u64, pid: i32, descriptor: i32) {
+    fn opened(&mut self, file: u32, opened: Opened) {
+        if self.kept == MOST_KEPT {
+            self.files.values_mut().for_each(Referenced::let_go);
+            self.count_kept();
+        }
         let referenced = self.files.entry(file).or_default();
-        if self.open < MOST_OPEN && !referenced.is_within_reach() {
-            referenced.open(inode, pid, descriptor);
-            self.open += usize::from(referenced.is_within_reach());
+        let kept = referenced.is_kept();
+        if self.kept < MOST_KEPT {
+            referenced.open(opened);
+            self.kept += usize::from(referenced.is_kept() && !kept);
         }
     }
 
@@ -266,7 +275,7 @@ mod tests {
     use std::fs::{self, File};
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use linux::cache::cached_bytes;
 
@@ -302,8 +311,13 @@ mod tests {
 
         fn open(&self, hold: &mut Hold) {
             let inode = self.file.metadata().unwrap().ino();
-            hold.opened(0, inode, std::process::id() as i32, self.file.as_raw_fd());
+            hold.opened(0, Opened { inode, ..opened(self.file.as_raw_fd()) });
         }
+    }
+
+    /// By this process.
+    fn opened(descriptor: i32) -> Opened<'static> {
+        Opened { inode: 0, pid: std::process::id() as i32, descriptor, path: None }
     }
 
     fn reference(kind: ReferenceKind) -> FileReference {
@@ -365,7 +379,7 @@ mod tests {
         assert_eq!(cached_bytes(&input.path), Some(8 * MIB));
         assert_eq!(shared.emulated().mapped_bytes, 8 * MIB);
         let (mut other, shared) = hold(Some(1));
-        other.opened(0, 1, std::process::id() as i32, input.file.as_raw_fd());
+        other.opened(0, Opened { inode: 1, ..opened(input.file.as_raw_fd()) });
         other.referenced(&reference(ReferenceKind::Read));
         other.referenced(&reference(ReferenceKind::Read));
         assert_eq!(shared.emulated().out_of_reach_bytes, 8 * MIB);
@@ -386,12 +400,54 @@ mod tests {
     #[test]
     fn references_anywhere_take_no_more_memory_than_is_meant_for_them() {
         let (mut hold, shared) = hold(Some(1));
-        for part in 0..=MOST_PARTS as u64 {
-            let first_page = (part << 24) + part % 7;
+        let parts = MOST_PAGES as u64 / 512;
+        for part in 0..=parts {
+            let first_page = (part << 24) + 511 - part % 7;
             hold.referenced(&FileReference { first_page, pages: 1, ..reference(ReferenceKind::Read) });
         }
-        assert_eq!(hold.parts, MOST_PARTS);
-        assert_eq!(shared.emulated().out_of_reach_bytes, (MOST_PARTS as u64 + 1) * procfs::page_bytes());
+        assert_eq!(hold.room, MOST_PAGES);
+        assert_eq!(shared.emulated().out_of_reach_bytes, (parts + 1) * procfs::page_bytes());
+    }
+
+    #[test]
+    fn files_that_were_closed_are_held_by_their_paths_however_many_there_are() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let (mut hold, shared) = hold(Some(4));
+        let count = MOST_KEPT as u32 + 300;
+        let path = |number: u32| folder.path().join(number.to_string());
+        for number in 0..count {
+            fs::write(path(number), [7; 16384]).unwrap();
+            File::open(path(number)).unwrap().sync_all().unwrap();
+            let inode = fs::metadata(path(number)).unwrap().ino();
+            hold.opened(number, Opened { inode, path: Some(&path(number)), ..opened(-1) });
+            hold.referenced(&FileReference { file: number, pages: 4, ..reference(ReferenceKind::Read) });
+        }
+        assert!(hold.kept <= MOST_KEPT);
+        count_now(&mut hold);
+        count_now(&mut hold);
+        let cached = || (0..count).filter_map(|number| cached_bytes(&path(number))).sum::<u64>();
+        assert!(cached() <= 4 * MIB, "{}", cached());
+        assert_eq!(shared.emulated().out_of_reach_bytes, 0);
+        drop(hold);
+        assert_eq!(cached(), 0);
+    }
+
+    #[test]
+    fn a_file_whose_name_another_has_is_out_of_reach_until_it_is_opened_again() {
+        let (input, (mut hold, shared)) = (Input::new(), hold(Some(4)));
+        let inode = input.file.metadata().unwrap().ino();
+        let open = |hold: &mut Hold, path: &Path| hold.opened(0, Opened { inode, path: Some(path), ..opened(-1) });
+        open(&mut hold, &input.path);
+        hold.files.values_mut().for_each(Referenced::let_go);
+        let renamed = input.path.with_extension("old");
+        fs::rename(&input.path, &renamed).unwrap();
+        fs::write(&input.path, "another").unwrap();
+        count_now(&mut hold);
+        open(&mut hold, &input.path);
+        hold.referenced(&reference(ReferenceKind::Read));
+        assert_eq!(shared.emulated().out_of_reach_bytes, 8 * MIB);
+        open(&mut hold, &renamed);
+        assert!(hold.files[&0].is_kept());
     }
 
     /// So that the next look counts.
@@ -407,10 +463,10 @@ mod tests {
         count_now(&mut hold);
         fs::remove_file(&input.path).unwrap();
         count_now(&mut hold);
-        assert_eq!((hold.open, hold.lists.pages() > 0), (1, true));
+        assert_eq!((hold.kept, hold.lists.pages() > 0), (1, true));
         drop(input);
         count_now(&mut hold);
-        assert_eq!((hold.open, hold.cached), (0, 0));
+        assert_eq!((hold.kept, hold.cached), (0, 0));
         hold.referenced(&reference(ReferenceKind::Read));
         assert_eq!(shared.emulated().out_of_reach_bytes, 8 * MIB);
         hold.act();

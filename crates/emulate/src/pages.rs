@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use foldhash::fast::RandomState;
 
-/// Pages of a part.
+/// The most pages of a part, and the fewest that it has room for: most files are small.
 const PART: u64 = 512;
+const LEAST: u64 = 8;
 
 /// Where a page is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -28,37 +29,46 @@ pub enum Page {
 /// All pages of a file.
 #[derive(Debug, Default)]
 pub struct Pages {
-    parts: HashMap<u64, Box<[Page; PART as usize]>, RandomState>,
+    parts: HashMap<u64, Vec<Page>, RandomState>,
 }
 
 impl Pages {
-    /// How many parts there are: 8 KiB each.
-    pub fn parts(&self) -> usize {
-        self.parts.len()
+    /// Pages that it has room for, 16 bytes each.
+    pub fn room(&self) -> usize {
+        self.parts.values().map(Vec::len).sum()
     }
 
-    /// Whether its part is there.
-    pub fn has_part_of(&self, page: u64) -> bool {
-        self.parts.contains_key(&(page / PART))
+    /// How many more that would be with this page.
+    pub fn room_for(&self, page: u64) -> usize {
+        let now = self.parts.get(&(page / PART)).map_or(0, Vec::len);
+        wanted(page).saturating_sub(now)
     }
 
     /// Where a page is.
     pub fn get(&self, page: u64) -> Page {
-        self.parts.get(&(page / PART)).map_or(Page::Never, |part| part[(page % PART) as usize])
+        self.parts.get(&(page / PART)).and_then(|part| part.get((page % PART) as usize)).copied().unwrap_or_default()
     }
 
-    /// Shows those of these pages whose parts are there.
+    /// Shows those of these pages that it has room for.
     pub fn for_each(&mut self, pages: Range<u64>, mut see: impl FnMut(&mut Page)) {
         for (number, part) in &mut self.parts {
             let first = number * PART;
-            let within = |page: u64| page.clamp(first, first + PART) - first;
-            part[within(pages.start) as usize..within(pages.end) as usize].iter_mut().for_each(&mut see);
+            let within = |page: u64| (page.clamp(first, first + PART) - first).min(part.len() as u64) as usize;
+            let within = within(pages.start)..within(pages.end);
+            part[within].iter_mut().for_each(&mut see);
         }
     }
 
-    /// The page, in a part that is made if it is not there.
+    /// The page, for which room is made.
     pub fn entry(&mut self, page: u64) -> &mut Page {
-        let part = self.parts.entry(page / PART).or_insert_with(|| Box::new([Page::Never; PART as usize]));
+        let part = self.parts.entry(page / PART).or_default();
+        let room = wanted(page).max(part.len());
+        part.resize(room, Page::Never);
         &mut part[(page % PART) as usize]
     }
+}
+
+/// How long its part has to be for this page.
+fn wanted(page: u64) -> usize {
+    (page % PART + 1).next_power_of_two().max(LEAST) as usize
 }

@@ -1237,6 +1237,7 @@ pub struct ReferenceHead {
     pub hold_until_ms: u64,
     pub ended: u64,
     pub with_io_uring: u64,
+    pub wants_paths: u64,
     pub unused: Vec<u64>,
     pub head: u64,
     pub unused_too: Vec<u64>,
@@ -1255,7 +1256,8 @@ impl ReferenceHead {
     pub const HOLD_UNTIL_MS_AT: usize = 56;
     pub const ENDED_AT: usize = 64;
     pub const WITH_IO_URING_AT: usize = 72;
-    pub const UNUSED_AT: usize = 80;
+    pub const WANTS_PATHS_AT: usize = 80;
+    pub const UNUSED_AT: usize = 88;
     pub const HEAD_AT: usize = 128;
     pub const UNUSED_TOO_AT: usize = 136;
     pub const HIDDEN_BYTES_AT: usize = 192;
@@ -1274,7 +1276,8 @@ impl ReferenceHead {
             hold_until_ms: u64::from_le_bytes(field(bytes, 56)),
             ended: u64::from_le_bytes(field(bytes, 64)),
             with_io_uring: u64::from_le_bytes(field(bytes, 72)),
-            unused: (0..6).map(|i| Some(u64::from_le_bytes(field(bytes, 80 + i * 8)))).collect::<Option<_>>()?,
+            wants_paths: u64::from_le_bytes(field(bytes, 80)),
+            unused: (0..5).map(|i| Some(u64::from_le_bytes(field(bytes, 88 + i * 8)))).collect::<Option<_>>()?,
             head: u64::from_le_bytes(field(bytes, 128)),
             unused_too: (0..7).map(|i| Some(u64::from_le_bytes(field(bytes, 136 + i * 8)))).collect::<Option<_>>()?,
             hidden_bytes: (0..16).map(|i| Some(u64::from_le_bytes(field(bytes, 192 + i * 8)))).collect::<Option<_>>()?,
@@ -1293,7 +1296,8 @@ impl ReferenceHead {
         put(&mut bytes, 56, 8, &self.hold_until_ms.to_le_bytes());
         put(&mut bytes, 64, 8, &self.ended.to_le_bytes());
         put(&mut bytes, 72, 8, &self.with_io_uring.to_le_bytes());
-        self.unused.iter().take(6).enumerate().for_each(|(i, one)| put(&mut bytes, 80 + i * 8, 8, &one.to_le_bytes()));
+        put(&mut bytes, 80, 8, &self.wants_paths.to_le_bytes());
+        self.unused.iter().take(5).enumerate().for_each(|(i, one)| put(&mut bytes, 88 + i * 8, 8, &one.to_le_bytes()));
         put(&mut bytes, 128, 8, &self.head.to_le_bytes());
         self.unused_too.iter().take(7).enumerate().for_each(|(i, one)| put(&mut bytes, 136 + i * 8, 8, &one.to_le_bytes()));
         self.hidden_bytes.iter().take(16).enumerate().for_each(|(i, one)| put(&mut bytes, 192 + i * 8, 8, &one.to_le_bytes()));

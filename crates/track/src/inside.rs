@@ -10,8 +10,10 @@ mod lives;
 mod ring;
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -42,11 +44,23 @@ const FOLLOWED_TICK: Duration = Duration::from_millis(1);
 /// For so long a hold is valid unless it is said anew.
 const HOLD_MS: u64 = 50;
 
+/// What a process said of a file that it has opened. Any of it may be wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened<'a> {
+    /// Its inode.
+    pub inode: u64,
+    /// Where it is until the process closes it: `/proc/PID/fd/DESCRIPTOR`.
+    pub pid: i32,
+    /// See `pid`.
+    pub descriptor: i32,
+    /// Its path when it was first opened; `None` if that is not known.
+    pub path: Option<&'a Path>,
+}
+
 /// Who follows the references while the job goes on, and acts on them.
 pub trait Follower: Send + std::fmt::Debug {
-    /// A process has a file open, as `/proc/PID/fd/FD` says until it closes it: the file's number and inode. Said of each of its
-    /// descriptors before it is referred to by it.
-    fn opened(&mut self, file: u32, inode: u64, pid: i32, descriptor: i32);
+    /// A process has opened a file of this number. Said of each of its descriptors before it is referred to by it.
+    fn opened(&mut self, file: u32, opened: Opened);
     /// Pages that a process had touched of its program and its libraries, at its end.
     fn loaded(&mut self, reference: &FileReference);
     /// In the order of the ring.
@@ -128,6 +142,9 @@ impl InsideTracker {
     /// [`Error::Shared`] if there is no such memory, [`Error::Thread`].
     pub fn start(origin_ns: u64, follower: Option<Box<dyn Follower>>) -> Result<InsideTracker, Error> {
         let ring = Ring::create().map_err(Error::Shared)?;
+        if follower.is_some() {
+            ring.want_paths();
+        }
         let path = ring.path();
         let (stop, stopped) = mpsc::channel();
         let thread = thread::Builder::new()
@@ -232,8 +249,11 @@ fn name(class: ReferenceClass) -> &'static str {
     }
 }
 
+/// Parts of a path are believed up to so many.
+const MOST_PATH_PARTS: usize = 512;
+
 /// What is known of a file by its hash.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct Known {
     inode: Option<u64>,
     device: u32,
@@ -241,6 +261,8 @@ struct Known {
     number: Option<u32>,
     /// Behind the last page that was referenced.
     end: u64,
+    /// Its parts so far; it ends with a 0.
+    path: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -275,6 +297,7 @@ impl Seen {
                 match entry.pages {
                     0 => known.inode = Some(entry.place),
                     2 => return self.opened(entry.file, entry.place),
+                    3.. => known.add_to_path(entry.pages as usize - 3, entry.place),
                     _ => (known.device, known.generation) = (entry.place as u32, (entry.place >> 32) as u32),
                 }
                 return;
@@ -322,7 +345,9 @@ impl Seen {
     fn opened(&mut self, hash: u32, place: u64) {
         let (Some(follower), Some(known)) = (&mut self.follower, self.known.get_mut(&hash)) else { return };
         if let Some(inode) = known.inode {
-            follower.opened(known.number(hash, &mut self.files), inode, (place >> 32) as i32, place as i32);
+            let number = known.number(hash, &mut self.files);
+            let (pid, descriptor, path) = ((place >> 32) as i32, place as i32, known.path());
+            follower.opened(number, Opened { inode, pid, descriptor, path });
         }
     }
 }
@@ -333,6 +358,21 @@ impl Known {
         let inode = self.inode.unwrap_or(u64::from(hash));
         let key = FileKey { inode, device: self.device, generation: self.generation };
         *self.number.get_or_insert_with(|| files.number(key))
+    }
+
+    /// The next part; one that is not is another process telling the same.
+    fn add_to_path(&mut self, part: usize, bytes: u64) {
+        if part == 0 {
+            self.path.clear();
+        }
+        if self.path.len() == part * 8 && part < MOST_PATH_PARTS {
+            self.path.extend(bytes.to_le_bytes());
+        }
+    }
+
+    fn path(&self) -> Option<&Path> {
+        let end = self.path.iter().position(|byte| *byte == 0)?;
+        self.path.starts_with(b"/").then(|| Path::new(OsStr::from_bytes(&self.path[..end])))
     }
 }
 
@@ -378,6 +418,25 @@ mod tests {
         assert_eq!(found, [(0, 5, 3, ReferenceKind::Read), (1, 6, 1, ReferenceKind::Write)]);
         let files: Vec<_> = seen.files.finish().iter().map(|file| (file.device, file.inode)).collect();
         assert_eq!(files, [(0x801, 4711), (0, 8)]);
+    }
+
+    #[test]
+    fn a_path_comes_in_parts_and_may_be_told_by_several_at_once() {
+        let mut known = Known::default();
+        let add = |known: &mut Known, part, bytes: &[u8; 8]| known.add_to_path(part, u64::from_le_bytes(*bytes));
+        add(&mut known, 0, b"/var/tmp");
+        assert_eq!(known.path(), None, "its end is missing");
+        add(&mut known, 1, b"/input\0\0");
+        assert_eq!(known.path(), Some(Path::new("/var/tmp/input")));
+        for (part, bytes) in
+            [(0, b"/var/tmp"), (0, b"/var/tmp"), (1, b"/renamed"), (1, b"/renamed"), (2, &[0; 8]), (7, b"whatever")]
+        {
+            add(&mut known, part, bytes);
+        }
+        assert_eq!(known.path(), Some(Path::new("/var/tmp/renamed")));
+        add(&mut known, 0, b"pipe:[7]");
+        add(&mut known, 1, &[0; 8]);
+        assert_eq!(known.path(), None, "it is no file of a name");
     }
 
     #[test]

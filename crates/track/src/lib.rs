@@ -30,7 +30,7 @@ pub mod regions;
 mod tracker;
 
 pub use files::TrackedFile;
-pub use inside::{Follower, InsideTracker, REFERENCES_INSIDE, SHARED_BYTES, SeenInside};
+pub use inside::{Follower, InsideTracker, Opened, REFERENCES_INSIDE, SHARED_BYTES, SeenInside};
 pub use mapped::{Joined, Mapped, MappedTracker};
 pub use references::{Iter, References};
 pub use tracker::{Error, Loading, Tracked, Tracker};

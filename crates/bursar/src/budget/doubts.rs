@@ -1,6 +1,6 @@
 //! Why a search's answer may not be about the command.
 
-use model::{Answer, Doubt, DoubtKind, Exit, Observation, Outcome, RunAccount, RunRole};
+use model::{Answer, Doubt, DoubtKind, Exit, Observation, Outcome, RunAccount, RunRole, Trial};
 use record::Record;
 
 /// Of all runs, the gravest first, each kind once.
@@ -23,8 +23,7 @@ pub fn of(record: &Record) -> Vec<Doubt> {
         }
     }
     let limited = record.runs.iter().filter(whole).filter(is_complete);
-    let page_bytes = record.header.page_bytes;
-    let not_held = limited.filter_map(|run| account::evidence::limit_not_held(run, page_bytes));
+    let not_held = limited.filter_map(|run| not_held(run, &record.trials, record.header.page_bytes));
     found.extend(not_held.max_by_key(|doubt| doubt.bytes));
     let passed = |run: &&Observation| {
         run.limit_bytes.is_none()
@@ -38,6 +37,22 @@ pub fn of(record: &Record) -> Vec<Doubt> {
     found
 }
 
+/// Whether its limit did not hold, of a run on which the answer rests: a step of the search from the largest that was too little on.
+/// One that was too slow with more than its limit says would have been with less.
+fn not_held(run: &Observation, trials: &[Trial], page_bytes: u64) -> Option<Doubt> {
+    let steps = || trials.iter().filter(|trial| trial.method.is_none());
+    let limits =
+        |of: fn(Outcome) -> bool| steps().filter(move |trial| of(trial.outcome)).filter_map(|trial| trial.limit_bytes);
+    let enough = limits(|outcome| outcome == Outcome::Ok).min();
+    let too_little =
+        limits(|outcome| outcome != Outcome::Ok).filter(|limit| enough.is_none_or(|enough| *limit < enough)).max();
+    let trial = steps().find(|trial| trial.run == run.run && trial.limit_bytes >= too_little)?;
+    match trial.outcome {
+        Outcome::Ok => account::evidence::limit_not_held(run, page_bytes),
+        _ => account::evidence::mapped_stays(run),
+    }
+}
+
 /// The answer as far as it can be trusted: no limit at all where nothing is known of the command.
 pub fn weighed(answer: Answer, doubts: &[Doubt]) -> Answer {
     if account::evidence::is_void(doubts) {
@@ -49,4 +64,56 @@ pub fn weighed(answer: Answer, doubts: &[Doubt]) -> Answer {
 /// Whether a search need not go on.
 pub fn end_it(account: &RunAccount) -> bool {
     account::evidence::is_void(&account.doubts)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{EmulatedLimit, Method, Target};
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn trial(run: u32, limit_mib: u64, outcome: Outcome) -> Trial {
+        Trial {
+            run,
+            method: None,
+            limit_bytes: Some(limit_mib * MIB),
+            outcome,
+            lower_bound: false,
+            wall_seconds: 1.0,
+            cpu_seconds: None,
+            system_seconds: None,
+            stall_seconds: None,
+            runtime_ratio: None,
+            predicted_ratio: None,
+            io_wait_share: None,
+            refaults: None,
+            peak_charge_bytes: None,
+            breakdown: Default::default(),
+            exit_status: Some(0),
+            why: String::new(),
+            nodes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_limit_that_did_not_hold_is_told_of_the_runs_on_which_the_answer_rests() {
+        let trials = [
+            Trial { method: Some(Method::AppMaxRss), ..trial(1, 2, Outcome::Ok) },
+            trial(2, 3, Outcome::TooSlow),
+            trial(3, 80, Outcome::TooSlow),
+            trial(4, 90, Outcome::Ok),
+        ];
+        let told = |run: u32, emulated: EmulatedLimit| {
+            let limit_bytes = trials.iter().find(|trial| trial.run == run).and_then(|trial| trial.limit_bytes);
+            let mut seen = Observation::begun(run, RunRole::Trial, Target::Command, String::new(), 0);
+            (seen.limit_bytes, seen.evidence.emulated) = (limit_bytes, Some(emulated));
+            not_held(&seen, &trials, 4096).is_some()
+        };
+        let had_more = EmulatedLimit { above_bytes: 40 * MIB, ..EmulatedLimit::default() };
+        assert_eq!([1, 2, 3, 4].map(|run| told(run, had_more)), [false, false, false, true]);
+        let mapped = EmulatedLimit { mapped_bytes: 40 * MIB, ..EmulatedLimit::default() };
+        assert_eq!([1, 2, 3, 4].map(|run| told(run, mapped)), [false, false, true, true]);
+    }
 }

@@ -102,6 +102,11 @@ impl Ring {
         self.word(ReferenceHead::HOLD_UNTIL_MS_AT).store(until_ms & 0xffff_ffff, Ordering::Relaxed);
     }
 
+    /// Files are to be told with their paths.
+    pub(super) fn want_paths(&self) {
+        self.word(ReferenceHead::WANTS_PATHS_AT).store(1, Ordering::Relaxed);
+    }
+
     pub(super) fn lost(&self) -> u64 {
         self.load(ReferenceHead::LOST_AT)
     }
