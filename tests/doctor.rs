@@ -144,6 +144,19 @@ fn no_program_is_advised_that_is_not_there() {
 }
 
 #[test]
+fn an_allocation_is_advised_where_slurm_has_a_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("salloc"), "").unwrap();
+    let path = format!("PATH={}", folder.path().display());
+    let is_advised = |words: &[&str]| advice(words).iter().any(|advice| advice.starts_with("salloc "));
+    assert!(is_advised(&["env", &path, "SLURM_CONF=/etc/elsewhere.conf"]));
+    let is_configured = ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf"];
+    if !is_configured.iter().any(|file| std::path::Path::new(file).exists()) {
+        assert!(!is_advised(&["env", "-u", "SLURM_CONF", &path]), "the commands alone are no cluster");
+    }
+}
+
+#[test]
 fn writes_json_to_a_file_beside_the_report() {
     let folder = tempfile::tempdir().unwrap();
     for words in [&["doctor"][..], &["pool", "status"]] {

@@ -513,6 +513,12 @@ fn idle_memory() -> Finding {
     }
 }
 
+/// Whether Slurm's commands find a configuration; those of a package alone have none.
+fn belongs_to_a_cluster() -> bool {
+    const KEPT: [&str; 3] = ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf"];
+    std::env::var_os("SLURM_CONF").is_some() || KEPT.iter().any(|path| Path::new(path).exists())
+}
+
 fn slurm(own: Option<&Cgroup>) -> Vec<Finding> {
     const LADDER: &str = "Slurm";
     let job = std::env::var("SLURM_JOB_ID").ok();
@@ -522,7 +528,7 @@ fn slurm(own: Option<&Cgroup>) -> Vec<Finding> {
             LADDER,
             "inside an allocation",
             "SLURM_JOB_ID is not set",
-            file::in_path("salloc").map(|_| "salloc --mem=SIZE bursar …"),
+            file::in_path("salloc").filter(|_| belongs_to_a_cluster()).map(|_| "salloc --mem=SIZE bursar …"),
         ),
     };
     let srun = match file::in_path("srun") {
