@@ -496,7 +496,7 @@ fn not_known_together(run: &Observation, need: u64) -> Option<Doubt> {
     matters(most.saturating_sub(least), need).then(|| {
         let (least, at_most) = (Bytes(least), Bytes(most));
         let sentence = format!("its processes held between {least} and {at_most} together that cannot be reclaimed");
-        doubt(DoubtKind::NotCounted, Some(most), sentence)
+        doubt(DoubtKind::BetweenBounds, Some(most), sentence)
     })
 }
 

@@ -46,7 +46,7 @@ fn of_tree(run: &Observation, tree: &Tree, unsampled: u64, header: &Header, note
     };
     notes.push("The floor counts page tables as its only kernel memory: without a cgroup no other is known.".into());
     say_that_swap_helps(header, peak(run, names::SWAP), notes);
-    let most = sampled.most.saturating_add(told::missed_heap(run)).max(unsampled);
+    let most = sampled.most.saturating_add(told::missed_heap(run) + told::untold(run)).max(unsampled);
     let least = sampled.least.max(unsampled);
     let heap = breakdown.heap.map(|heap| heap + least - sampled.least);
     Floor {

@@ -12,9 +12,6 @@ pub struct Held {
     pub most: u64,
 }
 
-/// What processes obtained that told nothing of themselves matters from so much on, bytes.
-const LEAST_UNTOLD: u64 = 1 << 20;
-
 /// Between the largest process and the sum of all there is room for what they share. What samples missed of several processes that lived
 /// at the same time, by the peaks that the kernel kept of them, may have been there too. A reading of their PSS tells what they held
 /// then; at another moment they held at most that and what they have obtained since, or have given back until then. `None` of
@@ -39,8 +36,7 @@ pub fn of_tree(run: &Observation, app_max_rss: Option<u64>) -> Option<Held> {
     };
     let kept = if crate::is_attached(run) { 0 } else { together(run, own) };
     let missed = seen.map_or(0, |seen| kept.saturating_sub(seen));
-    let untold = run.evidence.untold_bytes.filter(|bytes| *bytes >= LEAST_UNTOLD).unwrap_or(0);
-    let most = most.saturating_add(missed).saturating_add(untold);
+    let most = most.saturating_add(missed).saturating_add(told::untold(run));
     Some(Held { least, most: most.min(told::all_together(run).unwrap_or(u64::MAX)).max(least) })
 }
 

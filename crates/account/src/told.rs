@@ -61,6 +61,14 @@ pub fn distinct_files(run: &Observation) -> Option<u64> {
     run.file_demand.as_ref().filter(|_| tell).filter(is_known).map(|demand| demand.distinct_bytes)
 }
 
+/// What processes obtained that told nothing of themselves matters from so much on, bytes.
+const LEAST_UNTOLD: u64 = 1 << 20;
+
+/// What such processes may have had beside all that is known, bytes.
+pub fn untold(run: &Observation) -> u64 {
+    run.evidence.untold_bytes.filter(|bytes| *bytes >= LEAST_UNTOLD).unwrap_or(0)
+}
+
 /// Whether several processes had shared memory mapped, by their word: it is in memory for as long as one of them maps it.
 pub fn may_have_filled_shared_memory(run: &Observation) -> bool {
     run.processes.iter().filter_map(|process| process.largest_seen).filter(|seen| seen.may_share).count() > 1

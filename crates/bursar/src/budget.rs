@@ -627,12 +627,14 @@ impl<'a> Search<'a> {
 
     /// An emulated limit kills nobody: an answer is at least what the runs held that cannot be reclaimed, as far as anybody knows, and never
     /// so little that whoever enforces it takes it for none.
-    fn no_less_than_held(&self, answer: Answer) -> Answer {
+    fn no_less_than_held(&self, answer: Answer, doubts: &[Doubt]) -> Answer {
         let largest = self.record.accounts.values().filter_map(|account| account.app_max_rss_bytes).max();
         // With the tables of its pages: eight bytes for each, and the tables above them.
         let with_tables = |heap: u64| heap + heap / 256;
         let together = self.record.runs.iter().filter_map(account::heap_together).map(with_tables).max();
-        let held = self.seen.floor_bytes().or(largest).max(together).unwrap_or(0).max(LEAST_BUDGET_BYTES);
+        let bounds = doubts.iter().filter(|doubt| doubt.kind == DoubtKind::BetweenBounds);
+        let at_most = bounds.filter_map(|doubt| doubt.bytes).max();
+        let held = self.seen.floor_bytes().or(largest).max(together).max(at_most).unwrap_or(0).max(LEAST_BUDGET_BYTES);
         Answer { budget_bytes: answer.budget_bytes.map(|bytes| bytes.max(held)), ..answer }
     }
 
@@ -662,8 +664,8 @@ impl<'a> Search<'a> {
             Ended::Answered(answer) => (answer, Status::of(0)),
             Ended::Interrupted => (self.partial(), Status::INTERRUPTED),
         };
-        let answer = if self.bench.emulates_limits { self.no_less_than_held(answer) } else { answer };
         let doubts = doubts::of(&self.record).into_iter().chain(self.not_limited()).collect::<Vec<_>>();
+        let answer = if self.bench.emulates_limits { self.no_less_than_held(answer, &doubts) } else { answer };
         let report = BudgetReport { doubts: doubts.clone(), ..self.report(doubts::weighed(answer, &doubts)) };
         self.sink.append(Entry::Budget(Box::new(report.clone())))?;
         self.record.trials = report.trials.clone();

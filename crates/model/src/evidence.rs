@@ -118,6 +118,8 @@ pub enum DoubtKind {
     NotSeen,
     /// It held, or may have held, memory that cannot be reclaimed and that no rung of the ladder counts.
     NotCounted,
+    /// What its processes held together is known between two bounds; figures and answers hold the upper one.
+    BetweenBounds,
     /// The cgroup's charge holds memory of processes that are not the job's.
     OthersInCgroup,
     /// Processes of it went on when the command ended.
@@ -144,7 +146,8 @@ pub struct Doubt {
 impl Doubt {
     /// Whether a job may be killed under a limit by that figure: memory that cannot be reclaimed is, or may be, missing from it.
     pub fn may_kill(&self) -> bool {
-        !matches!(self.kind, DoubtKind::CachedBefore | DoubtKind::NotSeen | DoubtKind::OthersInCgroup)
+        use DoubtKind::{BetweenBounds, CachedBefore, NotSeen, OthersInCgroup};
+        !matches!(self.kind, BetweenBounds | CachedBefore | NotSeen | OthersInCgroup)
     }
 
     /// How much memory that cannot be reclaimed is missing from that figure, at most.

@@ -157,6 +157,10 @@ mod tests {
         let told = [budget / 3, budget].map(with).map(|report| keeps_within(&report));
         assert!(told[0].contains("keeps it within"), "{told:?}");
         assert!(told[1].starts_with("more than ") && told[1].ends_with("how much more is not known"), "{told:?}");
+        // An answer that holds the upper bound is none.
+        let doubt = Doubt { kind: DoubtKind::BetweenBounds, bytes: Some(budget), voids: false, sentence: "x".into() };
+        let between = BudgetReport { doubts: vec![doubt], ..fixture::budget() };
+        assert!(keeps_within(&between).contains("keeps it within"), "{}", keeps_within(&between));
     }
 
     #[test]
@@ -179,7 +183,7 @@ mod tests {
             assert!(why_nothing_to_paste(&with(kind)).is_some(), "{kind:?}");
         }
         // With less page cache a job is slower, and a limit that is too large kills nobody.
-        for kind in [DoubtKind::CachedBefore, DoubtKind::NotSeen, DoubtKind::OthersInCgroup] {
+        for kind in [DoubtKind::BetweenBounds, DoubtKind::CachedBefore, DoubtKind::NotSeen, DoubtKind::OthersInCgroup] {
             assert_eq!(paste_lines(&with(kind)), paste_lines(&fixture::budget()), "{kind:?}");
             assert_eq!(why_nothing_to_paste(&with(kind)), None, "{kind:?}");
         }

@@ -201,6 +201,10 @@ impl Processes {
             return;
         }
         let Ok(mut status) = procfs::status(pid) else { return };
+        // It is ending: page faults since the last look would count as known, and what they brought was not seen.
+        if stat.rss_pages == 0 && status.rss_anon.is_none() {
+            return;
+        }
         let ours = self.ours(status.rss_shmem);
         status.rss_shmem = status.rss_shmem.map(|bytes| bytes - ours);
         let rss = (stat.rss_pages * procfs::page_bytes()).saturating_sub(ours);
