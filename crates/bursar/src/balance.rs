@@ -1,11 +1,8 @@
 //! `bursar balance`: memory to whoever gains most from it.
 
-mod beyond;
 mod device;
 mod hold;
 mod kinds;
-mod machine;
-mod qmp;
 mod reclaim;
 mod target;
 mod told;
@@ -18,13 +15,13 @@ use job::Forwarding;
 use linux::journal::{self, Journal};
 use linux::procfs;
 use model::Bytes;
+use qemu::put_back;
 use report::seconds;
 
 use crate::cli::balance::Balance;
 use crate::say::tell;
 use crate::status::Status;
 use device::Devices;
-pub use machine::put_back;
 use target::Target;
 use told::{Interval, Row, Told};
 

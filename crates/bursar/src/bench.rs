@@ -10,11 +10,11 @@ use linux::journal::{self, Guard, Journal};
 use linux::place::Place;
 use linux::{bpf, damon, delayacct, procfs, rights};
 use model::{Header, RecordKind};
+use qemu::put_back;
 use record::Record;
 use sample::IoWait;
 use track::{Loading, Tracker};
 
-use crate::balance::put_back;
 use crate::redact::redacted;
 use crate::say::tell;
 

@@ -5,10 +5,10 @@ mod ability;
 use anyhow::Context;
 use linux::{journal, probe};
 use model::Bytes;
+use qemu::put_back;
 use report::terminal::paragraph;
 use serde_json::json;
 
-use crate::balance::put_back;
 use crate::cli::doctor::Doctor;
 use crate::input::is_dash;
 use crate::pool;

@@ -15,10 +15,10 @@ use linux::cgroup::{Cgroup, ThreadedCgroup};
 use linux::endings::Tree;
 use linux::journal;
 use model::{Exit, RecordKind};
+use qemu::put_back;
 use record::Record;
 use track::pages::{Error, Pages, Scope, Settings};
 
-use crate::balance::put_back;
 use crate::bench::header;
 use crate::cli::Results;
 use crate::cli::watch::Watch;

@@ -6,8 +6,8 @@ use linux::Error;
 use linux::cgroup::{Allotment, Cgroup};
 use linux::journal::Journal;
 use linux::procfs;
+use qemu::Machine;
 
-use super::machine::Machine;
 use super::reclaim::{Tracked, page_out};
 
 /// What a process has without being asked for it.

@@ -8,12 +8,12 @@ use linux::cgroup::Cgroup;
 use linux::journal::Journal;
 use linux::procfs;
 use model::{Bytes, MissPoint, PagesRound};
+use qemu::Machine;
 use track::pages::{Pages, Scope, Settings};
 
 use super::device::Device;
 use super::hold::{Hold, tree};
 use super::kinds::{Spare, lacks_files};
-use super::machine::Machine;
 use super::reclaim::Tracked;
 use super::told::Row;
 use crate::cli::balance::Asked;

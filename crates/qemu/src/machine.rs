@@ -9,8 +9,8 @@ use linux::procfs;
 use model::{MissPoint, PagesRound};
 use serde_json::{Value, json};
 
-use super::beyond::{Guest, Paging, Short, misses, remembered};
-use super::qmp::Qmp;
+use crate::guest::{Guest, Paging, Short, misses, remembered};
+use crate::qmp::Qmp;
 
 /// Taken at once: what a guest is asked for and does not have is no more than this when bursar is killed.
 const STEP: u64 = 16 << 20;
@@ -341,6 +341,6 @@ fn set(qmp: &mut Qmp, path: &str, seconds: u64) -> anyhow::Result<()> {
 }
 
 /// Guests leave out what they do not know by this figure.
-pub fn number(value: &Value) -> Option<u64> {
+pub(crate) fn number(value: &Value) -> Option<u64> {
     value.as_u64().filter(|number| *number != u64::MAX)
 }
