@@ -80,8 +80,7 @@ fuzz: export FUZZ_CASES = $(CASES)
 fuzz: export CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS = true
 fuzz: deps ## Every parser of foreign input on CASES changed inputs each; see crates/fuzz
 	$(CARGO) test --release --locked -p fuzz -- --nocapture fuzz_
-	$(CARGO) test --release --locked -p serve -p provision -p qemu -p slurm --lib -- --nocapture fuzz_
-	$(CARGO) test --release --locked -p bursar --bin bursar -- --nocapture fuzz_
+	$(CARGO) test --release --locked -p serve -p provision -p qemu -p session -p slurm --lib -- --nocapture fuzz_
 
 bench: build ## The measurements of the book: hours; see bench/
 	bench/run

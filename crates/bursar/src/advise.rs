@@ -13,10 +13,10 @@ mod told;
 pub mod ways;
 
 use ::advise::Walks;
+use session::status::Status;
 use track::regions::Region;
 
 use crate::cli::advise::Advise;
-use crate::status::Status;
 
 /// What looking at another process's memory takes, as the end of a sentence.
 const NEEDS: &str = "needs CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_BPF and CAP_PERFMON";

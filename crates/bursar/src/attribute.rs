@@ -18,18 +18,20 @@ use model::{
 use record::{Entry, Record};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
+use session::bench::{Bench, References, header};
+use session::launch::{self, Launch, Launcher, launch};
+use session::observe::{Plan, observe};
+use session::rank::Rank;
+use session::say::{self, tell};
+use session::sink::Sink;
+use session::sink::finish_run;
+use session::spool::without_library;
+use session::status::Status;
+use session::status::ended;
+use session::unseen::{self, Purpose};
 
-use crate::bench::{Bench, References, header};
 use crate::cli::attribute::{Attribute, By};
-use crate::launch::{self, Launch, Launcher, launch};
-use crate::observe::{Plan, observe};
-use crate::rank::Rank;
-use crate::results::{Sink, style, write_json, write_page};
-use crate::run::{ended, finish_run};
-use crate::say::{self, tell};
-use crate::spool::without_library;
-use crate::status::Status;
-use crate::unseen::{self, Purpose};
+use crate::results::{style, write_json, write_page};
 
 use logs::{Folder, Found};
 

@@ -17,10 +17,10 @@ use linux::procfs;
 use model::Bytes;
 use qemu::put_back;
 use report::seconds;
+use session::say::tell;
+use session::status::Status;
 
 use crate::cli::balance::Balance;
-use crate::say::tell;
-use crate::status::Status;
 use device::Devices;
 use target::Target;
 use told::{Interval, Row, Told};
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 const OVERHEAD: f64 = 0.01;
 
 pub fn balance(options: &Balance) -> anyhow::Result<Status> {
-    for repaired in journal::repair(put_back, &mut crate::bench::announce_repair) {
+    for repaired in journal::repair(put_back, &mut session::bench::announce_repair) {
         tell!("bursar: left by a killed run: {repaired}");
     }
     let signals = Forwarding::start()?;

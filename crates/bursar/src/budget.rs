@@ -4,7 +4,6 @@
 mod doubts;
 mod failure;
 mod figures;
-pub mod given;
 mod resume;
 mod runtime;
 
@@ -20,24 +19,25 @@ use model::{
 };
 use record::{Entry, Record, Resumable};
 use report::terminal::short::Aside;
+use session::bench::{Bench, References};
+use session::cache::{Cache, Start, foreign_note, foreign_warning, mapped_files};
+use session::given::Given;
+use session::nodes::{self, Nodes, Order};
+use session::observe::{self, Observed, Plan, observe};
+use session::prepare::prepare;
+use session::say::{self, tell};
+use session::sink::Sink;
+use session::sink::finish_run;
+use session::slurm::Allocation;
+use session::status::Status;
+use session::tier::FastTier;
 
-use crate::bench::{Bench, References};
-use crate::cache::{Cache, Start, foreign_note, foreign_warning, mapped_files};
 use crate::cli::budget::Budget;
-use crate::nodes::{self, Nodes, Order};
-use crate::observe::{self, Observed, Plan, observe};
 use crate::predict::inputs;
-use crate::prepare::prepare;
 use crate::progress::Display;
-use crate::results::{Sink, deliver};
-use crate::run::finish_run;
-use crate::say::{self, tell};
-use crate::slurm::Allocation;
-use crate::status::Status;
-use crate::tier::FastTier;
+use crate::results::deliver;
 use failure::Failure;
 use figures::{cpu_of, lost_to_pressure, pace, peak_of_sum, progress_of, stall_of};
-use given::Given;
 use resume::{restored, saved};
 use runtime::Sizing;
 

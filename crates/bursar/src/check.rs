@@ -14,22 +14,23 @@ use anyhow::{Context, bail, ensure};
 use linux::bpf::Rung;
 use model::{Bytes, DoubtKind, Header, Observation, RecordKind, RunAccount, RunRole};
 use record::{Entry, Record};
+use session::bench::{Bench, References};
+use session::given::Given;
+use session::input::is_dash;
+use session::measured::{Set, unfinished};
+use session::observe::{Observed, Plan, observe};
+use session::prepare::prepare;
+use session::redact::redacted;
+use session::say::{self, tell};
+use session::sink::Sink;
+use session::sink::finish_run;
+use session::status::Status;
 
-use crate::bench::{Bench, References};
-use crate::budget::given::Given;
 use crate::cli::check::Check;
-use crate::input::is_dash;
-use crate::measured::{Set, unfinished};
-use crate::observe::{Observed, Plan, observe};
 use crate::predict::inputs;
-use crate::prepare::prepare;
 use crate::progress::Display;
-use crate::redact::redacted;
 use crate::replace::replace;
-use crate::results::{Sink, check_file, check_json, write_json};
-use crate::run::finish_run;
-use crate::say::{self, tell};
-use crate::status::Status;
+use crate::results::{check_file, check_json, write_json};
 use answer::{Answer, Shown};
 use comparable::{Wanted, differences};
 pub use figures::Figure;
@@ -179,7 +180,7 @@ fn of_runs(options: &Check) -> anyhow::Result<Ended> {
                     "bursar: run {number} {why}: its figures are lower bounds, and nothing is compared{}{printed}",
                     if printed.is_empty() { "" } else { ". The end of what it printed:\n" }
                 );
-                let status = if is_timed_out { TIMED_OUT } else { crate::status::OWN_FAILURE };
+                let status = if is_timed_out { TIMED_OUT } else { session::status::OWN_FAILURE };
                 return Ok(Ended::By(Status::of(status)));
             }
             runs.push((run.clone(), account.clone()));

@@ -9,13 +9,13 @@ use anyhow::{Context, bail, ensure};
 use curve::trace::{Columns, Format, Needs, Reading, Record, Trace};
 use curve::{EngineKind, MissRatioCurve, Object, OfRecord, Part, PartOf, Parts, Profile, Settings};
 use model::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, ToleranceOf, TraceCurve, WindowCurve, WorkingSet};
+use session::input::{is_dash, name};
+use session::status::Status;
 
 use crate::cli;
 use crate::cli::curve::Engine;
-use crate::input::{is_dash, name};
 use crate::replace::replace;
 use crate::results::{style, write_json, write_page};
-use crate::status::Status;
 
 /// More windows than these are refused: a table of them says nothing to anybody.
 const MOST_WINDOWS: usize = 100_000;

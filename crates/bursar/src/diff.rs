@@ -7,14 +7,14 @@ use ::report::{Diff, DiffRow, DiffSet, DiffUnit, DiffValue, shell_word};
 use anyhow::{Context, ensure};
 use model::{Attribution, Observation, RunAccount};
 use serde::Serialize;
+use session::input::is_dash;
+use session::measured::Set;
+use session::say;
+use session::status::Status;
 
 use crate::check::Figure;
 use crate::cli::diff::Diff as Options;
-use crate::input::is_dash;
-use crate::measured::Set;
 use crate::results::{style, write_json, write_page};
-use crate::say;
-use crate::status::Status;
 
 /// Letters for the sets.
 const MOST_SETS: usize = 26;

@@ -8,14 +8,15 @@ use model::Bytes;
 use qemu::put_back;
 use report::terminal::paragraph;
 use serde_json::json;
+use session::input::is_dash;
+use session::prune::{Keep, Pruned, prune};
+use session::say::show;
+use session::state::state_folder;
+use session::status::Status;
 
 use crate::cli::doctor::Doctor;
-use crate::input::is_dash;
 use crate::pool;
-use crate::prune::{Keep, Pruned, prune};
-use crate::results::{columns, state_folder, write_json};
-use crate::say::show;
-use crate::status::Status;
+use crate::results::{columns, write_json};
 
 pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
     let repaired = options.repair.then(repair);
@@ -68,7 +69,7 @@ pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
 
 /// Undoes what killed bursars have left, in sentences.
 fn repair() -> Vec<String> {
-    let mut repaired = journal::repair(put_back, &mut crate::bench::announce_repair);
+    let mut repaired = journal::repair(put_back, &mut session::bench::announce_repair);
     repaired.extend(pool::repair());
     repaired
 }

@@ -6,9 +6,9 @@ use std::path::Path;
 use ::export::Format;
 use anyhow::Context;
 use record::Record;
+use session::say;
 
 use crate::replace::replace;
-use crate::say;
 
 /// Writes records to a file, else to standard output.
 pub fn export(records: &[Record], format: Format, output: Option<&Path>) -> anyhow::Result<()> {

@@ -20,13 +20,14 @@ use model::{
 use record::{Entry, Record};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::Serialize;
+use session::bench::{header, unix_ns};
+use session::say::{self, tell};
+use session::sink::Sink;
+use session::status::Status;
+use session::status::ended;
 
-use crate::bench::{header, unix_ns};
 use crate::cli;
-use crate::results::{Sink, style, write_json, write_page};
-use crate::run::ended;
-use crate::say::{self, tell};
-use crate::status::Status;
+use crate::results::{style, write_json, write_page};
 
 /// How often what was seen is taken in: the programs keep 8 s, counters are read as finely as they are shown.
 const TICK: Duration = Duration::from_secs(1);

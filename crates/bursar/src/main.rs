@@ -3,12 +3,9 @@
 //! This crate parses, wires and prints; what it wires stands in the crates beside it, in the order of the way of the data.
 
 mod advise;
-mod attach;
 mod attribute;
 mod balance;
-mod bench;
 mod budget;
-mod cache;
 mod check;
 mod cli;
 mod curve;
@@ -16,45 +13,20 @@ mod diff;
 mod doctor;
 mod export;
 mod faults;
-mod gathered;
-mod input;
-mod inside;
 mod json_lines;
-mod kept;
-mod launch;
-mod measured;
 mod merge;
-mod nodes;
-mod observe;
-mod opened;
-mod orphans;
-mod phases;
 mod pool;
 mod predict;
-mod prepare;
-mod processes;
 mod progress;
 mod provision;
-mod prune;
-mod rank;
 mod recommend;
-mod redact;
-mod references;
 mod replace;
 mod replay;
 mod report;
 mod results;
 mod run;
-mod say;
 mod serve;
-mod slurm;
-mod spool;
-mod status;
-mod stop;
-mod target;
 mod tasks;
-mod tier;
-mod unseen;
 mod watch;
 
 use std::error::Error;
@@ -63,13 +35,15 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::CommandFactory;
+use session::say::{self, tell};
+use session::status::{OWN_FAILURE, Status};
+use session::{nodes, redact};
 
 use cli::advise::Advise;
 use cli::curve::Curve;
 use cli::pool::Pool;
+use cli::slurm::Slurm;
 use cli::{Action, Cli, Results};
-use say::tell;
-use status::{OWN_FAILURE, Status};
 
 fn main() {
     linux::limits::raise();
@@ -158,7 +132,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
     }
     match action {
         Action::Run(options) => match &options.target {
-            Some(target) => attach::attach(&options, target),
+            Some(target) => run::attach(&options, target),
             None => run::run(options),
         },
         Action::Budget(options) => budget::budget(options),
@@ -176,8 +150,8 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Report(options) => report::report(&options),
         Action::Curve(Curve::Trace(options)) => curve::trace(&options),
         Action::Recommend(options) => recommend::recommend(&options),
-        Action::Slurm(action) => slurm::slurm(&action),
-        Action::Node(options) => nodes::node(&options),
+        Action::Slurm(Slurm::Step) => Ok(session::slurm::step()),
+        Action::Node(options) => nodes::node(&options.meeting, &options.command),
         Action::Doctor(options) => doctor::doctor(&options),
         Action::Man { folder } => {
             let mut command = Cli::command().disable_help_subcommand(true);

@@ -7,9 +7,10 @@ use anyhow::{Context, bail};
 use model::{Observation, Origin, RecordKind, RunAccount, RunRole};
 use record::{Entry, Record};
 use serde::Serialize;
+use session::rank::{JOB, RANK, RANKS};
+use session::sink::Sink;
 
-use crate::rank::{JOB, RANK, RANKS};
-use crate::results::{Sink, write_json};
+use crate::results::write_json;
 use crate::run;
 
 /// One record, and what it says of its place in the job.

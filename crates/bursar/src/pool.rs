@@ -8,15 +8,15 @@ use ::provision::{Error, broker, control::LeaseStatus, owner};
 use job::Forwarding;
 use model::Bytes;
 use report::seconds;
+use session::bench::announce_repair;
+use session::input::is_dash;
+use session::say::{show, tell};
+use session::status::Status;
 
-use crate::bench::announce_repair;
 use crate::cli;
 use crate::cli::pool::{Pool, PoolChange, PoolCreate};
-use crate::input::is_dash;
 use crate::provision;
 use crate::results::write_json;
-use crate::say::{show, tell};
-use crate::status::Status;
 
 pub fn pool(options: &Pool) -> anyhow::Result<Status> {
     match options {

@@ -15,13 +15,14 @@ use ::predict::{AskError, Evidence, Forecast, History, INPUT_BYTES, MIN_RUNS, Ne
 use anyhow::{Context, bail};
 use model::{Bytes, Program, RecordKind};
 use serde::Serialize;
+use session::bench::header;
+use session::input::is_dash;
+use session::say;
+use session::state::state_path;
+use session::status::Status;
 
-use crate::bench::header;
 use crate::cli::predict::Predict;
-use crate::input::is_dash;
-use crate::results::{check_json, state_path, write_json};
-use crate::say;
-use crate::status::Status;
+use crate::results::{check_json, write_json};
 use answer::{Answer, Beyond, NotGiven, Unknown};
 use kind::Kind;
 use learn::Inputs;

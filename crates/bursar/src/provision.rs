@@ -15,15 +15,15 @@ use linux::pools;
 use model::Bytes;
 use report::seconds;
 use serde::Serialize;
+use session::inside::{self, Inside};
+use session::say::tell;
+use session::spool::PerhapsSpool;
+use session::status::Status;
+use session::unseen::Purpose;
 
 use crate::cli::pool::PoolSize;
 use crate::cli::provision::{OnExhaustion, Provision};
-use crate::inside::{self, Inside};
 use crate::results::{check_json, write_json};
-use crate::say::tell;
-use crate::spool::PerhapsSpool;
-use crate::status::Status;
-use crate::unseen::Purpose;
 
 /// Pages of a pool, unless others are asked for.
 const PAGE_BYTES: u64 = 2 << 20;

@@ -4,13 +4,13 @@ use std::process::Command;
 
 use ::slurm::{By, COLUMNS, Error, Gathering, Printed, Wanted, of_the_input, parse};
 use anyhow::{Context, anyhow, bail, ensure};
+use session::bench::unix_ns;
+use session::input::{self, is_dash, name};
+use session::say;
+use session::status::Status;
 
-use crate::bench::unix_ns;
 use crate::cli::recommend::Recommend;
-use crate::input::{self, is_dash, name};
 use crate::results::{style, write_json};
-use crate::say;
-use crate::status::Status;
 
 pub fn recommend(options: &Recommend) -> anyhow::Result<Status> {
     let by = By::of(options.by.as_deref())?;
@@ -122,7 +122,7 @@ fn sacct(options: &Recommend, form: &[&str]) -> anyhow::Result<Vec<u8>> {
 fn site() -> Gathering {
     let version = linux::children::output(Command::new("sacct").arg("--version")).ok();
     let version = version.and_then(|output| String::from_utf8_lossy(&output.stdout).trim().parse().ok());
-    match crate::slurm::config() {
+    match session::slurm::config() {
         Ok(config) => Gathering { version, ..config.gathering() },
         Err(_) => Gathering { version, ..Gathering::default() },
     }

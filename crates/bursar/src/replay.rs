@@ -6,11 +6,11 @@ use ::report::html::Followed;
 use anyhow::ensure;
 use curve::intermittent::{Interval, Settings, Threshold, replay as follow};
 use model::{PagesRound, PhaseReplay, ReplayedArm, ReplayedRecord};
+use session::say;
 
 use crate::cli::report::Report;
 use crate::report::open;
 use crate::results::{style, write_json, write_page};
-use crate::say;
 use crate::watch::checked;
 
 /// The fixed thresholds of the paper's Table 1.

@@ -7,6 +7,12 @@ use ::report::{BY_LIBRARY, Watched};
 use anyhow::{Context, bail, ensure};
 use model::{Explained, RecordKind};
 use record::Record;
+use session::opened;
+use session::prune::newest;
+use session::redact::redacted;
+use session::say::{self, show, tell};
+use session::state::state_path;
+use session::status::Status;
 
 use crate::advise;
 use crate::attribute::{self, notes};
@@ -15,14 +21,9 @@ use crate::cli::report::Report;
 use crate::export::export;
 use crate::faults;
 use crate::merge;
-use crate::opened;
-use crate::prune::newest;
-use crate::redact::redacted;
 use crate::replay;
-use crate::results::{accounts, state_path, style, view, write_html, write_json, write_page};
+use crate::results::{accounts, style, view, write_html, write_json, write_page};
 use crate::run;
-use crate::say::{self, show, tell};
-use crate::status::Status;
 use crate::tasks;
 use crate::watch;
 

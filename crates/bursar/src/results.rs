@@ -1,156 +1,21 @@
-//! Where results go: the record, JSON, HTML, the summary.
+//! Where results go: JSON, HTML, the summary.
 
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use linux::secure_file::{Folder, Output};
-use model::{Header, RecordKind, RunAccount};
-use record::{Entry, Record, Resumable, Writer};
+use linux::secure_file::Output;
+use model::{RecordKind, RunAccount};
+use record::Record;
 use report::View;
 use report::terminal::Style;
 use report::terminal::short::{self, Aside};
 use serde::Serialize;
+use session::input::is_dash;
+use session::say::{self, tell};
 
-use crate::bench::unix_ns;
 use crate::cli::Results;
-use crate::input::is_dash;
-use crate::prune::{Keep, prune};
 use crate::replace::replace;
-use crate::say::{self, tell};
-
-/// The record being written, if there is a place for it.
-pub struct Sink {
-    writer: Option<Writer>,
-}
-
-impl Sink {
-    /// Begins the record: at the person's path, else at a new one under the state folder. Where nothing can be written (a
-    /// container on a read-only image), there is no record, and the second value says why.
-    pub fn create(path: Option<&Path>, header: &Header) -> anyhow::Result<(Sink, Option<String>)> {
-        if let Some(path) = path {
-            let writer = Writer::create(path, header).context("nothing was run")?;
-            return Ok((Sink { writer: Some(writer) }, None));
-        }
-        let made = Keep::of_environment().and_then(|keep| {
-            let path = default_path(header)?;
-            let writer = Writer::create(&path, header)?;
-            // Records that cannot be removed are not in the way of this one.
-            let _ = path.parent().map(|folder| prune(folder, keep));
-            Ok(writer)
-        });
-        match made {
-            Ok(writer) => Ok((Sink { writer: Some(writer) }, None)),
-            Err(error) => {
-                Ok((Sink { writer: None }, Some(format!("No record is kept: {error:#}; name one with --record."))))
-            }
-        }
-    }
-
-    /// Begins the record at the person's path; without one there is no record.
-    pub fn at(path: Option<&Path>, header: &Header) -> anyhow::Result<Sink> {
-        Ok(Sink { writer: path.map(|path| Writer::create(path, header)).transpose()? })
-    }
-
-    /// No record.
-    pub fn none() -> Sink {
-        Sink { writer: None }
-    }
-
-    /// Where it is; `None`: there is none, or none any more.
-    pub fn path(&self) -> Option<&Path> {
-        self.writer.as_ref().map(Writer::path)
-    }
-
-    /// Goes on with a record.
-    pub fn resume(record: Resumable) -> anyhow::Result<Sink> {
-        Ok(Sink { writer: Some(record.resume()?) })
-    }
-
-    /// Appends; without a record, does nothing. A record that cannot be written any more (a full disk) is given up with
-    /// one sentence, and the run goes on.
-    pub fn append(&mut self, entry: Entry) -> anyhow::Result<()> {
-        if let Some(Err(error)) = self.writer.as_mut().map(|writer| writer.append(&entry)) {
-            tell!("bursar: the record ends here: {error}");
-            self.writer = None;
-        }
-        Ok(())
-    }
-
-    /// Seals it; gives its path.
-    pub fn seal(self) -> Option<PathBuf> {
-        let writer = self.writer?;
-        let path = writer.path().to_path_buf();
-        match writer.seal() {
-            Ok(sealed) => Some(sealed),
-            Err(error) => {
-                tell!("bursar: {error}");
-                Some(path)
-            }
-        }
-    }
-}
-
-/// Root's state where `HOME` and `XDG_STATE_HOME` are another user's than whoever called sudo.
-const OF_ROOT: &str = "/var/lib/bursar";
-
-/// Whether what is made there belongs to this user, or to whoever called sudo.
-fn may_use(folder: &Path) -> bool {
-    let there = folder.ancestors().find_map(|folder| std::fs::metadata(folder).ok());
-    !rustix::process::geteuid().is_root() || there.is_some_and(|there| linux::secure_file::is_trusted(there.uid()))
-}
-
-/// `~/.local/state/bursar`, by XDG_STATE_HOME where set.
-pub fn state_path() -> anyhow::Result<PathBuf> {
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|p| p.is_absolute()).or_else(home);
-    let folder = state.context("neither HOME nor XDG_STATE_HOME is set")?.join("bursar");
-    Ok(if may_use(&folder) { folder } else { PathBuf::from(OF_ROOT) })
-}
-
-/// The folder of [`state_path`], made if it is not there. Under sudo, what is made in a folder of the calling user is that user's.
-pub fn state_folder() -> anyhow::Result<PathBuf> {
-    let folder = state_path()?;
-    Folder::create_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-    Ok(folder)
-}
-
-/// `COMMAND-TIME.bursar` in the state folder.
-fn default_path(header: &Header) -> anyhow::Result<PathBuf> {
-    let folder = state_folder()?;
-    let what = match header.kind {
-        RecordKind::Run => "run",
-        RecordKind::Attach => "attach",
-        RecordKind::Budget => "budget",
-        RecordKind::Watch => "watch",
-        RecordKind::Attribute => "attribute",
-        RecordKind::Faults => "faults",
-        RecordKind::Advise => "advise",
-    };
-    let command = header.command.first().map(|c| Path::new(c).file_name().unwrap_or_default().to_string_lossy());
-    let command: String = command
-        .as_deref()
-        .unwrap_or("job")
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || "-_.+".contains(c) { c } else { '_' })
-        .take(40)
-        .collect();
-    let stamp = humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + std::time::Duration::from_nanos(unix_ns()));
-    let stamp = stamp.to_string().replace(['-', ':'], "").replace('T', "-").replace('Z', "");
-    let plain = folder.join(format!("{what}-{command}-{stamp}.bursar"));
-    // Several ranks on a node begin at once.
-    let plain = match header.options.get(crate::rank::RANK) {
-        Some(rank) => folder.join(format!("{what}-{command}-{stamp}-rank{rank}.bursar")),
-        None => plain,
-    };
-    let pid = std::process::id();
-    Ok(if std::fs::symlink_metadata(&plain).is_ok() {
-        folder.join(format!("{what}-{command}-{stamp}-{pid}.bursar"))
-    } else {
-        plain
-    })
-}
 
 /// How text on the terminal is laid out.
 pub fn style() -> Style {

@@ -1,20 +1,23 @@
-//! `bursar run`: the account of one command.
+//! `bursar run`: the account of one command, or of what runs already.
 
 use anyhow::Context;
 use linux::bpf::Rung;
-use model::{Exit, Observation, RecordKind, RunAccount, RunRole, Series, Spread};
+use model::{RecordKind, RunAccount, RunRole, Spread};
 use record::{Entry, Record};
 use report::terminal::short::Aside;
 use serde::Serialize;
+use session::attach::{follow, resolve};
+use session::bench::{Bench, References};
+use session::observe::{Plan, observe};
+use session::rank::place_in_job;
+use session::say::tell;
+use session::sink::{Sink, finish_run};
+use session::status::{Status, ended};
 
-use crate::bench::{Bench, References};
 use crate::cli::run::Run;
-use crate::observe::{Plan, observe};
+use crate::cli::target::Target;
 use crate::predict::inputs;
-use crate::rank::place_in_job;
-use crate::results::{Sink, deliver};
-use crate::say::tell;
-use crate::status::Status;
+use crate::results::deliver;
 
 /// What `--json` prints: the account of the run of median length, and with `-n` all of them and their spread.
 #[derive(Serialize)]
@@ -33,6 +36,22 @@ struct Variability {
     wall_seconds: Option<Spread>,
     app_max_rss_bytes: Option<Spread>,
     peak_charge_bytes: Option<Spread>,
+}
+
+/// The account of something that runs already. Nothing is written to it.
+pub fn attach(options: &Run, wanted: &Target) -> anyhow::Result<Status> {
+    let found = wanted.find()?;
+    let (target, scope) = resolve(&found, options.tree)?;
+    if !options.results.quiet {
+        tell!("watching {found}; Ctrl-C ends and prints the account");
+    }
+    let is_over = |watched| options.timeout.is_some_and(|limit| watched >= limit);
+    let (record, path) = follow(target, scope, options.results.record.as_deref(), options.interval, &is_over)?;
+    let accounts: Vec<_> = record.accounts.values().cloned().collect();
+    let json = json(&accounts).context("nothing was seen")?;
+    let aside = Aside { warnings: &[], notes: &record.notes, record: path.as_deref() };
+    deliver(&options.results, &record, &aside, &json)?;
+    Ok(Status::of(0))
 }
 
 pub fn run(options: Run) -> anyhow::Result<Status> {
@@ -87,32 +106,6 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
     let aside = Aside { warnings: &[], notes: &notes, record: path.as_deref() };
     deliver(&options.results, &record, &aside, &json)?;
     Ok(status)
-}
-
-/// Records the end of a run with its account, and keeps both. `late`: time lines that are known only now.
-pub fn finish_run(
-    sink: &mut Sink,
-    record: &mut Record,
-    mut observation: Observation,
-    late: Vec<Series>,
-) -> anyhow::Result<()> {
-    let account = account::account(&observation, &record.header);
-    let run = observation.run;
-    let ended = Observation { series: late.clone(), ..observation.clone() };
-    observation.series.extend(late);
-    sink.append(Entry::RunEnd(Box::new(ended)))?;
-    sink.append(Entry::Account { run, account: Box::new(account.clone()) })?;
-    record.accounts.insert(run, account);
-    record.runs.push(observation);
-    Ok(())
-}
-
-/// How bursar ends after a run.
-pub fn ended(observation: &Observation) -> Status {
-    match observation.exit {
-        Exit::Signal(signal) => Status::Signal(signal),
-        _ => Status::of(observation.exit_status().unwrap_or(0)),
-    }
 }
 
 /// The account that stands for all: of the run of median length.

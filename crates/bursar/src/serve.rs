@@ -1,10 +1,10 @@
 //! `bursar serve`: the machine's cgroups as metrics over HTTP.
 
 use serve::Settings;
+use session::say::tell;
+use session::status::Status;
 
 use crate::cli::serve::Serve;
-use crate::say::tell;
-use crate::status::Status;
 
 pub fn serve(options: &Serve) -> anyhow::Result<Status> {
     let settings = Settings { patterns: options.cgroups.clone(), most: options.max_cgroups };

@@ -8,11 +8,11 @@ use ::report::{LeftOut, RuleTasks, Spread, Tasks};
 use anyhow::{bail, ensure};
 use model::{Program, RecordKind, RunRole};
 use record::Record;
+use session::measured::unfinished;
+use session::say;
 
 use crate::cli::report::Report;
-use crate::measured::unfinished;
 use crate::results::{style, write_json};
-use crate::say;
 
 /// Folders within the named one that are entered.
 const DEEPEST: usize = 8;

@@ -17,19 +17,19 @@ use linux::journal;
 use model::{Exit, RecordKind};
 use qemu::put_back;
 use record::Record;
+use session::bench::header;
+use session::input::is_dash;
+use session::kept;
+use session::phases::Phases;
+use session::say::tell;
+use session::sink::Sink;
+use session::status::Status;
+use session::stop::Whole;
+use session::target::Found;
 use track::pages::{Error, Pages, Scope, Settings};
 
-use crate::bench::header;
 use crate::cli::Results;
 use crate::cli::watch::Watch;
-use crate::input::is_dash;
-use crate::kept;
-use crate::phases::Phases;
-use crate::results::Sink;
-use crate::say::tell;
-use crate::status::Status;
-use crate::stop::Whole;
-use crate::target::Found;
 use told::{Places, Told};
 use unwatched::Beside;
 use view::Key;
@@ -45,10 +45,10 @@ pub fn watch(options: &Watch) -> anyhow::Result<Status> {
     let signals = Forwarding::start()?;
     let has_view = has_view(options.quiet, options.json.as_deref());
     // One that was killed may still have DAMON.
-    for repaired in journal::repair(put_back, &mut crate::bench::announce_repair) {
+    for repaired in journal::repair(put_back, &mut session::bench::announce_repair) {
         tell!("bursar: left by a killed run: {repaired}");
     }
-    let found = options.target.as_ref().map(Found::of).transpose()?;
+    let found = options.target.as_ref().map(|target| target.find()).transpose()?;
     let sink = options.record.as_deref().map(|path| sink(path, options, found.as_ref())).transpose()?;
     // What the command prints would spoil the picture.
     let mut kept = if has_view && options.target.is_none() { Some(kept::file()?) } else { None };

@@ -17,6 +17,9 @@ use linux::procfs;
 use model::{Advice, AdviceFigures, Exit, Explained, Target};
 use report::seconds;
 use serde::Serialize;
+use session::say::tell;
+use session::status::Status;
+use session::target::Found;
 use track::pages::Scope;
 use track::regions::{Region, Regions};
 
@@ -24,9 +27,6 @@ use super::kept::Kept;
 use super::{NEEDS, costs};
 use crate::cli::advise::Attach;
 use crate::results::write_json;
-use crate::say::tell;
-use crate::status::Status;
-use crate::target::Found;
 use choose::Choice;
 use growth::Growth;
 use history::History;
@@ -111,7 +111,7 @@ struct Agent<'a> {
 }
 
 pub fn attach(options: &Attach) -> anyhow::Result<Status> {
-    let found = Found::of(&options.target)?;
+    let found = options.target.find()?;
     let (scope, target) = match &found {
         Found::Process(pid) => (Scope::Tree(*pid), Target::Tree(*pid)),
         Found::Cgroup(path) => (Scope::Cgroup(Cgroup::at(path)?), Target::Cgroup(found.to_string())),

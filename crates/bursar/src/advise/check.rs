@@ -5,9 +5,9 @@ use std::path::Path;
 use advise::Profile;
 use anyhow::anyhow;
 
-use crate::input::{name, read};
-use crate::say::{show, tell};
-use crate::status::{OWN_FAILURE, Status};
+use session::input::{name, read};
+use session::say::{show, tell};
+use session::status::{OWN_FAILURE, Status};
 
 pub fn check(path: &Path) -> anyhow::Result<Status> {
     let name = name(path);

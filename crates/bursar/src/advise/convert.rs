@@ -4,12 +4,12 @@ use std::path::Path;
 
 use advise::{Profile, Program, cbmm, maps};
 use anyhow::{Context, ensure};
+use session::input::{name, read};
+use session::say::{self, tell};
+use session::status::Status;
 
 use super::build_id::build_id;
 use crate::cli::advise::Convert;
-use crate::input::{name, read};
-use crate::say::{self, tell};
-use crate::status::Status;
 
 pub fn convert(options: &Convert) -> anyhow::Result<Status> {
     let (rules, wrong) = cbmm::read(&read(&options.csv)?);

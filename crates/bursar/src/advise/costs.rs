@@ -11,11 +11,11 @@ use linux::secure_file::{Folder, PRIVATE_FILE};
 use linux::{buddyinfo, calibrate, idle, numa, procfs};
 use model::{Bytes, Costs};
 use serde::{Deserialize, Serialize};
+use session::say::{show, tell};
+use session::status::Status;
 
 use crate::cli;
 use crate::results::write_json;
-use crate::say::{show, tell};
-use crate::status::Status;
 
 /// What each is, by its name in [`Costs`].
 const NAMES: [(&str, &str); 20] = [

@@ -9,7 +9,7 @@ use anyhow::Context;
 use model::{Bytes, Explained};
 use serde::Deserialize;
 
-use crate::input::{is_dash, name, read};
+use session::input::{is_dash, name, read};
 
 /// What is asked of the figures of a run.
 #[derive(Deserialize)]

@@ -6,8 +6,8 @@ use std::path::Path;
 use model::{Advice, Exit, Observation, RecordKind, RunRole, Target};
 use record::Entry;
 
-use crate::bench::{header, unix_ns};
-use crate::results::Sink;
+use session::bench::{header, unix_ns};
+use session::sink::Sink;
 
 pub struct Kept {
     sink: Sink,

@@ -9,22 +9,22 @@ use advise::{HUGE_BYTES, Plan, Profile, State};
 use model::{Advice, AdviceFigures, Bytes, Explained, Target};
 use report::seconds;
 use serde::Serialize;
+use session::input::{name, read};
+use session::inside::{self, Inside};
+use session::launch::Launcher;
+use session::rank::Rank;
+use session::say::tell;
+use session::spool::PerhapsSpool;
+use session::status::{OWN_FAILURE, Status};
+use session::unseen::Purpose;
 
 use super::check::no_profile;
 use super::costs;
 use super::kept::Kept;
 use super::told::{LeftAlone, Told};
 use crate::cli::advise::Run;
-use crate::input::{name, read};
-use crate::inside::{self, Inside};
-use crate::launch::Launcher;
 use crate::provision::{self, Serving};
-use crate::rank::Rank;
 use crate::results::{check_json, write_json};
-use crate::say::tell;
-use crate::spool::PerhapsSpool;
-use crate::status::{OWN_FAILURE, Status};
-use crate::unseen::Purpose;
 
 /// What `--stats` writes.
 #[derive(Serialize)]

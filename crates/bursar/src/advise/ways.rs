@@ -18,23 +18,23 @@ use linux::{pools, thp};
 use model::{
     ArmFigures, ArmsEnded, ArmsReport, Exit, FaultCounts, LeftOut, Observation, RecordKind, RunRole, Spread, names,
 };
+use session::bench::{Bench, References};
+use session::given::Given;
+use session::inside;
+use session::launch::{Launch, Launcher, launch};
+use session::observe::{Plan, observe};
+use session::redact::redacted;
+use session::say::{self, tell};
+use session::spool::PerhapsSpool;
+use session::status::ended;
+use session::status::{OWN_FAILURE, Status};
 
 use super::costs;
 use super::told::Told;
-use crate::bench::{Bench, References};
-use crate::budget::given::Given;
 use crate::cli::advise::Try;
-use crate::inside;
-use crate::launch::{Launch, Launcher, launch};
-use crate::observe::{Plan, observe};
 use crate::progress::Display;
 use crate::provision::Serving;
-use crate::redact::redacted;
 use crate::results::{check_html, check_json, style, write_json, write_page};
-use crate::run::ended;
-use crate::say::{self, tell};
-use crate::spool::PerhapsSpool;
-use crate::status::{OWN_FAILURE, Status};
 use program::Program;
 use settings::{settings, with_pool_size};
 use way::{HUGETLB, Surroundings, TUNABLES, Way};

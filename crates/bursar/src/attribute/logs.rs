@@ -13,11 +13,11 @@ use linux::secure_file::{Folder as Directory, PRIVATE_FOLDER, temporary_base};
 use record::{Frames, HEADER_BYTES};
 use rustix::fs::{Access, access};
 
-use crate::launch::Launcher;
-use crate::rank::Rank;
-use crate::results::state_folder;
-use crate::say::tell;
-use crate::spool::{self, Spool};
+use session::launch::Launcher;
+use session::rank::Rank;
+use session::say::tell;
+use session::spool::{self, Spool};
+use session::state::state_folder;
 
 /// How long the first rank waits for those that end after it.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -9,6 +9,8 @@ use linux::journal::Journal;
 use linux::procfs;
 use model::{Bytes, MissPoint, PagesRound};
 use qemu::Machine;
+use session::phases::Phases;
+use session::say::tell;
 use track::pages::{Pages, Scope, Settings};
 
 use super::device::Device;
@@ -17,8 +19,6 @@ use super::kinds::{Spare, lacks_files};
 use super::reclaim::Tracked;
 use super::told::Row;
 use crate::cli::balance::Asked;
-use crate::phases::Phases;
-use crate::say::tell;
 
 /// One that would wait longer has no time left to be measured in.
 const MOST_STALLED: f64 = 0.95;

@@ -5,11 +5,11 @@ use std::io::Write;
 
 use model::Bytes;
 use serde::Serialize;
+use session::input::is_dash;
+use session::say;
 
 use crate::cli::balance::Balance;
-use crate::input::is_dash;
 use crate::json_lines::JsonLines;
-use crate::say;
 
 /// Columns of the name.
 const NAME: usize = 28;

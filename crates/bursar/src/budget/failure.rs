@@ -2,7 +2,7 @@
 
 use model::{Bytes, Exit, Observation};
 
-use crate::status::Status;
+use session::status::Status;
 
 /// What programs and runtimes print when they get no memory, in lower case.
 const WANT_OF_MEMORY: [&str; 17] = [

@@ -3,7 +3,7 @@
 use budget::Progress;
 use model::{Observation, Pressure, names};
 
-use crate::observe;
+use session::observe;
 
 /// How a run goes on all its nodes: the CPU time of all tells how far it has come, and the node that waits longest holds up the others.
 pub fn progress_of(nodes: &[observe::Progress]) -> Progress {

@@ -9,11 +9,11 @@ use std::time::Duration;
 use anyhow::bail;
 use model::RecordKind;
 use record::Record;
+use session::given::Kept;
+use session::redact::{self, redacted};
+use session::say::tell;
 
-use super::given::Kept;
 use crate::cli::budget::Budget;
-use crate::redact::{self, redacted};
-use crate::say::tell;
 
 /// The options that a resumed search needs, as the record's header keeps them.
 pub fn saved(options: &Budget, input: &Kept) -> BTreeMap<String, String> {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use model::{Bytes, Header};
+use session::measured::Measured;
 
-use crate::measured::Measured;
 use crate::predict::kind::Kind;
 
 /// What is to be compared with a baseline.

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use session::tier::FastTier;
 
 use super::values::{duration, fast_tier, share};
 use super::{ADVANCED, Results};
-use crate::tier::FastTier;
 
 /// `bursar budget`
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use crate::nodes::Meeting;
+use session::nodes::Meeting;
 
 /// `bursar node`
 #[derive(Debug, Args)]

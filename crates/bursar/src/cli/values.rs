@@ -7,7 +7,7 @@ use curve::intermittent::Checkpoint;
 use model::Bytes;
 use provision::manage::Placement;
 
-use crate::tier::FastTier;
+use session::tier::FastTier;
 
 /// `90`, `90s`, `500ms`, `5m`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail, ensure};
 use linux::temporary::TemporaryFolder;
 use model::Bytes;
+use session::say::tell;
 
 use super::kind::Kind;
-use crate::say::tell;
 
 /// The number that `--scale-with` is first tried with, to learn how many bytes one more makes.
 const TRIED: u64 = 1000;

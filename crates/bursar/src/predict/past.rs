@@ -9,11 +9,11 @@ use budget::jobs::{most_at_once, node_bytes};
 use model::{Bytes, Doubt, Exit, Header, JobEnd, Program, RecordKind, RunRole};
 use record::Record;
 use report::are_apart;
+use session::input;
 use slurm::{By, Gathering};
 
 use super::inputs;
 use super::kind::Kind;
-use crate::input;
 
 /// Machines whose memory differs by less are alike: the kernel keeps a part of it to itself.
 const SAME_MEMORY_RATIO: f64 = 1.1;

@@ -7,12 +7,12 @@ use std::time::Duration;
 use model::{Bytes, PagesRound, TOLERATED_MISSES, WatchInterval};
 use record::Entry;
 use report::{Totals, shell_word};
+use session::input::is_dash;
+use session::say;
+use session::sink::Sink;
 
 use super::view::{Key, View};
-use crate::input::is_dash;
 use crate::json_lines::JsonLines;
-use crate::results::Sink;
-use crate::say;
 
 /// An interval that is shorter begins or ends at a fraction of a second that must be shown.
 const LEAST_WHOLE_SECONDS: f64 = 0.95;

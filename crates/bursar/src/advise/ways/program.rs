@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use crate::unseen;
+use session::unseen;
 
 /// Programs and runtimes that have settings of their own for huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use std::fmt;
 use linux::{pools, thp};
 use model::Bytes;
 use rustix::fs::{Access, access};
+use session::launch::Launcher;
+use session::unseen::{self, Purpose};
 
 use super::program::Program;
-use crate::launch::Launcher;
-use crate::unseen::{self, Purpose};
 
 /// The tunable of glibc's malloc that asks for huge pages.
 pub const TUNABLES: &str = "GLIBC_TUNABLES";

@@ -1,45 +1,24 @@
-//! `bursar run --pid`, `--cgroup` and `--name`: the account of something that runs already. Nothing is written to it.
+//! The record of something that runs already. Nothing is written to it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use linux::bpf::Rung;
 use linux::cgroup::Cgroup;
 use linux::procfs::{self, Stat};
 use linux::rights;
 use model::{Exit, Observation, ProcessRecord, RecordKind, RunRole, Target};
 use record::{Entry, Record};
-use report::terminal::short::Aside;
 use sample::{Options, Sampler, Scope};
 
 use crate::bench::{Bench, References, unix_ns};
-use crate::cli;
-use crate::cli::run::Run;
 use crate::observe::{add_file_demand, record_row};
-use crate::results::{Sink, deliver};
-use crate::run::{finish_run, json};
-use crate::say::tell;
-use crate::status::Status;
+use crate::sink::{Sink, finish_run};
 use crate::target::Found;
 
 /// Longest time until Ctrl-C is noticed.
 const PATIENCE: Duration = Duration::from_millis(50);
-
-pub fn attach(options: &Run, wanted: &cli::target::Target) -> anyhow::Result<Status> {
-    let found = Found::of(wanted)?;
-    let (target, scope) = resolve(&found, options.tree)?;
-    if !options.results.quiet {
-        tell!("watching {found}; Ctrl-C ends and prints the account");
-    }
-    let is_over = |watched| options.timeout.is_some_and(|limit| watched >= limit);
-    let (record, path) = follow(target, scope, options.results.record.as_deref(), options.interval, &is_over)?;
-    let accounts: Vec<_> = record.accounts.values().cloned().collect();
-    let json = json(&accounts).context("nothing was seen")?;
-    let aside = Aside { warnings: &[], notes: &record.notes, record: path.as_deref() };
-    deliver(&options.results, &record, &aside, &json)?;
-    Ok(Status::of(0))
-}
 
 /// Watches until the target has ended, Ctrl-C, or it is over; what was seen, and where it is kept.
 pub fn follow(
@@ -125,7 +104,11 @@ fn take_off(process: &mut ProcessRecord, before: &Stat) {
     process.major_faults = process.major_faults.map(|all| all.saturating_sub(before.majflt));
 }
 
-fn resolve(found: &Found, tree: bool) -> anyhow::Result<(Target, Scope)> {
+/// What is observed of what was found. `tree`: of a process, all its descendants, too.
+///
+/// # Errors
+/// A sentence if it may not be observed.
+pub fn resolve(found: &Found, tree: bool) -> anyhow::Result<(Target, Scope)> {
     let pid = match found {
         Found::Process(pid) => *pid,
         Found::Cgroup(path) => {

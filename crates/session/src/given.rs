@@ -17,8 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::results::state_folder;
 use crate::say::tell;
+use crate::state::state_folder;
 
 /// What is spooled of a pipe, at most.
 const MOST_SPOOLED_BYTES: u64 = 1 << 30;
@@ -36,16 +36,33 @@ pub enum Given {
     /// None: `/dev/null`.
     Nothing,
     /// A regular file from an offset on.
-    File { file: File, offset: u64, path: Option<PathBuf> },
+    File {
+        /// Opened once; each run opens it again.
+        file: File,
+        /// Where each run begins to read.
+        offset: u64,
+        /// Its path, if it has one.
+        path: Option<PathBuf>,
+    },
     /// What came through a pipe.
-    Spooled { file: File, bytes: u64, hash: u64 },
+    Spooled {
+        /// A temporary file that holds all of it.
+        file: File,
+        /// Its length.
+        bytes: u64,
+        /// FNV-1a of it.
+        hash: u64,
+    },
 }
 
 /// What a record keeps of the input, so that a search can go on with the same.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {
+    /// [`Given::identity`]; `None`: there was none.
     pub identity: Option<String>,
+    /// Of a regular file.
     pub path: Option<PathBuf>,
+    /// Where each run begins to read.
     pub offset: u64,
 }
 
@@ -106,7 +123,7 @@ impl Given {
     }
 
     /// For one run; `None`: it has none.
-    pub fn for_a_run(&self) -> anyhow::Result<Option<File>> {
+    pub(crate) fn for_a_run(&self) -> anyhow::Result<Option<File>> {
         match self {
             Given::Nothing => Ok(None),
             Given::File { file, offset, .. } => {

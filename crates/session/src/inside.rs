@@ -24,9 +24,13 @@ const LARGEST: u64 = 64 << 20;
 
 /// A command that ran with the library in it, or without.
 pub struct Inside {
+    /// The launcher that the command is, if it is one.
     pub launcher: Option<Launcher>,
+    /// How it ended.
     pub exit: Exit,
+    /// From its first instruction to its end.
     pub wall_seconds: f64,
+    /// What bursar took before.
     pub before_exec_seconds: f64,
     /// Processor time in user space, of it and all that it has waited for.
     pub user_seconds: f64,

@@ -19,16 +19,13 @@ use crate::bench::unix_ns;
 use crate::launch::Launcher;
 use crate::observe::Progress;
 use launcher::Beneath;
-use line::{Hello, Line, Told};
+use line::{Hello, Line, OWN, Told};
 
 pub use agent::node;
 pub use line::{Meeting, Order};
 
 /// How long a node may take to tell its part once the job has ended: what it cached is taken back meanwhile.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What two of the same version understand.
-const OWN: &str = env!("CARGO_PKG_VERSION");
 
 /// Where the nodes of a job tell of themselves.
 pub struct Nodes {

@@ -19,9 +19,13 @@ const HEAD: u64 = 64 << 10;
 /// What the library was to do in the command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Purpose {
+    /// Tell who holds its memory.
     Attribute,
+    /// Serve its memory from the pool.
     Provision,
+    /// Advise the kernel on its huge pages.
     Advise,
+    /// Note its references to files.
     References,
 }
 

@@ -17,6 +17,9 @@ use crate::tier::FastTier;
 /// How long an address may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What two of the same version understand.
+pub const OWN: &str = env!("CARGO_PKG_VERSION");
+
 /// More than any greeting.
 const GREETING_BYTES: u64 = 4096;
 
@@ -25,7 +28,9 @@ const GREETING_BYTES: u64 = 4096;
 pub struct Meeting {
     /// Who knows it belongs to the job.
     pub key: String,
+    /// Where the bursar that drives the search listens.
     pub port: u16,
+    /// Of its node.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -41,10 +46,15 @@ pub struct Hello {
 /// What a node is to do, beside starting what it was given.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
+    /// What the run is for.
     pub role: RunRole,
+    /// The limit of each node.
     pub limit_bytes: Option<u64>,
+    /// The fast memory, if there is slower.
     pub fast_tier: Option<FastTier>,
+    /// How the run is to find the page cache.
     pub cache: Cache,
+    /// Time between samples.
     pub interval: Option<Duration>,
 }
 

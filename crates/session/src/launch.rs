@@ -15,7 +15,9 @@ const ENV_LIST: &str = "mca_base_env_list";
 /// What is to be started, and with what in its environment.
 #[derive(Debug, PartialEq)]
 pub struct Launch {
+    /// The command and its arguments.
     pub words: Vec<OsString>,
+    /// Variables beside those that it inherits.
     pub environment: Vec<(String, OsString)>,
 }
 

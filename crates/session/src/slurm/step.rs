@@ -18,6 +18,7 @@ use sample::Scope;
 use crate::attach::follow;
 use crate::status::Status;
 
+/// Watches the step whose task is named on standard input until it ends, and prints its account.
 pub fn step() -> Status {
     let mut first = String::new();
     let read = std::io::stdin().lock().read_line(&mut first);

@@ -38,7 +38,7 @@ pub enum Whole<'a> {
 
 /// A job that was told to end.
 #[derive(Clone, Copy, Debug)]
-pub struct Stop<'a> {
+pub(crate) struct Stop<'a> {
     whole: Whole<'a>,
     signals: &'a Forwarding,
     since: Instant,
@@ -90,7 +90,7 @@ impl<'a> Stop<'a> {
 }
 
 /// Lifts the limit of a job that is to end.
-pub fn lift_limit(group: &JobCgroup, fast_tier: Option<FastTier>) {
+pub(crate) fn lift_limit(group: &JobCgroup, fast_tier: Option<FastTier>) {
     // A limit that cannot be lifted only makes it harder to clean up.
     let _ = group.set_limit(None, fast_tier.map_or(Swap::Forbidden, FastTier::swap));
 }

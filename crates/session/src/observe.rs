@@ -27,8 +27,8 @@ use track::pages::Scope as PagesScope;
 use track::{Follower, Mapped, MappedTracker, SHARED_BYTES, Tracked, Tracker};
 
 use crate::bench::{Bench, unix_ns};
-use crate::budget::given::Given;
 use crate::gathered::{Outside, went_on};
+use crate::given::Given;
 use crate::kept;
 use crate::launch::Launch;
 use crate::orphans;
@@ -231,13 +231,13 @@ pub fn observe(
     }
     let sampled = sampler.finish();
     let mut sources = sampled.sources;
-    let main = Main { pid: running.pid(), stub };
+    let main = Main { pid: running.pid(), stub, ended: &ended.reaped, wall_seconds: ended.wall_seconds };
     let mut told = tracked.as_ref().or(inside.as_ref()).map(|tracked| tracked.processes.clone());
     if let Some((records, lost)) = exits.map(|exits| exits.finish(main.pid)) {
         told = Some(records);
         notes.extend(lost.then(|| "Exit records were lost: some short-lived processes may be missing.".to_string()));
     }
-    let mut processes = processes::merge(sampled.processes, told, &ended, &main, &mut sources);
+    let mut processes = processes::merge(sampled.processes, told, &main, &mut sources);
     orphans::add(&mut processes, linux::children::take_orphans(), begin_ns as f64 / 1e9);
     let untold = processes::untold_faults(&processes, &ended.reaped.rusage, &sources);
     let are_to_tell = bench.references_inside;
@@ -333,10 +333,10 @@ fn mapped_scope(group: Option<&Cgroup>, stub: i32) -> PagesScope {
 }
 
 /// How a run ended.
-pub struct End {
-    pub exit: Exit,
-    pub reaped: Ended,
-    pub wall_seconds: f64,
+struct End {
+    exit: Exit,
+    reaped: Ended,
+    wall_seconds: f64,
     /// What cannot be reclaimed grew beyond an emulated limit.
     is_beyond_limit: bool,
 }
@@ -424,7 +424,11 @@ fn unreclaimable(last: &dyn Fn(&'static str) -> Option<f64>) -> (u64, u64) {
     (heap + least(names::TREE_SHARED_LEAST, names::TREE_RSS_SHARED), most)
 }
 
-pub fn record_row(row: Row, run: u32, sink: &mut dyn FnMut(Entry) -> anyhow::Result<()>) -> anyhow::Result<()> {
+/// Appends a row of samples, and the series that are new in it.
+///
+/// # Errors
+/// Those of `sink`.
+pub(crate) fn record_row(row: Row, run: u32, sink: &mut dyn FnMut(Entry) -> anyhow::Result<()>) -> anyhow::Result<()> {
     for new in row.new {
         let name = new.name.to_string();
         sink(Entry::Series { id: new.id, run, process: new.process, name, unit: new.unit, rung: new.rung })?;
@@ -442,7 +446,7 @@ fn read_through_mappings(observation: &Observation, mapped: &Mapped) -> Option<(
 
 /// Adds the curve of what the page cache would cost, from what was referenced and what could not be reclaimed at the time.
 /// `lead_ns`: how long before the observation's begin the tracker's time begins.
-pub fn add_file_demand(observation: &mut Observation, tracked: &Tracked, mapped: &Mapped, lead_ns: u64) {
+pub(crate) fn add_file_demand(observation: &mut Observation, tracked: &Tracked, mapped: &Mapped, lead_ns: u64) {
     observation.sources.insert("file_demand".into(), tracked.rung.clone());
     if tracked.rung == Rung::Processes.to_string() {
         observation.notes.push("This kernel has no tracepoint that tells of the page cache's references.".into());

@@ -76,6 +76,7 @@ impl Spool {
         Ok(Spool { whole, path })
     }
 
+    /// Where processes write to.
     pub fn path(&self) -> &Path {
         &self.path
     }

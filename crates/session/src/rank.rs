@@ -27,6 +27,7 @@ pub fn place_in_job() -> BTreeMap<String, String> {
 /// Our place in a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rank {
+    /// From 0 on.
     pub number: u32,
     /// How many there are.
     pub ranks: u32,

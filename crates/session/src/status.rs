@@ -1,5 +1,7 @@
 //! How bursar itself ends.
 
+use model::{Exit, Observation};
+
 /// The command's own end, or ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -16,10 +18,12 @@ impl Status {
     /// After Ctrl-C.
     pub const INTERRUPTED: Status = Status::Signal(2);
 
+    /// Exit with this.
     pub fn of(code: i32) -> Status {
         Status::Code(code)
     }
 
+    /// As a shell tells it.
     pub fn code(self) -> i32 {
         match self {
             Status::Code(code) => code,
@@ -33,5 +37,13 @@ impl Status {
             Status::Code(code) => std::process::exit(code),
             Status::Signal(signal) => std::process::exit(job::end_like(signal)),
         }
+    }
+}
+
+/// How bursar ends after a run.
+pub fn ended(observation: &Observation) -> Status {
+    match observation.exit {
+        Exit::Signal(signal) => Status::Signal(signal),
+        _ => Status::of(observation.exit_status().unwrap_or(0)),
     }
 }

@@ -9,8 +9,8 @@ use anyhow::anyhow;
 use model::RecordKind;
 use record::{Error, Record};
 
-use crate::results::state_path;
 use crate::say::tell;
+use crate::state::state_path;
 
 /// Reads a record. One that a killed bursar left is sealed, which a sentence on standard error says.
 ///

@@ -1,5 +1,6 @@
 //! `bursar node`: what a launcher starts on another node, limited and looked at there.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,27 +10,25 @@ use anyhow::{Context, bail};
 use linux::bpf::Rung;
 use linux::procfs;
 
-use super::line::{Hello, Line, Order, Told};
+use super::line::{Hello, Line, Meeting, OWN, Order, Told};
 use crate::bench::{Bench, References};
-use crate::cli::node::Node;
 use crate::observe::{Plan, observe};
-use crate::run::ended;
-use crate::status::Status;
+use crate::status::{Status, ended};
 
 /// How often it tells how the run goes.
 const TICK: Duration = Duration::from_millis(200);
 
-pub fn node(options: &Node) -> anyhow::Result<Status> {
-    let hello = Hello {
-        key: options.meeting.key.clone(),
-        version: super::OWN.into(),
-        host: procfs::hostname(),
-        boot_id: procfs::boot_id()?,
-    };
-    let mut line = Line::come(&options.meeting, &hello)
+/// Comes to the meeting, starts the command as it is ordered there, and tells how it goes.
+///
+/// # Errors
+/// A sentence if the meeting cannot be reached, or the order not be followed here.
+pub fn node(meeting: &Meeting, command: &[OsString]) -> anyhow::Result<Status> {
+    let hello =
+        Hello { key: meeting.key.clone(), version: OWN.into(), host: procfs::hostname(), boot_id: procfs::boot_id()? };
+    let mut line = Line::come(meeting, &hello)
         .with_context(|| format!("{}: the node of bursar budget cannot be reached from here", hello.host))?;
     let Some(order) = line.hear::<Order>() else { bail!("{}: bursar budget wants no more of this run", hello.host) };
-    let done = part(options, &order, &mut line);
+    let done = part(command, &order, &mut line);
     if let Err(error) = &done {
         // Nobody is there to hear it: then it is told to whoever reads our standard error.
         let _ = line.say(&Told::Refused(format!("{error:#}")));
@@ -37,7 +36,7 @@ pub fn node(options: &Node) -> anyhow::Result<Status> {
     done
 }
 
-fn part(options: &Node, order: &Order, line: &mut Line) -> anyhow::Result<Status> {
+fn part(command: &[OsString], order: &Order, line: &mut Line) -> anyhow::Result<Status> {
     let bench = Bench::set_up(Some(Rung::Filemap), References::Traced)?;
     if !bench.place.can_limit() {
         bail!("no limit can be set here: {}", bench.place.missing().join("; "));
@@ -56,7 +55,7 @@ fn part(options: &Node, order: &Order, line: &mut Line) -> anyhow::Result<Status
     let plan = Plan {
         run: 0,
         role: order.role,
-        command: &options.command,
+        command,
         environment: Vec::new(),
         inherit: true,
         input: None,

@@ -13,14 +13,16 @@ use record::Record;
 /// The newest records are kept, as many and as large together as this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
+    /// How many.
     pub records: usize,
+    /// Their size together.
     pub bytes: u64,
 }
 
 /// Records that are kept where nothing else is said.
-pub const KEPT_RECORDS: usize = 200;
+const KEPT_RECORDS: usize = 200;
 /// MiB that are kept where nothing else is said.
-pub const KEPT_MIB: u64 = 256;
+const KEPT_MIB: u64 = 256;
 
 /// A temporary file that was not written for longer has no writer any more.
 const LEFT_BEHIND_AGE: Duration = Duration::from_secs(24 * 3600);
@@ -28,7 +30,9 @@ const LEFT_BEHIND_AGE: Duration = Duration::from_secs(24 * 3600);
 /// The records that were removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
+    /// How many.
     pub records: usize,
+    /// Their size together.
     pub bytes: u64,
 }
 

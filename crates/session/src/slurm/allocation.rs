@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use model::{Bytes, Exit, Observation};
 use record::{Entry, Record};
 
+use super::config::config;
 use crate::bench::Bench;
 use crate::launch::Launcher;
 use crate::observe::{Observed, Plan, Progress, observe};
@@ -32,7 +33,7 @@ impl Allocation {
     /// If we are in one whose steps would not be held to their memory.
     pub fn find() -> anyhow::Result<Option<Allocation>> {
         let Ok(job) = std::env::var("SLURM_JOB_ID") else { return Ok(None) };
-        if !constrains(&super::config().context("scontrol could not be run")?) {
+        if !constrains(&config().context("scontrol could not be run")?) {
             bail!(
                 "this is Slurm job {job}, but its steps are not held to their memory: the site would have to set \
                  TaskPlugin=task/cgroup in slurm.conf and ConstrainRAMSpace=yes in cgroup.conf"

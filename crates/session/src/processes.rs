@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use job::Ended;
 use model::{ProcessKey, ProcessRecord, Rusage};
 
-use crate::observe::End;
-
-/// The command and what it was started from.
-pub struct Main {
+/// The command, what it was started from, and how it ended.
+pub struct Main<'a> {
     pub pid: i32,
     pub stub: i32,
+    pub ended: &'a Ended,
+    pub wall_seconds: f64,
 }
 
 /// Where the processes tell of themselves.
@@ -23,7 +24,6 @@ const LEAST_PART: u64 = 50;
 pub fn merge(
     sampled: Vec<ProcessRecord>,
     told: Option<Vec<ProcessRecord>>,
-    ended: &End,
     main: &Main,
     sources: &mut BTreeMap<String, String>,
 ) -> Vec<ProcessRecord> {
@@ -50,9 +50,9 @@ pub fn merge(
     }
     all.retain(|process| process.key.pid != main.stub);
     if let Some(command) = all.iter_mut().find(|p| p.key.pid == main.pid) {
-        command.lifetime_seconds.get_or_insert(ended.wall_seconds);
-        command.signal = ended.reaped.exit.signal();
-        command.exit_status = ended.reaped.exit.status();
+        command.lifetime_seconds.get_or_insert(main.wall_seconds);
+        command.signal = main.ended.exit.signal();
+        command.exit_status = main.ended.exit.status();
     }
     all.sort_by_key(|process| (process.key.start_ticks, process.key.pid));
     all

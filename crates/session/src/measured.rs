@@ -9,7 +9,9 @@ use record::Record;
 
 /// Runs of one record that came to their end.
 pub struct Measured {
+    /// The header of the record.
     pub header: Header,
+    /// Each with its account.
     pub runs: Vec<(Observation, RunAccount)>,
     /// Of `bursar attribute`.
     pub attributions: Vec<Attribution>,
@@ -63,6 +65,7 @@ impl Set {
         }
     }
 
+    /// Those of all records.
     pub fn runs(&self) -> impl Iterator<Item = &(Observation, RunAccount)> {
         self.records.iter().flat_map(|record| &record.runs)
     }

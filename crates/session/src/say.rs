@@ -46,6 +46,8 @@ pub fn page_result(page: &str) -> anyhow::Result<()> {
 pub struct Lines(std::io::Stdout);
 
 impl Lines {
+    /// # Errors
+    /// Standard output is closed.
     pub fn open() -> anyhow::Result<Lines> {
         linux::standard_output::open().map(Lines).context("standard output cannot be written")
     }
@@ -63,14 +65,16 @@ impl Write for Lines {
 }
 
 /// A line on standard error.
+#[macro_export]
 macro_rules! tell {
     ($($what:tt)*) => { $crate::say::beside(format_args!("{}\n", format_args!($($what)*))) };
 }
 
 /// A line on standard output, as a result.
+#[macro_export]
 macro_rules! show {
     () => { $crate::say::result(format_args!("\n")) };
     ($($what:tt)*) => { $crate::say::result(format_args!("{}\n", format_args!($($what)*))) };
 }
 
-pub(crate) use {show, tell};
+pub use crate::{show, tell};
