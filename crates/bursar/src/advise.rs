@@ -1,7 +1,6 @@
 //! `bursar advise`: huge pages and eager memory where their benefit exceeds their cost.
 
 mod attach;
-pub mod build_id;
 mod check;
 mod convert;
 pub mod costs;

@@ -22,6 +22,7 @@ use report::terminal::short::Aside;
 use session::bench::{Bench, References};
 use session::cache::{Cache, Start, foreign_note, foreign_warning, mapped_files};
 use session::given::Given;
+use session::inputs;
 use session::nodes::{self, Nodes, Order};
 use session::observe::{self, Observed, Plan, observe};
 use session::prepare::prepare;
@@ -33,7 +34,6 @@ use session::status::Status;
 use session::tier::FastTier;
 
 use crate::cli::budget::Budget;
-use crate::predict::inputs;
 use crate::progress::Display;
 use crate::results::deliver;
 use failure::Failure;

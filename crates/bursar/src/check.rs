@@ -1,7 +1,6 @@
 //! `bursar check`: whether a command needs more than a maximum, or more than it did before.
 
 mod answer;
-mod comparable;
 mod figures;
 mod judge;
 mod missing;
@@ -15,8 +14,10 @@ use linux::bpf::Rung;
 use model::{Bytes, DoubtKind, Header, Observation, RecordKind, RunAccount, RunRole};
 use record::{Entry, Record};
 use session::bench::{Bench, References};
+use session::comparable::{Wanted, differences};
 use session::given::Given;
 use session::input::is_dash;
+use session::inputs;
 use session::measured::{Set, unfinished};
 use session::observe::{Observed, Plan, observe};
 use session::prepare::prepare;
@@ -27,12 +28,10 @@ use session::sink::finish_run;
 use session::status::Status;
 
 use crate::cli::check::Check;
-use crate::predict::inputs;
 use crate::progress::Display;
 use crate::replace::replace;
 use crate::results::{check_file, check_json, write_json};
 use answer::{Answer, Shown};
-use comparable::{Wanted, differences};
 pub use figures::Figure;
 use judge::{Checked, Judge, Unknown, values};
 

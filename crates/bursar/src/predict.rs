@@ -1,12 +1,9 @@
 //! `bursar predict`: what the next run of a command needs, from past runs of its kind.
 
 mod answer;
-pub mod inputs;
-pub mod kind;
 mod learn;
 mod past;
 mod plan;
-mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -17,6 +14,8 @@ use model::{Bytes, Program, RecordKind};
 use serde::Serialize;
 use session::bench::header;
 use session::input::is_dash;
+use session::inputs;
+use session::kind::Kind;
 use session::say;
 use session::state::state_path;
 use session::status::Status;
@@ -24,7 +23,6 @@ use session::status::Status;
 use crate::cli::predict::Predict;
 use crate::results::{check_json, write_json};
 use answer::{Answer, Beyond, NotGiven, Unknown};
-use kind::Kind;
 use learn::Inputs;
 use past::Here;
 use plan::Plan;

@@ -8,6 +8,7 @@ use report::terminal::short::Aside;
 use serde::Serialize;
 use session::attach::{follow, resolve};
 use session::bench::{Bench, References};
+use session::inputs;
 use session::observe::{Plan, observe};
 use session::rank::place_in_job;
 use session::say::tell;
@@ -16,7 +17,6 @@ use session::status::{Status, ended};
 
 use crate::cli::run::Run;
 use crate::cli::target::Target;
-use crate::predict::inputs;
 use crate::results::deliver;
 
 /// What `--json` prints: the account of the run of median length, and with `-n` all of them and their spread.

@@ -43,7 +43,7 @@ pub use faults::{
     MemoryCall, OrderFaults, SlowFault, SlowFaults, TracerCost,
 };
 pub use jobs::{ByNumber, Figures, JobEnd, JobMemory, JobsMemory, MemoryPer, PastJob, PastStep};
-pub use observation::{Exit, Header, KeptPeaks, Observation, Origin, RecordKind, RunRole, Rusage, Target};
+pub use observation::{Exit, Header, INPUT_BYTES, KeptPeaks, Observation, Origin, RecordKind, RunRole, Rusage, Target};
 pub use pages::{
     AgeBytes, MappingHeat, MissPoint, Overhead, PagesRound, Signal, TOLERATED_MISSES, WatchInterval, told_apart,
 };

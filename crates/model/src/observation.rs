@@ -26,6 +26,9 @@ pub enum RecordKind {
     Advise,
 }
 
+/// The feature that most histories have: the total size of the input, bytes.
+pub const INPUT_BYTES: &str = "input_bytes";
+
 /// Where and when a record was made. Written once, first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {

@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::run::Need;
 
-/// The feature that most histories have: the total size of the input, bytes.
-pub const INPUT_BYTES: &str = "input_bytes";
-
 /// A past run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Past {

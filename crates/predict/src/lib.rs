@@ -38,9 +38,10 @@ mod run;
 mod tables;
 
 pub use confidence::Confidence;
-pub use evidence::{Evidence, INPUT_BYTES, LeftOut, Past};
+pub use evidence::{Evidence, LeftOut, Past};
 pub use forecast::Forecast;
 pub use history::{AskError, History, LEAST_ASK_BYTES, MIN_RUNS};
+pub use model::INPUT_BYTES;
 pub use predictor::Predictor;
 pub use run::{Need, Run};
 pub use tables::{NoHistory, read as read_table};

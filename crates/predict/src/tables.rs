@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use csv::{ReaderBuilder, StringRecord};
+use model::INPUT_BYTES;
 
-use crate::evidence::{Evidence, INPUT_BYTES, Past};
+use crate::evidence::{Evidence, Past};
 use crate::run::Need;
 
 const MIB: f64 = (1u64 << 20) as f64;

@@ -3,12 +3,16 @@
 
 pub mod attach;
 pub mod bench;
+pub mod build_id;
 pub mod cache;
+pub mod comparable;
 mod gathered;
 pub mod given;
 pub mod input;
+pub mod inputs;
 pub mod inside;
 pub mod kept;
+pub mod kind;
 pub mod launch;
 pub mod measured;
 pub mod nodes;
@@ -32,3 +36,4 @@ pub mod stop;
 pub mod target;
 pub mod tier;
 pub mod unseen;
+mod words;

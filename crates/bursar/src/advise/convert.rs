@@ -4,11 +4,11 @@ use std::path::Path;
 
 use advise::{Profile, Program, cbmm, maps};
 use anyhow::{Context, ensure};
+use session::build_id::build_id;
 use session::input::{name, read};
 use session::say::{self, tell};
 use session::status::Status;
 
-use super::build_id::build_id;
 use crate::cli::advise::Convert;
 
 pub fn convert(options: &Convert) -> anyhow::Result<Status> {

@@ -10,7 +10,7 @@ use linux::temporary::TemporaryFolder;
 use model::Bytes;
 use session::say::tell;
 
-use super::kind::Kind;
+use session::kind::Kind;
 
 /// The number that `--scale-with` is first tried with, to learn how many bytes one more makes.
 const TRIED: u64 = 1000;

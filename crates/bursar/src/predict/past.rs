@@ -12,8 +12,8 @@ use report::are_apart;
 use session::input;
 use slurm::{By, Gathering};
 
-use super::inputs;
-use super::kind::Kind;
+use session::inputs;
+use session::kind::Kind;
 
 /// Machines whose memory differs by less are alike: the kernel keeps a part of it to itself.
 const SAME_MEMORY_RATIO: f64 = 1.1;

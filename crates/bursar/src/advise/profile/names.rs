@@ -8,8 +8,8 @@ use advise::Mapping;
 use advise::maps::{self, Area};
 use linux::own_numbers::{OwnNumber, OwnNumbers, Seen};
 use linux::procfs;
+use session::build_id::build_id;
 
-use super::super::build_id::build_id;
 use super::super::told::{Decision, Told};
 
 /// What processes are, and what their memory is called.

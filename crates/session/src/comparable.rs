@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use model::{Bytes, Header};
-use session::measured::Measured;
 
-use crate::predict::kind::Kind;
+use crate::kind::Kind;
+use crate::measured::Measured;
 
 /// What is to be compared with a baseline.
 pub struct Wanted<'a> {
+    /// Of the runs that are checked.
     pub header: &'a Header,
+    /// Their limit.
     pub limit_bytes: Option<u64>,
     /// Whether a baseline of another machine is taken, too.
     pub other_machine: bool,
@@ -58,7 +60,7 @@ pub fn differences(old: &Header, new: &Header) -> Vec<String> {
     if old.command.get(1..) != new.command.get(1..) {
         notes.push(format!("The baseline's arguments are others: {}", old.command.join(" ")));
     }
-    let input = |header: &Header| header.options.get(::predict::INPUT_BYTES).cloned();
+    let input = |header: &Header| header.options.get(model::INPUT_BYTES).cloned();
     if let (Some(was), Some(is)) = (input(old), input(new)) {
         let size = |bytes: &str| Bytes(bytes.parse().unwrap_or(0)).to_string();
         if was != is {

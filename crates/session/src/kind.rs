@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use model::Program;
 
-use super::words::{self, Source, Word};
+use crate::words::{self, Source, Word};
 
 /// What a command is, and its parameters.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,10 +6,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use ::predict::INPUT_BYTES;
+use model::INPUT_BYTES;
 
-use super::kind::Kind;
-use crate::advise::build_id::build_id;
+use crate::build_id::build_id;
+use crate::kind::Kind;
 
 /// The number of files named in the arguments and of standard input. [`INPUT_BYTES`] is their total size.
 pub const FILES: &str = "input_files";
