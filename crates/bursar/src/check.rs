@@ -1,18 +1,15 @@
 //! `bursar check`: whether a command needs more than a maximum, or more than it did before.
 
-mod answer;
-mod figures;
-mod judge;
-mod missing;
-
 use std::io::IsTerminal;
 use std::path::Path;
 
 use ::compare::Verdict;
+use ::compare::runs::{Checked, Figure, Judge, Unknown, undecided, values};
 use anyhow::{Context, bail, ensure};
 use linux::bpf::Rung;
 use model::{Bytes, DoubtKind, Header, Observation, RecordKind, RunAccount, RunRole};
 use record::{Entry, Record};
+use report::check::{Answer, Shown};
 use session::bench::{Bench, References};
 use session::comparable::{Wanted, differences};
 use session::given::Given;
@@ -31,9 +28,6 @@ use crate::cli::check::Check;
 use crate::progress::Display;
 use crate::replace::replace;
 use crate::results::{check_file, check_json, write_json};
-use answer::{Answer, Shown};
-pub use figures::Figure;
-use judge::{Checked, Judge, Unknown, values};
 
 /// Exit statuses, beside 0 and those of bursar itself.
 const FAILED: i32 = 1;
@@ -279,7 +273,7 @@ impl<'a> Comparison<'a> {
         }
         match self.judge.look(runs) {
             Ok((checked, next)) => {
-                self.unknown = missing::undecided(&checked, self.is_named, runs, &self.baseline_runs);
+                self.unknown = undecided(&checked, self.is_named, runs, &self.baseline_runs);
                 if self.unknown.is_some() {
                     return Ok(None);
                 }

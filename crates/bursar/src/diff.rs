@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ::compare::differ;
+use ::compare::runs::Figure;
 use ::report::{Diff, DiffRow, DiffSet, DiffUnit, DiffValue, shell_word};
 use anyhow::{Context, ensure};
 use model::{Attribution, Observation, RunAccount};
@@ -12,7 +13,6 @@ use session::measured::Set;
 use session::say;
 use session::status::Status;
 
-use crate::check::Figure;
 use crate::cli::diff::Diff as Options;
 use crate::results::{style, write_json, write_page};
 

@@ -23,6 +23,7 @@ mod check;
 mod difference;
 mod hochberg;
 mod limit;
+pub mod runs;
 mod sample;
 mod student;
 

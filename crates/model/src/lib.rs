@@ -22,6 +22,7 @@ mod process;
 mod program;
 mod reference;
 mod replay;
+mod seconds;
 mod series;
 mod trial;
 
@@ -52,5 +53,6 @@ pub use process::{OwnPid, ProcessKey, ProcessRecord, Resident};
 pub use program::Program;
 pub use reference::{FileReference, ReferenceKind};
 pub use replay::{PhaseReplay, ReplayArm, ReplayedArm, ReplayedRecord};
+pub use seconds::seconds;
 pub use series::{HUGETLB_CHARGED, STOCKS_BYTES, Series, Unit, names};
 pub use trial::{Answer, BudgetReport, LimitSource, Method, MethodRow, NodeNeed, NodeRun, Outcome, Trial};

@@ -6,6 +6,7 @@
 mod answer;
 mod arms;
 mod attribution;
+pub mod check;
 mod comm;
 mod demand;
 mod diff;

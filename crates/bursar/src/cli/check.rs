@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use compare::runs::Figure;
 use model::Bytes;
 
 use super::ADVANCED;
-use super::values::{duration, growth};
-use crate::check::Figure;
+use super::values::{duration, figure, growth};
 
 /// `bursar check`
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ pub struct Check {
     #[arg(long, value_name = "SHARE", value_parser = growth, requires = "baseline")]
     pub tolerance: Option<f64>,
     /// Figures that decide [default: floor for --max; heap, floor and app-maxrss for --baseline]
-    #[arg(long, value_name = "FIGURE", value_delimiter = ',', num_args = 1.., value_enum)]
+    #[arg(long, value_name = "FIGURE", value_delimiter = ',', num_args = 1.., value_parser = figure())]
     pub figures: Vec<Figure>,
     /// Make at most so many runs
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000), hide_short_help = true, help_heading = ADVANCED)]

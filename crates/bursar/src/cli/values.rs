@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use compare::runs::Figure;
 use curve::intermittent::Checkpoint;
 use model::Bytes;
 use provision::manage::Placement;
-
 use session::tier::FastTier;
 
 /// `90`, `90s`, `500ms`, `5m`; a bare number is seconds.
@@ -50,6 +51,25 @@ pub fn rate(text: &str) -> Result<f64, String> {
 pub fn tolerance(text: &str) -> Result<f64, String> {
     let share = fraction(text).filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| format!("'{text}' is not a share of the references; write 1% or 0.01"))
+}
+
+/// Figures that a check can compare, with what each is.
+const FIGURES: [(&str, &str, Figure); 6] = [
+    ("peak-charge", "The peak of the charge, page cache included", Figure::PeakCharge),
+    ("heap", "The most heap", Figure::Heap),
+    ("floor", "What cannot be reclaimed: must fit", Figure::Floor),
+    ("app-maxrss", "The largest process", Figure::AppMaxRss),
+    ("page-faults", "Page faults, minor and major", Figure::PageFaults),
+    ("run-time", "Start to end", Figure::RunTime),
+];
+
+/// One of these figures.
+pub fn figure() -> impl TypedValueParser<Value = Figure> {
+    let names = FIGURES.map(|(name, what, _)| PossibleValue::new(name).help(what));
+    PossibleValuesParser::new(names).try_map(|text| {
+        let found = FIGURES.iter().find(|(name, ..)| *name == text);
+        found.map(|(.., figure)| *figure).ok_or("no such figure")
+    })
 }
 
 /// How much more is allowed, as a share of what was.

@@ -1,29 +1,36 @@
-//! The answer as a sentence, as JSON, as JUnit XML and as a Markdown table.
+//! What a check came to, as a sentence, as JSON, as JUnit XML and as a Markdown table.
 
 use std::fmt::Write;
 
-use ::compare::{RESOLUTION, Verdict};
-use report::{printable, shell_word};
+use compare::runs::{Checked, Figure};
+use compare::{RESOLUTION, Verdict};
 use serde::Serialize;
 
-use super::figures::Figure;
-use super::judge::Checked;
+use crate::format::{printable, shell_word};
 
 /// A figure that does not decide.
 pub struct Shown {
+    /// Which.
     pub figure: Figure,
-    /// Means.
+    /// Mean of the runs.
     pub value: f64,
+    /// Mean of the baseline.
     pub baseline: Option<f64>,
 }
 
+/// What a check came to.
 pub struct Answer {
+    /// The command that was checked.
     pub command: Vec<String>,
+    /// The figures that decide.
     pub checked: Vec<Checked>,
+    /// The others.
     pub shown: Vec<Shown>,
+    /// Runs that were checked.
     pub runs: usize,
     /// Runs of the baseline; 0: none was named.
     pub baseline_runs: usize,
+    /// How long the runs took together.
     pub seconds: f64,
     /// What the reader should know, as sentences.
     pub notes: Vec<String>,
@@ -62,6 +69,7 @@ struct OtherJson {
 }
 
 impl Answer {
+    /// Of all figures together.
     pub fn verdict(&self) -> Verdict {
         let has = |verdict| self.checked.iter().any(|checked| checked.finding.verdict == Some(verdict));
         if has(Verdict::Failed) {
@@ -124,6 +132,7 @@ impl Answer {
         }
     }
 
+    /// For tools.
     pub fn json(&self) -> Json<'_> {
         let verdict = self.verdict();
         let check = |checked: &Checked| CheckJson {
@@ -299,7 +308,7 @@ fn markdown(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ::compare::Finding;
+    use compare::Finding;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Memory that cannot be reclaimed and is missing from the figures: a run may need more than they say.
 
-use ::compare::Verdict;
+use crate::Verdict;
 use model::{Bytes, Doubt, Observation, RunAccount};
 
 use super::figures::Figure;

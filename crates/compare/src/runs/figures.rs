@@ -1,11 +1,10 @@
-//! The figures that `bursar check` compares.
+//! The figures that are compared.
 
-use clap::ValueEnum;
 use model::{Bytes, Observation, RunAccount, names};
 use serde::Serialize;
 
 /// A figure of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
     /// The peak of the charge, page cache included
@@ -18,7 +17,6 @@ pub enum Figure {
     #[serde(rename = "floor_bytes")]
     Floor,
     /// The largest process
-    #[value(name = "app-maxrss")]
     #[serde(rename = "app_max_rss_bytes")]
     AppMaxRss,
     /// Page faults, minor and major
@@ -29,6 +27,7 @@ pub enum Figure {
 }
 
 impl Figure {
+    /// In the order in which they are shown.
     pub const ALL: [Figure; 6] =
         [Figure::PeakCharge, Figure::Heap, Figure::Floor, Figure::AppMaxRss, Figure::PageFaults, Figure::RunTime];
 
@@ -85,6 +84,7 @@ impl Figure {
         self.of(run, account).or_else(at_least).or_else(|| seen.and_then(|_| at_most()))
     }
 
+    /// Whether it is a size.
     pub fn is_bytes(self) -> bool {
         !matches!(self, Figure::PageFaults | Figure::RunTime)
     }
@@ -108,7 +108,7 @@ impl Figure {
     pub fn text(self, value: f64) -> String {
         match self {
             Figure::PageFaults => format!("{value:.0}"),
-            Figure::RunTime => report::seconds(value),
+            Figure::RunTime => model::seconds(value),
             _ => Bytes(value.round().max(0.0) as u64).to_string(),
         }
     }

@@ -1,6 +1,6 @@
 //! What the runs until now show, and how many more are needed.
 
-use ::compare::{Finding, Look, Verdict, below_limit};
+use crate::{Finding, Look, Verdict, below_limit};
 use model::{Bytes, Observation, RunAccount};
 
 use super::figures::Figure;
@@ -8,10 +8,13 @@ use super::figures::Figure;
 /// A figure compared with a bound.
 #[derive(Clone, Copy)]
 pub struct Checked {
+    /// Which.
     pub figure: Figure,
     /// Mean of the baseline; `None`: the bound is `--max`.
     pub baseline: Option<f64>,
+    /// Growth that is allowed, as a share of the baseline.
     pub tolerance: f64,
+    /// What the comparison shows.
     pub finding: Finding,
 }
 
@@ -20,7 +23,7 @@ pub struct Judge {
     max: Option<(Vec<Figure>, Bytes)>,
     /// For each figure the baseline's values and the tolerance.
     growth: Vec<(Figure, Vec<f64>, f64)>,
-    check: ::compare::Check,
+    check: crate::Check,
     most_runs: u32,
     last_look: Option<(u32, Look)>,
 }
@@ -56,7 +59,7 @@ impl Judge {
         runs: u32,
         all_are_there: bool,
     ) -> Judge {
-        let check = if all_are_there { ::compare::Check::of_all(runs) } else { ::compare::Check::of(runs) };
+        let check = if all_are_there { crate::Check::of_all(runs) } else { crate::Check::of(runs) };
         Judge { max, growth, check, most_runs: runs, last_look: None }
     }
 
@@ -112,7 +115,7 @@ impl Judge {
         if !self.growth.is_empty() && !is_decided {
             let figures = self.growth.iter().map(|(figure, baseline, tolerance)| {
                 let mean = baseline.iter().sum::<f64>() / baseline.len() as f64;
-                Ok(::compare::Figure {
+                Ok(crate::Figure {
                     baseline: baseline.clone(),
                     runs: values(*figure, runs).ok_or(Unknown(*figure))?,
                     tolerance: *tolerance,
