@@ -1,16 +1,18 @@
 //! `bursar predict`: what the next run of a command needs, from past runs of its kind.
 
-mod answer;
 mod learn;
 mod past;
-mod plan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use ::predict::{AskError, Evidence, Forecast, History, INPUT_BYTES, MIN_RUNS, Need, Past, Run};
+use ::predict::{
+    AskError, Beyond, Evidence, Forecast, History, INPUT_BYTES, MIN_RUNS, Need, Past, Plan, Run, features, not_given,
+    unknown,
+};
 use anyhow::{Context, bail};
 use model::{Bytes, Program, RecordKind};
+use report::predict::Answer;
 use serde::Serialize;
 use session::bench::header;
 use session::input::is_dash;
@@ -22,13 +24,9 @@ use session::status::Status;
 
 use crate::cli::predict::Predict;
 use crate::results::{check_json, write_json};
-use answer::{Answer, Beyond, NotGiven, Unknown};
 use learn::Inputs;
 use past::Here;
-use plan::Plan;
 
-/// Runs for each feature beyond the first: with fewer, a plane fits anything.
-const RUNS_PER_FEATURE: usize = 4;
 const NO_SIZE: &str = "the size of the input is unknown: the command names no file that is here. Give it: --size 10G";
 
 pub fn predict(options: &Predict) -> anyhow::Result<Status> {
@@ -193,51 +191,6 @@ fn asked(options: &Predict, kind: Option<&Kind>) -> BTreeMap<String, f64> {
     asked.extend(options.size.map(|Bytes(size)| (INPUT_BYTES.to_string(), size as f64)));
     asked.extend(options.feature.iter().cloned());
     asked
-}
-
-/// Features that all runs have, and in which they differ among themselves or from the run that is asked for, the size of the input first. At least one, which may be of no run: then all are alike.
-fn features(runs: &[Past], asked: &BTreeMap<String, f64>) -> Vec<String> {
-    let shared = asked.keys().filter(|name| runs.iter().all(|run| run.features.contains_key(*name)));
-    let differs = |name: &&String| {
-        let values = runs.iter().map(|run| run.features[*name]).chain([asked[*name]]);
-        values.map(f64::to_bits).collect::<BTreeSet<u64>>().len() > 1
-    };
-    let mut features: Vec<String> = shared.filter(differs).cloned().collect();
-    features.sort_by_key(|name| name != INPUT_BYTES);
-    features.truncate((runs.len() / RUNS_PER_FEATURE).max(1));
-    if features.is_empty() {
-        features.push(INPUT_BYTES.to_string());
-    }
-    features
-}
-
-/// The numbers of the command outside of what past runs had, where those cannot show what they change: they all had one, or were too
-/// few to learn from it.
-fn unknown(runs: &[Past], asked: &BTreeMap<String, f64>, features: &[String]) -> Vec<Unknown> {
-    let outside = |(name, value): (&String, &f64)| {
-        let seen = seen(runs, name)?;
-        let is_learnt = features.contains(name) && seen.0 < seen.1;
-        let is_outside = *value < seen.0 || *value > seen.1;
-        (is_outside && !is_learnt).then(|| Unknown { feature: name.clone(), value: *value, seen })
-    };
-    asked.iter().filter(|(name, _)| *name != INPUT_BYTES).filter_map(outside).collect()
-}
-
-/// The numbers that all past runs have, in which they differ, and which are not known of the run that is asked for.
-fn not_given(runs: &[Past], asked: &BTreeMap<String, f64>) -> Vec<NotGiven> {
-    let shared = |name: &&String| runs.iter().all(|run| run.features.contains_key(*name));
-    let names = runs.iter().take(1).flat_map(|run| run.features.keys()).filter(shared);
-    let missing = names.filter(|name| !asked.contains_key(*name));
-    missing
-        .filter_map(|name| Some(NotGiven { feature: name.clone(), seen: seen(runs, name)? }))
-        .filter(|missing| missing.seen.0 < missing.seen.1)
-        .collect()
-}
-
-/// The least and the largest value of a feature.
-fn seen(runs: &[Past], feature: &str) -> Option<(f64, f64)> {
-    let values = || runs.iter().filter_map(|run| run.features.get(feature).copied());
-    Some((values().reduce(f64::min)?, values().reduce(f64::max)?))
 }
 
 fn too_few(error: &AskError, kind: &str, size: Option<f64>, evidence: &Evidence) -> String {

@@ -28,10 +28,12 @@
 mod confidence;
 mod evidence;
 mod extrapolation;
+mod features;
 mod forecast;
 mod history;
 mod interval;
 mod least_squares;
+mod plan;
 mod predictor;
 mod residuals;
 mod run;
@@ -39,9 +41,11 @@ mod tables;
 
 pub use confidence::Confidence;
 pub use evidence::{Evidence, LeftOut, Past};
+pub use features::{Beyond, NotGiven, Unknown, features, not_given, unknown};
 pub use forecast::Forecast;
 pub use history::{AskError, History, LEAST_ASK_BYTES, MIN_RUNS};
 pub use model::INPUT_BYTES;
+pub use plan::Plan;
 pub use predictor::Predictor;
 pub use run::{Need, Run};
 pub use tables::{NoHistory, read as read_table};

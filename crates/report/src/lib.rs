@@ -19,6 +19,7 @@ mod format;
 pub mod html;
 pub mod jobs;
 mod phases;
+pub mod predict;
 mod processes;
 mod steering;
 mod tables;

@@ -1,11 +1,14 @@
-//! The answer as JSON, as sentences, and as lines to paste.
+//! What a prediction came to, as JSON, as sentences, and as lines to paste.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use ::predict::{Confidence, Forecast, INPUT_BYTES, LeftOut, Past};
 use model::Bytes;
+use predict::{Beyond, Confidence, Forecast, INPUT_BYTES, LeftOut, NotGiven, Past, Unknown};
 use serde::Serialize;
+
+use crate::answer::limit_lines;
+use crate::format::shell_word;
 
 /// Byte-seconds.
 const MIB_HOUR: f64 = Bytes::MIB as f64 * 3600.0;
@@ -13,13 +16,21 @@ const MIB_HOUR: f64 = Bytes::MIB as f64 * 3600.0;
 /// Less waste, in byte-seconds, is shown as none.
 const LEAST_WASTE: f64 = 0.01 * MIB_HOUR;
 
+/// What a prediction came to.
 pub struct Answer {
+    /// The kind of the command.
     pub kind: String,
+    /// Past runs that it is from.
     pub runs: Vec<Past>,
+    /// Those that it is not from, with the reason.
     pub left_out: Vec<LeftOut>,
+    /// Of the run that is asked for.
     pub features: BTreeMap<String, f64>,
+    /// How sure the request is to be.
     pub confidence: Confidence,
+    /// What must fit.
     pub floor: Option<Forecast>,
+    /// What pays, with page cache.
     pub knee: Option<Forecast>,
     /// Of the two, that which the request is from: the one that asks for more.
     pub asked: Forecast,
@@ -27,33 +38,10 @@ pub struct Answer {
     pub extrapolation: Option<f64>,
     /// The feature that is farthest beyond those of all runs.
     pub beyond: Option<Beyond>,
+    /// Numbers whose effect is not known.
     pub unknown: Vec<Unknown>,
+    /// Numbers that were not given.
     pub not_given: Vec<NotGiven>,
-}
-
-/// A feature larger than in any run.
-#[derive(Clone, Debug, Serialize)]
-pub struct Beyond {
-    pub feature: String,
-    /// To the largest that was seen.
-    pub ratio: f64,
-}
-
-/// A number of the command whose effect the past runs do not show, as it lies outside of what they had.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Unknown {
-    pub feature: String,
-    pub value: f64,
-    /// The least and the largest of past runs.
-    pub seen: (f64, f64),
-}
-
-/// A number in which the past runs differ, and which is not known of the run that is asked for.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NotGiven {
-    pub feature: String,
-    /// The least and the largest of past runs.
-    pub seen: (f64, f64),
 }
 
 /// What `--json` prints.
@@ -98,6 +86,7 @@ struct Predicted {
 }
 
 impl Answer {
+    /// For tools.
     pub fn json(&self) -> Json<'_> {
         let asked = &self.asked;
         let predicted = |forecast: &Option<Forecast>| forecast.as_ref().map(|forecast| whole(forecast.predicted_bytes));
@@ -166,7 +155,7 @@ impl Answer {
             line("unknown", format!("{name} {}: past runs had {had}, its effect is not known", number(*value)));
         }
         for NotGiven { feature, seen: (least, most) } in &self.not_given {
-            let option = report::shell_word(&format!("{feature}=…"));
+            let option = shell_word(&format!("{feature}=…"));
             let (least, most) = (number(*least), number(*most));
             line("unknown", format!("{feature}: past runs had {least} to {most}; give it: --feature {option}"));
         }
@@ -255,7 +244,7 @@ impl Answer {
                 ),
             ),
         ];
-        report::limit_lines(Bytes(whole(self.asked.ask_bytes)), false).into_iter().chain(managers).collect()
+        limit_lines(Bytes(whole(self.asked.ask_bytes)), false).into_iter().chain(managers).collect()
     }
 }
 

@@ -1,8 +1,9 @@
 //! The cheapest runs that make an answer possible.
 
-use ::predict::MIN_RUNS;
 use model::Bytes;
 use serde::Serialize;
+
+use crate::MIN_RUNS;
 
 /// Of the size that is asked for, the smallest first: small runs are cheap, and a trend takes sizes that differ. Beyond four times the
 /// largest, answers have a wide interval.
@@ -13,6 +14,7 @@ const SAME_SIZE_RATIO: f64 = 1.3;
 /// What `--plan` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
+    /// The kind of the command.
     pub kind: String,
     /// Completed runs of the kind.
     pub runs: usize,
