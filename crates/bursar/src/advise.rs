@@ -8,7 +8,6 @@ pub mod explain;
 mod kept;
 mod profile;
 mod run;
-mod told;
 pub mod ways;
 
 use ::advise::Walks;

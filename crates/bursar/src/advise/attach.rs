@@ -1,14 +1,12 @@
 //! `bursar advise attach`: an agent that makes huge pages of what a running program uses much, and splits those that it does not.
 
 mod choose;
-mod growth;
-mod history;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use advise::maps::Area;
-use advise::{Costs, Estimate, HUGE_BYTES, Mapping, State, maps};
+use advise::{Costs, Estimate, Growth, HUGE_BYTES, History, Mapping, State, maps};
 use anyhow::{Context, bail};
 use job::Forwarding;
 use linux::cgroup::Cgroup;
@@ -28,8 +26,6 @@ use super::{NEEDS, costs};
 use crate::cli::advise::Attach;
 use crate::results::write_json;
 use choose::Choice;
-use growth::Growth;
-use history::History;
 
 /// The most that looking may take of one processor; while regions are known that wait for their huge pages; and the most that all may.
 const LOOKING: f64 = 0.01;

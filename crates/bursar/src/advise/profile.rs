@@ -1,7 +1,6 @@
 //! `bursar advise profile`: what huge pages are worth to each part of a command's memory, by which parts it accesses.
 
 mod names;
-mod touched;
 mod trial;
 
 use std::ffi::OsString;
@@ -12,6 +11,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use advise::told::Told;
+use advise::touched::Touched;
 use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight, Trial};
 use anyhow::{Context, anyhow};
 use linux::own_numbers::OwnNumber;
@@ -29,12 +30,10 @@ use session::unseen::Purpose;
 use track::pages::Scope;
 use track::regions::Regions;
 
-use super::told::Told;
 use super::walks;
 use super::{NEEDS, costs};
 use crate::cli;
 use names::Names;
-use touched::Touched;
 use trial::Trials;
 
 /// From one round of looking to the next.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use advise::paired::{self, Dropped, Judgement, Round};
+use advise::told::Told;
 use advise::{Costs, Plan as AdvicePlan, Profile, State};
 use anyhow::{Context, bail, ensure};
 use job::preload::{self, Library};
@@ -30,7 +31,6 @@ use session::status::ended;
 use session::status::{OWN_FAILURE, Status};
 
 use super::costs;
-use super::told::Told;
 use crate::cli::advise::Try;
 use crate::progress::Display;
 use crate::provision::Serving;

@@ -10,7 +10,7 @@ use linux::own_numbers::{OwnNumber, OwnNumbers, Seen};
 use linux::procfs;
 use session::build_id::build_id;
 
-use super::super::told::{Decision, Told};
+use advise::told::{Decision, Told};
 
 /// What processes are, and what their memory is called.
 pub struct Names {

@@ -1,6 +1,6 @@
 //! How much larger a program's memory may become by huge pages: what it gave back must not come again.
 
-use advise::PAGES_PER_HUGE;
+use crate::range::PAGES_PER_HUGE;
 
 /// A part of what the program has by itself.
 const MOST: u64 = 10;

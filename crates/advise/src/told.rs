@@ -21,8 +21,11 @@ fn describe(why: AdviceWhy) -> &'static str {
 /// What one process told.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Told {
+    /// The path of its program.
     pub executable: String,
+    /// Its number, in its own PID namespace.
     pub pid: u64,
+    /// That of its parent.
     pub parent: u64,
     /// When it began, in clock ticks since the boot.
     #[serde(skip)]
@@ -30,9 +33,13 @@ pub struct Told {
     /// The PID namespace in which `pid` is its number; 0: not known.
     #[serde(skip)]
     pub namespace: u64,
+    /// Why nothing was advised, if nothing was.
     pub left_alone: Option<LeftAlone>,
+    /// Regions made huge pages.
     pub promoted: u64,
+    /// Huge pages that were split.
     pub demoted: u64,
+    /// Memory populated ahead.
     pub populated_bytes: u64,
     /// To be huge when they are touched.
     pub advised_bytes: u64,
@@ -42,14 +49,19 @@ pub struct Told {
     pub ranges: u64,
     /// Not looked at, for there were too many.
     pub ranges_lost: u64,
+    /// Rules of the profile that a range was found for.
     pub rules_matched: u64,
+    /// Rules for this program that no range was found for.
     pub rules_unmatched: u64,
     /// For other programs, or other builds.
     pub rules_of_others: u64,
+    /// The most memory in huge pages.
     pub huge_bytes_peak: u64,
+    /// The most anonymous memory.
     pub anonymous_bytes_peak: u64,
     /// The runtime's work before the program began.
     pub start_seconds: f64,
+    /// How many there were.
     pub decisions: u64,
     /// The last of them.
     #[serde(skip)]
@@ -61,6 +73,7 @@ pub struct Told {
 pub struct Decision {
     /// Where the range begins.
     pub address: u64,
+    /// What was decided, and why.
     pub explained: Explained,
 }
 

@@ -2,23 +2,28 @@
 
 use std::path::PathBuf;
 
-use advise::{HUGE_BYTES, Mapping};
+use crate::profile::Mapping;
+use crate::range::HUGE_BYTES;
 
 /// What one program of a process told, in the order in which it did.
 #[derive(Debug, PartialEq)]
 pub struct Touched {
+    /// The number of the process.
     pub pid: i32,
     /// When the process began, in clock ticks.
     pub start: u64,
     /// The PID namespace in which `pid` is its number; 0: not known.
     pub namespace: u64,
+    /// The path of the program.
     pub executable: PathBuf,
+    /// What was there of its memory.
     pub regions: Vec<Region>,
 }
 
 /// Of one region of 2 MiB.
 #[derive(Debug, PartialEq)]
 pub struct Region {
+    /// What the memory is.
     pub mapping: Mapping,
     /// From where the mapping begins; before it if that is amid the region.
     pub offset: i64,
