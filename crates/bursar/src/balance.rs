@@ -16,6 +16,7 @@ use linux::journal::{self, Journal};
 use linux::procfs;
 use model::Bytes;
 use qemu::put_back;
+use report::balance::{Interval, Row};
 use report::seconds;
 use session::say::tell;
 use session::status::Status;
@@ -23,7 +24,7 @@ use session::status::Status;
 use crate::cli::balance::Balance;
 use device::Devices;
 use target::Target;
-use told::{Interval, Row, Told};
+use told::Told;
 
 /// Longest time until Ctrl-C is noticed.
 const PATIENCE: Duration = Duration::from_millis(50);

@@ -9,6 +9,7 @@ use linux::journal::Journal;
 use linux::procfs;
 use model::{Bytes, MissPoint, PagesRound};
 use qemu::Machine;
+use report::balance::Row;
 use session::phases::Phases;
 use session::say::tell;
 use track::pages::{Pages, Scope, Settings};
@@ -17,7 +18,6 @@ use super::device::Device;
 use super::hold::{Hold, tree};
 use super::kinds::{Spare, lacks_files};
 use super::reclaim::Tracked;
-use super::told::Row;
 use crate::cli::balance::Asked;
 
 /// One that would wait longer has no time left to be measured in.
