@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use controller::Asked;
 use model::Bytes;
 
 use super::ADVANCED;
@@ -45,15 +46,6 @@ pub struct Balance {
     /// Print no table
     #[arg(long, short)]
     pub quiet: bool,
-}
-
-/// A target as it was asked for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
-    pub name: String,
-    pub weight: f64,
-    pub least: u64,
-    pub most: u64,
 }
 
 fn total(text: &str) -> Result<Bytes, String> {

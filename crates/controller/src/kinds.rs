@@ -7,7 +7,7 @@ use balance::Active;
 use linux::procfs;
 use track::pages::Idle;
 
-use super::reclaim::{Tracked, page_out};
+use crate::reclaim::{Tracked, page_out};
 
 /// Files of which less was brought back than this share of the limit lack nothing.
 const LACKING: u64 = 100;

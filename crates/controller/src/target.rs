@@ -14,11 +14,10 @@ use session::phases::Phases;
 use session::say::tell;
 use track::pages::{Pages, Scope, Settings};
 
-use super::device::Device;
-use super::hold::{Hold, tree};
-use super::kinds::{Spare, lacks_files};
-use super::reclaim::Tracked;
-use crate::cli::balance::Asked;
+use crate::device::Device;
+use crate::hold::{Hold, tree};
+use crate::kinds::{Spare, lacks_files};
+use crate::reclaim::Tracked;
 
 /// One that would wait longer has no time left to be measured in.
 const MOST_STALLED: f64 = 0.95;
@@ -32,8 +31,22 @@ const RAISED: &str = "it was raised at once, for its programs were held up below
 /// Of a guest that lacks memory more is looked at until its curve is in no more doubt than this.
 const MOST_DOUBT: f64 = 0.01;
 
+/// A target as it was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// A cgroup's path, a PID, `name:NAME` or `qmp:SOCKET`.
+    pub name: String,
+    /// What its losses count beside those of the others.
+    pub weight: f64,
+    /// The least that it is to have, bytes.
+    pub least: u64,
+    /// The most that it is to have, bytes.
+    pub most: u64,
+}
+
 /// One target.
 pub struct Target {
+    /// As it was named.
     pub name: String,
     asked: Asked,
     hold: Hold,

@@ -8,7 +8,7 @@ use linux::journal::Journal;
 use linux::procfs;
 use qemu::Machine;
 
-use super::reclaim::{Tracked, page_out};
+use crate::reclaim::{Tracked, page_out};
 
 /// What a process has without being asked for it.
 const MARGIN: u64 = 16 << 20;

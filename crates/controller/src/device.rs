@@ -2,8 +2,6 @@
 
 use linux::psi;
 
-use super::target::Target;
-
 /// Of an SSD; until pressure has told.
 const FIRST_SECONDS: f64 = 100e-6;
 /// To zram and back: 7 us out, 5 us in, and the fault. Pressure leaves out most of what is work, not waiting.
@@ -14,14 +12,7 @@ const ENOUGH: f64 = 200.0;
 /// What they add to what is known.
 const SHARE: f64 = 0.3;
 
-/// Where memory comes back from: virtual machines have disks of their own, which need not be as fast as what this machine swaps to.
-#[derive(Debug)]
-pub struct Devices {
-    host: Device,
-    machines: Device,
-}
-
-/// One of them.
+/// What memory comes back from.
 #[derive(Debug)]
 pub struct Device {
     miss_seconds: Option<f64>,
@@ -31,36 +22,17 @@ pub struct Device {
     since: (f64, f64),
 }
 
-impl Devices {
+impl Default for Device {
     /// Nothing is known yet.
-    pub fn new() -> Devices {
-        Devices { host: Device::new(), machines: Device::new() }
-    }
-
-    /// Takes an interval in.
-    pub fn learn(&mut self, targets: &[Target]) {
-        let of = |is_machine| {
-            let some = targets.iter().filter(move |target| target.is_machine() == is_machine);
-            some.filter_map(|target| target.seen.as_ref()).map(|looked| (looked.refaults, looked.waited_seconds))
-        };
-        self.host.learn(of(false));
-        self.machines.learn(of(true));
-    }
-
-    /// What this target waits for.
-    pub fn of(&self, target: &Target) -> &Device {
-        if target.is_machine() { &self.machines } else { &self.host }
+    fn default() -> Device {
+        Device { miss_seconds: None, waited: machine(), since: (0.0, 0.0) }
     }
 }
 
 impl Device {
-    fn new() -> Device {
-        Device { miss_seconds: None, waited: machine(), since: (0.0, 0.0) }
-    }
-
     /// Takes in what each has brought back in an interval, and the time that it waited for it, if that is told. Where cgroups have no
     /// pressure of their own the machine's serves, which counts those that wait at once once: the figure is then too small, by as much for all.
-    fn learn(&mut self, seen: impl Iterator<Item = (f64, Option<f64>)>) {
+    pub fn learn(&mut self, seen: impl Iterator<Item = (f64, Option<f64>)>) {
         let machine = machine();
         let before = std::mem::replace(&mut self.waited, machine);
         let machine = machine.zip(before).map(|(now, before)| now - before);
@@ -96,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_slow_disk_is_known_after_some_intervals() {
-        let mut device = Device::new();
+        let mut device = Device::default();
         for _ in 0..3 {
             device.learn([(60.0, Some(0.3))].into_iter());
             assert_eq!(device.miss_seconds(), FIRST_SECONDS);
@@ -107,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_several_wait_for_counts_by_what_they_bring_back() {
-        let mut device = Device::new();
+        let mut device = Device::default();
         device.learn([(900.0, Some(0.09)), (100.0, Some(0.11))].into_iter());
         assert!((device.miss_seconds() - 200e-6).abs() < 1e-9, "{}", device.miss_seconds());
     }
