@@ -3,27 +3,19 @@
 mod attach;
 mod check;
 mod convert;
-pub mod costs;
+mod costs;
 pub mod explain;
 mod kept;
 mod profile;
 mod run;
 pub mod ways;
 
-use ::advise::Walks;
 use session::status::Status;
-use track::regions::Region;
 
 use crate::cli::advise::Advise;
 
 /// What looking at another process's memory takes, as the end of a sentence.
 const NEEDS: &str = "needs CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_BPF and CAP_PERFMON";
-
-/// What is known of the page walks of a region.
-fn walks(region: &Region) -> Walks {
-    let Region { near, memory, ns_per_miss, ns_per_memory_miss, .. } = *region;
-    Walks { near, memory, ns_per_miss, ns_per_memory_miss }
-}
 
 pub fn advise(action: &Advise) -> anyhow::Result<Status> {
     match action {

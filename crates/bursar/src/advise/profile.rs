@@ -1,8 +1,5 @@
 //! `bursar advise profile`: what huge pages are worth to each part of a command's memory, by which parts it accesses.
 
-mod names;
-mod trial;
-
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,6 +12,7 @@ use advise::told::Told;
 use advise::touched::Touched;
 use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight, Trial};
 use anyhow::{Context, anyhow};
+use controller::huge_pages::{Names, Trials, costs, walks};
 use linux::own_numbers::OwnNumber;
 use linux::perf::WalkCycles;
 use linux::secure_file;
@@ -30,11 +28,8 @@ use session::unseen::Purpose;
 use track::pages::Scope;
 use track::regions::Regions;
 
-use super::walks;
-use super::{NEEDS, costs};
+use super::NEEDS;
 use crate::cli;
-use names::Names;
-use trial::Trials;
 
 /// From one round of looking to the next.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -80,7 +75,7 @@ pub fn profile(options: &cli::advise::Profile) -> anyhow::Result<Status> {
     let variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
     let is_over = AtomicBool::new(false);
     let (begins, pid) = channel();
-    let mut names = Names::new();
+    let mut names = Names::default();
     let (inside, seen) = thread::scope(|scope| {
         let see = || match blind {
             None => watch(pid, folder.path(), &costs, &is_over, &mut names),
@@ -148,7 +143,7 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool,
         Err(error) => return Seen { blind: Some(error.into()), ..seen },
     };
     let mut walk_cycles = WalkCycles::of(pid);
-    let mut trials = Trials::new();
+    let mut trials = Trials::default();
     let (mut turn, mut last) = (0, Instant::now());
     while !is_over() {
         match regions.round(INTERVAL, is_over) {

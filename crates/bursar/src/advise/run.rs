@@ -7,6 +7,7 @@ use ::provision::state::Directory;
 use ::provision::told::Figures;
 use advise::told::{LeftAlone, Told};
 use advise::{HUGE_BYTES, Plan, Profile, State};
+use controller::huge_pages::costs;
 use model::{Advice, AdviceFigures, Bytes, Explained, Target};
 use report::seconds;
 use serde::Serialize;
@@ -20,7 +21,6 @@ use session::status::{OWN_FAILURE, Status};
 use session::unseen::Purpose;
 
 use super::check::no_profile;
-use super::costs;
 use super::kept::Kept;
 use crate::cli::advise::Run;
 use crate::provision::{self, Serving};

@@ -13,6 +13,7 @@ use advise::paired::{self, Dropped, Judgement, Round};
 use advise::told::Told;
 use advise::{Costs, Plan as AdvicePlan, Profile, State};
 use anyhow::{Context, bail, ensure};
+use controller::huge_pages::costs;
 use job::preload::{self, Library};
 use linux::journal::Guard;
 use linux::{pools, thp};
@@ -30,7 +31,6 @@ use session::spool::PerhapsSpool;
 use session::status::ended;
 use session::status::{OWN_FAILURE, Status};
 
-use super::costs;
 use crate::cli::advise::Try;
 use crate::progress::Display;
 use crate::provision::Serving;

@@ -3,7 +3,7 @@
 use advise::{Action, Costs, Estimate, HUGE_BYTES, PAGES_PER_HUGE, Range, State, estimate};
 use track::regions::Region;
 
-use crate::advise::walks;
+use super::walks::walks;
 
 /// Rounds that must have looked at a region before it is decided about: one may have met a moment.
 pub const ROUNDS: u32 = 3;

@@ -45,17 +45,21 @@ struct Process {
 pub struct Named<'a> {
     /// Which of all that there have been.
     pub number: u64,
+    /// The name of its file.
     pub program: &'a str,
+    /// Its build, if that is known.
     pub build_id: Option<String>,
 }
 
-impl Names {
+impl Default for Names {
     /// Of processes that have bursar's library.
-    pub fn new() -> Names {
+    fn default() -> Names {
         let (processes, numbers, own_numbers, build_ids) = Default::default();
         Names { own: job::preload::Library::Runtime.name(), processes, numbers, own_numbers, build_ids }
     }
+}
 
+impl Names {
     /// Looks what processes there are, number and start time, and what their memory is called now.
     pub fn look(&mut self, processes: impl Iterator<Item = (i32, u64)>, told: &[Told]) {
         let told: Vec<_> = told.iter().filter_map(|told| Some((self.seen(told)?.pid, told))).collect();
@@ -202,7 +206,7 @@ mod tests {
         let pieces = process.made.iter().map(|(begin, (end, area))| (*begin, *end, area.mapping.clone()));
         let expected = [(0, 10, mapping(0)), (10, 15, mapping(1)), (15, 35, mapping(4)), (35, 40, mapping(2))];
         assert_eq!(pieces.collect::<Vec<_>>(), expected);
-        let mut names = Names::new();
+        let mut names = Names::default();
         process.make(Area { begin: 8 << 20, end: 16 << 20, mapping: mapping(5) });
         names.processes.insert(7, process);
         let of = |region| names.of(7, region).map(|(mapping, offset)| (mapping.clone(), offset));

@@ -8,7 +8,7 @@ use advise::{Costs, HUGE_BYTES, PAGES_PER_HUGE, Trial};
 use linux::pages::Advised;
 use track::regions::{Pace, Region, Regions};
 
-use super::super::walks;
+use super::walks::walks;
 
 /// Turns with huge pages, each between two without, so that a program or a host that becomes faster or slower is no gain: so many, and
 /// more until the standard error is so small a share of the program's time.
@@ -44,8 +44,11 @@ const LEAST_SHARE: f64 = 0.005;
 
 /// Regions of one process that were tried.
 pub struct Tried {
+    /// The process.
     pub pid: i32,
+    /// Where they begin.
     pub regions: Vec<u64>,
+    /// What it showed.
     pub trial: Trial,
 }
 
@@ -75,8 +78,9 @@ struct Group {
     all: f64,
 }
 
-impl Trials {
-    pub fn new() -> Trials {
+impl Default for Trials {
+    /// Nothing was tried yet; the run begins now.
+    fn default() -> Trials {
         Trials {
             begun: Instant::now(),
             taken: Duration::ZERO,
@@ -86,7 +90,9 @@ impl Trials {
             idle: 0,
         }
     }
+}
 
+impl Trials {
     /// Tries what saves most of what has not been tried, if it is time for a trial.
     pub fn next(&mut self, regions: &mut Regions, costs: &Costs, is_over: &impl Fn() -> bool) -> Option<Tried> {
         let now = Instant::now();
