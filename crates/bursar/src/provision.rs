@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ::provision::prezero::Prezero;
-use ::provision::state::{Directory, segment_bytes};
+use ::provision::sentences::{copied, from_pool, too_small, unwritten};
+use ::provision::size::{needed, own_number};
+use ::provision::state::Directory;
 use ::provision::told::{Amount, Error, Figures, LeftAlone, Reason, Told, describe};
 use anyhow::{Context, bail};
 use linux::own_numbers::{OwnNumber, OwnNumbers};
@@ -25,15 +27,8 @@ use crate::cli::pool::PoolSize;
 use crate::cli::provision::{OnExhaustion, Provision};
 use crate::results::{check_json, write_json};
 
-/// Pages of a pool, unless others are asked for.
-const PAGE_BYTES: u64 = 2 << 20;
 /// Preparations longer than this are worth a word.
 const WORTH_TELLING_SECONDS: f64 = 0.01;
-/// Memory of a pool that was never written is said from this on, if it is a quarter of what was taken.
-const LEAST_UNWRITTEN_BYTES: u64 = 16 << 20;
-/// Copies that forks have made are said from this on.
-const LEAST_COPIED_BYTES: u64 = 16 << 20;
-
 /// What `--stats` writes.
 #[derive(Serialize)]
 struct Stats<'a> {
@@ -264,84 +259,6 @@ fn read(folder: &Path) -> (Vec<Told>, Vec<String>) {
     })
 }
 
-fn own_number(told: &Told) -> OwnNumber {
-    OwnNumber { pid: told.pid as i32, namespace: told.namespace, start_ticks: told.ticks }
-}
-
-/// The pool that processes take that were there at the same time: each the most it came to, in whole segments. One that
-/// no look saw was short, and is counted as if it had been there beside the others, but alone of its kind.
-fn needed(told: &[Told], together: &BTreeSet<BTreeSet<OwnNumber>>) -> u64 {
-    let most = told.iter().map(|told| told.figures.demand_bytes_peak).max().unwrap_or(0);
-    let mut segment = segment_bytes(0, PAGE_BYTES);
-    loop {
-        // A process may tell any number.
-        let whole = |told: &Told| told.figures.demand_bytes_peak.checked_next_multiple_of(segment).unwrap_or(u64::MAX);
-        let sum = |there: &BTreeSet<OwnNumber>| {
-            told.iter().filter(|told| there.contains(&own_number(told))).map(whole).fold(0, u64::saturating_add)
-        };
-        let seen: u64 = together.iter().map(sum).max().unwrap_or(0);
-        let is_unseen = |told: &&Told| !together.iter().any(|there| there.contains(&own_number(told)));
-        let unseen = told.iter().filter(is_unseen).map(whole).max().unwrap_or(0);
-        let pool = seen.saturating_add(unseen);
-        // A larger pool has larger segments, which leave more unused; more processes than segments never come to an end.
-        match segment_bytes(pool, PAGE_BYTES) {
-            larger if larger > segment && segment < most => segment = larger,
-            _ => return pool,
-        }
-    }
-}
-
-/// What came from a pool, in half a sentence.
-pub fn from_pool(name: &str, figures: &Figures) -> String {
-    let present = format!("made present in {}", seconds(figures.populate_seconds));
-    let beside = match Bytes(figures.zeroed_beside_bytes) {
-        Bytes(0) => String::new(),
-        bytes => format!(", {bytes} zeroed beside it"),
-    };
-    let (peak, all) = (Bytes(figures.pool_bytes_peak), Bytes(figures.served_bytes));
-    match peak < all {
-        true => format!("up to {peak} at a time from pool {name}, {all} over the run, {present}{beside}"),
-        false => format!("{peak} from pool {name}, {present}{beside}"),
-    }
-}
-
-/// How much larger a pool should have been, as a sentence.
-pub fn too_small(figures: &Figures) -> Option<String> {
-    let failed = match figures.failed {
-        0 => String::new(),
-        calls => format!(", {calls} of which failed"),
-    };
-    let (calls, wanted) = (figures.fallbacks, Bytes(figures.demand_bytes_peak));
-    let noun = if calls == 1 { "call" } else { "calls" };
-    (calls > 0).then(|| format!("the pool was too small for {calls} {noun}{failed}; {wanted} would have served all"))
-}
-
-/// How much of a pool was taken and never written, as a sentence; `None`: not enough to matter.
-pub fn unwritten(figures: &Figures) -> Option<String> {
-    let (bytes, peak) = (figures.unwritten_bytes, figures.pool_bytes_peak);
-    let matters = bytes >= LEAST_UNWRITTEN_BYTES && bytes >= peak / 4;
-    let why = if figures.fallbacks > 0 { "; what came later found the pool empty for it" } else { "" };
-    matters.then(|| {
-        format!(
-            "about {} of {} from the pool was never written: the program asks for more than it uses{why}",
-            Bytes(bytes),
-            Bytes(peak)
-        )
-    })
-}
-
-/// How much memory children have as copies that they would share without a pool, as a sentence.
-pub fn copied(figures: &Figures) -> Option<String> {
-    let (copies, peak) = (Bytes(figures.copied_bytes), Bytes(figures.pool_bytes_peak));
-    let matters = copies.0 >= LEAST_COPIED_BYTES;
-    matters.then(|| {
-        format!(
-            "{copies} were copied at forks, beside {peak} of the pool: each child of a process with several threads has a copy of all, \
-             where without a pool it would share it"
-        )
-    })
-}
-
 /// One to six lines for people.
 fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     let Served { told, notes, .. } = &ran.served;
@@ -393,51 +310,4 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
     lines.extend(alone.map(|(count, what)| format!("not served: {count} process(es) {what}")));
     lines.extend(notes.iter().cloned());
     lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn told(pid: u64, demand_bytes_peak: u64) -> Told {
-        Told {
-            executable: "a".into(),
-            pid,
-            parent: 1,
-            ticks: 7,
-            namespace: 0,
-            rank: None,
-            node: None,
-            left_alone: None,
-            figures: Figures { demand_bytes_peak, ..Figures::default() },
-        }
-    }
-
-    #[test]
-    fn one_call_that_a_pool_did_not_serve_is_in_the_singular() {
-        let of = |fallbacks| too_small(&Figures { fallbacks, demand_bytes_peak: 4 << 20, ..Figures::default() });
-        assert_eq!(of(1).unwrap(), "the pool was too small for 1 call; 4.00 MiB would have served all");
-        assert!(of(2).unwrap().contains("for 2 calls") && of(0).is_none());
-    }
-
-    #[test]
-    fn a_pool_is_for_those_that_ran_together_in_whole_segments() {
-        let processes = [told(1, 65 << 20), told(2, 1 << 20), told(3, 200 << 20)];
-        let of = |pid: &u64| own_number(&told(*pid, 0));
-        let seen = |sets: &[&[u64]]| sets.iter().map(|set| set.iter().map(of).collect()).collect();
-        assert_eq!(needed(&processes, &seen(&[&[1, 2], &[3]])), 256 << 20);
-        assert_eq!(needed(&processes, &seen(&[&[1, 2], &[2, 3]])), 320 << 20);
-        assert_eq!(needed(&processes, &seen(&[&[1, 2]])), (128 + 64 + 256) << 20, "the third was too short to be seen");
-        assert_eq!(needed(&[], &BTreeSet::new()), 0);
-        let wrong = [told(1, u64::MAX), told(2, u64::MAX)];
-        assert_eq!(needed(&wrong, &seen(&[&[1, 2]])), u64::MAX, "what a process tells may be any number");
-    }
-
-    #[test]
-    fn a_large_pool_has_larger_segments() {
-        let processes: Vec<Told> = (0..40).map(|pid| told(pid, 520 << 20)).collect();
-        let all = [processes.iter().map(own_number).collect()].into();
-        // 40 times 576 MiB in segments of 64; a pool of that has some of 128, of which each takes five.
-        assert_eq!(needed(&processes, &all), 40 * (640 << 20));
-    }
 }

@@ -16,6 +16,8 @@ pub mod owner;
 pub mod prezero;
 mod protocol;
 mod reserve;
+pub mod sentences;
+pub mod size;
 mod socket;
 pub mod state;
 pub mod told;

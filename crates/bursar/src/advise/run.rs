@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use ::provision::manage;
+use ::provision::sentences::{copied, from_pool, too_small, unwritten};
 use ::provision::state::Directory;
 use ::provision::told::Figures;
 use advise::told::{LeftAlone, Told};
@@ -160,7 +161,7 @@ fn summary(inside: &Inside, figures: &AdviceFigures, told: &[Told], pooled: Opti
     let advised = told.iter().map(|told| told.advised_bytes).fold(0, u64::saturating_add);
     let mut did = Vec::new();
     if let Some(Pooled { name, figures, .. }) = pooled.filter(|pooled| pooled.figures.served_bytes > 0) {
-        did.push(provision::from_pool(name, figures));
+        did.push(from_pool(name, figures));
     }
     if figures.populated_bytes > 0 {
         let helpers: f64 = told.iter().map(|told| told.cpu_seconds).sum();
@@ -175,9 +176,9 @@ fn summary(inside: &Inside, figures: &AdviceFigures, told: &[Told], pooled: Opti
         true => format!("nothing was advised; {run}"),
         false => format!("{}, {share} of memory huge at most; {run}", did.join(", ")),
     }];
-    lines.extend(pooled.and_then(|pooled| provision::too_small(&pooled.figures)));
-    lines.extend(pooled.and_then(|pooled| provision::unwritten(&pooled.figures)));
-    lines.extend(pooled.and_then(|pooled| provision::copied(&pooled.figures)));
+    lines.extend(pooled.and_then(|pooled| too_small(&pooled.figures)));
+    lines.extend(pooled.and_then(|pooled| unwritten(&pooled.figures)));
+    lines.extend(pooled.and_then(|pooled| copied(&pooled.figures)));
     let sum = |of: fn(&Told) -> u64| told.iter().map(of).fold(0, u64::saturating_add);
     let (matched, unmatched, others) =
         (sum(|told| told.rules_matched), sum(|told| told.rules_unmatched), sum(|told| told.rules_of_others));
