@@ -15,6 +15,7 @@ pub mod kept;
 pub mod kind;
 pub mod launch;
 pub mod measured;
+pub mod merge;
 pub mod nodes;
 pub mod observe;
 pub mod opened;

@@ -4,14 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use model::{Observation, Origin, RecordKind, RunAccount, RunRole};
+use model::{Observation, Origin, RecordKind, RunRole};
 use record::{Entry, Record};
-use serde::Serialize;
-use session::rank::{JOB, RANK, RANKS};
-use session::sink::Sink;
 
-use crate::results::write_json;
-use crate::run;
+use crate::rank::{JOB, RANK, RANKS};
+use crate::sink::Sink;
 
 /// One record, and what it says of its place in the job.
 struct Part {
@@ -19,22 +16,6 @@ struct Part {
     record: Record,
     job: String,
     rank: Option<u32>,
-}
-
-/// What `--json` prints: the account of all together, and that of each.
-#[derive(Serialize)]
-struct Json<'a> {
-    #[serde(flatten)]
-    whole: run::Json<'a>,
-    parts: Vec<PartJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct PartJson<'a> {
-    host: &'a str,
-    rank: Option<u32>,
-    #[serde(flatten)]
-    account: &'a RunAccount,
 }
 
 /// One record of the ranks or nodes of one job: the job as a whole, and each part of it. It is kept at `kept`.
@@ -72,16 +53,6 @@ pub fn merged(records: Vec<(PathBuf, Record)>, kept: Option<&Path>) -> anyhow::R
 /// Whether a record is of several ranks or nodes.
 pub fn is_merged(record: &Record) -> bool {
     record.runs.iter().any(|run| run.role == RunRole::Part)
-}
-
-/// Writes the figures of a merged record as JSON.
-pub fn write_figures(path: &Path, record: &Record, accounts: &[RunAccount]) -> anyhow::Result<()> {
-    let parts = record.runs.iter().zip(accounts).filter_map(|(run, account)| {
-        let origin = run.origin.as_ref()?;
-        Some(PartJson { host: &origin.host, rank: origin.rank, account })
-    });
-    let whole = accounts.get(..1).and_then(run::json).context("there is nothing to merge")?;
-    write_json(path, &Json { whole, parts: parts.collect() })
 }
 
 fn part((path, record): (PathBuf, Record)) -> anyhow::Result<Part> {
