@@ -1,7 +1,6 @@
 //! `bursar watch`: what a running program does with its memory, told while it runs, and again from a record.
 
 mod told;
-mod unwatched;
 mod view;
 
 use std::fs::File;
@@ -26,12 +25,12 @@ use session::sink::Sink;
 use session::status::Status;
 use session::stop::Whole;
 use session::target::Found;
+use session::unwatched::{self, Beside};
 use track::pages::{Error, Pages, Scope, Settings};
 
 use crate::cli::Results;
 use crate::cli::watch::Watch;
 use told::{Places, Told};
-use unwatched::Beside;
 use view::Key;
 
 const SIGINT: i32 = 2;

@@ -6,18 +6,18 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ::attribute::{ProcessLog, Reader};
 use anyhow::{Context, bail};
+use attribute::{ProcessLog, Reader};
 use job::Forwarding;
 use linux::secure_file::{Folder as Directory, PRIVATE_FOLDER, temporary_base};
 use record::{Frames, HEADER_BYTES};
 use rustix::fs::{Access, access};
 
-use session::launch::Launcher;
-use session::rank::Rank;
-use session::say::tell;
-use session::spool::{self, Spool};
-use session::state::state_folder;
+use crate::launch::Launcher;
+use crate::rank::Rank;
+use crate::say::tell;
+use crate::spool::{self, Spool};
+use crate::state::state_folder;
 
 /// How long the first rank waits for those that end after it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,6 +37,7 @@ pub struct Folder {
 /// What is in one.
 #[derive(Debug)]
 pub struct Found {
+    /// Those of processes, as far as they are whole.
     pub logs: Vec<ProcessLog>,
     /// Logs that could not be read, and why.
     pub troubles: Vec<String>,
@@ -102,6 +103,7 @@ impl Folder {
         Ok(Folder { path: path.into(), parts: vec![path.into()] })
     }
 
+    /// Where processes write to.
     pub fn path(&self) -> &Path {
         &self.path
     }
