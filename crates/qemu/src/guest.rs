@@ -8,7 +8,7 @@
 use model::{MissPoint, PagesRound};
 use serde_json::Value;
 
-use crate::machine::number;
+use crate::qmp::number;
 
 /// Sizes between the present one and that with all that is swapped out.
 const STEPS: u64 = 16;

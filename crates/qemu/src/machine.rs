@@ -10,7 +10,7 @@ use model::{MissPoint, PagesRound};
 use serde_json::{Value, json};
 
 use crate::guest::{Guest, Paging, Short, misses, remembered};
-use crate::qmp::Qmp;
+use crate::qmp::{Qmp, number};
 
 /// Taken at once: what a guest is asked for and does not have is no more than this when bursar is killed.
 const STEP: u64 = 16 << 20;
@@ -338,9 +338,4 @@ fn get(qmp: &mut Qmp, path: &str, property: &str) -> anyhow::Result<Value> {
 
 fn set(qmp: &mut Qmp, path: &str, seconds: u64) -> anyhow::Result<()> {
     qmp.ask("qom-set", json!({ "path": path, "property": POLLING, "value": seconds })).map(drop)
-}
-
-/// Guests leave out what they do not know by this figure.
-pub(crate) fn number(value: &Value) -> Option<u64> {
-    value.as_u64().filter(|number| *number != u64::MAX)
 }

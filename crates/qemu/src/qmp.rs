@@ -99,6 +99,11 @@ impl Qmp {
     }
 }
 
+/// Guests leave out what they do not know by this figure.
+pub fn number(value: &Value) -> Option<u64> {
+    value.as_u64().filter(|number| *number != u64::MAX)
+}
+
 /// Where others wait to be accepted connecting waits, too: for no longer than any other answer.
 fn open(path: &Path) -> io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
