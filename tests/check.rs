@@ -240,6 +240,48 @@ fn heap_that_forks_share_is_checked_once() {
     assert!(output.status.success() && line.starts_with("passed: floor "), "{line}");
 }
 
+/// The kernel splits huge pages of which a part was given back, and frees the part, when memory is short.
+#[test]
+fn what_was_given_back_of_huge_pages_is_in_no_floor() {
+    if !support::is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source = r"
+        #include <stdint.h>
+        #include <string.h>
+        #include <sys/mman.h>
+        #include <unistd.h>
+        int main(void) {
+            const uintptr_t huge = 2 << 20, count = 128;
+            char *all = mmap(0, (count + 1) * huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            all = (char *)(((uintptr_t)all + huge - 1) / huge * huge);
+            madvise(all, count * huge, MADV_HUGEPAGE);
+            for (char *at = all; at < all + count * huge; at += huge) {
+                memset(at, 1, huge);
+                madvise(at + 4096, huge - 4096, MADV_DONTNEED);
+            }
+            sleep(1);
+        }";
+    fs::write(folder.path().join("parts.c"), source).unwrap();
+    let built = Command::new("cc").current_dir(folder.path()).args(["-o", "parts", "parts.c"]).status();
+    assert!(built.unwrap().success());
+    let kept = folder.path().join("parts.bursar").display().to_string();
+    let (status, json) = figures(&["--max", "100M", "--record", &kept, "--", "./parts"], folder.path());
+    let peak = json_of(bursar().args(["report", &kept, "--json", "-"])).1;
+    if peak["peak_detail"]["given_back"].is_null() {
+        // Huge pages may not be had, or are of another size.
+        assert!(!json.to_string().contains("floor exceeds"), "{json}");
+        return;
+    }
+    assert_eq!(status, 0, "{json}");
+    let vpa = bursar().args(["report", &kept, "--format", "vpa"]).output().unwrap();
+    let vpa: Value = serde_json::from_slice(&vpa.stdout).unwrap();
+    let target = &vpa["status"]["recommendation"]["containerRecommendations"][0]["target"]["memory"];
+    let mib: u64 = target.as_str().unwrap().trim_end_matches("Mi").parse().unwrap();
+    assert!(mib > 200, "what it takes to free the parts in time is not known: {vpa}");
+}
+
 #[test]
 fn memory_that_no_cgroup_counts_leaves_a_check_undecided() {
     if !can_hide_cgroups() {

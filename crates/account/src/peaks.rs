@@ -167,6 +167,7 @@ fn detail(at: &Moment, scale: f64) -> Detail {
         unevictable: line(names::UNEVICTABLE),
         swap_cache: line(names::SWAP_CACHE),
         huge_pages: line(names::HUGE_PAGES),
+        given_back: Some((at.given_back() as f64 * scale) as u64).filter(|bytes| *bytes > 0),
         pinned: at.get(names::PINNED),
     }
 }

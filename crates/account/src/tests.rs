@@ -410,6 +410,7 @@ fn parts_of_huge_pages_that_were_given_back_are_heap_and_not_the_kernels() {
     // No sample need have seen one whole.
     let parts = account_of(&parted([300, 300, 600]));
     assert_eq!((parts.peak_breakdown.heap, parts.peak_breakdown.kernel), (Some(256 * MIB), Some(MIB)));
+    assert_eq!(parts.peak_detail.given_back, Some(255 * MIB));
     assert_eq!(parts.floor_bytes, Some(99 * MIB), "what was given back can be reclaimed");
     assert!(parts.notes.iter().any(|note| note.contains("255 MiB of the heap")), "{:?}", parts.notes);
     let before_it_was_attached_to = Observation { target: Target::Process(1), ..parted([300, 300, 300]) };

@@ -125,7 +125,8 @@ fn needs(record: &Record) -> Result<Needs, Error> {
 }
 
 /// Of a run without a limit: up to where the file demand curve says that nothing would be read again, else all it took. What is known
-/// between bounds counts as the upper one.
+/// between bounds counts as the upper one. Parts of huge pages that were given back count: what it costs to have the kernel free them, and
+/// whether it is in time, one run does not show.
 fn of_run(record: &Record, run: &model::Observation) -> Result<Needs, Error> {
     let account = account::account(run, &record.header);
     if let Some(why) = cut_short(&account).or_else(|| missing(&account.doubts)) {
@@ -136,7 +137,8 @@ fn of_run(record: &Record, run: &model::Observation) -> Result<Needs, Error> {
     let lower = account.floor_bytes.map(|floor| floor.min(peak));
     let must_fit = account.floor_at_most_bytes.or(lower).unwrap_or(0);
     let demand = account.file_demand.as_ref().filter(|demand| demand.lost_events == 0);
-    let enough = demand.and_then(|demand| Some(demand.points.last()?.limit_bytes));
+    let has_given_back = account.peak_detail.given_back.is_some();
+    let enough = demand.filter(|_| !has_given_back).and_then(|demand| Some(demand.points.last()?.limit_bytes));
     let is_exact = account.floor_at_most_bytes.is_none()
         && (account.peak_charge_bytes.is_some() || account.tree_held_at_least_bytes == account.tree_held_at_most_bytes);
     Ok(Needs {

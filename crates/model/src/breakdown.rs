@@ -47,6 +47,9 @@ pub struct Detail {
     pub swap_cache: Option<u64>,
     /// Transparent huge pages within heap.
     pub huge_pages: Option<u64>,
+    /// Parts of transparent huge pages, within heap, that the program has given back: charged until memory is short.
+    #[serde(default)]
+    pub given_back: Option<u64>,
     /// Memory pinned for drivers (sum of the processes' `VmPin`).
     pub pinned: Option<u64>,
 }

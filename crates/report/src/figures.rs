@@ -229,6 +229,7 @@ pub fn detail_lines(detail: &Detail) -> Vec<(&'static str, u64)> {
         ("unevictable", detail.unevictable),
         ("swap cache", detail.swap_cache),
         ("huge pages", detail.huge_pages),
+        ("given back", detail.given_back),
         ("pinned", detail.pinned),
     ]
     .into_iter()

@@ -151,10 +151,11 @@ fn is_known(run: &Observation, account: &RunAccount) -> bool {
     }
 }
 
-/// The most heap at any time; what the samples missed is in the breakdown of the peak.
+/// The most heap at any time; what the samples missed is in the breakdown of the peak. Without what the program has given back.
 fn heap(run: &Observation, account: &RunAccount) -> Option<u64> {
     let sampled = run.job_series(names::HEAP).and_then(model::Series::peak).map(|bytes| bytes as u64);
-    let most = sampled.max(account.peak_breakdown.heap);
+    let given_back = account.peak_detail.given_back.unwrap_or(0);
+    let most = sampled.max(account.peak_breakdown.heap.map(|heap| heap.saturating_sub(given_back)));
     // Every program has some: none was seen before it began.
     most.filter(|bytes| *bytes > 0)
 }
