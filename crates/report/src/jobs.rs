@@ -10,9 +10,9 @@ pub fn headline(found: &JobsMemory) -> String {
     let known: Vec<&JobMemory> = found.jobs.iter().filter(|job| job.mem_bytes.is_some()).collect();
     let sum = |of: fn(&JobMemory) -> Option<f64>| known.iter().filter_map(|job| of(job)).reduce(|sum, more| sum + more);
     let all = |of: fn(&JobMemory) -> u64| known.iter().map(|job| of(job)).sum::<u64>();
-    let runs = found.jobs.iter().map(|job| job.runs).sum::<u64>();
-    let unknown = runs - all(|job| job.runs);
-    let runs = format!("{} {}", count(Some(runs)), if runs == 1 { "past job" } else { "past jobs" });
+    let all_runs = found.jobs.iter().map(|job| job.runs).sum::<u64>();
+    let unknown = all_runs - all(|job| job.runs);
+    let runs = format!("{} {}", count(Some(all_runs)), if all_runs == 1 { "past job" } else { "past jobs" });
     if known.is_empty() {
         return format!("{runs}: none of a kind that ended well, so no --mem is known that is enough");
     }
@@ -33,6 +33,14 @@ pub fn headline(found: &JobsMemory) -> String {
         0 => String::new(),
         1 => ". 1 more is of a kind that never ended well".to_string(),
         some => format!(". {} more are of kinds that never ended well", count(Some(some))),
+    };
+    let single = found.jobs.iter().filter(|job| job.runs == 1).count() as u64;
+    let unknown = match 2 * single > all_runs {
+        true => format!(
+            "{unknown}. That is no evidence: {single} of them {} the only run of its kind. --by says what is one kind",
+            if single == 1 { "is" } else { "are each" }
+        ),
+        false => unknown,
     };
     let (Some(reserved), Some(saved)) = (reserved, saved) else {
         let what = if known.iter().any(|job| job.asked_bytes.is_some()) {

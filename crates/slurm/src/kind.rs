@@ -1,6 +1,8 @@
 //! Which jobs are of one kind: names differ in what tells instances apart.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::LazyLock;
 
 use regex::Regex;
 
@@ -32,11 +34,13 @@ pub struct Kind {
 }
 
 /// A job's name or kind, cut at the numbers that may tell instances apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Shape {
-    /// What stands between the numbers, one more than there are numbers.
+    /// What stands between the numbers, one more than there are numbers, with `*` for each id.
     between: Vec<String>,
     numbers: Vec<String>,
+    /// The length of each id.
+    ids: Vec<usize>,
     is_nameless: bool,
 }
 
@@ -81,6 +85,7 @@ impl By {
     /// The kind of each of these jobs. Names are of one kind if they differ in numbers alone, and are at least [`FEWEST_NAMES`].
     pub fn kinds(&self, jobs: &[&PrintedJob]) -> Vec<Kind> {
         let shapes: Vec<Shape> = jobs.iter().map(|job| self.shape(job)).collect();
+        let shapes = with_doubtful_ids(jobs, shapes);
         // Of each kind and each component of a heterogeneous job.
         let mut names: BTreeMap<(&[String], u64), Names<'_>> = BTreeMap::new();
         for (job, shape) in jobs.iter().zip(&shapes) {
@@ -113,7 +118,7 @@ impl By {
 impl Shape {
     /// A kind that needs no guess.
     fn known(name: String) -> Shape {
-        Shape { between: vec![name], numbers: Vec::new(), is_nameless: false }
+        Shape { between: vec![name], ..Shape::default() }
     }
 
     /// Numbers that do not differ stay as they are.
@@ -166,27 +171,34 @@ pub const COLUMNS: [&str; 14] = [
 ];
 
 fn shape_of(job: &PrintedJob) -> Shape {
-    let (name, had_uuid) = without_uuids(&job.name);
-    if let Some(rule) = snakemake_rule(&job.comment) {
-        let prefix = name.trim_matches(['*', '-', '_', '.', ' ']);
-        let is_uuid = had_uuid && prefix.is_empty();
-        return Shape::known(if is_uuid || name == rule { rule.to_string() } else { format!("{name} {rule}") });
+    let ids: Vec<Range<usize>> = ids(&job.name).filter(|id| is_sure(&job.name[id.clone()])).collect();
+    shape_with(job, &ids)
+}
+
+/// Of a job in whose name these are ids.
+fn shape_with(job: &PrintedJob, ids: &[Range<usize>]) -> Shape {
+    let mut name = job.name.clone();
+    for id in ids.iter().rev() {
+        name.replace_range(id.clone(), "*");
     }
-    if had_uuid && name == "*" {
+    let shape = if let Some(rule) = snakemake_rule(&job.comment) {
+        let prefix = name.trim_matches(['*', '-', '_', '.', ' ']);
+        let is_id = !ids.is_empty() && prefix.is_empty();
+        Shape::known(if is_id || name == rule { rule.to_string() } else { format!("{name} {rule}") })
+    } else if !ids.is_empty() && name == "*" {
         // Rules of one workflow differ in what they ask for at least.
         let asked = job
             .reserved_bytes
             .map_or("nothing known".into(), |bytes| model::Bytes(bytes / job.nodes.max(1)).to_string());
-        return Shape { is_nameless: true, ..Shape::known(format!("UUID, {} CPU, asked {asked}", job.cpus)) };
-    }
-    if had_uuid {
-        return Shape::known(name);
-    }
-    if let Some(process) = nextflow_process(&name) {
-        return Shape::known(format!("{process}(*)"));
-    }
-    let (between, numbers) = numbers(&name);
-    Shape { between, numbers, is_nameless: false }
+        let what = if job.name.len() == UUID_LENGTH { "UUID" } else { "ID" };
+        Shape { is_nameless: true, ..Shape::known(format!("{what}, {} CPU, asked {asked}", job.cpus)) }
+    } else if let Some(process) = nextflow_process(&name) {
+        Shape::known(format!("{process}(*)"))
+    } else {
+        let (between, numbers) = numbers(&name);
+        Shape { between, numbers, ..Shape::default() }
+    };
+    Shape { ids: ids.iter().map(Range::len).collect(), ..shape }
 }
 
 /// The numbers in a name that may tell instances apart: those that end at its end or at a separator, as of `chr1`, `align_001.sh`, `task[3]`,
@@ -242,32 +254,50 @@ fn nextflow_process(name: &str) -> Option<&str> {
     (name.starts_with("nf-") && name.ends_with(')')).then(|| &name[..at])
 }
 
-/// With `*` for each UUID, and whether there was one.
-fn without_uuids(name: &str) -> (String, bool) {
-    let (mut kept, mut rest, mut found) = (String::new(), name, false);
-    while let Some(first) = rest.chars().next() {
-        let is_at_word = !kept.ends_with(|c: char| c.is_ascii_alphanumeric());
-        if is_at_word && is_uuid(rest) {
-            kept.push('*');
-            rest = &rest[36..];
-            found = true;
-        } else {
-            kept.push(first);
-            rest = &rest[first.len_utf8()..];
-        }
-    }
-    (kept, found)
+const UUID_LENGTH: usize = 36;
+
+/// A UUID, a date with or without a time, or hexadecimal digits.
+static ID: LazyLock<Regex> = LazyLock::new(|| {
+    let uuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+    let date = "(?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])";
+    let time = "[0-2][0-9][:.-]?[0-5][0-9](?:[:.-]?[0-5][0-9])?z?";
+    let timestamp = format!("{date}(?:[t_-]{time})?|(?:19|20)[0-9]{{6}}t{time}");
+    Regex::new(&format!("(?i){uuid}|{timestamp}|[0-9a-f]{{6,64}}")).expect("a fixed pattern")
+});
+
+/// What may be ids in a name: each begins and ends at a separator or an end of the name.
+fn ids(name: &str) -> impl Iterator<Item = Range<usize>> {
+    let is_apart = |id: &Range<usize>| {
+        !name[..id.start].ends_with(char::is_alphanumeric) && !name[id.end..].starts_with(char::is_alphanumeric)
+    };
+    ID.find_iter(name).map(|found| found.range()).filter(is_apart)
 }
 
-/// Whether the text begins with one: 8, 4, 4, 4 and 12 hexadecimal digits.
-fn is_uuid(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.len() >= 36
-        && bytes[..36].iter().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => *byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
-        && bytes.get(36).is_none_or(|next| !next.is_ascii_alphanumeric())
+/// Not what may as well be a word (`facade`), a number, or a word with a number (`decade1`): those have no digit before a letter. UUIDs and dates
+/// have a `-`, or a `T` between digits.
+fn is_sure(id: &str) -> bool {
+    let from_digit = id.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    from_digit.contains(|c: char| !c.is_ascii_digit())
+}
+
+/// Hexadecimal digits may happen to be all digits, or letters before digits. Then they are an id where names that are alike but for it have a sure
+/// id of that length there.
+fn with_doubtful_ids(jobs: &[&PrintedJob], shapes: Vec<Shape>) -> Vec<Shape> {
+    let sure: BTreeSet<(Vec<String>, Vec<usize>)> = shapes
+        .iter()
+        .filter(|shape| !shape.ids.is_empty())
+        .map(|shape| (shape.between.clone(), shape.ids.clone()))
+        .collect();
+    let doubtful = |(job, shape): (&&PrintedJob, Shape)| {
+        let all: Vec<Range<usize>> = if sure.is_empty() { Vec::new() } else { ids(&job.name).collect() };
+        let with_one_more = all.iter().filter(|id| !is_sure(&job.name[(*id).clone()])).map(|doubtful| {
+            let of_these = |id: &&Range<usize>| is_sure(&job.name[(*id).clone()]) || *id == doubtful;
+            shape_with(job, &all.iter().filter(of_these).cloned().collect::<Vec<_>>())
+        });
+        let found = with_one_more.into_iter().find(|with| sure.contains(&(with.between.clone(), with.ids.clone())));
+        found.unwrap_or(shape)
+    };
+    jobs.iter().zip(shapes).map(doubtful).collect()
 }
 
 #[cfg(test)]
@@ -294,6 +324,12 @@ mod tests {
             (UUID, "\"rule_all_reads_wildcards_\"", "rule_all_reads"),
             (&format!("mine-{UUID}"), "rule_trim", "mine-* rule_trim"),
             (&format!("cromwell_{UUID}_align"), "", "cromwell_*_align"),
+            ("cromwell_008a05a6_align", "", "cromwell_*_align"),
+            ("spawner-0198b94e", "", "spawner-*"),
+            ("008a05a6", "rule_trim", "rule_trim"),
+            ("nightly-2026-11-30", "", "nightly-*"),
+            ("nightly_2026-11-30T21:31:05Z.sh", "", "nightly_*.sh"),
+            ("run.20261130T2131", "", "run.*"),
             ("nf-ALIGN_(17)", "", "nf-ALIGN_(*)"),
             ("nf-RNASEQ_STAR_(WT_REP1)", "", "nf-RNASEQ_STAR_(*)"),
             ("nf-MULTIQC", "", "nf-MULTIQC"),
@@ -302,7 +338,25 @@ mod tests {
             let found = kind(name, comment);
             assert_eq!((found.name.as_str(), found.is_guessed, found.is_nameless), (wanted, false, false), "{name}");
         }
-        assert!(kind(UUID, "").is_nameless && kind(UUID, "").name.contains("asked"));
+        for (name, wanted) in [(UUID, "UUID, 1 CPU, asked"), ("008a05a6", "ID, 1 CPU, asked")] {
+            let found = kind(name, "");
+            assert!(found.is_nameless && found.name.starts_with(wanted), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn ids_that_look_like_words_or_numbers_are_ids_beside_others() {
+        let found =
+            kinds(&["cromwell_008a05a6_qc", "cromwell_12345678_qc", "cromwell_deadbeef_qc", "cromwell_abc12345_qc"]);
+        assert!(found.iter().all(|kind| kind.name == "cromwell_*_qc" && !kind.is_guessed), "{found:?}");
+        let found = kinds(&["cromwell_008a05a6_s_7", "cromwell_12345678_s_8", "cromwell_f1234567_s_9"]);
+        assert!(found.iter().all(|kind| kind.name == "cromwell_*_s_*" && kind.is_guessed), "{found:?}");
+        assert_eq!(found[1].numbers, [8.0], "an id is no number that memory may go with");
+        let found = kinds(&["build_facade", "build_decade", "build_008a05a6", "build_accede", "008a05a6_facade"]);
+        let names: Vec<&str> = found.iter().map(|kind| kind.name.as_str()).collect();
+        assert_eq!(names, ["build_facade", "build_decade", "build_*", "build_accede", "*_facade"]);
+        let found = kinds(&["decade1", "decade2", "decade3"]);
+        assert_eq!((found[0].name.as_str(), found[0].is_guessed), ("decade*", true));
     }
 
     #[test]
@@ -366,6 +420,9 @@ mod tests {
             ["bwa", "bwa2"],
             ["k3b", "k4b"],
             ["0x1f", "0x2f"],
+            ["facade", "decade"],
+            ["facade1", "x008a05a6"],
+            ["run-2026-13-30", "run-3026-11-30"],
             ["", "1"],
             ["é", "è"],
         ] {

@@ -64,7 +64,7 @@ pub fn recommend(printed: Printed, percentile: f64, gathering: &Gathering, by: &
     doubts.extend(growing(&found.numbered));
     if !accounting.nameless.is_empty() {
         doubts.push(
-            "not sure: job names that are UUIDs (Snakemake) name no kind of job, and no Comment with a rule is there; these jobs are grouped by their \
+            "not sure: job names that are UUIDs (Snakemake) or other ids name no kind of job, and no Comment with a rule is there; these jobs are grouped by their \
              request. Add the column Comment (AccountingStoreFlags=job_comment), or give --by"
                 .into(),
         );

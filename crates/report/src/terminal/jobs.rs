@@ -92,6 +92,18 @@ mod tests {
     }
 
     #[test]
+    fn kinds_of_single_runs_are_no_evidence() {
+        let single = |name: &str| JobMemory { name: name.into(), runs: 1, ..solver() };
+        let text = report(&[single("a1"), single("b2")]);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert!(
+            words.join(" ").contains("no evidence: 2 of them are each the only run of its kind. --by says"),
+            "{text}"
+        );
+        assert!(!report(&[single("a1"), solver()]).contains("no evidence"));
+    }
+
+    #[test]
     fn a_doubt_comes_before_the_answer_and_an_upper_bound_says_so() {
         let text = with_doubts(&[JobMemory { is_upper_bound: true, ..solver() }], &["upper bound: a reason"]);
         assert!(text.starts_with("upper bound: a reason\n6 past jobs") && text.contains("\u{2264}128M"), "{text}");
