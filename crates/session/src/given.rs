@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::input::refuse_named_pipe;
 use crate::say::tell;
 use crate::state::state_folder;
 
@@ -87,6 +88,7 @@ impl Given {
     }
 
     fn open_named(path: &Path, offset: u64) -> anyhow::Result<Given> {
+        refuse_named_pipe(path)?;
         let file = File::open(path).with_context(|| format!("the input {} cannot be opened", path.display()))?;
         ensure!(
             file.metadata()?.is_file(),

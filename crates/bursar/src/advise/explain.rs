@@ -30,10 +30,10 @@ pub fn of_stats(path: &Path) -> anyhow::Result<Option<Vec<Explained>>> {
     Ok(Some(stats.explained))
 }
 
-/// A record, and anything else of any size, is told from it by one byte.
+/// A record, and anything else of any size, is told from it by one byte. A pipe would be waited for.
 fn begins_as_json(path: &Path) -> bool {
     let mut first = [0];
-    File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
+    path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
 }
 
 /// A line for each decision.
