@@ -9,11 +9,12 @@ use record::Record;
 use session::say;
 
 use crate::replace::replace;
+use session::input::is_dash;
 
-/// Writes records to a file, else to standard output.
+/// Writes records to a file, else, or for `-`, to standard output.
 pub fn export(records: &[Record], format: Format, output: Option<&Path>) -> anyhow::Result<()> {
     let write = |out: &mut (dyn Write + Send)| ::export::export(records, format, out);
-    match output {
+    match output.filter(|path| !is_dash(path)) {
         Some(path) => replace(path, write).with_context(|| format!("{} was not written", path.display())),
         None if std::io::stdout().is_terminal() => {
             let mut text = Vec::new();

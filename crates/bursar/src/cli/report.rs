@@ -37,7 +37,7 @@ pub struct Report {
     /// Write the record as json, csv, parquet, perfetto, memnesia or vpa instead of printing the report
     #[arg(long, short, value_name = "FORMAT", conflicts_with_all = ["json", "html", "replay", "phases"])]
     pub format: Option<export::Format>,
-    /// The file for --format [default: standard output]
+    /// The file for --format, - for standard output [default: standard output]
     #[arg(long, short, value_name = "FILE", requires = "format")]
     pub output: Option<PathBuf>,
     /// Print each interval of a record of bursar watch; on a terminal, show them at their pace
