@@ -31,7 +31,7 @@ pub fn doubts(run: &Observation, header: &Header) -> Vec<Doubt> {
     let facts = &run.evidence;
     let need = need(run);
     let shared = shared_before(run, need);
-    let cached = cached_before(run, need);
+    let cached = cached_before(run, need, shared.as_ref().and_then(|doubt| doubt.bytes));
     let missing = shared.iter().filter_map(|doubt| doubt.bytes).sum::<u64>() + seen_cached_before(run);
     let mut found: Vec<Doubt> = [
         left_cgroup(run, missing),
@@ -256,10 +256,11 @@ fn seen_cached_before(run: &Observation) -> u64 {
     demand.foreign.iter().map(|file| file.cached_bytes).sum::<u64>().max(mapped)
 }
 
-fn cached_before(run: &Observation, need: u64) -> Option<Doubt> {
+/// `shared`: shared memory that was there before, as it is told of by itself.
+fn cached_before(run: &Observation, need: u64, shared: Option<u64>) -> Option<Doubt> {
     let charge = charge(run)?;
-    // What one process holds and nobody was charged with here is mapped: shared memory is told of by itself.
-    let shared = peak(run, names::TREE_RSS_SHARED).max(run.evidence.shared_mapped_bytes).unwrap_or(0);
+    // What one process holds and nobody was charged with here is mapped. Samples may miss shared memory of a moment.
+    let shared = peak(run, names::TREE_RSS_SHARED).max(run.evidence.shared_mapped_bytes).max(shared).unwrap_or(0);
     let beyond = |held: Option<u64>| match run.limit_bytes {
         None => held.map_or(0, |held| held.saturating_sub(charge + shared)),
         Some(_) => 0,

@@ -120,6 +120,17 @@ fn a_peak_rss_above_the_charge_shows_that_the_command_left() {
 }
 
 #[test]
+fn shared_memory_that_no_sample_saw_is_not_counted_among_files() {
+    let shared_opened = vec![named("/dev/shm/x", 64)];
+    let left = with_rss(run(&CHARGED, Evidence { shared_opened, ..Default::default() }), 105);
+    let reader = Observation { file_demand: cached(11), ..left };
+    assert_eq!(
+        kinds(&reader, &["x"]),
+        [(DoubtKind::SharedBefore, Some(64), false), (DoubtKind::CachedBefore, Some(11), false)]
+    );
+}
+
+#[test]
 fn processes_outside_void_the_figure_unless_they_are_small() {
     let outside = |mib| Evidence { outside: vec![named("sh", 1), named("worker", mib)], ..Default::default() };
     assert_eq!(kinds(&run(&CHARGED, outside(10)), &["x"]), [(DoubtKind::LeftCgroup, Some(10), true)]);
