@@ -137,7 +137,12 @@ fn left_cgroup(run: &Observation, missing: u64) -> Option<Doubt> {
             0 => (String::new(), "is"),
             n => (format!(" and {n} more"), "are"),
         };
-        let who = format!("{}{others}, {} at most, {verb} in another", largest.name, size(largest.bytes));
+        // The kernel's peak of a process at the last look: it may have grown since.
+        let least = largest.bytes.map_or(String::new(), |bytes| {
+            let of = if outside.len() > 1 { "the largest with " } else { "with " };
+            format!(", {of}at least {},", Bytes(bytes))
+        });
+        let who = format!("{}{others}{least} {verb} in another", largest.name);
         let is_most = largest.bytes.is_none() || bytes.saturating_mul(4) >= charge;
         let sentence = if is_most {
             format!("the command left its cgroup: nothing is known of what it needs ({who})")

@@ -134,6 +134,11 @@ fn shared_memory_that_no_sample_saw_is_not_counted_among_files() {
 fn processes_outside_void_the_figure_unless_they_are_small() {
     let outside = |mib| Evidence { outside: vec![named("sh", 1), named("worker", mib)], ..Default::default() };
     assert_eq!(kinds(&run(&CHARGED, outside(10)), &["x"]), [(DoubtKind::LeftCgroup, Some(10), true)]);
+    let left = doubts(&run(&CHARGED, outside(10)), &header(&["x"]));
+    assert!(
+        left[0].sentence.ends_with("(worker and 1 more, the largest with at least 10.0 MiB, are in another)"),
+        "{left:?}: looks tell what it had until then"
+    );
     assert_eq!(kinds(&run(&CHARGED, outside(2)), &["x"]), [(DoubtKind::LeftCgroup, Some(2), false)]);
 }
 

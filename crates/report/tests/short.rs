@@ -198,8 +198,7 @@ fn memory_missing(report: &mut BudgetReport) {
 }
 
 fn void(report: &mut BudgetReport) {
-    let sentence =
-        "the command left its cgroup: nothing is known of what it needs (daemon, 64.0 MiB at most, is in another)";
+    let sentence = "the command left its cgroup: nothing is known of what it needs (daemon, with at least 64.0 MiB, is in another)";
     report.answer = Answer { reason: "What was measured is not the command.".into(), ..Answer::default() };
     report.doubts = vec![Doubt { voids: true, ..doubt(DoubtKind::LeftCgroup, sentence) }];
     report.methods.clear();
