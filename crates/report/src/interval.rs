@@ -3,6 +3,7 @@
 use model::{Bytes, PagesRound, TOLERATED_MISSES};
 
 use crate::format::printable;
+use crate::watch::bound_by_huge_pages;
 
 /// An interval that is shorter begins or ends at a fraction of a second that must be shown.
 const LEAST_WHOLE_SECONDS: f64 = 0.95;
@@ -18,11 +19,16 @@ pub fn interval_line(round: &PagesRound, peak: Option<u64>, is_least: bool) -> S
         .filter(|half| *half >= round.blind_below.max(1));
     // The working set is of the last intervals together, the curve of one alone, which may need less than they.
     let is_of_before = half.is_some_and(|half| round.misses_at(half) <= TOLERATED_MISSES);
+    let huge = bound_by_huge_pages(round);
     let needs = match (round.wss_bytes, peak) {
         (Some(0), Some(0)) => "no memory was accessed a second time yet, so its need is unknown".into(),
         (Some(now), Some(peak)) => {
-            let about = if round.is_lower_bound() { "at least" } else { "about" };
-            let least = if is_least && !round.is_lower_bound() { "at least " } else { "" };
+            let about = match huge {
+                Some(_) => "at most",
+                None if round.is_lower_bound() => "at least",
+                None => "about",
+            };
+            let least = if is_least && about == "about" { "at least " } else { "" };
             match is_of_before {
                 true => format!("needed {about} {} in the last intervals, {least}{} at peak", Bytes(now), Bytes(peak)),
                 false => format!("needs {about} {} now, {least}{} at peak", Bytes(now), Bytes(peak)),
@@ -41,12 +47,9 @@ pub fn interval_line(round: &PagesRound, peak: Option<u64>, is_least: bool) -> S
         )
     });
     let late = round.late_scans().map_or_else(String::new, |seconds| format!("; scans came up to {seconds:.1} s late"));
-    let huge = match round.huge_touched_bytes {
-        huge if huge * 2 > round.touched_bytes => {
-            format!("; an upper bound: {} are huge pages, each of which counts as a whole", Bytes(huge))
-        }
-        _ => String::new(),
-    };
+    let huge = huge.map_or_else(String::new, |huge| {
+        format!("; an upper bound: {} are huge pages, each of which counts as a whole", Bytes(huge))
+    });
     let less = half.map_or(String::new(), |half| match round.misses_at(half) {
         misses if misses > TOLERATED_MISSES => format!("; {} would cost {misses:.0} refaults/s", Bytes(half)),
         _ if round.tracking => format!("; this interval alone needed less than {}", Bytes(half)),
@@ -129,8 +132,10 @@ mod tests {
         assert!(interval_line(&none, Some(0), false).contains("no memory was accessed a second time yet"));
         let huge = PagesRound { huge_touched_bytes: 40 << 20, ..round.clone() };
         assert!(interval_line(&huge, Some(80 << 20), false).contains(
-            "needs about 64.0 MiB now, 80.0 MiB at peak; an upper bound: 40.0 MiB are huge pages, each of which counts as a whole;"
+            "needs at most 64.0 MiB now, 80.0 MiB at peak; an upper bound: 40.0 MiB are huge pages, each of which counts as a whole;"
         ));
+        let late = PagesRound { scans_late_seconds: 0.8, ..huge };
+        assert!(interval_line(&late, Some(80 << 20), true).contains("needs at most 64.0 MiB now, 80.0 MiB at peak;"));
         let unseen = PagesRound {
             files_in_memory_bytes: 80 << 20,
             largest_file_in_memory: Some("/dev/shm/x".into()),

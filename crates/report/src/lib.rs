@@ -42,7 +42,7 @@ pub use interval::interval_line;
 pub use steering::{printable, printable_json, printable_lines};
 pub use tasks::{LeftOut, RuleTasks, Spread, Tasks};
 pub use verdict::are_apart;
-pub use watch::{Totals, Watched};
+pub use watch::{Totals, Watched, bound_by_huge_pages};
 
 /// What a report is made from: a record and the accounts of its runs.
 #[derive(Clone, Debug)]

@@ -28,16 +28,26 @@ pub struct Totals {
     unseen_in_files: Option<(u64, String)>,
     /// The most that scans came late, where that matters.
     late_seconds: Option<f64>,
+    /// Of an interval that had the most, where they make its working set an upper bound.
+    huge_bytes: Option<u64>,
     intervals: usize,
     seconds: f64,
     tracked_seconds: f64,
     looked_seconds: f64,
 }
 
+/// The huge pages that make the working set of an interval an upper bound, whatever else of it is unseen or came late: each counts as a whole.
+pub fn bound_by_huge_pages(round: &PagesRound) -> Option<u64> {
+    Some(round.huge_touched_bytes).filter(|huge| huge * 2 > round.touched_bytes)
+}
+
 impl Totals {
     /// Adds the next interval.
     pub fn add(&mut self, round: &PagesRound) {
         if let Some(now) = round.wss_bytes {
+            if self.wss_bytes.is_none_or(|(peak, _)| now >= peak) {
+                self.huge_bytes = bound_by_huge_pages(round);
+            }
             let peak = self.wss_bytes.map_or(now, |(peak, _)| peak.max(now));
             self.wss_bytes = Some((peak, now));
         }
@@ -74,6 +84,14 @@ impl Totals {
             return format!("the memory that it needs is unknown after {time}{accessed}");
         };
         let figures = format!("{} at peak, {} at its end", size(peak), size(last));
+        if let Some(huge) = self.huge_bytes {
+            let more = self.unseen_in_files.as_ref().map_or_else(String::new, |(bytes, name)| {
+                let (bytes, name) = (size(*bytes), printable(name));
+                format!(", and up to {bytes} more: reads and writes of files in memory ({name}) are not seen")
+            });
+            let huge = size(huge);
+            return format!("needs at most {figures}{more}: {huge} are huge pages, each of which counts as a whole");
+        }
         match (&self.unseen_in_files, self.late_seconds) {
             (Some((bytes, name)), _) => format!(
                 "needs at least {figures}, and up to {} more: reads and writes of files in memory ({}) are not seen",
@@ -273,6 +291,20 @@ pub mod tests {
         assert_eq!(
             watched.headline(),
             "needs at least 64.0 MiB at peak, 16.0 MiB at its end: scans came up to 0.8 s late"
+        );
+    }
+
+    #[test]
+    fn huge_pages_make_the_need_an_upper_bound() {
+        let (header, mut rounds) = (header(), rounds());
+        for round in &mut rounds {
+            (round.huge_touched_bytes, round.touched_bytes) = (62 << 20, 64 << 20);
+        }
+        rounds[1].scans_late_seconds = 0.75;
+        let watched = Watched { header: &header, rounds: &rounds, notes: &[] };
+        assert_eq!(
+            watched.headline(),
+            "needs at most 64.0 MiB at peak, 16.0 MiB at its end: 62.0 MiB are huge pages, each of which counts as a whole"
         );
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::{PagesRound, WatchInterval};
 use record::Entry;
-use report::{Totals, interval_line, shell_word};
+use report::{Totals, bound_by_huge_pages, interval_line, shell_word};
 use session::input::is_dash;
 use session::say;
 use session::sink::Sink;
@@ -121,7 +121,7 @@ impl Told {
         self.totals.add(&round);
         let round = round.standing(self.last.as_ref());
         self.peak = self.peak.max(round.wss_bytes);
-        self.is_least |= round.is_lower_bound();
+        self.is_least |= round.is_lower_bound() && bound_by_huge_pages(&round).is_none();
         let line = interval_line(&round, self.peak, self.is_least);
         if let Some(lines) = self.lines.as_mut().filter(|_| has_line) {
             lines.write_all(format!("{line}\n").as_bytes())?;
