@@ -290,9 +290,15 @@ fn summary(ran: &Ran, figures: &Figures, pool: Option<&str>) -> Vec<String> {
         .filter(|(r, a)| a.bytes > 0 && !told_already(*r))
         .collect();
     reasons.sort_by_key(|(_, amount)| std::cmp::Reverse(amount.bytes));
+    let why = |reason: Reason| match (reason, pool) {
+        (Reason::NoPool, Some(_)) => {
+            "that the pool did not answer for (a program that gives up system calls, by seccomp, cannot ask it)"
+        }
+        _ => describe(reason),
+    };
     let (largest, others) = reasons.split_at(reasons.len().min(3));
     let mut left: Vec<String> =
-        largest.iter().map(|(reason, amount)| format!("{} {}", Bytes(amount.bytes), describe(*reason))).collect();
+        largest.iter().map(|(reason, amount)| format!("{} {}", Bytes(amount.bytes), why(*reason))).collect();
     let rest = others.iter().map(|(_, amount)| amount.bytes).fold(0, u64::saturating_add);
     left.extend((rest > 0).then(|| format!("{} else", Bytes(rest))));
     if !left.is_empty() {
