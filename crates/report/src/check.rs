@@ -90,6 +90,11 @@ impl Answer {
         let made = self.made();
         match (verdict, foremost) {
             (Verdict::Passed, Some(checked)) => format!("passed: {} ({made})", told(checked)),
+            (Verdict::Failed, Some(checked)) if checked.baseline.is_none() => {
+                let figures: Vec<&str> =
+                    self.checked.iter().filter(|c| c.baseline.is_none()).map(|c| c.figure.name()).collect();
+                format!("failed: {} ({made}; --max is of {})", told(checked), figures.join(" and "))
+            }
             (Verdict::Failed, Some(checked)) => format!("failed: {} ({made})", told(checked)),
             (_, Some(checked)) => format!("cannot be decided: {} ({made})", self.told_undecided(checked)),
             (_, None) => {

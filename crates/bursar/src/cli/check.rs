@@ -24,7 +24,8 @@ use super::values::{duration, figure, growth};
     the spread asks for, at most --runs times; what it prints is dropped.")]
 #[command(group = clap::ArgGroup::new("bound").required(true).multiple(true))]
 pub struct Check {
-    /// Fail if a run needs more than this (such as 2G)
+    /// Fail if a run needs more than this (such as 2G): by its floor, what cannot be reclaimed; where that is unknown, by
+    /// App-MaxRSS, its largest process; by others with --figures
     #[arg(long, value_name = "SIZE", group = "bound")]
     pub max: Option<Bytes>,
     /// Fail if the runs need more than those of this record, or of all records of the command in this folder
