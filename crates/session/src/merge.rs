@@ -69,7 +69,9 @@ fn part((path, record): (PathBuf, Record)) -> anyhow::Result<Part> {
     }
     let option = |key: &str| record.header.options.get(key).cloned();
     let Some(job) = option(JOB) else {
-        bail!("{name} does not say of which job it is: it was made outside of Slurm, and not by a rank of mpirun");
+        bail!(
+            "{name} is not of a rank or node of a job, and only those are merged. To compare two records: bursar diff A B; to see each: bursar report A"
+        );
     };
     let rank = option(RANK).and_then(|rank| rank.parse().ok());
     Ok(Part { path, record, job, rank })

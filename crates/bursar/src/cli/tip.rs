@@ -16,6 +16,10 @@ pub fn parse(words: &[OsString]) -> Result<Cli, Error> {
         if let Some(sentence) = renamed::sentence(words) {
             return Error::raw(ErrorKind::InvalidSubcommand, sentence + "\n");
         }
+        // Clap's own tip for an unknown option, or for a value with a dash, makes it the command to run.
+        if error.kind() == ErrorKind::UnknownArgument {
+            error.remove(ContextKind::Suggested);
+        }
         if let Some(tip) = tip(&error, words) {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         }
@@ -167,6 +171,9 @@ mod tests {
             assert!(error.contains(similar) && !error.contains("command to run"), "{error}");
         }
         assert!(!error_of("bursar run --limit 1G 2G -- true").contains("tip:"));
+        for line in ["bursar run --limit -5 -- true", "bursar faults --pid abc", "bursar run --limit -5"] {
+            assert!(!error_of(line).contains("tip:"), "{line}: no value of an option is the command to run");
+        }
         assert!(!error_of("bursar doctor two").contains("tip:"));
     }
 }
