@@ -37,7 +37,7 @@ pub fn headline(found: &JobsMemory) -> String {
     let single = found.jobs.iter().filter(|job| job.runs == 1).count() as u64;
     let unknown = match 2 * single > all_runs {
         true => format!(
-            "{unknown}. That is no evidence: {single} of them {} the only run of its kind. --by says what is one kind",
+            "{unknown}. That is no evidence: {single} of them {} the only run of its kind. --by groups jobs in another way",
             if single == 1 { "is" } else { "are each" }
         ),
         false => unknown,

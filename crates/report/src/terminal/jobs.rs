@@ -97,7 +97,7 @@ mod tests {
         let text = report(&[single("a1"), single("b2")]);
         let words: Vec<&str> = text.split_whitespace().collect();
         assert!(
-            words.join(" ").contains("no evidence: 2 of them are each the only run of its kind. --by says"),
+            words.join(" ").contains("no evidence: 2 of them are each the only run of its kind. --by groups"),
             "{text}"
         );
         assert!(!report(&[single("a1"), solver()]).contains("no evidence"));
