@@ -108,6 +108,10 @@ fn bracket(view: &View, report: &BudgetReport) -> Vec<(Tone, String)> {
             None if is_peak => "enough: its peak without a limit".to_string(),
             None => "enough: slower, but not for want of memory".to_string(),
         };
+        let said = match report.answer.margin_bytes {
+            0 => said,
+            margin => format!("{said}; a margin of {} is added", size(margin)),
+        };
         (Tone::Plain, line(limit, said))
     });
     too_little.into_iter().chain(enough).collect()
