@@ -23,7 +23,10 @@ pub struct Bytes(pub u64);
 
 /// A size that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseBytesError(String);
+pub struct ParseBytesError {
+    text: String,
+    is_too_large: bool,
+}
 
 impl Bytes {
     /// One MiB.
@@ -50,7 +53,14 @@ impl fmt::Display for Bytes {
 
 impl fmt::Display for ParseBytesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is not a size; write bytes or a number with K, M, G, T, P or E, such as 512M or 1.5GiB", self.0)
+        if self.is_too_large {
+            return write!(f, "'{}' is too large a size; it must be below 16E", self.text);
+        }
+        write!(
+            f,
+            "'{}' is not a size; write bytes or a number with K, M, G, T, P or E, such as 512M or 1.5GiB",
+            self.text
+        )
     }
 }
 
@@ -60,7 +70,8 @@ impl FromStr for Bytes {
     type Err = ParseBytesError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseBytesError(text.to_string());
+        let error = || ParseBytesError { text: text.to_string(), is_too_large: false };
+        let too_large = || ParseBytesError { is_too_large: true, ..error() };
         let trimmed = text.trim();
         let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
         let (number, suffix) = trimmed.split_at(digits);
@@ -75,10 +86,11 @@ impl FromStr for Bytes {
             _ => return Err(error()),
         };
         if let Ok(whole) = number.parse::<u64>() {
-            return whole.checked_mul(unit).map(Bytes).ok_or_else(error);
+            return whole.checked_mul(unit).map(Bytes).ok_or_else(too_large);
         }
         let value = number.parse::<f64>().map_err(|_| error())? * unit as f64;
-        if value.is_finite() && value <= u64::MAX as f64 { Ok(Bytes(value.round() as u64)) } else { Err(error()) }
+        // As f64, `u64::MAX` is 16E.
+        if value < u64::MAX as f64 { Ok(Bytes(value.round() as u64)) } else { Err(too_large()) }
     }
 }
 
@@ -107,9 +119,13 @@ mod tests {
 
     #[test]
     fn refuses_what_is_not_a_size_and_says_how_to_write_one() {
-        for text in ["", "M", "twelve", "12Q", "-5M", "1.2.3G", "99999999999T", "16E"] {
+        for text in ["", "M", "twelve", "12Q", "-5M", "1.2.3G", "inf", "nan"] {
             let error = text.parse::<Bytes>().unwrap_err().to_string();
             assert!(error.contains("is not a size") && error.contains("512M"), "{error}");
+        }
+        for text in ["99999999999T", "16E", "99999999999999999999", "16.0E"] {
+            let error = text.parse::<Bytes>().unwrap_err().to_string();
+            assert_eq!(error, format!("'{text}' is too large a size; it must be below 16E"));
         }
     }
 
