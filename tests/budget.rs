@@ -132,6 +132,12 @@ fn a_job_that_is_stopped_early_cleans_up_first() {
     let trials = json["trials"].as_array().unwrap();
     assert!(trials.iter().any(|trial| trial["lower_bound"] == true), "nothing was stopped: {json:#}");
     assert!(trials.iter().all(|trial| trial["outcome"] != "failed"), "one found the lock of another: {json:#}");
+    // Its limit is lifted then, and what it has without one is not told as its peak within it.
+    let is_within = |trial: &Value| {
+        let (peak, limit) = (trial["peak_charge_bytes"].as_u64(), trial["limit_bytes"].as_u64());
+        limit.is_none_or(|limit| peak <= Some(limit))
+    };
+    assert!(trials.iter().all(is_within), "{json:#}");
     assert!(!reader.path("lock").exists());
 }
 

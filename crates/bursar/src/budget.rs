@@ -582,6 +582,9 @@ impl<'a> Search<'a> {
         };
         let usual = model::Spread::of(&self.seen.references.iter().filter_map(|r| r.stall_seconds).collect::<Vec<_>>());
         let usual_refaults = self.seen.references.iter().filter_map(|r| r.refaults).max().unwrap_or(0);
+        // Of a run that is stopped the limit is lifted, so that it can end: what it has from there on it did not have within it.
+        let has_fast_node = matches!(self.options.fast_tier, Some(FastTier::Node(_)));
+        let enforced = observation.limit_bytes.filter(|_| lower_bound && !has_fast_node).unwrap_or(u64::MAX);
         Trial {
             run: observation.run,
             method,
@@ -596,7 +599,7 @@ impl<'a> Search<'a> {
             predicted_ratio,
             io_wait_share: share_of_most(&nodes),
             refaults: refaults.map(|refaults| refaults.saturating_sub(usual_refaults)),
-            peak_charge_bytes: largest(&nodes).and_then(|account| account.peak_charge_bytes),
+            peak_charge_bytes: largest(&nodes).and_then(|account| account.peak_charge_bytes).map(|b| b.min(enforced)),
             breakdown: largest(&nodes).map(|account| account.peak_breakdown).unwrap_or_default(),
             exit_status: account.exit_status,
             why,
