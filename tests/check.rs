@@ -305,7 +305,7 @@ fn memory_that_no_cgroup_counts_leaves_a_check_undecided() {
         let (status, json) = check(&arguments, runs);
         assert_eq!((status, &json["decided"]), (2, &false.into()), "{json:#}");
         let reason = json["reason"].as_str().unwrap();
-        assert!(reason.contains("up to 100 MiB in files in memory") && reason.contains(&file), "{reason}");
+        assert!(reason.contains("at least 100 MiB in files in memory") && reason.contains(&file), "{reason}");
     }
     let (status, json) = check(&["--max", "200M", "--from", &record], false);
     assert_eq!((status, &json["passed"]), (0, &true.into()), "both together are below the maximum: {json:#}");

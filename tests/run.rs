@@ -1269,7 +1269,7 @@ fn files_in_memory_that_no_cgroup_charges_are_in_the_first_line() {
             continue;
         }
         let (headline, _) = told.split_once(" note: ").unwrap_or_else(|| panic!("{told}"));
-        let expected = format!(" up to 120 MiB in files in memory (largest: {name}) are missing from that figure");
+        let expected = format!(" at least 120 MiB in files in memory (largest: {name}) are missing from that figure");
         assert!(headline.contains(&expected), "{told}");
     }
     // What is mapped is in the RSS, and in that figure. At its end Python would unmap the file before it closes it.

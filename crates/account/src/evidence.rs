@@ -310,7 +310,7 @@ fn files_in_memory(run: &Observation, need: u64) -> Option<Doubt> {
     let bytes = files.bytes?;
     matters(bytes, need).then(|| {
         let sentence = format!(
-            "up to {} in files in memory (largest: {}) are missing from that figure: no cgroup told of them, and they are not \
+            "at least {} in files in memory (largest: {}) are missing from that figure: no cgroup told of them, and they are not \
              reclaimable",
             Bytes(bytes),
             files.name

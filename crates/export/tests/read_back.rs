@@ -461,7 +461,7 @@ fn memory_that_is_missing_gives_no_recommendation() {
     let run = &mut record.runs[0];
     (run.kept.charge_bytes, run.series) = (None, Vec::new());
     run.evidence.files_in_memory = Some(Named { name: "/dev/shm/x".into(), bytes: Some(200 << 20) });
-    assert!(refused(&[record]).contains("up to 200 MiB in files in memory (largest: /dev/shm/x) are missing"));
+    assert!(refused(&[record]).contains("at least 200 MiB in files in memory (largest: /dev/shm/x) are missing"));
     let mut budget = with_budget(Some(100 << 20), None, 100 << 20);
     let sentence = "it uses 64.0 MiB of shared memory".to_string();
     let doubt = Doubt { kind: DoubtKind::SharedBefore, bytes: Some(64 << 20), voids: false, sentence };

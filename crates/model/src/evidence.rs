@@ -150,7 +150,7 @@ impl Doubt {
         !matches!(self.kind, BetweenBounds | CachedBefore | NotSeen | OthersInCgroup)
     }
 
-    /// How much memory that cannot be reclaimed is missing from that figure, at most.
+    /// How much memory that cannot be reclaimed is known to be missing from that figure, or may be.
     pub fn missing_bytes(&self) -> Option<u64> {
         use DoubtKind::{LeftCgroup, NotCounted, SharedBefore};
         self.bytes.filter(|_| matches!(self.kind, LeftCgroup | NotCounted | SharedBefore))

@@ -192,7 +192,7 @@ fn no_answer(report: &mut BudgetReport) {
 }
 
 fn memory_missing(report: &mut BudgetReport) {
-    let sentence = "up to 900 MiB in files in memory (largest: /dev/shm/x with 900 MiB) are missing from that figure";
+    let sentence = "at least 900 MiB in files in memory (largest: /dev/shm/x with 900 MiB) are missing from that figure";
     report.answer.confident = false;
     report.doubts = vec![Doubt { bytes: Some(900 * MIB), ..doubt(DoubtKind::NotCounted, sentence) }];
 }
