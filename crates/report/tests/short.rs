@@ -192,7 +192,8 @@ fn no_answer(report: &mut BudgetReport) {
 }
 
 fn memory_missing(report: &mut BudgetReport) {
-    let sentence = "at least 900 MiB in files in memory (largest: /dev/shm/x with 900 MiB) are missing from that figure";
+    let sentence =
+        "at least 900 MiB in files in memory (largest: /dev/shm/x with 900 MiB) are missing from that figure";
     report.answer.confident = false;
     report.doubts = vec![Doubt { bytes: Some(900 * MIB), ..doubt(DoubtKind::NotCounted, sentence) }];
 }
@@ -240,7 +241,7 @@ fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
     let java = |report: &mut BudgetReport| report.setting = Some("JAVA_TOOL_OPTIONS=-Xmx301m".into());
     let advice = "DuckDB sizes itself by the limit that it sees (memory_limit, 80 % of the limit by default): the answer holds for that \
                   setting only, and it uses more where it gets more. A fixed size makes it certain.";
-    let not_root = "Not run as root: short-lived processes may be missing, and the page cache's references are not seen; `bursar doctor` \
+    let not_root = "Not run as root: short-lived processes may be missing, and of files only what is mapped is seen, not what is read and written by calls; `bursar doctor` \
                     tells what would enable them.";
     let mut beside_huge_pages = a_budget(|_| ());
     beside_huge_pages.runs[0].1.peak_breakdown.hugetlb = Some(60 * MIB);

@@ -135,8 +135,8 @@ impl Bench {
         // What the processes tell of themselves takes the place of both.
         let is_blind = !self.is_root && !bpf::may_load() && !self.references_inside;
         let without_rights = is_blind.then(|| {
-            "Not run as root: short-lived processes may be missing, and the page cache's references are not seen; `bursar doctor` \
-             tells what would enable them."
+            "Not run as root: short-lived processes may be missing, and of files only what is mapped is seen, not what is \
+             read and written by calls; `bursar doctor` tells what would enable them."
                 .to_string()
         });
         self.notes.iter().cloned().chain(without_rights).collect()
