@@ -283,6 +283,22 @@ fn what_was_given_back_of_huge_pages_is_in_no_floor() {
 }
 
 #[test]
+fn what_several_processes_held_together_decides_and_is_named() {
+    if !can_hide_cgroups() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let script = "import os, time\nheap = bytearray(60 << 20)\nfor _ in range(3):\n if not os.fork():\n  heap[:10 << 20] = b'x' * \
+                  (10 << 20)\n  time.sleep(.5)\n  os._exit(0)\nfor _ in range(3): os.wait()";
+    let mut nobody = bursar_as_nobody(folder.path());
+    nobody.args(["check", "--max", "300M", "--", "python3", "-c", script]);
+    let output = without_cgroups(&nobody).output().unwrap();
+    let line = text(&output.stdout);
+    assert!(output.status.success() && !line.starts_with("passed: App-MaxRSS"), "{line}");
+    assert!(line.starts_with("passed: its processes held at most ") || line.starts_with("passed: floor "), "{line}");
+}
+
+#[test]
 fn memory_that_no_cgroup_counts_leaves_a_check_undecided() {
     if !can_hide_cgroups() {
         return;

@@ -226,6 +226,12 @@ fn held_around(max: Bytes, account: &RunAccount) -> Option<String> {
     bounds.or_else(of_floor).filter(|_| account.peak_charge_bytes.is_none())
 }
 
+/// What several processes held together at most, bytes, where that is clearly more than what the largest had and no cgroup counted it.
+fn held_by_several(account: &RunAccount) -> Option<u64> {
+    let largest = account.app_max_rss_bytes.filter(|_| account.peak_charge_bytes.is_none())?;
+    account.tree_held_at_most_bytes.filter(|most| *most > largest / 20 * 21)
+}
+
 impl<'a> Comparison<'a> {
     /// `runs`: how many there are, if no more are made.
     fn new(options: &Check, header: &Header, baseline: Option<&'a Set>, runs: Option<usize>) -> Comparison<'a> {
@@ -309,14 +315,7 @@ impl<'a> Comparison<'a> {
                 notes.push(note);
             }
         }
-        // The largest process is not all of them.
-        let several = runs.iter().filter(|(_, account)| {
-            account.peak_charge_bytes.is_none()
-                && account.tree_held_at_most_bytes > account.app_max_rss_bytes.map(|bytes| bytes / 20 * 21)
-        });
-        let together = several.filter_map(|(_, account)| account.tree_held_at_most_bytes).max();
-        notes
-            .extend(self.max.and(together).map(|most| format!("Its processes held at most {} together.", Bytes(most))));
+        let together = self.max.and_then(|_| runs.iter().filter_map(|(_, account)| held_by_several(account)).max());
         Answer {
             command: header.command.clone(),
             checked: self.checked,
@@ -324,6 +323,7 @@ impl<'a> Comparison<'a> {
             runs: runs.len(),
             baseline_runs: self.baseline.map_or(0, |set| set.runs().count()),
             seconds: runs.iter().map(|(run, _)| run.wall_seconds).sum(),
+            together_bytes: together,
             notes,
             unknown: self.unknown,
         }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use compare::runs::{Checked, Figure};
 use compare::{RESOLUTION, Verdict};
+use model::Bytes;
 use serde::Serialize;
 
 use crate::format::{printable, shell_word};
@@ -32,6 +33,8 @@ pub struct Answer {
     pub baseline_runs: usize,
     /// How long the runs took together.
     pub seconds: f64,
+    /// What the processes of a run held together at most, beside a maximum, where that decided more than what the largest held.
+    pub together_bytes: Option<u64>,
     /// What the reader should know, as sentences.
     pub notes: Vec<String>,
     /// Why nothing was compared.
@@ -89,7 +92,7 @@ impl Answer {
         let foremost = of_verdict.max_by(|a, b| above(a).total_cmp(&above(b)));
         let made = self.made();
         match (verdict, foremost) {
-            (Verdict::Passed, Some(checked)) => format!("passed: {} ({made})", told(checked)),
+            (Verdict::Passed, Some(checked)) => format!("passed: {} ({made})", self.told_passed(checked)),
             (Verdict::Failed, Some(checked)) if checked.baseline.is_none() => {
                 let figures: Vec<&str> =
                     self.checked.iter().filter(|c| c.baseline.is_none()).map(|c| c.figure.name()).collect();
@@ -109,6 +112,19 @@ impl Answer {
             0 => runs(self.runs),
             baseline => format!("{}, baseline of {}", runs(self.runs), runs(baseline)),
         }
+    }
+
+    /// The largest process is not all of them: what they held together decided.
+    fn told_passed(&self, checked: &Checked) -> String {
+        let together =
+            self.together_bytes.filter(|_| checked.figure == Figure::AppMaxRss && checked.baseline.is_none());
+        together.map_or_else(
+            || told(checked),
+            |bytes| {
+                let bound = checked.figure.text(checked.finding.bound);
+                format!("its processes held at most {} together, of at most {bound}", Bytes(bytes))
+            },
+        )
     }
 
     fn told_undecided(&self, checked: &Checked) -> String {
@@ -326,6 +342,7 @@ mod tests {
             runs: 3,
             baseline_runs: 10,
             seconds: 4.5,
+            together_bytes: None,
             notes: Vec::new(),
             unknown: None,
         }
@@ -337,6 +354,13 @@ mod tests {
         assert_eq!(
             failed,
             "failed: heap 105 MiB, 10.0 % more than the baseline's 95.4 MiB; 1.0 % is noise (3 runs, baseline of 10 runs)"
+        );
+        let finding = Finding { value: 70e6, bound: 150e6, noise: None, verdict: Some(Verdict::Passed) };
+        let checked = vec![Checked { figure: Figure::AppMaxRss, baseline: None, tolerance: 0.0, finding }];
+        let passed = Answer { checked, together_bytes: Some(120 << 20), ..answer(Verdict::Passed, None) }.sentence();
+        assert!(
+            passed.starts_with("passed: its processes held at most 120 MiB together, of at most 143 MiB ("),
+            "{passed}"
         );
         let undecided = answer(Verdict::Undecided, None).sentence();
         assert!(undecided.starts_with("cannot be decided: heap has one run on each side"), "{undecided}");
