@@ -56,9 +56,7 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     // What ended before its work was done might have come to a higher one.
     let shared = verdict::need_at_least(account);
     let floor_at_least = if is_killed || cut.is_some() || shared.is_some() { "at least " } else { "" };
-    let floor_at_most =
-        account.floor_bytes.zip(account.floor_at_most_bytes).filter(|(a, b)| verdict::are_apart(*a, *b));
-    parts.extend(match floor_at_most {
+    parts.extend(match account.floor_bytes.zip(verdict::floor_at_most(account)) {
         Some((least, most)) => Some(format!("floor between {} and {}", size(least), size(most))),
         None => account.floor_bytes.map(|floor| format!("floor {floor_at_least}{}", size(floor))),
     });
@@ -190,7 +188,7 @@ pub fn memory_rows(account: &RunAccount) -> Vec<MemoryRow> {
         peak_row(account),
         MemoryRow {
             name: "floor",
-            total: account.floor_at_most_bytes.or(account.floor_bytes),
+            total: verdict::floor_at_most(account).or(account.floor_bytes),
             parts: account.floor_breakdown,
             least: account.floor_bytes,
             least_parts: Breakdown::default(),
@@ -208,7 +206,7 @@ fn peak_row(account: &RunAccount) -> MemoryRow {
         name: "peak of processes",
         total: account.tree_held_at_most_bytes,
         parts: account.peak_breakdown,
-        least: account.tree_held_at_least_bytes,
+        least: verdict::need_at_least(account),
         least_parts: account.peak_breakdown_at_least,
     }
 }

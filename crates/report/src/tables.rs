@@ -92,11 +92,11 @@ pub fn memory_table(account: &RunAccount) -> Table {
     table
 }
 
-/// Both bounds, where they are clearly apart.
+/// Both bounds, where they are clearly apart; else the lower, as in the few lines.
 pub fn bounded(least: Option<u64>, most: Option<u64>) -> String {
     match least.zip(most).filter(|(least, most)| are_apart(*least, *most)) {
         Some((least, most)) => format!("{} to {}", size(least), size(most)),
-        None => bytes(most),
+        None => bytes(least.or(most)),
     }
 }
 

@@ -56,6 +56,12 @@ pub fn need_at_least(account: &RunAccount) -> Option<u64> {
     are_apart(least, most).then_some(least)
 }
 
+/// The upper bound of the floor, where that is clearly more.
+pub fn floor_at_most(account: &RunAccount) -> Option<u64> {
+    let (least, most) = account.floor_bytes.zip(account.floor_at_most_bytes)?;
+    are_apart(least, most).then_some(most)
+}
+
 /// Whether two bounds are more than one figure.
 pub fn are_apart(least: u64, most: u64) -> bool {
     most.saturating_sub(least) > CLOSE_BYTES.max(most / CLOSE_PARTS)

@@ -1,4 +1,4 @@
-use model::{Exit, Header, RecordKind, RunAccount, Target};
+use model::{Breakdown, Exit, Header, RecordKind, RunAccount, Target};
 use unicode_width::UnicodeWidthStr;
 
 use super::{Style, budget, run};
@@ -105,6 +105,20 @@ fn memory_that_processes_may_share_is_shown_between_bounds() {
     parts.runs[0].1 = bounds(101, 103);
     let text = run(&parts.view(), WIDE);
     assert!(text.starts_with("needs 103 MiB at peak (floor 100 MiB;"), "{text}");
+}
+
+#[test]
+fn bounds_that_are_close_are_one_value_in_the_first_line_and_in_the_table() {
+    let mut parts = Parts::of_runs(&[12.3]);
+    let heap = |mib: u64| Breakdown { heap: Some(mib * MIB), ..Breakdown::default() };
+    let account = &mut parts.runs[0].1;
+    (account.peak_charge_bytes, account.peak_breakdown_at_least, account.peak_breakdown) = (None, heap(97), heap(98));
+    (account.tree_held_at_least_bytes, account.tree_held_at_most_bytes) = (Some(102 * MIB), Some(103 * MIB));
+    (account.floor_bytes, account.floor_at_most_bytes) = (Some(100 * MIB), Some(101 * MIB));
+    let text = run(&parts.view(), WIDE);
+    assert!(text.starts_with("needs 103 MiB at peak (floor 100 MiB;"), "{text}");
+    assert!(line(&text, "peak of processes").starts_with("peak of processes 103 MiB 97.0 MiB "), "{text}");
+    assert!(line(&text, "floor").starts_with("floor 100 MiB "), "{text}");
 }
 
 #[test]

@@ -204,9 +204,6 @@ fn place(run: &Observation) -> String {
     }
 }
 
-/// Bounds that differ by one part in this are both told.
-const APART_PART: u64 = 20;
-
 /// What must fit, and up to where memory for the page cache pays off; nothing where the page cache is no matter.
 fn cache_facts(observation: &Observation, account: &RunAccount) -> Vec<(&'static str, String)> {
     let charged = account.peak_charge_bytes.zip(account.peak_breakdown.file);
@@ -220,8 +217,7 @@ fn cache_facts(observation: &Observation, account: &RunAccount) -> Vec<(&'static
     let is_killed = account.oom_kills.is_some_and(|kills| kills > 0);
     let at_least = if account.cut_short.is_some() || is_killed { "at least " } else { "" };
     let must_fit = account.floor_bytes.map(|floor| {
-        let most = account.floor_at_most_bytes.filter(|most| *most > floor + floor / APART_PART);
-        let to = most.map_or(String::new(), |most| format!(" to {}", size(most)));
+        let to = verdict::floor_at_most(account).map_or(String::new(), |most| format!(" to {}", size(most)));
         ("must fit", format!("{at_least}{}{to}   cannot be reclaimed", size(floor)))
     });
     let pays_off = demand.and_then(|demand| pays_off(demand, demand::seconds_per_byte(observation)));
