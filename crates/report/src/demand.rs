@@ -1,6 +1,6 @@
 //! The file demand curve in a few lines.
 
-use model::{DemandPoint, FileDemand, Observation, names};
+use model::{DemandPoint, FileDemand, Observation, RunAccount, names};
 
 /// Bytes read below which a cost per byte would be noise.
 const MIN_READ_BYTES: u64 = 8 << 20;
@@ -48,19 +48,28 @@ pub fn below_knee(demand: &FileDemand) -> Vec<DemandPoint> {
     near.copied().into_iter().chain(far).collect()
 }
 
-/// Seconds that this run waited per byte it read from storage: block I/O delay over what `wait4` counted as read. `None`
-/// where either is unknown, too little was read to tell, or reading ahead of the program hid the time.
-pub fn seconds_per_byte(run: &Observation) -> Option<f64> {
-    let read = run.rusage?.blocks_in * 512;
+/// Seconds that this run's time was longer per byte that it read from storage: block I/O delay over what `wait4` counted as read. Tasks
+/// that wait at the same time wait once, so it is divided by how many ran or waited at a time, and is no more than the time for which
+/// pressure says that some task waited. `None` where one of these is unknown, too little was read to tell, or reading ahead of the program
+/// hid the time.
+pub fn seconds_per_byte(run: &Observation, account: &RunAccount) -> Option<f64> {
+    let counted = run.rusage?.blocks_in * 512;
+    let read = account.moved.map_or(counted, |moved| moved.storage_read.max(counted));
     let known: Vec<f64> = run.processes.iter().filter_map(|process| process.io_delay_seconds).collect();
     let of_processes = (!known.is_empty()).then(|| known.iter().sum::<f64>());
     let delay = of_processes.or_else(|| run.job_series(names::IO_DELAY)?.last())?;
-    (read >= MIN_READ_BYTES).then(|| delay / read as f64).filter(|price| *price > LEAST_PRICE)
+    let busy = delay + account.user_seconds? + account.system_seconds?;
+    let waited = delay / (busy / account.wall_seconds).max(1.0);
+    let waited = account.pressure.io_some_seconds.map_or(waited, |some| waited.min(some));
+    (read >= MIN_READ_BYTES).then(|| waited / read as f64).filter(|price| *price > LEAST_PRICE)
 }
 
 #[cfg(test)]
 mod tests {
+    use model::RunRole;
+
     use super::*;
+    use crate::fixture;
 
     #[test]
     fn a_cliff_is_two_lines_and_a_slope_more() {
@@ -84,6 +93,27 @@ mod tests {
         assert_eq!(limits(vec![point(100, 900), point(400, 900), point(401, 0)]), [400]);
         assert_eq!(limits((0..=10).map(|i| point(i * 10, 1000 - i * 100)).collect()), [70, 0]);
         assert_eq!(limits(Vec::new()), [0; 0]);
+    }
+
+    #[test]
+    fn tasks_that_wait_at_the_same_time_make_a_run_longer_once() {
+        let (run, account) = (fixture::observation(0, RunRole::Plain, None, 10.0), fixture::account(10.0));
+        let price = |delay: f64, account: &RunAccount| {
+            let mut run = run.clone();
+            run.processes.iter_mut().for_each(|process| process.io_delay_seconds = None);
+            run.processes[0].io_delay_seconds = Some(delay);
+            seconds_per_byte(&run, account).unwrap() * (run.rusage.unwrap().blocks_in * 512) as f64
+        };
+        let of = |io_some: Option<f64>| RunAccount {
+            user_seconds: Some(4.0),
+            system_seconds: Some(1.0),
+            moved: None,
+            pressure: model::Pressure { io_some_seconds: io_some, ..Default::default() },
+            ..account.clone()
+        };
+        assert_eq!(price(4.0, &of(None)).round(), 4.0, "one task that waits and runs");
+        assert_eq!(price(35.0, &of(None)).round(), 9.0, "four at a time, of which most wait");
+        assert_eq!(price(4.0, &of(Some(2.0))).round(), 2.0, "some task waited for no longer");
     }
 
     #[test]

@@ -161,7 +161,7 @@ fn comparison(html: &mut Html, view: &View, report: &BudgetReport) {
 
 /// What reading from storage cost the reference, for estimates from file demand.
 fn price(view: &View) -> Option<f64> {
-    view.foremost_run().and_then(|(run, _)| demand::seconds_per_byte(run))
+    view.foremost_run().and_then(|(run, account)| demand::seconds_per_byte(run, account))
 }
 
 fn trials(html: &mut Html, view: &View) {

@@ -105,7 +105,7 @@ fn trials(page: &mut Page, trials: &[Trial]) {
 
 fn file_demand(page: &mut Page, view: &View, report: &BudgetReport) {
     let Some(curve) = &report.file_demand else { return };
-    let price = view.foremost_run().and_then(|(observation, _)| demand::seconds_per_byte(observation));
+    let price = view.foremost_run().and_then(|(observation, account)| demand::seconds_per_byte(observation, account));
     super::run::file_demand(page, curve, price);
     for warning in warnings(curve, &report.doubts) {
         page.paragraph(Tone::Warning, &warning);

