@@ -469,7 +469,8 @@ struct reference_head {
     uint64_t ended;                           // of `processes`: have told what the loader had mapped, at their end
     uint64_t with_io_uring;                   // of `ended`: had liburing loaded
     uint64_t wants_paths;                     // 1: bursar opens files itself
-    uint64_t unused[5];                       // the rest of two lines of the processor's cache
+    uint64_t pipe_bytes;                      // by which pipes were enlarged, beyond what they hold by default
+    uint64_t unused[4];                       // the rest of two lines of the processor's cache
     uint64_t head;                            // of the ring: what has been taken
     uint64_t unused_too[7];                   //
     uint64_t hidden_bytes[REFERENCE_CLASSES]; // by enum reference_class

@@ -28,6 +28,9 @@ enum { PAGES_AT = 32, KIND_AT = 45, TURN_AT = 48, MS_AT = 40 };
 enum { LONGEST_PATH = 512, PATHS_TOLD = 1024 };
 enum { MOST_PAGES = (1 << (KIND_AT - PAGES_AT)) - 1 };
 
+// What a pipe holds by default.
+enum { PIPE_BYTES = 64 << 10 };
+
 enum what_it_is { NOT_KNOWN, NO_FILE, IN_CACHE, NOT_IN_CACHE };
 
 // Written by any thread without a lock: what two of them write at once is wrong for CHECK_MS at most, and each word is
@@ -685,6 +688,9 @@ static int on_fcntl(int file, int command, void *argument) {
     int result = next_fcntl(file, command, argument);
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
         return duplicated(file, result);
+    // The capacity of a pipe is neither in /proc nor in a limit that is low enough to be taken for it.
+    if (command == F_SETPIPE_SZ && result > PIPE_BYTES)
+        __atomic_fetch_add(&head->pipe_bytes, result - PIPE_BYTES, __ATOMIC_RELAXED);
     if (command == F_SETFL && (unsigned)file < DESCRIPTORS)
         descriptors[file].what = NOT_KNOWN;
     return result;

@@ -41,6 +41,7 @@ pub fn doubts(run: &Observation, header: &Header) -> Vec<Doubt> {
         hugetlb_before(run, need),
         cached,
         files_in_memory(run, need),
+        buffers(run, header, need),
         not_seen(run, need),
         not_sampled(run, need),
         not_known_together(run, need),
@@ -314,6 +315,24 @@ fn files_in_memory(run: &Observation, need: u64) -> Option<Doubt> {
              reclaimable",
             Bytes(bytes),
             files.name
+        );
+        doubt(DoubtKind::NotCounted, Some(bytes), sentence)
+    })
+}
+
+/// Pipes, of which nobody tells what they hold: no more than was written. Sockets, where the kernel does not tell it either.
+fn buffers(run: &Observation, header: &Header, need: u64) -> Option<Doubt> {
+    let buffers = run.evidence.buffers;
+    let written = run.evidence.moved.map(|moved| moved.written);
+    // What is written begins a page of its own in each pipe.
+    let most_written = written.map_or(u64::MAX, |bytes| bytes.saturating_add(buffers.pipes * header.page_bytes));
+    let kinds = [("pipes", buffers.pipe_bytes.min(most_written)), ("sockets", buffers.socket_bytes)];
+    let bytes = kinds.iter().map(|(_, bytes)| bytes).sum();
+    let (name, _) = kinds.iter().max_by_key(|(_, bytes)| *bytes)?;
+    (charge(run).is_none() && matters(bytes, need)).then(|| {
+        let sentence = format!(
+            "up to {} that {name} of it may hold are missing from that figure: no cgroup told of them, and they are not reclaimable",
+            Bytes(bytes)
         );
         doubt(DoubtKind::NotCounted, Some(bytes), sentence)
     })

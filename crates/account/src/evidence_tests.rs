@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::{
-    BytesMoved, Doubt, DoubtKind, Evidence, FileDemand, ForeignFile, Header, Named, Observation, RecordKind, RunRole,
-    Rusage, Series, Target, Unit, names,
+    Buffers, BytesMoved, Doubt, DoubtKind, Evidence, FileDemand, ForeignFile, Header, Named, Observation, RecordKind,
+    RunRole, Rusage, Series, Target, Unit, names,
 };
 
 use super::{doubts, limit_not_held, work_differs};
@@ -183,6 +183,23 @@ fn files_in_memory_are_a_doubt_where_no_cgroup_charges_them() {
     assert_eq!(kinds(&run(&CHARGED, evidence.clone()), &["x"]), []);
     let large = [(names::TREE_RSS, 9_000)];
     assert_eq!(kinds(&run(&large, evidence), &["x"]), []);
+}
+
+#[test]
+fn pipes_are_a_doubt_up_to_what_was_written() {
+    let tree = [(names::TREE_RSS, 9)];
+    let buffers = Buffers { pipes: 60, pipe_bytes: 60 * MIB, ..Default::default() };
+    let of = |lines: &[(&str, u64)], written: Option<u64>| {
+        let moved = written.map(|written| BytesMoved { written, ..Default::default() });
+        kinds(&run(lines, Evidence { buffers, moved, ..Default::default() }), &["x"])
+    };
+    assert_eq!(of(&tree, None), [(DoubtKind::NotCounted, Some(60), false)]);
+    assert_eq!(of(&tree, Some(30 * MIB)), [(DoubtKind::NotCounted, Some(30), false)]);
+    assert_eq!(of(&tree, Some(100)), []);
+    assert_eq!(of(&CHARGED, None), [], "a cgroup charges them");
+    let sockets = Buffers { unknown_sockets: 20, socket_bytes: 4 * MIB, ..Default::default() };
+    let unknown = run(&tree, Evidence { buffers: sockets, ..Default::default() });
+    assert_eq!(kinds(&unknown, &["x"]), [(DoubtKind::NotCounted, Some(4), false)]);
 }
 
 #[test]

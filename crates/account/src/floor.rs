@@ -44,7 +44,10 @@ fn of_tree(run: &Observation, tree: &Tree, unsampled: u64, header: &Header, note
         let most = Some(told::missed_heap(run)).filter(|most| *most > unsampled);
         return Floor { least, most, breakdown: Breakdown { heap: least, ..Breakdown::default() } };
     };
-    notes.push("The floor counts page tables as its only kernel memory: without a cgroup no other is known.".into());
+    notes.push(
+        "The floor counts page tables and sockets as its only kernel memory: without a cgroup no other is known."
+            .into(),
+    );
     say_that_swap_helps(header, peak(run, names::SWAP), notes);
     let most = sampled.most.saturating_add(told::missed_heap(run) + told::untold(run)).max(unsampled);
     let least = sampled.least.max(unsampled);

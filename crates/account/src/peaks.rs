@@ -104,8 +104,10 @@ pub fn charge(run: &Observation, tree: Option<&Tree>, notes: &mut Vec<String>) -
 
 fn of_tree(run: &Observation, tree: &Tree) -> ChargePeak {
     let bounds = tree.peak();
+    let page_tables = bounds.most.kernel.map(|kernel| kernel.min(peak(run, names::PAGE_TABLES).unwrap_or(0)));
     let detail = Detail {
-        page_tables: bounds.most.kernel,
+        page_tables,
+        sockets: peak(run, names::SOCKETS).and(bounds.most.kernel).map(|kernel| kernel - page_tables.unwrap_or(0)),
         locked: peak(run, names::LOCKED),
         pinned: peak(run, names::PINNED),
         ..Default::default()

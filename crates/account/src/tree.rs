@@ -132,13 +132,12 @@ impl<'a> Tree<'a> {
     }
 
     fn in_memory(&self, at: &Moment) -> Option<Bounds> {
-        let tables = exactly(at.get(names::PAGE_TABLES));
         let (heap, file, shared) = self.kinds(at)?;
         let hugetlb = at.get(names::HUGETLB).max(at.get(names::TREE_HUGETLB));
-        Some(Bounds::of(heap, file, shared, tables, hugetlb))
+        Some(Bounds::of(heap, file, shared, kernel(at), hugetlb))
     }
 
-    /// Heap with what of it was in swap, shared memory, page tables, and mapped files that are locked.
+    /// Heap with what of it was in swap, shared memory, page tables, what sockets hold, and mapped files that are locked.
     fn unreclaimable(&self, at: &Moment) -> Option<Bounds> {
         let (heap, file, shared) = self.kinds(at)?;
         let swap = at.get(names::SWAP).unwrap_or(0);
@@ -148,7 +147,7 @@ impl<'a> Tree<'a> {
         let of_files =
             Held { least: locked.saturating_sub(heap.most + shared.most).min(file.least), most: locked.min(file.most) };
         let heap = Held { least: heap.least + swapped.least, most: heap.most + swapped.most };
-        Some(Bounds::of(heap, of_files, shared, exactly(at.get(names::PAGE_TABLES)), None))
+        Some(Bounds::of(heap, of_files, shared, kernel(at), None))
     }
 
     fn kinds(&self, at: &Moment) -> Option<(Held, Held, Held)> {
@@ -176,8 +175,9 @@ fn smaller_lines(one: Breakdown, other: Breakdown) -> Breakdown {
     }
 }
 
-fn exactly(bytes: Option<u64>) -> Held {
-    let bytes = bytes.unwrap_or(0);
+/// All that is known of kernel memory without a cgroup.
+fn kernel(at: &Moment) -> Held {
+    let bytes = [names::PAGE_TABLES, names::SOCKETS].into_iter().filter_map(|name| at.get(name)).sum();
     Held { least: bytes, most: bytes }
 }
 

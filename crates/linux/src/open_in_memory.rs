@@ -1,6 +1,7 @@
-//! Files in memory (tmpfs, ramfs, memfds) that processes have open: what reads and writes use without the page cache's tracepoints.
+//! What processes have open that is in memory: files (tmpfs, ramfs, memfds), which reads and writes use without the page cache's
+//! tracepoints, pipes and sockets.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
@@ -34,40 +35,69 @@ impl OpenFile {
     }
 }
 
-/// The files in memory that these processes have open, as far as this user may look.
-pub fn open_in_memory(pids: impl Iterator<Item = i32>) -> BTreeMap<FileId, OpenFile> {
-    let mut found: BTreeMap<FileId, OpenFile> = BTreeMap::new();
+/// All that processes have open in memory.
+#[derive(Clone, Debug, Default)]
+pub struct OpenInMemory {
+    /// Files.
+    pub files: BTreeMap<FileId, OpenFile>,
+    /// Pipes without a name, by their inodes.
+    pub pipes: BTreeSet<u64>,
+    /// Sockets, likewise.
+    pub sockets: BTreeSet<u64>,
+}
+
+/// What these processes have open in memory, as far as this user may look.
+pub fn open_in_memory(pids: impl Iterator<Item = i32>) -> OpenInMemory {
+    let mut found = OpenInMemory::default();
     let mut mapped: BTreeMap<FileId, Vec<Range<u64>>> = BTreeMap::new();
     for pid in pids {
         let dir = format!("/proc/{pid}");
-        let mut files = Vec::new();
+        let mut own = OpenInMemory::default();
         let text = fs::read(format!("{dir}/mountinfo")).unwrap_or_default();
         let devices = mounts::in_memory(&mounts::parse(&text));
         for entry in fs::read_dir(format!("{dir}/fd")).into_iter().flatten().flatten() {
-            if let Some((id, file)) = open_file(pid, &entry.path(), &devices) {
-                files.push((id, file));
-            }
+            own.add(pid, &entry.path(), &devices);
         }
         let maps = fs::read(format!("{dir}/maps"));
         // A process that ends gives up its memory first and its files last: what it had mapped would seem to be only open.
         if maps.as_ref().is_ok_and(Vec::is_empty) {
             continue;
         }
-        found.extend(files);
+        found.files.extend(own.files);
+        found.pipes.extend(own.pipes);
+        found.sockets.extend(own.sockets);
         let maps = maps.unwrap_or_default();
         let maps = String::from_utf8_lossy(&maps);
         for (id, range) in maps.lines().filter_map(mapped_range) {
             mapped.entry(id).or_default().push(range);
         }
     }
-    for (id, file) in &mut found {
+    for (id, file) in &mut found.files {
         file.mapped_bytes = length(mapped.remove(id).unwrap_or_default());
     }
     found
 }
 
-fn open_file(pid: i32, path: &Path, devices: &HashSet<u32>) -> Option<(FileId, OpenFile)> {
-    let name = fs::read_link(path).ok()?.to_string_lossy().into_owned();
+impl OpenInMemory {
+    fn add(&mut self, pid: i32, descriptor: &Path, devices: &HashSet<u32>) {
+        let Ok(link) = fs::read_link(descriptor) else { return };
+        let name = link.to_string_lossy();
+        if let Some(pipe) = inode(&name, "pipe") {
+            self.pipes.insert(pipe);
+        } else if let Some(socket) = inode(&name, "socket") {
+            self.sockets.insert(socket);
+        } else {
+            self.files.extend(open_file(pid, descriptor, name.into_owned(), devices));
+        }
+    }
+}
+
+/// Of what a descriptor refers to, such as `pipe:[42]`.
+fn inode(link: &str, kind: &str) -> Option<u64> {
+    link.strip_prefix(kind)?.strip_prefix(":[")?.strip_suffix(']')?.parse().ok()
+}
+
+fn open_file(pid: i32, path: &Path, name: String, devices: &HashSet<u32>) -> Option<(FileId, OpenFile)> {
     // A server of a network file system that does not answer is not waited for.
     let facts = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS).ok()?;
     let may_be_in_memory =
@@ -119,9 +149,9 @@ mod tests {
         let mut disk = tempfile::tempfile_in("/var/tmp").unwrap();
         disk.write_all(&[1; 300 << 10]).unwrap();
         let found = open_in_memory([std::process::id() as i32].into_iter());
-        let own: Vec<_> = found.values().filter(|file| file.name.contains("open-in-memory-test")).collect();
+        let own: Vec<_> = found.files.values().filter(|file| file.name.contains("open-in-memory-test")).collect();
         assert!(own.len() == 1 && own[0].unmapped_bytes() == 300 << 10, "{found:?}");
-        assert!(!found.values().any(|file| file.name.starts_with("/var/tmp")), "{found:?}");
+        assert!(!found.files.values().any(|file| file.name.starts_with("/var/tmp")), "{found:?}");
     }
 
     #[test]

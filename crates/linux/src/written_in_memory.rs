@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use model::Named;
 
 use crate::holders::{FileId, mapped_files};
-use crate::open_in_memory::{OpenFile, open_in_memory};
+use crate::open_in_memory::OpenFile;
 
 /// Less than this of all files together is not told, bytes.
 const LEAST_BYTES: u64 = 1 << 20;
@@ -23,11 +23,10 @@ pub struct WrittenInMemory {
 }
 
 impl WrittenInMemory {
-    /// What these files occupy now, by the name of the largest. `mapped_bytes`: the most shared memory that one process has mapped,
+    /// What the files `found` open now, and those that were found before, occupy, by the name of the largest. `mapped_bytes`: the most shared memory that one process has mapped,
     /// which its RSS holds already; it is taken off the files that a process maps. `None`: less than 1 MiB. Costs a few system
-    /// calls per descriptor.
-    pub fn look(&mut self, pids: &[i32], mapped_bytes: u64) -> Option<Named> {
-        let found = open_in_memory(pids.iter().copied());
+    /// calls per file.
+    pub fn look(&mut self, found: BTreeMap<FileId, OpenFile>, pids: &[i32], mapped_bytes: u64) -> Option<Named> {
         // A file that was closed stays in memory for as long as it has a name.
         let is_closed = |id: &FileId| !found.contains_key(id);
         let mapped: BTreeSet<FileId> = match self.files.keys().any(is_closed) {
@@ -66,6 +65,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::open_in_memory::open_in_memory;
 
     const MIB: u64 = 1 << 20;
 
@@ -77,7 +77,7 @@ mod tests {
         let own = [std::process::id() as i32];
         let mut files = WrittenInMemory::default();
         let bytes = |files: &mut WrittenInMemory, name: &Path| {
-            let found = files.look(&own, 0);
+            let found = files.look(open_in_memory(own.into_iter()).files, &own, 0);
             found.filter(|found| found.name == name.to_string_lossy()).and_then(|found| found.bytes).unwrap_or(0)
         };
         assert_eq!(bytes(&mut files, &path), 0);

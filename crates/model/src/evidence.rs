@@ -36,6 +36,32 @@ pub struct Named {
     pub bytes: Option<u64>,
 }
 
+/// The most that buffers in the kernel can have held which nobody counts without a cgroup.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Buffers {
+    /// Pipes that the job had open at once.
+    pub pipes: u64,
+    /// What they can hold.
+    pub pipe_bytes: u64,
+    /// Sockets of which the kernel told nothing.
+    pub unknown_sockets: u64,
+    /// What they can hold by default.
+    pub socket_bytes: u64,
+}
+
+impl Buffers {
+    /// The larger of each.
+    pub fn most(self, other: Buffers) -> Buffers {
+        Buffers {
+            pipes: self.pipes.max(other.pipes),
+            pipe_bytes: self.pipe_bytes.max(other.pipe_bytes),
+            unknown_sockets: self.unknown_sockets.max(other.unknown_sockets),
+            socket_bytes: self.socket_bytes.max(other.socket_bytes),
+        }
+    }
+}
+
 /// Facts about one run that show whether what was measured is the job. What was not looked for is empty or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -63,6 +89,8 @@ pub struct Evidence {
     /// Without a cgroup: peak of the files on tmpfs and ramfs and of the memfds that the job had open, beyond what it had mapped, by
     /// the name of the largest. They are in no RSS.
     pub files_in_memory: Option<Named>,
+    /// Without a cgroup: the job's pipes and sockets, as far as the kernel does not tell what they hold.
+    pub buffers: Buffers,
     /// What bursar itself, and what started it, held of the job's cgroup at most; taken off all figures.
     pub own_bytes: Option<u64>,
     /// bursar was sent a signal to end (Ctrl-C, SIGTERM, a hang-up), and so was the command.
@@ -180,6 +208,7 @@ impl Evidence {
             all.hugetlb_mapped_bytes = most(all.hugetlb_mapped_bytes, part.hugetlb_mapped_bytes);
             all.files_in_memory =
                 [all.files_in_memory, part.files_in_memory].into_iter().flatten().max_by_key(|files| files.bytes);
+            all.buffers = all.buffers.most(part.buffers);
             all.own_bytes = most(all.own_bytes, part.own_bytes);
             all.interrupted |= part.interrupted;
             all.input_missing = all.input_missing.or(part.input_missing);

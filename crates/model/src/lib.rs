@@ -38,7 +38,7 @@ pub use bytes::{Bytes, ParseBytesError};
 pub use costs::Costs;
 pub use curve::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, ToleranceOf, TraceCurve, WindowCurve, WorkingSet};
 pub use demand::{DemandPoint, FileDemand, ForeignFile, LATER_THROUGH_MAPPINGS};
-pub use evidence::{BytesMoved, Doubt, DoubtKind, EmulatedLimit, Evidence, Named};
+pub use evidence::{Buffers, BytesMoved, Doubt, DoubtKind, EmulatedLimit, Evidence, Named};
 pub use faults::{
     CallFigures, FaultCauses, FaultFigures, FaultKind, FaultMoment, FaultShare, Faults, Latencies, LatencyHistogram,
     MemoryCall, OrderFaults, SlowFault, SlowFaults, TracerCost,

@@ -1238,6 +1238,7 @@ pub struct ReferenceHead {
     pub ended: u64,
     pub with_io_uring: u64,
     pub wants_paths: u64,
+    pub pipe_bytes: u64,
     pub unused: Vec<u64>,
     pub head: u64,
     pub unused_too: Vec<u64>,
@@ -1257,7 +1258,8 @@ impl ReferenceHead {
     pub const ENDED_AT: usize = 64;
     pub const WITH_IO_URING_AT: usize = 72;
     pub const WANTS_PATHS_AT: usize = 80;
-    pub const UNUSED_AT: usize = 88;
+    pub const PIPE_BYTES_AT: usize = 88;
+    pub const UNUSED_AT: usize = 96;
     pub const HEAD_AT: usize = 128;
     pub const UNUSED_TOO_AT: usize = 136;
     pub const HIDDEN_BYTES_AT: usize = 192;
@@ -1277,7 +1279,8 @@ impl ReferenceHead {
             ended: u64::from_le_bytes(field(bytes, 64)),
             with_io_uring: u64::from_le_bytes(field(bytes, 72)),
             wants_paths: u64::from_le_bytes(field(bytes, 80)),
-            unused: (0..5).map(|i| Some(u64::from_le_bytes(field(bytes, 88 + i * 8)))).collect::<Option<_>>()?,
+            pipe_bytes: u64::from_le_bytes(field(bytes, 88)),
+            unused: (0..4).map(|i| Some(u64::from_le_bytes(field(bytes, 96 + i * 8)))).collect::<Option<_>>()?,
             head: u64::from_le_bytes(field(bytes, 128)),
             unused_too: (0..7).map(|i| Some(u64::from_le_bytes(field(bytes, 136 + i * 8)))).collect::<Option<_>>()?,
             hidden_bytes: (0..16).map(|i| Some(u64::from_le_bytes(field(bytes, 192 + i * 8)))).collect::<Option<_>>()?,
@@ -1297,7 +1300,8 @@ impl ReferenceHead {
         put(&mut bytes, 64, 8, &self.ended.to_le_bytes());
         put(&mut bytes, 72, 8, &self.with_io_uring.to_le_bytes());
         put(&mut bytes, 80, 8, &self.wants_paths.to_le_bytes());
-        self.unused.iter().take(5).enumerate().for_each(|(i, one)| put(&mut bytes, 88 + i * 8, 8, &one.to_le_bytes()));
+        put(&mut bytes, 88, 8, &self.pipe_bytes.to_le_bytes());
+        self.unused.iter().take(4).enumerate().for_each(|(i, one)| put(&mut bytes, 96 + i * 8, 8, &one.to_le_bytes()));
         put(&mut bytes, 128, 8, &self.head.to_le_bytes());
         self.unused_too.iter().take(7).enumerate().for_each(|(i, one)| put(&mut bytes, 136 + i * 8, 8, &one.to_le_bytes()));
         self.hidden_bytes.iter().take(16).enumerate().for_each(|(i, one)| put(&mut bytes, 192 + i * 8, 8, &one.to_le_bytes()));

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use linux::buffers::OwnBuffers;
 use linux::cgroup::{Cgroup, MemoryState};
+use linux::open_in_memory::open_in_memory;
 use linux::written_in_memory::WrittenInMemory;
 use linux::{procfs, psi, thp};
-use model::{HUGETLB_CHARGED, KeptPeaks, Named, ProcessRecord, Series, Unit, names};
+use model::{Buffers, HUGETLB_CHARGED, KeptPeaks, Named, ProcessRecord, Series, Unit, names};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::lines::{Lines, Row, RowBuilder};
@@ -78,6 +80,10 @@ pub struct Sampler {
     /// Without a cgroup: the files in memory that the job has open, and their peak.
     written_in_memory: WrittenInMemory,
     files_in_memory: Option<Named>,
+    /// Likewise its pipes and sockets; what the kernel tells of these at the last sample, and the most of the others.
+    own_buffers: OwnBuffers,
+    socket_bytes: Option<u64>,
+    buffers: Buffers,
     /// What whoever is in the job's cgroup beside it held of it when the run began.
     own: Option<Own>,
 }
@@ -98,6 +104,8 @@ pub struct Sampled {
     pub hugetlb_mapped: Option<u64>,
     /// Without a cgroup: peak of the files in memory that the job had open and had not mapped, by the name of the largest.
     pub files_in_memory: Option<Named>,
+    /// Likewise the most that its pipes, and sockets of which the kernel tells nothing, can have held.
+    pub buffers: Buffers,
     /// What was taken off the charge of a cgroup that bursar shares with the job, at most.
     pub own_bytes: Option<u64>,
 }
@@ -119,6 +127,9 @@ impl Sampler {
             hugetlb_mapped: None,
             written_in_memory: WrittenInMemory::default(),
             files_in_memory: None,
+            own_buffers: OwnBuffers::default(),
+            socket_bytes: None,
+            buffers: Buffers::default(),
             own: None,
         }
     }
@@ -147,11 +158,7 @@ impl Sampler {
         let read = self.scope.cgroup().and_then(|group| Some((group.clone(), group.memory().ok()?)));
         let group = read.map(|(group, state)| (group, self.without_own(state)));
         if group.is_none() {
-            let files = self.written_in_memory.look(&pids, sums.largest_shared.unwrap_or(0));
-            let bytes = |files: &Option<Named>| files.as_ref().and_then(|files| files.bytes);
-            if bytes(&files) > bytes(&self.files_in_memory) {
-                self.files_in_memory = files;
-            }
+            self.look_at_descriptors(&pids, sums.largest_shared.unwrap_or(0));
         }
         // The first row is the begin, however long the preparation took: times never go back at `begin`.
         let is_first = self.lines.is_empty();
@@ -165,7 +172,10 @@ impl Sampler {
                     row.bytes(names::SYSTEM_PARTED_HUGE_PAGES, "transparent_hugepage (system)", thp::parted_bytes());
                 }
             }
-            None => put_tree(&mut row, &sums),
+            None => {
+                put_tree(&mut row, &sums);
+                row.bytes(names::SOCKETS, "sock_diag", self.socket_bytes);
+            }
         }
         // v1 has no line for page tables; the processes' own sum is the same memory.
         match group.as_ref().and_then(|(group, state)| Some((group_rung(group), state.page_tables?))) {
@@ -223,7 +233,7 @@ impl Sampler {
                     "heap, file, shared, kernel",
                     &format!("{by_process}; what processes share: smaps_rollup (PSS)"),
                 );
-                source("floor", "RssAnon, RssShmem, VmSwap, VmPTE, VmLck of /proc/PID/status");
+                source("floor", "RssAnon, RssShmem, VmSwap, VmPTE, VmLck of /proc/PID/status; sockets: sock_diag");
             }
         }
         if let Some(why) = &self.processes.unread {
@@ -242,7 +252,22 @@ impl Sampler {
             shared_mapped: self.shared_mapped,
             hugetlb_mapped: self.hugetlb_mapped,
             files_in_memory: self.files_in_memory,
+            buffers: self.buffers,
             own_bytes: self.own.map(|own| own.most),
+        }
+    }
+
+    /// What the processes have open that is in memory and in no RSS.
+    fn look_at_descriptors(&mut self, pids: &[i32], largest_shared: u64) {
+        let open = open_in_memory(pids.iter().copied());
+        let (socket_bytes, buffers) = self.own_buffers.look(&open);
+        // Once there were sockets, none hold nothing.
+        self.socket_bytes = socket_bytes.or(self.socket_bytes.map(|_| 0));
+        self.buffers = self.buffers.most(buffers);
+        let files = self.written_in_memory.look(open.files, pids, largest_shared);
+        let bytes = |files: &Option<Named>| files.as_ref().and_then(|files| files.bytes);
+        if bytes(&files) > bytes(&self.files_in_memory) {
+            self.files_in_memory = files;
         }
     }
 

@@ -16,8 +16,8 @@ use linux::numa::{self, Occupied};
 use linux::procfs;
 use linux::shared_memory::{Before, Used};
 use model::{
-    Evidence, Exit, FileDemand, FileReference, KeptPeaks, LATER_THROUGH_MAPPINGS, Named, Observation, RunRole, Rusage,
-    Target, names,
+    Buffers, Evidence, Exit, FileDemand, FileReference, KeptPeaks, LATER_THROUGH_MAPPINGS, Named, Observation, RunRole,
+    Rusage, Target, names,
 };
 use record::Entry;
 use rustix::process::Signal;
@@ -221,6 +221,7 @@ pub fn observe(
     let most_resident = ended.reaped.rusage.max_rss_bytes;
     let seen_inside = |inside: Inside| inside.finish(ended.reaped.moved, most_resident);
     let inside = inside.and_then(|inside| seen_inside(inside).map_err(|why| notes.push(why)).ok());
+    let enlarged_bytes = inside.as_ref().map_or(0, |noted| noted.pipe_bytes);
     let (mut inside, own_resident_bytes) = inside.map_or((None, 0), |noted| (Some(noted.tracked), noted.own_bytes));
     let emulated = emulated.filter(|_| inside.is_some()).map(|emulated| emulated.emulated());
     let mut tracked = tracker.and_then(|tracker| tracker.finish().map_err(|error| notes.push(error.to_string())).ok());
@@ -270,6 +271,11 @@ pub fn observe(
             shared_mapped_bytes: sampled.shared_mapped,
             hugetlb_mapped_bytes: sampled.hugetlb_mapped,
             files_in_memory: sampled.files_in_memory,
+            buffers: Buffers {
+                // What the processes write may be anything.
+                pipe_bytes: sampled.buffers.pipe_bytes.saturating_add(enlarged_bytes),
+                ..sampled.buffers
+            },
             own_bytes: sampled.own_bytes,
             untold_bytes: untold.map(|faults| faults.saturating_mul(procfs::page_bytes())),
             emulated,
@@ -417,11 +423,12 @@ fn follow(bench: &Bench, plan: &Plan<'_>, running: &Running, whole: Whole<'_>, e
 
 /// What no reclaim takes of a tree now, without swap, bytes: the lower and the upper bound. `last`: of the last sample.
 fn unreclaimable(last: &dyn Fn(&'static str) -> Option<f64>) -> (u64, u64) {
-    let sum = |names: [&'static str; 3]| names.into_iter().filter_map(last).sum::<f64>() as u64;
-    let most = sum([names::TREE_HEAP_MOST, names::TREE_SHARED_MOST, names::PAGE_TABLES]);
+    let sum = |names: [&'static str; 4]| names.into_iter().filter_map(last).sum::<f64>() as u64;
+    let most = sum([names::TREE_HEAP_MOST, names::TREE_SHARED_MOST, names::PAGE_TABLES, names::SOCKETS]);
     let least = |least, sum| last(least).or(last(sum)).unwrap_or(0.0) as u64;
     let heap = least(names::TREE_HEAP_LEAST, names::TREE_RSS_ANON);
-    (heap + least(names::TREE_SHARED_LEAST, names::TREE_RSS_SHARED), most)
+    let sockets = last(names::SOCKETS).unwrap_or(0.0) as u64;
+    (heap + least(names::TREE_SHARED_LEAST, names::TREE_RSS_SHARED) + sockets, most)
 }
 
 /// Appends a row of samples, and the series that are new in it.

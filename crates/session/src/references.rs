@@ -20,6 +20,8 @@ pub struct Noted {
     pub tracked: Tracked,
     /// Of the most that a process had resident, what was bursar's.
     pub own_bytes: u64,
+    /// By how much the command enlarged pipes.
+    pub pipe_bytes: u64,
 }
 
 /// A command with the library in it.
@@ -82,7 +84,8 @@ impl<'a> Inside<'a> {
             seen.tracked.not_visible.push((LATER_THROUGH_MAPPINGS.into(), Some(mapped)));
         }
         let own_bytes = seen.own_bytes_in(resident_bytes);
-        Ok(Noted { tracked: with_unseen(seen, moved), own_bytes })
+        let pipe_bytes = seen.pipe_bytes;
+        Ok(Noted { tracked: with_unseen(seen, moved), own_bytes, pipe_bytes })
     }
 }
 

@@ -97,6 +97,8 @@ pub struct SeenInside {
     pub with_io_uring: u64,
     /// Bytes of all their calls that read, as `rchar` in `/proc/PID/io` counts them.
     pub read_bytes: u64,
+    /// Bytes by which the processes enlarged pipes, those that are closed included.
+    pub pipe_bytes: u64,
     lives: Lives,
     /// Of each file that the programs mapped, by its number, the pages from the first to the last that a mapping had.
     mapped: HashMap<u32, Range<u64>>,
@@ -219,6 +221,7 @@ fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>, follower: Option<
         programs,
         not_ended,
         with_io_uring: ring.with_io_uring(),
+        pipe_bytes: ring.pipe_bytes(),
         read_bytes,
         lives: seen.lives,
         mapped: seen.mapped,
@@ -470,8 +473,16 @@ mod tests {
         };
         let mapped = HashMap::from([(1, 0..100), (2, 0..10)]);
         let lives = Lives::default();
-        let mut seen =
-            SeenInside { tracked, programs: 1, not_ended: 0, with_io_uring: 0, read_bytes: 0, lives, mapped };
+        let mut seen = SeenInside {
+            tracked,
+            programs: 1,
+            not_ended: 0,
+            with_io_uring: 0,
+            read_bytes: 0,
+            pipe_bytes: 0,
+            lives,
+            mapped,
+        };
         let page = procfs::page_bytes();
         assert_eq!(seen.leave_out_mappings_beyond(50 * page), 100 * page);
         let left: Vec<_> = seen.tracked.references.iter().map(|r| (r.file, r.kind)).collect();

@@ -123,7 +123,11 @@ fn samples_saw_the_peak(run: &Observation, account: &RunAccount) -> bool {
     let sampled = |name| run.job_series(name).and_then(model::Series::peak);
     let (kept, seen) = match run.kept.charge_bytes {
         Some(kept) => (Some(kept), sampled(names::CHARGE)),
-        None => (account.app_max_rss_bytes.max(account.tree_held_at_most_bytes), sampled(names::TREE_RSS)),
+        None => {
+            let sockets = sampled(names::SOCKETS).unwrap_or(0.0);
+            let seen = sampled(names::TREE_RSS).map(|rss| rss + sockets);
+            (account.app_max_rss_bytes.max(account.tree_held_at_most_bytes), seen)
+        }
     };
     kept.zip(seen).is_none_or(|(kept, seen)| {
         let kept = kept as f64;

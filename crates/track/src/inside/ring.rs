@@ -125,6 +125,11 @@ impl Ring {
         self.load(ReferenceHead::WITH_IO_URING_AT)
     }
 
+    /// By how much pipes were enlarged.
+    pub(super) fn pipe_bytes(&self) -> u64 {
+        self.load(ReferenceHead::PIPE_BYTES_AT)
+    }
+
     /// By class.
     pub(super) fn hidden_bytes(&self) -> impl Iterator<Item = u64> + '_ {
         (0..).map(|class| self.load(ReferenceHead::HIDDEN_BYTES_AT + class * 8))

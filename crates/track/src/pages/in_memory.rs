@@ -33,7 +33,7 @@ impl InMemory {
             return;
         }
         let began = own_cpu();
-        let found = open_in_memory(pids);
+        let found = open_in_memory(pids).files;
         self.files.extend(found.into_iter().map(|(id, file)| (id, (self.round, file))));
         let cost = own_cpu() - began;
         self.cost += cost;
