@@ -3,6 +3,7 @@
 mod support;
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -179,5 +180,34 @@ fn who_interrupts_twice_waits_no_longer() {
         let is_over = bursar.try_wait().unwrap().is_some();
         bursar.wait().unwrap();
         assert!(is_over && sent >= 2, "{arguments}: after {sent} requests");
+    }
+}
+
+/// Starts bursar on a command that says when it has begun, waits for that, and sends a signal: the signal that ended bursar, and what it
+/// wrote to its standard error.
+fn ended_by(arguments: &str, signal: i32) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$@\" 7>&1 >/dev/null", "sh", BURSAR]).args(arguments.split(' '));
+    shell.args(["--", "sh", "-c", "echo ready >&7; exec sleep 60"]).env("XDG_STATE_HOME", folder.path());
+    let mut bursar = shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(bursar.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n", "{arguments}");
+    linux::signals::send(bursar.id() as i32, signal).unwrap();
+    let output = bursar.wait_with_output().unwrap();
+    (output.status.signal(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_signal_that_ends_the_runs_ends_bursar_by_that_signal() {
+    let prepare = "budget -q --prepare echo${IFS}ready>&7;sleep${IFS}1";
+    for arguments in
+        ["run -q", "run -q -n 3", "budget -q", "check --max 1G", "advise try -q --arms never", "faults -q", prepare]
+    {
+        for signal in [1, 2, 15] {
+            let (ended, errors) = ended_by(arguments, signal);
+            assert_eq!(ended, Some(signal), "{arguments}: {errors}");
+        }
     }
 }

@@ -136,8 +136,8 @@ struct Made {
 enum Ended {
     /// The planner has its answer.
     Answered(Answer),
-    /// Ctrl-C, or a signal to the same end.
-    Interrupted,
+    /// By this signal: Ctrl-C's, or another to the same end.
+    Interrupted(i32),
     /// The command fails without a limit.
     Fails(Failure),
 }
@@ -265,8 +265,8 @@ impl<'a> Search<'a> {
         };
         let mut made = self.observe(role, None, &label, &mut watch)?;
         self.sizing = self.sizing.take().or_else(|| Sizing::of_running(&self.options.command, running?));
-        if self.bench.signals.interrupted() {
-            return Ok(Some(Ended::Interrupted));
+        if let Some(signal) = self.bench.signals.stopped_by() {
+            return Ok(Some(Ended::Interrupted(signal)));
         }
         if !matches!(made.observation.exit, Exit::Status(0)) {
             return Ok(Some(Ended::Fails(Failure::of(&made.observation, made.errors, &self.record.runs, None))));
@@ -333,8 +333,8 @@ impl<'a> Search<'a> {
             stopped.is_some()
         };
         let made = self.observe(role, Some(limit), &label, &mut watch)?;
-        if self.bench.signals.interrupted() {
-            return Ok(Some(Ended::Interrupted));
+        if let Some(signal) = self.bench.signals.stopped_by() {
+            return Ok(Some(Ended::Interrupted(signal)));
         }
         let account = account::account(&made.observation, &self.record.header);
         let stopped = match made.observation.exit {
@@ -486,7 +486,7 @@ impl<'a> Search<'a> {
 
     fn prepare(&self) -> anyhow::Result<()> {
         if let Some(command) = &self.options.prepare {
-            prepare(command)?;
+            prepare(command, &self.bench.signals)?;
         }
         self.cache.prepare()
     }
@@ -665,7 +665,7 @@ impl<'a> Search<'a> {
                 return Ok(failure.status);
             }
             Ended::Answered(answer) => (answer, Status::of(0)),
-            Ended::Interrupted => (self.partial(), Status::INTERRUPTED),
+            Ended::Interrupted(signal) => (self.partial(), Status::Signal(signal)),
         };
         let doubts = doubts::of(&self.record).into_iter().chain(self.not_limited()).collect::<Vec<_>>();
         let answer = if self.bench.emulates_limits { self.no_less_than_held(answer, &doubts) } else { answer };

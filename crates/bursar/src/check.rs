@@ -129,7 +129,7 @@ fn of_runs(options: &Check) -> anyhow::Result<Ended> {
     let mut until = comparison.judge.first();
     loop {
         while (runs.len() as u32) < until {
-            options.prepare.as_deref().map_or(Ok(()), prepare)?;
+            options.prepare.as_deref().map_or(Ok(()), |command| prepare(command, &bench.signals))?;
             let number = runs.len() as u32;
             let plan = Plan {
                 run: number,
@@ -159,9 +159,9 @@ fn of_runs(options: &Check) -> anyhow::Result<Ended> {
             }
             let is_timed_out = observation.exit == model::Exit::TimedOut;
             finish_run(&mut sink, &mut record, observation, Vec::new())?;
-            if bench.signals.interrupted() {
+            if let Some(signal) = bench.signals.stopped_by() {
                 sink.seal();
-                return Ok(Ended::By(Status::INTERRUPTED));
+                return Ok(Ended::By(Status::Signal(signal)));
             }
             let (Some(run), Some(account)) = (record.runs.last(), record.accounts.get(&number)) else {
                 bail!("the run was not recorded");

@@ -56,7 +56,7 @@ fn main() {
     let status = match cli::tip::parse(&words) {
         Ok(cli) => act(cli.action).unwrap_or_else(|error| {
             tell!("bursar: {}", sentence(&error));
-            Status::of(error.downcast_ref::<job::Error>().map_or(OWN_FAILURE, job::Error::exit_status))
+            Status::of_error(&error)
         }),
         Err(error) => {
             match error.use_stderr() {

@@ -11,7 +11,7 @@ use report::seconds;
 use session::bench::announce_repair;
 use session::input::is_dash;
 use session::say::{show, tell};
-use session::status::Status;
+use session::status::{OWN_FAILURE, Status};
 
 use crate::cli;
 use crate::cli::pool::{Pool, PoolChange, PoolCreate};
@@ -53,7 +53,7 @@ fn create(options: &PoolCreate) -> anyhow::Result<Status> {
     let grown = match manage::create(&directory, &plan, &|| signals.interrupted()) {
         Err(error @ Error::GivenUp(_)) => {
             tell!("bursar: {error}");
-            return Ok(Status::INTERRUPTED);
+            return Ok(signals.stopped_by().map_or(Status::of(OWN_FAILURE), Status::Signal));
         }
         made => made?,
     };

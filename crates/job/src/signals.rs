@@ -1,6 +1,6 @@
 //! Signals: what the command would get without bursar, it gets with bursar.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -33,6 +33,8 @@ pub struct Forwarding {
     thread: Option<JoinHandle<()>>,
     target: Arc<(Mutex<Target>, Condvar)>,
     requests_to_end: Arc<AtomicU32>,
+    /// The signal of the first of them; 0: none yet.
+    stopped_by: Arc<AtomicI32>,
 }
 
 /// Whose the signals are.
@@ -55,13 +57,15 @@ impl Forwarding {
         let handle = received.handle();
         let target = Arc::new((Mutex::new(Target::default()), Condvar::new()));
         let requests_to_end = Arc::new(AtomicU32::new(0));
-        let (to, noted) = (target.clone(), requests_to_end.clone());
+        let stopped_by = Arc::new(AtomicI32::new(0));
+        let (to, noted, first) = (target.clone(), requests_to_end.clone(), stopped_by.clone());
         let receive = move || {
             signals::unblock_here(signals::forwardable());
             let mut asked: Option<Instant> = None;
             for origin in received.forever() {
                 if asks_to_stop(origin.signal) && asked.is_none_or(|asked| asked.elapsed() >= ONE_REQUEST) {
                     asked = Some(Instant::now());
+                    let _ = first.compare_exchange(0, origin.signal, Ordering::SeqCst, Ordering::SeqCst);
                     noted.fetch_add(1, Ordering::SeqCst);
                 }
                 if is_to_be_forwarded(&origin) {
@@ -93,7 +97,7 @@ impl Forwarding {
         let thread = thread.map_err(|error| {
             std::io::Error::new(error.kind(), format!("the thread that forwards signals cannot be started: {error}"))
         })?;
-        Ok(Forwarding { handle, thread: Some(thread), target, requests_to_end })
+        Ok(Forwarding { handle, thread: Some(thread), target, requests_to_end, stopped_by })
     }
 
     /// A command begins soon: catches all that can be forwarded to it.
@@ -117,7 +121,12 @@ impl Forwarding {
 
     /// Whether somebody has asked us to stop (Ctrl-C, SIGTERM, a hang-up) since the start.
     pub fn interrupted(&self) -> bool {
-        self.requests_to_end() > 0
+        self.stopped_by().is_some()
+    }
+
+    /// The signal that asked for it first.
+    pub fn stopped_by(&self) -> Option<i32> {
+        Some(self.stopped_by.load(Ordering::SeqCst)).filter(|signal| *signal > 0)
     }
 
     /// How often. Signals that come together are one request: `timeout` sends SIGTERM to its child and to the child's group.

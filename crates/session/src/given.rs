@@ -20,6 +20,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::input::refuse_named_pipe;
 use crate::say::tell;
 use crate::state::state_folder;
+use crate::status::Interrupted;
 
 /// What is spooled of a pipe, at most.
 const MOST_SPOOLED_BYTES: u64 = 1 << 30;
@@ -208,7 +209,9 @@ fn spool(mut pipe: File, signals: &Forwarding) -> anyhow::Result<Given> {
     loop {
         let timeout = Timespec { tv_sec: 0, tv_nsec: TICK_MS * 1_000_000 };
         let ready = poll(&mut [PollFd::new(&pipe, PollFlags::IN)], Some(&timeout));
-        ensure!(!signals.interrupted(), "interrupted while standard input was read");
+        if let Some(signal) = signals.stopped_by() {
+            return Err(Interrupted { signal, what: "standard input was read" }.into());
+        }
         if matches!(ready, Ok(0) | Err(_)) {
             if begun.elapsed() > PATIENCE && !is_said {
                 tell!("bursar: standard input is read to its end first, for each run gets it (none: < /dev/null)");

@@ -11,16 +11,39 @@ pub enum Status {
     Signal(i32),
 }
 
+/// What bursar was doing when a signal asked it to end.
+#[derive(Debug)]
+pub struct Interrupted {
+    /// Which.
+    pub signal: i32,
+    /// "reading standard input"
+    pub what: &'static str,
+}
+
+impl std::error::Error for Interrupted {}
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "interrupted while {}", self.what)
+    }
+}
+
 /// bursar's own failure.
 pub const OWN_FAILURE: i32 = 125;
 
 impl Status {
-    /// After Ctrl-C.
-    pub const INTERRUPTED: Status = Status::Signal(2);
-
     /// Exit with this.
     pub fn of(code: i32) -> Status {
         Status::Code(code)
+    }
+
+    /// Of what ended with an error.
+    pub fn of_error(error: &anyhow::Error) -> Status {
+        match (error.downcast_ref::<Interrupted>(), error.downcast_ref::<job::Error>()) {
+            (Some(interrupted), _) => Status::Signal(interrupted.signal),
+            (None, Some(error)) => Status::of(error.exit_status()),
+            (None, None) => Status::of(OWN_FAILURE),
+        }
     }
 
     /// As a shell tells it.

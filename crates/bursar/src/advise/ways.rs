@@ -167,9 +167,9 @@ impl Comparison<'_> {
             tell!("bursar: {error}");
             return Ok(Some(Status::of(error.exit_status())));
         }
-        if self.bench.signals.interrupted() {
+        if let Some(signal) = self.bench.signals.stopped_by() {
             tell!("bursar: interrupted before anything was compared");
-            return Ok(Some(Status::INTERRUPTED));
+            return Ok(Some(Status::Signal(signal)));
         }
         let status = ended(&observation);
         if status.code() == 0 {
@@ -392,10 +392,8 @@ impl Comparison<'_> {
         if let Some(path) = &options.html {
             write_page(path, &report::html::arms(&report))?;
         }
-        Ok(match ended {
-            ArmsEnded::Interrupted => Status::INTERRUPTED,
-            _ => Status::of(0),
-        })
+        let signal = self.bench.signals.stopped_by().filter(|_| ended == ArmsEnded::Interrupted);
+        Ok(signal.map_or(Status::of(0), Status::Signal))
     }
 
     fn report(&self, ended: ArmsEnded, program: &Program) -> ArmsReport {
