@@ -1488,3 +1488,19 @@ fn within_a_pid_namespace_references_and_processes_are_the_jobs() {
     }
     assert_eq!(within["processes"], outside["processes"], "{within:#}");
 }
+
+#[test]
+fn an_empty_or_relative_folder_of_the_environment_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    for value in ["", "state"] {
+        let mut command = bursar();
+        for name in ["HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "TMPDIR"] {
+            command.env(name, value);
+        }
+        let output = command.args(["run", "--", "true"]).current_dir(folder.path()).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{errors}");
+        assert!(errors.contains("No record is kept"), "{errors}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{value:?}");
+    }
+}

@@ -2,7 +2,6 @@
 
 mod others;
 
-use std::env;
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,6 +12,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use linux::environment::folder;
 use linux::secure_file::{Folder, is_safe_from_others, temporary_base};
 use rustix::fs::{Access, MemfdFlags, OFlags, SealFlags, StatVfsMountFlags, fcntl_add_seals, memfd_create};
 use rustix::process::geteuid;
@@ -103,8 +103,7 @@ pub fn cache_folder() -> io::Result<PathBuf> {
 
 /// Where it may go, the best first.
 fn folders() -> Vec<PathBuf> {
-    let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
     // Root's may not be where another user decides: what sudo passes on of the environment names the caller's folders.
     let named =
         cache.map(|cache| cache.join("bursar")).filter(|cache| !geteuid().is_root() || is_safe_from_others(cache));

@@ -24,6 +24,7 @@ pub mod damon;
 pub mod dax;
 pub mod delayacct;
 pub mod endings;
+pub mod environment;
 mod error;
 pub mod faults;
 mod file;

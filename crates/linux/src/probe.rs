@@ -516,7 +516,8 @@ fn idle_memory() -> Finding {
 /// Whether Slurm's commands find a configuration; those of a package alone have none.
 fn belongs_to_a_cluster() -> bool {
     const KEPT: [&str; 3] = ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf"];
-    std::env::var_os("SLURM_CONF").is_some() || KEPT.iter().any(|path| Path::new(path).exists())
+    std::env::var_os("SLURM_CONF").is_some_and(|file| !file.is_empty())
+        || KEPT.iter().any(|path| Path::new(path).exists())
 }
 
 fn slurm(own: Option<&Cgroup>) -> Vec<Finding> {

@@ -14,7 +14,7 @@ use zbus::blocking::{Connection, Proxy};
 use zbus::zvariant::{OwnedObjectPath, Value};
 
 use crate::cgroup::Cgroup;
-use crate::{Error, place};
+use crate::{Error, environment, place};
 
 /// Longest wait for an answer on the bus, and then for the scope.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -112,7 +112,7 @@ fn sockets() -> Vec<String> {
         return named.into_iter().chain(usual.map(unix)).collect();
     }
     let named = std::env::var("DBUS_SESSION_BUS_ADDRESS").ok();
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = environment::folder("XDG_RUNTIME_DIR");
     let usual = Path::new("/run/user").join(geteuid().as_raw().to_string());
     let found = runtime.into_iter().chain([usual]).map(|dir| dir.join("bus")).filter(is_socket).map(unix);
     let mut addresses: Vec<String> = named.into_iter().chain(found).collect();

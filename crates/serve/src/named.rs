@@ -61,7 +61,7 @@ pub fn find(name: &str) -> Result<PathBuf, NameError> {
         paths.extend(found.path.to_str().map(String::from));
         true
     });
-    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let home = linux::environment::folder("HOME");
     let mut found =
         called(&paths, &[vec![name.to_string()], identifiers(Path::new("/"), home.as_deref(), name)].concat());
     match found.len() {

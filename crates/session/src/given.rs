@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use job::Forwarding;
+use linux::environment;
 use model::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
@@ -200,7 +201,7 @@ fn duplicate(stdin: &std::io::Stdin) -> std::io::Result<File> {
 /// Reads a pipe to its end.
 fn spool(mut pipe: File, signals: &Forwarding) -> anyhow::Result<Given> {
     const ASIDE: &str = "write it to a file and name that with --input FILE, or give the command none with < /dev/null";
-    let folder = state_folder().unwrap_or_else(|_| std::env::temp_dir());
+    let folder = state_folder().unwrap_or_else(|_| environment::temporary());
     let mut file = tempfile::tempfile_in(&folder)
         .with_context(|| format!("standard input cannot be kept in {}: {ASIDE}", folder.display()))?;
     let begun = Instant::now();

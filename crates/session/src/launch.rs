@@ -113,7 +113,7 @@ fn refuses_options(launcher: Launcher, words: &[OsString]) -> bool {
     let has = |names: &[&str]| words.iter().any(|word| names.iter().any(|name| word == name));
     match launcher {
         Launcher::OpenMpi => {
-            let files = std::env::var_os("HOME").map(|home| Path::new(&home).join(".openmpi/mca-params.conf"));
+            let files = linux::environment::folder("HOME").map(|home| home.join(".openmpi/mca-params.conf"));
             let files = files.into_iter().chain(["/etc/openmpi/openmpi-mca-params.conf".into()]);
             has(&["--app", "-app", "--tune", "-tune", ENV_LIST])
                 || std::env::var_os(format!("OMPI_MCA_{ENV_LIST}")).is_some_and(|list| !list.is_empty())

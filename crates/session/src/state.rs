@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use linux::environment;
 use linux::secure_file::Folder;
 
 /// Root's state where `HOME` and `XDG_STATE_HOME` are another user's than whoever called sudo.
@@ -17,9 +18,9 @@ fn may_use(folder: &Path) -> bool {
 
 /// `~/.local/state/bursar`, by XDG_STATE_HOME where set.
 pub fn state_path() -> anyhow::Result<PathBuf> {
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|p| p.is_absolute()).or_else(home);
-    let folder = state.context("neither HOME nor XDG_STATE_HOME is set")?.join("bursar");
+    let home = || environment::folder("HOME").map(|home| home.join(".local/state"));
+    let state = environment::folder("XDG_STATE_HOME").or_else(home);
+    let folder = state.context("neither HOME nor XDG_STATE_HOME is the full path of a folder")?.join("bursar");
     Ok(if may_use(&folder) { folder } else { PathBuf::from(OF_ROOT) })
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use linux::environment;
 use model::{FileReference, ReferenceKind};
 
 /// What is kept in memory before it goes to disk.
@@ -84,7 +85,7 @@ impl References {
         if let Err(error) = self.spill() {
             tracing::warn!(
                 "references to files cannot be kept in {}: {error}; later ones are counted as lost",
-                std::env::temp_dir().display()
+                environment::temporary().display()
             );
             self.full = true;
         }
@@ -92,7 +93,7 @@ impl References {
 
     fn spill(&mut self) -> io::Result<()> {
         if self.disk.is_none() {
-            self.disk = Some(tempfile::tempfile()?);
+            self.disk = Some(tempfile::tempfile_in(environment::temporary())?);
         }
         if let Some(disk) = &self.disk {
             disk.write_all_at(&self.memory, self.disk_bytes)?;

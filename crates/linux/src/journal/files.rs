@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::change::Change;
 use crate::secure_file::{Folder, PRIVATE_FILE, PRIVATE_FOLDER, temporary_base};
-use crate::{Error, procfs};
+use crate::{Error, environment, procfs};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
@@ -69,14 +69,12 @@ impl Other {
 
 pub fn directories() -> Vec<PathBuf> {
     let uid = rustix::process::geteuid();
-    let temporary = temporary_base().unwrap_or_else(|_| std::env::temp_dir()).join(format!("bursar-{}", uid.as_raw()));
+    let temporary =
+        temporary_base().unwrap_or_else(|_| environment::temporary()).join(format!("bursar-{}", uid.as_raw()));
     // Of root's, only where no other user decides: what sudo passes on of the environment names the caller's folders.
     let first = match uid.is_root() {
         true => Some(PathBuf::from("/run/bursar")),
-        false => {
-            let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-            runtime.map(|dir| dir.join("bursar"))
-        }
+        false => environment::folder("XDG_RUNTIME_DIR").map(|dir| dir.join("bursar")),
     };
     first.into_iter().chain([temporary]).collect()
 }

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::folder::Folder;
+use crate::environment;
 
 /// A folder of mode 0700 and a random name, which nobody else can enter, move or replace. It is gone when this is dropped.
 #[derive(Debug)]
@@ -124,7 +125,7 @@ impl Drop for PrivateFolder {
 /// # Errors
 /// There is none.
 pub fn temporary_base() -> io::Result<PathBuf> {
-    let candidates = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into(), "/dev/shm".into()];
+    let candidates = [environment::temporary(), "/tmp".into(), "/var/tmp".into(), "/dev/shm".into()];
     let is_good = |path: &&PathBuf| {
         let is_safe = fs::canonicalize(path).and_then(|path| is_ours_alone(&path)).unwrap_or(false);
         is_safe && crate::file::is_writable(path)
