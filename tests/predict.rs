@@ -476,3 +476,22 @@ fn predicts_jobs_of_a_cluster_from_its_accounting() {
         );
     }
 }
+
+#[test]
+fn counts_what_is_left_out_after_the_lines_to_paste_and_lists_it_on_demand() {
+    let folder = tempfile::tempdir().unwrap();
+    history(folder.path());
+    let unmeasured = "-\tCOMPLETED\talign\n".repeat(9);
+    fs::write(folder.path().join("trace.txt"), "peak_rss\tstatus\tname\n".to_string() + &unmeasured).unwrap();
+    let others: String = (1..=12).map(|run| format!("sort{run},{MIB},{MIB},60\n")).collect();
+    fs::write(folder.path().join("others.csv"), "task,input_bytes,peak_bytes,seconds\n".to_string() + &others).unwrap();
+    let asked = ["--from", "history.csv", "others.csv", "trace.txt", "--kind", "^align$", "--size", "1G"];
+    let text = |more: &[&str]| String::from_utf8(predict(&[&asked[..], more].concat(), folder.path()).stdout).unwrap();
+    let short = text(&[]);
+    assert!(short.ends_with("\nLeft out: 21 (12: another kind; 9: no peak_rss); -v lists them\n"), "{short}");
+    assert_eq!(short.matches("eft out").count(), 1, "{short}");
+    let all = text(&["-v"]);
+    assert!(all.contains("  others.csv:2: another kind: sort1\n"), "{all}");
+    let listed = all.lines().skip_while(|line| *line != "Left out: 21").skip(1).count();
+    assert_eq!(listed, 21, "{all}");
+}

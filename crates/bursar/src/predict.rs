@@ -157,7 +157,7 @@ pub fn predict(options: &Predict) -> anyhow::Result<Status> {
         unknown,
         not_given,
     };
-    print(options, &answer.text(), &answer.json())
+    print(options, &(answer.text() + &answer.left_out(options.verbose)), &answer.json())
 }
 
 /// What people read, and what tools read.

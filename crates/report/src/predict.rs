@@ -16,6 +16,9 @@ const MIB_HOUR: f64 = Bytes::MIB as f64 * 3600.0;
 /// Less waste, in byte-seconds, is shown as none.
 const LEAST_WASTE: f64 = 0.01 * MIB_HOUR;
 
+/// Reasons for leaving runs out that the short answer names.
+const SHOWN_REASONS: usize = 2;
+
 /// What a prediction came to.
 pub struct Answer {
     /// The kind of the command.
@@ -184,7 +187,7 @@ impl Answer {
         let inputs = asked.seen.first().filter(|_| self.features.contains_key(INPUT_BYTES));
         let range =
             inputs.map(|&(least, most)| format!(", inputs of {} to {}", size(least), size(most))).unwrap_or_default();
-        line("evidence", format!("{} runs{range}; {} left out", asked.runs, self.left_out.len()));
+        line("evidence", format!("{} runs{range}", asked.runs));
         if let Some(Beyond { feature, ratio }) = &self.beyond {
             let name = feature_name(feature);
             let interval = match asked.covered {
@@ -203,12 +206,6 @@ impl Answer {
                 ),
             );
         }
-        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-        for left_out in &self.left_out {
-            let reason = if left_out.reason.starts_with("another kind") { "another kind" } else { &left_out.reason };
-            *reasons.entry(reason).or_default() += 1;
-        }
-        reasons.into_iter().for_each(|(reason, count)| line("left out", format!("{count}: {reason}")));
         if !self.unknown.is_empty() {
             text.push_str(
                 "\nNo lines to paste: one run as asked for would show what it needs: bursar run -- COMMAND\n",
@@ -220,6 +217,31 @@ impl Answer {
             let _ = writeln!(text, "  {tool:<12} {line}");
         }
         text
+    }
+
+    /// Runs that were left out, and why: how many for the most frequent reasons, in a line, or each of them.
+    pub fn left_out(&self, lists_all: bool) -> String {
+        let count = self.left_out.len();
+        if count == 0 {
+            return String::new();
+        }
+        if lists_all {
+            let line = |left_out: &LeftOut| format!("  {}: {}\n", left_out.record, left_out.reason);
+            return format!("\nLeft out: {count}\n{}", self.left_out.iter().map(line).collect::<String>());
+        }
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        for left_out in &self.left_out {
+            // Its first clause: what follows differs from record to record.
+            let reason = left_out.reason.split([':', ',', ';']).next().unwrap_or_default();
+            *reasons.entry(reason).or_default() += 1;
+        }
+        let mut reasons: Vec<(&str, usize)> = reasons.into_iter().collect();
+        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let others: usize = reasons.iter().skip(SHOWN_REASONS).map(|(_, count)| count).sum();
+        let others = Some(format!("{others} for other reasons")).filter(|_| others > 0);
+        let shown = reasons.iter().take(SHOWN_REASONS).map(|(reason, count)| format!("{count}: {reason}"));
+        let shown: Vec<String> = shown.chain(others).collect();
+        format!("\nLeft out: {count} ({}); -v lists them\n", shown.join("; "))
     }
 
     /// As (tool, line).

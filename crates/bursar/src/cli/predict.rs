@@ -54,6 +54,9 @@ pub struct Predict {
     /// Write the figures as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// List each past run that is left out, and why
+    #[arg(short, long)]
+    pub verbose: bool,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "kind")]
     pub command: Vec<OsString>,
