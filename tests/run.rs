@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -1503,4 +1503,49 @@ fn an_empty_or_relative_folder_of_the_environment_is_none() {
         assert!(errors.contains("No record is kept"), "{errors}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{value:?}");
     }
+}
+
+/// A command that ends well the first time, and waits for a signal the second time.
+const SECOND_RUN_WAITS: &str = "if [ -e again ]; then echo ready; exec sleep 60; fi; : > again; exec sleep 0.1";
+
+#[test]
+fn several_runs_that_are_interrupted_say_so_and_count_the_complete_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = bursar();
+    command.args(["run", "-n", "5", "--record", "i.bursar", "--json", "i.json", "--", "sh", "-c", SECOND_RUN_WAITS]);
+    let mut running = command.current_dir(&folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = [0; 6];
+    running.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&running), rustix::process::Signal::TERM).unwrap();
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.signal(), Some(15));
+    let report = |options: &[&str]| {
+        let output = bursar().args(["report", "i.bursar"]).args(options).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    report(&["--html", "i.html"]);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    for text in [printed, report(&[]), read("i.html")] {
+        assert!(text.contains("interrupted: 1 of 5 runs complete"), "{text}");
+        assert!(!text.contains("of 2 runs") && !text.contains("stddev"), "{text}");
+    }
+    for json in [read("i.json"), report(&["--json", "-"])] {
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let unfinished = serde_json::json!({"asked": 5, "complete": 1, "why": "interrupted"});
+        assert_eq!((&json["unfinished"], &json["exit_status"]), (&unfinished, &0.into()), "{json:#}");
+        assert!(json["variability"].is_null() && json["runs"].as_array().unwrap().len() == 2, "{json:#}");
+    }
+}
+
+#[test]
+fn several_runs_of_which_one_fails_say_which() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = bursar();
+    command.args(["run", "-n", "5", "--", "sh", "-c", "if [ -e again ]; then exit 3; fi; : > again"]);
+    let output = command.current_dir(&folder).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("run 2 failed with status 3: 1 of 5 runs complete"), "{text}");
 }

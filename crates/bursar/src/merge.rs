@@ -34,6 +34,6 @@ pub fn write_figures(path: &Path, record: &Record, accounts: &[RunAccount]) -> a
         let origin = run.origin.as_ref()?;
         Some(PartJson { host: &origin.host, rank: origin.rank, account })
     });
-    let whole = accounts.get(..1).and_then(run::json).context("there is nothing to merge")?;
+    let whole = accounts.get(..1).and_then(|whole| run::json(record, whole)).context("there is nothing to merge")?;
     write_json(path, &Json { whole, parts: parts.collect() })
 }

@@ -172,7 +172,7 @@ fn show(options: &Report, record: Record) -> anyhow::Result<()> {
                 ),
                 (Some(json), _, _) if merge::is_merged(&record) => merge::write_figures(json, &record, &accounts)?,
                 (Some(json), _, _) => {
-                    let figures = run::json(&accounts);
+                    let figures = run::json(&record, &accounts);
                     write_json(json, &figures.with_context(|| format!("{} holds no run", path.display()))?)?;
                 }
             }

@@ -5,6 +5,7 @@ use linux::bpf::Rung;
 use model::{RecordKind, RunAccount, RunRole, Spread};
 use record::{Entry, Record};
 use report::terminal::short::Aside;
+use report::{RUNS, Unfinished, is_complete};
 use serde::Serialize;
 use session::attach::{follow, resolve};
 use session::bench::{Bench, References};
@@ -19,7 +20,8 @@ use crate::cli::run::Run;
 use crate::cli::target::Target;
 use crate::results::deliver;
 
-/// What `--json` prints: the account of the run of median length, and with `-n` all of them and their spread.
+/// What `--json` prints: the account of the run of median length, and with `-n` all of them, the spread of those that came to their end,
+/// and what is missing.
 #[derive(Serialize)]
 pub struct Json<'a> {
     #[serde(flatten)]
@@ -28,6 +30,8 @@ pub struct Json<'a> {
     runs: &'a [RunAccount],
     #[serde(skip_serializing_if = "Option::is_none")]
     variability: Option<Variability>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unfinished: Option<Unfinished>,
 }
 
 /// Figures over several equal runs.
@@ -48,7 +52,7 @@ pub fn attach(options: &Run, wanted: &Target) -> anyhow::Result<Status> {
     let is_over = |watched| options.timeout.is_some_and(|limit| watched >= limit);
     let (record, path) = follow(target, scope, options.results.record.as_deref(), options.interval, &is_over)?;
     let accounts: Vec<_> = record.accounts.values().cloned().collect();
-    let json = json(&accounts).context("nothing was seen")?;
+    let json = json(&record, &accounts).context("nothing was seen")?;
     let aside = Aside { warnings: &[], notes: &record.notes, record: path.as_deref() };
     deliver(&options.results, &record, &aside, &json)?;
     Ok(Status::of(0))
@@ -63,6 +67,7 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
     let mut header = bench.header(RecordKind::Run, &options.command, swap);
     header.options = inputs::options(&options.command, &options.feature);
     header.options.extend(place_in_job());
+    header.options.extend((options.runs > 1).then(|| (RUNS.to_string(), options.runs.to_string())));
     let (mut sink, no_record) = Sink::create(options.results.record.as_deref(), &header)?;
     let mut record = Record { notes: bench.notes(), ..Record::new(header) };
     bench.notes().into_iter().try_for_each(|note| sink.append(Entry::Note(note)))?;
@@ -95,13 +100,19 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
             break;
         }
     }
+    // The runs that are missing are no success of the command.
+    if let Some(signal) =
+        bench.signals.stopped_by().filter(|_| status.code() == 0 && record.runs.len() < options.runs as usize)
+    {
+        status = Status::Signal(signal);
+    }
     let accounts: Vec<RunAccount> = record.accounts.values().cloned().collect();
     for note in bench.machine_notes(&record).to_vec() {
         sink.append(Entry::Note(note.clone()))?;
         record.notes.push(note);
     }
     let path = sink.seal();
-    let json = json(&accounts).context("no run was made")?;
+    let json = json(&record, &accounts).context("no run was made")?;
     let notes: Vec<String> = no_record.into_iter().chain(record.notes.iter().cloned()).collect();
     let aside = Aside { warnings: &[], notes: &notes, record: path.as_deref() };
     deliver(&options.results, &record, &aside, &json)?;
@@ -109,16 +120,22 @@ pub fn run(options: Run) -> anyhow::Result<Status> {
 }
 
 /// The account that stands for all: of the run of median length.
-pub fn json(accounts: &[RunAccount]) -> Option<Json<'_>> {
-    let mut by_length: Vec<&RunAccount> = accounts.iter().collect();
+pub fn json<'a>(record: &Record, accounts: &'a [RunAccount]) -> Option<Json<'a>> {
+    let unfinished = Unfinished::of(&record.header, &record.runs.iter().collect::<Vec<_>>());
+    let complete = record.runs.iter().zip(accounts).filter(|(run, _)| unfinished.is_none() || is_complete(run));
+    let mut by_length: Vec<&RunAccount> = complete.map(|(_, account)| account).collect();
+    if by_length.is_empty() {
+        by_length.extend(accounts);
+    }
     by_length.sort_by(|a, b| a.wall_seconds.total_cmp(&b.wall_seconds));
-    let account = *by_length.get(accounts.len().checked_sub(1)? / 2)?;
-    let several = accounts.len() > 1;
-    let spread = |of: fn(&RunAccount) -> Option<f64>| Spread::of(&accounts.iter().filter_map(of).collect::<Vec<_>>());
-    let variability = several.then(|| Variability {
+    let account = *by_length.get(by_length.len().checked_sub(1)? / 2)?;
+    let spread = |of: fn(&RunAccount) -> Option<f64>| {
+        Spread::of(&by_length.iter().filter_map(|account| of(account)).collect::<Vec<_>>())
+    };
+    let variability = (by_length.len() > 1).then(|| Variability {
         wall_seconds: spread(|a| Some(a.wall_seconds)),
         app_max_rss_bytes: spread(|a| a.app_max_rss_bytes.map(|v| v as f64)),
         peak_charge_bytes: spread(|a| a.peak_charge_bytes.map(|v| v as f64)),
     });
-    Some(Json { account, runs: if several { accounts } else { &[] }, variability })
+    Some(Json { account, runs: if accounts.len() > 1 { accounts } else { &[] }, variability, unfinished })
 }

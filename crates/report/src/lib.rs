@@ -23,6 +23,7 @@ pub mod jobs;
 mod phases;
 pub mod predict;
 mod processes;
+mod repeated;
 mod steering;
 mod tables;
 mod tasks;
@@ -39,6 +40,7 @@ pub use diff::{Diff, DiffRow, DiffSet, DiffUnit, DiffValue};
 pub use faults::Faulted;
 pub use format::{seconds, shell_word};
 pub use interval::interval_line;
+pub use repeated::{RUNS, Unfinished, is_complete};
 pub use steering::{printable, printable_json, printable_lines};
 pub use tasks::{LeftOut, RuleTasks, Spread, Tasks};
 pub use verdict::are_apart;
@@ -62,11 +64,20 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The runs that show the need itself: not held back by a trial's limit. All of them if there are no such runs.
+    /// The runs that show the need itself: not held back by a trial's limit, and where several were asked for, come to their end. All of
+    /// them if there are no such runs.
     fn plain_runs(&self) -> Vec<(&'a Observation, &'a RunAccount)> {
         let plain = |role| matches!(role, RunRole::Plain | RunRole::Reference);
         let chosen: Vec<_> = self.runs.iter().copied().filter(|(run, _)| plain(run.role)).collect();
-        if chosen.is_empty() { self.runs.clone() } else { chosen }
+        let chosen = if chosen.is_empty() { self.runs.clone() } else { chosen };
+        let are_several = repeated::asked(self.header).is_some();
+        let complete: Vec<_> = chosen.iter().copied().filter(|(run, _)| are_several && is_complete(run)).collect();
+        if complete.is_empty() { chosen } else { complete }
+    }
+
+    /// What is missing of several runs that were asked for.
+    fn unfinished(&self) -> Option<Unfinished> {
+        Unfinished::of(self.header, &self.runs.iter().map(|(run, _)| *run).collect::<Vec<_>>())
     }
 
     /// What the ranks or nodes of a run showed.

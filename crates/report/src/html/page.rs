@@ -64,6 +64,9 @@ fn answer(html: &mut Html, view: &View) {
     }
     let doubts = view.budget.map(|report| &report.doubts).or(view.foremost_run().map(|(_, account)| &account.doubts));
     for doubt in doubts.into_iter().flat_map(|doubts| figures::other_doubts(doubts)) {
+    if let Some(unfinished) = view.unfinished() {
+        html.paragraph("warning", &unfinished.to_string());
+    }
         html.paragraph("warning", &doubt);
     }
     if !view.header.command.is_empty() {

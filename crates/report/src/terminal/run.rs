@@ -51,6 +51,9 @@ pub fn run(view: &View, style: Style) -> String {
 }
 
 fn foreword(page: &mut Page, view: &View, observation: &Observation, account: &RunAccount) {
+    if let Some(unfinished) = view.unfinished() {
+        page.paragraph(Tone::Warning, &unfinished.to_string());
+    }
     if view.header.command.is_empty() {
         let what = match observation.target {
             Target::Process(_) => "one process",

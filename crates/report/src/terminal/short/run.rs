@@ -171,7 +171,8 @@ fn problems(view: &View, whole: &Observation, account: &RunAccount) -> Vec<(Tone
     });
     let cut = "the record was cut short: what follows is what had been written by then";
     let cut_short = (!view.complete).then(|| (Tone::Warning, cut.to_string()));
-    killed.into_iter().chain(failed).chain(cut_short).collect()
+    let unfinished = view.unfinished().map(|unfinished| (Tone::Warning, unfinished.to_string()));
+    unfinished.into_iter().chain(killed).chain(failed).chain(cut_short).collect()
 }
 
 /// How far several runs differed.
