@@ -489,3 +489,14 @@ fn a_program_that_takes_a_part_of_its_limit_gets_no_sure_answer() {
     assert_eq!((status, &json["confident"]), (0, &Value::Bool(false)), "{json:#}");
     assert!(json["reason"].as_str().unwrap().contains("sizes itself by its limit"), "{json:#}");
 }
+
+#[test]
+fn a_time_out_without_a_limit_is_no_failure_of_the_command() {
+    if !can_limit() {
+        return;
+    }
+    let output = bursar().args(["budget", "--timeout", "300ms", "--", "sleep", "10"]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(124), "{errors}");
+    assert!(errors.contains("was ended after 300 ms, as --timeout says") && !errors.contains("fail"), "{errors}");
+}

@@ -269,7 +269,7 @@ impl<'a> Search<'a> {
             return Ok(Some(Ended::Interrupted(signal)));
         }
         if !matches!(made.observation.exit, Exit::Status(0)) {
-            return Ok(Some(Ended::Fails(Failure::of(&made.observation, made.errors, &self.record.runs, None))));
+            return Ok(Some(Ended::Fails(self.failure(&made, None))));
         }
         if self.bench.emulates_limits && made.observation.evidence.emulated.is_none() {
             let why = made.observation.notes.first().cloned().unwrap_or_default();
@@ -355,7 +355,7 @@ impl<'a> Search<'a> {
         );
         let trial = self.measured(&made, &account, method, predicted, outcome, why);
         let failure = (outcome == Outcome::Failed)
-            .then(|| Failure::of(&made.observation, made.errors.clone(), &self.record.runs, Some(limit)))
+            .then(|| self.failure(&made, Some(limit)))
             .filter(|failure| !failure.is_for_want_of_memory() && !self.is_tied_to_limits(failure));
         self.finish(made)?;
         self.seen.trials.push(trial.clone());
@@ -364,6 +364,10 @@ impl<'a> Search<'a> {
             Some(failure) => self.check(failure),
             None => Ok(None),
         }
+    }
+
+    fn failure(&self, made: &Made, limit_bytes: Option<u64>) -> Failure {
+        Failure::of(&made.observation, made.errors.clone(), &self.record.runs, limit_bytes, self.options.timeout)
     }
 
     /// Whether a run without a limit already succeeded after a failure like this one.
@@ -377,8 +381,8 @@ impl<'a> Search<'a> {
         let why =
             format!("the run before failed under its limit ({}): does it fail without a limit, too?", failure.how());
         let ended = self.reference(false, why)?;
-        if let Some(Ended::Fails(_)) = ended {
-            return Ok(Some(Ended::Fails(failure)));
+        if let Some(Ended::Fails(unlimited)) = ended {
+            return Ok(Some(Ended::Fails(if unlimited.is_timed_out() { unlimited } else { failure })));
         }
         self.checked.push(failure);
         Ok(ended)

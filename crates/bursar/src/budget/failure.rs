@@ -1,5 +1,7 @@
 //! A run that failed, and whether its limit may be the reason.
 
+use std::time::Duration;
+
 use model::{Bytes, Exit, Observation};
 
 use session::status::Status;
@@ -38,17 +40,37 @@ pub struct Failure {
     /// Its number, from 1, and how many of those before succeeded.
     run: usize,
     succeeded: usize,
+    /// The `--timeout` that ended it.
+    timeout: Option<Duration>,
 }
 
 impl Failure {
     /// Of a run that is not yet among `before`.
-    pub fn of(observation: &Observation, errors: String, before: &[Observation], limit_bytes: Option<u64>) -> Failure {
+    pub fn of(
+        observation: &Observation,
+        errors: String,
+        before: &[Observation],
+        limit_bytes: Option<u64>,
+        timeout: Option<Duration>,
+    ) -> Failure {
         let status = match observation.exit {
             Exit::Signal(signal) => Status::Signal(signal),
             _ => Status::of(observation.exit_status().unwrap_or(1)),
         };
         let succeeded = before.iter().filter(|run| run.exit == Exit::Status(0)).count();
-        Failure { status, errors, limit_bytes, run: before.len() + 1, succeeded }
+        Failure {
+            status,
+            errors,
+            limit_bytes,
+            run: before.len() + 1,
+            succeeded,
+            timeout: timeout.filter(|_| observation.exit == Exit::TimedOut),
+        }
+    }
+
+    /// Whether it would have gone on.
+    pub fn is_timed_out(&self) -> bool {
+        self.timeout.is_some()
     }
 
     /// Whether it says itself that it got no memory. (What the kernel killed is counted by the kernel.)
@@ -71,6 +93,14 @@ impl Failure {
     /// Why the search ends with it, as a sentence.
     pub fn sentence(&self) -> String {
         let how = self.how();
+        if let Some(timeout) = self.timeout {
+            return format!(
+                "run {}, without any limit, was ended after {}, as --timeout says: give a longer one, or none, for the search compares \
+                 runs under limits with one that comes to its end",
+                self.run,
+                report::seconds(timeout.as_secs_f64())
+            );
+        }
         let prepare =
             "If it finds what an earlier run left behind, remove that before each run: --prepare 'rm -rf OUT'";
         match (self.limit_bytes, self.succeeded, self.run) {
@@ -96,7 +126,14 @@ mod tests {
     use super::*;
 
     fn failure(status: i32, errors: &str) -> Failure {
-        Failure { status: Status::of(status), errors: errors.into(), limit_bytes: Some(1 << 20), run: 3, succeeded: 2 }
+        Failure {
+            status: Status::of(status),
+            errors: errors.into(),
+            limit_bytes: Some(1 << 20),
+            run: 3,
+            succeeded: 2,
+            timeout: None,
+        }
     }
 
     #[test]
