@@ -500,3 +500,25 @@ fn a_time_out_without_a_limit_is_no_failure_of_the_command() {
     assert_eq!(output.status.code(), Some(124), "{errors}");
     assert!(errors.contains("was ended after 300 ms, as --timeout says") && !errors.contains("fail"), "{errors}");
 }
+
+#[test]
+fn interrupted_before_any_limit_was_tried_it_says_that_once() {
+    if !can_limit() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let begun = folder.path().join("begun");
+    let script = format!("echo > {}; exec sleep 60", run_at(&begun));
+    let mut command = bursar();
+    command.args(["budget", "--", "sh", "-c", &script]).stdin(Stdio::null()).stderr(Stdio::piped());
+    let running = command.spawn().unwrap();
+    while !begun.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let pid = rustix::process::Pid::from_child(&running);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let errors = String::from_utf8(running.wait_with_output().unwrap().stderr).unwrap();
+    assert!(errors.starts_with("interrupted before any limit was tried"), "{errors}");
+    assert_eq!(errors.matches("nterrupted").count(), 1, "{errors}");
+    assert!(errors.contains("go on with: bursar budget --resume"), "{errors}");
+}

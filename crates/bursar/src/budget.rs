@@ -686,7 +686,7 @@ impl<'a> Search<'a> {
         deliver(&self.options.results, &self.record, &aside, &report)?;
         match (status, &path) {
             (Status::Signal(_), Some(path)) if !self.options.results.quiet => {
-                tell!("interrupted; go on with: bursar budget --resume {}", path.display());
+                tell!("go on with: bursar budget --resume {}", path.display());
             }
             _ => {}
         }
@@ -709,7 +709,7 @@ impl<'a> Search<'a> {
 
     /// Where no curve of the page cache was made: that, and what the first run noted.
     fn why_no_curve(&self) -> Vec<String> {
-        if self.seen.demand.is_some() {
+        if self.seen.demand.is_some() || self.seen.references.is_empty() {
             return Vec::new();
         }
         let noted = self.record.runs.first().into_iter().flat_map(|run| run.notes.iter().cloned());
@@ -730,7 +730,10 @@ impl<'a> Search<'a> {
             _ => Answer::default(),
         };
         // The planner's reason would be that it may make no more trials.
-        Answer { confident: false, reason: "It was interrupted before it was done.".into(), ..answer }
+        let has_tried =
+            answer.budget_bytes.is_some() || self.seen.trials.iter().any(|trial| trial.limit_bytes.is_some());
+        let what = if has_tried { "it was done" } else { "any limit was tried" };
+        Answer { confident: false, reason: format!("Interrupted before {what}."), ..answer }
     }
 
     fn report(&self, answer: Answer) -> BudgetReport {

@@ -20,8 +20,16 @@ pub fn headline(report: &BudgetReport) -> String {
             }
             format!("needs {mib} MiB{}{} to stay {within}{doubt}", of_tier(report), of_nodes(report))
         }
-        None => format!("no limit was found that keeps it {within}"),
+        None => why_none(report).unwrap_or_else(|| format!("no limit was found that keeps it {within}")),
     }
+}
+
+/// Where no limit was tried, the reason is all there is to say.
+pub fn why_none(report: &BudgetReport) -> Option<String> {
+    let has_tried = report.trials.iter().any(|trial| trial.limit_bytes.is_some());
+    let reason = printable(report.answer.reason.trim_end_matches('.'));
+    let is_all = report.answer.budget_bytes.is_none() && !has_tried && !reason.is_empty();
+    is_all.then(|| reason.chars().take(1).flat_map(char::to_lowercase).chain(reason.chars().skip(1)).collect())
 }
 
 /// The answer as a limit and what it keeps, without doubts.
@@ -33,7 +41,7 @@ pub fn keeps_within(report: &BudgetReport) -> String {
             format!("more than {} MiB, how much more is not known", Bytes(budget).mib_ceil())
         }
         Some(budget) => format!("{} MiB{}{} {within}", Bytes(budget).mib_ceil(), of_tier(report), of_nodes(report)),
-        None => format!("no limit was found that {within}"),
+        None => why_none(report).unwrap_or_else(|| format!("no limit was found that {within}")),
     }
 }
 
@@ -123,7 +131,7 @@ fn swap_allowed(report: &BudgetReport) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{DoubtKind, NodeNeed};
+    use model::{Answer, DoubtKind, NodeNeed};
 
     use super::*;
     use crate::fixture;
@@ -145,6 +153,16 @@ mod tests {
         assert_eq!(bracket(&report).as_deref(), Some(none));
         report.answer.largest_failing_bytes = Some(230 << 20);
         assert!(bracket(&report).unwrap().contains("too little: 230 MiB;"));
+    }
+
+    #[test]
+    fn where_no_limit_was_tried_the_reason_is_all_there_is() {
+        let reason = "Interrupted before any limit was tried.";
+        let mut report = fixture::budget();
+        report.answer = Answer { reason: reason.into(), ..Answer::default() };
+        assert!(keeps_within(&report).starts_with("no limit was found"), "{}", keeps_within(&report));
+        report.trials.clear();
+        assert_eq!([keeps_within(&report), headline(&report)], ["interrupted before any limit was tried"; 2]);
     }
 
     #[test]

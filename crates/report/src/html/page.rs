@@ -4,7 +4,7 @@ use model::{BudgetReport, Observation, RunAccount, RunRole, names};
 
 use super::markup::{Html, escape};
 use super::{methods, plots, timelines};
-use crate::answer::{bracket, confidence, headline, paste_lines, why_nothing_to_paste};
+use crate::answer::{bracket, confidence, headline, paste_lines, why_none, why_nothing_to_paste};
 use crate::figures::{demand_caption, detail_lines, memory_rows, scope_of, size, warnings};
 use crate::format::{bytes, count, opt_seconds, or_unknown, percent, printable, ratio, seconds};
 use crate::tables::{self, Table, Tone};
@@ -55,18 +55,20 @@ fn answer(html: &mut Html, view: &View) {
         (Some(report), _) => {
             html.element("h1", "", &headline(report));
             let class = if report.answer.confident { "good" } else { "warning" };
-            html.paragraph(class, &format!("{}: {}", confidence(report), report.answer.reason));
+            if why_none(report).is_none() {
+                html.paragraph(class, &format!("{}: {}", confidence(report), report.answer.reason));
+            }
         }
         (None, Some((run, account))) => {
             html.element("h1", "", &figures::headline(run, account, view.plain_runs().len()))
         }
         (None, None) => html.element("h1", "", "no run was recorded"),
     }
-    let doubts = view.budget.map(|report| &report.doubts).or(view.foremost_run().map(|(_, account)| &account.doubts));
-    for doubt in doubts.into_iter().flat_map(|doubts| figures::other_doubts(doubts)) {
     if let Some(unfinished) = view.unfinished() {
         html.paragraph("warning", &unfinished.to_string());
     }
+    let doubts = view.budget.map(|report| &report.doubts).or(view.foremost_run().map(|(_, account)| &account.doubts));
+    for doubt in doubts.into_iter().flat_map(|doubts| figures::other_doubts(doubts)) {
         html.paragraph("warning", &doubt);
     }
     if !view.header.command.is_empty() {

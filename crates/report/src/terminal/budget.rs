@@ -4,7 +4,7 @@ use model::{BudgetReport, Trial};
 
 use super::Style;
 use super::table::Page;
-use crate::answer::{bracket, confidence, headline, paste_lines, why_nothing_to_paste};
+use crate::answer::{bracket, confidence, headline, paste_lines, why_none, why_nothing_to_paste};
 use crate::figures::{other_doubts, warnings};
 use crate::format::{bytes, opt_seconds, or_unknown, printable};
 use crate::tables::{Tone, judgement_table, methods_memory_table, methods_time_table, nodes_table, trials_table};
@@ -51,6 +51,10 @@ fn answer(page: &mut Page, report: &BudgetReport) {
         _ => Tone::Warning,
     };
     let (headline, reason) = (headline(report), printable(&report.answer.reason));
+    if why_none(report).is_some() {
+        page.paragraph(tone, &headline);
+        return;
+    }
     let in_one = format!("{headline} ({}: {reason})", confidence(report));
     if in_one.chars().count() <= page.width() {
         page.line(tone, &in_one);

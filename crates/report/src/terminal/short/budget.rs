@@ -3,7 +3,7 @@
 use model::{BudgetReport, Method, MethodRow, Outcome, Spread, Trial};
 
 use super::{Aside, MOST_BUDGET_LINES, Rank, Short};
-use crate::answer::{confidence, is_lower_bound_alone, keeps_within, paste_lines, why_nothing_to_paste};
+use crate::answer::{confidence, is_lower_bound_alone, keeps_within, paste_lines, why_none, why_nothing_to_paste};
 use crate::figures::{blind_spots, size};
 use crate::format::{bytes, printable, ratio};
 use crate::tables::Tone;
@@ -29,13 +29,14 @@ pub fn budget(view: &View, aside: &Aside, style: Style) -> String {
     };
     let voiding = report.doubts.iter().find(|doubt| doubt.voids);
     let head = voiding.map_or_else(|| keeps_within(report), |doubt| printable(&doubt.sentence));
-    short.section(Rank::Answer, |page| page.answer(tone, &head, "", &[format!("{}, {runs}", confidence(report))]));
+    let sureness = if why_none(report).is_some() { String::new() } else { format!("{}, ", confidence(report)) };
+    short.section(Rank::Answer, |page| page.answer(tone, &head, "", &[sureness + &runs]));
     if voiding.is_none() {
         short.doubts(&report.doubts);
     }
     short.warnings(aside.warnings.iter().cloned());
     short.warnings(report.file_demand.iter().flat_map(blind_spots));
-    if !is_sure {
+    if !is_sure && head != why_none(report).unwrap_or_default() {
         short.section(Rank::Answer, |page| page.paragraph(Tone::Warning, &why_not_sure(report, page.width())));
     }
     if let Some(setting) = &report.setting {
