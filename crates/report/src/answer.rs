@@ -1,6 +1,6 @@
 //! The answer of a budget search in sentences and in lines to paste.
 
-use model::{BudgetReport, Bytes, Doubt, LimitSource};
+use model::{BudgetReport, Bytes, Doubt, DoubtKind, LimitSource};
 
 use crate::format::{bytes, percent, printable, seconds};
 
@@ -16,7 +16,10 @@ pub fn headline(report: &BudgetReport) -> String {
         Some(budget) => {
             let mib = Bytes(budget).mib_ceil();
             if is_lower_bound_alone(report) {
-                return format!("needs more than {mib} MiB, and how much more is not known{doubt}");
+                return match at_most_mib(report) {
+                    Some(most) => format!("needs between {mib} MiB and about {most} MiB{doubt}"),
+                    None => format!("needs more than {mib} MiB, and how much more is not known{doubt}"),
+                };
             }
             format!("needs {mib} MiB{}{} to stay {within}{doubt}", of_tier(report), of_nodes(report))
         }
@@ -38,7 +41,11 @@ pub fn keeps_within(report: &BudgetReport) -> String {
     let within = format!("keeps it within {} of its unlimited {time}", percent(Some(report.slowdown_target)));
     match report.answer.budget_bytes {
         Some(budget) if is_lower_bound_alone(report) => {
-            format!("more than {} MiB, how much more is not known", Bytes(budget).mib_ceil())
+            let mib = Bytes(budget).mib_ceil();
+            match at_most_mib(report) {
+                Some(most) => format!("between {mib} MiB and about {most} MiB"),
+                None => format!("more than {mib} MiB, how much more is not known"),
+            }
         }
         Some(budget) => format!("{} MiB{}{} {within}", Bytes(budget).mib_ceil(), of_tier(report), of_nodes(report)),
         None => why_none(report).unwrap_or_else(|| format!("no limit was found that {within}")),
@@ -77,6 +84,27 @@ pub fn confidence(report: &BudgetReport) -> &'static str {
 pub fn is_lower_bound_alone(report: &BudgetReport) -> bool {
     let is_much = |bytes: u64| report.answer.budget_bytes.is_some_and(|budget| bytes >= budget / 2);
     report.doubts.iter().any(|doubt| doubt.may_kill() && doubt.bytes.is_some_and(is_much))
+}
+
+/// Up to how much may be needed where the answer is a lower bound alone; `None`: not known of all that is missing from it.
+fn at_most_mib(report: &BudgetReport) -> Option<u64> {
+    let budget = report.answer.budget_bytes?;
+    let missing = report.doubts.iter().filter(|doubt| doubt.may_kill()).map(|doubt| match doubt.kind {
+        DoubtKind::LimitNotHeld => most_page_cache(report),
+        _ => doubt.missing_bytes(),
+    });
+    let most = missing.into_iter().try_fold(budget, |most, bytes| Some(most.saturating_add(bytes?)))?;
+    Some(Bytes(most).mib_ceil()).filter(|most| *most > Bytes(budget).mib_ceil())
+}
+
+/// The page cache that would hold all of its files at once, which no limit has to hold.
+fn most_page_cache(report: &BudgetReport) -> Option<u64> {
+    let demand = report.file_demand.as_ref().filter(|demand| demand.lost_events == 0)?;
+    let hidden = demand.not_visible.iter().map(|(_, bytes)| *bytes);
+    let cached = hidden.into_iter().try_fold(demand.distinct_bytes, |sum, bytes| Some(sum.saturating_add(bytes?)))?;
+    // Some of it may be among the references.
+    let unseen = report.doubts.iter().filter(|doubt| doubt.kind == DoubtKind::NotSeen).map(|doubt| doubt.bytes);
+    unseen.into_iter().try_fold(cached, |most, bytes| Some(most.max(bytes?)))
 }
 
 /// Instead of lines to paste: a limit that memory of the job is missing from is not to be used.
@@ -131,7 +159,7 @@ fn swap_allowed(report: &BudgetReport) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{Answer, DoubtKind, NodeNeed};
+    use model::{Answer, FileDemand, NodeNeed};
 
     use super::*;
     use crate::fixture;
@@ -165,20 +193,36 @@ mod tests {
         assert_eq!([keeps_within(&report), headline(&report)], ["interrupted before any limit was tried"; 2]);
     }
 
+    /// The fixture's answer is 412 MiB, and its program used files of 290 MiB.
+    fn lacking(kind: DoubtKind, bytes: u64) -> BudgetReport {
+        let doubt = Doubt { kind, bytes: Some(bytes << 20), voids: false, sentence: "x".into() };
+        BudgetReport { doubts: vec![doubt], ..fixture::budget() }
+    }
+
     #[test]
-    fn an_answer_that_more_is_missing_from_than_it_has_is_a_lower_bound_alone() {
-        let with = |bytes| {
-            let doubt = Doubt { kind: DoubtKind::NotCounted, bytes: Some(bytes), voids: false, sentence: "x".into() };
-            BudgetReport { doubts: vec![doubt], ..fixture::budget() }
-        };
-        let budget = fixture::budget().answer.budget_bytes.unwrap();
-        let told = [budget / 3, budget].map(with).map(|report| keeps_within(&report));
-        assert!(told[0].contains("keeps it within"), "{told:?}");
-        assert!(told[1].starts_with("more than ") && told[1].ends_with("how much more is not known"), "{told:?}");
-        // An answer that holds the upper bound is none.
-        let doubt = Doubt { kind: DoubtKind::BetweenBounds, bytes: Some(budget), voids: false, sentence: "x".into() };
-        let between = BudgetReport { doubts: vec![doubt], ..fixture::budget() };
-        assert!(keeps_within(&between).contains("keeps it within"), "{}", keeps_within(&between));
+    fn an_answer_that_much_is_missing_from_is_a_lower_bound_with_an_upper_one() {
+        let told = |kind, bytes| keeps_within(&lacking(kind, bytes));
+        assert!(told(DoubtKind::NotCounted, 100).contains("keeps it within"));
+        assert!(told(DoubtKind::BetweenBounds, 500).contains("keeps it within"), "it holds the upper bound");
+        assert_eq!(told(DoubtKind::NotCounted, 500), "between 412 MiB and about 912 MiB");
+        let report = lacking(DoubtKind::NotCounted, 500);
+        assert_eq!(headline(&report), "needs between 412 MiB and about 912 MiB; x");
+        // How much more it had under a limit that did not hold is not what it needs.
+        let mut report = lacking(DoubtKind::LimitNotHeld, 9000);
+        report.file_demand = Some(FileDemand { not_visible: Vec::new(), ..fixture::file_demand() });
+        assert_eq!(keeps_within(&report), "between 412 MiB and about 702 MiB");
+    }
+
+    #[test]
+    fn where_nothing_is_known_of_what_is_missing_there_is_no_upper_bound() {
+        for kind in [DoubtKind::WorkDiffers, DoubtKind::WentOn] {
+            let told = keeps_within(&lacking(kind, 500));
+            assert_eq!(told, "more than 412 MiB, how much more is not known");
+        }
+        let mut report = lacking(DoubtKind::LimitNotHeld, 500);
+        let not_visible = vec![("what was killed".to_string(), None)];
+        report.file_demand = Some(FileDemand { not_visible, ..fixture::file_demand() });
+        assert!(keeps_within(&report).ends_with("how much more is not known"));
     }
 
     #[test]
