@@ -1,11 +1,11 @@
 //! The answer, with what it rests on.
 
-use model::{Answer, Breakdown, Bytes, Outcome, Spread};
+use model::{Answer, Breakdown, Bytes, Outcome, Spread, Trial};
 
 use crate::analysis::Analysis;
 use crate::bracket::{Bracket, is_close};
 use crate::cause::is_telling;
-use crate::tried::Tried;
+use crate::tried::{Tried, is_enough};
 use crate::{Evidence, MIB, Reference, round_up};
 
 /// The answer stays within this of the knee.
@@ -19,6 +19,9 @@ const LESS: f64 = 0.95;
 
 /// Between references that differ so many times in their run time, a slow-down of a few per cent is not to be seen.
 const ERRATIC: f64 = 2.0;
+
+/// Nothing but another load of the machine makes a run under a limit so much faster than without one.
+const MUCH_FASTER: f64 = 0.8;
 
 /// References whose unreclaimable memory differs by more than this do not do the same thing.
 const SAME: f64 = 0.05;
@@ -127,7 +130,14 @@ fn happened(worst: Outcome) -> &'static str {
 
 /// Every reason not to be sure, as clauses.
 fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<String>) -> Vec<String> {
-    let mut doubts: Vec<String> = cut_short.into_iter().collect();
+    let contradiction = bracket.pass.and_then(|pass| fast_with_less(a, pass)).map(|(limit, ratio)| {
+        let busy = if ratio <= MUCH_FASTER { ": the machine was busy during those" } else { "" };
+        format!(
+            "run times contradict each other, as a run under {} took {ratio:.2} times as long as the runs without a limit{busy}",
+            Bytes(limit)
+        )
+    });
+    let mut doubts: Vec<String> = contradiction.into_iter().chain(cut_short).collect();
     if !is_close(bracket) {
         doubts.push("less may be enough: no limit close below is known to be too little".into());
     }
@@ -194,6 +204,16 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
     doubts
 }
 
+/// The fastest run under less than the passing limit that was no slower than without a limit, and that memory cost nothing: its limit
+/// and how many times as long it took.
+fn fast_with_less(a: &Analysis, pass: u64) -> Option<(u64, f64)> {
+    let runs_at = |limit: u64| a.evidence.trials.iter().filter(|t| t.limit_bytes == Some(limit)).collect::<Vec<_>>();
+    let has_ended = |t: &&Trial| matches!(t.outcome, Outcome::Ok | Outcome::TooSlow) && !t.lower_bound;
+    let fast = |t: &Trial| Some((t.limit_bytes?, t.runtime_ratio.filter(|ratio| *ratio <= 1.0)?));
+    let with_less = a.evidence.trials.iter().filter(has_ended).filter_map(fast).filter(|(limit, _)| *limit < pass);
+    with_less.filter(|(limit, _)| is_enough(a, *limit, &runs_at(*limit))).min_by(|(_, a), (_, b)| a.total_cmp(b))
+}
+
 /// A limit under which it was killed, though a run without a limit or under one no smaller had less at its peak; and that peak.
 fn killed_though_less_was_enough(a: &Analysis) -> Option<(u64, u64)> {
     let ended = |t: &&model::Trial| matches!(t.outcome, Outcome::Ok | Outcome::TooSlow) && !t.lower_bound;
@@ -248,7 +268,7 @@ fn spread_of(evidence: &Evidence, of: fn(&Reference) -> Option<u64>) -> Option<S
 
 #[cfg(test)]
 mod tests {
-    use model::Trial;
+    use model::{Method, Trial};
 
     use super::*;
     use crate::Settings;
@@ -346,6 +366,24 @@ mod tests {
         assert!(is_told, "{reason}");
         let (is_told, reason) = told(9.9);
         assert!(!is_told, "{reason}");
+    }
+
+    /// A reference of a busy machine, and a method's run after that under a tenth of the answer.
+    #[test]
+    fn a_run_that_was_fast_with_less_than_the_answer_contradicts_it() {
+        let told = |seconds: f64| {
+            let mut seen = two_slow_trials();
+            let under =
+                |limit| Trial { method: Some(Method::AppMaxRss), outcome: Outcome::Ok, ..trial(limit, seconds) };
+            seen.trials.truncate(2);
+            seen.trials.push(Trial { cpu_seconds: Some(3.9), refaults: Some(0), stall_seconds: Some(0.0), ..under(7) });
+            answer(&Analysis::of(&Settings::default(), &seen), Some("it was cut short".into()))
+        };
+        let found = told(2.7);
+        let first = "But run times contradict each other, as a run under 7.00 MiB took 0.27 times as long as the runs without a limit: \
+                     the machine was busy during those; and it was cut short";
+        assert!(found.reason.contains(first) && !found.confident, "{}", found.reason);
+        assert!(!told(12.0).reason.contains("contradict"), "{}", told(12.0).reason);
     }
 
     #[test]

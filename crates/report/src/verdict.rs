@@ -153,6 +153,7 @@ fn verdict(row: &MethodRow, report: &BudgetReport, excess: Option<f64>) -> Strin
     let slow = if is_slow { format!(", {time} time not for want of memory") } else { String::new() };
     let contrary = match too_little_above(row, report, allowed) {
         Some(limit) => format!(", though {} was too little", format::bytes(Some(limit))),
+        None if row.memory_bytes < report.answer.smallest_passing_bytes => ", though the answer is more".to_string(),
         None => String::new(),
     };
     format!("{verdict}{slow}{contrary}")
@@ -206,6 +207,7 @@ mod tests {
         assert_eq!(of(402, true), "enough, 1.27x time not for want of memory");
         assert_eq!(of(390, false), "too little: 1.27x time");
         assert_eq!(of(380, true), "enough, 1.27x time not for want of memory, though 390 MiB was too little");
+        assert_eq!(of(395, true), "enough, 1.27x time not for want of memory, though the answer is more");
     }
 
     #[test]
