@@ -3,7 +3,7 @@
 use model::{Answer, Breakdown, Bytes, Outcome, Spread, Trial};
 
 use crate::analysis::Analysis;
-use crate::bracket::{Bracket, is_close};
+use crate::bracket::{Bracket, CLOSE, is_close};
 use crate::cause::is_telling;
 use crate::tried::{Tried, is_enough};
 use crate::{Evidence, MIB, Reference, round_up};
@@ -130,7 +130,7 @@ fn happened(worst: Outcome) -> &'static str {
 
 /// Every reason not to be sure, as clauses.
 fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<String>) -> Vec<String> {
-    let contradiction = bracket.pass.and_then(|pass| fast_with_less(a, pass)).map(|(limit, ratio)| {
+    let contradiction = fast_with_less(a, bracket).map(|(limit, ratio)| {
         let busy = if ratio <= MUCH_FASTER { ": the machine was busy during those" } else { "" };
         format!(
             "run times contradict each other, as a run under {} took {ratio:.2} times as long as the runs without a limit{busy}",
@@ -204,13 +204,16 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
     doubts
 }
 
-/// The fastest run under less than the passing limit that was no slower than without a limit, and that memory cost nothing: its limit
-/// and how many times as long it took.
-fn fast_with_less(a: &Analysis, pass: u64) -> Option<(u64, f64)> {
+/// The fastest run under much less than the passing limit that was no slower than without a limit, and that memory cost nothing: its limit
+/// and how many times as long it took. Above the limit that failed, whether less is enough is not known anyway.
+fn fast_with_less(a: &Analysis, bracket: &Bracket) -> Option<(u64, f64)> {
+    let pass = bracket.pass?;
+    let is_much_less = |limit: u64| limit as f64 * CLOSE < pass as f64 && bracket.fail.is_none_or(|fail| limit <= fail);
     let runs_at = |limit: u64| a.evidence.trials.iter().filter(|t| t.limit_bytes == Some(limit)).collect::<Vec<_>>();
     let has_ended = |t: &&Trial| matches!(t.outcome, Outcome::Ok | Outcome::TooSlow) && !t.lower_bound;
     let fast = |t: &Trial| Some((t.limit_bytes?, t.runtime_ratio.filter(|ratio| *ratio <= 1.0)?));
-    let with_less = a.evidence.trials.iter().filter(has_ended).filter_map(fast).filter(|(limit, _)| *limit < pass);
+    let with_less =
+        a.evidence.trials.iter().filter(has_ended).filter_map(fast).filter(|(limit, _)| is_much_less(*limit));
     with_less.filter(|(limit, _)| is_enough(a, *limit, &runs_at(*limit))).min_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 

@@ -55,7 +55,7 @@ pub struct Predict {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// List each past run that is left out, and why
-    #[arg(short, long)]
+    #[arg(short, long, hide_short_help = true, help_heading = ADVANCED)]
     pub verbose: bool,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "kind")]
