@@ -232,7 +232,7 @@ fn the_records_of_the_ranks_on_two_hosts_become_one() {
     let mut command = bursar();
     command.env_remove("SLURM_JOB_ID").args(["run", "-q", "--record"]).arg(&lone).args(["--", "true"]);
     success(&command.output().unwrap());
-    refused(&[north, &lone], "of which job");
+    refused(&[north, &lone], "bursar diff A B");
 }
 
 #[test]

@@ -51,6 +51,11 @@ pub struct Buffers {
 }
 
 impl Buffers {
+    /// There were none.
+    pub fn is_empty(&self) -> bool {
+        *self == Buffers::default()
+    }
+
     /// The larger of each.
     pub fn most(self, other: Buffers) -> Buffers {
         Buffers {
@@ -90,6 +95,7 @@ pub struct Evidence {
     /// the name of the largest. They are in no RSS.
     pub files_in_memory: Option<Named>,
     /// Without a cgroup: the job's pipes and sockets, as far as the kernel does not tell what they hold.
+    #[serde(skip_serializing_if = "Buffers::is_empty")]
     pub buffers: Buffers,
     /// What bursar itself, and what started it, held of the job's cgroup at most; taken off all figures.
     pub own_bytes: Option<u64>,
