@@ -316,7 +316,7 @@ fn files_in_memory(run: &Observation, need: u64) -> Option<Doubt> {
             Bytes(bytes),
             files.name
         );
-        doubt(DoubtKind::NotCounted, Some(bytes), sentence)
+        doubt(DoubtKind::FilesInMemory, Some(bytes), sentence)
     })
 }
 

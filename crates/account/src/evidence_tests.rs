@@ -179,7 +179,7 @@ fn huge_pages_of_the_pool_count_as_far_as_they_are_charged_elsewhere() {
 fn files_in_memory_are_a_doubt_where_no_cgroup_charges_them() {
     let evidence = Evidence { files_in_memory: Some(named("/memfd:x (deleted)", 120)), ..Default::default() };
     let tree = [(names::TREE_RSS, 9)];
-    assert_eq!(kinds(&run(&tree, evidence.clone()), &["x"]), [(DoubtKind::NotCounted, Some(120), false)]);
+    assert_eq!(kinds(&run(&tree, evidence.clone()), &["x"]), [(DoubtKind::FilesInMemory, Some(120), false)]);
     assert_eq!(kinds(&run(&CHARGED, evidence.clone()), &["x"]), []);
     let large = [(names::TREE_RSS, 9_000)];
     assert_eq!(kinds(&run(&large, evidence), &["x"]), []);

@@ -152,6 +152,8 @@ pub enum DoubtKind {
     NotSeen,
     /// It held, or may have held, memory that cannot be reclaimed and that no rung of the ladder counts.
     NotCounted,
+    /// It had files in memory, which no rung of the ladder counts: at least as much as looks saw of them.
+    FilesInMemory,
     /// What its processes held together is known between two bounds; figures and answers hold the upper one.
     BetweenBounds,
     /// The cgroup's charge holds memory of processes that are not the job's.
@@ -186,8 +188,8 @@ impl Doubt {
 
     /// How much memory that cannot be reclaimed is known to be missing from that figure, or may be.
     pub fn missing_bytes(&self) -> Option<u64> {
-        use DoubtKind::{LeftCgroup, NotCounted, SharedBefore};
-        self.bytes.filter(|_| matches!(self.kind, LeftCgroup | NotCounted | SharedBefore))
+        use DoubtKind::{FilesInMemory, LeftCgroup, NotCounted, SharedBefore};
+        self.bytes.filter(|_| matches!(self.kind, FilesInMemory | LeftCgroup | NotCounted | SharedBefore))
     }
 }
 

@@ -91,6 +91,7 @@ fn at_most_mib(report: &BudgetReport) -> Option<u64> {
     let budget = report.answer.budget_bytes?;
     let missing = report.doubts.iter().filter(|doubt| doubt.may_kill()).map(|doubt| match doubt.kind {
         DoubtKind::LimitNotHeld => most_page_cache(report),
+        DoubtKind::FilesInMemory => None,
         _ => doubt.missing_bytes(),
     });
     let most = missing.into_iter().try_fold(budget, |most, bytes| Some(most.saturating_add(bytes?)))?;
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn where_nothing_is_known_of_what_is_missing_there_is_no_upper_bound() {
-        for kind in [DoubtKind::WorkDiffers, DoubtKind::WentOn] {
+        for kind in [DoubtKind::WorkDiffers, DoubtKind::WentOn, DoubtKind::FilesInMemory] {
             let told = keeps_within(&lacking(kind, 500));
             assert_eq!(told, "more than 412 MiB, how much more is not known");
         }
@@ -237,6 +238,7 @@ mod tests {
             DoubtKind::InputMissing,
             DoubtKind::SharedBefore,
             DoubtKind::NotCounted,
+            DoubtKind::FilesInMemory,
             DoubtKind::WentOn,
             DoubtKind::WorkDiffers,
             DoubtKind::LimitNotHeld,

@@ -195,7 +195,7 @@ fn memory_missing(report: &mut BudgetReport) {
     let sentence =
         "at least 900 MiB in files in memory (largest: /dev/shm/x with 900 MiB) are missing from that figure";
     report.answer.confident = false;
-    report.doubts = vec![Doubt { bytes: Some(900 * MIB), ..doubt(DoubtKind::NotCounted, sentence) }];
+    report.doubts = vec![Doubt { bytes: Some(900 * MIB), ..doubt(DoubtKind::FilesInMemory, sentence) }];
 }
 
 fn void(report: &mut BudgetReport) {
