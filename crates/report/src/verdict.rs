@@ -45,6 +45,9 @@ pub fn need(account: &RunAccount) -> Option<u64> {
     account.peak_charge_bytes.or(of_tree).or(account.app_max_rss_bytes)
 }
 
+/// So many times the answer is too much, and an answer of so many times a limit contradicts it.
+const MUCH: f64 = 1.15;
+
 /// Bounds this close are one figure, in parts of the upper one and in bytes.
 const CLOSE_PARTS: u64 = 20;
 const CLOSE_BYTES: u64 = 2 << 20;
@@ -109,7 +112,7 @@ pub fn judge(row: &MethodRow, report: &BudgetReport) -> Judgement {
         _ => None,
     };
     let efficiency = excess.filter(|_| !died).map(|excess| match excess {
-        e if e <= 1.15 => Level::High,
+        e if e <= MUCH => Level::High,
         e if e <= 2.0 => Level::Medium,
         _ => Level::Low,
     });
@@ -146,14 +149,14 @@ fn verdict(row: &MethodRow, report: &BudgetReport, excess: Option<f64>) -> Strin
         // What free shows is no limit that was tried.
         _ if is_untried => return "measured without a limit".to_string(),
         _ if row.name == Method::Bursar => "enough".to_string(),
-        Some(excess) if excess > 1.15 => format!("too much: {excess:.1}x the answer"),
+        Some(excess) if excess > MUCH => format!("too much: {excess:.1}x the answer"),
         Some(_) => "enough".to_string(),
         None => "enough, least not known".to_string(),
     };
     let slow = if is_slow { format!(", {time} time not for want of memory") } else { String::new() };
     let contrary = match too_little_above(row, report, allowed) {
         Some(limit) => format!(", though {} was too little", format::bytes(Some(limit))),
-        None if row.memory_bytes < report.answer.smallest_passing_bytes => ", though the answer is more".to_string(),
+        None if excess.is_some_and(|excess| excess * MUCH < 1.0) => ", though the answer is more".to_string(),
         None => String::new(),
     };
     format!("{verdict}{slow}{contrary}")
@@ -207,7 +210,21 @@ mod tests {
         assert_eq!(of(402, true), "enough, 1.27x time not for want of memory");
         assert_eq!(of(390, false), "too little: 1.27x time");
         assert_eq!(of(380, true), "enough, 1.27x time not for want of memory, though 390 MiB was too little");
-        assert_eq!(of(395, true), "enough, 1.27x time not for want of memory, though the answer is more");
+        assert_eq!(of(395, true), "enough, 1.27x time not for want of memory");
+    }
+
+    #[test]
+    fn what_was_enough_far_below_the_answer_contradicts_it() {
+        let mut report = fixture::budget();
+        report.answer.largest_failing_bytes = None;
+        let row = report.methods.iter().find(|row| row.name == Method::SysMaxRss).unwrap().clone();
+        report.methods.clear();
+        let of = |memory: u64| {
+            let enough = MethodRow { memory_bytes: Some(memory << 20), enough: Some(true), ..row.clone() };
+            judge(&MethodRow { outcome: Some(Outcome::Ok), ..enough }, &report).verdict
+        };
+        assert!(of(41).starts_with("enough") && of(41).ends_with(", though the answer is more"), "{}", of(41));
+        assert!(!of(400).contains("though"), "what is nearly the answer agrees with it: {}", of(400));
     }
 
     #[test]
