@@ -76,31 +76,13 @@ fn round_down(bytes: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use model::{Breakdown, Outcome, Trial};
+    use model::{Outcome, Trial};
 
     use crate::MIB;
 
     /// A run of the search that was too slow, of which nothing else is known.
     pub fn trial(limit_mib: u64, wall_seconds: f64) -> Trial {
-        Trial {
-            run: 2,
-            method: None,
-            limit_bytes: Some(limit_mib * MIB),
-            outcome: Outcome::TooSlow,
-            lower_bound: false,
-            wall_seconds,
-            cpu_seconds: None,
-            system_seconds: None,
-            stall_seconds: None,
-            runtime_ratio: Some(wall_seconds / 10.0),
-            predicted_ratio: None,
-            io_wait_share: None,
-            refaults: None,
-            peak_charge_bytes: None,
-            breakdown: Breakdown::default(),
-            exit_status: None,
-            why: String::new(),
-            nodes: Vec::new(),
-        }
+        let begun = Trial::new(2, Some(limit_mib * MIB), Outcome::TooSlow);
+        Trial { wall_seconds, runtime_ratio: Some(wall_seconds / 10.0), ..begun }
     }
 }

@@ -53,26 +53,7 @@ mod tests {
             oom_kills: Some(u64::from(outcome == Outcome::Oom)),
             ..NodeRun::default()
         };
-        Trial {
-            run: 0,
-            method: None,
-            limit_bytes: limit,
-            outcome,
-            lower_bound: false,
-            wall_seconds: 0.0,
-            cpu_seconds: None,
-            system_seconds: None,
-            stall_seconds: None,
-            runtime_ratio: None,
-            predicted_ratio: None,
-            io_wait_share: None,
-            refaults: None,
-            peak_charge_bytes: None,
-            breakdown: Default::default(),
-            exit_status: None,
-            why: String::new(),
-            nodes: parts.iter().map(node).collect(),
-        }
+        Trial { nodes: parts.iter().map(node).collect(), ..Trial::new(0, limit, outcome) }
     }
 
     #[test]

@@ -82,6 +82,32 @@ pub struct Trial {
     pub nodes: Vec<NodeRun>,
 }
 
+impl Trial {
+    /// One of which nothing is known but its limit and how it ended.
+    pub fn new(run: u32, limit_bytes: Option<u64>, outcome: Outcome) -> Trial {
+        Trial {
+            run,
+            method: None,
+            limit_bytes,
+            outcome,
+            lower_bound: false,
+            wall_seconds: 0.0,
+            cpu_seconds: None,
+            system_seconds: None,
+            stall_seconds: None,
+            runtime_ratio: None,
+            predicted_ratio: None,
+            io_wait_share: None,
+            refaults: None,
+            peak_charge_bytes: None,
+            breakdown: Breakdown::default(),
+            exit_status: None,
+            why: String::new(),
+            nodes: Vec::new(),
+        }
+    }
+}
+
 /// What one node had of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeRun {

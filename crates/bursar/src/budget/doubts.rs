@@ -75,26 +75,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn trial(run: u32, limit_mib: u64, outcome: Outcome) -> Trial {
-        Trial {
-            run,
-            method: None,
-            limit_bytes: Some(limit_mib * MIB),
-            outcome,
-            lower_bound: false,
-            wall_seconds: 1.0,
-            cpu_seconds: None,
-            system_seconds: None,
-            stall_seconds: None,
-            runtime_ratio: None,
-            predicted_ratio: None,
-            io_wait_share: None,
-            refaults: None,
-            peak_charge_bytes: None,
-            breakdown: Default::default(),
-            exit_status: Some(0),
-            why: String::new(),
-            nodes: Vec::new(),
-        }
+        Trial::new(run, Some(limit_mib * MIB), outcome)
     }
 
     #[test]
