@@ -28,7 +28,7 @@ impl JsonLines {
 
     /// One more, whole.
     pub fn write(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
-        let line = report::printable_json(&serde_json::to_string(value)?) + "\n";
+        let line = model::printable_json(&serde_json::to_string(value)?) + "\n";
         let written = self.out.write_all(line.as_bytes()).and_then(|()| self.out.flush());
         written.with_context(|| format!("{} cannot be written", self.name.display()))
     }

@@ -59,7 +59,7 @@ pub fn check_file(what: &str, path: &Path) -> anyhow::Result<()> {
 
 /// Writes a value as JSON to a file, or to standard output for `-`.
 pub fn write_json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
-    let text = report::printable_json(&serde_json::to_string_pretty(value)?) + "\n";
+    let text = model::printable_json(&serde_json::to_string_pretty(value)?) + "\n";
     if is_dash(path) {
         let out = linux::standard_output::open();
         out.and_then(|mut out| out.write_all(text.as_bytes())).context("standard output cannot be written")

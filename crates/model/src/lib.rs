@@ -24,6 +24,7 @@ mod reference;
 mod replay;
 mod seconds;
 mod series;
+mod steering;
 mod trial;
 
 pub use account::{FaultCounts, FlowCounts, KEPT_PEAK_NOTE, ListSizes, Pressure, RunAccount, Spread};
@@ -55,4 +56,5 @@ pub use reference::{FileReference, ReferenceKind};
 pub use replay::{PhaseReplay, ReplayArm, ReplayedArm, ReplayedRecord};
 pub use seconds::seconds;
 pub use series::{HUGETLB_CHARGED, STOCKS_BYTES, Series, Unit, names};
+pub use steering::{printable, printable_json, printable_lines, steers};
 pub use trial::{Answer, BudgetReport, LimitSource, Method, MethodRow, NodeNeed, NodeRun, Outcome, Trial};

@@ -3,8 +3,8 @@
 use model::Bytes;
 pub use model::seconds;
 
-pub use crate::steering::printable;
-use crate::steering::steers;
+pub use model::printable;
+use model::steers;
 
 /// What stands for a figure that could not be had.
 pub const UNKNOWN: &str = "-";

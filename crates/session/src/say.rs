@@ -5,7 +5,7 @@ use std::fmt::Arguments;
 use std::io::Write;
 
 use anyhow::Context;
-use report::printable_lines;
+use model::printable_lines;
 
 /// Standard error, for what comes beside a result: where nobody can be told, it goes on. Takes whole lines.
 pub struct Beside;

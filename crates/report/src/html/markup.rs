@@ -1,7 +1,7 @@
 //! HTML as text, with everything that comes from a record escaped.
 
-use crate::steering::printable_lines;
 use crate::tables::{Table, Tone};
+use model::printable_lines;
 
 /// A page being written.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::Style;
-use crate::steering::printable_lines;
 use crate::tables::{Table, Tone};
+use model::printable_lines;
 
 /// Where the figures of [`Page::fact`] begin.
 const FACT_COLUMN: usize = 16;

@@ -30,8 +30,7 @@ pub fn step() -> Status {
     };
     for line in told {
         // Who has waited too long reads no more.
-        let _ =
-            writeln!(std::io::stdout(), "{}", report::printable(&format!("bursar: {}: {line}", procfs::hostname())));
+        let _ = writeln!(std::io::stdout(), "{}", model::printable(&format!("bursar: {}: {line}", procfs::hostname())));
     }
     Status::of(0)
 }
