@@ -359,8 +359,9 @@ struct advice_told {
 //
 // REFERENCE_FILE tells of which file a hash is, in parts whose `place` is: 0, the inode; 1, the device as major << 20 |
 // minor in the lower 32 bits, and above the lower 32 bits of the time of birth in ns (0: not known); 2, a descriptor of it
-// in the lower 32 bits, and above the process that has it. Before part 2, where bursar has set `wants_paths`, and not each
-// time that a process opens it: 3, the first eight bytes of its path, 4, the next eight, and so on up to a byte of 0.
+// in the lower 32 bits, and above the process that has it. Before part 2, where bursar has set `wants_paths` or the file
+// is in memory, and not each time that a process opens it: 3, the first eight bytes of its path, 4, the next eight, and so
+// on up to a byte of 0.
 //
 // REFERENCE_PROCESS tells of a process what `enum process_part` says. In place of the file it has a number that the process
 // gave itself when it began, and again when it became another program; in place of the pages, the part.
@@ -394,7 +395,9 @@ enum reference_kind {
     REFERENCE_FILE,
     REFERENCE_MAPPED, // of a mapping that the program made: all its pages, whether they are touched or not
     REFERENCE_PROCESS,
-    REFERENCE_REMOVED // no reference: all pages from this one to the end of the file are gone, and take no room
+    REFERENCE_REMOVED,  // no reference: all pages from this one to the end of the file are gone, and take no room
+    REFERENCE_IN_MEMORY // no reference: a file in memory, on tmpfs or ramfs, that a process has opened and used; parts
+                        // 0, 1 and 3 and on of REFERENCE_FILE are told before. `place` is as of part 2
 };
 
 // What the `place` of REFERENCE_PROCESS is. The first three are told when a program begins, and in the child of a fork;

@@ -306,7 +306,7 @@ fn memory_that_no_cgroup_counts_leaves_a_check_undecided() {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let record = shared_folder(folder.path()).join("base.bursar").display().to_string();
     let file = format!("/dev/shm/bursar-check-{}", std::process::id());
-    let script = format!("dd if=/dev/zero of={file} bs=1M count=100 status=none; sleep .5 <{file}; rm {file}");
+    let script = format!("dd if=/dev/zero of={file} bs=1M count=100 status=none; sleep .5; rm {file}");
     let check = |arguments: &[&str], runs: bool| {
         let mut nobody = bursar_as_nobody(folder.path());
         nobody.args(["check", "--json", "-"]).args(arguments);

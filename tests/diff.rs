@@ -109,7 +109,7 @@ fn a_note_says_whose_figures_memory_is_missing_from() {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let records = shared_folder(folder.path());
     let file = format!("/dev/shm/bursar-diff-{}", std::process::id());
-    let fill = format!("dd if=/dev/zero of={file} bs=1M count=20 status=none; sleep .5 <{file}; rm {file}");
+    let fill = format!("dd if=/dev/zero of={file} bs=1M count=20 status=none; sleep .5; rm {file}");
     for (name, script) in [("a.bursar", "sleep .5"), ("b.bursar", &fill)] {
         let mut nobody = bursar_as_nobody(folder.path());
         nobody.args(["run", "-q", "--record"]).arg(records.join(name)).args(["--", "sh", "-c", script]);

@@ -1238,53 +1238,6 @@ fn a_spike_without_a_cgroup_is_in_the_floor() {
 }
 
 #[test]
-fn what_sockets_hold_is_in_the_floor_without_a_cgroup() {
-    if !support::can_hide_cgroups() {
-        return;
-    }
-    let folder = tempfile::tempdir_in("/tmp").unwrap();
-    let run = |script: &str| {
-        let mut nobody = support::bursar_as_nobody(folder.path());
-        nobody.args(["run", "--json", "-", "--", "python3", "-c", script]);
-        let (_, json) = support::json_of(&mut support::without_cgroups(&nobody));
-        json
-    };
-    let fill = "import socket, time\nall = [socket.socketpair() for _ in range(100)]\nfor one, other in all:\n  one.setblocking(0)\n  \
-                try:\n    while True: one.send(bytes(65536))\n  except BlockingIOError: pass\ntime.sleep(.5)";
-    let filled = run(fill);
-    let kernel = filled["floor_breakdown"]["kernel"].as_u64().unwrap();
-    assert!((12 << 20..40 << 20).contains(&kernel), "{filled:#}");
-    assert!(filled["tree_held_at_least_bytes"].as_u64().unwrap() > kernel, "{filled:#}");
-    assert!(
-        filled["floor_bytes"].as_u64().unwrap() > kernel && filled["doubts"].as_array().unwrap().is_empty(),
-        "{filled:#}"
-    );
-    let empty = run(&fill.replace("range(100)", "range(8)").replace("65536", "1"));
-    assert!(empty["doubts"].as_array().unwrap().is_empty(), "{empty:#}");
-}
-
-#[test]
-fn pipes_that_no_cgroup_charges_are_in_the_first_line() {
-    if !support::can_hide_cgroups() {
-        return;
-    }
-    let folder = tempfile::tempdir_in("/tmp").unwrap();
-    let run = |command: &[&str]| {
-        let mut nobody = support::bursar_as_nobody(folder.path());
-        nobody.args(["run", "--json", "-", "--"]).args(command);
-        let (_, json) = support::json_of(&mut support::without_cgroups(&nobody));
-        let sentences = json["doubts"].as_array().unwrap().iter().map(|doubt| doubt["sentence"].to_string());
-        sentences.collect::<String>()
-    };
-    let fill = "import fcntl, os, time\nfor _ in range(60):\n  end = os.pipe()[1]\n  fcntl.fcntl(end, 1031, 1 << 20)\n  \
-                os.write(end, bytes(1 << 20))\ntime.sleep(.5)";
-    let filled = run(&["python3", "-c", fill]);
-    assert!(filled.contains("up to 60.0 MiB that pipes of it may hold are missing"), "{filled}");
-    let pipeline = "yes 123456789 | head -c 9000000 | cat | cat | cat | tail -n 1; sleep .2";
-    assert!(!run(&["sh", "-c", pipeline]).contains("pipes"));
-}
-
-#[test]
 fn files_in_memory_that_no_cgroup_charges_are_in_the_first_line() {
     if !support::is_root() {
         return;

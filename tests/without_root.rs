@@ -4,7 +4,7 @@ mod support;
 
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Programs, bursar_as_nobody, can_hide_cgroups, copy_program, json_of, need, without_cgroups};
 
 const MIB: u64 = 1 << 20;
@@ -241,6 +241,53 @@ fn what_processes_that_tell_nothing_held_is_within_the_upper_bound_however_they_
         let held = |name: &str| json[name].as_u64().unwrap() / MIB;
         assert!(held("tree_held_at_most_bytes") >= 119, "{json:#}");
         assert!(floor(&json).1 >= 118, "{json:#}");
+    }
+}
+
+#[test]
+fn what_sockets_hold_is_in_the_floor() {
+    if !can_hide_cgroups() {
+        return;
+    }
+    let fill = "import socket, time\nall = [socket.socketpair() for _ in range(100)]\nfor one, other in all:\n  one.setblocking(0)\n  \
+                try:\n    while True: one.send(bytes(65536))\n  except BlockingIOError: pass\ntime.sleep(.5)";
+    let filled = run(fill);
+    let kernel = filled["floor_breakdown"]["kernel"].as_u64().unwrap();
+    assert!((12 * MIB..40 * MIB).contains(&kernel), "{filled:#}");
+    assert!(filled["tree_held_at_least_bytes"].as_u64().unwrap() > kernel, "{filled:#}");
+    assert!(filled["floor_bytes"].as_u64().unwrap() > kernel && filled["doubts"] == json!([]), "{filled:#}");
+    let empty = run(&fill.replace("range(100)", "range(8)").replace("65536", "1"));
+    assert_eq!(empty["doubts"], json!([]), "{empty:#}");
+}
+
+#[test]
+fn what_pipes_may_hold_is_in_the_first_line() {
+    if !can_hide_cgroups() {
+        return;
+    }
+    let fill = "import fcntl, os, time\nfor _ in range(60):\n  end = os.pipe()[1]\n  fcntl.fcntl(end, 1031, 1 << 20)\n  \
+                os.write(end, bytes(1 << 20))\ntime.sleep(.5)";
+    let filled = run(fill)["doubts"].to_string();
+    assert!(filled.contains("up to 60.0 MiB that pipes of it may hold are missing"), "{filled}");
+    let pipeline = "yes 123456789 | head -c 9000000 | cat | cat | cat | tail -n 1 >&2; sleep .2";
+    assert!(!run_shell(pipeline)["doubts"].to_string().contains("pipes"));
+}
+
+/// Each file is closed before any sample can have found it open.
+#[test]
+fn files_in_memory_that_are_closed_at_once_are_told() {
+    if !can_hide_cgroups() {
+        return;
+    }
+    let name = format!("/dev/shm/bursar-closed-{}", std::process::id());
+    let script = format!(
+        "import os, time\nfor n in range(20):\n  file = '{name}-' + str(n)\n  open(file, 'wb').write(bytes(1 << 20))\ntime.sleep(.5)\n\
+         for n in range(20): os.remove('{name}-' + str(n))"
+    );
+    for _ in 0..4 {
+        let json = run(&script);
+        let doubt = json["doubts"].as_array().unwrap().iter().find(|doubt| doubt["kind"] == "files-in-memory");
+        assert_eq!(doubt.map(|doubt| &doubt["bytes"]), Some(&json!(20 * MIB)), "{json:#}");
     }
 }
 

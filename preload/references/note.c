@@ -237,21 +237,22 @@ static void put_file(struct identity found) {
     references_put(hash_of(found), 1, REFERENCE_FILE, found.device | (uint64_t)found.birth << 32);
 }
 
-// The path of an open file in parts: it may be closed before bursar could open it by its descriptor. Those of files
-// that the process has told of lately are known to bursar.
-static void put_path(int file, uint32_t number) {
+// The path of an open file in parts: it may be closed before bursar could look at it by its descriptor. Those of files
+// that the process has told of lately are known to bursar. Whether it was told now.
+static bool put_path(int file, uint32_t number) {
     static uint32_t told[PATHS_TOLD];
     uint32_t *last_told = &told[number % PATHS_TOLD];
     if (__atomic_exchange_n(last_told, number, __ATOMIC_RELAXED) == number)
-        return;
+        return false;
     char link[32];
     uint64_t parts[LONGEST_PATH / 8] = {0};
     text_format(link, sizeof link, "/proc/self/fd/%u", file);
     long length = sys(SYS_readlinkat, AT_FDCWD, link, parts, sizeof parts);
     if (sys_failed(length) || length == sizeof parts)
-        return;
+        return false;
     for (long part = 0; part <= length / 8; part++)
         references_put(number, 3 + part, REFERENCE_FILE, parts[part]);
+    return true;
 }
 
 // What a descriptor is: four system calls where it is a regular file that was not known, else one.
@@ -285,6 +286,10 @@ static void look(int file, struct opened *opened, uint32_t ms) {
         if (__atomic_load_n(&head->wants_paths, __ATOMIC_RELAXED))
             put_path(file, opened->file);
         references_put(opened->file, 2, REFERENCE_FILE, (uint32_t)file | (uint64_t)process.pid << 32);
+    } else if (opened->class == REFERENCE_TMPFS || opened->class == REFERENCE_RAMFS) {
+        put_file(found);
+        if (put_path(file, opened->file))
+            references_put(opened->file, 1, REFERENCE_IN_MEMORY, (uint32_t)file | (uint64_t)process.pid << 32);
     }
 }
 

@@ -139,6 +139,7 @@ REFERENCE_KIND = {
     4: "mapped",
     5: "process",
     6: "removed",
+    7: "in_memory",
 }
 PROCESS_PART = {
     0: "pid",

@@ -16,7 +16,7 @@ use crate::shared_memory::is_in_memory;
 const BLOCK_BYTES: u64 = 512;
 
 /// A file in memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenFile {
     /// Its path, or `/memfd:NAME`.
     pub name: String,

@@ -23,13 +23,20 @@ pub struct WrittenInMemory {
 }
 
 impl WrittenInMemory {
-    /// What the files `found` open now, and those that were found before, occupy, by the name of the largest. `mapped_bytes`: the most shared memory that one process has mapped,
-    /// which its RSS holds already; it is taken off the files that a process maps. `None`: less than 1 MiB. Costs a few system
-    /// calls per file.
+    /// A process has told that it opened this file: it may be closed before anybody looks.
+    pub fn tell(&mut self, id: FileId, file: OpenFile) {
+        if self.files.len() < MOST_FILES {
+            self.files.entry(id).or_insert(file);
+        }
+    }
+
+    /// What the files `found` open now, and those that were found or told before, occupy, by the name of the largest. `mapped_bytes`: the
+    /// most shared memory that one process has mapped, which its RSS holds already; it is taken off the files that a process maps. `None`:
+    /// less than 1 MiB. Costs a few system calls per file.
     pub fn look(&mut self, found: BTreeMap<FileId, OpenFile>, pids: &[i32], mapped_bytes: u64) -> Option<Named> {
         // A file that was closed stays in memory for as long as it has a name.
         let is_closed = |id: &FileId| !found.contains_key(id);
-        let mapped: BTreeSet<FileId> = match self.files.keys().any(is_closed) {
+        let mapped: BTreeSet<FileId> = match mapped_bytes > 0 && self.files.keys().any(is_closed) {
             true => pids.iter().flat_map(|pid| mapped_files(*pid)).collect(),
             false => BTreeSet::new(),
         };

@@ -471,12 +471,13 @@ pub enum ReferenceKind {
     Mapped = 4,
     Process = 5,
     Removed = 6,
+    InMemory = 7,
 }
 
 impl ReferenceKind {
-    pub const ALL: [ReferenceKind; 7] = [ReferenceKind::Read, ReferenceKind::Write, ReferenceKind::Fault, ReferenceKind::File, ReferenceKind::Mapped, ReferenceKind::Process, ReferenceKind::Removed];
+    pub const ALL: [ReferenceKind; 8] = [ReferenceKind::Read, ReferenceKind::Write, ReferenceKind::Fault, ReferenceKind::File, ReferenceKind::Mapped, ReferenceKind::Process, ReferenceKind::Removed, ReferenceKind::InMemory];
     /// In the order of [`Self::ALL`].
-    pub const NAMES: [&'static str; 7] = ["read", "write", "fault", "file", "mapped", "process", "removed"];
+    pub const NAMES: [&'static str; 8] = ["read", "write", "fault", "file", "mapped", "process", "removed", "in_memory"];
 
     pub fn from_number(number: u64) -> Option<ReferenceKind> {
         ReferenceKind::ALL.into_iter().find(|value| *value as u64 == number)
@@ -491,6 +492,7 @@ impl ReferenceKind {
             ReferenceKind::Mapped => "mapped",
             ReferenceKind::Process => "process",
             ReferenceKind::Removed => "removed",
+            ReferenceKind::InMemory => "in_memory",
         }
     }
 }

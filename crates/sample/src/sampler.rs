@@ -1,11 +1,13 @@
 //! One look at a job after another.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use linux::buffers::OwnBuffers;
 use linux::cgroup::{Cgroup, MemoryState};
-use linux::open_in_memory::open_in_memory;
+use linux::holders::FileId;
+use linux::open_in_memory::{OpenFile, open_in_memory};
 use linux::written_in_memory::WrittenInMemory;
 use linux::{procfs, psi, thp};
 use model::{Buffers, HUGETLB_CHARGED, KeptPeaks, Named, ProcessRecord, Series, Unit, names};
@@ -79,6 +81,7 @@ pub struct Sampler {
     hugetlb_mapped: Option<u64>,
     /// Without a cgroup: the files in memory that the job has open, and their peak.
     written_in_memory: WrittenInMemory,
+    told_in_memory: Option<Receiver<(FileId, OpenFile)>>,
     files_in_memory: Option<Named>,
     /// Likewise its pipes and sockets; what the kernel tells of these at the last sample, and the most of the others.
     own_buffers: OwnBuffers,
@@ -126,12 +129,18 @@ impl Sampler {
             shared_mapped: None,
             hugetlb_mapped: None,
             written_in_memory: WrittenInMemory::default(),
+            told_in_memory: None,
             files_in_memory: None,
             own_buffers: OwnBuffers::default(),
             socket_bytes: None,
             buffers: Buffers::default(),
             own: None,
         }
+    }
+
+    /// Files in memory that the job's processes tell of themselves come from there.
+    pub fn hear_of_files_in_memory(&mut self, told: Receiver<(FileId, OpenFile)>) {
+        self.told_in_memory = Some(told);
     }
 
     /// The command has been let go: its time begins now. Rows taken before are at 0.
@@ -264,6 +273,9 @@ impl Sampler {
         // Once there were sockets, none hold nothing.
         self.socket_bytes = socket_bytes.or(self.socket_bytes.map(|_| 0));
         self.buffers = self.buffers.most(buffers);
+        for (id, file) in self.told_in_memory.iter().flat_map(Receiver::try_iter) {
+            self.written_in_memory.tell(id, file);
+        }
         let files = self.written_in_memory.look(open.files, pids, largest_shared);
         let bytes = |files: &Option<Named>| files.as_ref().and_then(|files| files.bytes);
         if bytes(&files) > bytes(&self.files_in_memory) {

@@ -143,7 +143,7 @@ pub fn observe(
     if let (Some(Err(why)), true, true) = (&inside, is_limited, emulated.is_some()) {
         anyhow::bail!("no limit can be set here, and none emulated: {why}");
     }
-    let (inside, launch) = inside.and_then(|inside| inside.map_err(|why| notes.push(why)).ok()).unzip();
+    let (mut inside, launch) = inside.and_then(|inside| inside.map_err(|why| notes.push(why)).ok()).unzip();
     let Launch { words, environment } =
         launch.unwrap_or_else(|| Launch { words: plan.command.to_vec(), environment: plan.environment.clone() });
     let prepared = Prepared::new(&Command { words, environment, output, cgroup: cgroup.clone() })?;
@@ -163,6 +163,9 @@ pub fn observe(
     let shared_by_us_bytes = inside.as_ref().map_or(0, |_| SHARED_BYTES);
     let options = Options { interval: plan.interval, io_wait: bench.io_wait, shared_by_us_bytes };
     let mut sampler = Sampler::new(scope, options, Instant::now());
+    if let Some(told) = inside.as_mut().and_then(Inside::files_in_memory) {
+        sampler.hear_of_files_in_memory(told);
+    }
     let tracker = bench.track(&[stub], tracker_origin, &mut notes);
     // Under a limit the job faults anew on what it references again.
     let is_scanned = tracker.is_some() && bench.sees_references() && plan.limit_bytes.is_none();

@@ -1,8 +1,11 @@
 //! References to files as the library inside a command notes them, where the tracepoints may not be had.
 
 use std::ffi::OsString;
+use std::sync::mpsc::Receiver;
 
 use job::preload::{self, Library};
+use linux::holders::FileId;
+use linux::open_in_memory::OpenFile;
 use model::{Bytes, BytesMoved, LATER_THROUGH_MAPPINGS};
 use track::{Follower, InsideTracker, SeenInside, Tracked};
 
@@ -51,6 +54,11 @@ impl<'a> Inside<'a> {
         variables.push((name, path.into()));
         let launch = launch(command, launcher, &library, variables);
         Ok((Inside { command, launcher, tracker }, launch))
+    }
+
+    /// Where files in memory come from that the command's processes open, each once.
+    pub fn files_in_memory(&mut self) -> Option<Receiver<(FileId, OpenFile)>> {
+        self.tracker.files_in_memory()
     }
 
     /// When the command has ended: what was seen, where anything was, or why not, as a sentence. `moved`: what it read by the kernel's

@@ -14,15 +14,18 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use linux::bpf::FileKey;
+use linux::holders::FileId;
+use linux::open_in_memory::OpenFile;
 use linux::procfs;
 use model::{FileReference, ReferenceKind};
 use runtime_abi::{REFERENCE_FILE_BYTES, ReferenceClass, ReferenceKind as Noted};
+use rustix::fs::makedev;
 
 use crate::files::Files;
 use crate::references::References;
@@ -75,12 +78,16 @@ pub trait Follower: Send + std::fmt::Debug {
 /// rest. Those beyond count as referenced at the end.
 const MOST_TOUCHED: usize = 1 << 20;
 
+/// Files in memory that are told between two samples, at most.
+const MOST_IN_MEMORY: usize = 1024;
+
 /// Reads what a job's processes note about their references to files.
 #[derive(Debug)]
 pub struct InsideTracker {
     path: PathBuf,
     stop: Sender<()>,
     thread: JoinHandle<SeenInside>,
+    files_in_memory: Option<Receiver<(FileId, OpenFile)>>,
 }
 
 /// What the processes have noted.
@@ -149,11 +156,17 @@ impl InsideTracker {
         }
         let path = ring.path();
         let (stop, stopped) = mpsc::channel();
+        let (tell, files_in_memory) = mpsc::sync_channel(MOST_IN_MEMORY);
         let thread = thread::Builder::new()
             .name("bursar-inside".into())
-            .spawn(move || run(ring, origin_ns, &stopped, follower))
+            .spawn(move || run(ring, origin_ns, &stopped, follower, tell))
             .map_err(Error::Thread)?;
-        Ok(InsideTracker { path, stop, thread })
+        Ok(InsideTracker { path, stop, thread, files_in_memory: Some(files_in_memory) })
+    }
+
+    /// Where files in memory come from that the processes open, each once. Their sizes are not told.
+    pub fn files_in_memory(&mut self) -> Option<Receiver<(FileId, OpenFile)>> {
+        self.files_in_memory.take()
     }
 
     /// What the library reads of it.
@@ -171,7 +184,13 @@ impl InsideTracker {
     }
 }
 
-fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>, follower: Option<Box<dyn Follower>>) -> SeenInside {
+fn run(
+    mut ring: Ring,
+    origin_ns: u64,
+    stopped: &Receiver<()>,
+    follower: Option<Box<dyn Follower>>,
+    files_in_memory: SyncSender<(FileId, OpenFile)>,
+) -> SeenInside {
     let mut seen = Seen {
         follower,
         origin_ns,
@@ -182,6 +201,7 @@ fn run(mut ring: Ring, origin_ns: u64, stopped: &Receiver<()>, follower: Option<
         references: References::default(),
         touched: Vec::new(),
         lives: Lives::default(),
+        files_in_memory,
     };
     let mut tick = FAST_TICK;
     while matches!(stopped.recv_timeout(tick), Err(RecvTimeoutError::Timeout)) {
@@ -283,6 +303,7 @@ struct Seen {
     /// Pages of programs and libraries.
     touched: Vec<FileReference>,
     lives: Lives,
+    files_in_memory: SyncSender<(FileId, OpenFile)>,
 }
 
 impl Seen {
@@ -305,6 +326,7 @@ impl Seen {
                 }
                 return;
             }
+            Noted::InMemory => return self.in_memory(entry.file, entry.place),
             Noted::Process => return,
         };
         let (mut pages, first_page) = (entry.pages, entry.place & ((1 << 40) - 1));
@@ -343,6 +365,19 @@ impl Seen {
             }
         }
         self.references.push(reference);
+    }
+
+    fn in_memory(&mut self, hash: u32, place: u64) {
+        let known = self.known.get(&hash);
+        let told = known.and_then(|known| Some((known.inode?, known.device, known.path()?)));
+        if let Some((inode, device, path)) = told {
+            let id = FileId { device: makedev(device >> 20, device & 0xf_ffff), inode };
+            let name = path.to_string_lossy().into_owned();
+            // Beyond what is looked at between two samples, those that are still open then are found by their descriptors.
+            _ = self
+                .files_in_memory
+                .try_send((id, OpenFile { name, pid: (place >> 32) as i32, ..OpenFile::default() }));
+        }
     }
 
     fn opened(&mut self, hash: u32, place: u64) {
@@ -410,6 +445,7 @@ mod tests {
             references: References::default(),
             touched: Vec::new(),
             lives: Lives::default(),
+            files_in_memory: mpsc::sync_channel(1).0,
         };
         let entry = |file, pages, kind, place| Entry { file, pages, kind, place };
         seen.take(entry(7, 0, Noted::File, 4711));

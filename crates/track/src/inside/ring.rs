@@ -88,7 +88,7 @@ impl Ring {
             read_bytes = read_bytes.saturating_add(self.load(at + ReferenceRun::READ_BYTES_AT));
             let pages = ((file_pages >> 32) as u32).min(MOST_PAGES as u32);
             let Some(kind) = ReferenceKind::from_number(kind_ms & 0xffff_ffff) else { continue };
-            if pages > 0 && !matches!(kind, ReferenceKind::File | ReferenceKind::Process) {
+            if pages > 0 && !matches!(kind, ReferenceKind::File | ReferenceKind::Process | ReferenceKind::InMemory) {
                 let first = self.load(at + ReferenceRun::FIRST_PAGE_AT) & ((1 << 40) - 1);
                 take(Entry { file: file_pages as u32, pages, kind, place: first | kind_ms >> 32 << 40 });
             }
