@@ -12,6 +12,7 @@ use record::{Entry, Record};
 use report::check::{Answer, Shown};
 use session::bench::{Bench, References};
 use session::comparable::{Wanted, differences};
+use session::display::Display;
 use session::given::Given;
 use session::input::is_dash;
 use session::inputs;
@@ -25,7 +26,6 @@ use session::sink::finish_run;
 use session::status::Status;
 
 use crate::cli::check::Check;
-use crate::progress::Display;
 use crate::replace::replace;
 use crate::results::{check_file, check_json, write_json};
 

@@ -17,7 +17,6 @@ mod json_lines;
 mod merge;
 mod pool;
 mod predict;
-mod progress;
 mod provision;
 mod recommend;
 mod replace;

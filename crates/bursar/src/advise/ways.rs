@@ -21,6 +21,7 @@ use model::{
     ArmFigures, ArmsEnded, ArmsReport, Exit, FaultCounts, LeftOut, Observation, RecordKind, RunRole, Spread, names,
 };
 use session::bench::{Bench, References};
+use session::display::Display;
 use session::given::Given;
 use session::inside;
 use session::launch::{Launch, Launcher, launch};
@@ -32,7 +33,6 @@ use session::status::ended;
 use session::status::{OWN_FAILURE, Status};
 
 use crate::cli::advise::Try;
-use crate::progress::Display;
 use crate::provision::Serving;
 use crate::results::{check_html, check_json, style, write_json, write_page};
 use program::Program;

@@ -13,10 +13,10 @@ use session::given::Kept;
 use session::redact::{self, redacted};
 use session::say::tell;
 
-use crate::cli::budget::Budget;
+use crate::options::Options;
 
 /// The options that a resumed search needs, as the record's header keeps them.
-pub fn saved(options: &Budget, input: &Kept) -> BTreeMap<String, String> {
+pub fn saved(options: &Options, input: &Kept) -> BTreeMap<String, String> {
     let mut saved = BTreeMap::new();
     let mut put = |name: &str, value: Option<String>| value.map(|value| saved.insert(name.to_string(), value));
     let flag = |set: bool| set.then(|| "yes".to_string());
@@ -33,7 +33,7 @@ pub fn saved(options: &Budget, input: &Kept) -> BTreeMap<String, String> {
     put("input", input.identity.clone());
     put("input_path", input.path.as_ref().map(|path| path.to_string_lossy().into_owned()));
     put("input_offset", input.identity.is_some().then(|| input.offset.to_string()));
-    put("no_compare", flag(options.no_compare));
+    put("no_compare", flag(!options.compare));
     put("full", flag(options.full));
     put("drop_caches", flag(options.drop_caches));
     put("as_found", flag(options.as_found));
@@ -41,8 +41,8 @@ pub fn saved(options: &Budget, input: &Kept) -> BTreeMap<String, String> {
 }
 
 /// The standard input that the record's runs had.
-pub fn input(record: Option<&Record>) -> Kept {
-    let get = |name: &str| record.and_then(|record| record.header.options.get(name));
+pub fn input(record: &Record) -> Kept {
+    let get = |name: &str| record.header.options.get(name);
     Kept {
         identity: get("input").cloned(),
         path: get("input_path").map(Into::into),
@@ -51,7 +51,7 @@ pub fn input(record: Option<&Record>) -> Kept {
 }
 
 /// Shows a person at the terminal what is about to be run: it is the record that says so, and not the command line.
-pub fn show(options: &Budget) {
+pub fn show(options: &Options) {
     if std::io::stderr().is_terminal() {
         shown(&options.command, options.prepare.as_deref()).iter().for_each(|line| tell!("{line}"));
     }
@@ -67,7 +67,7 @@ fn shown(command: &[OsString], prepare: Option<&str>) -> Vec<String> {
 }
 
 /// The command and the options of the record that is to be resumed.
-pub fn restored(options: Budget, record: &Record) -> anyhow::Result<Budget> {
+pub fn restored(options: Options, record: &Record) -> anyhow::Result<Options> {
     let header = &record.header;
     if header.kind != RecordKind::Budget || header.command.is_empty() {
         bail!("this record is not of a budget; only `bursar budget` can go on with its own");
@@ -81,14 +81,14 @@ pub fn restored(options: Budget, record: &Record) -> anyhow::Result<Budget> {
         bail!("the record's command was redacted (--redact), so that it cannot be run again; begin a new search");
     }
     let number = |name: &str| get(name).and_then(|value| value.parse::<f64>().ok());
-    Ok(Budget {
+    Ok(Options {
         slowdown: number("slowdown").unwrap_or(options.slowdown),
         runs: number("runs").map(|runs| runs as u32),
         max_trials: number("max_trials").map_or(options.max_trials, |trials| trials as u32),
         timeout: number("timeout_seconds").map(Duration::from_secs_f64),
         fast_tier: get("fast_tier").and_then(|tier| tier.parse().ok()),
         prepare: get("prepare").cloned(),
-        no_compare: get("no_compare").is_some(),
+        compare: get("no_compare").is_none(),
         full: get("full").is_some(),
         drop_caches: get("drop_caches").is_some(),
         as_found: get("as_found").is_some(),

@@ -2,7 +2,6 @@
 
 use budget::Progress;
 use model::{Observation, Pressure, names};
-
 use session::observe;
 
 /// How a run goes on all its nodes: the CPU time of all tells how far it has come, and the node that waits longest holds up the others.

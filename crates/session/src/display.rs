@@ -1,12 +1,12 @@
-//! What a person sees while a budget is being found.
+//! What a person sees while runs are made.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use model::{Bytes, Outcome, Trial};
 
-use session::observe::Progress;
-use session::say::tell;
+use crate::observe::Progress;
+use crate::say::tell;
 
 /// A line that lives while a run lasts, on a terminal; nothing elsewhere.
 pub struct Display {

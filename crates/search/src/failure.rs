@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use model::{Bytes, Exit, Observation};
-
 use session::status::Status;
 
 /// What programs and runtimes print when they get no memory, in lower case.
@@ -32,6 +31,7 @@ const SIGKILL: i32 = 9;
 /// A run that failed.
 #[derive(Debug)]
 pub struct Failure {
+    /// How it ended, as bursar then does.
     pub status: Status,
     /// The end of its standard error.
     pub errors: String,
