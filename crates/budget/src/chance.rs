@@ -85,16 +85,15 @@ pub fn chance(a: &Noise, bracket: &Bracket) -> Option<Chance> {
 impl Chance {
     /// Why the answer is not sure, as a clause.
     pub fn doubt(&self) -> String {
-        let reads = match self.again {
-            0 => "if it reads a few pages again".into(),
-            again => format!("if it reads {} again, as it did", Bytes(again)),
-        };
-        format!(
-            "a run at {} was too slow and read {} again, so another run at {} may be too slow {reads}",
-            Bytes(self.failed),
-            Bytes(self.failed_again),
-            Bytes(self.limit),
-        )
+        let (failed, failed_again) = (Bytes(self.failed), Bytes(self.failed_again));
+        let limit = Bytes(self.limit);
+        let one = format!("a run at {failed} was too slow and read {failed_again} again");
+        match self.again {
+            0 => format!("{one}, so another run at {limit} may be too slow if it reads a few pages again"),
+            again => {
+                format!("{one}; the run at {limit} read {} again, so another one there may be too slow", Bytes(again))
+            }
+        }
     }
 }
 
@@ -167,7 +166,7 @@ mod tests {
     fn a_limit_that_read_as_much_again_as_one_that_failed_is_no_sure_answer() {
         let found = answer(&Analysis::of(&Settings::default(), &sorts()), None);
         assert_eq!((found.smallest_passing_bytes, found.confident), (Some(38 * MIB), false), "{}", found.reason);
-        let doubt = "a run at 35.0 MiB was too slow and read 288 MiB again, so another run at 38.0 MiB may be too slow if it reads 219 MiB again, as it did";
+        let doubt = "a run at 35.0 MiB was too slow and read 288 MiB again; the run at 38.0 MiB read 219 MiB again, so another one there may be too slow";
         assert!(found.reason.contains(doubt), "{}", found.reason);
     }
 

@@ -153,7 +153,7 @@ fn verdict(row: &MethodRow, report: &BudgetReport, excess: Option<f64>) -> Strin
         Some(_) => "enough".to_string(),
         None => "enough, least not known".to_string(),
     };
-    let slow = if is_slow { format!(", {time} time not for want of memory") } else { String::new() };
+    let slow = if is_slow { format!(", {time} time for other reasons than memory") } else { String::new() };
     let contrary = match too_little_above(row, report, allowed) {
         Some(limit) => format!(", though {} was too little", format::bytes(Some(limit))),
         None if excess.is_some_and(|excess| excess * MUCH < 1.0) => ", though the answer is more".to_string(),
@@ -207,10 +207,10 @@ mod tests {
             judge(&MethodRow { memory_bytes: Some(memory << 20), enough: Some(enough), ..slow.clone() }, &report)
                 .verdict
         };
-        assert_eq!(of(402, true), "enough, 1.27x time not for want of memory");
+        assert_eq!(of(402, true), "enough, 1.27x time for other reasons than memory");
         assert_eq!(of(390, false), "too little: 1.27x time");
-        assert_eq!(of(380, true), "enough, 1.27x time not for want of memory, though 390 MiB was too little");
-        assert_eq!(of(395, true), "enough, 1.27x time not for want of memory");
+        assert_eq!(of(380, true), "enough, 1.27x time for other reasons than memory, though 390 MiB was too little");
+        assert_eq!(of(395, true), "enough, 1.27x time for other reasons than memory");
     }
 
     #[test]

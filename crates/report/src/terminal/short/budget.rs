@@ -107,7 +107,7 @@ fn bracket(view: &View, report: &BudgetReport) -> Vec<(Tone, String)> {
         let said = match Spread::of(&times) {
             Some(spread) => format!("enough: {} the run time", ratio(Some(spread.median), false)),
             None if is_peak => "enough: its peak without a limit".to_string(),
-            None => "enough: slower, but not for want of memory".to_string(),
+            None => "enough: slower, but for other reasons than memory".to_string(),
         };
         let said = match report.answer.margin_bytes {
             0 => said,
