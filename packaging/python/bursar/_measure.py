@@ -6,7 +6,6 @@ import json
 import os
 import re
 import resource
-import signal
 import subprocess
 import tempfile
 import threading
@@ -18,6 +17,7 @@ from typing import Any, List, Mapping, Optional, Tuple, Type, Union
 from ._command import BursarError, ask, command_path, reason, shown
 
 _ATTACH_SECONDS = 30.0
+_END_SECONDS = 60.0
 _active = threading.Lock()
 
 
@@ -95,9 +95,7 @@ class Measurement:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self.end_rss_bytes, high = _rss()
         try:
-            if self._child.poll() is None:
-                self._child.send_signal(signal.SIGINT)
-            self._child.wait()
+            self._end()
             self.minor_faults = usage.ru_minflt - self._usage.ru_minflt
             self.major_faults = usage.ru_majflt - self._usage.ru_majflt
             self._read()
@@ -115,6 +113,16 @@ class Measurement:
             self._said.close()
             self._folder.cleanup()
             _active.release()
+
+    def _end(self) -> None:
+        # Not SIGINT: jobs that a script starts in the background, and all beneath them, ignore that.
+        self._child.terminate()
+        try:
+            self._child.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+            raise self._failed("bursar did not end its measurement when it was asked to") from None
 
     def _read(self) -> None:
         try:

@@ -133,6 +133,13 @@ def test_measure_samples_what_is_below_an_earlier_peak():
     del block
 
 
+def test_measure_ends_in_a_job_that_ignores_interrupts():
+    # As what a script starts by `&` does.
+    program = "import bursar\nwith bursar.measure() as block: pass\nprint(block.peak_rss_bytes > 0)"
+    shell = ["sh", "-c", "trap '' INT QUIT; exec \"$@\"", "sh", sys.executable, "-c", program]
+    assert subprocess.run(shell, stdout=subprocess.PIPE, timeout=60).stdout == b"True\n"
+
+
 def test_measure_does_not_overlap_and_lets_errors_pass():
     with bursar.measure():
         with pytest.raises(bursar.BursarError, match="overlap"):
