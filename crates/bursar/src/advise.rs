@@ -8,7 +8,7 @@ pub mod explain;
 mod kept;
 mod profile;
 mod run;
-pub mod ways;
+mod ways;
 
 use session::status::Status;
 

@@ -3,15 +3,12 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
-use ::provision::prezero::Prezero;
 use ::provision::sentences::{copied, from_pool, too_small, unwritten};
 use ::provision::size::{needed, own_number};
-use ::provision::state::Directory;
-use ::provision::told::{Amount, Error, Figures, LeftAlone, Reason, Told, describe};
-use anyhow::{Context, bail};
+use ::provision::told::{Amount, Figures, LeftAlone, Reason, Told, describe};
 use linux::own_numbers::{OwnNumber, OwnNumbers};
 use linux::pools;
 use model::Bytes;
@@ -19,7 +16,7 @@ use report::seconds;
 use serde::Serialize;
 use session::inside::{self, Inside};
 use session::say::tell;
-use session::spool::PerhapsSpool;
+use session::serving::{self, Served, Serving};
 use session::status::Status;
 use session::unseen::Purpose;
 
@@ -53,47 +50,6 @@ struct Needed<'a> {
     processes: &'a [Told],
 }
 
-/// Where the processes of a command tell what they were served, and who zeroes beside them what they give back.
-pub struct Serving {
-    folder: PerhapsSpool,
-    socket: Option<PathBuf>,
-    /// Where it cannot be had, what is used again is zeroed when it is.
-    prezero: Option<Prezero>,
-}
-
-/// What the processes of a command were served.
-pub struct Served {
-    pub told: Vec<Told>,
-    /// Processor time of what zeroed beside it; `None`: nothing could.
-    pub zeroing_cpu_seconds: Option<f64>,
-    /// Files that could not be read, as sentences.
-    pub notes: Vec<String>,
-}
-
-impl Serving {
-    /// From a pool that was checked; else the kernel serves, with its huge pages.
-    pub fn start(pool: Option<&str>) -> Serving {
-        let folder = PerhapsSpool::create("bursar-provision-");
-        let prezero =
-            pool.filter(|_| folder.trouble().is_none()).and_then(|_| Prezero::start(folder.path()).ok().flatten());
-        Serving { folder, socket: pool.map(pools::socket), prezero }
-    }
-
-    /// What the runtime reads of it (`preload/abi.h`).
-    pub fn variables(&self) -> Vec<(String, OsString)> {
-        let folder = ("BURSAR_PROVISION".to_string(), self.folder.path().into());
-        let socket = self.socket.as_ref().map(|socket| ("BURSAR_POOL".to_string(), socket.into()));
-        socket.into_iter().chain([folder]).collect()
-    }
-
-    /// When the command has ended.
-    pub fn end(self) -> Served {
-        let zeroing_cpu_seconds = self.prezero.map(|prezero| prezero.end().as_secs_f64());
-        let (told, notes) = read(self.folder.path());
-        Served { told, zeroing_cpu_seconds, notes }
-    }
-}
-
 /// A command that ran with the runtime in it, or without.
 struct Ran {
     inside: Inside,
@@ -107,7 +63,7 @@ pub fn provision(options: &Provision) -> anyhow::Result<Status> {
     check_json(options.stats.as_deref())?;
     let pool = match &options.pool {
         Some(name) => {
-            check(name)?;
+            serving::check(name)?;
             Some(name.as_str())
         }
         None => Some(pools::DEFAULT).filter(|name| pools::answers(&pools::socket(name)).is_ok()),
@@ -147,7 +103,7 @@ pub fn pool_size(options: &PoolSize) -> anyhow::Result<Status> {
     let mut together: BTreeSet<BTreeSet<OwnNumber>> = BTreeSet::new();
     let mut numbers = OwnNumbers::default();
     let mut look = |folder: &Path| {
-        let (told, _) = read(folder);
+        let (told, _) = serving::read(folder);
         together.insert(told.iter().map(own_number).filter(|own| numbers.lives(*own)).collect());
     };
     let ran = run(&options.command, None, Vec::new(), Instant::now(), Some(&mut look))?;
@@ -183,34 +139,6 @@ pub fn pool_size(options: &PoolSize) -> anyhow::Result<Status> {
     Ok(status)
 }
 
-/// Whether a pool that was asked for is there.
-pub fn check(name: &str) -> anyhow::Result<()> {
-    Directory::of(name)?;
-    let names = pools::names();
-    if !names.iter().any(|there| there == name) {
-        let others = match names.is_empty() {
-            true => "and no other; `bursar pool create` makes one".into(),
-            false => format!("but there are: {}", names.join(", ")),
-        };
-        bail!("there is no pool '{name}' in {}, {others}", pools::folder().display());
-    }
-    let socket = pools::socket(name);
-    let answered = pools::answers(&socket);
-    if answered.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
-        bail!(
-            "pool {name} is not for this user; who makes a pool says who may use it: `bursar pool create --owner, --mode`"
-        );
-    }
-    answered.with_context(|| {
-        let others: Vec<_> = names.into_iter().filter(|other| pools::answers(&pools::socket(other)).is_ok()).collect();
-        let others = if others.is_empty() { "none".into() } else { others.join(", ") };
-        format!(
-            "the broker of pool {name} does not answer at {} (`bursar pool serve {name}` starts it; pools that answer: {others})",
-            socket.display()
-        )
-    })
-}
-
 /// Why the default pool does not serve, where there is one without a broker, as a sentence.
 fn silent_default() -> Option<String> {
     let name = pools::DEFAULT;
@@ -243,20 +171,12 @@ fn run(
 ) -> anyhow::Result<Ran> {
     let serving = Serving::start(pool);
     variables.extend(serving.variables());
-    let mut look = look.map(|look| |_| look(serving.folder.path()));
+    let mut look = look.map(|look| |_| look(serving.folder().path()));
     let look = look.as_mut().map(|look| look as &mut dyn FnMut(i32));
-    let inside = inside::run(command, Purpose::Provision, variables, &serving.folder, begun, look)?;
+    let inside = inside::run(command, Purpose::Provision, variables, serving.folder(), begun, look)?;
     let served = serving.end();
     let without = inside.why_without(command, Purpose::Provision, !served.told.is_empty());
     Ok(Ran { inside, served, without })
-}
-
-/// What the processes have told, and in sentences what of it cannot be read.
-fn read(folder: &Path) -> (Vec<Told>, Vec<String>) {
-    inside::told(folder, "provision.", |bytes| match Told::read(bytes) {
-        Err(Error::NothingYet) => Ok(None),
-        read => read.map(Some),
-    })
 }
 
 /// One to six lines for people.

@@ -30,6 +30,7 @@ pub mod rank;
 pub mod redact;
 mod references;
 pub mod say;
+pub mod serving;
 pub mod sink;
 pub mod slurm;
 pub mod spool;

@@ -17,6 +17,7 @@ use session::inside::{self, Inside};
 use session::launch::Launcher;
 use session::rank::Rank;
 use session::say::tell;
+use session::serving::{self, Serving};
 use session::spool::PerhapsSpool;
 use session::status::{OWN_FAILURE, Status};
 use session::unseen::Purpose;
@@ -24,7 +25,6 @@ use session::unseen::Purpose;
 use super::check::no_profile;
 use super::kept::Kept;
 use crate::cli::advise::Run;
-use crate::provision::{self, Serving};
 use crate::results::{check_json, write_json};
 
 /// What `--stats` writes.
@@ -146,7 +146,7 @@ pub fn run(options: &Run) -> anyhow::Result<Status> {
 
 /// Huge pages of a pool that nobody has.
 fn free_pages(name: &str) -> anyhow::Result<u64> {
-    provision::check(name)?;
+    serving::check(name)?;
     let pool = manage::status(&Directory::of(name)?)?.whole;
     // Who may not ask the broker may take what there is all the same.
     Ok(pool.free_bytes.unwrap_or(pool.bytes) / HUGE_BYTES)

@@ -10,7 +10,7 @@ use model::Bytes;
 use super::ADVANCED;
 use super::target::Target;
 use super::values::{duration, ghz, some_bytes};
-use crate::advise::ways::way::Way;
+use ways::Way;
 
 /// `bursar advise`
 #[derive(Debug, Subcommand)]

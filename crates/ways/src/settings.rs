@@ -4,11 +4,11 @@ use linux::{pools, thp};
 use model::{ArmSetting, Bytes};
 use report::shell_word;
 
-use super::program::Family;
-use super::way::Way;
+use crate::program::Family;
+use crate::way::Way;
 
 /// Lines that keep a way, by where they go. `variable`: what the way sets in the environment, as `NAME=VALUE`.
-pub fn settings(way: Way, variable: Option<&str>, command: &[String], families: &[Family]) -> Vec<ArmSetting> {
+pub(crate) fn settings(way: Way, variable: Option<&str>, command: &[String], families: &[Family]) -> Vec<ArmSetting> {
     let typed = command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
     let of_bursar = |words: &str| {
         vec![
@@ -97,7 +97,7 @@ fn set<const LINES: usize>(place: &str, lines: [String; LINES]) -> ArmSetting {
 }
 
 /// What a pool should have, as a word for the lines; the size is what the arm held at most.
-pub fn with_pool_size(settings: &mut [ArmSetting], peak_bytes: Option<u64>) {
+pub(crate) fn with_pool_size(settings: &mut [ArmSetting], peak_bytes: Option<u64>) {
     let Some(size) = peak_bytes.map(|bytes| format!("{}M", Bytes(bytes).mib_ceil())) else { return };
     for line in settings.iter_mut().flat_map(|setting| &mut setting.lines) {
         *line = line.replace("create SIZE", &format!("create {size}"));

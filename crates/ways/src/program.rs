@@ -7,7 +7,7 @@ use session::unseen;
 
 /// Programs and runtimes that have settings of their own for huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub(crate) enum Family {
     Java,
     Go,
     Postgres,
@@ -18,7 +18,7 @@ pub enum Family {
 
 /// The command's program.
 #[derive(Debug, Default)]
-pub struct Program {
+pub(crate) struct Program {
     /// The version of the glibc that it is linked with; `None`: it is statically linked, or with another libc.
     pub glibc: Option<(u32, u32)>,
     pub families: Vec<Family>,
@@ -31,7 +31,7 @@ const ALLOCATORS: [&str; 3] = ["libjemalloc", "libtcmalloc", "libmimalloc"];
 
 impl Program {
     /// Looks at the command's file, and asks its loader for its version.
-    pub fn of(command: &[OsString]) -> Program {
+    pub(crate) fn of(command: &[OsString]) -> Program {
         let Some(path) = unseen::program(command) else { return Program::default() };
         let loader = unseen::loader(&path);
         let said = loader.and_then(|loader| linux::children::output(Command::new(loader).arg("--version")).ok());

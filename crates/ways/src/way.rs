@@ -9,11 +9,11 @@ use rustix::fs::{Access, access};
 use session::launch::Launcher;
 use session::unseen::{self, Purpose};
 
-use super::program::Program;
+use crate::program::Program;
 
 /// The tunable of glibc's malloc that asks for huge pages.
-pub const TUNABLES: &str = "GLIBC_TUNABLES";
-pub const HUGETLB: &str = "glibc.malloc.hugetlb";
+pub(crate) const TUNABLES: &str = "GLIBC_TUNABLES";
+pub(crate) const HUGETLB: &str = "glibc.malloc.hugetlb";
 /// The first glibc that has it.
 const LEAST_GLIBC: (u32, u32) = (2, 35);
 /// Of the sizes between 4 KiB and 2 MiB, those that are compared unless others are named: the smallest that maps a table's cache
@@ -45,7 +45,7 @@ pub enum Way {
 
 /// The ways that are compared unless others are named. Of those that gain the same the first is named: what one variable does comes
 /// before what needs bursar, and that before what changes the whole machine.
-pub fn all() -> Vec<Way> {
+pub(crate) fn all() -> Vec<Way> {
     let private = [Way::Tunable, Way::Advise, Way::Provision, Way::Profiled, Way::Pool, Way::Always];
     private.into_iter().chain(SIZES.map(Way::Sized)).chain([Way::Never]).collect()
 }
@@ -69,6 +69,9 @@ impl fmt::Display for Way {
 
 impl Way {
     /// As it is displayed. The plain run always takes part and is not named.
+    ///
+    /// # Errors
+    /// A sentence with the ways that there are.
     pub fn parse(text: &str) -> Result<Way, String> {
         let known = all();
         if let Some(way) = known.iter().find(|way| way.to_string() == text) {
@@ -84,18 +87,18 @@ impl Way {
     }
 
     /// Whether bursar's library is in the command.
-    pub fn has_library(self) -> bool {
+    pub(crate) fn has_library(self) -> bool {
         matches!(self, Way::Advise | Way::Profiled | Way::Provision | Way::Pool)
     }
 
     /// Whether other programs are affected while it runs.
-    pub fn is_of_machine(self) -> bool {
+    pub(crate) fn is_of_machine(self) -> bool {
         matches!(self, Way::Always | Way::Sized(_))
     }
 }
 
 /// The machine's setting and the command, as far as ways depend on them.
-pub struct Surroundings<'a> {
+pub(crate) struct Surroundings<'a> {
     pub mode: Option<String>,
     pub command: &'a [OsString],
     pub launcher: Option<Launcher>,
@@ -104,7 +107,7 @@ pub struct Surroundings<'a> {
 
 impl Surroundings<'_> {
     /// Why a way cannot be had here, as a clause; `Ok`: it can.
-    pub fn allow(&self, way: Way) -> Result<(), String> {
+    pub(crate) fn allow(&self, way: Way) -> Result<(), String> {
         let mode = self.mode.as_deref().unwrap_or("none");
         match way {
             Way::Plain => Ok(()),

@@ -1,0 +1,100 @@
+//! A command's processes served with memory that is there when they ask for it: from a pool, or from the kernel's huge pages.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use linux::pools;
+use provision::prezero::Prezero;
+use provision::state::Directory;
+use provision::told::{Error, Told};
+
+use crate::inside;
+use crate::spool::PerhapsSpool;
+
+/// Where the processes of a command tell what they were served, and who zeroes beside them what they give back.
+pub struct Serving {
+    folder: PerhapsSpool,
+    socket: Option<PathBuf>,
+    /// Where it cannot be had, what is used again is zeroed when it is.
+    prezero: Option<Prezero>,
+}
+
+/// What the processes of a command were served.
+pub struct Served {
+    /// What each of them was served.
+    pub told: Vec<Told>,
+    /// Processor time of what zeroed beside it; `None`: nothing could.
+    pub zeroing_cpu_seconds: Option<f64>,
+    /// Files that could not be read, as sentences.
+    pub notes: Vec<String>,
+}
+
+impl Serving {
+    /// From a pool that was checked; else the kernel serves, with its huge pages.
+    pub fn start(pool: Option<&str>) -> Serving {
+        let folder = PerhapsSpool::create("bursar-provision-");
+        let prezero =
+            pool.filter(|_| folder.trouble().is_none()).and_then(|_| Prezero::start(folder.path()).ok().flatten());
+        Serving { folder, socket: pool.map(pools::socket), prezero }
+    }
+
+    /// What the runtime reads of it (`preload/abi.h`).
+    pub fn variables(&self) -> Vec<(String, OsString)> {
+        let folder = ("BURSAR_PROVISION".to_string(), self.folder.path().into());
+        let socket = self.socket.as_ref().map(|socket| ("BURSAR_POOL".to_string(), socket.into()));
+        socket.into_iter().chain([folder]).collect()
+    }
+
+    /// The folder that the processes tell in.
+    pub fn folder(&self) -> &PerhapsSpool {
+        &self.folder
+    }
+
+    /// When the command has ended.
+    pub fn end(self) -> Served {
+        let zeroing_cpu_seconds = self.prezero.map(|prezero| prezero.end().as_secs_f64());
+        let (told, notes) = read(self.folder.path());
+        Served { told, zeroing_cpu_seconds, notes }
+    }
+}
+
+/// Whether a pool that was asked for is there.
+///
+/// # Errors
+/// A sentence if there is no such pool, if it is not for this user, or if its broker does not answer.
+pub fn check(name: &str) -> anyhow::Result<()> {
+    Directory::of(name)?;
+    let names = pools::names();
+    if !names.iter().any(|there| there == name) {
+        let others = match names.is_empty() {
+            true => "and no other; `bursar pool create` makes one".into(),
+            false => format!("but there are: {}", names.join(", ")),
+        };
+        bail!("there is no pool '{name}' in {}, {others}", pools::folder().display());
+    }
+    let socket = pools::socket(name);
+    let answered = pools::answers(&socket);
+    if answered.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+        bail!(
+            "pool {name} is not for this user; who makes a pool says who may use it: `bursar pool create --owner, --mode`"
+        );
+    }
+    answered.with_context(|| {
+        let others: Vec<_> = names.into_iter().filter(|other| pools::answers(&pools::socket(other)).is_ok()).collect();
+        let others = if others.is_empty() { "none".into() } else { others.join(", ") };
+        format!(
+            "the broker of pool {name} does not answer at {} (`bursar pool serve {name}` starts it; pools that answer: {others})",
+            socket.display()
+        )
+    })
+}
+
+/// What the processes have told, and in sentences what of it cannot be read.
+pub fn read(folder: &Path) -> (Vec<Told>, Vec<String>) {
+    inside::told(folder, "provision.", |bytes| match Told::read(bytes) {
+        Err(Error::NothingYet) => Ok(None),
+        read => read.map(Some),
+    })
+}
