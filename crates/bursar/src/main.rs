@@ -13,7 +13,6 @@ mod diff;
 mod doctor;
 mod export;
 mod faults;
-mod json_lines;
 mod merge;
 mod pool;
 mod predict;
@@ -138,7 +137,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Predict(options) => predict::predict(&options),
         Action::Check(options) => check::check(&options),
         Action::Diff(options) => diff::diff(&options),
-        Action::Watch(options) => watch::watch(&options),
+        Action::Watch(options) => watch::watch(options),
         Action::Balance(options) => balance::balance(&options),
         Action::Attribute(options) => attribute::attribute(&options),
         Action::Faults(options) => faults::faults(&options),

@@ -5,13 +5,13 @@ use std::path::Path;
 use ::report::html::Followed;
 use anyhow::ensure;
 use curve::intermittent::{Interval, Settings, Threshold, replay as follow};
+use live::checked;
 use model::{PagesRound, PhaseReplay, ReplayedArm, ReplayedRecord};
 use session::say;
 
 use crate::cli::report::Report;
 use crate::report::open;
 use crate::results::{style, write_json, write_page};
-use crate::watch::checked;
 
 /// The fixed thresholds of the paper's Table 1.
 const FIXED: [f64; 6] = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3];

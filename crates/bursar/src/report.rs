@@ -25,7 +25,6 @@ use crate::replay;
 use crate::results::{accounts, style, view, write_html, write_json, write_page};
 use crate::run;
 use crate::tasks;
-use crate::watch;
 
 pub fn report(options: &Report) -> anyhow::Result<Status> {
     let results = &options.results;
@@ -106,11 +105,11 @@ fn show(options: &Report, record: Record) -> anyhow::Result<()> {
     let (results, path) = (&options.results, &options.records[0]);
     let prints = !results.quiet && results.json.is_none() && results.html.is_none();
     if options.replay {
-        return watch::replay(watch::checked(record, path)?, results);
+        return live::replay(live::checked(record, path)?, results.json.as_deref(), results.quiet);
     }
     match record.header.kind {
         RecordKind::Watch => {
-            let record = watch::checked(record, path)?;
+            let record = live::checked(record, path)?;
             let watched = Watched { header: &record.header, rounds: &record.pages, notes: &record.notes };
             if prints {
                 say::page_result(&::report::terminal::watch(&watched, style()))?;
@@ -118,8 +117,8 @@ fn show(options: &Report, record: Record) -> anyhow::Result<()> {
             if let Some(path) = &results.html {
                 write_page(path, &::report::html::watch(&watched))?;
             }
-            if results.json.is_some() {
-                watch::write_json(record, results)?;
+            if let Some(path) = &results.json {
+                live::write_json(record, path)?;
             }
         }
         RecordKind::Attribute => {

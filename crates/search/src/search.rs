@@ -5,10 +5,10 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use budget::{Evidence, Measured, Settings, Step};
+use live::Display;
 use model::{Answer, BudgetReport, Bytes, DoubtKind, Exit, Header, Method, Outcome, RunRole, Trial};
 use record::{Entry, Record, Resumable};
 use session::cache::foreign_warning;
-use session::display::Display;
 use session::observe::Progress;
 use session::sink::{Sink, finish_run};
 use session::status::Status;

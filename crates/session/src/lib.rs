@@ -6,7 +6,6 @@ pub mod bench;
 pub mod build_id;
 pub mod cache;
 pub mod comparable;
-pub mod display;
 mod gathered;
 pub mod given;
 pub mod input;

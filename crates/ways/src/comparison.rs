@@ -13,11 +13,11 @@ use controller::huge_pages::costs;
 use job::preload::{self, Library};
 use linux::journal::Guard;
 use linux::{pools, thp};
+use live::Display;
 use model::{
     ArmFigures, ArmsEnded, ArmsReport, Exit, FaultCounts, LeftOut, Observation, RecordKind, RunRole, Spread, names,
 };
 use session::bench::{Bench, References};
-use session::display::Display;
 use session::given::Given;
 use session::inside;
 use session::launch::{Launch, Launcher, launch};

@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
+use live::JsonLines;
 use report::balance::{Interval, table};
 use session::input::is_dash;
 use session::say;
 
 use crate::cli::balance::Balance;
-use crate::json_lines::JsonLines;
 
 /// Where.
 pub struct Told {

@@ -1,6 +1,6 @@
 //! Where intervals are told: in a view, as lines, as JSON, and in a record.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write, stdin, stdout};
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use session::input::is_dash;
 use session::say;
 use session::sink::Sink;
 
-use super::view::{Key, View};
 use crate::json_lines::JsonLines;
+use crate::view::{Key, View};
 
 /// Where it is to be told.
-pub struct Places<'a> {
+pub(crate) struct Places<'a> {
     /// JSON lines go to this file, or to standard output for `-`.
-    pub json: Option<&'a Path>,
+    pub(crate) json: Option<&'a Path>,
     /// Lines for people are printed, but where there is a view.
-    pub has_lines: bool,
-    pub has_view: bool,
+    pub(crate) has_lines: bool,
+    pub(crate) has_view: bool,
     /// A command has standard output.
-    pub has_command: bool,
+    pub(crate) has_command: bool,
 }
 
 /// Where it is told, and what was told before.
-pub struct Told {
-    pub view: Option<View>,
+pub(crate) struct Told {
+    pub(crate) view: Option<View>,
     lines: Option<Box<dyn Write>>,
     json: Option<JsonLines>,
-    pub sink: Option<Sink>,
+    pub(crate) sink: Option<Sink>,
     /// The last round, and what stands of those before it.
     last: Option<PagesRound>,
     peak: Option<u64>,
@@ -38,15 +38,20 @@ pub struct Told {
     is_least: bool,
     totals: Totals,
     /// Of what is not watched there is nothing to sum up.
-    pub has_summary: bool,
+    pub(crate) has_summary: bool,
     has_command: bool,
     /// Notes that came while the view had the terminal.
     kept_notes: String,
 }
 
+/// Whether there is a terminal for the picture.
+pub(crate) fn has_view(quiet: bool, json: Option<&Path>) -> bool {
+    !quiet && !json.is_some_and(is_dash) && stdin().is_terminal() && stdout().is_terminal()
+}
+
 impl Told {
     /// The view has the terminal to itself. Lines go to standard error where something else goes to standard output.
-    pub fn to(places: &Places) -> anyhow::Result<Told> {
+    pub(crate) fn to(places: &Places) -> anyhow::Result<Told> {
         let Places { has_view, .. } = *places;
         let is_taken = places.has_command || places.json.is_some_and(is_dash);
         let json = places.json.map(JsonLines::to).transpose()?;
@@ -72,7 +77,7 @@ impl Told {
     }
 
     /// What the reader should know, as a sentence.
-    pub fn note(&mut self, note: &str) -> anyhow::Result<()> {
+    pub(crate) fn note(&mut self, note: &str) -> anyhow::Result<()> {
         match &mut self.lines {
             Some(lines) => lines.write_all(format!("{note}\n").as_bytes())?,
             None => self.kept_notes += &format!("{note}\n"),
@@ -81,17 +86,17 @@ impl Told {
     }
 
     /// An interval that others may follow.
-    pub fn tell(&mut self, round: PagesRound) -> anyhow::Result<()> {
+    pub(crate) fn tell(&mut self, round: PagesRound) -> anyhow::Result<()> {
         self.interval(round, true)
     }
 
     /// An interval that the end cut short. It has no line: the summary follows.
-    pub fn tell_last(&mut self, round: PagesRound) -> anyhow::Result<()> {
+    pub(crate) fn tell_last(&mut self, round: PagesRound) -> anyhow::Result<()> {
         self.interval(round, false)
     }
 
     /// What all of them come to. `remedy`: what would make the figure better first.
-    pub fn summary(&mut self, remedy: Option<&str>) -> anyhow::Result<()> {
+    pub(crate) fn summary(&mut self, remedy: Option<&str>) -> anyhow::Result<()> {
         if !self.has_summary {
             return Ok(());
         }
@@ -139,7 +144,7 @@ impl Told {
     }
 
     /// Waits for keys in the view, if there is one, at most so long.
-    pub fn wait(&mut self, patience: Duration) -> std::io::Result<Option<Key>> {
+    pub(crate) fn wait(&mut self, patience: Duration) -> std::io::Result<Option<Key>> {
         self.leave_closed();
         let waited = self.view.as_mut().map_or(Ok(None), |view| view.wait(patience));
         self.unless_closed(waited)

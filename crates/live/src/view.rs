@@ -39,7 +39,7 @@ const HELP: &str = "q, Esc or Ctrl-C  end; twice: kill the command\n?  this help
     Ages: memory by the time since it was last accessed.";
 
 /// The terminal, while it shows the view.
-pub struct View {
+pub(crate) struct View {
     terminal: DefaultTerminal,
     shown: Shown,
 }
@@ -64,7 +64,7 @@ struct Moment {
 
 /// What the person who looks wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub(crate) enum Key {
     /// To end.
     Quit,
     /// To go on to the next interval.
@@ -73,12 +73,12 @@ pub enum Key {
 
 impl View {
     /// Takes the terminal.
-    pub fn open() -> std::io::Result<View> {
+    pub(crate) fn open() -> std::io::Result<View> {
         Ok(View { terminal: ratatui::try_init()?, shown: Shown::default() })
     }
 
     /// Shows a round and its line.
-    pub fn show(&mut self, round: &PagesRound, line: String) -> std::io::Result<()> {
+    pub(crate) fn show(&mut self, round: &PagesRound, line: String) -> std::io::Result<()> {
         if self.shown.history.len() == HISTORY {
             self.shown.history.pop_front();
         }
@@ -96,17 +96,17 @@ impl View {
     }
 
     /// Whether the picture stands still.
-    pub fn is_paused(&self) -> bool {
+    pub(crate) fn is_paused(&self) -> bool {
         self.shown.is_paused
     }
 
     /// Whether its terminal was closed.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         hangs_up(stdio::stdout(), Duration::ZERO)
     }
 
     /// Waits for keys, at most so long.
-    pub fn wait(&mut self, patience: Duration) -> std::io::Result<Option<Key>> {
+    pub(crate) fn wait(&mut self, patience: Duration) -> std::io::Result<Option<Key>> {
         // Of a terminal that is closed while it waits itself, crossterm reads the end for ever.
         let is_told =
             event::poll(Duration::ZERO)? || (!hangs_up(stdio::stdout(), patience) && event::poll(Duration::ZERO)?);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use model::{Bytes, Outcome, Trial};
 
-use crate::observe::Progress;
-use crate::say::tell;
+use session::observe::Progress;
+use session::say::tell;
 
 /// A line that lives while a run lasts, on a terminal; nothing elsewhere.
 pub struct Display {

@@ -17,6 +17,9 @@ pub struct JsonLines {
 
 impl JsonLines {
     /// To a file, or to standard output for `-`.
+    ///
+    /// # Errors
+    /// A sentence if it cannot be written.
     pub fn to(path: &Path) -> anyhow::Result<JsonLines> {
         if is_dash(path) {
             let out = linux::standard_output::open().context("standard output cannot be written")?;
@@ -27,6 +30,9 @@ impl JsonLines {
     }
 
     /// One more, whole.
+    ///
+    /// # Errors
+    /// A sentence if it cannot be written.
     pub fn write(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
         let line = model::printable_json(&serde_json::to_string(value)?) + "\n";
         let written = self.out.write_all(line.as_bytes()).and_then(|()| self.out.flush());

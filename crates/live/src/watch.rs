@@ -1,0 +1,261 @@
+//! `bursar watch`: what a running program does with its memory, told while it runs.
+
+use std::fs::File;
+use std::io::{Seek, stdout};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use job::{Command, Forwarding, Output, Prepared, Running};
+use linux::cgroup::{Cgroup, ThreadedCgroup};
+use linux::endings::Tree;
+use model::{Exit, RecordKind};
+use session::bench::header;
+use session::kept;
+use session::phases::Phases;
+use session::say::tell;
+use session::sink::Sink;
+use session::status::Status;
+use session::stop::Whole;
+use session::target::Found;
+use session::unwatched::{self, Beside};
+use track::pages::{Error, Pages, Scope, Settings};
+
+use crate::options::Options;
+use crate::told::{Places, Told, has_view};
+use crate::view::Key;
+
+const SIGINT: i32 = 2;
+
+/// Longest time until a key, Ctrl-C or the command's end is noticed.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
+/// Watching that begins so long after the command is reported.
+const LATE: Duration = Duration::from_millis(100);
+
+/// Watches until the target or the command ends, or a person ends it; what bursar ends with.
+///
+/// # Errors
+/// A sentence if the target cannot be watched, the command cannot be started, or what is told cannot be written.
+pub fn watch(options: &Options, signals: &Forwarding) -> anyhow::Result<Status> {
+    let has_view = has_view(options.quiet, options.json.as_deref());
+    let sink = options.record.as_deref().map(|path| sink(path, options)).transpose()?;
+    // What the command prints would spoil the picture.
+    let mut kept = if has_view && options.target.is_none() { Some(kept::file()?) } else { None };
+    let mut told = Told::to(&Places {
+        json: options.json.as_deref(),
+        has_lines: !options.quiet,
+        has_view,
+        has_command: options.target.is_none(),
+    })?;
+    told.sink = sink;
+    let ended = match &options.target {
+        Some(found) => follow(options, Target::Found(scope_of(found)?), told, signals),
+        None => follow(options, start(options, kept.as_ref(), signals)?, told, signals),
+    };
+    if let Some(kept) = &mut kept {
+        // Onto a terminal that may be closed by now; the command's status counts.
+        let _ = kept.rewind().and_then(|()| std::io::copy(kept, &mut stdout()));
+    }
+    Ok(match ended? {
+        Some(Exit::Status(status)) => Status::of(status),
+        Some(Exit::Signal(signal)) => Status::Signal(signal),
+        _ => Status::of(0),
+    })
+}
+
+fn sink(path: &Path, options: &Options) -> anyhow::Result<Sink> {
+    let mut header = header(RecordKind::Watch, &options.command);
+    header.options = [
+        ("target", options.target.as_ref().map(Found::to_string)),
+        ("interval", Some(options.interval.as_secs_f64().to_string())),
+        ("overhead", Some(options.overhead.to_string())),
+        ("always", Some(options.always.to_string())),
+        ("hot-set", Some(options.hot_set.to_string())),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_string(), value?)))
+    .collect();
+    Ok(Sink::create(Some(path), &header)?.0)
+}
+
+/// What is watched.
+enum Target {
+    Found(Scope),
+    Started(Running, Tree),
+}
+
+fn start(options: &Options, kept: Option<&File>, signals: &Forwarding) -> anyhow::Result<Target> {
+    let output = match kept {
+        Some(kept) => Output::Kept { both: kept.try_clone()? },
+        None => Output::Inherited,
+    };
+    // Processes that lose their parent come to us, and are watched on.
+    linux::children::adopt_orphans()?;
+    let command = Command { words: options.command.clone(), environment: Vec::new(), output, cgroup: None };
+    let tree = Tree::new();
+    Ok(Target::Started(Prepared::new(&command)?.go(signals)?, tree))
+}
+
+fn scope_of(found: &Found) -> anyhow::Result<Scope> {
+    Ok(match found {
+        Found::Process(pid) => Scope::Tree(*pid),
+        Found::Cgroup(path) => match ThreadedCgroup::at(path) {
+            Some(threaded) => Scope::Threads(threaded),
+            None => Scope::Cgroup(Cgroup::at(path)?),
+        },
+    })
+}
+
+/// What a reader should know of what is watched.
+fn note_of(scope: &Scope) -> Option<String> {
+    let Scope::Threads(cgroup) = scope else { return None };
+    Some(format!(
+        "{} is a threaded cgroup: the processes with threads in it are watched as a whole, and their memory is charged to {}",
+        cgroup.dir().display(),
+        cgroup.domain().display()
+    ))
+}
+
+/// Tells interval by interval, until the end; how a command that was started ended.
+fn follow(options: &Options, target: Target, mut told: Told, signals: &Forwarding) -> anyhow::Result<Option<Exit>> {
+    let (scope, running) = match target {
+        Target::Found(scope) => (scope, None),
+        Target::Started(running, tree) => (Scope::Command(running.pid()), Some((running, tree))),
+    };
+    let note = note_of(&scope);
+    let begun = Instant::now();
+    let settings = Settings {
+        overhead: options.overhead,
+        intrusive: options.intrusive,
+        hot_set: options.hot_set,
+        ..Settings::default()
+    };
+    let pages = match Pages::start(scope, settings) {
+        Ok(pages) => Some(pages),
+        // It has ended before it could be looked at; its status is still what is wanted.
+        Err(Error::NoProcess(_)) if running.is_some() => None,
+        // That it cannot be watched is no reason for the command to end.
+        Err(error) if running.is_some() => {
+            tell!("bursar: {error}; the command goes on, and is not watched");
+            told.has_summary = false;
+            None
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let late = Some(begun.elapsed()).filter(|late| running.is_some() && pages.is_some() && *late >= LATE);
+    let late = late.map(|late| {
+        let late = report::seconds(late.as_secs_f64());
+        format!("watching began {late} after the command: memory that it accessed only before that is in no figure")
+    });
+    note.iter().chain(&late).try_for_each(|note| told.note(note))?;
+    let ended = tell(options, pages.as_ref(), running.as_ref(), told, signals);
+    if let (Err(_), Some((running, _))) = (&ended, &running) {
+        // That it cannot be told is no reason for the command to end, nor to be left alone. It may have ended, and have been
+        // waited for, before that.
+        while let Ok(None) = running.wait(PATIENCE) {}
+    }
+    ended
+}
+
+fn tell(
+    options: &Options,
+    pages: Option<&Pages>,
+    started: Option<&(Running, Tree)>,
+    mut told: Told,
+    signals: &Forwarding,
+) -> anyhow::Result<Option<Exit>> {
+    if let Some(why) = pages.and_then(Pages::fallback) {
+        told.note(&format!(
+            "by mapping, from smaps, not page by page, and without files that are read or written: {why}"
+        ))?;
+    }
+    if let Some(why) = pages.and_then(Pages::without_files) {
+        told.note(&format!("without files that are read or written: {why}"))?;
+    }
+    let running = started.map(|(running, _)| running);
+    let mut was_asked_to_end = false;
+    let mut phases = Phases::new(options.always).certain();
+    let mut beside = match options.target {
+        Some(Found::Process(pid)) => Beside::of(pid),
+        _ => None,
+    };
+    loop {
+        let next = wait(running, signals, &mut told, options.interval)?;
+        if let Some(note) = beside.as_ref().and_then(Beside::note) {
+            told.note(&note)?;
+            beside = None;
+        }
+        let round = pages.map(|pages| Ok::<_, Error>((pages, pages.round()?))).transpose()?;
+        let is_last = matches!((&next, running), (Next::Ended(_), _) | (Next::Quit, None));
+        match round {
+            Some((pages, Some(round))) if is_last => told.tell_last(phases.round(pages, round))?,
+            Some((pages, Some(round))) => told.tell(phases.round(pages, round))?,
+            _ if running.is_none() => {
+                told.summary(pages.and_then(remedy))?;
+                return Ok(None);
+            }
+            _ => {}
+        }
+        match (next, started) {
+            (Next::Interval, _) => {}
+            (Next::Ended(exit), _) => {
+                if let Some(note) = unwatched::left() {
+                    told.note(&note)?;
+                }
+                told.summary(pages.and_then(remedy))?;
+                return Ok(Some(exit));
+            }
+            (Next::Quit, None) => {
+                told.summary(pages.and_then(remedy))?;
+                return Ok(None);
+            }
+            (Next::Quit, Some((_, tree))) if was_asked_to_end => Whole::Tree(tree).kill(),
+            (Next::Quit, Some((running, _))) => {
+                was_asked_to_end = true;
+                running.signal(SIGINT);
+            }
+        }
+    }
+}
+
+/// What would show more, where something would.
+fn remedy(pages: &Pages) -> Option<&'static str> {
+    let lacks_rights = pages.fallback().or(pages.without_files()).is_some() && !rustix::process::geteuid().is_root();
+    lacks_rights.then_some("run it as root, which sees each page, and reads and writes of files")
+}
+
+/// Why an interval is over.
+enum Next {
+    Interval,
+    Ended(Exit),
+    Quit,
+}
+
+fn wait(running: Option<&Running>, signals: &Forwarding, told: &mut Told, interval: Duration) -> anyhow::Result<Next> {
+    let due = Instant::now() + interval;
+    loop {
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(Next::Interval);
+        }
+        let patience = PATIENCE.min(left);
+        // One of the two is waited for; the other is only asked.
+        if told.view.is_some() {
+            if told.wait(patience)? == Some(Key::Quit) {
+                return Ok(Next::Quit);
+            }
+        } else if running.is_none() {
+            std::thread::sleep(patience);
+        }
+        match running {
+            Some(running) => {
+                let patience = if told.view.is_some() { Duration::ZERO } else { patience };
+                if let Some((ended, _)) = running.wait(patience)? {
+                    return Ok(Next::Ended(ended.exit));
+                }
+            }
+            // A command gets the signal itself.
+            None if signals.interrupted() => return Ok(Next::Quit),
+            None => {}
+        }
+    }
+}
