@@ -1,13 +1,12 @@
 //! `bursar doctor`: what works here, every rung of every ladder, and what a killed run has left.
 
-mod ability;
-
 use anyhow::Context;
 use linux::{journal, probe};
 use model::Bytes;
 use qemu::put_back;
 use report::terminal::paragraph;
 use serde_json::json;
+use session::ability;
 use session::input::is_dash;
 use session::prune::{Keep, Pruned, prune};
 use session::say::show;

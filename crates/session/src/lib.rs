@@ -1,6 +1,7 @@
 //! One observed command from its start to its record: where it is put and how it is started, what observes it, what its launchers start
 //! on other nodes, how it is ended, and what is kept of it.
 
+pub mod ability;
 pub mod attach;
 pub mod bench;
 pub mod build_id;

@@ -8,8 +8,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
+    /// As it is meant to.
     Yes,
+    /// With less exact sources, or with less of them.
     Partly,
+    /// Not at all.
     No,
 }
 
