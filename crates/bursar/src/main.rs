@@ -24,7 +24,6 @@ mod report;
 mod results;
 mod run;
 mod serve;
-mod tasks;
 mod watch;
 
 use std::error::Error;
@@ -134,7 +133,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
             None => run::run(options),
         },
         Action::Budget(options) => budget::budget(options),
-        Action::Predict(options) => predict::predict(&options),
+        Action::Predict(options) => predict::predict(options),
         Action::Check(options) => check::check(&options),
         Action::Diff(options) => diff::diff(&options),
         Action::Watch(options) => watch::watch(options),

@@ -13,6 +13,7 @@ use session::redact::redacted;
 use session::say::{self, show, tell};
 use session::state::state_path;
 use session::status::Status;
+use session::tasks;
 
 use crate::advise;
 use crate::attribute::{self, notes};
@@ -24,7 +25,6 @@ use crate::merge;
 use crate::replay;
 use crate::results::{accounts, style, view, write_html, write_json, write_page};
 use crate::run;
-use crate::tasks;
 
 pub fn report(options: &Report) -> anyhow::Result<Status> {
     let results = &options.results;
@@ -33,7 +33,7 @@ pub fn report(options: &Report) -> anyhow::Result<Status> {
     } else if options.phases.phases {
         replay::replay(options)?;
     } else if tasks::are_folders(&options.records) {
-        tasks::report(options)?;
+        tasks_by_rule(options)?;
     } else if let Some(explained) = stats(&options.records)? {
         ensure!(options.format.is_none(), "--format writes records, and {} is none", options.records[0].display());
         decisions(&explained, &options.records[0], results)?;
@@ -70,6 +70,21 @@ fn stats(paths: &[PathBuf]) -> anyhow::Result<Option<Vec<Explained>>> {
     match paths {
         [path] => advise::explain::of_stats(path),
         _ => Ok(None),
+    }
+}
+
+/// Prints the tasks of a workflow by rule, or writes them as JSON.
+fn tasks_by_rule(options: &Report) -> anyhow::Result<()> {
+    let results = &options.results;
+    ensure!(options.format.is_none() && results.html.is_none(), "of folders of records there is the table and --json");
+    ensure!(results.record.is_none(), "--record keeps a record made of several of one job; these are of many tasks");
+    let tasks = tasks::of_folders(&options.records);
+    if !results.quiet && results.json.is_none() {
+        say::page_result(&::report::terminal::tasks(&tasks, style()))?;
+    }
+    match &results.json {
+        Some(json) => write_json(json, &tasks),
+        None => Ok(()),
     }
 }
 

@@ -8,15 +8,15 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail, ensure};
 use linux::temporary::TemporaryFolder;
 use model::Bytes;
-use session::say::tell;
 
-use session::kind::Kind;
+use crate::kind::Kind;
+use crate::say::tell;
 
 /// The number that `--scale-with` is first tried with, to learn how many bytes one more makes.
 const TRIED: u64 = 1000;
 
 /// What the command is run on.
-pub enum Inputs<'a> {
+pub(crate) enum Inputs<'a> {
     /// Files.
     Named(&'a [PathBuf]),
     /// What this shell command prints for so many bytes, `{}` being a number that it takes.
@@ -27,7 +27,7 @@ pub enum Inputs<'a> {
 ///
 /// # Errors
 /// If the command names no input, or several, or a run fails.
-pub fn learn(command: &[OsString], kind: &Kind, folder: &Path, inputs: &Inputs) -> anyhow::Result<()> {
+pub(crate) fn learn(command: &[OsString], kind: &Kind, folder: &Path, inputs: &Inputs) -> anyhow::Result<()> {
     let input = input(command, kind, folder)?;
     match inputs {
         Inputs::Named(paths) => paths.iter().try_for_each(|path| run(command, &input, path)),

@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ::report::{LeftOut, RuleTasks, Spread, Tasks};
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use model::{Program, RecordKind, RunRole};
 use record::Record;
-use session::measured::unfinished;
-use session::say;
+use report::{LeftOut, RuleTasks, Spread, Tasks};
 
-use crate::cli::report::Report;
-use crate::results::{style, write_json};
+use crate::measured::unfinished;
 
 /// Folders within the named one that are entered.
 const DEEPEST: usize = 8;
@@ -31,13 +28,10 @@ pub fn are_folders(paths: &[PathBuf]) -> bool {
     paths.iter().all(|path| path.is_dir() && !records_in(path, DEEPEST).is_empty())
 }
 
-/// Prints the tasks by rule, or writes them as JSON.
-pub fn report(options: &Report) -> anyhow::Result<()> {
-    let results = &options.results;
-    ensure!(options.format.is_none() && results.html.is_none(), "of folders of records there is the table and --json");
-    ensure!(results.record.is_none(), "--record keeps a record made of several of one job; these are of many tasks");
+/// The tasks of all records in these folders, by rule.
+pub fn of_folders(folders: &[PathBuf]) -> Tasks {
     let (mut tasks, mut left_out) = (Vec::new(), Vec::new());
-    for folder in &options.records {
+    for folder in folders {
         for path in records_in(folder, DEEPEST) {
             match of_record(&path, folder) {
                 Ok(task) => tasks.push(task),
@@ -52,14 +46,7 @@ pub fn report(options: &Report) -> anyhow::Result<()> {
         by_rule.entry(&task.rule).or_default().push(task);
     }
     let rules = by_rule.iter().map(|(rule, tasks)| summed(rule, tasks)).collect();
-    let tasks = Tasks { rules, total: summed("", &tasks.iter().collect::<Vec<_>>()), left_out };
-    if !results.quiet && results.json.is_none() {
-        say::page_result(&::report::terminal::tasks(&tasks, style()))?;
-    }
-    match &results.json {
-        Some(json) => write_json(json, &tasks),
-        None => Ok(()),
-    }
+    Tasks { rules, total: summed("", &tasks.iter().collect::<Vec<_>>()), left_out }
 }
 
 /// Records in a folder and in those within it, in order of their names. Links are not followed.

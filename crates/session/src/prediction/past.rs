@@ -3,17 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ::predict::{Evidence, INPUT_BYTES, Need, Past};
 use anyhow::{Context, anyhow};
 use budget::jobs::{most_at_once, node_bytes};
 use model::{Bytes, Doubt, Exit, Header, JobEnd, Program, RecordKind, RunRole};
+use predict::{Evidence, INPUT_BYTES, Need, Past};
 use record::Record;
 use report::are_apart;
-use session::input;
 use slurm::{By, Gathering};
 
-use session::inputs;
-use session::kind::Kind;
+use crate::kind::Kind;
+use crate::{input, inputs};
 
 /// Machines whose memory differs by less are alike: the kernel keeps a part of it to itself.
 const SAME_MEMORY_RATIO: f64 = 1.1;
@@ -26,11 +25,11 @@ const READABLE: &str = "records of bursar run and budget (*.bursar), what sacct 
 const INCOMPLETE: &str = "memory of the job may be missing from its figures: see its doubts";
 
 /// What the run that is asked for runs on. Records of something else are left out.
-pub struct Here<'a> {
+pub(crate) struct Here<'a> {
     /// `None`: of any machine.
-    pub machine: Option<&'a Header>,
+    pub(crate) machine: Option<&'a Header>,
     /// The program by its name, and its build; `None`: of any build.
-    pub build: Option<(String, String)>,
+    pub(crate) build: Option<(String, String)>,
 }
 
 impl Here<'_> {
@@ -64,7 +63,7 @@ impl Here<'_> {
 }
 
 /// Reads files, and all files in folders. Runs are in order of time.
-pub fn read(paths: &[PathBuf], here: &Here) -> anyhow::Result<Evidence> {
+pub(crate) fn read(paths: &[PathBuf], here: &Here) -> anyhow::Result<Evidence> {
     let mut evidence = Evidence::default();
     for path in paths {
         let found = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -98,7 +97,7 @@ fn file(path: &Path, here: &Here, evidence: &mut Evidence) -> anyhow::Result<()>
     if is_json || text.lines().next().is_some_and(|head| head.contains('|')) {
         return accounting(&text, path, evidence);
     }
-    Ok(::predict::read_table(&text, &path.display().to_string(), evidence)?)
+    Ok(predict::read_table(&text, &path.display().to_string(), evidence)?)
 }
 
 /// What sacct printed. The numbers in a job's name are features: of jobs that differ in them, they may be sizes.
