@@ -143,7 +143,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Serve(options) => serve::serve(&options),
         Action::Provision(options) => provision::provision(&options),
         Action::Pool(options) => pool::pool(&options),
-        Action::Advise(action) => advise::advise(&action),
+        Action::Advise(action) => advise::advise(action),
         Action::Report(options) => report::report(&options),
         Action::Curve(Curve::Trace(options)) => curve::trace(&options),
         Action::Recommend(options) => recommend::recommend(&options),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ::report::{BY_LIBRARY, Watched};
 use anyhow::{Context, bail, ensure};
+use controller::huge_pages::of_stats;
 use model::{Explained, RecordKind};
 use record::Record;
 use session::opened;
@@ -15,7 +16,6 @@ use session::state::state_path;
 use session::status::Status;
 use session::tasks;
 
-use crate::advise;
 use crate::attribute::{self, notes};
 use crate::cli::Results;
 use crate::cli::report::Report;
@@ -68,7 +68,7 @@ fn list() -> anyhow::Result<()> {
 /// The decisions in what `bursar advise --stats` wrote, if that is what was named.
 fn stats(paths: &[PathBuf]) -> anyhow::Result<Option<Vec<Explained>>> {
     match paths {
-        [path] => advise::explain::of_stats(path),
+        [path] => of_stats(path),
         _ => Ok(None),
     }
 }
@@ -200,7 +200,7 @@ fn decisions(explained: &[Explained], path: &Path, results: &Results) -> anyhow:
     let name = path.display();
     ensure!(results.html.is_none(), "{name} is of bursar advise, of which there is no page");
     if !results.quiet && results.json.is_none() {
-        say::result(format_args!("{}", advise::explain::table(explained)))?;
+        say::result(format_args!("{}", ::report::decisions(explained)))?;
     }
     match &results.json {
         Some(json) => write_json(json, &BTreeMap::from([("explained", explained)])),

@@ -9,6 +9,7 @@ mod attribution;
 pub mod balance;
 pub mod check;
 mod comm;
+mod decisions;
 mod demand;
 mod diff;
 mod faults;
@@ -35,6 +36,7 @@ use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 
 pub use answer::{limit_lines, paste_lines};
 pub use attribution::{Attributed, BY_LIBRARY, SCALING, files_in_memory};
+pub use decisions::decisions;
 pub use diff::{Diff, DiffRow, DiffSet, DiffUnit, DiffValue};
 pub use faults::Faulted;
 pub use format::{seconds, shell_word};

@@ -1,7 +1,7 @@
 //! `bursar advise attach`: an agent that makes huge pages of what a running program uses much, and splits those that it does not.
 
 use anyhow::{Context, bail};
-use controller::huge_pages::{Agent, LOOKING, Settings};
+use controller::huge_pages::{Agent, Kept, LOOKING, NEEDS, Settings};
 use job::Forwarding;
 use linux::cgroup::Cgroup;
 use linux::procfs;
@@ -12,8 +12,6 @@ use session::target::Found;
 use track::pages::Scope;
 use track::regions::Regions;
 
-use super::NEEDS;
-use super::kept::Kept;
 use crate::cli::advise::Attach;
 use crate::results::write_json;
 

@@ -7,15 +7,15 @@ use session::status::Status;
 use crate::cli::advise::Try;
 use crate::results::{check_html, check_json, style, write_json, write_page};
 
-pub fn compare(options: &Try) -> anyhow::Result<Status> {
+pub fn compare(options: Try) -> anyhow::Result<Status> {
     check_json(options.json.as_deref())?;
     check_html(options.html.as_deref())?;
     let asked = Options {
-        command: options.command.clone(),
-        ways: options.arms.clone(),
+        command: options.command,
+        ways: options.arms,
         rounds: options.rounds,
         time_limit: options.time_limit,
-        input: options.input.clone(),
+        input: options.input,
         quiet: options.quiet,
     };
     let (report, status) = match ::ways::compare(&asked)? {

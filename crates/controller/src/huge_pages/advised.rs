@@ -1,0 +1,236 @@
+//! A command whose memory is advised about from within.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use advise::told::{LeftAlone, Told};
+use advise::{HUGE_BYTES, Plan, Profile, State};
+use model::{Advice, AdviceFigures, Bytes, Explained, Target};
+use provision::manage;
+use provision::sentences::{copied, from_pool, too_small, unwritten};
+use provision::state::Directory;
+use provision::told::Figures;
+use report::seconds;
+use serde::Serialize;
+use session::inside::{self, Inside};
+use session::launch::Launcher;
+use session::rank::Rank;
+use session::serving::{self, Serving};
+use session::spool::PerhapsSpool;
+use session::status::Status;
+use session::unseen::Purpose;
+
+use super::costs;
+use super::kept::Kept;
+
+/// What a run is asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The command and its arguments.
+    pub command: Vec<OsString>,
+    /// What is known of the program's memory.
+    pub profile: Profile,
+    /// The pool that memory is taken from.
+    pub pool: Option<String>,
+    /// At most so much memory becomes huge in each process.
+    pub huge_pages: Option<Bytes>,
+    /// Where a record of what was decided is kept; each rank has its own.
+    pub record: Option<PathBuf>,
+}
+
+/// What a run came to.
+pub struct Ran {
+    /// The rank that ran, if its launcher is not below bursar.
+    pub rank: Option<Rank>,
+    /// Why the command ran without bursar's library, as a sentence.
+    pub without: Option<String>,
+    inside: Inside,
+    told: Vec<Told>,
+    /// Files of its processes that could not be read, as sentences.
+    notes: Vec<String>,
+    figures: AdviceFigures,
+    pooled: Option<Pooled>,
+    kept: Option<Kept>,
+}
+
+/// What `--stats` writes.
+#[derive(Serialize)]
+pub struct Stats<'a> {
+    #[serde(flatten)]
+    figures: &'a AdviceFigures,
+    exit_status: i32,
+    wall_seconds: f64,
+    before_exec_seconds: f64,
+    page_faults: Option<u64>,
+    /// What came from a pool; none was asked for: null.
+    pool: Option<&'a Pooled>,
+    processes: &'a [Told],
+    /// By process, the last of each.
+    explained: Vec<&'a Explained>,
+}
+
+/// What a pool served.
+#[derive(Serialize)]
+struct Pooled {
+    name: String,
+    #[serde(flatten)]
+    figures: Figures,
+    zeroing_cpu_seconds: Option<f64>,
+}
+
+/// Of all processes together: every figure is the sum. What a pool serves is anonymous, and huge.
+fn figures(told: &[Told], pooled: Option<&Pooled>) -> AdviceFigures {
+    // What a process that goes wrong tells may be any number.
+    let sum = |of: fn(&Told) -> u64| told.iter().map(of).fold(0, u64::saturating_add);
+    let pool_bytes = pooled.map_or(0, |pooled| pooled.figures.pool_bytes_peak);
+    let huge = sum(|told| told.huge_bytes_peak).saturating_add(pool_bytes);
+    let anonymous = sum(|told| told.anonymous_bytes_peak).saturating_add(pool_bytes);
+    AdviceFigures {
+        huge_share: (anonymous > 0).then(|| huge as f64 / anonymous as f64),
+        promoted: sum(|told| told.promoted),
+        demoted: sum(|told| told.demoted),
+        populated_bytes: sum(|told| told.populated_bytes),
+        decisions: sum(|told| told.decisions),
+        cpu_seconds: told
+            .iter()
+            .map(|told| told.cpu_seconds)
+            .chain(pooled.and_then(|pooled| pooled.zeroing_cpu_seconds))
+            .fold(0.0, |sum, more| sum + more),
+    }
+}
+
+/// Runs the command to its end.
+///
+/// # Errors
+/// A sentence if there is no such pool, if the command cannot be started, or if what is to be kept of it has no place.
+pub fn run(options: &Options, begun: Instant) -> anyhow::Result<Ran> {
+    let pre_zeroed = options.pool.as_deref().map(free_pages).transpose()?.unwrap_or(0);
+    let rank = Rank::find().filter(|_| Launcher::of(&options.command).is_none());
+    let keep = |path| Kept::begin(&inside::of_rank(path, rank.as_ref()), &options.command, Target::Command);
+    let kept = options.record.as_deref().map(keep).transpose()?;
+    let folder = PerhapsSpool::create("bursar-advice-");
+    let state = State { pre_zeroed, ..costs::state() };
+    let costs = costs::calibrated(costs::ON_THE_WAY);
+    let plan = match options.huge_pages {
+        Some(Bytes(most)) => Plan::within(most / HUGE_BYTES, &options.profile, &costs, &state),
+        None => Plan::of(&options.profile, &costs, &state),
+    };
+    folder.give("plan", &plan.to_string())?;
+    let mut variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
+    let serving = options.pool.as_deref().map(|pool| Serving::start(Some(pool)));
+    variables.extend(serving.iter().flat_map(Serving::variables));
+    let inside = inside::run(&options.command, Purpose::Advise, variables, &folder, begun, None)?;
+    let served = serving.map(Serving::end);
+    let (told, mut notes) = inside::told(folder.path(), "advice.", Told::read);
+    notes.extend(served.iter().flat_map(|served| served.notes.clone()));
+    let has_told = !told.is_empty() || served.as_ref().is_some_and(|served| !served.told.is_empty());
+    let without = inside.why_without(&options.command, Purpose::Advise, has_told);
+    let pooled = options.pool.as_deref().zip(served).map(|(name, served)| Pooled {
+        name: name.into(),
+        figures: Figures::sum(&served.told),
+        zeroing_cpu_seconds: served.zeroing_cpu_seconds,
+    });
+    let figures = figures(&told, pooled.as_ref());
+    Ok(Ran { rank, without, inside, told, notes, figures, pooled, kept })
+}
+
+/// Huge pages of a pool that nobody has.
+fn free_pages(name: &str) -> anyhow::Result<u64> {
+    serving::check(name)?;
+    let pool = manage::status(&Directory::of(name)?)?.whole;
+    // Who may not ask the broker may take what there is all the same.
+    Ok(pool.free_bytes.unwrap_or(pool.bytes) / HUGE_BYTES)
+}
+
+impl Ran {
+    /// What bursar ends with.
+    pub fn status(&self) -> Status {
+        self.inside.status()
+    }
+
+    /// One line for people, and more where something was not as it was meant to be.
+    pub fn summary(&self) -> Vec<String> {
+        let Ran { inside, figures, told, .. } = self;
+        let pooled = self.pooled.as_ref();
+        let run = match inside.page_faults {
+            Some(faults) => format!("{faults} page faults in {}", seconds(inside.wall_seconds)),
+            None => format!("ran for {}", seconds(inside.wall_seconds)),
+        };
+        let advised = told.iter().map(|told| told.advised_bytes).fold(0, u64::saturating_add);
+        let mut did = Vec::new();
+        if let Some(Pooled { name, figures, .. }) = pooled.filter(|pooled| pooled.figures.served_bytes > 0) {
+            did.push(from_pool(name, figures));
+        }
+        if figures.populated_bytes > 0 {
+            let helpers: f64 = told.iter().map(|told| told.cpu_seconds).sum();
+            let populated = Bytes(figures.populated_bytes);
+            did.push(format!("{populated} populated ahead in {} of a helper's time", seconds(helpers)));
+        }
+        if advised > 0 {
+            did.push(format!("{} advised to be huge at first touch", Bytes(advised)));
+        }
+        let share = figures.huge_share.map_or("an unknown share".into(), |share| format!("{:.0} %", 100.0 * share));
+        let mut lines = vec![match did.is_empty() {
+            true => format!("nothing was advised; {run}"),
+            false => format!("{}, {share} of memory huge at most; {run}", did.join(", ")),
+        }];
+        lines.extend(pooled.and_then(|pooled| too_small(&pooled.figures)));
+        lines.extend(pooled.and_then(|pooled| unwritten(&pooled.figures)));
+        lines.extend(pooled.and_then(|pooled| copied(&pooled.figures)));
+        let sum = |of: fn(&Told) -> u64| told.iter().map(of).fold(0, u64::saturating_add);
+        let (matched, unmatched, others) =
+            (sum(|told| told.rules_matched), sum(|told| told.rules_unmatched), sum(|told| told.rules_of_others));
+        if matched == 0 && unmatched > 0 {
+            lines.push("no range of the profile was met: the program may do something else this time".into());
+        } else if unmatched > 0 {
+            lines.push(format!("{unmatched} of {} ranges of the profile were not met", matched + unmatched));
+        }
+        if others > 0 && matched + unmatched == 0 {
+            lines.push(format!(
+                "the profile is of another program, or of another build: its {others} ranges were ignored; \
+             bursar advise profile makes one of this build"
+            ));
+        }
+        let alone = |why| told.iter().filter(|told| told.left_alone == Some(why)).count();
+        let kinds = [
+            (LeftAlone::Sanitizer, "built with a sanitizer, or in valgrind"),
+            (LeftAlone::Libc, "with a libc that is not known"),
+            (LeftAlone::Disabled, "that switched huge pages off for itself"),
+        ];
+        let alone = kinds.map(|(why, what)| (alone(why), what)).into_iter().filter(|(count, _)| *count > 0);
+        lines.extend(alone.map(|(count, what)| format!("not advised: {count} process(es) {what}")));
+        lines.extend(self.notes.iter().cloned());
+        lines
+    }
+
+    /// The decisions, by process the last of each.
+    fn explained(&self) -> Vec<&Explained> {
+        self.told.iter().flat_map(|told| &told.last).map(|told| &told.explained).collect()
+    }
+
+    /// Ends the record, if one is kept.
+    ///
+    /// # Errors
+    /// A sentence if it cannot be written.
+    pub fn keep(&mut self) -> anyhow::Result<()> {
+        let Some(kept) = self.kept.take() else { return Ok(()) };
+        let explained = self.explained().into_iter().cloned().collect();
+        let advice = Advice { run: 0, figures: self.figures.clone(), explained };
+        kept.end(self.inside.exit, self.inside.wall_seconds, advice)
+    }
+
+    /// In figures.
+    pub fn stats(&self) -> Stats<'_> {
+        Stats {
+            figures: &self.figures,
+            exit_status: self.status().code(),
+            wall_seconds: self.inside.wall_seconds,
+            before_exec_seconds: self.inside.before_exec_seconds,
+            page_faults: self.inside.page_faults,
+            pool: self.pooled.as_ref(),
+            explained: self.explained(),
+            processes: &self.told,
+        }
+    }
+}
