@@ -8,6 +8,7 @@ use anyhow::{Context, bail, ensure};
 use controller::huge_pages::of_stats;
 use model::{Explained, RecordKind};
 use record::Record;
+use session::attribution::{self, notes};
 use session::opened;
 use session::prune::newest;
 use session::redact::redacted;
@@ -16,7 +17,6 @@ use session::state::state_path;
 use session::status::Status;
 use session::tasks;
 
-use crate::attribute::{self, notes};
 use crate::cli::Results;
 use crate::cli::report::Report;
 use crate::export::export;
@@ -92,7 +92,7 @@ fn tasks_by_rule(options: &Report) -> anyhow::Result<()> {
 fn record(options: &Report) -> anyhow::Result<Record> {
     let kept = options.results.record.as_deref();
     let (record, path) = match &options.records[..] {
-        folders if folders.iter().any(|path| path.is_dir()) => attribute::of_logs(folders, kept)?,
+        folders if folders.iter().any(|path| path.is_dir()) => attribution::of_logs(folders, kept)?,
         [path] if kept.is_none() => (open(path)?, None),
         paths => {
             let records = paths.iter().map(|path| Ok((path.clone(), open(path)?))).collect::<anyhow::Result<_>>()?;
@@ -138,7 +138,7 @@ fn show(options: &Report, record: Record) -> anyhow::Result<()> {
         }
         RecordKind::Attribute => {
             let notes = notes(&record);
-            let attributed = attribute::attributed(&record, &notes);
+            let attributed = attribution::attributed(&record, &notes);
             if prints {
                 say::page_result(&::report::terminal::attribution(&attributed, style()))?;
             }
@@ -146,7 +146,7 @@ fn show(options: &Report, record: Record) -> anyhow::Result<()> {
                 write_page(path, &::report::html::attribution(&attributed))?;
             }
             if let Some(path) = &results.json {
-                attribute::write_figures(path, &record, record.attributions.len() > 1)?;
+                write_json(path, &attribution::figures(&record, record.attributions.len() > 1)?)?;
             }
         }
         RecordKind::Faults => {

@@ -3,6 +3,7 @@
 
 pub mod ability;
 pub mod attach;
+pub mod attribution;
 pub mod bench;
 pub mod build_id;
 pub mod cache;
@@ -26,6 +27,7 @@ pub mod phases;
 pub mod prediction;
 pub mod prepare;
 mod processes;
+pub mod provisioned;
 pub mod prune;
 pub mod rank;
 pub mod redact;
