@@ -9,6 +9,7 @@ use controller::huge_pages::of_stats;
 use model::{Explained, RecordKind};
 use record::Record;
 use session::attribution::{self, notes};
+use session::faulting;
 use session::opened;
 use session::prune::newest;
 use session::redact::redacted;
@@ -20,7 +21,6 @@ use session::tasks;
 use crate::cli::Results;
 use crate::cli::report::Report;
 use crate::export::export;
-use crate::faults;
 use crate::merge;
 use crate::replay;
 use crate::results::{accounts, style, view, write_html, write_json, write_page};
@@ -150,7 +150,7 @@ fn show(options: &Report, record: Record) -> anyhow::Result<()> {
             }
         }
         RecordKind::Faults => {
-            let faulted = faults::faulted(&record);
+            let faulted = faulting::faulted(&record);
             if prints {
                 say::page_result(&::report::terminal::faults(&faulted, style()))?;
             }
@@ -158,7 +158,7 @@ fn show(options: &Report, record: Record) -> anyhow::Result<()> {
                 write_page(path, &::report::html::faults(&faulted))?;
             }
             if let Some(path) = &results.json {
-                faults::write_figures(path, &record)?;
+                write_json(path, &faulting::figures(&record)?)?;
             }
         }
         RecordKind::Advise => {

@@ -8,6 +8,8 @@ pub mod bench;
 pub mod build_id;
 pub mod cache;
 pub mod comparable;
+pub mod difference;
+pub mod faulting;
 mod gathered;
 pub mod given;
 pub mod input;
