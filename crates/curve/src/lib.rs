@@ -26,6 +26,7 @@ mod after_pause;
 mod batch;
 mod bits;
 mod corners;
+pub mod curves;
 mod demand;
 mod engine;
 mod exact;
