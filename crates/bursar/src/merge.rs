@@ -5,10 +5,10 @@ use std::path::Path;
 use anyhow::Context;
 use model::RunAccount;
 use record::Record;
+use report::{RunFigures, run_figures};
 use serde::Serialize;
 
 use crate::results::write_json;
-use crate::run;
 
 pub use session::merge::{is_merged, merged};
 
@@ -16,7 +16,7 @@ pub use session::merge::{is_merged, merged};
 #[derive(Serialize)]
 struct Json<'a> {
     #[serde(flatten)]
-    whole: run::Json<'a>,
+    whole: RunFigures<'a>,
     parts: Vec<PartJson<'a>>,
 }
 
@@ -34,6 +34,9 @@ pub fn write_figures(path: &Path, record: &Record, accounts: &[RunAccount]) -> a
         let origin = run.origin.as_ref()?;
         Some(PartJson { host: &origin.host, rank: origin.rank, account })
     });
-    let whole = accounts.get(..1).and_then(|whole| run::json(record, whole)).context("there is nothing to merge")?;
+    let whole = accounts
+        .get(..1)
+        .and_then(|whole| run_figures(&record.header, &record.runs, whole))
+        .context("there is nothing to merge")?;
     write_json(path, &Json { whole, parts: parts.collect() })
 }

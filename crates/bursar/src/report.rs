@@ -24,7 +24,6 @@ use crate::export::export;
 use crate::merge;
 use crate::replay;
 use crate::results::{accounts, style, view, write_html, write_json, write_page};
-use crate::run;
 
 pub fn report(options: &Report) -> anyhow::Result<Status> {
     let results = &options.results;
@@ -186,7 +185,7 @@ fn show(options: &Report, record: Record) -> anyhow::Result<()> {
                 ),
                 (Some(json), _, _) if merge::is_merged(&record) => merge::write_figures(json, &record, &accounts)?,
                 (Some(json), _, _) => {
-                    let figures = run::json(&record, &accounts);
+                    let figures = ::report::run_figures(&record.header, &record.runs, &accounts);
                     write_json(json, &figures.with_context(|| format!("{} holds no run", path.display()))?)?;
                 }
             }

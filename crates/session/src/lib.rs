@@ -34,6 +34,7 @@ pub mod prune;
 pub mod rank;
 pub mod redact;
 mod references;
+pub mod runs;
 pub mod say;
 pub mod serving;
 pub mod sink;
