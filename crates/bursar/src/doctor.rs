@@ -8,13 +8,13 @@ use report::terminal::paragraph;
 use serde_json::json;
 use session::ability;
 use session::input::is_dash;
+use session::pools;
 use session::prune::{Keep, Pruned, prune};
 use session::say::show;
 use session::state::state_folder;
 use session::status::Status;
 
 use crate::cli::doctor::Doctor;
-use crate::pool;
 use crate::results::{columns, write_json};
 
 pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
@@ -69,7 +69,7 @@ pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
 /// Undoes what killed bursars have left, in sentences.
 fn repair() -> Vec<String> {
     let mut repaired = journal::repair(put_back, &mut session::bench::announce_repair);
-    repaired.extend(pool::repair());
+    repaired.extend(pools::repair());
     repaired
 }
 

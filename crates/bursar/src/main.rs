@@ -146,7 +146,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
         Action::Advise(action) => advise::advise(action),
         Action::Report(options) => report::report(&options),
         Action::Curve(Curve::Trace(options)) => curve::trace(&options),
-        Action::Recommend(options) => recommend::recommend(&options),
+        Action::Recommend(options) => recommend::recommend(options),
         Action::Slurm(Slurm::Step) => Ok(session::slurm::step()),
         Action::Node(options) => nodes::node(&options.meeting, &options.command),
         Action::Doctor(options) => doctor::doctor(&options),

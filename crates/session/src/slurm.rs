@@ -1,5 +1,6 @@
 //! Slurm: trials as job steps, and the account of a step.
 
+pub mod accounting;
 mod allocation;
 mod config;
 mod step;
