@@ -11,8 +11,8 @@ use session::say::{self, tell};
 use session::status::Status;
 
 use crate::cli::check::Check;
-use crate::replace::replace;
 use crate::results::{check_file, check_json, write_json};
+use session::replace::replace;
 
 /// Exit statuses, beside 0 and those of bursar itself.
 const FAILED: i32 = 1;

@@ -15,8 +15,8 @@ use session::status::Status;
 
 use crate::cli;
 use crate::cli::curve::Engine;
-use crate::replace::replace;
 use crate::results::{style, write_json, write_page};
+use session::replace::replace;
 
 pub fn trace(options: &cli::curve::Trace) -> anyhow::Result<Status> {
     let to_stdout = [&options.json, &options.csv].into_iter().flatten().filter(|path| is_dash(path)).count();

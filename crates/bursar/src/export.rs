@@ -8,8 +8,8 @@ use anyhow::Context;
 use record::Record;
 use session::say;
 
-use crate::replace::replace;
 use session::input::is_dash;
+use session::replace::replace;
 
 /// Writes records to a file, else, or for `-`, to standard output.
 pub fn export(records: &[Record], format: Format, output: Option<&Path>) -> anyhow::Result<()> {

@@ -10,6 +10,7 @@ use model::{Explained, RecordKind};
 use record::Record;
 use session::attribution::{self, notes};
 use session::faulting;
+use session::merge;
 use session::opened;
 use session::prune::newest;
 use session::redact::redacted;
@@ -21,7 +22,6 @@ use session::tasks;
 use crate::cli::Results;
 use crate::cli::report::Report;
 use crate::export::export;
-use crate::merge;
 use crate::replay;
 use crate::results::{accounts, style, view, write_html, write_json, write_page};
 
@@ -183,7 +183,9 @@ fn show(options: &Report, record: Record) -> anyhow::Result<()> {
                     "{} was interrupted before it had an answer; --format json writes the runs that it has",
                     path.display()
                 ),
-                (Some(json), _, _) if merge::is_merged(&record) => merge::write_figures(json, &record, &accounts)?,
+                (Some(json), _, _) if merge::is_merged(&record) => {
+                    write_json(json, &merge::figures(&record, &accounts)?)?
+                }
                 (Some(json), _, _) => {
                     let figures = ::report::run_figures(&record.header, &record.runs, &accounts);
                     write_json(json, &figures.with_context(|| format!("{} holds no run", path.display()))?)?;

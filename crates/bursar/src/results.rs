@@ -15,7 +15,7 @@ use session::input::is_dash;
 use session::say::{self, tell};
 
 use crate::cli::Results;
-use crate::replace::replace;
+use session::replace::replace;
 
 /// How text on the terminal is laid out.
 pub fn style() -> Style {

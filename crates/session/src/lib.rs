@@ -35,6 +35,7 @@ pub mod prune;
 pub mod rank;
 pub mod redact;
 mod references;
+pub mod replace;
 pub mod replay;
 pub mod runs;
 pub mod say;

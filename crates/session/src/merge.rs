@@ -4,11 +4,42 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use model::{Observation, Origin, RecordKind, RunRole};
+use model::{Observation, Origin, RecordKind, RunAccount, RunRole};
 use record::{Entry, Record};
+use report::{RunFigures, run_figures};
+use serde::Serialize;
 
 use crate::rank::{JOB, RANK, RANKS};
 use crate::sink::Sink;
+
+/// The figures of a merged record: the account of all together, and that of each.
+#[derive(Serialize)]
+pub struct Figures<'a> {
+    #[serde(flatten)]
+    whole: RunFigures<'a>,
+    parts: Vec<PartFigures<'a>>,
+}
+
+#[derive(Serialize)]
+struct PartFigures<'a> {
+    host: &'a str,
+    rank: Option<u32>,
+    #[serde(flatten)]
+    account: &'a RunAccount,
+}
+
+/// The figures of a merged record.
+///
+/// # Errors
+/// If it holds no run.
+pub fn figures<'a>(record: &'a Record, accounts: &'a [RunAccount]) -> anyhow::Result<Figures<'a>> {
+    let parts = record.runs.iter().zip(accounts).filter_map(|(run, account)| {
+        let origin = run.origin.as_ref()?;
+        Some(PartFigures { host: &origin.host, rank: origin.rank, account })
+    });
+    let whole = accounts.get(..1).and_then(|whole| run_figures(&record.header, &record.runs, whole));
+    Ok(Figures { whole: whole.context("there is nothing to merge")?, parts: parts.collect() })
+}
 
 /// One record, and what it says of its place in the job.
 struct Part {
