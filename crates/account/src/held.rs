@@ -2,7 +2,7 @@
 
 use model::{Observation, ProcessRecord, names};
 
-use crate::moment::{Moment, peak};
+use crate::moment::Moment;
 use crate::told;
 use crate::tree::is_source;
 
@@ -16,13 +16,16 @@ pub struct Held {
 /// Between the largest process and the sum of all there is room for what they share. What samples missed of several processes that lived
 /// at the same time, by the peaks that the kernel kept of them, may have been there too. A reading of their PSS tells what they held
 /// then; at another moment they held at most that and what they have obtained since, or have given back until then. `None` of
-/// records from before these lines were sampled. What the kernel holds for its sockets, which no RSS has, is added.
+/// records from before these lines were sampled. What the kernel holds for its page tables and sockets, which no RSS has, is added.
 pub fn of_tree(run: &Observation, app_max_rss: Option<u64>) -> Option<Held> {
     let held = resident(run, app_max_rss)?;
-    let sockets = peak(run, names::SOCKETS).filter(|_| is_source(run)).unwrap_or(0);
-    let together = |at: &Moment| Some(at.get(names::TREE_HELD_LEAST)? + at.get(names::SOCKETS)?);
-    let least = Moment::of_the_largest(run, names::TREE_HELD_LEAST, together).filter(|_| sockets > 0);
-    let most = held.most.saturating_add(sockets);
+    let of_kernel =
+        |at: &Moment| [names::PAGE_TABLES, names::SOCKETS].into_iter().filter_map(|name| at.get(name)).sum();
+    let kernel =
+        Moment::of_the_largest(run, names::TREE_HELD_LEAST, |at| Some(of_kernel(at))).filter(|_| is_source(run));
+    let together = |at: &Moment| Some(at.get(names::TREE_HELD_LEAST)? + of_kernel(at));
+    let least = Moment::of_the_largest(run, names::TREE_HELD_LEAST, together).filter(|_| kernel.is_some());
+    let most = held.most.saturating_add(kernel.map_or(0, |(_, bytes)| bytes));
     Some(Held { least: held.least.max(least.map_or(0, |(_, bytes)| bytes)).min(most), most })
 }
 

@@ -124,8 +124,8 @@ fn samples_saw_the_peak(run: &Observation, account: &RunAccount) -> bool {
     let (kept, seen) = match run.kept.charge_bytes {
         Some(kept) => (Some(kept), sampled(names::CHARGE)),
         None => {
-            let sockets = sampled(names::SOCKETS).unwrap_or(0.0);
-            let seen = sampled(names::TREE_RSS).map(|rss| rss + sockets);
+            let kernel = [names::PAGE_TABLES, names::SOCKETS].into_iter().filter_map(sampled).sum::<f64>();
+            let seen = sampled(names::TREE_RSS).map(|rss| rss + kernel);
             (account.app_max_rss_bytes.max(account.tree_held_at_most_bytes), seen)
         }
     };
