@@ -108,7 +108,9 @@ impl<'a> Comparison<'a> {
                 Ok(next)
             }
             Err(Unknown(figure)) => {
-                self.unknown = Some(format!("{} is unknown in more than half of the runs", figure.name()));
+                let around = self.max.and_then(|max| runs.iter().find_map(|(_, account)| held_around(max, account)));
+                let unknown = || format!("{} is unknown in more than half of the runs", figure.name());
+                self.unknown = Some(around.unwrap_or_else(unknown));
                 Ok(None)
             }
         }

@@ -39,8 +39,16 @@ pub fn values(figure: Figure, runs: &Runs) -> Option<Vec<f64>> {
     (!known.is_empty() && 2 * known.len() >= runs.len()).then_some(known)
 }
 
-/// A figure as far as a limit needs it, of the runs that know it; `None` where they are too few.
+/// A figure as far as a limit needs it, of the runs that know it; `None` where they are too few, or where one may have been above it.
 fn beside_limit(figure: Figure, limit: Bytes, runs: &Runs) -> Option<Vec<f64>> {
+    let is_open = |(run, account): &(Observation, RunAccount)| {
+        figure == Figure::AppMaxRss
+            && figure.of(run, account).is_some()
+            && figure.beside_limit(limit.0 as f64, run, account).is_none()
+    };
+    if runs.iter().any(is_open) {
+        return None;
+    }
     let known = runs.iter().filter_map(|(run, account)| figure.beside_limit(limit.0 as f64, run, account));
     enough(known.collect(), runs.len())
 }
@@ -150,5 +158,22 @@ mod tests {
         assert_eq!(enough(vec![1.0, 2.0], 3), Some(vec![1.0, 2.0]));
         assert_eq!(enough(vec![1.0, 2.0], 5), None);
         assert_eq!(enough(Vec::new(), 0), None);
+    }
+
+    #[test]
+    fn a_run_that_may_have_been_above_the_maximum_is_not_left_out() {
+        let of = |held_at_most: u64| {
+            let run = Observation::begun(0, model::RunRole::Plain, model::Target::Command, String::new(), 0);
+            let known = RunAccount {
+                app_max_rss_bytes: Some(80),
+                tree_held_at_least_bytes: Some(80),
+                tree_held_at_most_bytes: Some(held_at_most),
+                ..RunAccount::default()
+            };
+            (run, known)
+        };
+        let known = |runs: &Runs| beside_limit(Figure::AppMaxRss, Bytes(90), runs);
+        assert_eq!(known(&[of(81), of(82), of(83)]), Some(vec![80.0; 3]));
+        assert_eq!(known(&[of(81), of(100), of(83)]), None);
     }
 }
