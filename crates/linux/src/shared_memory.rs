@@ -71,6 +71,7 @@ struct Watched {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Segment {
     resident_bytes: u64,
+    made_by: i32,
     last_pid: i32,
     attached: u64,
     attached_at: u64,
@@ -109,7 +110,7 @@ impl Before {
         let segments =
             self.segments.into_iter().filter(|(id, before)| before.resident_bytes >= LEAST_BYTES && !same(id, before));
         let segments = segments.map(|(id, before)| {
-            let named = Named { name: format!("System V segment {id}"), bytes: Some(before.resident_bytes) };
+            let named = Named { name: name_of_segment(id), bytes: Some(before.resident_bytes) };
             // Who removed one that is gone is not known.
             (named, now.get(&id).is_some_and(|now| is_job(now.last_pid)))
         });
@@ -266,21 +267,32 @@ fn segments() -> BTreeMap<u64, Segment> {
     fs::read_to_string("/proc/sysvipc/shm").map(|text| parse(&text)).unwrap_or_default()
 }
 
+/// The System V segments that these processes made: name, memory in bytes, and whether a process has it attached.
+pub(crate) fn segments_made_by(pids: &BTreeSet<i32>) -> Vec<(String, u64, bool)> {
+    let made = segments().into_iter().filter(|(_, segment)| pids.contains(&segment.made_by));
+    made.map(|(id, segment)| (name_of_segment(id), segment.resident_bytes, segment.attached > 0)).collect()
+}
+
+fn name_of_segment(id: u64) -> String {
+    format!("System V segment {id}")
+}
+
 /// Columns by their heading (ipc/shm.c, `sysvipc_shm_proc_show`).
 fn parse(text: &str) -> BTreeMap<u64, Segment> {
     let mut lines = text.lines();
     let heading: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
     let at = |name: &str| heading.iter().position(|heading| *heading == name);
-    let columns = ["shmid", "rss", "lpid", "nattch", "atime", "dtime"].map(at);
+    let columns = ["shmid", "rss", "cpid", "lpid", "nattch", "atime", "dtime"].map(at);
     let of_line = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let field = |column: usize| fields.get(columns[column]?)?.parse::<u64>().ok();
         let segment = Segment {
             resident_bytes: field(1)?,
-            last_pid: field(2)? as i32,
-            attached: field(3)?,
-            attached_at: field(4)?,
-            detached_at: field(5)?,
+            made_by: field(2)? as i32,
+            last_pid: field(3)? as i32,
+            attached: field(4)?,
+            attached_at: field(5)?,
+            detached_at: field(6)?,
         };
         Some((field(0)?, segment))
     };

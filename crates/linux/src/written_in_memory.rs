@@ -1,5 +1,5 @@
-//! Files in memory that a job wrote: tmpfs, ramfs and files without a name (memfds). What a process writes there by calls is in no
-//! RSS; without a cgroup, the descriptors of the job's processes are the only place that shows it.
+//! Files in memory that a job wrote: tmpfs, ramfs, files without a name (memfds) and System V segments. What a process writes there by
+//! calls, or has detached, is in no RSS; without a cgroup, the descriptors of the job's processes and the list of segments alone show it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,6 +10,7 @@ use model::Named;
 
 use crate::holders::{FileId, mapped_files};
 use crate::open_in_memory::OpenFile;
+use crate::shared_memory::segments_made_by;
 
 /// Less than this of all files together is not told, bytes.
 const LEAST_BYTES: u64 = 1 << 20;
@@ -20,6 +21,8 @@ const MOST_FILES: usize = 1_000;
 #[derive(Debug, Default)]
 pub struct WrittenInMemory {
     files: BTreeMap<FileId, OpenFile>,
+    /// Processes of the job, those that have ended among them.
+    pids: BTreeSet<i32>,
 }
 
 impl WrittenInMemory {
@@ -51,12 +54,20 @@ impl WrittenInMemory {
                 self.files.insert(id, file);
             }
         }
-        let (mapped, unmapped): (Vec<_>, Vec<_>) = self.files.values().partition(|file| file.mapped_bytes > 0);
+        self.pids.extend(pids);
+        let segments: Vec<OpenFile> = segments_made_by(&self.pids).into_iter().map(of_segment).collect();
+        let all = self.files.values().chain(&segments);
+        let (mapped, unmapped): (Vec<_>, Vec<_>) = all.partition(|file| file.mapped_bytes > 0);
         let sum = |files: &[&OpenFile]| files.iter().map(|file| file.bytes).sum::<u64>();
         let bytes = sum(&unmapped) + sum(&mapped).saturating_sub(mapped_bytes);
         let largest = unmapped.iter().chain(&mapped).max_by_key(|file| file.bytes)?;
         (bytes >= LEAST_BYTES).then(|| Named { name: largest.name.clone(), bytes: Some(bytes) })
     }
+}
+
+/// A segment stays in memory until it is removed, whoever has it attached.
+fn of_segment((name, bytes, is_attached): (String, u64, bool)) -> OpenFile {
+    OpenFile { name, bytes, mapped_bytes: if is_attached { bytes } else { 0 }, pid: 0 }
 }
 
 /// The memory of a file that is no longer open, bytes, if it still has its name: as the process that opened it sees it, or as we do.
@@ -68,7 +79,7 @@ fn bytes_if_there(id: FileId, file: &OpenFile) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{BufRead, Write};
     use std::path::Path;
 
     use super::*;
@@ -95,5 +106,21 @@ mod tests {
         assert!((64 * MIB..96 * MIB).contains(&bytes(&mut files, &path)), "closed, and still there");
         fs::remove_file(&path).unwrap();
         assert_eq!(bytes(&mut files, &path), 0);
+    }
+
+    #[test]
+    fn a_segment_that_a_process_has_detached_counts_until_it_is_removed() {
+        let script = r#"$id = shmget(0, 8 << 20, 0600); shmwrite($id, "x" x (8 << 20), 0, 8 << 20); $| = 1; print "$id\n"; <STDIN>; shmctl($id, 0, 0)"#;
+        let mut perl = std::process::Command::new("perl");
+        let perl = perl.args(["-e", script]).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut perl = perl.spawn().unwrap();
+        let mut id = String::new();
+        std::io::BufReader::new(perl.stdout.take().unwrap()).read_line(&mut id).unwrap();
+        let mut files = WrittenInMemory::default();
+        let found = files.look(BTreeMap::new(), &[perl.id() as i32], 0);
+        drop(perl.stdin.take());
+        perl.wait().unwrap();
+        assert_eq!(found, Some(Named { name: format!("System V segment {}", id.trim()), bytes: Some(8 * MIB) }));
+        assert_eq!(files.look(BTreeMap::new(), &[], 0), None);
     }
 }
