@@ -95,12 +95,16 @@ fn a_command_under_nohup_outlives_a_hang_up() {
 
 #[test]
 fn a_command_that_cannot_start_gives_the_shells_status_and_one_sentence() {
+    let state = tempfile::tempdir().unwrap();
     for (command, status) in [("no-such-command-anywhere", 127), ("/etc", 126)] {
-        let output = bursar().args(["run", "--", command]).output().unwrap();
+        let output = bursar().env("XDG_STATE_HOME", state.path()).args(["run", "--", command]).output().unwrap();
         assert_eq!(output.status.code(), Some(status));
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(text.starts_with(&format!("bursar: {command}: ")) && text.lines().count() == 1, "{text}");
     }
+    let kept = std::fs::read_dir(state.path().join("bursar")).unwrap();
+    let kept: Vec<_> = kept.filter_map(|file| file.ok()?.file_name().into_string().ok()).collect();
+    assert!(kept.iter().all(|name| !name.ends_with(".bursar")), "nothing was run: {kept:?}");
     if !is_root() {
         return;
     }

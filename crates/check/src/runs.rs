@@ -107,6 +107,7 @@ fn of_runs(options: &Options) -> anyhow::Result<Ended> {
             let Observed { observation, errors, not_started } = observed?;
             if let Some(error) = not_started {
                 tell!("bursar: {error}");
+                sink.end_without(&record);
                 return Ok(Ended::By(Status::of(error.exit_status())));
             }
             let is_timed_out = observation.exit == model::Exit::TimedOut;

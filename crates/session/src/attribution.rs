@@ -200,6 +200,7 @@ pub fn attribute(options: &Options) -> anyhow::Result<Outcome> {
         if let Some(error) = observed.not_started {
             tell!("bursar: {error}");
             folder.remove();
+            sink.end_without(&record);
             return Ok(Outcome::Nothing(Status::of(error.exit_status())));
         }
         let mut found = folder.read();

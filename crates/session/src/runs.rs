@@ -90,6 +90,7 @@ pub fn run(options: &Options) -> anyhow::Result<Ran> {
         let mut observed = observe(&bench, &plan, &mut |entry| sink.append(entry), &mut |_| false)?;
         if let Some(error) = observed.not_started {
             tell!("bursar: {error}");
+            sink.end_without(&record);
             return Ok(Ran::Nothing(Status::of(error.exit_status())));
         }
         observed.observation.notes.extend(no_record.clone());

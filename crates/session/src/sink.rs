@@ -70,6 +70,15 @@ impl Sink {
         Ok(())
     }
 
+    /// Removes it where no run has ended, else seals it: a command could not be started.
+    pub fn end_without(self, record: &Record) {
+        let path = self.path().filter(|_| record.runs.is_empty()).map(Path::to_path_buf);
+        match path {
+            Some(path) => _ = std::fs::remove_file(path),
+            None => _ = self.seal(),
+        }
+    }
+
     /// Seals it; gives its path.
     pub fn seal(self) -> Option<PathBuf> {
         let writer = self.writer?;
