@@ -336,7 +336,7 @@ fn processes_that_tell_nothing_are_said_to_be_missing() {
     }
     let json = unsampled("busybox true; busybox true; exit 0");
     let notes = json["notes"].to_string();
-    assert!(notes.contains("page faults it is not known which process had them"), "{json:#}");
+    assert!(notes.contains("page faults are of processes that nothing tells of"), "{json:#}");
     let json = unsampled("python3 -c 'bytearray(30 << 20); import os; os.kill(os.getpid(), 9)'; exit 0");
     assert!(json["notes"].to_string().contains("killed"), "{json:#}");
 }

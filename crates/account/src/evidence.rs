@@ -199,13 +199,15 @@ fn client(run: &Observation, header: &Header) -> Option<Doubt> {
             bytes: None,
             voids: true,
             sentence: format!(
-                "{name} has its work done by processes that are not its own: nothing is known of what they need"
+                "{name} sends its work to processes that bursar has not started: run the program itself, or measure what it starts by --name"
             ),
         }),
         Use::Has(name) => Some(doubt(
             DoubtKind::Client,
             None,
-            format!("{name}, which it runs, has its work done elsewhere: that is not in the figure"),
+            format!(
+                "{name}, which it runs, sends its work to processes that bursar has not started: they are not in the figure"
+            ),
         )),
     }
 }

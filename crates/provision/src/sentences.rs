@@ -11,7 +11,7 @@ const LEAST_COPIED_BYTES: u64 = 16 << 20;
 
 /// What came from a pool, in half a sentence.
 pub fn from_pool(name: &str, figures: &Figures) -> String {
-    let present = format!("made present in {}", seconds(figures.populate_seconds));
+    let present = format!("populated in {}", seconds(figures.populate_seconds));
     let beside = match Bytes(figures.zeroed_beside_bytes) {
         Bytes(0) => String::new(),
         bytes => format!(", {bytes} zeroed beside it"),

@@ -15,8 +15,8 @@ use runtime_abi::{PROVISION_MAGIC, ProvisionTold};
 pub fn describe(reason: Reason) -> &'static str {
     match reason {
         Reason::Small => "smaller than 64 KiB",
-        Reason::Reserved => "addresses without memory",
-        Reason::Stack => "threads' stacks",
+        Reason::Reserved => "reserved addresses",
+        Reason::Stack => "thread stacks",
         Reason::Fixed => "at addresses the program chose",
         Reason::Code => "code",
         Reason::Kind => "of a kind the program asked for",

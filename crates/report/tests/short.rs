@@ -229,7 +229,7 @@ fn never_used_more(report: &mut BudgetReport) {
 }
 
 fn client(account: &mut RunAccount) {
-    let sentence = "docker has its work done by processes that are not its own: nothing is known of what they need";
+    let sentence = "docker sends its work to processes that bursar has not started: run the program itself, or measure what it starts by --name";
     account.doubts = vec![Doubt { voids: true, ..doubt(DoubtKind::Client, sentence) }];
     (account.peak_charge_bytes, account.floor_bytes, account.file_demand) = (None, None, None);
     account.peak_breakdown = Default::default();
@@ -242,7 +242,7 @@ fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
     let advice = "DuckDB sizes itself by the limit that it sees (memory_limit, 80 % of the limit by default): the answer holds for that \
                   setting only, and it uses more where it gets more. A fixed size makes it certain.";
     let not_root = "Not run as root: short-lived processes may be missing, and of files only what is mapped is seen, not what is read and written by calls; `bursar doctor` \
-                    tells what would enable them.";
+                    names what would enable them.";
     let mut beside_huge_pages = a_budget(|_| ());
     beside_huge_pages.runs[0].1.peak_breakdown.hugetlb = Some(60 * MIB);
     let used_once = vec![DemandPoint { limit_bytes: 112 * MIB, refault_bytes: 0 }];

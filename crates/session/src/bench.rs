@@ -136,7 +136,7 @@ impl Bench {
         let is_blind = !self.is_root && !bpf::may_load() && !self.references_inside;
         let without_rights = is_blind.then(|| {
             "Not run as root: short-lived processes may be missing, and of files only what is mapped is seen, not what is \
-             read and written by calls; `bursar doctor` tells what would enable them."
+             read and written by calls; `bursar doctor` names what would enable them."
                 .to_string()
         });
         self.notes.iter().cloned().chain(without_rights).collect()

@@ -45,7 +45,7 @@ pub fn lines(pool: &PoolStatus) -> Vec<String> {
     };
     let cap = pool.per_user_bytes.map(|bytes| format!(", at most {} for one user", Bytes(bytes))).unwrap_or_default();
     let mut lines = vec![format!(
-        "pool {}: {} in pages of {}, lent in segments of {}{cap}; {broker}",
+        "pool {}: {} in pages of {}, leased in segments of {}{cap}; {broker}",
         pool.name,
         Bytes(pool.whole.bytes),
         Bytes(pool.page_bytes),

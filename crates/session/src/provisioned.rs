@@ -249,7 +249,7 @@ impl Ran {
         let rest = others.iter().map(|(_, amount)| amount.bytes).fold(0, u64::saturating_add);
         left.extend((rest > 0).then(|| format!("{} else", Bytes(rest))));
         if !left.is_empty() {
-            lines.push(format!("left to Linux: {}", left.join(", ")));
+            lines.push(format!("served by the kernel: {}", left.join(", ")));
         }
         lines.extend(pool.and_then(|_| too_small(figures)));
         lines.extend(pool.and_then(|_| unwritten(figures)));

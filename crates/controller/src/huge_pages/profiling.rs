@@ -211,7 +211,7 @@ impl Profiled {
         );
         let saved = of_all(&|range| range.huge_ns.unwrap_or_default() as f64);
         let looking = format!(
-            "by {} rounds of looking that took it {}; huge pages save {} of page walks in a run of {}",
+            "by {} scans that took it {}; huge pages save {} of page walks in a run of {}",
             seen.rounds,
             seconds(seen.disturbed_seconds),
             seconds(saved / 1e9),
@@ -228,7 +228,7 @@ impl Profiled {
         if hottest > Bytes(0) {
             let mib = hottest.mib_ceil();
             lines.push(format!(
-                "huge pages for the hottest {hottest} save nine tenths of that: --huge-pages {mib}M makes no more huge"
+                "huge pages for the hottest {hottest} save nine tenths of that: --huge-pages {mib}M limits huge pages to these"
             ));
         }
         if let Some(share) = seen.walking {
@@ -241,7 +241,7 @@ impl Profiled {
         tried.sort_by(|one, other| other.foretold.total_cmp(&one.foretold));
         lines.extend(tried.iter().take(MOST_TOLD).map(|trial| {
         format!(
-            "tried while it ran: huge pages for {} of it saved {:.1} % of its time, with a standard error of {:.1}; {:.1} % was foretold",
+            "tried while it ran: huge pages for {} of it saved {:.1} % of its time, with a standard error of {:.1}; {:.1} % was predicted",
             Bytes(trial.bytes),
             100.0 * trial.middle(),
             100.0 * trial.error(),
@@ -250,7 +250,7 @@ impl Profiled {
     }));
         if tried.len() > MOST_TOLD {
             lines.push(format!(
-                "so was other memory, of which less was foretold, in {} more trials",
+                "so was other memory, of which less was predicted, in {} more trials",
                 tried.len() - MOST_TOLD
             ));
         }
