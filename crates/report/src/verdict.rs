@@ -1,6 +1,6 @@
 //! What the figures mean, as in Table 1 of the MEMSYS paper: derived from the numbers of this record alone.
 
-use model::{BudgetReport, Method, MethodRow, Outcome, RunAccount};
+use model::{BudgetReport, LimitSource, Method, MethodRow, Outcome, RunAccount};
 
 use crate::format;
 
@@ -145,6 +145,16 @@ fn verdict(row: &MethodRow, report: &BudgetReport, excess: Option<f64>) -> Strin
         (true, None) => {}
     }
     let is_untried = row.name == Method::Unlimited && row.memory_bytes < report.answer.budget_bytes;
+    let is_emulated = report.limit_source == Some(LimitSource::Emulated);
+    // Nothing held the run to it, or not to what is shared: what cannot be reclaimed would not have fit.
+    if (is_untried || is_emulated)
+        && row.memory_bytes.zip(report.floor_bytes).is_some_and(|(memory, floor)| memory < floor)
+    {
+        return "too little: more cannot be reclaimed".to_string();
+    }
+    if is_emulated && !is_untried && excess.is_some_and(|excess| excess * MUCH < 1.0) {
+        return "fast enough, but may be killed: its limit was emulated".to_string();
+    }
     let verdict = match excess {
         // What free shows is no limit that was tried.
         _ if is_untried => return "measured without a limit".to_string(),
@@ -225,6 +235,23 @@ mod tests {
         };
         assert!(of(41).starts_with("enough") && of(41).ends_with(", though the answer is more"), "{}", of(41));
         assert!(!of(400).contains("though"), "what is nearly the answer agrees with it: {}", of(400));
+    }
+
+    #[test]
+    fn what_nothing_held_the_program_to_is_not_called_enough() {
+        let mut report = fixture::budget();
+        let floor = 30 << 20;
+        (report.floor_bytes, report.limit_source) = (Some(floor), Some(LimitSource::Emulated));
+        let of = |method: Method, memory_bytes: u64| {
+            let row = report.methods.iter().find(|row| row.name == method).unwrap().clone();
+            let row =
+                MethodRow { memory_bytes: Some(memory_bytes), enough: Some(true), runtime_ratio: Some(1.0), ..row };
+            judge(&MethodRow { outcome: Some(Outcome::Ok), lower_bound: false, ..row }, &report).verdict
+        };
+        assert_eq!(of(Method::SysMaxRss, floor - 1), "too little: more cannot be reclaimed");
+        assert_eq!(of(Method::SysMaxRss, floor), "fast enough, but may be killed: its limit was emulated");
+        assert_eq!(of(Method::Unlimited, 60 << 10), "too little: more cannot be reclaimed");
+        assert_eq!(of(Method::Unlimited, floor), "measured without a limit");
     }
 
     #[test]
