@@ -440,11 +440,13 @@ pub fn limit_not_held(run: &Observation, page_bytes: u64) -> Option<Doubt> {
 /// The run had more than its limit says.
 fn had_more(run: &Observation, page_bytes: u64) -> Option<Doubt> {
     let limit = run.limit_bytes?;
+    // What was killed for more needs no word of that.
+    let was_killed = run.kept.oom_kills.is_some_and(|kills| kills > 0);
     let Some(emulated) = run.evidence.emulated else {
         // A cgroup that limits tells what is charged to it.
         let is_free = charge(run).is_none() && run.job_series(names::TREE_RSS_ANON).is_some();
         let why = format!("nothing held it to the limit of {}, as its references to files were not seen", Bytes(limit));
-        return is_free.then(|| doubt(DoubtKind::LimitNotHeld, None, why));
+        return (is_free && !was_killed).then(|| doubt(DoubtKind::LimitNotHeld, None, why));
     };
     let beyond = |held: Option<u64>, who: &str, kills: &str| {
         let held = held.filter(|held| *held > limit)?;
@@ -456,8 +458,6 @@ fn had_more(run: &Observation, page_bytes: u64) -> Option<Doubt> {
     };
     let by_one = beyond(crate::floor::held_by_one(run), "a process", "would have killed it");
     let together = || beyond(crate::told::heap_together(run), "its processes together", "may kill one of them");
-    // What was killed for that needs no word.
-    let was_killed = run.kept.oom_kills.is_some_and(|kills| kills > 0);
     if let Some(doubt) = by_one.or_else(together).filter(|_| !was_killed) {
         return Some(doubt);
     }
