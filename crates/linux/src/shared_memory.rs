@@ -71,6 +71,7 @@ struct Watched {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Segment {
     resident_bytes: u64,
+    owner: u32,
     made_by: i32,
     last_pid: i32,
     attached: u64,
@@ -267,9 +268,20 @@ fn segments() -> BTreeMap<u64, Segment> {
     fs::read_to_string("/proc/sysvipc/shm").map(|text| parse(&text)).unwrap_or_default()
 }
 
-/// The System V segments that these processes made: name, memory in bytes, and whether a process has it attached.
-pub(crate) fn segments_made_by(pids: &BTreeSet<i32>) -> Vec<(String, u64, bool)> {
-    let made = segments().into_iter().filter(|(_, segment)| pids.contains(&segment.made_by));
+/// The System V segments that there are now, by their ids.
+pub(crate) fn segment_ids() -> BTreeSet<u64> {
+    segments().into_keys().collect()
+}
+
+/// The System V segments that these processes made, and those that are not among `before` and that a process of the same user's made which
+/// has ended, as nobody may have seen it: name, memory in bytes, and whether a process has it attached.
+pub(crate) fn segments_made(pids: &BTreeSet<i32>, before: &BTreeSet<u64>) -> Vec<(String, u64, bool)> {
+    let own = rustix::process::geteuid().as_raw();
+    let has_ended = |pid: i32| !Path::new(&format!("/proc/{pid}")).exists();
+    let is_of_job = |id: &u64, segment: &Segment| {
+        pids.contains(&segment.made_by) || !before.contains(id) && segment.owner == own && has_ended(segment.made_by)
+    };
+    let made = segments().into_iter().filter(|(id, segment)| is_of_job(id, segment));
     made.map(|(id, segment)| (name_of_segment(id), segment.resident_bytes, segment.attached > 0)).collect()
 }
 
@@ -282,17 +294,18 @@ fn parse(text: &str) -> BTreeMap<u64, Segment> {
     let mut lines = text.lines();
     let heading: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
     let at = |name: &str| heading.iter().position(|heading| *heading == name);
-    let columns = ["shmid", "rss", "cpid", "lpid", "nattch", "atime", "dtime"].map(at);
+    let columns = ["shmid", "rss", "uid", "cpid", "lpid", "nattch", "atime", "dtime"].map(at);
     let of_line = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let field = |column: usize| fields.get(columns[column]?)?.parse::<u64>().ok();
         let segment = Segment {
             resident_bytes: field(1)?,
-            made_by: field(2)? as i32,
-            last_pid: field(3)? as i32,
-            attached: field(4)?,
-            attached_at: field(5)?,
-            detached_at: field(6)?,
+            owner: field(2)? as u32,
+            made_by: field(3)? as i32,
+            last_pid: field(4)? as i32,
+            attached: field(5)?,
+            attached_at: field(6)?,
+            detached_at: field(7)?,
         };
         Some((field(0)?, segment))
     };

@@ -10,7 +10,7 @@ use model::Named;
 
 use crate::holders::{FileId, mapped_files};
 use crate::open_in_memory::OpenFile;
-use crate::shared_memory::segments_made_by;
+use crate::shared_memory::{segment_ids, segments_made};
 
 /// Less than this of all files together is not told, bytes.
 const LEAST_BYTES: u64 = 1 << 20;
@@ -18,14 +18,21 @@ const LEAST_BYTES: u64 = 1 << 20;
 const MOST_FILES: usize = 1_000;
 
 /// The files in memory that processes of a job have, or had, open.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct WrittenInMemory {
     files: BTreeMap<FileId, OpenFile>,
+    /// Segments from before the job.
+    segments_before: BTreeSet<u64>,
     /// Processes of the job, those that have ended among them.
     pids: BTreeSet<i32>,
 }
 
 impl WrittenInMemory {
+    /// Of a job that is about to begin, or of processes that run: what they made before is their own.
+    pub fn begin() -> WrittenInMemory {
+        WrittenInMemory { files: BTreeMap::new(), segments_before: segment_ids(), pids: BTreeSet::new() }
+    }
+
     /// A process has told that it opened this file: it may be closed before anybody looks.
     pub fn tell(&mut self, id: FileId, file: OpenFile) {
         if self.files.len() < MOST_FILES {
@@ -55,7 +62,8 @@ impl WrittenInMemory {
             }
         }
         self.pids.extend(pids);
-        let segments: Vec<OpenFile> = segments_made_by(&self.pids).into_iter().map(of_segment).collect();
+        let segments = segments_made(&self.pids, &self.segments_before);
+        let segments: Vec<OpenFile> = segments.into_iter().map(of_segment).collect();
         let all = self.files.values().chain(&segments);
         let (mapped, unmapped): (Vec<_>, Vec<_>) = all.partition(|file| file.mapped_bytes > 0);
         let sum = |files: &[&OpenFile]| files.iter().map(|file| file.bytes).sum::<u64>();
@@ -79,7 +87,7 @@ fn bytes_if_there(id: FileId, file: &OpenFile) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, Write};
+    use std::io::Write;
     use std::path::Path;
 
     use super::*;
@@ -93,7 +101,7 @@ mod tests {
         let path = folder.path().join("written");
         let mut file = fs::File::create(&path).unwrap();
         let own = [std::process::id() as i32];
-        let mut files = WrittenInMemory::default();
+        let mut files = WrittenInMemory::begin();
         let bytes = |files: &mut WrittenInMemory, name: &Path| {
             let found = files.look(open_in_memory(own.into_iter()).files, &own, 0);
             found.filter(|found| found.name == name.to_string_lossy()).and_then(|found| found.bytes).unwrap_or(0)
@@ -110,17 +118,19 @@ mod tests {
 
     #[test]
     fn a_segment_that_a_process_has_detached_counts_until_it_is_removed() {
-        let script = r#"$id = shmget(0, 8 << 20, 0600); shmwrite($id, "x" x (8 << 20), 0, 8 << 20); $| = 1; print "$id\n"; <STDIN>; shmctl($id, 0, 0)"#;
-        let mut perl = std::process::Command::new("perl");
-        let perl = perl.args(["-e", script]).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-        let mut perl = perl.spawn().unwrap();
-        let mut id = String::new();
-        std::io::BufReader::new(perl.stdout.take().unwrap()).read_line(&mut id).unwrap();
-        let mut files = WrittenInMemory::default();
-        let found = files.look(BTreeMap::new(), &[perl.id() as i32], 0);
-        drop(perl.stdin.take());
-        perl.wait().unwrap();
-        assert_eq!(found, Some(Named { name: format!("System V segment {}", id.trim()), bytes: Some(8 * MIB) }));
-        assert_eq!(files.look(BTreeMap::new(), &[], 0), None);
+        let perl = |script: &str| {
+            let perl = std::process::Command::new("perl").args(["-e", script]).output().unwrap();
+            String::from_utf8(perl.stdout).unwrap()
+        };
+        // Larger than what other tests of this process make meanwhile.
+        let make = r#"$id = shmget(0, 64 << 20, 0600); shmwrite($id, "x" x (64 << 20), 0, 64 << 20); print $id"#;
+        let mut files = WrittenInMemory::begin();
+        let id = perl(make);
+        let segment = format!("System V segment {id}");
+        let mut is_told = || files.look(BTreeMap::new(), &[], 0).is_some_and(|found| found.name == segment);
+        assert!(is_told(), "nobody saw the process that made it");
+        assert!(WrittenInMemory::begin().look(BTreeMap::new(), &[], 0).is_none_or(|found| found.name != segment));
+        perl(&format!("shmctl({id}, 0, 0)"));
+        assert!(!is_told());
     }
 }

@@ -128,7 +128,7 @@ impl Sampler {
             kept_before: None,
             shared_mapped: None,
             hugetlb_mapped: None,
-            written_in_memory: WrittenInMemory::default(),
+            written_in_memory: WrittenInMemory::begin(),
             told_in_memory: None,
             files_in_memory: None,
             own_buffers: OwnBuffers::default(),
