@@ -44,7 +44,7 @@ pub struct Machine {
 }
 
 /// Why there is no budget, the next step first. `missing`: why each way to limit is not there, and that they cannot be emulated.
-pub fn no_limits(missing: &[String]) -> String {
+fn no_limits(missing: &[String]) -> String {
     let enabled_by = missing.iter().find_map(|why| Some(why.split_once("; to enable it: ")?.1));
     let step = enabled_by.map_or_else(|| "see: bursar doctor".to_string(), |step| format!("to enable one: {step}"));
     let ways: Vec<String> = missing.iter().map(|why| format!("\n  {why}")).collect();
