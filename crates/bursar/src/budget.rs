@@ -1,9 +1,9 @@
 //! `bursar budget`: finds the least memory with which a command is fast enough.
 
+use history::inputs;
 use record::Resumable;
 use report::terminal::short::Aside;
 use search::{Answered, Found, Machine, Options, Search, resume};
-use session::inputs;
 use session::say::{self, tell};
 use session::status::Status;
 

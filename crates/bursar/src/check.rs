@@ -5,8 +5,8 @@ use std::path::Path;
 use ::check::{Ended, Options};
 use ::compare::Verdict;
 use anyhow::{Context, ensure};
+use history::input::is_dash;
 use report::check::Answer;
-use session::input::is_dash;
 use session::say::{self, tell};
 use session::status::Status;
 

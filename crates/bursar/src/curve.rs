@@ -9,8 +9,8 @@ use ::curve::trace::{Columns, Format, Needs, Reading};
 use ::curve::{EngineKind, Parts, Settings};
 use ::report::html::Drawn;
 use anyhow::{Context, bail, ensure};
+use history::input::{is_dash, name};
 use model::TraceCurve;
-use session::input::{is_dash, name};
 use session::status::Status;
 
 use crate::cli;

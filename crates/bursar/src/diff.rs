@@ -1,7 +1,7 @@
 //! `bursar diff`: records side by side.
 
-use session::difference;
-use session::input::is_dash;
+use history::difference;
+use history::input::is_dash;
 use session::say;
 use session::status::Status;
 

@@ -1,17 +1,17 @@
 //! `bursar doctor`: what works here, every rung of every ladder, and what a killed run has left.
 
 use anyhow::Context;
+use history::input::is_dash;
+use history::prune::{Keep, Pruned, prune};
+use history::state::state_folder;
 use linux::{journal, probe};
 use model::Bytes;
 use qemu::put_back;
 use report::terminal::paragraph;
 use serde_json::json;
 use session::ability;
-use session::input::is_dash;
 use session::pools;
-use session::prune::{Keep, Pruned, prune};
 use session::say::show;
-use session::state::state_folder;
 use session::status::Status;
 
 use crate::cli::doctor::Doctor;

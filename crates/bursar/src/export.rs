@@ -8,7 +8,7 @@ use anyhow::Context;
 use record::Record;
 use session::say;
 
-use session::input::is_dash;
+use history::input::is_dash;
 use session::replace::replace;
 
 /// Writes records to a file, else, or for `-`, to standard output.

@@ -2,9 +2,13 @@
 
 use std::path::Path;
 
+use anyhow::bail;
+use history::input::is_dash;
+use history::prediction::{self, Options};
+use model::RecordKind;
 use serde::Serialize;
-use session::input::is_dash;
-use session::prediction::{self, Options, Predicted};
+use session::bench::header;
+use session::learn::{Inputs, learn};
 use session::say;
 use session::status::Status;
 
@@ -20,16 +24,25 @@ pub fn predict(options: Predict) -> anyhow::Result<Status> {
         features: options.feature,
         confidence: options.confidence,
         kind: options.kind,
-        plan: options.plan,
-        learn: options.learn,
-        scale_with: options.scale_with,
         other_machine: options.other_machine,
     };
     let json = options.json.as_deref();
-    match prediction::predict(&asked)? {
-        Predicted::Plan(plan) => print(json, &plan.text(), &plan),
-        Predicted::Answer(answer) => print(json, &(answer.text() + &answer.left_out(options.verbose)), &answer.json()),
+    let machine = header(RecordKind::Run, &asked.command);
+    if options.plan {
+        let plan = prediction::plan(&asked, &machine)?;
+        return print(json, &plan.text(), &plan);
     }
+    match (&options.learn, &options.scale_with) {
+        (None, _) => {}
+        (Some(_), Some(with)) => {
+            let bytes = &prediction::plan(&asked, &machine)?.planned_bytes;
+            learn(&asked.command, &Inputs::Made { with, bytes })?;
+        }
+        (Some(paths), None) if !paths.is_empty() => learn(&asked.command, &Inputs::Named(paths))?,
+        (Some(_), None) => bail!("--learn takes inputs, or --scale-with 'head -c {{}} INPUT'"),
+    }
+    let answer = prediction::predict(&asked, &machine)?;
+    print(json, &(answer.text() + &answer.left_out(options.verbose)), &answer.json())
 }
 
 /// What people read, and what tools read.

@@ -1,6 +1,6 @@
 //! `bursar recommend`: what jobs should ask for, by what the accounting tells of past ones.
 
-use session::input::is_dash;
+use history::input::is_dash;
 use session::say;
 use session::slurm::accounting::{self, Options};
 use session::status::Status;

@@ -1,9 +1,9 @@
 //! `bursar report --phases`: what intermittent tracking would have made of runs that were tracked all the time.
 
 use curve::intermittent::{Settings, Threshold};
+use history::replay::replayed;
 use live::checked;
 use model::PhaseReplay;
-use session::replay::replayed;
 use session::say;
 
 use crate::cli::report::Report;

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use history::input::is_dash;
 use linux::secure_file::Output;
 use model::{RecordKind, RunAccount};
 use record::Record;
@@ -11,7 +12,6 @@ use report::View;
 use report::terminal::Style;
 use report::terminal::short::{self, Aside};
 use serde::Serialize;
-use session::input::is_dash;
 use session::say::{self, tell};
 
 use crate::cli::Results;

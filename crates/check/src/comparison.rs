@@ -1,10 +1,10 @@
 //! What the runs of a check are compared with, and what comes of it.
 
 use compare::runs::{Checked, Figure, Judge, Unknown, undecided, values};
+use history::comparable::differences;
+use history::measured::Set;
 use model::{Bytes, DoubtKind, Header, Observation, RunAccount};
 use report::check::{Answer, Shown};
-use session::comparable::differences;
-use session::measured::Set;
 
 use crate::options::Options;
 

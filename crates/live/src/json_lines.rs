@@ -7,7 +7,7 @@ use anyhow::Context;
 use linux::secure_file::Output;
 use serde::Serialize;
 
-use session::input::is_dash;
+use history::input::is_dash;
 
 /// Where they go.
 pub struct JsonLines {

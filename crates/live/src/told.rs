@@ -4,10 +4,10 @@ use std::io::{IsTerminal, Write, stdin, stdout};
 use std::path::Path;
 use std::time::Duration;
 
+use history::input::is_dash;
 use model::{PagesRound, WatchInterval};
 use record::Entry;
 use report::{Totals, bound_by_huge_pages, interval_line, shell_word};
-use session::input::is_dash;
 use session::say;
 use session::sink::Sink;
 

@@ -18,10 +18,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::input::refuse_named_pipe;
 use crate::say::tell;
-use crate::state::state_folder;
 use crate::status::Interrupted;
+use history::input::refuse_named_pipe;
+use history::state::state_folder;
 
 /// What is spooled of a pipe, at most.
 const MOST_SPOOLED_BYTES: u64 = 1 << 30;

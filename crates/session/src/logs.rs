@@ -17,7 +17,7 @@ use crate::launch::Launcher;
 use crate::rank::Rank;
 use crate::say::tell;
 use crate::spool::{self, Spool};
-use crate::state::state_folder;
+use history::state::state_folder;
 
 /// How long the first rank waits for those that end after it.
 const PATIENCE: Duration = Duration::from_secs(10);

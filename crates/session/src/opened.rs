@@ -10,7 +10,7 @@ use model::RecordKind;
 use record::{Error, Record};
 
 use crate::say::tell;
-use crate::state::state_path;
+use history::state::state_path;
 
 /// Reads a record. One that a killed bursar left is sealed, which a sentence on standard error says.
 ///

@@ -10,12 +10,12 @@ use record::{Entry, Record};
 use report::RUNS;
 
 use crate::bench::{Bench, References};
-use crate::inputs;
 use crate::observe::{Plan, observe};
 use crate::rank::place_in_job;
 use crate::say::tell;
 use crate::sink::{Sink, finish_run};
 use crate::status::{Status, ended};
+use history::inputs;
 
 /// What is run, and how.
 #[derive(Clone, Debug)]

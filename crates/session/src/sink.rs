@@ -7,10 +7,10 @@ use model::{Header, Observation, RecordKind, Series};
 use record::{Entry, Record, Resumable, Writer};
 
 use crate::bench::unix_ns;
-use crate::prune::{Keep, prune};
 use crate::rank::RANK;
 use crate::say::tell;
-use crate::state::state_folder;
+use history::prune::{Keep, prune};
+use history::state::state_folder;
 
 /// The record being written, if there is a place for it.
 pub struct Sink {

@@ -5,7 +5,7 @@ use std::path::Path;
 use advise::Profile;
 use anyhow::anyhow;
 
-use session::input::{name, read};
+use history::input::{name, read};
 use session::say::{show, tell};
 use session::status::{OWN_FAILURE, Status};
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use advise::{Profile, Program, cbmm, maps};
 use anyhow::{Context, ensure};
-use session::build_id::build_id;
-use session::input::{name, read};
+use history::build_id::build_id;
+use history::input::{name, read};
 use session::say::{self, tell};
 use session::status::Status;
 

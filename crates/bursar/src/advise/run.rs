@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use advise::Profile;
 use controller::huge_pages::advised::{self, Options};
-use session::input::{name, read};
+use history::input::{name, read};
 use session::inside;
 use session::say::tell;
 use session::status::{OWN_FAILURE, Status};

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
+use history::input::is_dash;
 use live::JsonLines;
 use report::balance::{Interval, table};
-use session::input::is_dash;
 use session::say;
 
 use crate::cli::balance::Balance;

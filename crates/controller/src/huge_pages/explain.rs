@@ -5,9 +5,9 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
+use history::input::{is_dash, name, read};
 use model::Explained;
 use serde::Deserialize;
-use session::input::{is_dash, name, read};
 
 /// What is asked of the figures of a run.
 #[derive(Deserialize)]

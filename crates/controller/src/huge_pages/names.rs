@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use advise::Mapping;
 use advise::maps::{self, Area};
+use history::build_id::build_id;
 use linux::own_numbers::{OwnNumber, OwnNumbers, Seen};
 use linux::procfs;
-use session::build_id::build_id;
 
 use advise::told::{Decision, Told};
 

@@ -9,7 +9,7 @@ use slurm::{By, COLUMNS, Error, Gatherer, Gathering, Printed, Version, Wanted, o
 
 use super::config;
 use crate::bench::unix_ns;
-use crate::input::{self, name};
+use history::input::{self, name};
 
 /// What is asked of the accounting.
 #[derive(Clone, Debug)]

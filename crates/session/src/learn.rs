@@ -9,26 +9,31 @@ use anyhow::{Context, bail, ensure};
 use linux::temporary::TemporaryFolder;
 use model::Bytes;
 
-use crate::kind::Kind;
 use crate::say::tell;
+use history::kind::Kind;
 
-/// The number that `--scale-with` is first tried with, to learn how many bytes one more makes.
+/// The number that `--scale-with` is first tried with: the size of its output shows how many bytes one more adds.
 const TRIED: u64 = 1000;
 
-/// What the command is run on.
-pub(crate) enum Inputs<'a> {
+/// Inputs that the command is run on.
+pub enum Inputs<'a> {
     /// Files.
     Named(&'a [PathBuf]),
-    /// What this shell command prints for so many bytes, `{}` being a number that it takes.
-    Made { with: &'a str, bytes: &'a [u64] },
+    /// What a shell command prints, in which `{}` is a number that the size is in proportion to.
+    Made {
+        /// The command.
+        with: &'a str,
+        /// Sizes of the inputs to make.
+        bytes: &'a [u64],
+    },
 }
 
 /// Runs the command once on each input, each run with a record of its own.
 ///
 /// # Errors
 /// If the command names no input, or several, or a run fails.
-pub(crate) fn learn(command: &[OsString], kind: &Kind, folder: &Path, inputs: &Inputs) -> anyhow::Result<()> {
-    let input = input(command, kind, folder)?;
+pub fn learn(command: &[OsString], inputs: &Inputs) -> anyhow::Result<()> {
+    let input = input(command)?;
     match inputs {
         Inputs::Named(paths) => paths.iter().try_for_each(|path| run(command, &input, path)),
         Inputs::Made { with, bytes } => {
@@ -48,7 +53,10 @@ pub(crate) fn learn(command: &[OsString], kind: &Kind, folder: &Path, inputs: &I
 }
 
 /// The word of the command that names its only input.
-fn input(command: &[OsString], kind: &Kind, folder: &Path) -> anyhow::Result<OsString> {
+fn input(command: &[OsString]) -> anyhow::Result<OsString> {
+    let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let folder = std::env::current_dir().context("the current folder is unknown")?;
+    let kind = Kind::of(&words, &folder).context("the command has no program")?;
     let is_input = |word: &&OsString| {
         let path = folder.join(word);
         path.is_file() && kind.files.contains(&path)
