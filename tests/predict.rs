@@ -223,6 +223,17 @@ fn a_number_of_the_environment_is_a_feature() {
 }
 
 #[test]
+fn a_budget_keeps_a_feature_for_predictions() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = holder(folder.path());
+    let budget = ["budget", "-q", "--no-compare", "--runs", "1", "--max-trials", "1", "--record", "held.bursar"];
+    let program = ["--feature", "LEVEL=7", "--", "python3", "-c", "data = b'x' * (30 << 20)"];
+    assert!(command(&[&budget[..], &program].concat()).status().unwrap().success());
+    let record = record::Record::open(&folder.path().join("held.bursar")).unwrap();
+    assert_eq!(record.header.options.get("feature:LEVEL").map(String::as_str), Some("7"));
+}
+
+#[test]
 fn runs_under_other_conditions_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let command = holder(folder.path());

@@ -21,7 +21,7 @@ pub fn budget(options: Budget) -> anyhow::Result<Status> {
     }
     let machine = Machine::set_up(&asked, old.as_ref().map(resume::input).as_ref())?;
     let mut header = machine.header();
-    header.options = inputs::options(&asked.command, &[]);
+    header.options = inputs::options(&asked.command, &options.feature);
     header.options.extend(resume::saved(&asked, &machine.input()));
     let notes = machine.notes();
     match Search::begin(&asked, machine, header, notes, resumed.zip(old))?.run()? {

@@ -110,16 +110,16 @@ pub enum Action {
     Serve(Serve),
     /// Report what this machine supports, and how to enable more
     Doctor(Doctor),
-    /// What Slurm's plugin calls
+    /// Called by Slurm's plugin
     #[command(subcommand, hide = true)]
     Slurm(Slurm),
-    /// What bursar budget has a launcher start on the other nodes of a job
+    /// Started by a launcher of bursar budget on the other nodes of a job
     #[command(hide = true)]
     Node(Node),
     /// Write the man pages, one for each command
     #[command(hide = true)]
     Man {
-        /// The folder that they are written into
+        /// The folder to write them into
         folder: PathBuf,
     },
     /// Print shell completions
@@ -142,7 +142,7 @@ pub struct Results {
     /// Keep the record in FILE [default: a new file under ~/.local/state/bursar]
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Keep what the regular expression PATTERN matches (its first group, if it has one) in the command line and in
+    /// Leave text that the regular expression PATTERN matches (its first group, if it has one) in the command line and in
     /// --prepare out of the record and all reports; may be given more than once
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true, hide_short_help = true, help_heading = ADVANCED)]
     pub redact: Vec<regex::Regex>,

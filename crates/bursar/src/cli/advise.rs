@@ -21,17 +21,17 @@ pub enum Advise {
     Run(Run),
     /// Measure what huge pages are worth to each part of a command's memory
     Profile(Profile),
-    /// Make huge pages of what a running program uses much, and split those that it does not use
+    /// Promote the hot memory of a running program to huge pages, and split huge pages that it does not use
     Attach(Attach),
-    /// Check a profile, and tell what is wrong with it by line
+    /// Check a profile, and print each error with its line
     Check {
         /// The profile, or - for standard input
         #[arg(value_name = "PROFILE")]
         profile: PathBuf,
     },
-    /// Print what managing memory costs on this machine; measured once, then remembered
+    /// Print the costs of page operations on this machine; measured once, then kept
     Costs(Costs),
-    /// Make a profile of one of CBMM's (CSV)
+    /// Convert a profile of CBMM (CSV)
     Convert(Convert),
 }
 
@@ -50,13 +50,13 @@ pub enum Advise {
     Ways: glibc-hugetlb, advise, provision, advise-profile, provision-pool, always, never,\n\
     mthp-SIZE (mthp-64k, mthp-1m, or another that the kernel has).")]
 pub struct Try {
-    /// Compare only these ways with the plain run [default: all that this machine and the command allow]
+    /// Ways to compare with the plain run [default: all that this machine and the command allow]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Way::parse)]
     pub arms: Vec<Way>,
-    /// The most rounds; fewer if the best is known before [default: 12, or up to 40 of a command of less than a second]
+    /// Rounds at most; fewer if the best way is known before [default: 12, or up to 40 if a run takes less than a second]
     #[arg(long, value_name = "MAX", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// Begin no run after this time
+    /// Start no run after this time
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub time_limit: Option<Duration>,
     /// Standard input of each run [default: bursar's own, if that is a file or a pipe]
@@ -87,19 +87,19 @@ pub struct Try {
     and what is touched here and there keeps pages of 4 KiB. The program must be linked\n\
     dynamically. Its output, signals and exit status are its own.")]
 pub struct Run {
-    /// What is known of the program's memory, or - for standard input
+    /// The profile of the program's memory, or - for standard input
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<PathBuf>,
-    /// Take memory from this pool (bursar pool), but for what the profile says is not worth it
+    /// Take memory from this pool (bursar pool), except where the profile says that it does not pay
     #[arg(long, value_name = "NAME")]
     pub pool: Option<String>,
-    /// Make at most so much memory huge (200M, 4G), in each process: that of the profile which gains most by it
+    /// Use at most this much memory in huge pages (200M, 4G) in each process: the ranges of the profile that gain most
     #[arg(long, value_name = "SIZE", value_parser = some_bytes, requires = "profile", conflicts_with = "pool", hide_short_help = true, help_heading = ADVANCED)]
     pub huge_pages: Option<Bytes>,
-    /// Write what was done as JSON to FILE (of a rank: FILE.RANK), or to standard output with -
+    /// Write the actions as JSON to FILE (of a rank: FILE.RANK), or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
-    /// Keep a record of what was decided in FILE (of a rank: FILE.RANK), for bursar report
+    /// Keep a record of the decisions in FILE (of a rank: FILE.RANK), for bursar report
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = ADVANCED)]
     pub record: Option<PathBuf>,
     /// Print no summary
@@ -146,22 +146,22 @@ pub struct Profile {
 pub struct Attach {
     #[command(flatten)]
     pub target: Target,
-    /// From one decision to the next
+    /// Time between decisions
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s", hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Duration,
-    /// The most huge pages that are made or split in a second
+    /// Huge pages to promote or split per second, at most
     #[arg(long, value_name = "N", default_value_t = 50, hide_short_help = true, help_heading = ADVANCED)]
     pub rate: u32,
-    /// End after so long; else with the program
+    /// End after this time [default: when the program ends]
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub duration: Option<Duration>,
-    /// Decide, and do nothing
+    /// Print the decisions, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Write what was done as JSON to FILE, or to standard output with -
+    /// Write the actions as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
-    /// Keep a record of what was decided in FILE, for bursar report
+    /// Keep a record of the decisions in FILE, for bursar report
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = ADVANCED)]
     pub record: Option<PathBuf>,
     /// Print no summary
@@ -177,7 +177,7 @@ pub struct Costs {
     /// Measure again
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub again: bool,
-    /// Write them as JSON to FILE, or to standard output with -
+    /// Write the costs as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -196,7 +196,7 @@ pub struct Convert {
     /// The program's own file
     #[arg(long, value_name = "FILE")]
     pub program: PathBuf,
-    /// Clock of the processor that it was made on
+    /// Clock rate of the processor on which the profile was made
     #[arg(long, value_name = "GHZ", value_parser = ghz)]
     pub ghz: f64,
     /// A copy of /proc/PID/maps of that run; without it, rules with addresses are left out

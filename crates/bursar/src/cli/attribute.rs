@@ -23,10 +23,10 @@ use super::{ADVANCED, Results};
     dynamically. Logs are kept beside the record while it runs: with several nodes,\n\
     name one that all see by --record.")]
 pub struct Attribute {
-    /// What shared objects of this name obtain is NAME's; mpi=… adds to the MPI libraries known (repeatable)
+    /// Attribute allocations by libraries that match GLOB to NAME; mpi=… adds to the known MPI libraries (repeatable)
     #[arg(long = "component", value_name = "NAME=GLOB", value_parser = component)]
     pub components: Vec<(String, String)>,
-    /// What makes memory a component's
+    /// How memory is assigned to a component
     #[arg(long, value_enum, default_value_t)]
     pub by: By,
     /// Break every component down by shared object
@@ -35,16 +35,16 @@ pub struct Attribute {
     /// Count the messages and bytes that each rank sends to each other
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub comm_matrix: bool,
-    /// Measure how long each function takes, too
+    /// Also measure the time in each function
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub times: bool,
-    /// Time between looks at a process's memory, at the fastest
+    /// Least time between two scans of a process's memory
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100ms", hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Duration,
-    /// The most that each process may log
+    /// Size of each process's log, at most
     #[arg(long, value_name = "SIZE", default_value = "64MiB", hide_short_help = true, help_heading = ADVANCED)]
     pub log_limit: Bytes,
-    /// Run it once for each number, in place of every {} in the command, and compare the peaks
+    /// Run the command once per number, which replaces each {} in it, and compare the peaks
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     pub scaling: Vec<u32>,
     /// End the command and all that it has started after this time (status 124)
@@ -57,12 +57,12 @@ pub struct Attribute {
     pub command: Vec<OsString>,
 }
 
-/// What makes memory a component's.
+/// How memory is assigned to a component.
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 pub enum By {
-    /// Its call obtained it
+    /// The component whose call allocated it
     #[default]
     Owner,
-    /// In its code it first became resident
+    /// The component whose code touched it first
     Touch,
 }

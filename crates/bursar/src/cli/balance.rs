@@ -22,25 +22,25 @@ use super::values::duration;
     A virtual machine of QEMU is named by its QMP socket, and has a balloon.\n\
     Ctrl-C ends; every limit is then what it was before.")]
 pub struct Balance {
-    /// What they may have together
+    /// Total memory to divide
     #[arg(long, value_name = "SIZE", value_parser = total)]
     pub total: Bytes,
     /// A cgroup's path, a PID, name:NAME of a unit, container, pod or Slurm job, or qmp:SOCKET; with ,min=SIZE ,max=SIZE ,weight=NUMBER
     #[arg(value_name = "TARGET", required = true, value_parser = asked)]
     pub targets: Vec<Asked>,
-    /// Time from decision to decision
+    /// Time between decisions
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "3s", hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Duration,
     /// End after this time
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub duration: Option<Duration>,
-    /// Page idle heap out before files that are read again and again; needs swap
+    /// Page idle heap out before files that are read repeatedly; needs swap
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub balance_kinds: bool,
-    /// Tell what would be done, and do not do it
+    /// Print what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Write an object an interval as JSON lines to FILE, or to standard output with -
+    /// Write one JSON object per interval as a line to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Print no table

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use session::tier::FastTier;
 
-use super::values::{duration, fast_tier, share};
+use super::values::{duration, fast_tier, feature, share};
 use super::{ADVANCED, Results};
 
 /// `bursar budget`
@@ -25,22 +25,22 @@ use super::{ADVANCED, Results};
     most 1 GiB). What it prints is dropped. Without root, systemd and Slurm\n\
     limits are emulated: see bursar doctor.")]
 pub struct Budget {
-    /// How much slower than without a limit it may be
+    /// Slow-down that is allowed, relative to the run time without a limit
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
     pub slowdown: f64,
-    /// Runs without a limit [default: 1 to 4, as their spread asks for], and at each limit compared [default: 2, or 3]
+    /// Runs without a limit [default: 1 to 4, by their spread], and at the limit of each usual method [default: 2 or 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50), hide_short_help = true, help_heading = ADVANCED)]
     pub runs: Option<u32>,
-    /// At most so many trials under a limit, the methods' own not counted
+    /// Trials under a limit, at most; those of the usual methods are not counted
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true, help_heading = ADVANCED)]
     pub max_trials: u32,
-    /// End any single run after this time; under a limit that is a result
+    /// End a run after this time; under a limit, the limit is then too small
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// Do not try the limits that the usual methods would have set
+    /// Do not try the limits that the usual methods would set
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub no_compare: bool,
-    /// Let the methods' trials run to their end instead of stopping them once they are far too slow
+    /// Let the trials of the usual methods run to their end; by default they are stopped when far too slow
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub full: bool,
     /// Standard input of each run [default: bursar's own, if that is a file or a pipe]
@@ -52,19 +52,22 @@ pub struct Budget {
     /// Empty the whole machine's page cache before each run (root)
     #[arg(long, conflicts_with = "as_found", hide_short_help = true, help_heading = ADVANCED)]
     pub drop_caches: bool,
-    /// Leave alone what was in the page cache before, even if the command then gets it for nothing
+    /// Do not evict files that were cached before, though the command then reads them without a cost
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub as_found: bool,
     /// Time between samples, such as 100ms [default: adapts, so that sampling costs less than 1 % of one core]
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Option<Duration>,
-    /// Find the least fast memory, what has no room in it being slower: `ram`, beside swap (zram, or a fast device), or the number of a
-    /// NUMA node, beside the others (CXL, persistent memory)
+    /// Find the smallest fast tier; the rest uses slower memory: `ram`, with swap for the rest (zram, or a fast device), or the
+    /// number of a NUMA node, with the other nodes for the rest (CXL, persistent memory)
     #[arg(long, value_name = "NODE", value_parser = fast_tier)]
     pub fast_tier: Option<FastTier>,
-    /// Go on with a budget that was interrupted, with its command and its options
+    /// Continue an interrupted budget, with its command and options
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["command", "record"])]
     pub resume: Option<PathBuf>,
+    /// Keep a number in the record for bursar predict: variable NAME of the environment, or VALUE (repeatable)
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = feature, allow_hyphen_values = true, conflicts_with = "resume", hide_short_help = true, help_heading = ADVANCED)]
+    pub feature: Vec<(String, f64)>,
     #[command(flatten)]
     pub results: Results,
     /// The command and its arguments

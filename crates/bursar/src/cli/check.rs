@@ -24,23 +24,23 @@ use super::values::{duration, figure, growth};
     the spread asks for, at most --runs times; what it prints is dropped.")]
 #[command(group = clap::ArgGroup::new("bound").required(true).multiple(true))]
 pub struct Check {
-    /// Fail if a run needs more than this (such as 2G): by its floor, what cannot be reclaimed; where that is unknown, by
-    /// App-MaxRSS, its largest process; by others with --figures
+    /// Fail if a run needs more than this (such as 2G). Compared are the floor (memory that cannot be reclaimed), where it is
+    /// unknown App-MaxRSS (the largest process), or the figures of --figures
     #[arg(long, value_name = "SIZE", group = "bound")]
     pub max: Option<Bytes>,
     /// Fail if the runs need more than those of this record, or of all records of the command in this folder
     #[arg(long, value_name = "RECORD|FOLDER", group = "bound")]
     pub baseline: Option<PathBuf>,
-    /// Growth over the baseline that is allowed, beyond noise [default: none; of run-time 25%]
+    /// Allowed growth over the baseline, beyond noise [default: none; for run-time 25%]
     #[arg(long, value_name = "SHARE", value_parser = growth, requires = "baseline")]
     pub tolerance: Option<f64>,
     /// Figures that decide [default: floor for --max; heap, floor and app-maxrss for --baseline]
     #[arg(long, value_name = "FIGURE", value_delimiter = ',', num_args = 1.., value_parser = figure())]
     pub figures: Vec<Figure>,
-    /// Make at most so many runs
+    /// Runs, at most
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000), hide_short_help = true, help_heading = ADVANCED)]
     pub runs: u32,
-    /// Check the runs of this record, and run nothing
+    /// Check the runs of this record instead of running the command
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["runs", "timeout", "record"])]
     pub from: Option<PathBuf>,
     /// Compare with a baseline of another machine, too: its memory figures hold for equal programs and equal processors only
@@ -55,7 +55,7 @@ pub struct Check {
     /// Run this shell command before each run, outside of it
     #[arg(long, value_name = "CMD", conflicts_with = "from", hide_short_help = true, help_heading = ADVANCED)]
     pub prepare: Option<String>,
-    /// Keep what the regular expression PATTERN matches (its first group, if it has one) in the command line and in
+    /// Leave text that the regular expression PATTERN matches (its first group, if it has one) in the command line and in
     /// --prepare out of the record and all reports; may be given more than once
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true, hide_short_help = true, help_heading = ADVANCED)]
     pub redact: Vec<regex::Regex>,

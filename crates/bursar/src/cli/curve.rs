@@ -37,10 +37,10 @@ pub struct Trace {
     /// layout: msr, spc, alibaba, twitter, ibm-cos, wiki-cdn, cloudphysics [default: by the file's name, or auto]
     #[arg(long, short, value_name = "FORMAT")]
     pub format: Option<Format>,
-    /// Text: the column of what is referenced; a name in the first line, or a number from 1 where there is no such line
+    /// Text: the column of the keys, by its name in the first line, or by its number from 1 without such a line
     #[arg(long, value_name = "COLUMN", hide_short_help = true, help_heading = ADVANCED)]
     pub key_column: Option<Column>,
-    /// Text: the column of its bytes
+    /// Text: the column of the objects' sizes in bytes
     #[arg(long, value_name = "COLUMN", hide_short_help = true, help_heading = ADVANCED)]
     pub size_column: Option<Column>,
     /// Text: the column of the time: a number, or ISO 8601
@@ -49,45 +49,45 @@ pub struct Trace {
     /// Text: the unit of the times: s, ms, us, 100ns or ns [default: the layout's, or as the column's name ends, or s]
     #[arg(long, value_name = "UNIT", hide_short_help = true, help_heading = ADVANCED)]
     pub time_unit: Option<TimeUnit>,
-    /// Text: the column of whose reference it is
+    /// Text: the column of the tenants
     #[arg(long, value_name = "COLUMN", hide_short_help = true, help_heading = ADVANCED)]
     pub tenant_column: Option<Column>,
     /// Cut references to addresses into pages of this size [default: 4KiB for lackey, msr, spc, alibaba, and text with
     /// columns offset and size]
     #[arg(long, value_name = "SIZE", value_parser = page, hide_short_help = true, help_heading = ADVANCED)]
     pub page: Option<u64>,
-    /// Count malformed records and go on, however many; without it, 1 % of the lines of a text may be malformed
+    /// Count malformed records and continue, however many there are [default: at most 1 % of the lines of a text]
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub skip_bad: bool,
-    /// How the curve is made
+    /// How the curve is computed
     #[arg(long, value_name = "ENGINE", default_value = "exact", hide_short_help = true, help_heading = ADVANCED)]
     pub engine: Engine,
-    /// With shards-rate: the share of objects to look at
+    /// With shards-rate: share of the objects that are sampled
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = rate, hide_short_help = true, help_heading = ADVANCED)]
     pub rate: f64,
-    /// With shards-size and aet: the objects to look at, at most
+    /// With shards-size and aet: objects that are sampled, at most
     #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(8..), hide_short_help = true, help_heading = ADVANCED)]
     pub samples: u32,
-    /// Count sizes in bytes, by the objects' sizes in the trace
+    /// Measure cache sizes in bytes, by the objects' sizes in the trace
     #[arg(long)]
     pub bytes: bool,
-    /// Leave out the first N references, but for what they bring into the cache
+    /// Do not count the first N references; they only fill the cache
     #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true, help_heading = ADVANCED)]
     pub warm_up: u64,
-    /// A curve of each tenant, too, as if it had a cache for itself; of lackey, data and instructions apart
+    /// Also a curve of each tenant, with a cache of its own; of lackey, data and instructions apart
     #[arg(long, conflicts_with = "window", hide_short_help = true, help_heading = ADVANCED)]
     pub tenants: bool,
-    /// A curve of each window of this length, too, such as 10m
+    /// Also a curve of each window of this length, such as 10m
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = ADVANCED)]
     pub window: Option<Duration>,
     /// The working set is the smallest size that misses at most this share of the references; of lackey, the smallest
     /// size that fetches again at most this share of the pages
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = tolerance, hide_short_help = true, help_heading = ADVANCED)]
     pub tolerance: f64,
-    /// Give the curve at N sizes, evenly up to the largest that matters
+    /// Print the curve at N sizes, evenly spaced up to the largest with an effect
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000), hide_short_help = true, help_heading = ADVANCED)]
     pub points: u32,
-    /// Give the curve at these sizes, such as 1000,2000 or 64M,1G
+    /// Print the curve at these sizes, such as 1000,2000 or 64M,1G
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', conflicts_with = "points", hide_short_help = true, help_heading = ADVANCED)]
     pub sizes: Vec<Bytes>,
     /// Write the figures as JSON to FILE, or to standard output with -
@@ -101,7 +101,7 @@ pub struct Trace {
     pub html: Option<PathBuf>,
 }
 
-/// How a curve is made.
+/// How a curve is computed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Engine {
     /// Exact LRU stack distances of all objects

@@ -15,13 +15,13 @@ use super::ADVANCED;
     sudo bursar doctor --repair   after bursar was killed\n\n\
     Without --repair nothing is changed but for a moment: a cgroup is made, limited and removed.")]
 pub struct Doctor {
-    /// Also every source of each figure: whether it is there, why not, and what would enable it
+    /// Also print every source of each figure: whether it works, why not, and what would enable it
     #[arg(short, long)]
     pub verbose: bool,
-    /// Write what was found as JSON to FILE, or to standard output with -
+    /// Write the findings as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Undo what a killed run has left: cgroups, sysctls, limits, and pools whose broker was killed
+    /// Undo what a killed bursar has left behind: cgroups, sysctls, limits, and pools whose broker was killed
     #[arg(long)]
     pub repair: bool,
     /// Remove the oldest records of the state folder (the newest BURSAR_KEEP_RECORDS, 200, within BURSAR_KEEP_MIB, 256, stay), and

@@ -16,7 +16,7 @@ use super::Results;
     only counted. Meanwhile faults and system calls of all other processes take a\n\
     few tenths of a microsecond more.")]
 pub struct Faults {
-    /// Run it once more, beside this shell command, which is begun again whenever it ends
+    /// Run the command a second time, beside this shell command, which is restarted whenever it ends
     #[arg(long, value_name = "LOAD")]
     pub beside: Option<String>,
     #[command(flatten)]

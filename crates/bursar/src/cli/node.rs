@@ -9,9 +9,9 @@ use session::nodes::Meeting;
 /// `bursar node`
 #[derive(Debug, Args)]
 pub struct Node {
-    /// Where to tell of it
+    /// Address to report to
     pub meeting: Meeting,
-    /// What to start
+    /// The command and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }

@@ -17,9 +17,9 @@ pub enum Pool {
     Create(PoolCreate),
     /// Compute how large a pool must be to serve all memory of a command, from one run
     Size(PoolSize),
-    /// Be the broker, in the foreground (for systemd, and after a broker was killed)
+    /// Run the broker in the foreground (for systemd, and after a broker was killed)
     Serve(Which),
-    /// Tell what pools there are, and who has what of them; of all, if none is named
+    /// Print the pools and their leases [default: of all pools]
     Status {
         #[command(flatten)]
         which: Which,
@@ -31,17 +31,17 @@ pub enum Pool {
     Grow(PoolChange),
     /// Take memory from a pool, as far as it is free
     Shrink(PoolChange),
-    /// Remove a pool, and give back what was reserved for it
+    /// Remove a pool, and return its memory to the system
     Destroy {
         #[command(flatten)]
         which: Which,
-        /// Even if processes have memory of it: they keep it to their end
+        /// Even if processes hold leases: they keep their memory until they end
         #[arg(long)]
         force: bool,
     },
 }
 
-/// A pool that is there, by either way of naming it.
+/// An existing pool, named in either of two ways.
 #[derive(Debug, Args)]
 pub struct Which {
     /// The pool [default: default; status: all]
@@ -88,28 +88,28 @@ pub struct PoolSize {
     sudo bursar pool create 32G --owner root:hpc --per-user 8G\n\n\
     The pool stays until bursar pool destroy, or until the machine is started anew.")]
 pub struct PoolCreate {
-    /// How much, such as 16G; rounded up to whole segments
+    /// Size, such as 16G; rounded up to whole segments
     #[arg(value_name = "SIZE", value_parser = some_bytes)]
     pub size: Bytes,
     /// The pool's name
     #[arg(long, value_name = "NAME", default_value = linux::pools::DEFAULT)]
     pub name: String,
-    /// From one NUMA node, or page by page from all in turn [default: segment by segment]
+    /// NUMA node to reserve on, or interleaved page by page [default: interleaved segment by segment]
     #[arg(long, value_name = "N|interleave", value_parser = placement, hide_short_help = true, help_heading = ADVANCED)]
     pub node: Option<Placement>,
     /// Size of its pages: 2M or 1G
     #[arg(long, value_name = "SIZE", default_value = "2M", value_parser = page, hide_short_help = true, help_heading = ADVANCED)]
     pub page: u64,
-    /// What the memory is: the kernel's huge pages, or devices of memory set apart at boot
+    /// Backing: the kernel's huge pages, or device-dax memory that was set apart at boot
     #[arg(long, value_enum, default_value_t, hide_short_help = true, help_heading = ADVANCED)]
     pub backend: Backend,
-    /// Who may use it, beside root
+    /// Users and groups that may use it, besides root
     #[arg(long, value_name = "USER[:GROUP]", default_value = "root")]
     pub owner: String,
-    /// Mode of the broker's socket: who may write may use the pool
+    /// Mode of the broker's socket: write permission allows the use of the pool
     #[arg(long, value_name = "MODE", default_value = "0660", value_parser = mode, hide_short_help = true, help_heading = ADVANCED)]
     pub mode: u32,
-    /// At most so much for the processes of one user together
+    /// Memory for all processes of one user together, at most
     #[arg(long, value_name = "SIZE", value_parser = some_bytes, hide_short_help = true, help_heading = ADVANCED)]
     pub per_user: Option<Bytes>,
 }
@@ -117,7 +117,7 @@ pub struct PoolCreate {
 /// `bursar pool grow` and `shrink`
 #[derive(Debug, Args)]
 pub struct PoolChange {
-    /// By how much; whole segments
+    /// Change in size, in whole segments
     #[arg(value_name = "SIZE", value_parser = some_bytes)]
     pub size: Bytes,
     /// The pool
@@ -125,10 +125,10 @@ pub struct PoolChange {
     pub name: String,
 }
 
-/// What a pool is made of.
+/// The backing of a pool.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Backend {
-    /// Huge pages of the kernel's
+    /// Huge pages of the kernel
     #[default]
     Hugetlb,
     /// Devices of device-dax

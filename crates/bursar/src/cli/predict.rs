@@ -33,22 +33,22 @@ pub struct Predict {
     /// The value of a feature, such as --threads=8, or the name of a variable of the environment; may be given more than once
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = feature, allow_hyphen_values = true, hide_short_help = true, help_heading = ADVANCED)]
     pub feature: Vec<(String, f64)>,
-    /// How likely the request must be enough, in percent (50 to 99.9)
+    /// Probability in percent that the request is enough (50 to 99.9)
     #[arg(long, value_name = "PERCENT", default_value = "95", value_parser = confidence, hide_short_help = true, help_heading = ADVANCED)]
     pub confidence: Confidence,
-    /// Use past runs of which the kind matches this regular expression, whatever the command
+    /// Use past runs whose kind matches this regular expression, whatever the command
     #[arg(long, value_name = "PATTERN", hide_short_help = true, help_heading = ADVANCED)]
     pub kind: Option<Regex>,
-    /// Run nothing and predict nothing: print the cheapest runs that make an answer possible
+    /// Only print the cheapest runs that make a prediction possible
     #[arg(long, conflicts_with = "learn", requires = "command", hide_short_help = true, help_heading = ADVANCED)]
     pub plan: bool,
-    /// First run the command with these inputs in the place of its own
+    /// First run the command with these inputs instead of its own
     #[arg(long, value_name = "INPUT", num_args = 0.., conflicts_with = "from", requires = "command", hide_short_help = true, help_heading = ADVANCED)]
     pub learn: Option<Vec<PathBuf>>,
-    /// With --learn: the shell command that prints an input, {} being a number that its size is in proportion to
+    /// With --learn: a shell command that prints an input, whose size is proportional to the number that replaces {}
     #[arg(long, value_name = "CMD", requires = "learn", hide_short_help = true, help_heading = ADVANCED)]
     pub scale_with: Option<String>,
-    /// Use records of other machines, too: their memory figures hold for equal programs and equal processors only
+    /// Also use records of other machines: their figures hold only for equal programs and processors
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub other_machine: bool,
     /// Write the figures as JSON to FILE, or to standard output with -

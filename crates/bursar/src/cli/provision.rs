@@ -26,13 +26,13 @@ pub struct Provision {
     /// Take this much from the pool when a process first needs some, instead of as it needs it
     #[arg(long, value_name = "SIZE", hide_short_help = true, help_heading = ADVANCED)]
     pub size: Option<Bytes>,
-    /// Keep each process to the processors of the NUMA node its memory is from
+    /// Bind each process to the processors of the NUMA node that its memory is on
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub pin: bool,
-    /// Who serves what the pool has no more memory for
+    /// What to do with requests that the pool has no memory for
     #[arg(long, value_enum, default_value_t, hide_short_help = true, help_heading = ADVANCED)]
     pub on_exhaustion: OnExhaustion,
-    /// Write what was served as JSON to FILE (of a rank: FILE.RANK), or to standard output with -
+    /// Write the served memory as JSON to FILE (of a rank: FILE.RANK), or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
     /// Print no summary
@@ -43,7 +43,7 @@ pub struct Provision {
     pub command: Vec<OsString>,
 }
 
-/// What becomes of requests that the pool cannot serve.
+/// What to do with requests that the pool cannot serve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 pub enum OnExhaustion {
     /// The kernel serves them

@@ -24,17 +24,17 @@ use super::values::rate;
     Nothing is run and nothing is changed: the figures are those of the site's\n\
     accounting (sacct).")]
 pub struct Recommend {
-    /// Whose jobs [default: your own; root sees all]
+    /// Jobs of this user [default: your own; root sees all]
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
-    /// Begun in so many days
+    /// Jobs that started within this many days
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     pub days: u32,
-    /// The share of the runs that must not be killed
+    /// Share of the runs that must not be killed
     #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = rate, hide_short_help = true, help_heading = ADVANCED)]
     pub percentile: f64,
-    /// What jobs are one kind: a column of sacct (Comment, Account, …), or a regular expression whose groups, or else whose match in the job's name,
-    /// are the kind [default: by name; names that differ only in numbers are one kind, and Snakemake's rules and Nextflow's processes are known; JobName keeps each name apart]
+    /// How jobs are grouped into kinds: a column of sacct (Comment, Account, …), or a regular expression, whose match in the job's name (or its groups) is
+    /// the kind [default: by name, without numbers; by rule of Snakemake and process of Nextflow; JobName: by the exact name]
     #[arg(long, value_name = "COLUMN|REGEX", hide_short_help = true, help_heading = ADVANCED)]
     pub by: Option<String>,
     /// Read what sacct --json or sacct -P printed, instead of running it; - is standard input
@@ -43,7 +43,7 @@ pub struct Recommend {
     /// The plugin that gathered the figures (JobAcctGatherType) [default: as scontrol, or the figures themselves, show]
     #[arg(long, value_name = "PLUGIN", value_parser = gatherer(), hide_short_help = true, help_heading = ADVANCED)]
     pub gatherer: Option<Gatherer>,
-    /// The version of Slurm that gathered the figures, such as 24.11.5 [default: as sacct says; text does not]
+    /// The version of Slurm that gathered the figures, such as 24.11.5 [default: as sacct's JSON says]
     #[arg(long, value_name = "VERSION", hide_short_help = true, help_heading = ADVANCED)]
     pub slurm_version: Option<Version>,
     /// Write the figures as JSON to FILE, or to standard output with -

@@ -40,7 +40,7 @@ pub struct Report {
     /// The file for --format, - for standard output [default: standard output]
     #[arg(long, short, value_name = "FILE", requires = "format")]
     pub output: Option<PathBuf>,
-    /// Print each interval of a record of bursar watch; on a terminal, show them at their pace
+    /// Print each interval of a record of bursar watch; on a terminal, show them at their original pace
     #[arg(long, conflicts_with_all = ["html", "phases"])]
     pub replay: bool,
     /// Break every component of a record of bursar attribute down by shared object
@@ -52,24 +52,24 @@ pub struct Report {
     pub phases: Phases,
 }
 
-/// What intermittent tracking would have made of records that were tracked all the time.
+/// What intermittent tracking would have measured in records that were tracked all the time.
 #[derive(Debug, Args)]
 #[command(next_help_heading = ADVANCED)]
 pub struct Phases {
-    /// Compute what intermittent tracking would have made of records of bursar watch --always: always on, a fixed
-    /// threshold from 0.05 to 0.3, and the adaptive one
+    /// Compute what intermittent tracking would have measured in records that were tracked all the time (watch --always): with
+    /// fixed thresholds from 0.05 to 0.3, and with the adaptive one, beside always on
     #[arg(long, hide_short_help = true)]
     pub phases: bool,
     /// Samples in the moving averages (k)
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=100), hide_short_help = true)]
     pub width: u32,
-    /// How far off the working set may be in one phase
+    /// Change of the working set that is allowed within a phase
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = rate, hide_short_help = true)]
     pub wss_threshold: f64,
-    /// Where the adaptive threshold begins
+    /// Initial value of the adaptive threshold
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = rate, hide_short_help = true)]
     pub threshold: f64,
-    /// Intervals off until a check, how many more after one that found nothing, and the most
+    /// Intervals without tracking until a check: at first, added after a check that found no change, and at most
     #[arg(long, value_name = "FIRST,STEP,MOST", default_value = "10,5,20", value_parser = checkpoint, hide_short_help = true)]
     pub checkpoint: Checkpoint,
 }

@@ -28,10 +28,10 @@ pub struct Run {
     /// With --pid: the process and all its descendants
     #[arg(long, requires = "pid", conflicts_with = "command")]
     pub tree: bool,
-    /// Run it under this limit, without swap (such as 512M or 1.5GiB)
+    /// Run the command under this memory limit, without swap (such as 512M or 1.5GiB)
     #[arg(long, value_name = "SIZE", value_parser = limit, conflicts_with = "target")]
     pub limit: Option<Bytes>,
-    /// Run it N times, and give mean, standard deviation and spread
+    /// Run the command N times, and print mean, standard deviation and spread
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1, conflicts_with = "target", value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
     /// Time between samples, such as 100ms [default: adapts, so that sampling costs less than 1 % of one core]
@@ -40,7 +40,7 @@ pub struct Run {
     /// End the command and all that it has started after this time (status 124)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// Keep a number in the record that bursar predict learns from: the environment's NAME, or a value; may be given more than once
+    /// Keep a number in the record for bursar predict: variable NAME of the environment, or VALUE (repeatable)
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = feature, allow_hyphen_values = true, conflicts_with = "target", hide_short_help = true, help_heading = ADVANCED)]
     pub feature: Vec<(String, f64)>,
     #[command(flatten)]

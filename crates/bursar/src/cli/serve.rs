@@ -16,16 +16,16 @@ use super::values::{address, duration};
     curl http://127.0.0.1:19676/metrics\n\n\
     Changes nothing, and needs no root. SIGTERM and Ctrl-C end it.")]
 pub struct Serve {
-    /// Cgroups by path or pattern [default: units, pods, containers, jobs and steps, and what has none beneath it]
+    /// Cgroups by path or pattern [default: units, pods, containers, jobs and steps, and other cgroups without children]
     #[arg(value_name = "CGROUP")]
     pub cgroups: Vec<String>,
-    /// Where to listen
+    /// Address to listen on
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address, default_value = "127.0.0.1:19676")]
     pub listen: SocketAddr,
-    /// Time from look to look
+    /// Time between scans
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s", hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Duration,
-    /// Watch at most so many cgroups; the others are counted
+    /// Watch at most this many cgroups; the others are only counted
     #[arg(long, value_name = "NUMBER", default_value = "1000", hide_short_help = true, help_heading = ADVANCED)]
     pub max_cgroups: usize,
 }

@@ -5,6 +5,6 @@ use clap::Subcommand;
 /// `bursar slurm`
 #[derive(Debug, Subcommand)]
 pub enum Slurm {
-    /// What the SPANK plugin runs beside a step: reads a task's PID, and gives the step's account when standard input ends
+    /// Started by the SPANK plugin beside a step: reads a task's PID, and prints the step's account when standard input ends
     Step,
 }

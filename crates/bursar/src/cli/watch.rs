@@ -25,25 +25,25 @@ use super::values::{duration, rate};
 pub struct Watch {
     #[command(flatten)]
     pub target: Option<Target>,
-    /// Time from line to line
+    /// Time between lines
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s", hide_short_help = true, help_heading = ADVANCED)]
     pub interval: Duration,
-    /// What looking may cost, as a share of one processor, the program's own loss included
+    /// Cost of scanning that is allowed, as a share of one processor, the program's loss included
     #[arg(long, value_name = "SHARE", value_parser = rate, default_value = "2%", hide_short_help = true, help_heading = ADVANCED)]
     pub overhead: f64,
-    /// Never stop looking; else it is off while the working set stays what it is
+    /// Track all the time [default: tracking is off while the working set is stable]
     #[arg(long, hide_short_help = true, help_heading = ADVANCED)]
     pub always: bool,
-    /// Look at hot pages as often as at others, to measure what leaving them in peace is worth
+    /// Scan hot pages as often as others, to measure the gain of scanning them less often
     #[arg(long, hide = true)]
     pub no_hot_set: bool,
-    /// Look at processes that bursar did not start, too
+    /// Also scan processes that bursar did not start
     #[arg(long)]
     pub intrusive: bool,
     /// Keep every interval in FILE
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Write an object an interval as JSON lines to FILE, or to standard output with -
+    /// Write one JSON object per interval as a line to FILE, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Print no lines
