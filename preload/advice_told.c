@@ -70,7 +70,7 @@ void advice_tell(const struct area *area, struct advice_decision decision) {
 
 void advice_sample(void) {
     char text[2048];
-    if (advice_told == &nobody || text_of_file("/proc/self/smaps_rollup", text, sizeof text) <= 0)
+    if (advice_told == &nobody || text_of_file("/proc/thread-self/smaps_rollup", text, sizeof text) <= 0)
         return;
     uint64_t huge = room_number(text, "\nAnonHugePages:"), anonymous = room_number(text, "\nAnonymous:");
     if (huge == UINT64_MAX || anonymous == UINT64_MAX)

@@ -315,7 +315,7 @@ static bool attribute_begin(void) {
     calls_timed = number_of("BURSAR_TIMES", 0);
     calls_quickly = !calls_timed && !number_of("BURSAR_TOUCH", 0);
     calls_begin();
-    smaps("/proc/self/maps", known_from_the_start);
+    smaps("/proc/thread-self/maps", known_from_the_start);
     heap_begin();
     return true;
 }

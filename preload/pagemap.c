@@ -15,7 +15,7 @@ static union {
 
 bool pagemap_open(void) {
     // Anew each time: it is of the process that opened it, and programs close what they have not opened.
-    file = sys(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    file = sys(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
     whole = entries.of_pagemap || (entries.of_pagemap = arena_pages(PAGES_AT_ONCE * sizeof *entries.of_pagemap));
     return whole;
 }

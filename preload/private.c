@@ -204,7 +204,7 @@ int private_protection(uint64_t begin, uint64_t bytes) {
     looked.end = begin + bytes;
     looked.protection = -1;
     looked.alike = true;
-    bool alike = !smaps("/proc/self/maps", look) && looked.alike && looked.at >= looked.end;
+    bool alike = !smaps("/proc/thread-self/maps", look) && looked.alike && looked.at >= looked.end;
     return alike ? looked.protection : -1;
 }
 

@@ -275,7 +275,7 @@ static bool measure(void) {
     memset(by_owner.now, 0, sizeof by_owner.now);
     memset(by_touch.now, 0, sizeof by_touch.now);
     bool opened = pagemap_open();
-    int failed = smaps("/proc/self/smaps", take);
+    int failed = smaps("/proc/thread-self/smaps", take);
     if (failed)
         tell_blind(failed);
     return pagemap_close() && opened && !failed;

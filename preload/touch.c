@@ -208,7 +208,7 @@ void touch_begin(void) {
                             : "page-fault events");
     touching = true;
     if (pagemap_open())
-        smaps("/proc/self/smaps", known_from_the_start);
+        smaps("/proc/thread-self/smaps", known_from_the_start);
     pagemap_close();
     touch_thread();
 }

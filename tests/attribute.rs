@@ -1001,6 +1001,41 @@ fn a_mount_namespace_without_the_library_is_said_in_the_first_line() {
     assert!(said.contains("plain (") && said.contains("into its mount namespace"), "{said}");
 }
 
+/// The first line of a run of a script that its first argument selects a part of.
+fn first_line_of(script: &str, part: &str) -> String {
+    let output = bursar().args(["attribute", "--", "python3", "-c", script, part]).output().unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{printed}");
+    printed.lines().find(|line| line.starts_with("held ")).unwrap_or_else(|| panic!("{printed}")).to_string()
+}
+
+/// Both have the name of the process that forked them.
+const CHILDREN: &str = "
+import os, sys, time
+if not os.fork():
+    if sys.argv[1] == 'exec':
+        os.execve(sys.executable, [sys.executable, '-c', \"held = b'x' * (60 << 20); import time; time.sleep(0.5)\"], {})
+    held = b'x' * (60 << 20)
+    os._exit(0)
+os.wait()
+";
+
+#[test]
+fn a_child_without_a_log_is_in_the_first_line_whatever_its_name() {
+    for part in ["exec", "fork"] {
+        if part == "fork" && !need("exit records, for a child of milliseconds", is_root()) {
+            continue;
+        }
+        let first = first_line_of(CHILDREN, part);
+        assert!(first.contains(", without 6") && first.contains(" MiB of python3"), "{part}: {first}");
+    }
+}
+
+#[test]
+fn a_process_whose_first_thread_has_ended_is_attributed() {
+    all(&["first-thread-ends"], &plain);
+}
+
 /// There is no /proc either, in which it could be looked at before it becomes that program.
 #[test]
 fn a_program_behind_chroot_is_said_in_the_first_line() {

@@ -90,27 +90,52 @@ impl<'a> Attributed<'a> {
 
     /// Processes of that run that go on after the command's end, so that the figures are not of all they hold.
     pub fn went_on(&self) -> &'a [Named] {
-        let run = self.shown().map(|attribution| attribution.run);
-        self.runs.iter().find(|observation| Some(observation.run) == run).map_or(&[], |run| &run.evidence.went_on)
+        self.run().map_or(&[], |run| &run.evidence.went_on)
     }
 
     /// What that run held in files in memory that no process had mapped.
-    pub fn files_in_memory(&self) -> u64 {
-        self.shown().map_or(0, |attribution| files_in_memory(attribution, self.series()))
+    pub fn files_in_memory(&self) -> FilesInMemory {
+        self.shown()
+            .zip(self.run())
+            .map_or(FilesInMemory::AtMost(0), |(attribution, run)| files_in_memory(attribution, run))
     }
 
     /// That run's series.
     pub fn series(&self) -> &'a [Series] {
+        self.run().map_or(&[], |run| &run.series)
+    }
+
+    fn run(&self) -> Option<&'a Observation> {
         let run = self.shown().map(|attribution| attribution.run);
-        self.runs.iter().find(|observation| Some(observation.run) == run).map_or(&[], |run| &run.series)
+        self.runs.iter().find(|observation| Some(observation.run) == run)
     }
 }
 
-/// Bytes of shared memory that the job was charged for and no process had mapped, at most: files on tmpfs and memfds that it wrote by
-/// calls. 0 where the charge is not known. `series`: of the same run.
-pub fn files_in_memory(attribution: &Attribution, series: &[Series]) -> u64 {
-    let of_job = |name: &str| series.iter().find(|series| series.process.is_none() && series.name == name);
-    let Some(charged) = of_job(names::SHARED).filter(|charged| charged.rung.starts_with("cgroup")) else { return 0 };
+/// Bytes in files in memory (tmpfs, memfds) that no process had mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilesInMemory {
+    /// By what the job was charged for.
+    AtMost(u64),
+    /// By the files that samples found.
+    AtLeast(u64),
+}
+
+impl FilesInMemory {
+    /// The bytes, whichever bound they are.
+    pub fn bytes(self) -> u64 {
+        match self {
+            FilesInMemory::AtMost(bytes) | FilesInMemory::AtLeast(bytes) => bytes,
+        }
+    }
+}
+
+/// The peak of files in memory in this run. O(samples).
+pub fn files_in_memory(attribution: &Attribution, run: &Observation) -> FilesInMemory {
+    let of_job = |name: &str| run.series.iter().find(|series| series.process.is_none() && series.name == name);
+    let Some(charged) = of_job(names::SHARED).filter(|charged| charged.rung.starts_with("cgroup")) else {
+        let found = run.evidence.files_in_memory.as_ref().and_then(|files| files.bytes);
+        return FilesInMemory::AtLeast(found.unwrap_or(0));
+    };
     let looked_at = of_job(&line_name(lines::TOTAL, Some(MemoryKind::Shared), Share::Whole));
     // What several processes map counts in this once for each, but what processes without the library map is in no other.
     let is_needed = attribution.by == Axis::Touch || !attribution.without_library.is_empty();
@@ -120,7 +145,7 @@ pub fn files_in_memory(attribution: &Attribution, series: &[Series]) -> u64 {
         values.map(|series| most_about(series, t)).fold(0.0, f64::max)
     };
     let unmapped = charged.points.iter().map(|(t, bytes)| bytes - mapped(*t));
-    unmapped.fold(0.0, f64::max) as u64
+    FilesInMemory::AtMost(unmapped.fold(0.0, f64::max) as u64)
 }
 
 /// The largest value in force about a time.
@@ -133,7 +158,7 @@ fn most_about(series: &Series, t: u64) -> f64 {
 
 /// What one first wants to know. `went_on`: processes that go on after the command's end. `files`: bytes in files in memory that no
 /// process had mapped.
-pub fn headline(attribution: &Attribution, went_on: &[Named], files: u64) -> String {
+pub fn headline(attribution: &Attribution, went_on: &[Named], files: FilesInMemory) -> String {
     if let Some(why) = unattributable(attribution) {
         return why;
     }
@@ -149,7 +174,7 @@ pub fn headline(attribution: &Attribution, went_on: &[Named], files: u64) -> Str
 }
 
 /// The same with the largest part alone.
-pub fn short_headline(attribution: &Attribution, went_on: &[Named], files: u64) -> String {
+pub fn short_headline(attribution: &Attribution, went_on: &[Named], files: FilesInMemory) -> String {
     if let Some(why) = unattributable(attribution) {
         return why;
     }
@@ -169,7 +194,7 @@ fn unattributable(attribution: &Attribution) -> Option<String> {
 }
 
 /// The peak, with what it lacks.
-fn held(attribution: &Attribution, went_on: &[Named], files: u64) -> String {
+fn held(attribution: &Attribution, went_on: &[Named], files: FilesInMemory) -> String {
     let of = match &attribution.per_rank[..] {
         [one] => one.id().map_or_else(String::new, |rank| format!(" (rank {rank} alone)")),
         several => format!(" ({} {})", several.len(), counted(attribution)),
@@ -197,15 +222,19 @@ fn parts_by_size(attribution: &Attribution) -> Vec<(Tone, &str, &Holding)> {
 }
 
 /// What the figures lack of files in memory.
-fn beside_files(attribution: &Attribution, files: u64) -> String {
-    let matters = files >= LEAST_FILES_BYTES && files as f64 >= UNEXPLAINED * attribution.total_peak_bytes as f64;
-    match matters {
-        true => format!(
-            ", and up to {} in files in memory (tmpfs, memfds) that no process had mapped, which are not attributed",
-            size(files)
-        ),
-        false => String::new(),
+fn beside_files(attribution: &Attribution, files: FilesInMemory) -> String {
+    let bytes = files.bytes();
+    if bytes < LEAST_FILES_BYTES || (bytes as f64) < UNEXPLAINED * attribution.total_peak_bytes as f64 {
+        return String::new();
     }
+    let bound = match files {
+        FilesInMemory::AtMost(_) => "up to",
+        FilesInMemory::AtLeast(_) => "at least",
+    };
+    format!(
+        ", and {bound} {} in files in memory (tmpfs, memfds) that no process had mapped, which are not attributed",
+        size(bytes)
+    )
 }
 
 /// What the figures lack of processes that go on.

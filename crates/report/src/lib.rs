@@ -36,7 +36,7 @@ mod watch;
 use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 
 pub use answer::{limit_lines, paste_lines};
-pub use attribution::{Attributed, BY_LIBRARY, SCALING, files_in_memory};
+pub use attribution::{Attributed, BY_LIBRARY, FilesInMemory, SCALING, files_in_memory};
 pub use decisions::decisions;
 pub use diff::{Diff, DiffRow, DiffSet, DiffUnit, DiffValue};
 pub use faults::Faulted;

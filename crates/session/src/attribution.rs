@@ -214,7 +214,7 @@ pub fn attribute(options: &Options) -> anyhow::Result<Outcome> {
         observation.notes.extend(few_addresses());
         let without = strangers(&observation.processes, &found);
         let note = strangers_note(&without, &found);
-        let without = large(&record.header.host, &without);
+        let without = large(&record.header.host, &without, &observation.processes);
         observation.notes.extend(note);
         observation.notes.extend(attribute::unmatched(&found.logs, &options.components));
         let peaks = kernel_peaks(&observation, &found.logs);
@@ -388,7 +388,7 @@ fn run_figures<'a>(record: &'a Record, attribution: &'a Attribution) -> RunFigur
         exit_status: run.and_then(Observation::exit_status),
         wall_seconds: run.map_or(0.0, |run| run.wall_seconds),
         went_on: run.map_or(&[], |run| &run.evidence.went_on),
-        files_in_memory_bytes: run.map_or(0, |run| report::files_in_memory(attribution, &run.series)),
+        files_in_memory_bytes: run.map_or(0, |run| report::files_in_memory(attribution, run).bytes()),
         attribution,
     }
 }

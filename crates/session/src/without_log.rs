@@ -8,11 +8,11 @@ use crate::launch;
 use crate::logs::Found;
 
 /// Without a log, what ran for less is some child that ended before it had one.
-const WORTH_TELLING_SECONDS: f64 = 1.0;
+const WORTH_NAMING_SECONDS: f64 = 1.0;
 /// Nor one that became another program, unless it held as much.
-const WORTH_TELLING_BYTES: u64 = 8 << 20;
+const WORTH_NAMING_BYTES: u64 = 8 << 20;
 /// And as large a part of what the largest held.
-const WORTH_TELLING_SHARE: u64 = 50;
+const WORTH_NAMING_SHARE: u64 = 50;
 
 /// From where the job's processes were seen.
 pub fn here(observation: &Observation) -> Here {
@@ -40,26 +40,33 @@ pub fn strangers<'a>(processes: &'a [ProcessRecord], found: &Found) -> Vec<&'a P
     let ran_long = |process: &ProcessRecord| {
         // Without root its CPU time is all that is known.
         let ran = process.lifetime_seconds.or(process.user_seconds.zip(process.system_seconds).map(|(u, s)| u + s));
-        ran.is_some_and(|seconds| seconds > WORTH_TELLING_SECONDS)
-    };
-    let is_another = |process: &ProcessRecord| {
-        let parent = processes.iter().find(|parent| Some(parent.key.pid) == process.parent);
-        parent.is_none_or(|parent| parent.command != process.command)
+        ran.is_some_and(|seconds| seconds > WORTH_NAMING_SECONDS)
     };
     let largest = processes.iter().filter_map(|process| process.max_rss_bytes).max().unwrap_or_default();
     let held_much = |process: &ProcessRecord| {
-        let much = WORTH_TELLING_BYTES.max(largest / WORTH_TELLING_SHARE);
-        process.max_rss_bytes.is_some_and(|bytes| bytes >= much)
+        let much = WORTH_NAMING_BYTES.max(largest / WORTH_NAMING_SHARE);
+        obtained(process, processes).is_some_and(|bytes| bytes >= much)
     };
     let is_stranger = |process: &&ProcessRecord| {
         let logs = found.logs.iter().filter(|log| is_of(log, process));
         match logs.max_by_key(|log| log.started.unix_ns) {
             // Behind chroot there may be no /proc to look into before exec.
             Some(last) => says_without(last) || last.totals.last().is_some_and(|totals| totals.reason == "exec"),
-            None => ran_long(process) || is_rank(process) || (is_another(process) && held_much(process)),
+            None => ran_long(process) || is_rank(process) || held_much(process),
         }
     };
     processes.iter().filter(|process| !is_launcher(process) && is_stranger(process)).collect()
+}
+
+/// What a process held that its parent did not, at most. A process with its parent's name may be a fork, which shares the pages that it
+/// did not fault in.
+fn obtained(process: &ProcessRecord, processes: &[ProcessRecord]) -> Option<u64> {
+    let parent = processes.iter().find(|parent| Some(parent.key.pid) == process.parent);
+    let may_share = parent.is_some_and(|parent| parent.command == process.command);
+    match may_share {
+        true => Some(process.max_rss_bytes?.min(process.minor_faults? * procfs::page_bytes())),
+        false => process.max_rss_bytes,
+    }
 }
 
 /// The same in a sentence; without any log another one says why.
@@ -86,13 +93,13 @@ fn says_without(log: &ProcessLog) -> bool {
 }
 
 /// Those that held much, largest first.
-pub fn large(host: &str, strangers: &[&ProcessRecord]) -> Vec<OtherProcess> {
+pub fn large(host: &str, strangers: &[&ProcessRecord], processes: &[ProcessRecord]) -> Vec<OtherProcess> {
     let process = |process: &&ProcessRecord| {
         Some(OtherProcess {
             pid: process.key.pid,
             host: host.into(),
             command: process.command.clone(),
-            peak_bytes: process.max_rss_bytes.filter(|bytes| *bytes >= WORTH_TELLING_BYTES)?,
+            peak_bytes: obtained(process, processes).filter(|bytes| *bytes >= WORTH_NAMING_BYTES)?,
         })
     };
     let mut large: Vec<OtherProcess> = strangers.iter().filter_map(process).collect();

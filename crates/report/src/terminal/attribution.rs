@@ -61,10 +61,12 @@ pub fn attribution(attributed: &Attributed, style: Style) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::{Attribution, Axis, CommMatrix, LibraryUse, Messages, Named, Series, Unit};
+    use model::{
+        Attribution, Axis, CommMatrix, LibraryUse, Messages, Named, Observation, RunRole, Series, Target, Unit,
+    };
 
     use super::*;
-    use crate::attribution::{BY_LIBRARY, files_in_memory};
+    use crate::attribution::{BY_LIBRARY, FilesInMemory, files_in_memory};
     use crate::fixture;
 
     fn report(attributions: &[Attribution], by_library: bool) -> String {
@@ -196,7 +198,7 @@ mod tests {
     #[test]
     fn what_went_on_is_in_the_first_line() {
         let shown = fixture::attribution(4);
-        let said = |went_on: &[Named]| headline(&shown, went_on, 0);
+        let said = |went_on: &[Named]| headline(&shown, went_on, FilesInMemory::AtMost(0));
         let named = |name: &str, bytes| Named { name: name.into(), bytes };
         assert!(!said(&[]).contains("went on"));
         let one = said(&[named("redis", Some(3 << 20))]);
@@ -218,12 +220,19 @@ mod tests {
         };
         let charged = [(1, 0), (2, 64), (3, 184), (40, 64)];
         let mapped = series("attribute.total.shared_bytes", "smaps", &[(1, 0), (5, 64)]);
-        let of = |rung| files_in_memory(&shown, &[series("shared_bytes", rung, &charged), mapped.clone()]);
-        assert_eq!((of("cgroup v2"), of("process tree")), (120 << 20, 0));
-        assert!(headline(&shown, &[], 120 << 20).contains(
+        let of = |rung| {
+            let mut run = Observation::begun(0, RunRole::Plain, Target::Command, "as found".into(), 0);
+            run.series = vec![series("shared_bytes", rung, &charged), mapped.clone()];
+            run.evidence.files_in_memory = Some(Named { name: "/memfd:x".into(), bytes: Some(30 << 20) });
+            files_in_memory(&shown, &run)
+        };
+        assert_eq!(of("cgroup v2"), FilesInMemory::AtMost(120 << 20));
+        assert_eq!(of("process tree"), FilesInMemory::AtLeast(30 << 20));
+        assert!(headline(&shown, &[], of("process tree")).contains(", and at least 30.0 MiB in files in memory"));
+        assert!(headline(&shown, &[], of("cgroup v2")).contains(
             "(4 ranks), and up to 120 MiB in files in memory (tmpfs, memfds) that no process had mapped, which are not attributed"
         ));
-        assert!(!headline(&shown, &[], 1 << 20).contains("files in memory"));
+        assert!(!headline(&shown, &[], FilesInMemory::AtMost(1 << 20)).contains("files in memory"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ static const struct known cases[] = {
     {"shared", make_shared},
     {"file", make_file},
     {"stacks", make_stacks},
+    {"first-thread-ends", make_first_thread_ends},
     {"hugetlb", make_hugetlb},
     {"greedy", make_greedy},
     {"resting", make_resting},

@@ -12,6 +12,7 @@ void make_shared(size_t bytes);
 void make_file(size_t bytes);
 void make_hugetlb(size_t bytes);
 void make_stacks(size_t bytes);
+void make_first_thread_ends(size_t bytes);
 void make_greedy(size_t bytes);
 void make_resting(size_t milliseconds); // four times so long: in two threads, twice each
 void make_child(size_t bytes);

@@ -1,4 +1,4 @@
-// Threads that use much of their stacks.
+// Threads: that use much of their stacks, or outlive the first.
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -35,4 +35,24 @@ void make_stacks(size_t bytes) {
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     truth("application", "stacks", each * THREADS);
+}
+
+static void *outlive_the_first(void *first) {
+    pthread_join(*(pthread_t *)first, NULL);
+    char *block = each ? malloc(each) : NULL;
+    touch(block, each);
+    truth("application", "heap", each);
+    hold();
+    free(block);
+    exit(0);
+}
+
+void make_first_thread_ends(size_t bytes) {
+    static pthread_t first;
+    pthread_t thread;
+    each = bytes;
+    first = pthread_self();
+    if ((errno = pthread_create(&thread, NULL, outlive_the_first, &first)))
+        fail("pthread_create");
+    pthread_exit(NULL);
 }
