@@ -1,4 +1,4 @@
-//! `bursar advise`: profiles, costs, and what was decided, in fresh processes.
+//! `bursar advise`: profiles, costs and recorded decisions, each command in a fresh process.
 
 mod support;
 
@@ -10,27 +10,27 @@ use serde_json::{Value, json};
 use support::bursar;
 
 /// What a command printed, and its exit status.
-struct Said {
+struct Printed {
     status: i32,
     out: String,
     err: String,
 }
 
-fn said(command: &mut Command) -> Said {
+fn run(command: &mut Command) -> Printed {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Said { status: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
+    Printed { status: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
 }
 
-fn advise(arguments: &[&str]) -> Said {
-    said(bursar().arg("advise").args(arguments))
+fn advise(arguments: &[&str]) -> Printed {
+    run(bursar().arg("advise").args(arguments))
 }
 
-fn report(path: &str) -> Said {
-    said(bursar().args(["report", path]))
+fn report(path: &str) -> Printed {
+    run(bursar().args(["report", path]))
 }
 
-/// A file of the test's, with this content.
+/// Writes a file with this content in the test's folder.
 fn file(folder: &tempfile::TempDir, name: &str, content: &str) -> PathBuf {
     let path = folder.path().join(name);
     std::fs::write(&path, content).unwrap();
@@ -52,16 +52,16 @@ bss libfoo.so:77ab - 16M..24M huge=90000
 ";
 
 #[test]
-fn a_profile_that_is_right_is_called_valid() {
+fn check_accepts_a_valid_profile() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, "xz.profile", PROFILE);
-    let Said { status, out, err } = advise(&["check", text(&path)]);
+    let Printed { status, out, err } = advise(&["check", text(&path)]);
     assert_eq!((status, err.as_str()), (0, ""));
     assert_eq!(out, format!("{}: valid; 3 ranges of 1 program\n", path.display()));
 }
 
 #[test]
-fn a_profile_comes_from_standard_input_too() {
+fn check_reads_a_profile_from_standard_input() {
     let mut check = bursar();
     check.args(["advise", "check", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = check.spawn().unwrap();
@@ -72,11 +72,11 @@ fn a_profile_comes_from_standard_input_too() {
 }
 
 #[test]
-fn every_line_that_is_wrong_is_told_with_its_place() {
+fn check_reports_each_wrong_line_with_its_number() {
     let folder = tempfile::tempdir().unwrap();
     let content = PROFILE.replace("192M", "lots").replace("touched=12%", "touched=12") + "heaap - - 0..1 huge=1\n";
     let path = file(&folder, "xz.profile", &content);
-    let Said { status, out, err } = advise(&["check", text(&path)]);
+    let Printed { status, out, err } = advise(&["check", text(&path)]);
     assert_eq!((status, out.as_str()), (125, ""));
     let lines: Vec<&str> = err.lines().collect();
     assert_eq!(lines.len(), 3, "{err}");
@@ -87,7 +87,7 @@ fn every_line_that_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
-fn what_is_no_profile_is_said_in_one_sentence() {
+fn check_refuses_other_files_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let empty = file(&folder, "empty", "");
     let binary = folder.path().join("binary");
@@ -98,39 +98,39 @@ fn what_is_no_profile_is_said_in_one_sentence() {
         (&binary, "is no text file: it holds bytes that are no UTF-8. A profile is what"),
         (&missing, "could not be read: No such file or directory"),
     ] {
-        let Said { status, err, .. } = advise(&["check", text(path)]);
+        let Printed { status, err, .. } = advise(&["check", text(path)]);
         assert_eq!((status, err.lines().count()), (125, 1), "{err}");
         assert!(err.contains(what), "{err}");
     }
 }
 
 #[test]
-fn wrong_arguments_are_bursars_own_failure_and_say_what_is_right() {
+fn wrong_arguments_end_with_125_and_name_the_right_ones() {
     for (arguments, what) in [
         (&["check"][..], "PROFILE"),
         (&["chekc", "x"], "check"),
         (&["costs", "--agian"], "--again"),
         (&["convert", "x.csv", "--program", "/bin/sh", "--ghz", "2200"], "write 2.2"),
     ] {
-        let Said { status, err, .. } = advise(arguments);
+        let Printed { status, err, .. } = advise(arguments);
         assert_eq!(status, 125, "{err}");
         assert!(err.contains(what), "{err}");
     }
 }
 
 #[test]
-fn costs_are_measured_once_and_remembered_until_asked_for_again() {
+fn costs_are_cached_until_a_new_measurement_is_requested() {
     let cache = tempfile::tempdir().unwrap();
     let costs = |arguments: &[&str]| {
         let mut command = bursar();
         command.env("XDG_CACHE_HOME", cache.path()).args(["advise", "costs"]).args(arguments);
-        said(&mut command)
+        run(&mut command)
     };
     let path = cache.path().join("bursar/costs.json");
     let mut first = costs(&["--json", "-"]);
     assert_eq!((first.status, first.err.as_str()), (0, ""));
     let mut json: Value = serde_json::from_str(&first.out).unwrap();
-    // Other tests run beside this one.
+    // Other tests run at the same time.
     if json["beside_others"] == true {
         json["beside_others"] = false.into();
         std::fs::write(&path, json.to_string()).unwrap();
@@ -158,7 +158,7 @@ fn costs_are_measured_once_and_remembered_until_asked_for_again() {
 }
 
 #[test]
-fn decisions_are_listed_each_with_its_numbers() {
+fn decisions_are_listed_with_their_figures() {
     let folder = tempfile::tempdir().unwrap();
     let decision = json!({
         "pid": 4711, "seconds": 0.25, "kind": "mmap", "which": "27", "ordinal": 0, "from": 0, "bytes": 201326592,
@@ -166,7 +166,7 @@ fn decisions_are_listed_each_with_its_numbers() {
     });
     let stats = json!({ "huge_share": 0.5, "decisions": 1, "explained": [decision] });
     let path = file(&folder, "stats.json", &stats.to_string());
-    let Said { status, out, err } = report(text(&path));
+    let Printed { status, out, err } = report(text(&path));
     assert_eq!((status, err.as_str()), (0, ""));
     let line = out.lines().nth(1).unwrap();
     for word in ["0.250000", "4711", "mmap 27 0 0 B+", "192 MiB", "huge", "89.0 µs", "2.8 ms", "profile"] {
@@ -175,13 +175,13 @@ fn decisions_are_listed_each_with_its_numbers() {
     let none = file(&folder, "none.json", r#"{ "explained": [] }"#);
     assert_eq!(report(text(&none)).out, "nothing was decided\n");
     let profile = file(&folder, "profile", PROFILE);
-    let Said { status, err, .. } = report(text(&profile));
+    let Printed { status, err, .. } = report(text(&profile));
     assert_eq!((status, err.lines().count()), (125, 1));
     assert!(err.contains("is not a bursar record"), "{err}");
 }
 
 #[test]
-fn a_profile_of_cbmms_becomes_one_of_ours_and_what_cannot_is_told_by_line() {
+fn a_cbmm_profile_is_converted_and_other_lines_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let csv = "huge,heap,2200000\n\
         huge,mmap,22000000,addr,>,0x7fcc00000000,addr,<,0x7fcc04000000\n\
@@ -190,7 +190,7 @@ fn a_profile_of_cbmms_becomes_one_of_ours_and_what_cannot_is_told_by_line() {
     let csv = file(&folder, "sh.csv", csv);
     let maps = file(&folder, "sh.maps", "7fcc00000000-7fcc08000000 rw-p 00000000 00:00 0 \n");
     let program = ["--program", "/bin/sh", "--ghz", "2.2", "--maps", text(&maps)];
-    let Said { status, out, err } = advise(&[&["convert", text(&csv)], &program[..]].concat());
+    let Printed { status, out, err } = advise(&[&["convert", text(&csv)], &program[..]].concat());
     assert_eq!(status, 0, "{err}");
     assert!(out.starts_with("bursar profile 1\nprogram sh "), "{out}");
     assert!(

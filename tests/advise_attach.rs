@@ -1,4 +1,4 @@
-//! `bursar advise attach`: programs of which it is known what they use.
+//! `bursar advise attach` on programs whose memory accesses are known.
 
 mod support;
 
@@ -16,7 +16,7 @@ const REGION: u64 = 2 << 20;
 /// A program that runs until it is dropped.
 struct Target {
     child: Child,
-    /// Of its first region.
+    /// The start of its first region.
     address: u64,
 }
 
@@ -38,13 +38,13 @@ impl Target {
         self.child.id()
     }
 
-    /// Asks it to end; its status.
+    /// Asks it to end; returns its status.
     fn end(mut self) -> i32 {
         drop(self.child.stdin.take());
         self.child.wait().unwrap().code().unwrap()
     }
 
-    /// Its huge pages, in bytes.
+    /// Its memory in huge pages, in bytes.
     fn huge(&self) -> u64 {
         self.memory("AnonHugePages:")
     }
@@ -56,7 +56,7 @@ impl Target {
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
     }
 
-    /// The number of the region that a decision is about.
+    /// The number of the region that a decision applies to.
     fn region(&self, decision: &Value) -> u64 {
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid())).unwrap();
         let ranges = maps.lines().filter_map(|line| {
@@ -81,7 +81,7 @@ fn option(target: &str) -> &'static str {
     if target.starts_with('/') { "--cgroup" } else { "--pid" }
 }
 
-/// What `--stats` wrote, and standard error.
+/// The statistics that `--stats` wrote, and standard error.
 fn attach(target: &str, arguments: &[&str]) -> (Value, String) {
     let output =
         bursar().args(["advise", "attach", option(target), target, "--stats", "-"]).args(arguments).output().unwrap();
@@ -90,8 +90,9 @@ fn attach(target: &str, arguments: &[&str]) -> (Value, String) {
     (serde_json::from_slice(&output.stdout).unwrap(), errors)
 }
 
-/// The same of a program that is started anew for longer and longer, until what it was looked at for has been seen: on a busy machine
-/// an agent that must not take more than its share comes to little.
+/// Attaches to a freshly started program for longer and longer, until `is_seen`: on a busy machine, an agent that is limited to its share
+/// of
+/// the processor makes few scans.
 fn attach_until(
     start: impl Fn() -> Target,
     seconds: &[u32],
@@ -113,7 +114,7 @@ fn attach_until(
     last.unwrap()
 }
 
-/// An agent that has begun, and what it goes on to say.
+/// An agent that has begun, and the rest of its standard error.
 fn agent(target: &Target, arguments: &[&str]) -> (Child, BufReader<ChildStderr>) {
     let pid = target.pid().to_string();
     let mut command = bursar();
@@ -130,15 +131,15 @@ fn decided<'a>(stats: &'a Value, action: &'a str) -> impl Iterator<Item = &'a Va
     stats["explained"].as_array().unwrap().iter().filter(move |decision| decision["action"] == action)
 }
 
-/// Whether one process's page tables can be read here.
-fn can_look() -> bool {
+/// Whether page tables of a process can be read here.
+fn can_scan() -> bool {
     is_root() && need("page tables that BPF can read (Linux 6.1 on x86-64)", linux::pages::available().is_ok())
 }
 
 #[test]
-fn what_is_hot_becomes_huge_pages_and_what_is_cold_does_not() {
+fn hot_memory_becomes_huge_pages_and_cold_does_not() {
     let _alone = huge_pages_alone();
-    if !can_look() {
+    if !can_scan() {
         return;
     }
     let skewed = || Target::start("skewed", 256);
@@ -159,9 +160,9 @@ fn what_is_hot_becomes_huge_pages_and_what_is_cold_does_not() {
 }
 
 #[test]
-fn a_dry_run_decides_the_same_and_changes_nothing() {
+fn a_dry_run_decides_the_same_without_changes() {
     let _alone = huge_pages_alone();
-    if !can_look() {
+    if !can_scan() {
         return;
     }
     let skewed = || Target::start("skewed", 256);
@@ -173,9 +174,9 @@ fn a_dry_run_decides_the_same_and_changes_nothing() {
 }
 
 #[test]
-fn huge_pages_that_are_cold_and_mostly_zero_are_split_and_full_ones_are_not() {
+fn cold_sparse_huge_pages_are_split_and_full_ones_are_not() {
     let _alone = huge_pages_alone();
-    if !can_look() {
+    if !can_scan() {
         return;
     }
     let before = Cell::new(0);
@@ -192,20 +193,20 @@ fn huge_pages_that_are_cold_and_mostly_zero_are_split_and_full_ones_are_not() {
     assert_eq!((target.huge(), stats["demoted"].as_u64()), (8 * REGION, Some(8)));
     let given_back = before.get() - target.memory("Anonymous:");
     assert_eq!(given_back, 8 * (REGION - 4096), "memory of zeroes is given back");
-    assert_eq!(target.end(), 0, "it still has what it had");
+    assert_eq!(target.end(), 0, "its memory has the same content");
 }
 
 #[test]
-fn memory_that_the_program_gave_back_does_not_come_again() {
+fn memory_that_the_program_freed_stays_free() {
     let _alone = huge_pages_alone();
-    if !can_look() {
+    if !can_scan() {
         return;
     }
     const REFUSED: &str = "it would make the program's memory more than a tenth larger";
     let start = || Target::start("returns", 1024);
     let (target, stats, errors) =
         attach_until(start, &[15, 60, 120], &[], |stats| stats["refused"][REFUSED].as_u64().is_some());
-    // 64 MiB are left of 1 GiB.
+    // 64 MiB of 1 GiB are left.
     let resident = target.memory("Rss:");
     assert!(resident <= (64 + 7 + 4) << 20, "{} MiB: {stats:#}", resident >> 20);
     assert!(stats["promoted"].as_u64().unwrap() <= 3, "{stats:#}");
@@ -213,9 +214,9 @@ fn memory_that_the_program_gave_back_does_not_come_again() {
 }
 
 #[test]
-fn what_the_program_refuses_is_counted_and_told() {
+fn refused_promotions_are_counted_and_reported() {
     let _alone = huge_pages_alone();
-    if !can_look() {
+    if !can_scan() {
         return;
     }
     let refuses = || Target::start("refuses", 256);
@@ -229,15 +230,15 @@ fn what_the_program_refuses_is_counted_and_told() {
     tried.sort_unstable();
     assert!(
         tried.iter().all(|region| region % 10 == 0) && tried.windows(2).all(|two| two[0] < two[1]),
-        "once each, of what is hot: {tried:?}"
+        "each hot region once: {tried:?}"
     );
     assert_eq!(times.as_u64(), Some(tried.len() as u64));
     assert_eq!((stats["promoted"].as_u64(), target.huge()), (Some(0), 0));
 }
 
 #[test]
-fn the_agent_ends_with_the_program() {
-    if !can_look() {
+fn the_agent_ends_when_the_program_ends() {
+    if !can_scan() {
         return;
     }
     let target = Target::start("skewed", 64);
@@ -251,23 +252,23 @@ fn the_agent_ends_with_the_program() {
 
 #[test]
 fn an_interrupt_ends_the_agent_and_not_the_program() {
-    if !can_look() {
+    if !can_scan() {
         return;
     }
     let mut target = Target::start("skewed", 64);
-    let (mut agent, mut told) = agent(&target, &[]);
+    let (mut agent, mut stderr) = agent(&target, &[]);
     let pid = rustix::process::Pid::from_raw(agent.id() as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let mut errors = String::new();
-    told.read_to_string(&mut errors).unwrap();
+    stderr.read_to_string(&mut errors).unwrap();
     assert!(agent.wait().unwrap().success() && errors.contains("of a processor"), "{errors}");
     assert!(target.child.try_wait().unwrap().is_none());
 }
 
 #[test]
-fn threads_children_and_what_a_program_becomes_are_advised() {
+fn threads_children_and_executed_programs_are_advised() {
     let _alone = huge_pages_alone();
-    if !can_look() {
+    if !can_scan() {
         return;
     }
     for what in ["threads", "forks", "executes"] {
@@ -281,7 +282,7 @@ fn threads_children_and_what_a_program_becomes_are_advised() {
     }
 }
 
-/// A cgroup that is removed when it is dropped, after what is in it.
+/// A cgroup that is removed when dropped, after its children.
 struct Group(PathBuf);
 
 impl Drop for Group {
@@ -291,8 +292,8 @@ impl Drop for Group {
 }
 
 #[test]
-fn a_cgroup_is_named_by_its_folder() {
-    if !can_look() {
+fn a_cgroup_target_is_given_by_its_folder() {
+    if !can_scan() {
         return;
     }
     let own = Cgroup::of(std::process::id() as i32).ok().flatten();
@@ -312,7 +313,7 @@ fn a_cgroup_is_named_by_its_folder() {
 }
 
 #[test]
-fn what_cannot_be_advised_is_said_in_one_sentence() {
+fn a_missing_target_is_reported_in_one_sentence() {
     for (target, what) in [("999999999", "there is no process 999999999"), ("/nowhere", "/nowhere")] {
         let output = bursar().args(["advise", "attach", option(target), target]).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -322,7 +323,7 @@ fn what_cannot_be_advised_is_said_in_one_sentence() {
 }
 
 #[test]
-fn without_privilege_it_says_what_it_needs() {
+fn without_privilege_the_missing_right_is_named() {
     if !is_root() {
         return;
     }

@@ -1,4 +1,4 @@
-//! `bursar advise profile`: programs of which it is known what they use.
+//! `bursar advise profile` on programs whose memory accesses are known.
 
 mod support;
 
@@ -18,11 +18,11 @@ fn profile(options: &[&str], command: &[&str]) -> Command {
     all
 }
 
-fn said(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// One of the tests' programs that has filled its memory, until standard input is closed.
+/// Starts one of the tests' programs and waits until it has filled its memory; it runs until its standard input is closed.
 fn started(command: &mut Command) -> Child {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -31,7 +31,7 @@ fn started(command: &mut Command) -> Child {
     child
 }
 
-/// The ranges of a program that ran for so long, started by a command; standard error.
+/// The ranges of a program that ran this long, started by a command; and standard error.
 fn profiled(folder: &Path, by: &[&str], what: &str, mib: &str, seconds: u64) -> (Vec<ProfiledRange>, String) {
     let path = folder.join("it.profile");
     let programs = Programs::build();
@@ -39,14 +39,14 @@ fn profiled(folder: &Path, by: &[&str], what: &str, mib: &str, seconds: u64) -> 
     let child = started(profile(&["-o", path.to_str().unwrap()], &words).stderr(Stdio::piped()));
     std::thread::sleep(Duration::from_secs(seconds));
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let profile = Profile::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
     let found = profile.programs.into_iter().find(|program| program.name == "advised");
-    (found.map(|program| program.ranges).unwrap_or_default(), said(&output))
+    (found.map(|program| program.ranges).unwrap_or_default(), stderr(&output))
 }
 
-/// The same for longer and longer, until all that matters was seen: on a busy machine one that must not take more than its share
-/// comes to little.
+/// The same with longer and longer runs, until `is_seen`: on a busy machine, a profiler that is limited to its share of the processor makes
+/// few scans.
 fn profiled_until(
     by: &[&str],
     what: &str,
@@ -65,11 +65,11 @@ fn profiled_until(
 }
 
 /// Whether page tables can be read here.
-fn can_look() -> bool {
+fn can_scan() -> bool {
     is_root() && need("page tables that BPF can read (Linux 6.1 on x86-64)", linux::pages::available().is_ok())
 }
 
-/// Regions that huge pages are worth ten times as much to as to most.
+/// Regions for which huge pages save more than ten times the median.
 fn hot(ranges: &[ProfiledRange]) -> Vec<u64> {
     let each = ranges.iter().flat_map(|range| regions(range).map(|region| (region, range.huge_ns.unwrap())));
     let mut worth: Vec<u64> = each.clone().map(|(_, ns)| ns).collect();
@@ -78,15 +78,15 @@ fn hot(ranges: &[ProfiledRange]) -> Vec<u64> {
     each.filter(|(_, ns)| *ns > 10 * usual).map(|(region, _)| region).collect()
 }
 
-/// Regions of a range.
+/// The regions that a range contains.
 fn regions(range: &ProfiledRange) -> std::ops::Range<u64> {
     range.from / REGION..range.to.unwrap() / REGION
 }
 
 #[test]
-fn what_is_accessed_much_is_worth_huge_pages_and_the_rest_is_not() {
+fn often_accessed_memory_is_worth_huge_pages_and_the_rest_not() {
     let _alone = huge_pages_alone();
-    if !can_look() {
+    if !can_scan() {
         return;
     }
     let every_tenth: Vec<u64> = (0..128).step_by(10).collect();
@@ -95,7 +95,7 @@ fn what_is_accessed_much_is_worth_huge_pages_and_the_rest_is_not() {
     for range in &ranges {
         assert_eq!(range.mapping, Mapping::Mmap { class: Some(28), ordinal: Some(0) });
         assert_eq!(range.touched, Some(1.0), "{range}");
-        // What chance finds of rare accesses differs from region to region.
+        // Rare accesses are sampled: their number differs from region to region.
         let least = if range.huge_ns > Some(1_000_000) { 0.5 } else { 0.1 };
         assert!((least..1.0).contains(&range.sure), "{range}");
     }
@@ -104,9 +104,9 @@ fn what_is_accessed_much_is_worth_huge_pages_and_the_rest_is_not() {
 }
 
 #[test]
-fn huge_pages_are_tried_while_it_runs_and_save_no_more_than_its_time() {
+fn huge_page_trials_save_at_most_the_programs_time() {
     let _alone = huge_pages_alone();
-    if !can_look() {
+    if !can_scan() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -116,22 +116,22 @@ fn huge_pages_are_tried_while_it_runs_and_save_no_more_than_its_time() {
     });
     let (ranges, seconds, errors) = tried.expect("there is time for a trial within a minute");
     let saved_ns: u64 = ranges.iter().map(|range| range.huge_ns.unwrap() * regions(range).count() as u64).sum();
-    // The time of a trial, in which nobody looks, is not counted for more than it was: it came to three times all of the run's.
+    // The time of a trial, during which nothing is scanned, must be counted once: it once made the saving three times the run's time.
     assert!((1..seconds * 500_000_000).contains(&saved_ns), "{ranges:?} {errors}");
 }
 
 #[test]
-fn what_is_sparse_is_told_by_the_share_of_its_pages() {
-    if !can_look() {
+fn sparse_memory_is_marked_by_its_share_of_touched_pages() {
+    if !can_scan() {
         return;
     }
     sparse_is_known(&[]);
 }
 
-/// It knows itself by another number than bursar.
+/// The program's own PID differs from the one that bursar sees.
 #[test]
-fn what_a_program_in_a_pid_namespace_accesses_is_its_own() {
-    if can_look() && can_unshare(&PID_NAMESPACE[1..]) {
+fn a_program_in_a_pid_namespace_is_profiled() {
+    if can_scan() && can_unshare(&PID_NAMESPACE[1..]) {
         sparse_is_known(&PID_NAMESPACE);
     }
 }
@@ -146,26 +146,26 @@ fn sparse_is_known(by: &[&str]) {
 }
 
 #[test]
-fn run_obeys_what_the_profile_says_of_each_range() {
+fn run_follows_the_profile_for_each_range() {
     let _alone = huge_pages_alone();
-    if !can_look() {
+    if !can_scan() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("it.profile");
     let programs = Programs::build();
     let program = programs.advised();
-    // Much is worth huge pages, and what is sparse is not.
+    // In the skewed program much memory gains by huge pages, in the sparse one none does.
     for (what, worth) in [("skewed", 4 * REGION..=64 << 20), ("sparse", 0..=0)] {
         let ranges = [5, 20, 60].into_iter().find_map(|seconds| {
             let (ranges, _) = profiled(folder.path(), &[], what, "64", seconds);
             (ranges.iter().flat_map(regions).count() == 32).then_some(ranges)
         });
-        let ranges = ranges.expect("all of it is seen in a minute").len() as u64;
+        let ranges = ranges.expect("a minute is enough to profile all of it").len() as u64;
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(text.contains(&format!("\ncommand {program} {what} 64\n")), "{text}");
         let checked = bursar().args(["advise", "check"]).arg(&file).output().unwrap();
-        assert!(checked.status.success(), "{}", said(&checked));
+        assert!(checked.status.success(), "{}", stderr(&checked));
         let stats = folder.path().join("stats.json");
         let mut run = bursar();
         run.args(["advise", "run", "--profile"])
@@ -174,52 +174,52 @@ fn run_obeys_what_the_profile_says_of_each_range() {
             .arg(&stats)
             .args(["--", program, what, "64"]);
         let output = started(run.stderr(Stdio::piped())).wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", stderr(&output));
         let stats: serde_json::Value = serde_json::from_slice(&std::fs::read(&stats).unwrap()).unwrap();
-        let told = &stats["processes"][0];
+        let process = &stats["processes"][0];
         assert_eq!(
-            (told["rules_matched"].as_u64(), told["rules_unmatched"].as_u64()),
+            (process["rules_matched"].as_u64(), process["rules_unmatched"].as_u64()),
             (Some(ranges), Some(0)),
             "{text}"
         );
-        assert!(worth.contains(&told["advised_bytes"].as_u64().unwrap()), "{text} {}", said(&output));
+        assert!(worth.contains(&process["advised_bytes"].as_u64().unwrap()), "{text} {}", stderr(&output));
     }
 }
 
 #[test]
-fn output_and_status_are_the_commands_and_the_profile_has_its_name() {
-    if !can_look() {
+fn output_and_status_are_the_commands_and_names_the_profile() {
+    if !can_scan() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let output = profile(&[], &["sh", "-c", "echo out; exit 3"]).current_dir(folder.path()).output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(3), &b"out\n"[..]));
-    assert!(said(&output).contains("it ended too soon to be seen well"), "{}", said(&output));
+    assert!(stderr(&output).contains("it ended too soon to be seen well"), "{}", stderr(&output));
     assert_eq!(std::fs::read_to_string(folder.path().join("sh.profile")).unwrap(), "bursar profile 1\n");
     let mut fixed = profile(&["-q", "-o", "-"], &[Programs::build().footprint(), "private", "1M"]);
     let output = fixed.output().unwrap();
-    assert!(said(&output).lines().count() == 1 && said(&output).contains("statically linked"), "{}", said(&output));
+    assert!(stderr(&output).lines().count() == 1 && stderr(&output).contains("statically linked"), "{}", stderr(&output));
     let output = profile(&["-q", "-o", "-"], &["true"]).output().unwrap();
     assert_eq!(
-        (output.status.code(), output.stdout.as_slice(), said(&output).as_str()),
+        (output.status.code(), output.stdout.as_slice(), stderr(&output).as_str()),
         (Some(0), &b"bursar profile 1\n"[..], "")
     );
 }
 
 #[test]
-fn what_hinders_is_said_in_one_sentence() {
-    if !can_look() {
+fn each_obstacle_is_reported_in_one_sentence() {
+    if !can_scan() {
         return;
     }
     let output = profile(&["-o", "/nowhere/x"], &["true"]).output().unwrap();
-    assert_eq!((output.status.code(), said(&output).lines().count()), (Some(125), 1), "{}", said(&output));
-    assert!(said(&output).contains("/nowhere/x"), "{}", said(&output));
+    assert_eq!((output.status.code(), stderr(&output).lines().count()), (Some(125), 1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("/nowhere/x"), "{}", stderr(&output));
     let output = profile(&["-o", "-"], &["/nowhere/command"]).output().unwrap();
-    assert_eq!((output.status.code(), said(&output).lines().count()), (Some(127), 1), "{}", said(&output));
+    assert_eq!((output.status.code(), stderr(&output).lines().count()), (Some(127), 1), "{}", stderr(&output));
 }
 
 #[test]
-fn without_privilege_the_profile_is_of_what_is_touched_and_run_goes_by_it() {
+fn without_privilege_the_profile_has_touched_pages_and_run_uses_it() {
     let _alone = huge_pages_alone();
     if !is_root() {
         return;
@@ -236,8 +236,8 @@ fn without_privilege_the_profile_is_of_what_is_touched_and_run_goes_by_it() {
     };
     for (what, touched, is_huge) in [("skewed", 1.0, true), ("sparse", 0.06, false)] {
         let output = unprivileged(&["profile", "-o", "-"], what);
-        assert!(output.status.success(), "{}", said(&output));
-        assert!(said(&output).contains("not what is accessed often; that needs CAP_SYS_NICE"), "{}", said(&output));
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(stderr(&output).contains("not what is accessed often; that needs CAP_SYS_NICE"), "{}", stderr(&output));
         std::fs::write(&file, &output.stdout).unwrap();
         let profile = Profile::parse(&String::from_utf8_lossy(&output.stdout)).unwrap();
         let [range] = &profile.programs[0].ranges[..] else { panic!("{profile:?}") };
@@ -247,15 +247,15 @@ fn without_privilege_the_profile_is_of_what_is_touched_and_run_goes_by_it() {
         std::fs::set_permissions(&stats, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
         let options = ["run", "--profile", file.to_str().unwrap(), "--stats", stats.to_str().unwrap()];
         let output = unprivileged(&options, what);
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", stderr(&output));
         let stats: serde_json::Value = serde_json::from_slice(&std::fs::read(&stats).unwrap()).unwrap();
         let advised_bytes = stats["processes"][0]["advised_bytes"].as_u64().unwrap();
-        assert_eq!(advised_bytes >= 64 << 20, is_huge, "{advised_bytes} {}", said(&output));
+        assert_eq!(advised_bytes >= 64 << 20, is_huge, "{advised_bytes} {}", stderr(&output));
     }
 }
 
 #[test]
-fn without_privilege_what_was_killed_is_not_said_to_have_no_memory() {
+fn without_privilege_a_killed_program_is_not_reported_as_empty() {
     if !is_root() {
         return;
     }
@@ -264,11 +264,11 @@ fn without_privilege_what_was_killed_is_not_said_to_have_no_memory() {
     command.env("HOME", folder.path()).args(["advise", "profile", "-o", "-", "--", "sh", "-c", "kill -9 $$"]);
     let output = command.output().unwrap();
     assert_eq!(output.stdout, b"bursar profile 1\n");
-    assert!(said(&output).contains("ended by force"), "{}", said(&output));
+    assert!(stderr(&output).contains("ended by force"), "{}", stderr(&output));
 }
 
 #[test]
-fn without_privilege_what_is_touched_is_known_of_a_program_however_it_ends() {
+fn without_privilege_touched_pages_are_known_after_any_end() {
     let _alone = huge_pages_alone();
     if !is_root() {
         return;
@@ -281,8 +281,8 @@ fn without_privilege_what_is_touched_is_known_of_a_program_however_it_ends() {
         let output = command.arg(script).output().unwrap();
         let profile = Profile::parse(&String::from_utf8_lossy(&output.stdout)).unwrap();
         let python = profile.programs.iter().find(|program| program.name.starts_with("python"));
-        let ranges = &python.unwrap_or_else(|| panic!("{end}: {}", said(&output))).ranges;
-        // It begins and ends amid a region.
+        let ranges = &python.unwrap_or_else(|| panic!("{end}: {}", stderr(&output))).ranges;
+        // It may begin and end in the middle of a region.
         let filled = ranges.iter().find(|range| regions(range).count() >= 30);
         assert!(filled.and_then(|range| range.touched) >= Some(0.95), "{end}: {ranges:?}");
     }

@@ -1,4 +1,4 @@
-//! `bursar advise run`: the launcher, on what processes tell it and on programs that end badly.
+//! `bursar advise run`: the launcher, with statistics that processes report and with programs that end badly.
 
 mod support;
 
@@ -21,7 +21,7 @@ fn run(options: &[&str], command: &[&str]) -> Output {
     advised(options, command).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -48,9 +48,9 @@ fn output_and_exit_status_are_the_commands() {
     let output = run(&[], &["sh", "-c", "echo out; echo err >&2; exit 3"]);
     assert_eq!(output.status.code(), Some(3));
     assert_eq!(output.stdout, b"out\n");
-    assert!(said(&output).contains("nothing was advised"), "{}", said(&output));
+    assert!(stderr(&output).contains("nothing was advised"), "{}", stderr(&output));
     let quiet = run(&["-q"], &["sh", "-c", "echo err >&2"]);
-    assert_eq!(said(&quiet), "err\n");
+    assert_eq!(stderr(&quiet), "err\n");
 }
 
 #[test]
@@ -60,16 +60,16 @@ fn a_signal_that_ends_the_command_ends_bursar() {
 }
 
 #[test]
-fn a_command_that_is_not_there_is_told() {
+fn a_missing_command_ends_with_127() {
     let output = run(&["-q"], &["/nowhere/nothing"]);
-    assert_eq!(output.status.code(), Some(127), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(127), "{}", stderr(&output));
 }
 
 #[test]
 fn memory_that_is_freed_before_the_end_is_in_the_peak() {
     let folder = tempfile::tempdir().unwrap();
     let (source, program) = (folder.path().join("frees.c"), folder.path().join("frees"));
-    // What it holds in huge pages when all is filled, by the kernel.
+    // What the program holds in huge pages when all is filled, by the kernel's count.
     let text = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\nint main(int n, char **words) { \
                 size_t bytes = 256 << 20; char *at = malloc(bytes), line[128]; for (size_t i = 0; i < bytes; i += 4096) { at[i] = \
                 1; if (i % (1 << 20) == 0) usleep(500); } if (n > 1) sleep(1); FILE *now = fopen(\"/proc/self/smaps_rollup\", \
@@ -89,7 +89,7 @@ fn memory_that_is_freed_before_the_end_is_in_the_peak() {
 }
 
 #[test]
-fn statistics_have_what_scripts_rely_on() {
+fn statistics_have_the_documented_fields() {
     let folder = tempfile::tempdir().unwrap();
     let (status, stats, _) = json_after(&mut advised(&["-q", "--stats", "-"], &[&fills(folder.path(), &[])]));
     assert_eq!(status, 0);
@@ -100,7 +100,7 @@ fn statistics_have_what_scripts_rely_on() {
         assert!(stats[name].as_f64().unwrap() >= 0.0, "{name}");
     }
     assert!(stats["explained"].is_array());
-    // Of a mapping that was filled, some is anonymous; how much is huge depends on the machine.
+    // Of a filled mapping, some memory is anonymous; how much of it is huge depends on the machine.
     let share = stats["huge_share"].as_f64().unwrap();
     assert!((0.0..=1.0).contains(&share), "{share}");
     let process = &stats["processes"][0];
@@ -126,13 +126,13 @@ fn a_range_of_the_profile_is_advised_and_explained() {
     assert!(decision["cost_ns"].as_f64() > decision["benefit_ns"].as_f64());
 }
 
-/// What `fills` fills is of the pool, or not, as its profile says.
+/// The memory that `fills` fills comes from the pool or from the kernel, as its profile says.
 #[test]
-fn memory_is_a_pools_but_for_what_the_profile_says_is_not_worth_it() {
+fn memory_comes_from_the_pool_except_where_not_worth_it() {
     let Some(pool) = Pool::create() else { return };
     let folder = tempfile::tempdir().unwrap();
     let program = fills(folder.path(), &[]);
-    // MiB of the pool and of the kernel, and what was decided of how many.
+    // MiB from the pool and from the kernel, the decisions with their MiB, and the share of huge pages.
     let given = |lines: &str| {
         let path = profile(folder.path(), &format!("program fills -\n{lines}"));
         let options = ["-q", "--stats", "-", "--pool", "default", "--profile", &path];
@@ -140,7 +140,7 @@ fn memory_is_a_pools_but_for_what_the_profile_says_is_not_worth_it() {
         let mib = |figure: &Value| figure.as_u64().unwrap() as f64 / f64::from(1 << 20);
         let decided = stats["explained"].as_array().unwrap().iter();
         let decided: Vec<String> =
-            decided.map(|told| format!("{} {}", told["action"].as_str().unwrap(), mib(&told["bytes"]))).collect();
+            decided.map(|one| format!("{} {}", one["action"].as_str().unwrap(), mib(&one["bytes"]))).collect();
         assert_eq!((status, &stats["pool"]["name"]), (0, &Value::from("default")));
         let huge = (stats["huge_share"].as_f64().unwrap() * 10.0).round();
         let pooled = &stats["pool"];
@@ -150,7 +150,7 @@ fn memory_is_a_pools_but_for_what_the_profile_says_is_not_worth_it() {
     assert_eq!(given("mmap 26 0 0..end touched=2%\n"), (0.0, 64.0, vec!["base 64".into()], 0.0));
     let (of_pool, of_kernel, decided, _) = given("mmap 26 0 0..end touched=100%\n");
     assert_eq!(decided, ["pool 64"]);
-    // Where the mapping begins and ends there may be less than a huge page.
+    // The ends of the mapping may be smaller than a huge page.
     assert!(of_pool >= 62.0 && of_pool + of_kernel == 64.0, "{of_pool} and {of_kernel} MiB");
     let (of_pool, of_kernel, decided, huge) = given("mmap 26 0 0..32M touched=100%\nmmap 26 0 32M..end touched=2%\n");
     assert_eq!((decided.len(), huge), (2, 5.0), "{decided:?}");
@@ -158,7 +158,7 @@ fn memory_is_a_pools_but_for_what_the_profile_says_is_not_worth_it() {
 }
 
 #[test]
-fn a_pool_that_is_too_small_leaves_the_rest_to_advice() {
+fn the_rest_of_a_pool_that_is_too_small_is_advised() {
     let Some(pool) = Pool::create() else { return };
     let held = "import mmap, subprocess, sys; memory = mmap.mmap(-1, 100 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); \
                 sys.exit(subprocess.run(sys.argv[1:]).returncode)";
@@ -169,32 +169,32 @@ fn a_pool_that_is_too_small_leaves_the_rest_to_advice() {
     assert_eq!(status, 0, "{stats:#}");
     let pooled = &stats["pool"];
     assert!(pooled["passed_to_linux"]["exhausted"]["bytes"].as_u64() >= Some(64 << 20), "{pooled:#}");
-    let fills = stats["processes"].as_array().unwrap().iter().find(|told| told["executable"] == program.as_str());
-    assert!(fills.is_some_and(|told| told["ranges"].as_u64() >= Some(1)), "it is looked at: {stats:#}");
+    let fills = stats["processes"].as_array().unwrap().iter().find(|process| process["executable"] == program.as_str());
+    assert!(fills.is_some_and(|process| process["ranges"].as_u64() >= Some(1)), "its memory is advised: {stats:#}");
 }
 
 #[test]
-fn a_pool_that_is_not_there_is_told_and_nothing_runs() {
+fn a_missing_pool_is_reported_and_nothing_runs() {
     let pools = tempfile::tempdir().unwrap();
     let output = advised(&["--pool", "hpc"], &["echo", "ran"]).env("BURSAR_POOLS", pools.path()).output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), b"".as_slice()));
-    assert!(said(&output).contains("there is no pool 'hpc'"), "{}", said(&output));
+    assert!(stderr(&output).contains("there is no pool 'hpc'"), "{}", stderr(&output));
 }
 
 #[test]
-fn no_more_is_huge_than_is_allowed_and_that_is_what_gains_most() {
+fn huge_pages_are_limited_to_the_ranges_that_gain_most() {
     let folder = tempfile::tempdir().unwrap();
     let program = fills(folder.path(), &[]);
     let path =
         profile(folder.path(), "program fills -\nmmap 26 0 0..32M huge=100000000\nmmap 26 0 32M..end huge=900000000\n");
-    // Whether the first half of its memory is huge, or the second, or both.
+    // Which halves of its memory are huge: the first, the second, or both.
     let halves = |options: &[&str]| {
         let always = ["-q", "--stats", "-", "--profile", &path];
         let (status, stats, _) = json_after(&mut advised(&[&always, options].concat(), &[&program]));
         assert_eq!(status, 0);
         let decided = stats["explained"].as_array().unwrap().iter();
-        let is_huge = |told: &&Value| ["huge", "eager"].contains(&told["action"].as_str().unwrap());
-        decided.filter(is_huge).map(|told| told["from"].as_u64() > Some(16 << 20)).collect::<BTreeSet<bool>>()
+        let is_huge = |one: &&Value| ["huge", "eager"].contains(&one["action"].as_str().unwrap());
+        decided.filter(is_huge).map(|one| one["from"].as_u64() > Some(16 << 20)).collect::<BTreeSet<bool>>()
     };
     assert_eq!(halves(&[]), BTreeSet::from([false, true]));
     assert_eq!(halves(&["--huge-pages", "32M"]), BTreeSet::from([true]));
@@ -204,22 +204,22 @@ fn no_more_is_huge_than_is_allowed_and_that_is_what_gains_most() {
     {
         let output = run(&wrong, &[&program]);
         assert_eq!(output.status.code(), Some(125));
-        assert!(said(&output).contains(why), "{}", said(&output));
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
     }
 }
 
 #[test]
-fn what_was_decided_is_kept_in_a_record() {
+fn decisions_are_kept_in_a_record() {
     let folder = tempfile::tempdir().unwrap();
     let program = fills(folder.path(), &[]);
     let profile = profile(folder.path(), "program fills -\nmmap 26 0 0..end huge=0 touched=2%\n");
     let record = folder.path().join("kept.bursar");
     let record = record.to_str().unwrap();
     let output = run(&["-q", "--record", record, "--profile", &profile], &[&program]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let say = |words: &[&str]| {
         let output = bursar().args(words).output().unwrap();
-        assert!(output.status.success(), "{words:?}: {}", said(&output));
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
         String::from_utf8(output.stdout).unwrap()
     };
     let explained = say(&["report", record]);
@@ -233,73 +233,73 @@ fn what_was_decided_is_kept_in_a_record() {
 }
 
 #[test]
-fn a_record_without_decisions_and_one_that_cannot_be_kept_are_told() {
+fn missing_decisions_and_an_unwritable_record_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (record, page) = (folder.path().join("run.bursar"), folder.path().join("page.html"));
     let (record, page) = (record.to_str().unwrap(), page.to_str().unwrap());
-    let said_of = |words: &[&str]| {
+    let status_and_stderr = |words: &[&str]| {
         let output = bursar().args(words).output().unwrap();
-        (output.status.code(), said(&output))
+        (output.status.code(), stderr(&output))
     };
-    assert_eq!(said_of(&["run", "-q", "--record", record, "--", "true"]).0, Some(0));
-    let (status, told) = said_of(&["advise", "run", "--record", "/nowhere/a.bursar", "--", "touch", page]);
-    assert!(status == Some(125) && told.contains("/nowhere/a.bursar"), "{told}");
+    assert_eq!(status_and_stderr(&["run", "-q", "--record", record, "--", "true"]).0, Some(0));
+    let (status, stderr) = status_and_stderr(&["advise", "run", "--record", "/nowhere/a.bursar", "--", "touch", page]);
+    assert!(status == Some(125) && stderr.contains("/nowhere/a.bursar"), "{stderr}");
     assert!(!std::path::Path::new(page).exists(), "the command ran");
     std::fs::remove_file(record).unwrap();
-    assert_eq!(said_of(&["advise", "run", "-q", "--record", record, "--", "true"]).0, Some(0));
-    let (status, told) = said_of(&["report", record, "--html", page]);
-    assert!(status == Some(125) && told.contains("there is no page"), "{told}");
+    assert_eq!(status_and_stderr(&["advise", "run", "-q", "--record", record, "--", "true"]).0, Some(0));
+    let (status, stderr) = status_and_stderr(&["report", record, "--html", page]);
+    assert!(status == Some(125) && stderr.contains("there is no page"), "{stderr}");
 }
 
 #[test]
-fn a_profile_of_another_build_is_ignored_and_told() {
+fn a_profile_of_another_build_is_ignored_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let program = fills(folder.path(), &[]);
     let output =
         run(&["--profile", &profile(folder.path(), "program fills 00ff\nmmap 26 0 0..end huge=1\n")], &[&program]);
     assert!(output.status.success());
-    assert!(said(&output).contains("of another build: its 1 ranges were ignored"), "{}", said(&output));
+    assert!(stderr(&output).contains("of another build: its 1 ranges were ignored"), "{}", stderr(&output));
 }
 
 #[test]
-fn ranges_that_are_not_met_are_told() {
+fn ranges_that_match_no_memory_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let program = fills(folder.path(), &[]);
     let output =
         run(&["--profile", &profile(folder.path(), "program fills -\nmmap 40 0 0..end huge=1\n")], &[&program]);
     assert!(output.status.success());
-    assert!(said(&output).contains("no range of the profile was met"), "{}", said(&output));
+    assert!(stderr(&output).contains("no range of the profile was met"), "{}", stderr(&output));
 }
 
 #[test]
-fn a_malformed_profile_is_told_by_line_and_nothing_runs() {
+fn a_malformed_profile_is_reported_by_line_and_nothing_runs() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(&["--profile", &profile(folder.path(), "nonsense\n")], &["echo", "ran"]);
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), b"".as_slice()));
-    assert!(said(&output).contains("line 2"), "{}", said(&output));
+    assert!(stderr(&output).contains("line 2"), "{}", stderr(&output));
 }
 
 #[test]
-fn a_static_program_runs_and_is_told() {
+fn a_static_program_runs_and_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let program = fills(folder.path(), &["-static"]);
     let output = run(&[], &[&program]);
     assert!(output.status.success());
-    assert!(said(&output).contains("statically linked"), "{}", said(&output));
-    let quiet = said(&run(&["--quiet"], &[&program]));
+    assert!(stderr(&output).contains("statically linked"), "{}", stderr(&output));
+    let quiet = stderr(&run(&["--quiet"], &[&program]));
     assert!(quiet.lines().count() == 1 && quiet.contains("statically linked"), "{quiet}");
 }
 
 #[test]
-fn a_program_with_a_sanitizer_runs_and_is_told() {
+fn a_program_with_a_sanitizer_runs_and_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(&[], &[&fills(folder.path(), &["-fsanitize=address"])]);
-    assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains("sanitizer"), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("sanitizer"), "{}", stderr(&output));
 }
 
 #[test]
-fn nothing_remains_of_a_run() {
+fn a_run_leaves_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = folder.path().join("tmp");
     std::fs::create_dir(&temporary).unwrap();

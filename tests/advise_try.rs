@@ -1,4 +1,4 @@
-//! `bursar advise try`: which ways it runs, with which settings, and that it puts back what it changes. No test looks at times.
+//! `bursar advise try`: which ways are run with which settings, and that changed settings are restored. No test asserts times.
 
 mod support;
 
@@ -18,7 +18,7 @@ const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const SIZED: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
 const NOBODY: u32 = 65534;
 
-/// The machine's setting is one test's at a time.
+/// Held by the one test that may change the machine's setting.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -45,13 +45,13 @@ fn why<'a>(json: &'a Value, name: &str) -> &'a str {
         .unwrap()
 }
 
-/// Whether the machine's setting can be changed, from `madvise` to another.
+/// Whether the machine's setting is `madvise` and can be changed.
 fn may_set() -> bool {
     let may = rustix::fs::access(SETTING, rustix::fs::Access::WRITE_OK).is_ok();
     need("to set huge pages, at madvise", may && setting(SETTING).contains("[madvise]"))
 }
 
-/// Reads random places of memory that it got by malloc.
+/// A program that reads random addresses of memory from malloc.
 fn gains(folder: &Path) -> String {
     let (source, program) = (folder.join("gains.c"), folder.join("gains"));
     let text = "#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\nint main(void) {\n size_t n = 96 << 20;\n \
@@ -105,60 +105,60 @@ fn every_way_is_run_or_left_out_with_a_reason() {
 }
 
 #[test]
-fn settings_of_the_machine_hold_in_their_own_runs_alone() {
+fn machine_settings_apply_only_to_their_own_runs() {
     let _alone = alone();
     if !may_set() {
         return;
     }
     let before = (setting(SETTING), setting(SIZED));
     let folder = tempfile::tempdir().unwrap();
-    let told = folder.path().join("told");
-    let script = format!("cat {SETTING} {SIZED} | tr '\\n' ';' >> {0}; echo >> {0}", told.display());
+    let log = folder.path().join("log");
+    let script = format!("cat {SETTING} {SIZED} | tr '\\n' ';' >> {0}; echo >> {0}", log.display());
     let options = ["--arms", "always,mthp-64k", "--rounds", "2", "--json", "-"];
     let (status, json) = json_of(&mut compared(&options, &["sh", "-c", &script]));
     assert_eq!(status, 0, "{json:#}");
-    let told = fs::read_to_string(told).unwrap();
-    let count = |is: fn(&str) -> bool| told.lines().filter(|line| is(line)).count();
-    assert_eq!(told.lines().count(), 1 + 3 * 2, "a warm-up, and two rounds of three: {told}");
-    assert_eq!(count(|line| line.starts_with("[always] madvise never;always ")), 2, "{told}");
-    assert_eq!(count(|line| line.starts_with("always [madvise] never;[always] ")), 2, "{told}");
-    assert_eq!(count(|line| line == format!("{};{};", setting(SETTING).trim(), setting(SIZED).trim())), 3, "{told}");
+    let log = fs::read_to_string(log).unwrap();
+    let count = |is: fn(&str) -> bool| log.lines().filter(|line| is(line)).count();
+    assert_eq!(log.lines().count(), 1 + 3 * 2, "a warm-up, and two rounds of three: {log}");
+    assert_eq!(count(|line| line.starts_with("[always] madvise never;always ")), 2, "{log}");
+    assert_eq!(count(|line| line.starts_with("always [madvise] never;[always] ")), 2, "{log}");
+    assert_eq!(count(|line| line == format!("{};{};", setting(SETTING).trim(), setting(SIZED).trim())), 3, "{log}");
     assert_eq!((setting(SETTING), setting(SIZED)), before);
 }
 
 #[test]
-fn a_persons_own_tunables_stay_beside_ours() {
+fn the_users_glibc_tunables_are_kept() {
     if !need("huge pages at madvise", setting(SETTING).contains("[madvise]")) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let told = folder.path().join("told");
-    let script = format!("echo \"$GLIBC_TUNABLES\" >> {}", told.display());
+    let log = folder.path().join("log");
+    let script = format!("echo \"$GLIBC_TUNABLES\" >> {}", log.display());
     let mut command = compared(&["--arms", "glibc-hugetlb", "--rounds", "1"], &["sh", "-c", &script]);
     assert!(command.env("GLIBC_TUNABLES", "glibc.malloc.check=0").status().unwrap().success());
-    let mut told: Vec<String> = fs::read_to_string(told).unwrap().lines().map(String::from).collect();
-    told.sort();
+    let mut log: Vec<String> = fs::read_to_string(log).unwrap().lines().map(String::from).collect();
+    log.sort();
     let own = "glibc.malloc.check=0";
-    assert_eq!(told, [own.to_string(), own.into(), format!("{own}:glibc.malloc.hugetlb=1")]);
+    assert_eq!(log, [own.to_string(), own.into(), format!("{own}:glibc.malloc.hugetlb=1")]);
 }
 
 #[test]
 fn each_run_reads_the_same_input() {
     let folder = tempfile::tempdir().unwrap();
-    let (input, told) = (folder.path().join("input"), folder.path().join("told"));
+    let (input, log) = (folder.path().join("input"), folder.path().join("log"));
     fs::write(&input, "a line\n").unwrap();
-    let script = format!("cat >> {}", told.display());
+    let script = format!("cat >> {}", log.display());
     let options = ["--arms", "never", "--rounds", "2", "--input", input.to_str().unwrap()];
     assert!(compared(&options, &["sh", "-c", &script]).status().unwrap().success());
-    assert_eq!(fs::read_to_string(told).unwrap(), "a line\n".repeat(5));
+    assert_eq!(fs::read_to_string(log).unwrap(), "a line\n".repeat(5));
 }
 
 #[test]
 fn a_command_that_fails_is_not_compared() {
     let output = compared(&["--arms", "never"], &["sh", "-c", "echo wrong >&2; exit 3"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3));
-    assert!(said.contains("wrong\n") && said.contains("the command fails (status 3)"), "{said}");
+    assert!(stderr.contains("wrong\n") && stderr.contains("the command fails (status 3)"), "{stderr}");
     let none = compared(&["--arms", "never"], &["/nowhere/nothing"]).output().unwrap();
     assert_eq!(none.status.code(), Some(127));
 }
@@ -177,7 +177,7 @@ fn a_way_in_which_the_command_fails_is_left_out() {
 }
 
 #[test]
-fn what_the_library_cannot_enter_is_left_out() {
+fn ways_that_need_the_library_are_left_out_for_static_programs() {
     let folder = tempfile::tempdir().unwrap();
     let (source, program) = (folder.path().join("static.c"), folder.path().join("static"));
     fs::write(&source, "int main(void) { return 0; }\n").unwrap();
@@ -193,18 +193,18 @@ fn what_the_library_cannot_enter_is_left_out() {
 }
 
 #[test]
-fn an_unknown_way_is_answered_with_those_there_are() {
+fn an_unknown_way_is_refused_with_the_list_of_ways() {
     let output = compared(&["--arms", "hugest"], &["true"]).output().unwrap();
     assert_eq!(output.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&output.stderr).contains("glibc-hugetlb, advise, provision"));
 }
 
-/// Waits until a file says so.
+/// Waits until the file's content meets the condition.
 fn wait_for(file: &Path, is: impl Fn(&str) -> bool) -> String {
     for _ in 0..6000 {
-        let said = fs::read_to_string(file).unwrap_or_default();
-        if is(&said) {
-            return said;
+        let stderr = fs::read_to_string(file).unwrap_or_default();
+        if is(&stderr) {
+            return stderr;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -216,36 +216,36 @@ fn send(child: &Child, signal: Signal) {
 }
 
 #[test]
-fn interrupted_it_prints_what_it_knows() {
+fn an_interrupt_prints_the_results_so_far() {
     let folder = tempfile::tempdir().unwrap();
-    let (told, json) = (folder.path().join("told"), folder.path().join("json"));
-    let script = format!("echo >> {}", told.display());
+    let (log, json) = (folder.path().join("log"), folder.path().join("json"));
+    let script = format!("echo >> {}", log.display());
     let options = ["--arms", "never", "--rounds", "1000", "--json", json.to_str().unwrap()];
     let mut child = compared(&options, &["sh", "-c", &script]).spawn().unwrap();
-    // A warm-up and three rounds of two at least; two arms as alike as these are decided no sooner than after four rounds.
-    wait_for(&told, |said| said.lines().count() >= 6);
+    // A warm-up and at least two rounds of three; arms as alike as these are not decided before four rounds.
+    wait_for(&log, |stderr| stderr.lines().count() >= 6);
     send(&child, Signal::INT);
     let status = child.wait().unwrap();
     let json: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
     assert!(names(&json["arms"]).contains(&"plain"), "{json:#}");
-    // On a quiet machine it may have come to its end first.
+    // On a quiet machine it may have finished before the interrupt.
     let is_decided = json["ended"] == "decided";
     assert!(is_decided || json["ended"] == "interrupted", "{json:#}");
     assert!(is_decided || status.signal() == Some(2), "{status}");
 }
 
 #[test]
-fn what_a_killed_comparison_left_is_put_back_by_the_next_bursar() {
+fn the_next_bursar_restores_the_setting_of_a_killed_one() {
     let _alone = alone();
     if !may_set() {
         return;
     }
     let before = setting(SETTING);
     let folder = tempfile::tempdir().unwrap();
-    let told = folder.path().join("told");
-    let script = format!("if grep -qF '[always]' {SETTING}; then echo $$ > {}; exec sleep 60; fi", told.display());
+    let log = folder.path().join("log");
+    let script = format!("if grep -qF '[always]' {SETTING}; then echo $$ > {}; exec sleep 60; fi", log.display());
     let mut child = compared(&["--arms", "always", "--rounds", "1"], &["sh", "-c", &script]).spawn().unwrap();
-    let pid: i32 = wait_for(&told, |said| said.ends_with('\n')).trim().parse().unwrap();
+    let pid: i32 = wait_for(&log, |stderr| stderr.ends_with('\n')).trim().parse().unwrap();
     send(&child, Signal::KILL);
     child.wait().unwrap();
     let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
@@ -253,12 +253,12 @@ fn what_a_killed_comparison_left_is_put_back_by_the_next_bursar() {
     let output = bursar().args(["run", "-q", "--", "true"]).output().unwrap();
     assert_eq!(setting(SETTING), before, "{}", String::from_utf8_lossy(&output.stderr));
     assert!(left.contains("[always]"), "{left}");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains(&format!("{SETTING} was put back to madvise")), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains(&format!("{SETTING} was put back to madvise")), "{stderr}");
 }
 
 #[test]
-fn an_ordinary_user_compares_what_needs_no_rights() {
+fn an_ordinary_user_compares_the_ways_that_need_no_rights() {
     if !need("root, to become another user", rustix::process::geteuid().is_root()) {
         return;
     }

@@ -1,4 +1,4 @@
-//! `bursar attribute` on programs whose owners of memory are known, and on programs that end badly.
+//! `bursar attribute` on programs whose memory is attributed by hand, and on programs that end badly.
 
 mod support;
 
@@ -17,10 +17,11 @@ use support::{
 const SIZE: u64 = 64 << 20;
 const MPIS: [&str; 2] = ["openmpi", "mpich"];
 
-/// What one run gave: status, JSON, and what the command printed.
+/// One run: its status, its JSON, and what the command printed.
 type Run = (i32, Value, String);
 
-/// Runs of a job that may end in several ways, until one with us ends as one without; or until one is looked at in time.
+/// How often a run is repeated: of a job that may end in several ways, until one under bursar ends as one without; of other jobs, until a
+/// scan comes in time.
 const RUNS: usize = 5;
 
 fn programs() -> &'static Path {
@@ -32,20 +33,19 @@ fn program(name: &str) -> String {
     programs().join(name).display().to_string()
 }
 
-/// The MPIs that are here; in CI all must be.
+/// The MPIs that are installed; in CI all must be.
 fn mpis() -> Vec<&'static str> {
     MPIS.into_iter().filter(|mpi| need(mpi, programs().join(format!("mpi.{mpi}")).exists())).collect()
 }
 
-/// Open MPI runs neither as root nor on fewer processors than ranks unless it is told to, and binds the first rank of every
-/// job to the same processor.
+/// Open MPI refuses to run as root, or on fewer processors than ranks, unless these variables are set. By default it binds the first rank
+/// of every job to the same processor.
 fn as_root(command: &mut Command) -> &mut Command {
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.env("OMPI_MCA_rmaps_base_oversubscribe", "1").env("OMPI_MCA_hwloc_base_binding_policy", "none")
 }
 
-/// MPI libraries take pages of the machine's pool of huge pages when there are any: the one test that puts some there is
-/// alone with them.
+/// MPI libraries use the machine's pool of huge pages when it is not empty: the test that fills it excludes all others.
 static POOL: RwLock<()> = RwLock::new(());
 
 fn attribute<I: AsRef<OsStr>>(options: &[&str], command: impl IntoIterator<Item = I>) -> Run {
@@ -72,29 +72,29 @@ fn mpi_command(mpi: &str, ranks: u32, case: &str, bytes: u64) -> Vec<String> {
     [format!("mpirun.{mpi}"), "-n".into(), ranks.to_string(), program, case.into(), bytes.to_string()].into()
 }
 
-/// Runs it with its memory and without, and holds the difference against the truths that it prints.
+/// Runs the program with its memory and without, and compares the differences with the expected ones, which the program prints.
 ///
-/// Looks take at most half a hundredth of a processor: beside others they are dearer, and none may come while a job holds
-/// its memory. Where a difference is wrong and a run says that not all was looked at, both run again.
+/// Scans take at most half a percent of a processor. Beside other processes a scan costs more, so that none may happen while a job holds
+/// its memory. If a difference is wrong and a run reports memory that was not scanned, both run again.
 fn check(name: &str, bytes: u64, run: &dyn Fn(u64) -> Run) -> Run {
     for tries_left in (0..RUNS).rev() {
         let (_, without, _) = run(0);
         let with = run(bytes);
         check_sums(name, &with.1);
         let wrong = wrong_differences(name, &with, &without);
-        let is_looked_at = [&with.1, &without].iter().all(|json| json["not_looked_at_bytes"] == 0);
+        let is_scanned = [&with.1, &without].iter().all(|json| json["not_looked_at_bytes"] == 0);
         if wrong.is_empty() {
             return with;
         }
-        assert!(tries_left > 0 && !is_looked_at, "{}\n{:#}", wrong.join("\n"), with.1);
+        assert!(tries_left > 0 && !is_scanned, "{}\n{:#}", wrong.join("\n"), with.1);
     }
     unreachable!("the last try returns or fails")
 }
 
-/// Which of the truths that it prints the difference to a run without its memory is not.
+/// The differences, of those that the program prints, that do not match a run without its memory.
 fn wrong_differences(name: &str, with: &Run, without: &Value) -> Vec<String> {
     let truths: Vec<_> = with.2.lines().filter(|line| line.starts_with('/')).collect();
-    assert!(!truths.is_empty(), "{name} says what it made: {}", with.2);
+    assert!(!truths.is_empty(), "{name} prints its expected figures: {}", with.2);
     let wrong = |(pointer, truth): (&str, &str)| {
         let truth: u64 = truth.parse().unwrap();
         let at = |json: &Value| json.pointer(pointer).and_then(Value::as_u64);
@@ -106,23 +106,23 @@ fn wrong_differences(name: &str, with: &Run, without: &Value) -> Vec<String> {
     truths.iter().filter_map(|line| line.split_once('=')).filter_map(wrong).collect()
 }
 
-/// No component is more than all, and next to nothing is unexplained but what the kernel alone counted.
+/// Checks that no component holds more than the total, and that almost nothing is unattributed except memory that only the kernel counted.
 fn check_sums(name: &str, json: &Value) {
     let ranks = json["per_rank"].as_array().map_or(&[][..], Vec::as_slice);
     assert!(!ranks.is_empty(), "{name}: no log: {json:#}");
-    let not_looked_at = json["not_looked_at_bytes"].as_u64().unwrap();
+    let not_scanned = json["not_looked_at_bytes"].as_u64().unwrap();
     for part in std::iter::once(json).chain(ranks) {
         let total = part["total_peak_bytes"].as_u64().unwrap();
         for (component, held) in part["components"].as_object().unwrap() {
             let peak = held["peak_bytes"].as_u64().unwrap();
             assert!(peak <= total, "{name}: {component} held {peak} of {total}: {part:#}");
         }
-        let unexplained = part["unattributed_peak_bytes"].as_u64().unwrap().saturating_sub(not_looked_at);
+        let unexplained = part["unattributed_peak_bytes"].as_u64().unwrap().saturating_sub(not_scanned);
         assert!(unexplained <= (total / 50).max(1 << 20), "{name}: {unexplained} of {total} unattributed: {part:#}");
     }
 }
 
-/// Calls of all functions whose name is this in C or in Fortran.
+/// Calls of all functions of this name, in C and in Fortran.
 fn calls(json: &Value, name: &str) -> u64 {
     let functions = json["functions"].as_array().unwrap().iter();
     let named = functions.filter(|function| {
@@ -177,25 +177,25 @@ fn files_in_memory_that_no_process_mapped_are_in_the_first_line() {
 }
 
 #[test]
-fn blocks_are_whose_call_obtained_them_and_halves_of_pages_the_allocators() {
+fn blocks_belong_to_their_caller_and_slack_to_the_allocator() {
     all(&["blocks", "small", "greedy"], &plain);
 }
 
 #[test]
-fn mappings_stacks_files_and_shared_memory_are_lines_of_their_own() {
+fn mappings_stacks_files_and_shared_memory_have_own_lines() {
     all(&["mapped", "remapped", "sbrk", "shared", "file", "stacks"], &plain);
 }
 
 #[test]
-fn processes_that_fork_become_another_or_abort_are_told_to_their_end() {
+fn processes_are_attributed_through_fork_exec_and_abort() {
     all(&["child", "exec"], &plain);
     let (status, ..) = check("abort", SIZE, &|bytes| plain("abort", bytes));
     assert_eq!(status, -1, "bursar ends by the same signal");
 }
 
 #[test]
-fn what_a_child_becomes_without_a_log_is_no_part_of_what_it_was() {
-    // The child's log begins, or its next look comes, while the kernel still reads the new program.
+fn a_static_program_executed_by_a_child_is_not_counted_as_it() {
+    // The child's log begins, or its next scan comes, while the kernel still reads the new program.
     for wait in ["0", "0.1"] {
         let fork = format!(
             "import os, sys, time\nif not os.fork():\n    time.sleep({wait})\n    os.execve(sys.argv[1], sys.argv[1:], os.environ)\nos.wait()"
@@ -211,7 +211,7 @@ fn what_a_child_becomes_without_a_log_is_no_part_of_what_it_was() {
 }
 
 #[test]
-fn what_a_process_holds_when_it_forks_is_told_though_nobody_looks_at_it_again() {
+fn memory_held_at_a_fork_is_attributed_without_a_later_scan() {
     let (status, ..) = check("fork-killed", SIZE, &|bytes| {
         let mut rarely = bursar();
         rarely.args(["attribute", "-q", "--json", "-", "--interval", "10s", "--", &program("plain"), "fork-killed"]);
@@ -220,7 +220,7 @@ fn what_a_process_holds_when_it_forks_is_told_though_nobody_looks_at_it_again() 
     assert_eq!(status, -1, "bursar ends by the same signal");
 }
 
-/// Grows, or is killed, with so long a pause between looks that none sees its peak: as (status, JSON) with memory and without.
+/// Runs a program that grows, or is killed, with scans so rare that none sees its peak: (status, JSON) with the memory and without it.
 fn unseen_peak(case: &str) -> [(i32, Value); 2] {
     [SIZE, 0].map(|bytes| {
         let mut rarely = bursar();
@@ -237,7 +237,7 @@ fn grown(runs: &[(i32, Value); 2], pointer: &str) -> u64 {
 }
 
 #[test]
-fn growth_after_the_last_look_before_a_kill_is_in_the_total() {
+fn growth_between_the_last_scan_and_a_kill_is_in_the_total() {
     for case in ["grow-killed", "grow-abort"] {
         let runs = unseen_peak(case);
         assert_eq!(runs[0].0, -1, "{case}: bursar ends by the same signal");
@@ -263,7 +263,7 @@ fn heap_of_a_process_that_is_killed_at_its_peak_is_attributed() {
 }
 
 #[test]
-fn a_child_that_was_killed_does_not_count_to_the_end() {
+fn a_killed_child_does_not_count_until_the_end() {
     let (_, without, _) = plain("child-killed", 0);
     let (status, with, _) = plain("child-killed", SIZE);
     let total = with["total_peak_bytes"].as_u64().unwrap() - without["total_peak_bytes"].as_u64().unwrap();
@@ -271,7 +271,7 @@ fn a_child_that_was_killed_does_not_count_to_the_end() {
 }
 
 #[test]
-fn huge_pages_of_the_pool_are_told_though_no_resident_set_has_them() {
+fn hugetlb_pages_are_attributed_though_not_in_the_resident_set() {
     const PAGES: &str = "/proc/sys/vm/nr_hugepages";
     if !is_root() {
         return;
@@ -295,14 +295,14 @@ fn huge_pages_of_the_pool_are_told_though_no_resident_set_has_them() {
 }
 
 #[test]
-fn what_is_touched_inside_mpi_or_while_it_waits_is_still_the_applications() {
+fn memory_touched_in_mpi_calls_stays_the_applications() {
     for name in mpis() {
         all(&["receive", "thread-in-barrier", "peer-in-barrier", "messages"], &|case, bytes| mpi(name, 2, case, bytes));
     }
 }
 
 #[test]
-fn by_touch_a_receive_buffer_is_mpis_and_by_owner_the_applications() {
+fn a_receive_buffer_is_mpis_by_touch_and_the_applications_by_owner() {
     for name in mpis() {
         let held = |bytes: u64, component: &str| {
             let (_, json, _) = attribute(&["--by", "touch"], mpi_command(name, 2, "receive", bytes));
@@ -321,7 +321,7 @@ fn by_touch_a_receive_buffer_is_mpis_and_by_owner_the_applications() {
 }
 
 #[test]
-fn by_touch_a_filters_refusal_is_put_on_no_setting() {
+fn by_touch_blames_no_setting_where_seccomp_refuses() {
     if !is_root() {
         return;
     }
@@ -339,7 +339,7 @@ fn by_touch_a_filters_refusal_is_put_on_no_setting() {
 }
 
 #[test]
-fn messages_are_counted_by_who_sends_to_whom() {
+fn messages_are_counted_by_sender_and_receiver() {
     let prepared = 4 * 4 + 4 * 7;
     for name in mpis() {
         let (_, json, _) = attribute(&["--comm-matrix"], mpi_command(name, 2, "exchange", 5000));
@@ -356,19 +356,19 @@ fn messages_are_counted_by_who_sends_to_whom() {
 }
 
 #[test]
-fn memory_that_goes_or_comes_while_it_is_looked_at_is_not_nobodys() {
+fn memory_that_changes_during_a_scan_is_attributed() {
     // The library has 8 MiB.
     for (case, bytes) in [("passing-block", SIZE), ("passing-mappings", 16 << 20), ("passing-library", 8 << 20)] {
         let (status, json, _) = plain(case, bytes);
         assert_eq!(status, 0, "{case}");
         check_sums(case, &json);
-        // It was seen, if not at its most.
+        // The memory was seen, perhaps not at its peak.
         assert!(json["total_peak_bytes"].as_u64() > Some(bytes / 4), "{case}: {json:#}");
     }
 }
 
 #[test]
-fn components_by_library_are_told_again_by_the_report() {
+fn the_report_of_a_record_repeats_the_components() {
     let folder = tempfile::tempdir().unwrap();
     let reported = |options: &[&str]| {
         let record = folder.path().join(format!("{}.bursar", options.len()));
@@ -382,7 +382,7 @@ fn components_by_library_are_told_again_by_the_report() {
 }
 
 #[test]
-fn what_operator_new_gives_is_whose_code_called_it() {
+fn memory_from_operator_new_belongs_to_its_caller() {
     let (_, json, _) = attribute(&["--by-library"], [program("thrower"), SIZE.to_string()]);
     let libraries = json["libraries"].as_array().unwrap();
     let heap =
@@ -392,7 +392,7 @@ fn what_operator_new_gives_is_whose_code_called_it() {
 }
 
 #[test]
-fn what_mpi_obtains_for_windows_and_staging_is_its_own() {
+fn memory_for_windows_and_staging_is_mpis() {
     for name in mpis() {
         all(&["window", "window-shared"], &|case, bytes| mpi(name, 2, case, bytes));
     }
@@ -402,14 +402,14 @@ fn what_mpi_obtains_for_windows_and_staging_is_its_own() {
 }
 
 #[test]
-fn callbacks_are_the_applications() {
+fn memory_from_callbacks_is_the_applications() {
     for name in mpis() {
         all(&["callback"], &|case, bytes| mpi(name, 2, case, bytes));
     }
 }
 
 #[test]
-fn calls_are_counted_once_by_whatever_way_and_thread_they_come() {
+fn each_call_counts_once_from_any_entry_point_and_thread() {
     for name in mpis() {
         let (_, json, _) = check("counted", SIZE, &|bytes| mpi(name, 2, "counted", bytes));
         assert_eq!(calls(&json, "MPI_Barrier"), 2 * 300, "{name}: {:#}", json["functions"]);
@@ -419,7 +419,7 @@ fn calls_are_counted_once_by_whatever_way_and_thread_they_come() {
 }
 
 #[test]
-fn the_time_that_functions_take_is_told_if_that_is_asked_for() {
+fn time_in_functions_is_reported_on_request() {
     let resting = |options: &[&str]| {
         let options = [options, &["--component", "greedy=libgreedy.so*"]].concat();
         let (status, json, _) = attribute(&options, [program("plain"), "resting".into(), "50".into()]);
@@ -430,13 +430,13 @@ fn the_time_that_functions_take_is_told_if_that_is_asked_for() {
     let timed = resting(&["--times"]);
     let seconds = timed["seconds"].as_f64().unwrap();
     assert_eq!(timed["calls"], 4);
-    // By the processor's clock, which is compared with the kernel's.
+    // The processor time is compared with the kernel's figure.
     assert!((0.199..60.0).contains(&seconds), "{timed}");
     assert!(resting(&[])["seconds"].is_null());
 }
 
 #[test]
-fn fortran_is_told_by_mpif_h_and_by_the_module() {
+fn fortran_calls_are_counted_by_mpif_h_and_by_the_module() {
     for name in mpis() {
         for language in ["mpif", "f08"] {
             let program = program(&format!("{language}.{name}"));
@@ -451,11 +451,11 @@ fn fortran_is_told_by_mpif_h_and_by_the_module() {
 }
 
 #[test]
-fn a_job_that_ends_badly_is_told_and_ends_as_it_would_without_us() {
+fn a_failing_job_is_attributed_and_ends_as_without_bursar() {
     for name in mpis() {
         for case in ["exit-in-callback", "abort", "killed", "no-finalize"] {
             let words = mpi_command(name, 2, case, SIZE);
-            // MPICH's mpirun tells of the rank that exits first, or of one that it has ended itself: that is settled anew by each run.
+            // MPICH's mpirun reports the rank that exits first, or one that it has ended itself: which one differs from run to run.
             let mut ends = Vec::new();
             while ends.last().is_none_or(|(with, without)| with != without) {
                 assert!(ends.len() < RUNS, "{name} {case}: statuses with us and without are {ends:?}");
@@ -469,8 +469,8 @@ fn a_job_that_ends_badly_is_told_and_ends_as_it_would_without_us() {
 }
 
 #[test]
-fn ranks_that_are_spawned_are_told() {
-    // Debian's MPICH refuses to spawn, with or without us.
+fn spawned_ranks_are_attributed() {
+    // Debian's MPICH cannot spawn ranks, with or without bursar.
     if mpis().contains(&"openmpi") {
         let (_, json, _) = check("spawn", SIZE, &|bytes| mpi("openmpi", 1, "spawn", bytes));
         let ranks: Vec<_> = json["per_rank"].as_array().unwrap().iter().map(|rank| &rank["world"]).collect();
@@ -479,7 +479,7 @@ fn ranks_that_are_spawned_are_told() {
 }
 
 #[test]
-fn an_mpi_that_is_loaded_and_unloaded_while_the_program_runs_is_seen() {
+fn an_mpi_opened_and_closed_by_dlopen_is_seen() {
     for (name, library) in [("openmpi", "libmpi.so.40"), ("mpich", "libmpich.so.12")] {
         if mpis().contains(&name) {
             let (status, json, _) = attribute(&[], [program("loader"), library.into()]);
@@ -492,7 +492,7 @@ fn an_mpi_that_is_loaded_and_unloaded_while_the_program_runs_is_seen() {
 }
 
 #[test]
-fn every_rank_may_have_a_bursar_of_its_own_and_one_of_them_tells_of_all() {
+fn one_of_the_bursars_under_mpirun_reports_all_ranks() {
     for name in mpis() {
         let folder = tempfile::tempdir().unwrap();
         let (record, json) = (folder.path().join("job.bursar"), folder.path().join("job.json"));
@@ -515,19 +515,19 @@ fn every_rank_may_have_a_bursar_of_its_own_and_one_of_them_tells_of_all() {
 }
 
 #[test]
-fn a_study_of_scaling_runs_the_command_for_each_number() {
+fn scaling_runs_the_command_for_each_number_of_ranks() {
     for name in mpis() {
         let mut command = mpi_command(name, 1, "receive", 0);
         (command[2], command[4]) = ("{}".into(), "counted".into());
         let (_, json, _) = attribute(&["--scaling", "1,2"], command.clone());
         let ranks: Vec<_> = json["scaling"].as_array().unwrap().iter().map(|run| run["ranks"].as_u64()).collect();
-        // One rank has nobody to meet, and its barriers are counted all the same.
+        // The single rank's barriers wait for no other rank, and are counted all the same.
         assert_eq!(ranks, [Some(1), Some(2)], "{json:#}");
     }
 }
 
 #[test]
-fn other_tools_may_be_preloaded_behind() {
+fn other_tools_may_be_preloaded_after_the_library() {
     let other = program("libgreedy.so");
     let mut command = bursar();
     command.args(["attribute", "-q", "--json", "-", "--", "sh", "-c", "echo $LD_PRELOAD"]).env("LD_PRELOAD", &other);
@@ -551,7 +551,7 @@ fn other_tools_may_be_preloaded_behind() {
 }
 
 #[test]
-fn every_part_of_a_job_has_the_library_and_the_launcher_has_not() {
+fn every_part_of_a_job_has_the_library_except_the_launcher() {
     for name in mpis() {
         let program = program(&format!("mpi.{name}"));
         let part = ["-n", "1", &program, "receive", "1000"];
@@ -562,9 +562,9 @@ fn every_part_of_a_job_has_the_library_and_the_launcher_has_not() {
     }
 }
 
-/// A million calls take a minute, which is for hands: `soak 1000000 SEED` under `bursar attribute`.
+/// A million calls take a minute; run them by hand: `soak 1000000 SEED` under `bursar attribute`.
 #[test]
-fn whatever_a_program_does_to_its_address_space_it_finds_as_it_left_it() {
+fn a_programs_address_space_is_left_unchanged() {
     for seed in ["1", "2"] {
         let soak = |calls: u64| attribute(&[], [program("soak"), calls.to_string(), seed.into()]);
         let (status, ..) = check("soak", 40_000, &soak);
@@ -572,8 +572,8 @@ fn whatever_a_program_does_to_its_address_space_it_finds_as_it_left_it() {
     }
 }
 
-/// Another user has no copy of the library yet, and a file may not be as large as that.
-fn nothing_is_left_where_the_library_cannot_be_written() {
+/// Another user has no copy of the library yet, and the limit on the file size is smaller than the library.
+fn a_library_that_cannot_be_written_leaves_no_files() {
     if !is_root() {
         return;
     }
@@ -585,7 +585,7 @@ fn nothing_is_left_where_the_library_cannot_be_written() {
         std::os::unix::fs::chown(&path, Some(65534), Some(65534)).unwrap();
         path
     };
-    // The journal stays, in a folder of its own.
+    // The journal stays; it has a folder of its own.
     let (temporary, runtime) = (own("temporary"), own("runtime"));
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -f 8; exec \"$0\" \"$@\""]).arg(bursar.get_program()).args(bursar.get_args());
@@ -601,26 +601,26 @@ fn nothing_is_left_where_the_library_cannot_be_written() {
 }
 
 #[test]
-fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
+fn a_command_without_the_library_is_reported_in_one_sentence() {
     let fixed = program("static");
-    let said = |words: &[&str]| {
+    let stderr = |words: &[&str]| {
         let mut command = bursar();
         command.args(["attribute", "--json", "-", "--"]).args(words);
         let output = as_root(&mut command).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        // Wrapped, as the report is.
-        said.split_whitespace().collect::<Vec<_>>().join(" ")
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        // The report is wrapped: join its lines.
+        stderr.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let told = |words: &[&str], what: &str| {
-        let said = said(words);
-        assert!(said.contains(what), "{words:?}: {said}");
+    let reports = |words: &[&str], what: &str| {
+        let stderr = stderr(words);
+        assert!(stderr.contains(what), "{words:?}: {stderr}");
     };
-    told(&[&fixed, "1000"], "is statically linked");
+    reports(&[&fixed, "1000"], "is statically linked");
     let quiet = bursar().args(["attribute", "--quiet", "--", &fixed, "1000"]).output().unwrap();
     let quiet = String::from_utf8_lossy(&quiet.stderr);
     assert!(quiet.lines().count() == 1 && quiet.contains("is statically linked"), "{quiet}");
-    told(&["env", "-i", &fixed, "1000"], "ran without the library");
-    // What starts commands is larger than a file may be.
+    reports(&["env", "-i", &fixed, "1000"], "ran without the library");
+    // The program that starts commands is larger than the limit on the file size.
     let folder = tempfile::tempdir().unwrap();
     let none = format!("ulimit -f 8; exec {} attribute --record r -- true", env!("CARGO_BIN_EXE_bursar"));
     let mut none_starts = Command::new("sh");
@@ -628,20 +628,20 @@ fn a_command_that_the_library_is_not_in_is_told_in_one_sentence() {
     assert_eq!(none_starts.output().unwrap().status.code(), Some(125));
     let left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(left.filter(|name| name != "r").collect::<Vec<_>>(), [""; 0], "nothing of it is left");
-    nothing_is_left_where_the_library_cannot_be_written();
+    a_library_that_cannot_be_written_leaves_no_files();
     let limited = format!("ulimit -v 4194304; exec {} attribute -- true 2>&1", env!("CARGO_BIN_EXE_bursar"));
     let limited = Command::new("sh").args(["-c", &limited]).output().unwrap();
     assert!(String::from_utf8_lossy(&limited.stdout).contains("limited to 4.00 GiB"), "{limited:?}");
-    let sanitized = said(&[&program("sanitized"), "1000"]);
+    let sanitized = stderr(&[&program("sanitized"), "1000"]);
     assert!(sanitized.contains("sanitizer") && !sanitized.contains("does not come first"), "{sanitized}");
     let without = |seconds: f64| format!("(unset LD_PRELOAD; exec sleep {seconds}); true");
-    told(&["sh", "-c", &without(1.5)], "sleep (");
+    reports(&["sh", "-c", &without(1.5)], "sleep (");
     let large = format!("(unset LD_PRELOAD; exec {} blocks {SIZE}); true", program("plain"));
-    told(&["sh", "-c", &large], "plain (");
-    let short = said(&["sh", "-c", &without(0.2)]);
+    reports(&["sh", "-c", &large], "plain (");
+    let short = stderr(&["sh", "-c", &without(0.2)]);
     assert!(short.contains("held ") && !short.contains("ran without"), "{short}");
     for name in mpis() {
-        told(&[&format!("mpirun.{name}"), "-n", "1", &fixed, "1000"], "is statically linked");
+        reports(&[&format!("mpirun.{name}"), "-n", "1", &fixed, "1000"], "is statically linked");
     }
     let mut command = bursar();
     let output = command.args(["attribute", "--", "no-such-command-anywhere"]).output().unwrap();
@@ -667,13 +667,13 @@ fn programs_linked_with_musl_are_seen() {
         [(&["provision"][..], " from the kernel's huge pages"), (&["advise", "run"], "% of memory huge at most")]
     {
         let output = bursar().args(inside).args(["--", &musl, &SIZE.to_string()]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && said.contains(what), "{inside:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && stderr.contains(what), "{inside:?}: {stderr}");
     }
 }
 
 #[test]
-fn what_goes_on_as_another_user_is_told() {
+fn a_program_run_as_another_user_is_attributed() {
     if !is_root() {
         return;
     }
@@ -685,7 +685,7 @@ fn what_goes_on_as_another_user_is_told() {
 }
 
 #[test]
-fn a_daemon_that_drops_what_it_may_is_told_and_no_thread_keeps_it() {
+fn a_daemon_that_drops_its_rights_is_attributed() {
     if is_root() {
         let (status, ..) = check("dropped", SIZE, &|bytes| plain("dropped", bytes));
         assert_eq!(status, 0);
@@ -696,7 +696,7 @@ fn a_daemon_that_drops_what_it_may_is_told_and_no_thread_keeps_it() {
 }
 
 #[test]
-fn a_program_in_valgrind_is_left_alone_and_valgrind_finds_no_fault_of_ours() {
+fn a_program_in_valgrind_runs_without_the_library() {
     if !need("valgrind", Command::new("valgrind").arg("--version").output().is_ok()) {
         return;
     }
@@ -704,14 +704,17 @@ fn a_program_in_valgrind_is_left_alone_and_valgrind_finds_no_fault_of_ours() {
         let mut command = bursar();
         command.args(inside).args(["--", "valgrind", "-q", "--error-exitcode=9", &program("plain"), "blocks", "1000"]);
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && said.contains("in valgrind") && !said.contains("=="), "{inside:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && stderr.contains("in valgrind") && !stderr.contains("=="),
+            "{inside:?}: {stderr}"
+        );
     }
 }
 
-/// The kernel gives one to programs of one thread alone.
+/// The kernel refuses a user namespace to a process with several threads.
 #[test]
-fn a_program_that_goes_into_a_user_namespace_finds_no_thread_of_ours_in_its_way() {
+fn a_program_may_enter_a_user_namespace() {
     let unshare = ["unshare", "--user", "--map-root-user"];
     if !need("user namespaces", Command::new(unshare[0]).args(&unshare[1..]).arg("true").status().unwrap().success()) {
         return;
@@ -727,7 +730,7 @@ fn a_program_that_goes_into_a_user_namespace_finds_no_thread_of_ours_in_its_way(
 }
 
 #[test]
-fn a_program_that_gives_up_system_calls_lives_and_is_told_until_then() {
+fn a_program_that_enters_seccomp_is_attributed_until_then() {
     for case in ["sandboxed", "sandboxed-all"] {
         let (status, ..) = check(case, SIZE, &|bytes| plain(case, bytes));
         assert_eq!(status, 0, "{case}");
@@ -741,7 +744,7 @@ fn a_program_that_gives_up_system_calls_lives_and_is_told_until_then() {
 }
 
 #[test]
-fn a_program_without_a_free_descriptor_is_named_with_that_reason() {
+fn a_program_without_free_descriptors_is_named_with_the_reason() {
     let (status, json, _) = plain("no-descriptor", SIZE);
     let notes = json["notes"].to_string();
     assert_eq!(status, 0, "{notes}");
@@ -759,12 +762,12 @@ fn a_time_out_loses_nothing_that_was_logged() {
 }
 
 #[test]
-fn logs_that_a_killed_bursar_has_left_can_be_reported() {
+fn logs_left_by_a_killed_bursar_can_be_reported() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("job.bursar");
     let mut command = bursar();
     command.args(["attribute", "-q", "--interval", "20ms", "--record"]).arg(&record).args(["--", "sleep", "63"]);
-    // Root's are there, and only a link is beside the record.
+    // The logs of root stay there; beside the record is only a link.
     command.env("TMPDIR", folder.path());
     let mut running = command.spawn().unwrap();
     let logs = || -> Vec<PathBuf> {
@@ -795,7 +798,7 @@ fn logs_that_a_killed_bursar_has_left_can_be_reported() {
 }
 
 #[test]
-fn real_programs_are_explained_to_a_fiftieth() {
+fn real_programs_have_at_most_two_percent_unattributed() {
     let folder = tempfile::tempdir().unwrap();
     let melt = folder.path().join("in.melt");
     std::fs::write(&melt, MELT).unwrap();
@@ -807,7 +810,7 @@ fn real_programs_are_explained_to_a_fiftieth() {
         assert!(calls(&json, "MPI_Sendrecv") + calls(&json, "MPI_Send") > 100, "{:#}", json["functions"]);
     }
     let script = "from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()";
-    // Debian's own, for which it is packaged; another may be found first.
+    // Debian's own Python, for which mpi4py is packaged; PATH may name another first.
     let python = "/usr/bin/python3";
     if need("mpi4py", Command::new(python).args(["-c", "import mpi4py"]).status().is_ok_and(|s| s.success())) {
         let (status, json, _) = attribute(&[], ["mpirun.openmpi", "-n", "2", python, "-c", script]);
@@ -817,7 +820,7 @@ fn real_programs_are_explained_to_a_fiftieth() {
     }
 }
 
-/// A Lennard-Jones liquid, of LAMMPS's own examples.
+/// A Lennard-Jones liquid, from LAMMPS's examples.
 const MELT: &str = "units lj
 atom_style atomic
 lattice fcc 0.8442
@@ -832,7 +835,7 @@ fix 1 all nve
 run 250
 ";
 
-/// Runs a command in `env LD_PRELOAD=…`, which the library has to share with the allocator.
+/// Runs a command in `env LD_PRELOAD=…`: the library has to share that variable with the allocator.
 fn with_preload(preload: &str, command: &[String]) -> Run {
     let mut all = bursar();
     all.args(["attribute", "-q", "--json", "-", "--interval", "20ms", "--"]).args(command);
@@ -865,9 +868,9 @@ fn heap_by_operators_of_every_kind_is_the_applications() {
     }
 }
 
-/// A script that puts its allocator in front of the library.
+/// A script that puts its allocator before the library.
 #[test]
-fn heap_of_an_allocator_in_front_of_the_library_is_the_applications() {
+fn heap_of_an_allocator_before_the_library_is_the_applications() {
     for allocator in allocators() {
         let script = format!("LD_PRELOAD={allocator}:$LD_PRELOAD exec \"$@\"");
         let held = |bytes: u64| {
@@ -879,7 +882,7 @@ fn heap_of_an_allocator_in_front_of_the_library_is_the_applications() {
     }
 }
 
-/// Open MPI aborts when variables are given both by its list and by `-x`, and an appfile takes no options.
+/// Open MPI aborts if variables are given both by its list and by `-x`; an appfile takes no options.
 #[test]
 fn jobs_described_by_a_list_or_a_file_are_attributed() {
     let folder = tempfile::tempdir().unwrap();
@@ -900,15 +903,15 @@ fn jobs_described_by_a_list_or_a_file_are_attributed() {
     }
 }
 
-/// Its blocks begin where nothing before them can be read.
+/// The memory just before its blocks cannot be read.
 #[test]
-fn a_guarding_malloc_with_the_name_of_glibc_is_not_read_before() {
+fn memory_before_blocks_of_a_guarding_malloc_is_not_read() {
     let (status, ..) =
         check("guarded", SIZE, &|bytes| attribute(&[], [program("allocators/guarded"), bytes.to_string()]));
     assert_eq!(status, 0);
 }
 
-/// It grows and shrinks before it has a log.
+/// The child grows and shrinks before it has a log.
 #[test]
 fn a_forked_child_that_shrinks_at_once_keeps_its_owners() {
     check("forked", SIZE, &|bytes| attribute(&[], [program("allocators/forked"), bytes.to_string()]));
@@ -928,7 +931,7 @@ fn the_last_of_many_objects_has_its_component() {
     check("many", SIZE, &many);
 }
 
-/// Runs `reached`, whose two libraries are components.
+/// Runs `reached`; its two libraries are components.
 fn reached(case: &str, bytes: u64) -> Run {
     let components =
         ["--component", "plug=libplug.so", "--component", "plug=libdeep.so", "--component", "back=libback.so"];
@@ -936,24 +939,24 @@ fn reached(case: &str, bytes: u64) -> Run {
 }
 
 #[test]
-fn functions_reached_through_pointers_are_their_library_s() {
+fn functions_called_through_pointers_belong_to_their_library() {
     all(&["block", "small", "copy", "text", "array", "given-back", "mapping"], &reached);
 }
 
 #[test]
-fn code_that_a_component_calls_back_is_the_program_s() {
+fn memory_from_code_that_a_component_calls_back_is_the_programs() {
     all(&["called", "called-strdup", "called-string", "called-in-a-thread", "called-in-a-comparison"], &reached);
     all(&["called-plug"], &reached);
 }
 
 #[test]
-fn libraries_opened_with_rtld_deepbind_are_seen() {
+fn libraries_opened_with_rtld_deepbind_are_attributed() {
     all(&["deep-block", "deep-small", "deep-copy", "deep-text", "deep-array", "deep-crossing"], &reached);
 }
 
-/// A tool before MPI's functions sees each call once, and so does the library, whichever of the two comes first.
+/// Both a tool before MPI's functions and the library see each call once, in either order of preloading.
 #[test]
-fn tools_that_come_before_mpi_see_what_they_see_alone() {
+fn tools_before_mpi_see_the_same_calls_as_without_bursar() {
     for name in mpis() {
         let (tool, program) = (program(&format!("tool.{name}.so")), program(&format!("mpi.{name}")));
         let launch = [&*format!("mpirun.{name}"), "-n", "2"].map(String::from);
@@ -961,7 +964,7 @@ fn tools_that_come_before_mpi_see_what_they_see_alone() {
             let words = ["sh", "-c", script, "sh", &program, "counted", "1000"].map(String::from);
             launch.iter().cloned().chain(words).collect::<Vec<String>>()
         };
-        let said = |printed: &str| {
+        let stderr = |printed: &str| {
             let mut lines: Vec<String> =
                 printed.lines().filter(|line| line.starts_with("tool ")).map(String::from).collect();
             lines.sort();
@@ -969,12 +972,12 @@ fn tools_that_come_before_mpi_see_what_they_see_alone() {
         };
         let alone = run(&format!("LD_PRELOAD={tool} exec \"$@\""));
         let alone = as_root(Command::new(&alone[0]).args(&alone[1..])).output().unwrap();
-        let alone = said(&String::from_utf8_lossy(&alone.stdout));
+        let alone = stderr(&String::from_utf8_lossy(&alone.stdout));
         assert_eq!(alone.len(), 2, "{name}: {alone:?}");
         let (_, plain, _) = mpi(name, 2, "counted", 1000);
         for list in [format!("{tool}:$LD_PRELOAD"), format!("$LD_PRELOAD:{tool}")] {
             let (status, json, printed) = attribute(&[], run(&format!("LD_PRELOAD={list} exec \"$@\"")));
-            assert_eq!((status, said(&printed)), (0, alone.clone()), "{name}: {list}");
+            assert_eq!((status, stderr(&printed)), (0, alone.clone()), "{name}: {list}");
             for function in ["MPI_Barrier", "MPI_Init", "MPI_Finalize"] {
                 assert_eq!(calls(&json, function), calls(&plain, function), "{name}: {function}, {list}: {json:#}");
             }
@@ -982,9 +985,9 @@ fn tools_that_come_before_mpi_see_what_they_see_alone() {
     }
 }
 
-/// The program that it starts does not see where the library is.
+/// The library's path does not exist in the mount namespace of the program.
 #[test]
-fn a_mount_namespace_without_the_library_is_said_in_the_first_line() {
+fn a_mount_namespace_without_the_library_is_in_the_first_line() {
     let hides = "mount -t tmpfs none /var/cache && exec \"$@\"";
     let can = Command::new("unshare").args(["-m", "sh", "-c", hides, "sh", "true"]).output();
     if !need("unshare -m", is_root() && can.is_ok_and(|output| output.status.success())) {
@@ -993,12 +996,12 @@ fn a_mount_namespace_without_the_library_is_said_in_the_first_line() {
     let mut command = bursar();
     command.args(["attribute", "--json", "-", "--", "unshare", "-m", "sh", "-c", hides, "sh", &program("plain")]);
     let output = command.args(["blocks", &SIZE.to_string()]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && !said.contains("ld.so"), "{said}");
-    let first = said.lines().find(|line| line.starts_with("held ")).unwrap_or_default();
-    assert!(first.contains("without 6") && first.contains("plain ("), "{said}");
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("plain (") && said.contains("into its mount namespace"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !stderr.contains("ld.so"), "{stderr}");
+    let first = stderr.lines().find(|line| line.starts_with("held ")).unwrap_or_default();
+    assert!(first.contains("without 6") && first.contains("plain ("), "{stderr}");
+    let stderr = stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(stderr.contains("plain (") && stderr.contains("into its mount namespace"), "{stderr}");
 }
 
 /// The first line of a run of a script that its first argument selects a part of.
@@ -1036,9 +1039,9 @@ fn a_process_whose_first_thread_has_ended_is_attributed() {
     all(&["first-thread-ends"], &plain);
 }
 
-/// There is no /proc either, in which it could be looked at before it becomes that program.
+/// Behind chroot there is no /proc either, so the process cannot be scanned before it becomes that program.
 #[test]
-fn a_program_behind_chroot_is_said_in_the_first_line() {
+fn a_program_behind_chroot_is_named_in_the_first_line() {
     if !is_root() {
         return;
     }
@@ -1055,17 +1058,17 @@ fn a_program_behind_chroot_is_said_in_the_first_line() {
     put(Path::new(&program("plain")), "plain");
     let mut command = bursar();
     command.args(["attribute", "--json", "-", "--", "chroot"]).arg(root.path()).args(["/plain", "blocks"]);
-    // Without /proc the loader does not know in which folder the program is.
+    // Without /proc the loader does not know the program's folder.
     command.arg(SIZE.to_string()).env("LD_LIBRARY_PATH", programs());
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && !said.contains("ld.so"), "{said}");
-    let first = said.lines().find(|line| line.starts_with("held ")).unwrap_or_default();
-    assert!(first.contains("without 6") && first.contains("plain ("), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !stderr.contains("ld.so"), "{stderr}");
+    let first = stderr.lines().find(|line| line.starts_with("held ")).unwrap_or_default();
+    assert!(first.contains("without 6") && first.contains("plain ("), "{stderr}");
 }
 
 #[test]
-fn blocks_by_an_allocator_s_own_names_are_unattributed_and_named() {
+fn blocks_from_an_allocators_own_functions_are_unattributed() {
     if !need("libjemalloc.so.2", Path::new(&program("allocators/named")).exists()) {
         return;
     }
@@ -1076,24 +1079,24 @@ fn blocks_by_an_allocator_s_own_names_are_unattributed_and_named() {
     assert!(notes.contains("named calls mallocx of libjemalloc.so.2"), "{notes}");
 }
 
-/// What a run prints on standard error, in one line of words.
+/// What a run prints on standard error, joined into one line.
 fn printed_words<I: AsRef<OsStr>>(options: &[&str], command: impl IntoIterator<Item = I>) -> String {
     let mut all = bursar();
     let output = all.arg("attribute").args(options).arg("--").args(command).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(output.status.success(), "{said}");
-    said
+    let stderr = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.status.success(), "{stderr}");
+    stderr
 }
 
-/// The first line: until the figures of the components.
-fn first_words(said: &str) -> &str {
-    let from = said.find("held ").unwrap_or_default();
-    said[from..].split("; at their own peaks").next().unwrap_or_default()
+/// The first line: up to the figures of the components.
+fn first_words(stderr: &str) -> &str {
+    let from = stderr.find("held ").unwrap_or_default();
+    stderr[from..].split("; at their own peaks").next().unwrap_or_default()
 }
 
-/// Two of them at once have the same numbers inside.
+/// Two such processes at once have the same PIDs inside their namespaces.
 #[test]
-fn processes_of_pid_namespaces_are_in_the_figures_and_not_called_missing() {
+fn processes_in_pid_namespaces_are_in_the_figures() {
     if !can_unshare(&PID_NAMESPACE[1..]) {
         return;
     }
@@ -1104,7 +1107,7 @@ fn processes_of_pid_namespaces_are_in_the_figures_and_not_called_missing() {
     let ranks = json["per_rank"].as_array().unwrap().iter();
     let is_plain = |rank: &&Value| rank["command"].as_str().is_some_and(|command| command.ends_with("/plain"));
     let held = ranks.filter(is_plain).map(|rank| {
-        assert!(rank["pid"].as_u64().unwrap() > 2, "the number that it has outside: {rank:#}");
+        assert!(rank["pid"].as_u64().unwrap() > 2, "the PID outside the namespace: {rank:#}");
         rank["total_peak_bytes"].as_u64().unwrap() / (SIZE / 2)
     });
     let mut held: Vec<u64> = held.collect();
@@ -1114,17 +1117,17 @@ fn processes_of_pid_namespaces_are_in_the_figures_and_not_called_missing() {
 }
 
 #[test]
-fn what_has_no_library_in_a_pid_namespace_is_in_the_first_line() {
+fn a_static_program_in_a_pid_namespace_is_in_the_first_line() {
     if !can_unshare(&PID_NAMESPACE[1..]) {
         return;
     }
     let script = format!("(unset LD_PRELOAD; exec {} blocks {SIZE}); true", program("plain"));
-    let said = printed_words(&[], PID_NAMESPACE.into_iter().chain(["sh", "-c", &script]));
-    assert!(first_words(&said).contains("of plain (") && first_words(&said).contains("without 6"), "{said}");
+    let stderr = printed_words(&[], PID_NAMESPACE.into_iter().chain(["sh", "-c", &script]));
+    assert!(first_words(&stderr).contains("of plain (") && first_words(&stderr).contains("without 6"), "{stderr}");
 }
 
 #[test]
-fn within_a_pid_namespace_nothing_is_called_missing() {
+fn within_a_pid_namespace_no_process_is_missing() {
     if !can_unshare(&PID_NAMESPACE[1..]) {
         return;
     }
@@ -1150,7 +1153,7 @@ fn another_host_name_or_boot_time_hides_no_process() {
 }
 
 #[test]
-fn what_goes_on_after_the_command_is_in_the_first_line() {
+fn processes_that_outlive_the_command_are_in_the_first_line() {
     let folder = tempfile::tempdir().unwrap();
     let (number, quiet) = (folder.path().join("pid").display().to_string(), ">/dev/null 2>&1");
     let starts = [
@@ -1159,21 +1162,24 @@ fn what_goes_on_after_the_command_is_in_the_first_line() {
         format!("(sleep 60 {quiet} & echo $! >{number})"),
     ];
     for start in starts {
-        let said = printed_words(&[], ["sh", "-c", &start]);
+        let stderr = printed_words(&[], ["sh", "-c", &start]);
         let pid = std::fs::read_to_string(&number).unwrap();
         assert!(Command::new("kill").arg(pid.trim()).status().unwrap().success(), "{start}: it went on");
-        let first = first_words(&said);
-        // It may not have become what it is to become.
-        assert!(first.contains(", until the command ended: ") && first.contains(" went on"), "{start}: {said}");
+        let first = first_words(&stderr);
+        // The process may not have called exec yet: its name is not asserted.
+        assert!(first.contains(", until the command ended: ") && first.contains(" went on"), "{start}: {stderr}");
     }
 }
 
 #[test]
-fn a_pattern_of_a_component_that_matches_nothing_is_named() {
+fn a_component_pattern_that_matches_nothing_is_named() {
     let options = ["--component", "greedy=libgreedy.so*", "--component", "wrong=libgredy*"];
-    let said = printed_words(&options, [program("plain"), "blocks".into(), "1000".into()]);
-    assert!(said.contains("--component wrong=libgredy* matches no shared object"), "{said}");
-    assert!(said.contains("near it are libgreedy.so") && !said.contains("greedy=libgreedy.so* matches"), "{said}");
+    let stderr = printed_words(&options, [program("plain"), "blocks".into(), "1000".into()]);
+    assert!(stderr.contains("--component wrong=libgredy* matches no shared object"), "{stderr}");
+    assert!(
+        stderr.contains("near it are libgreedy.so") && !stderr.contains("greedy=libgreedy.so* matches"),
+        "{stderr}"
+    );
     let mut many = bursar();
     many.arg("attribute").args((0..15).flat_map(|n| ["--component".into(), format!("c{n}=lib{n}.so")]));
     let output = many.args(["--", "true"]).output().unwrap();
@@ -1183,16 +1189,16 @@ fn a_pattern_of_a_component_that_matches_nothing_is_named() {
 }
 
 #[test]
-fn of_many_libraries_the_rest_is_one_line_and_who_is_not_told_apart_is_named() {
+fn many_libraries_are_summarised_and_indistinct_ones_named() {
     let folder = tempfile::tempdir().unwrap();
     let count = 300;
     for number in 1..=count {
         std::fs::copy(program("libgreedy.so"), folder.path().join(format!("{number}.so"))).unwrap();
     }
     let words = [program("allocators/many"), folder.path().display().to_string(), count.to_string(), SIZE.to_string()];
-    let said = printed_words(&["--by-library"], words.clone());
-    assert!(said.contains(" more ") && said.contains("(not told apart)"), "{said}");
-    assert!(said.contains("by library: at most") && said.contains("that of "), "{said}");
+    let stderr = printed_words(&["--by-library"], words.clone());
+    assert!(stderr.contains(" more ") && stderr.contains("(not told apart)"), "{stderr}");
+    assert!(stderr.contains("by library: at most") && stderr.contains("that of "), "{stderr}");
     let (_, json, _) = attribute(&["--by-library"], words.clone());
     let libraries = json["libraries"].as_array().unwrap();
     let largest = libraries.iter().find(|library| library["library"] == "libobtain.so");

@@ -15,7 +15,7 @@ use support::{bursar, bursar_as_nobody, is_root, need};
 
 const MIB: u64 = 1 << 20;
 
-/// Changes pages of so many MiB, in any order or round and round.
+/// Writes to all pages of so many MiB repeatedly, in random order or in sequence.
 const CHANGES: &str = "
 import mmap, random, sys
 kind, size = sys.argv[1], int(sys.argv[2]) << 20
@@ -30,7 +30,7 @@ while True:
         memory[at * 4096] = step & 255
 ";
 
-/// Holds so many MiB, all of which it looks at when it is asked to.
+/// Holds so many MiB, and reads them all to check them for each line of input.
 const HOLDS: &str = "
 import hashlib, random, sys
 held = random.randbytes(int(sys.argv[1]) << 20)
@@ -39,7 +39,7 @@ print('held', flush=True)
 for line in sys.stdin: print('as it was' if hashlib.md5(held).digest() == digest else 'changed', flush=True)
 ";
 
-/// A program of Python's in a cgroup.
+/// A Python program in a cgroup.
 fn python_in(dir: &Path, program: &str, arguments: &[&str]) -> Command {
     let script = format!("echo 0 > {}/cgroup.procs; exec python3 -c \"$0\" \"$@\"", dir.display());
     let mut command = Command::new("sh");
@@ -53,7 +53,7 @@ fn cgroup(name: &str) -> PathBuf {
     dir
 }
 
-/// A cgroup (version 1) with a program in it; both are gone when dropped.
+/// A cgroup (version 1) with a program in it; dropping it ends and removes both.
 struct Job {
     dir: PathBuf,
     child: Child,
@@ -80,7 +80,7 @@ impl Drop for Job {
     }
 }
 
-/// Holds 64 MiB in a cgroup with others; ended when dropped.
+/// A process that holds 64 MiB in a cgroup with others; ended when dropped.
 struct Holder {
     child: Child,
     says: BufReader<ChildStdout>,
@@ -101,8 +101,8 @@ impl Holder {
         line.trim().into()
     }
 
-    /// Whether it still has what it held, all of which it looks at.
-    fn looks(&mut self) -> String {
+    /// Makes it read all its memory; returns whether the content is unchanged.
+    fn check_memory(&mut self) -> String {
         writeln!(self.child.stdin.as_mut().unwrap()).unwrap();
         self.says()
     }
@@ -121,7 +121,7 @@ impl Drop for Holder {
     }
 }
 
-/// A mount on a cgroup; gone when dropped.
+/// A mount on a cgroup; unmounted when dropped.
 struct Mounted<'a>(&'a Path);
 
 impl Drop for Mounted<'_> {
@@ -130,14 +130,15 @@ impl Drop for Mounted<'_> {
     }
 }
 
-/// The intervals that were written so far.
+/// The intervals written so far.
 fn intervals(json: &Path) -> Vec<Value> {
     let text = fs::read_to_string(json).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Swap of the test's own, for what must be root's and on cgroup v1; none where that cannot be. One test at a time: a bursar that
-/// starts puts back what any other that was killed has left.
+/// Swap for this test; `None` without root or on cgroup v2. Only one test runs at a time: a bursar that starts restores what a killed
+/// bursar
+/// of another test left.
 fn swap() -> Option<(Zram, MutexGuard<'static, ()>)> {
     let alone = alone()?;
     Some((Zram::of(1024)?, alone))
@@ -152,10 +153,11 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
     Some(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The limits of [`two`]: they fit. The kernel kills such a program now and then where it does not, with swap free and without bursar.
+/// The limits of [`two`]. Each program fits in its limit: with less, the kernel sometimes kills it though swap is free, even without
+/// bursar.
 const BEFORE: (u64, u64) = (112 * MIB, 208 * MIB);
 
-/// Two programs of 96 MiB and 192 MiB; none where that cannot be.
+/// Two programs of 96 MiB and 192 MiB; `None` where balancing cannot be tested.
 fn two(test: &str) -> Option<(impl Sized, Job, Job)> {
     let swap = swap()?;
     let gains = Job::start(&format!("{test}-gains"), BEFORE.0, &["random", "96"]);
@@ -163,13 +165,13 @@ fn two(test: &str) -> Option<(impl Sized, Job, Job)> {
     Some((swap, gains, streams))
 }
 
-/// Until something that does not happen is a failure: beside other programs limits follow slowly.
+/// Time after which an awaited event counts as failed: limits change slowly when other programs run.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "it never was so: {what}");
+        assert!(began.elapsed() < PATIENCE, "did not happen in time: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -179,7 +181,7 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
 }
 
 #[test]
-fn memory_goes_to_whom_it_serves_and_limits_are_put_back_after_any_end() {
+fn memory_goes_where_it_helps_and_limits_are_restored() {
     let Some((_swap, gains, mut streams)) = two("ends") else { return };
     let targets = [gains.dir.to_str().unwrap(), &format!("cgroup:{},min=20M", streams.dir.display())];
     let balance_of = |total: &str, options: &[&str]| {
@@ -206,9 +208,9 @@ fn memory_goes_to_whom_it_serves_and_limits_are_put_back_after_any_end() {
         let all = interval["targets"].as_array().unwrap();
         all.iter().map(|one| one["limit_bytes"].as_u64().unwrap()).sum()
     };
-    // They had more, and what is given back is given bit by bit; an interval is told at its end.
+    // The limits begin above the total and are lowered step by step; an interval is written when it ends.
     let within = || intervals().into_iter().skip_while(|interval| given(interval) > 128 * MIB);
-    wait_until("an interval within the total is told", || within().next().is_some());
+    wait_until("an interval within the total is written", || within().next().is_some());
     signal(&live, rustix::process::Signal::TERM);
     assert!(live.wait().unwrap().success());
     assert_eq!((gains.limit(), streams.limit()), BEFORE, "after SIGTERM");
@@ -235,18 +237,18 @@ fn memory_goes_to_whom_it_serves_and_limits_are_put_back_after_any_end() {
         }
     }
 
-    // They have more than this, so something is moved at once.
+    // Both limits exceed this total together, so a limit changes at once.
     let mut killed = balance_of("100M", &["-q"]).spawn().unwrap();
     let is_moved = || (gains.limit(), streams.limit()) != BEFORE;
     wait_until("a limit is moved", is_moved);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    assert!(is_moved(), "nobody has put it back yet");
+    assert!(is_moved(), "nothing has restored the limits yet");
     let repaired = bursar().args(["doctor", "--repair"]).output().unwrap();
     assert!(String::from_utf8_lossy(&repaired.stdout).contains("was put back to"), "{repaired:?}");
     assert_eq!((gains.limit(), streams.limit()), BEFORE, "after SIGKILL and repair");
 
-    // One goes, the other is gone on with.
+    // One target ends; balancing goes on with the other.
     fs::remove_file(&json).unwrap();
     let mut live = balance(&["-q", "--json", &path]).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("an interval", || !intervals().is_empty());
@@ -255,13 +257,13 @@ fn memory_goes_to_whom_it_serves_and_limits_are_put_back_after_any_end() {
     wait_until("its cgroup can be removed", || fs::remove_dir(&streams.dir).is_ok());
     wait_until("one is left", || intervals().last().is_some_and(|last| last["targets"].as_array().unwrap().len() == 1));
     signal(&live, rustix::process::Signal::INT);
-    let told = std::io::read_to_string(live.stderr.take().unwrap()).unwrap();
-    assert!(live.wait().unwrap().success() && told.contains("has ended"), "{told}");
+    let stderr = std::io::read_to_string(live.stderr.take().unwrap()).unwrap();
+    assert!(live.wait().unwrap().success() && stderr.contains("has ended"), "{stderr}");
     assert_eq!(gains.limit(), BEFORE.0, "after Ctrl-C");
 }
 
 #[test]
-fn a_limit_that_somebody_else_sets_is_set_again_and_put_back_to_that() {
+fn a_limit_set_by_others_is_replaced_and_restored_at_the_end() {
     let Some((_swap, gains, streams)) = two("others") else { return };
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("intervals.json");
@@ -269,20 +271,22 @@ fn a_limit_that_somebody_else_sets_is_set_again_and_put_back_to_that() {
     command.args(["balance", "-q", "--total", "128M", "--interval", "300ms", "--json"]).arg(&json);
     let mut balance = command.arg(&gains.dir).arg(&streams.dir).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("limits are moved", || gains.limit() + streams.limit() <= 128 * MIB);
-    // As systemd does at daemon-reload where the unit has no limit. What is written while bursar lowers that very limit is lost.
+    // Sets the limit as systemd does at daemon-reload for a unit without a limit; repeated, because a write at the moment when bursar
+    // lowers
+    // that limit is overwritten.
     let says = |what: &str| intervals(&json).iter().any(|interval| interval.to_string().contains(what));
-    wait_until("it is told", || {
+    wait_until("it is reported", || {
         fs::write(streams.dir.join("memory.limit_in_bytes"), "-1").unwrap();
         says("somebody else set memory.limit_in_bytes to no limit, and it was set again")
     });
     wait_until("it is set again", || streams.limit() <= 128 * MIB);
     signal(&balance, rustix::process::Signal::TERM);
-    let told = std::io::read_to_string(balance.stderr.take().unwrap()).unwrap();
-    assert!(balance.wait().unwrap().success() && told.contains("at the end puts back that"), "{told}");
+    let stderr = std::io::read_to_string(balance.stderr.take().unwrap()).unwrap();
+    assert!(balance.wait().unwrap().success() && stderr.contains("at the end puts back that"), "{stderr}");
     assert_eq!(gains.limit(), BEFORE.0);
     assert!(streams.limit() > 1 << 60, "{}", streams.limit());
 
-    // And as `systemctl set-property` does, where no interval sees it before the end: bursar has both limits and waits for its first one.
+    // Sets a limit as `systemctl set-property` does, before the end of the first interval: bursar sees it only when it restores the limits.
     let mut command = bursar();
     command.args(["balance", "-q", "--total", "128M", "--interval", "1h"]);
     let mut balance = command.arg(&gains.dir).arg(&streams.dir).spawn().unwrap();
@@ -297,7 +301,7 @@ fn a_limit_that_somebody_else_sets_is_set_again_and_put_back_to_that() {
     assert!(!String::from_utf8_lossy(&repaired.stdout).contains("others-"), "{repaired:?}");
 }
 
-/// Holds 32 MiB, and after a line of input 200 MiB.
+/// Holds 32 MiB; after a line of input, 200 MiB.
 const BURSTS: &str = "
 import sys
 held = bytearray(b'x') * (32 << 20)
@@ -332,11 +336,11 @@ fn a_heap_that_cannot_be_reclaimed_raises_its_limit_at_once() {
     wait_until("it balances", || !intervals(&json).is_empty());
     writeln!(job.child.stdin.as_mut().unwrap()).unwrap();
     assert_eq!(says.next().unwrap().unwrap(), "burst");
-    wait_until("it is told", || {
+    wait_until("it is reported", || {
         intervals(&json).iter().any(|interval| interval.to_string().contains("it was raised at once"))
     });
     assert!(job.limit() > 232 * MIB, "{}", job.limit());
-    // Its own limit is less than it holds.
+    // The limit is below what the job holds.
     writeln!(job.child.stdin.as_mut().unwrap()).unwrap();
     assert!(job.child.wait().unwrap().success());
     signal(&balance, rustix::process::Signal::TERM);
@@ -344,7 +348,7 @@ fn a_heap_that_cannot_be_reclaimed_raises_its_limit_at_once() {
     assert_eq!(job.limit(), 64 * MIB);
 }
 
-/// Reads 80 MiB in a memfd again and again, and goes round 16 MiB of heap.
+/// Reads 80 MiB in a memfd repeatedly, and touches 16 MiB of heap in a loop.
 const READS_MEMFD: &str = "
 import mmap, os
 file = os.memfd_create('held')
@@ -357,7 +361,7 @@ while True:
 ";
 
 #[test]
-fn files_in_memory_that_are_read_make_the_need_a_lower_bound() {
+fn files_in_memory_make_the_working_set_a_lower_bound() {
     let Some(_alone) = alone() else { return };
     let dir = cgroup("memfd");
     let child = python_in(&dir, READS_MEMFD, &[]).spawn().unwrap();
@@ -368,23 +372,23 @@ fn files_in_memory_that_are_read_make_the_need_a_lower_bound() {
     command.args(["balance", "--dry-run", "--total", "256M", "--interval", "1s", "--json"]).arg(&json);
     let mut balance = command.arg(&job.dir).stderr(Stdio::null()).spawn().unwrap();
     let target = || intervals(&json).last().map_or(Value::Null, |interval| interval["targets"][0].clone());
-    let files = |told: &Value| told["files_in_memory_bytes"].as_u64().unwrap_or(0);
-    // It has filled the file, and its heap is known.
-    let is_told =
-        |told: &Value| files(told) >= 79 * MIB && told["wss_bytes"].is_u64() && told["wss_is_lower_bound"] == true;
-    let mut told = Value::Null;
-    wait_until("it is told", || {
-        told = target();
-        is_told(&told)
+    let files = |stderr: &Value| stderr["files_in_memory_bytes"].as_u64().unwrap_or(0);
+    // The job has filled the file, and its working set is known.
+    let is_complete =
+        |stderr: &Value| files(stderr) >= 79 * MIB && stderr["wss_bytes"].is_u64() && stderr["wss_is_lower_bound"] == true;
+    let mut stderr = Value::Null;
+    wait_until("it is reported", || {
+        stderr = target();
+        is_complete(&stderr)
     });
     signal(&balance, rustix::process::Signal::TERM);
     assert!(balance.wait().unwrap().success());
-    assert!(files(&told) <= 81 * MIB, "{told:#}");
-    assert!(told["why"].as_str().unwrap().contains(" MiB more: reads and writes of files in memory"), "{told:#}");
+    assert!(files(&stderr) <= 81 * MIB, "{stderr:#}");
+    assert!(stderr["why"].as_str().unwrap().contains(" MiB more: reads and writes of files in memory"), "{stderr:#}");
 }
 
 #[test]
-fn where_nothing_runs_memory_is_for_the_others_and_what_begins_there_has_its_share() {
+fn an_empty_cgroup_gives_its_memory_until_a_program_begins() {
     let Some(_swap) = swap() else { return };
     let gains = Job::start("empty-gains", 112 * MIB, &["random", "96"]);
     let dir = cgroup("empty");
@@ -397,7 +401,7 @@ fn where_nothing_runs_memory_is_for_the_others_and_what_begins_there_has_its_sha
         .args([&gains.dir, &dir])
         .spawn()
         .unwrap();
-    // From the first interval in which this was said of it: all limits that it had.
+    // The limits of the second target since the first interval whose reason contains this word.
     let limits_since = |word: &str| -> Vec<u64> {
         let seen = intervals(&json);
         let second = seen.iter().map(|interval| &interval["targets"][1]);
@@ -409,24 +413,24 @@ fn where_nothing_runs_memory_is_for_the_others_and_what_begins_there_has_its_sha
     });
 
     let begun = Job { child: python_in(&dir, CHANGES, &["stream", "192"]).spawn().unwrap(), dir };
-    // At once, or in parts where the other could not give as much.
-    wait_until("what has begun has its share", || {
+    // At once, or in steps while the other target could not give enough.
+    wait_until("the program that began has its share", || {
         limits_since("has begun in it").iter().any(|limit| *limit >= 40 * MIB)
     });
-    wait_until("who gains has it again", || gains.limit() > 85 * MIB && begun.limit() < 45 * MIB);
+    wait_until("the program that gains has its memory again", || gains.limit() > 85 * MIB && begun.limit() < 45 * MIB);
     signal(&live, rustix::process::Signal::TERM);
     assert!(live.wait().unwrap().success());
     assert_eq!((gains.limit(), begun.limit()), (112 * MIB, before));
 }
 
 #[test]
-fn who_waits_where_nobody_is_killed_goes_on_as_soon_as_there_is_memory() {
+fn a_process_that_waits_under_oom_continues_with_more_memory() {
     let Some(_swap) = swap() else { return };
     let dir = cgroup("waits");
     let set = |name: &str, value: &str| fs::write(dir.join(name), value).unwrap();
     set("memory.limit_in_bytes", "32M");
     set("memory.oom_control", "1");
-    // Nothing is swapped out by this cgroup.
+    // With swappiness 0 the cgroup swaps nothing out.
     set("memory.swappiness", "0");
     let child = python_in(&dir, CHANGES, &["random", "64"]).spawn().unwrap();
     let job = Job { dir: dir.clone(), child };
@@ -446,7 +450,7 @@ fn who_waits_where_nobody_is_killed_goes_on_as_soon_as_there_is_memory() {
 }
 
 #[test]
-fn a_process_among_others_is_paged_out_to_its_share_and_then_left_alone() {
+fn a_single_process_is_paged_out_to_its_share_once() {
     let Some(_swap) = swap() else { return };
     let dir = cgroup("shared");
     let (mut one, mut other) = (Holder::start(&dir), Holder::start(&dir));
@@ -455,42 +459,42 @@ fn a_process_among_others_is_paged_out_to_its_share_and_then_left_alone() {
         .args(["balance", "--total", "40M", "--interval", "300ms", "-q", &one.child.id().to_string()])
         .spawn()
         .unwrap();
-    // What the kernel tells of resident memory differs by up to 64 pages a processor.
+    // The kernel's figure of resident memory is inexact by up to 64 pages per processor.
     wait_until("it has its share", || one.resident() <= 41 * MIB);
     assert!(other.resident() >= before - MIB, "{} of {before}", other.resident());
     signal(&live, rustix::process::Signal::TERM);
     assert!(live.wait().unwrap().success());
-    assert_eq!((one.looks(), other.looks()), ("as it was".into(), "as it was".into()));
-    assert!(one.resident() >= 64 * MIB, "what it takes it may keep: {}", one.resident());
+    assert_eq!((one.check_memory(), other.check_memory()), ("as it was".into(), "as it was".into()));
+    assert!(one.resident() >= 64 * MIB, "it may exceed its share afterwards: {}", one.resident());
     drop((one, other));
     fs::remove_dir(dir).unwrap();
 }
 
 #[test]
-fn what_goes_wrong_is_told_and_limits_are_put_back() {
+fn failures_are_reported_and_limits_are_restored() {
     let Some((_swap, gains, streams)) = two("wrong") else { return };
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("intervals.json");
     let balance = |command: &mut Command, options: &[&str]| {
-        // They have more than this, so something is moved at once.
+        // Both limits exceed this total together, so a limit changes at once.
         command.args(["balance", "--total", "100M", "--interval", "300ms", "-q"]).args(options);
         command.args([&gains.dir, &streams.dir]).stderr(Stdio::piped()).spawn().unwrap()
     };
     let one_sentence = |child: Child| {
         let output = child.wait_with_output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(125) && told.lines().count() == 1, "{told}");
-        told
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(125) && stderr.lines().count() == 1, "{stderr}");
+        stderr
     };
     let limits = || (gains.limit(), streams.limit());
 
-    let told = one_sentence(balance(&mut bursar_as_nobody(folder.path()), &[]));
-    assert!(told.contains("delegated cgroup") && told.matches("Permission denied").count() == 1, "{told}");
-    let told = one_sentence(balance(&mut bursar(), &["--json", "/dev/full"]));
-    assert!(told.contains("/dev/full cannot be written"), "{told}");
+    let stderr = one_sentence(balance(&mut bursar_as_nobody(folder.path()), &[]));
+    assert!(stderr.contains("delegated cgroup") && stderr.matches("Permission denied").count() == 1, "{stderr}");
+    let stderr = one_sentence(balance(&mut bursar(), &["--json", "/dev/full"]));
+    assert!(stderr.contains("/dev/full cannot be written"), "{stderr}");
     assert_eq!(limits(), BEFORE, "after a disk that is full");
 
-    // Mounted anew, one of them cannot be written.
+    // After a read-only bind mount, bursar cannot write one of them.
     let mount =
         |arguments: &[&str]| Command::new("mount").args(arguments).arg(&streams.dir).output().unwrap().status.success();
     let mut live = balance(&mut bursar(), &["--json", json.to_str().unwrap()]);
@@ -502,22 +506,22 @@ fn what_goes_wrong_is_told_and_limits_are_put_back() {
         let last = intervals(&json).pop();
         last.is_some_and(|last| last["targets"][at]["why"].as_str().unwrap().contains("could not be moved"))
     };
-    wait_until("that is told", || refused(1));
+    wait_until("the refusal is reported", || refused(1));
     assert!(!refused(0), "the other goes on");
     live.kill().unwrap();
     live.wait().unwrap();
     drop(mounted);
     assert_ne!(limits(), BEFORE, "nobody has put them back yet");
     let next = balance(&mut bursar(), &["--dry-run", "--duration", "10ms"]).wait_with_output().unwrap();
-    let told = String::from_utf8(next.stderr).unwrap();
-    assert!(next.status.success() && told.contains("left by a killed run: "), "{told}");
+    let stderr = String::from_utf8(next.stderr).unwrap();
+    assert!(next.status.success() && stderr.contains("left by a killed run: "), "{stderr}");
     assert_eq!(limits(), BEFORE, "after SIGKILL and the next start");
 }
 
 #[test]
-fn what_cannot_be_balanced_is_told() {
+fn targets_that_cannot_be_balanced_are_refused() {
     let own = std::process::id().to_string();
-    for (arguments, told) in [
+    for (arguments, stderr) in [
         (&["--total", "64M", "/sys/fs/cgroup/no-such-group"][..], "no-such-group"),
         (&["--total", "64M", "4194304"], "has ended"),
         (&["--total", "64M", "7,limit=3"], "none of min=SIZE"),
@@ -526,6 +530,6 @@ fn what_cannot_be_balanced_is_told() {
     ] {
         let output = bursar().arg("balance").args(arguments).output().unwrap();
         let complaint = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(125) && complaint.contains(told), "{complaint}");
+        assert!(output.status.code() == Some(125) && complaint.contains(stderr), "{complaint}");
     }
 }

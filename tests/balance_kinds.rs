@@ -1,4 +1,4 @@
-//! `bursar balance --balance-kinds`: idle heap gives way to a file that is read again and again, and heap that is used does not.
+//! `bursar balance --balance-kinds`: idle heap is swapped out for a file that is read in a loop; heap in use is not.
 
 mod support;
 
@@ -14,8 +14,7 @@ use support::{bursar, is_root, need};
 const MIB: u64 = 1 << 20;
 const LIMIT: u64 = 144 * MIB;
 
-/// 96 MiB of heap that nobody uses, 8 MiB that are used all the time, and a file of 96 MiB that is read round and round. Prints the
-/// addresses of both parts of the heap.
+/// Has 96 MiB of idle heap and 8 MiB of heap in use, and reads a file of 96 MiB in a loop. Prints the addresses of both parts of the heap.
 const READS: &str = "
 import ctypes, mmap, os, random, sys
 def heap(mib, of_its_own):
@@ -33,7 +32,7 @@ while True:
         for at in range(0, 8 << 20, 4096): used[at] = part
 ";
 
-/// A cgroup (version 1) whose memory the kernel takes from files alone, with the program in it; both are gone when dropped.
+/// A cgroup (version 1) from which the kernel reclaims only files, with the program in it; dropping it ends and removes both.
 struct Job {
     dir: PathBuf,
     child: Child,
@@ -57,7 +56,7 @@ impl Job {
         Job { dir, child, idle: idle.into(), used: used.into() }
     }
 
-    /// Swapped out of a part of the heap.
+    /// Bytes of a part of the heap that are swapped out.
     fn swapped(&self, start: &str) -> u64 {
         let text = fs::read_to_string(format!("/proc/{}/smaps", self.child.id())).unwrap();
         let mapping = text.split_once(&format!("{start}-")).unwrap().1;
@@ -84,7 +83,7 @@ fn idle_heap_makes_room_for_a_looped_file() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = folder.path().join("file");
     fs::write(&file, vec![7; 96 << 20]).unwrap();
-    // It is to be charged to who reads it.
+    // Evict the file, so that it is charged to the job that reads it.
     let written = fs::File::open(&file).unwrap();
     written.sync_all().unwrap();
     rustix::fs::fadvise(&written, 0, None, rustix::fs::Advice::DontNeed).unwrap();
@@ -94,12 +93,12 @@ fn idle_heap_makes_room_for_a_looped_file() {
     command.args(["balance", "-q", "--balance-kinds", "--interval", "300ms", "--total"]).arg(LIMIT.to_string());
     let mut live = command.arg("--json").arg(&json).arg(&job.dir).spawn().unwrap();
     let began = Instant::now();
-    let told = || fs::read_to_string(&json).unwrap_or_default();
-    while job.swapped(&job.idle) < 40 * MIB || !told().contains("made room for files") {
-        assert!(began.elapsed() < Duration::from_secs(300), "{}", told());
+    let intervals = || fs::read_to_string(&json).unwrap_or_default();
+    while job.swapped(&job.idle) < 40 * MIB || !intervals().contains("made room for files") {
+        assert!(began.elapsed() < Duration::from_secs(300), "{}", intervals());
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert!(job.swapped(&job.used) < MIB, "what is used stays: {} bytes are out", job.swapped(&job.used));
+    assert!(job.swapped(&job.used) < MIB, "heap in use stays in memory: {} bytes are swapped out", job.swapped(&job.used));
     rustix::process::kill_process(rustix::process::Pid::from_child(&live), rustix::process::Signal::INT).unwrap();
     assert!(live.wait().unwrap().success());
 }

@@ -1,4 +1,4 @@
-//! `bursar balance` on virtual machines without a guest: what QEMU is told, and what goes wrong. Guests are in tests/vm.
+//! `bursar balance` on virtual machines without a guest: requests to QEMU, and failures. Tests with guests are in tests/vm.
 
 mod support;
 
@@ -15,14 +15,14 @@ use support::{bursar, need};
 
 const MIB: u64 = 1 << 20;
 
-/// QEMU with 64 MiB and nothing to boot; gone when dropped.
+/// QEMU with 64 MiB and nothing to boot; ended when dropped.
 struct Machine {
     socket: PathBuf,
     child: Child,
 }
 
 impl Machine {
-    /// None where there is no QEMU.
+    /// `None` without QEMU.
     fn start(folder: &Path, name: &str, devices: &[&str]) -> Option<Machine> {
         let socket = folder.join(name);
         let child = Command::new("qemu-system-x86_64")
@@ -43,7 +43,7 @@ impl Machine {
         format!("qmp:{}", self.socket.display())
     }
 
-    /// A client of our own, while no other is there.
+    /// Sends a request while no other client is connected.
     fn ask(&self, command: &str, arguments: &Value) -> Value {
         let mut stream = UnixStream::connect(&self.socket).unwrap();
         let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
@@ -76,7 +76,7 @@ impl Drop for Machine {
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(300), "it never was so: {what}");
+        assert!(began.elapsed() < Duration::from_secs(300), "did not happen in time: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -88,7 +88,7 @@ fn signal(child: &Child, signal: Signal) {
 const BALLOON: [&str; 2] = ["-device", "virtio-balloon-pci"];
 
 #[test]
-fn a_machine_is_left_as_it_was_after_any_end() {
+fn a_machine_is_restored_after_any_end() {
     let folder = tempfile::tempdir().unwrap();
     let Some(one) = Machine::start(folder.path(), "one", &BALLOON) else { return };
     let Some(mut two) = Machine::start(folder.path(), "two", &BALLOON) else { return };
@@ -111,12 +111,12 @@ fn a_machine_is_left_as_it_was_after_any_end() {
 
     let dry = balance(&["--dry-run", "--duration", "400ms", "--json", "-"]).output().unwrap();
     assert!(dry.status.success() && !dry.stdout.is_empty(), "{dry:?}");
-    assert_eq!((one.size(), one.polling_seconds()), (64 * MIB, 0), "a dry run asks, and tells nothing");
+    assert_eq!((one.size(), one.polling_seconds()), (64 * MIB, 0), "a dry run only queries, and changes nothing");
 
     let mut ended = live();
     let interval = last().unwrap();
     assert_eq!(interval["targets"][0]["name"], one.target());
-    // Nobody knows what a guest could give that tells nothing.
+    // A guest that reports no statistics keeps its memory: what it could give is unknown.
     assert_eq!(interval["targets"][0]["limit_bytes"], 64 * MIB);
     signal(&ended, Signal::TERM);
     assert!(ended.wait().unwrap().success());
@@ -128,8 +128,8 @@ fn a_machine_is_left_as_it_was_after_any_end() {
     killed.wait().unwrap();
     assert_eq!(one.polling_seconds(), 1, "nobody has put it back yet");
     let repaired = bursar().args(["doctor", "--repair"]).output().unwrap();
-    let told = String::from_utf8_lossy(&repaired.stdout).into_owned();
-    assert!(told.contains(&format!("the balloon of {} was put back", one.socket.display())), "{told}");
+    let stderr = String::from_utf8_lossy(&repaired.stdout).into_owned();
+    assert!(stderr.contains(&format!("the balloon of {} was put back", one.socket.display())), "{stderr}");
     assert_eq!((one.polling_seconds(), two.polling_seconds()), (0, 0), "after SIGKILL and repair");
 
     let one_is_left =
@@ -137,18 +137,18 @@ fn a_machine_is_left_as_it_was_after_any_end() {
     let ended_without_two = |mut goes_on: Child| {
         wait_until("one is left", one_is_left);
         signal(&goes_on, Signal::INT);
-        let told = std::io::read_to_string(goes_on.stderr.take().unwrap()).unwrap();
+        let stderr = std::io::read_to_string(goes_on.stderr.take().unwrap()).unwrap();
         assert!(goes_on.wait().unwrap().success());
         assert_eq!(one.polling_seconds(), 0, "after Ctrl-C");
-        told
+        stderr
     };
     fs::remove_file(&json).unwrap();
     let goes_on = live();
     signal(&two.child, Signal::STOP);
-    let told = ended_without_two(goes_on);
+    let stderr = ended_without_two(goes_on);
     signal(&two.child, Signal::CONT);
-    assert!(told.contains(&format!("{} is out of reach", two.target())), "{told}");
-    assert!(told.contains("`bursar doctor --repair` tries again"), "{told}");
+    assert!(stderr.contains(&format!("{} is out of reach", two.target())), "{stderr}");
+    assert!(stderr.contains("`bursar doctor --repair` tries again"), "{stderr}");
     assert!(bursar().args(["doctor", "--repair"]).output().unwrap().status.success());
     assert_eq!(two.polling_seconds(), 0, "it serves again, and was put back");
 
@@ -156,12 +156,12 @@ fn a_machine_is_left_as_it_was_after_any_end() {
     let goes_on = live();
     two.child.kill().unwrap();
     two.child.wait().unwrap();
-    let told = ended_without_two(goes_on);
-    assert!(told.contains(&format!("{} has ended", two.target())), "{told}");
+    let stderr = ended_without_two(goes_on);
+    assert!(stderr.contains(&format!("{} has ended", two.target())), "{stderr}");
 }
 
 #[test]
-fn what_is_no_machine_to_balance_is_told() {
+fn sockets_that_are_not_a_machine_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let Some(without) = Machine::start(folder.path(), "without", &[]) else { return };
     let Some(taken) = Machine::start(folder.path(), "taken", &BALLOON) else { return };
@@ -171,7 +171,7 @@ fn what_is_no_machine_to_balance_is_told() {
     let deaf = folder.path().join("deaf");
     let _deaf = UnixListener::bind(&deaf).unwrap();
     let target = |path: &Path| format!("qmp:{}", path.display());
-    for (target, told) in [
+    for (target, stderr) in [
         (without.target(), "has no balloon"),
         (taken.target(), "one client at a time"),
         (target(&deaf), "does not greet"),
@@ -180,6 +180,6 @@ fn what_is_no_machine_to_balance_is_told() {
     ] {
         let output = bursar().args(["balance", "--total", "64M", "--dry-run", &target]).output().unwrap();
         let complaint = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(125) && complaint.contains(told), "{target}: {complaint}");
+        assert!(output.status.code() == Some(125) && complaint.contains(stderr), "{target}: {complaint}");
     }
 }

@@ -1,5 +1,6 @@
-//! `bursar budget` on a looping reader, whose need we know: its file and next to nothing else. Below, every read waits for
-//! storage; the cliff is so high that no noise of a shared machine hides it.
+//! `bursar budget` on a reader that reads one file in a loop: it needs its file and almost no other memory. With less memory, each read
+//! waits
+//! for storage, which costs more than any noise of a shared machine.
 
 mod support;
 
@@ -13,19 +14,19 @@ use support::{Programs, bursar, can_limit, json_of};
 const MIB: u64 = 1 << 20;
 const FILE: u64 = 32 * MIB;
 
-/// A file to read again and again, and the command that does.
+/// A file, and the command that reads it repeatedly.
 struct Reader {
     folder: tempfile::TempDir,
     _alone: MutexGuard<'static, ()>,
 }
 
-/// Run times are compared: one test measures at a time.
+/// Tests that compare run times hold this lock, so that only one measures at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl Reader {
     fn make() -> Reader {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        // Not in /tmp, which is a tmpfs on many machines.
+        // Not in /tmp: it is a tmpfs on many machines.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         std::fs::write(folder.path().join("input"), vec![7; FILE as usize]).unwrap();
         Reader { folder, _alone: alone }
@@ -36,7 +37,7 @@ impl Reader {
     }
 
     fn command(&self, passes: u32) -> [String; 3] {
-        [Programs::build().revisit().into(), run_at(&self.path("input")), passes.to_string()]
+        [Programs::build().revisit().into(), text_of(&self.path("input")), passes.to_string()]
     }
 
     fn budget(&self) -> Command {
@@ -47,15 +48,15 @@ impl Reader {
 }
 
 fn mib(json: &Value) -> u64 {
-    json.as_u64().unwrap_or_else(|| panic!("{json} is no number")) / MIB
+    json.as_u64().unwrap_or_else(|| panic!("{json} is not a number")) / MIB
 }
 
-fn run_at(path: &Path) -> String {
+fn text_of(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
 #[test]
-fn what_the_runs_print_is_kept_elsewhere_where_tmpdir_cannot_be_written() {
+fn keeps_output_elsewhere_if_tmpdir_is_not_writable() {
     if !can_limit() {
         return;
     }
@@ -64,21 +65,21 @@ fn what_the_runs_print_is_kept_elsewhere_where_tmpdir_cannot_be_written() {
 }
 
 #[test]
-fn the_answer_is_where_the_file_fits_and_every_method_has_its_row() {
+fn the_answer_fits_the_file_and_each_method_has_a_row() {
     if !can_limit() {
         return;
     }
     let reader = Reader::make();
     let (html, record) = (reader.path("report.html"), reader.path("budget.bursar"));
     let mut command = reader.budget();
-    command.args(["--json", "-", "--html", &run_at(&html), "--record", &run_at(&record), "--"]);
+    command.args(["--json", "-", "--html", &text_of(&html), "--record", &text_of(&record), "--"]);
     let (status, json) = json_of(command.args(reader.command(200)));
     assert_eq!(status, 0);
     assert!((32..=38).contains(&mib(&json["budget_bytes"])), "{json:#}");
     let names: Vec<_> = json["methods"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["app-maxrss", "app-maxrss-largest", "sys-maxrss", "unlimited", "bursar"]);
     let largest = &json["methods"][1];
-    assert!(mib(&largest["memory_bytes"]) < 20, "it holds next to nothing: {largest}");
+    assert!(mib(&largest["memory_bytes"]) < 20, "almost no memory is in use: {largest}");
     assert!(largest["outcome"] != "ok" || largest["runtime_ratio"].as_f64().unwrap() > 1.5, "{largest}");
     let searched = json["trials"].as_array().unwrap().iter().filter(|trial| trial["method"].is_null()).count();
     assert!(searched <= 8, "{json:#}");
@@ -103,7 +104,7 @@ fn the_answer_is_where_the_file_fits_and_every_method_has_its_row() {
 }
 
 #[test]
-fn a_command_that_fails_without_a_limit_stops_everything_with_its_own_status_and_words() {
+fn a_failure_without_a_limit_ends_budget_with_its_status_and_error() {
     if !can_limit() {
         return;
     }
@@ -120,7 +121,7 @@ trap 'exit 143' TERM
 "$2" "$3" "$4" & wait $!"#;
 
 #[test]
-fn a_job_that_is_stopped_early_cleans_up_first() {
+fn a_job_that_is_stopped_early_can_clean_up() {
     if !can_limit() {
         return;
     }
@@ -132,7 +133,7 @@ fn a_job_that_is_stopped_early_cleans_up_first() {
     let trials = json["trials"].as_array().unwrap();
     assert!(trials.iter().any(|trial| trial["lower_bound"] == true), "nothing was stopped: {json:#}");
     assert!(trials.iter().all(|trial| trial["outcome"] != "failed"), "one found the lock of another: {json:#}");
-    // Its limit is lifted then, and what it has without one is not told as its peak within it.
+    // bursar lifts the limit before it stops the run; the peak without a limit is not reported as a peak within it.
     let is_within = |trial: &Value| {
         let (peak, limit) = (trial["peak_charge_bytes"].as_u64(), trial["limit_bytes"].as_u64());
         limit.is_none_or(|limit| peak <= Some(limit))
@@ -160,7 +161,7 @@ fn the_default_answer_of_a_budget_is_short_and_verbose_prints_all() {
     assert!(full.contains("what to think of each") && full.contains("trials, in their order"), "{full}");
 }
 
-/// Makes a folder, as a build or the load of a database does, and fails where it is there already.
+/// Creates a folder, as a build or a database import does, and fails if it exists already.
 const ONLY_ONCE: &str = r#"mkdir "$1/out""#;
 
 #[test]
@@ -169,7 +170,7 @@ fn a_command_that_cannot_run_twice_names_prepare() {
         return;
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let command = ["--runs", "2", "--", "sh", "-c", ONLY_ONCE, "sh", &run_at(folder.path())];
+    let command = ["--runs", "2", "--", "sh", "-c", ONLY_ONCE, "sh", &text_of(folder.path())];
     let output = bursar().args(["budget", "--quiet"]).args(command).output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{errors}");
@@ -182,17 +183,17 @@ fn a_command_that_cannot_run_twice_names_prepare() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Succeeds twice and then no more, whatever the limit.
+/// Succeeds twice, then fails under any limit.
 const TWICE: &str = r#"echo >>"$1/runs"; "$2" "$3" "$4"; test "$(wc -l <"$1/runs")" -le 2 || { echo "no room for run 3" >&2; exit 4; }"#;
 
 #[test]
-fn a_failure_that_is_no_want_of_memory_ends_the_search() {
+fn a_failure_that_memory_did_not_cause_ends_the_search() {
     if !can_limit() {
         return;
     }
     let reader = Reader::make();
     let mut command = reader.budget();
-    // As found: no other run precedes the two references.
+    // The case as it was found: the two reference runs are the first ones.
     command.args(["--as-found", "--runs", "2", "--no-compare", "--", "sh", "-c", TWICE, "sh"]);
     command.arg(reader.folder.path());
     let output = command.args(reader.command(20)).output().unwrap();
@@ -209,7 +210,7 @@ fn a_command_that_does_not_exist_gives_127() {
 }
 
 #[test]
-fn preparing_is_done_before_each_run_and_its_failure_is_told() {
+fn prepare_runs_before_each_run_and_its_failure_is_reported() {
     if !can_limit() {
         return;
     }
@@ -219,16 +220,16 @@ fn preparing_is_done_before_each_run_and_its_failure_is_told() {
 }
 
 #[test]
-fn an_interrupted_budget_keeps_its_trials_and_goes_on_from_its_record() {
+fn an_interrupted_budget_resumes_from_its_record() {
     if !can_limit() {
         return;
     }
     let reader = Reader::make();
     let record = reader.path("budget.bursar");
     let mut command = reader.budget();
-    command.args(["--record", &run_at(&record), "--no-compare", "--json"]).arg(reader.path("json")).arg("--");
+    command.args(["--record", &text_of(&record), "--no-compare", "--json"]).arg(reader.path("json")).arg("--");
     let mut running = command.args(reader.command(500)).stderr(Stdio::null()).spawn().unwrap();
-    // Some way into the runs; wherever it hits, what is finished must be kept.
+    // The interrupt hits at an arbitrary run; the finished runs must be kept.
     std::thread::sleep(std::time::Duration::from_secs(4));
     if running.try_wait().unwrap().is_none() {
         let pid = rustix::process::Pid::from_child(&running);
@@ -238,7 +239,7 @@ fn an_interrupted_budget_keeps_its_trials_and_goes_on_from_its_record() {
     let kept: Value = serde_json::from_slice(&std::fs::read(reader.path("json")).unwrap()).unwrap();
     let finished = kept["trials"].as_array().unwrap().len();
 
-    let (status, json) = json_of(bursar().args(["budget", "--quiet", "--json", "-", "--resume", &run_at(&record)]));
+    let (status, json) = json_of(bursar().args(["budget", "--quiet", "--json", "-", "--resume", &text_of(&record)]));
     assert_eq!(status, 0);
     assert!(json["trials"].as_array().unwrap().len() >= finished);
     assert!((32..=38).contains(&mib(&json["budget_bytes"])), "{json:#}");
@@ -248,7 +249,7 @@ fn doubts(json: &Value) -> Vec<&str> {
     json["doubts"].as_array().unwrap().iter().map(|doubt| doubt["kind"].as_str().unwrap()).collect()
 }
 
-/// A command that writes how many bytes it has read, run by run, into a file.
+/// A command that appends the number of bytes it read to a file, once per run.
 struct Counts {
     folder: tempfile::TempDir,
 }
@@ -259,7 +260,7 @@ impl Counts {
     }
 
     fn path(&self, name: &str) -> String {
-        run_at(&self.folder.path().join(name))
+        text_of(&self.folder.path().join(name))
     }
 
     fn command(&self) -> [String; 3] {
@@ -299,7 +300,7 @@ fn each_run_reads_the_same_standard_input() {
     assert!(named.stdin(Stdio::null()).status().unwrap().success());
     counts.all_are(text.len());
 
-    // What a shell has read of it before is not read again.
+    // A shell has read a part of the input before: that part is not read again.
     let mut offset = open();
     std::io::Seek::seek(&mut offset, std::io::SeekFrom::Start(1000)).unwrap();
     assert!(counts.budget().arg("--").args(counts.command()).stdin(offset).status().unwrap().success());
@@ -315,7 +316,7 @@ fn each_run_reads_the_same_standard_input() {
 }
 
 #[test]
-fn a_terminal_as_standard_input_is_no_input_and_that_is_said() {
+fn a_terminal_is_not_used_as_input_and_that_is_reported() {
     let has_script = Command::new("script").arg("--version").output().is_ok();
     if !can_limit() || !support::need("script, which opens a terminal", has_script) {
         return;
@@ -329,10 +330,10 @@ fn a_terminal_as_standard_input_is_no_input_and_that_is_said() {
         assert_eq!(output.status.code(), Some(3), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let said = "standard input is a terminal, so the runs get no input";
-    assert!(budget("").contains(said), "{}", budget(""));
-    assert!(!budget("--quiet").contains(said));
-    assert!(!budget("--input /etc/passwd").contains(said));
+    let notice = "standard input is a terminal, so the runs get no input";
+    assert!(budget("").contains(notice), "{}", budget(""));
+    assert!(!budget("--quiet").contains(notice));
+    assert!(!budget("--input /etc/passwd").contains(notice));
 }
 
 #[test]
@@ -342,13 +343,13 @@ fn an_input_without_an_end_is_refused() {
     }
     let endless = std::fs::File::open("/dev/zero").unwrap();
     let output = bursar().args(["budget", "--", "true"]).stdin(endless).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(125), "{told}");
-    assert!(told.contains("--input FILE"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(125), "{stderr}");
+    assert!(stderr.contains("--input FILE"), "{stderr}");
 }
 
 #[test]
-fn a_search_goes_on_with_its_own_input_alone() {
+fn a_search_resumes_only_with_the_same_input() {
     if !can_limit() {
         return;
     }
@@ -359,7 +360,7 @@ fn a_search_goes_on_with_its_own_input_alone() {
     command.args(["--record", &record, "--input", &counts.path("input"), "--"]).args(counts.command());
     assert!(command.status().unwrap().success());
     let resume = || {
-        // In a state folder of its own: bursar says what it repairs after others.
+        // With a state folder of its own, so that bursar does not report repairs after other tests.
         let mut command = bursar();
         command.args(["budget", "-q", "--resume", &record]).env("XDG_STATE_HOME", counts.path("state"));
         let output = command.stdin(Stdio::null()).output().unwrap();
@@ -367,9 +368,9 @@ fn a_search_goes_on_with_its_own_input_alone() {
     };
     assert_eq!(resume(), (Some(0), String::new()));
     std::fs::write(counts.path("input"), "another\n").unwrap();
-    let (status, told) = resume();
+    let (status, stderr) = resume();
     assert_eq!(status, Some(125));
-    assert!(told.contains("is not the one that this budget was begun with"), "{told}");
+    assert!(stderr.contains("is not the one that this budget was begun with"), "{stderr}");
 }
 
 #[test]
@@ -393,7 +394,7 @@ fn shared_memory_of_an_earlier_run_makes_the_answer_unsure() {
         return;
     }
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-    let file = run_at(&folder.path().join("file"));
+    let file = text_of(&folder.path().join("file"));
     let script = format!("test -f {file} || head -c 32M /dev/zero >{file}; cat {file} | wc -c; sleep 0.2");
     let mut command = bursar();
     command.args(["budget", "-q", "--no-compare", "--json", "-", "--", "sh", "-c", &script]);
@@ -406,12 +407,12 @@ fn shared_memory_of_an_earlier_run_makes_the_answer_unsure() {
 }
 
 #[test]
-fn a_run_that_finds_its_output_made_shows_that_the_work_differs() {
+fn a_run_that_finds_its_output_is_reported_as_different_work() {
     if !can_limit() {
         return;
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let file = run_at(&folder.path().join("output"));
+    let file = text_of(&folder.path().join("output"));
     let script = format!("test -f {file} || head -c 32M /dev/zero >{file}; sleep 0.3");
     let mut command = bursar();
     command.args(["budget", "-q", "--no-compare", "--json", "-", "--", "sh", "-c", &script]);
@@ -420,19 +421,19 @@ fn a_run_that_finds_its_output_made_shows_that_the_work_differs() {
     assert!(doubts(&json).contains(&"work-differs"), "{json:#}");
 }
 
-/// As in a user namespace, and in a user's scope of systemd: limits can be set, and no BPF program loads.
+/// Capabilities as in a user namespace or in a systemd user scope: limits can be set, and no BPF program loads.
 const WITHOUT_BPF: [&str; 4] = ["--bounding-set", "-sys_admin,-bpf,-perfmon", "--inh-caps", "-all"];
 
 #[test]
-fn a_mapped_file_that_was_cached_before_is_evicted_where_no_reference_is_seen() {
+fn cached_mapped_files_are_evicted_where_no_reference_is_seen() {
     if !can_limit() || !support::is_root() {
         return;
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let file = run_at(&folder.path().join("file"));
+    let file = text_of(&folder.path().join("file"));
     std::fs::write(&file, vec![7; 64 << 20]).unwrap();
     let programs = Programs::build();
-    // A page takes a microsecond. No word of the command names the file alone.
+    // A page takes a microsecond. `sh -c` hides the file from bursar: no word of the command is its name alone.
     let script = format!("exec {} {file} 60", programs.mapped());
     let mut command = Command::new("setpriv");
     command.args(WITHOUT_BPF).arg(env!("CARGO_BIN_EXE_bursar"));
@@ -445,7 +446,7 @@ fn a_mapped_file_that_was_cached_before_is_evicted_where_no_reference_is_seen() 
 }
 
 #[test]
-fn memory_in_small_files_of_others_makes_the_answer_unsure() {
+fn memory_in_small_files_of_other_processes_makes_the_answer_unsure() {
     if !can_limit() || !support::is_root() {
         return;
     }
@@ -461,11 +462,11 @@ fn memory_in_small_files_of_others_makes_the_answer_unsure() {
     let (status, json) = json_of(&mut command);
     assert_eq!((status, &json["confident"]), (0, &Value::Bool(false)), "{json:#}");
     assert!(doubts(&json).contains(&"shared-before"), "{json:#}");
-    let told = String::from_utf8(bursar().args(["report", &record]).output().unwrap().stdout).unwrap();
-    assert!(told.contains("no lines to paste") && !told.contains("--mem="), "{told}");
+    let stderr = String::from_utf8(bursar().args(["report", &record]).output().unwrap().stdout).unwrap();
+    assert!(stderr.contains("no lines to paste") && !stderr.contains("--mem="), "{stderr}");
 }
 
-/// Takes half of its cgroup's limit, of 256 MiB at most.
+/// Allocates half of its cgroup's limit, 256 MiB at most.
 const HALF_OF_ITS_LIMIT: &str = r#"
     group=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
     if [ "$group" ]; then
@@ -478,7 +479,7 @@ const HALF_OF_ITS_LIMIT: &str = r#"
 "#;
 
 #[test]
-fn a_program_that_takes_a_part_of_its_limit_gets_no_sure_answer() {
+fn a_program_that_sizes_itself_by_its_limit_gets_no_sure_answer() {
     if !can_limit() {
         return;
     }
@@ -491,7 +492,7 @@ fn a_program_that_takes_a_part_of_its_limit_gets_no_sure_answer() {
 }
 
 #[test]
-fn a_time_out_without_a_limit_is_no_failure_of_the_command() {
+fn a_time_out_without_a_limit_is_not_reported_as_a_failure() {
     if !can_limit() {
         return;
     }
@@ -502,13 +503,13 @@ fn a_time_out_without_a_limit_is_no_failure_of_the_command() {
 }
 
 #[test]
-fn interrupted_before_any_limit_was_tried_it_says_that_once() {
+fn an_interrupt_before_the_first_limit_is_reported_once() {
     if !can_limit() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let begun = folder.path().join("begun");
-    let script = format!("echo > {}; exec sleep 60", run_at(&begun));
+    let script = format!("echo > {}; exec sleep 60", text_of(&begun));
     let mut command = bursar();
     command.args(["budget", "--", "sh", "-c", &script]).stdin(Stdio::null()).stderr(Stdio::piped());
     let running = command.spawn().unwrap();

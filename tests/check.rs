@@ -1,4 +1,4 @@
-//! `bursar check` of programs of known heap.
+//! `bursar check` of programs whose heap size is known.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use support::{Programs, bursar, bursar_as_nobody, can_hide_cgroups, json_of, shared_folder, without_cgroups};
 
-/// A program of so many MiB of heap, whose runs differ by about 1 %: `grow.py MIB`.
+/// A program that holds the given MiB of heap; its runs differ by about 1 %: `grow.py MIB`.
 const PROGRAM: &str = "import os, sys, time
 size = int(float(sys.argv[1]) * (1 << 20))
 spread = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
@@ -46,7 +46,7 @@ fn refused(arguments: &[&str], folder: &Path) -> String {
     error
 }
 
-/// Records runs of a program with so many MiB.
+/// Records runs of a program that holds the given MiB.
 fn record(name: &str, runs: &str, command: &[&str], folder: &Path) -> PathBuf {
     let path = folder.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -57,7 +57,7 @@ fn record(name: &str, runs: &str, command: &[&str], folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn equal_runs_pass_and_a_tenth_more_heap_fails() {
+fn equal_runs_pass_and_ten_percent_more_heap_fails() {
     let folder = tempfile::tempdir().unwrap();
     program(folder.path());
     record("base.bursar", "5", &["python3", "grow.py", "100"], folder.path());
@@ -91,7 +91,7 @@ fn growth_within_the_tolerance_passes() {
 }
 
 #[test]
-fn a_maximum_is_for_every_run() {
+fn a_maximum_applies_to_every_run() {
     let programs = Programs::build();
     let folder = tempfile::tempdir().unwrap();
     let run = ["--", programs.footprint(), "private", "100M", "--hold", "200"];
@@ -155,7 +155,7 @@ fn one_run_against_one_cannot_be_decided() {
 }
 
 #[test]
-fn a_folder_is_a_baseline_without_what_cannot_be_used() {
+fn a_folder_baseline_skips_unusable_records() {
     let folder = tempfile::tempdir().unwrap();
     program(folder.path());
     for number in 1..=4 {
@@ -202,7 +202,7 @@ fn runs_and_records_that_cannot_be_compared_are_refused() {
 }
 
 #[test]
-fn a_run_that_does_not_come_to_its_end_is_not_compared() {
+fn an_unfinished_run_is_not_compared() {
     let folder = tempfile::tempdir().unwrap();
     let of = |command: &[&str]| check(&[&["--max", "1G"][..], command].concat(), folder.path());
     let failed = of(&["--", "sh", "-c", "echo no such mode >&2; exit 3"]);
@@ -215,7 +215,7 @@ fn a_run_that_does_not_come_to_its_end_is_not_compared() {
 }
 
 #[test]
-fn results_are_written_for_people_and_for_tools() {
+fn results_are_written_as_markdown_junit_and_json() {
     let folder = tempfile::tempdir().unwrap();
     let output = check(&["--max", "1K", "--junit", "junit.xml", "--markdown", "-", "--", "true"], folder.path());
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -232,7 +232,7 @@ assert suite.find('testcase').find('failure').get('message')";
 }
 
 #[test]
-fn heap_that_forks_share_is_checked_once() {
+fn heap_shared_by_forks_counts_once() {
     let script = "import os, time\nheap = bytearray(60 << 20)\nfor _ in range(4):\n if not os.fork():\n  time.sleep(.5)\n  \
                   os._exit(0)\nfor _ in range(4): os.wait()";
     let output = bursar().args(["check", "--max", "140M", "--", "python3", "-c", script]).output().unwrap();
@@ -240,9 +240,9 @@ fn heap_that_forks_share_is_checked_once() {
     assert!(output.status.success() && line.starts_with("passed: floor "), "{line}");
 }
 
-/// The kernel splits huge pages of which a part was given back, and frees the part, when memory is short.
+/// When memory is short, the kernel splits huge pages of which a part was freed, and frees that part.
 #[test]
-fn what_was_given_back_of_huge_pages_is_in_no_floor() {
+fn freed_parts_of_huge_pages_are_not_in_the_floor() {
     if !support::is_root() {
         return;
     }
@@ -270,7 +270,7 @@ fn what_was_given_back_of_huge_pages_is_in_no_floor() {
     let (status, json) = figures(&["--max", "100M", "--record", &kept, "--", "./parts"], folder.path());
     let peak = json_of(bursar().args(["report", &kept, "--json", "-"])).1;
     if peak["peak_detail"]["given_back"].is_null() {
-        // Huge pages may not be had, or are of another size.
+        // Huge pages may be unavailable or of another size.
         assert!(!json.to_string().contains("floor exceeds"), "{json}");
         return;
     }
@@ -283,7 +283,7 @@ fn what_was_given_back_of_huge_pages_is_in_no_floor() {
 }
 
 #[test]
-fn what_several_processes_held_together_decides_and_is_named() {
+fn the_sum_over_processes_decides_and_is_named() {
     if !can_hide_cgroups() {
         return;
     }
@@ -345,7 +345,7 @@ fn wrong_arguments_are_refused() {
 }
 
 #[test]
-fn a_twentieth_more_heap_is_found_beyond_a_spread_of_one_percent() {
+fn five_percent_more_heap_is_found_despite_one_percent_spread() {
     let folder = tempfile::tempdir().unwrap();
     program(folder.path());
     // The sum of twelve uniform values has a standard deviation of 1.

@@ -1,4 +1,4 @@
-//! The jobs for CI in `packaging/ci`: they are YAML, and the bursar commands in them are valid.
+//! The CI jobs in `packaging/ci`: each is valid YAML, and each bursar command in it is valid.
 
 mod support;
 
@@ -16,7 +16,7 @@ fn files() -> [PathBuf; 3] {
     ["github/action.yml", "github/memory.yml", "gitlab/memory.yml"].map(|name| folder().join(name))
 }
 
-/// All strings of a YAML file, one script each: prints them with a NUL byte after each.
+/// Prints all strings of a YAML file, which are one script each, with a NUL byte after each.
 const STRINGS: &str = "import sys, yaml
 def strings(value):
     if isinstance(value, dict):
@@ -58,7 +58,7 @@ fn every_script_is_valid_for_its_shell() {
 }
 
 #[test]
-fn every_option_of_a_call_is_one_of_its_command() {
+fn every_option_of_a_call_exists() {
     for file in files() {
         let Some(calls) = calls(&file) else { return };
         assert!(!calls.is_empty() || file.ends_with("github/action.yml"), "{}", file.display());
@@ -80,7 +80,7 @@ fn every_option_of_a_call_is_one_of_its_command() {
 }
 
 #[test]
-fn the_script_of_the_action_fails_where_memory_grew() {
+fn the_action_script_fails_if_memory_grew() {
     let folder = tempfile::tempdir().unwrap();
     let Some(strings) = strings(&files()[0]) else { return };
     let script = strings.iter().find(|text| text.contains("bursar check")).unwrap();

@@ -1,4 +1,4 @@
-//! `bursar curve trace` on real traces, and on what is none.
+//! `bursar curve trace` on real traces, and on files that are not traces.
 
 mod support;
 
@@ -9,12 +9,12 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 use support::{bursar, json_of};
 
-/// A trace that comes with the curve crate.
-fn kept(name: &str) -> PathBuf {
+/// A trace stored in the curve crate.
+fn stored_trace(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../curve/tests/data")).join(name)
 }
 
-/// A trace of a test's own.
+/// A trace that a test writes.
 fn file(folder: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
@@ -39,8 +39,8 @@ fn fed(input: &[u8], arguments: &[&str]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// What it says on failing.
-fn complaint(command: &mut Command) -> String {
+/// The error that a failing command prints.
+fn error_of(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{output:?}");
     assert!(output.stdout.is_empty());
@@ -53,7 +53,7 @@ fn ratios(json: &Value) -> Vec<(u64, f64)> {
 }
 
 #[test]
-fn a_loop_misses_all_below_its_length_and_the_first_round_above() {
+fn a_loop_misses_all_below_its_length_and_one_round_above_it() {
     let folder = tempfile::tempdir().unwrap();
     let trace = file(&folder, "loop.txt", rounds().as_bytes());
     let (status, json) = json_of(curve(&["--json", "-", "--sizes", "1,99,100,5000", "--tolerance", "10%"]).arg(trace));
@@ -77,7 +77,7 @@ fn every_engine_finds_the_cliff() {
 }
 
 #[test]
-fn a_warm_up_takes_the_first_round_out() {
+fn a_warm_up_excludes_the_first_round() {
     let (_, json) = json_of_text(&rounds(), &["--warm-up", "100"]);
     assert_eq!((&json["references"], &json["working_set"]["size"]), (&json!(900), &json!(100)));
     assert_eq!(ratios(&json)[19], (100, 0.0));
@@ -91,16 +91,16 @@ fn json_of_text(text: &str, arguments: &[&str]) -> (i32, Value) {
 
 #[test]
 fn a_recorded_program_needs_its_pages() {
-    let (_, json) = json_of(curve(&["--json", "-", "--tolerance", "4%"]).arg(kept("six-pages.lackey")));
+    let (_, json) = json_of(curve(&["--json", "-", "--tolerance", "4%"]).arg(stored_trace("six-pages.lackey")));
     assert_eq!((&json["format"], &json["page_bytes"], &json["distinct"]), (&json!("lackey"), &json!(4096), &json!(7)));
     assert_eq!(json["working_set"]["size"], json!(7));
-    let output = curve(&["--tolerance", "4%"]).arg(kept("six-pages.lackey")).output().unwrap();
+    let output = curve(&["--tolerance", "4%"]).arg(stored_trace("six-pages.lackey")).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("needs 7 pages (28.0 KiB) to fetch at most 4 % of its pages again\n"), "{text}");
 }
 
 #[test]
-fn what_valgrind_traces_here_is_read() {
+fn a_trace_of_the_installed_valgrind_is_read() {
     if Command::new("valgrind").arg("--version").output().is_err() {
         eprintln!("skipped: valgrind is not installed");
         return;
@@ -115,14 +115,14 @@ fn what_valgrind_traces_here_is_read() {
 }
 
 #[test]
-fn tenants_windows_and_bytes_are_told_apart() {
-    let requests = kept("requests.csv");
+fn tenants_windows_and_bytes_are_distinguished() {
+    let requests = stored_trace("requests.csv");
     let (_, json) = json_of(curve(&["--json", "-", "--tenants", "--bytes"]).arg(&requests));
     assert_eq!((&json["unit"], &json["references"], &json["distinct"]), (&json!("bytes"), &json!(8), &json!(3)));
     let tenants: Vec<_> =
         json["tenants"].as_array().unwrap().iter().map(|t| (&t["tenant"], &t["references"])).collect();
     assert_eq!(tenants, [(&json!("north"), &json!(4)), (&json!("south"), &json!(4))]);
-    // The north's two objects are asked for again after 11 seconds, one of them grown by 100 bytes.
+    // The two objects of `north` are requested again after 11 seconds, one of them grown by 100 bytes.
     assert_eq!(json["tenants"][0]["points"].as_array().unwrap().last().unwrap()["size"], json!(2100));
     let (_, json) = json_of(curve(&["--json", "-", "--window", "10s"]).arg(&requests));
     let windows: Vec<_> =
@@ -132,7 +132,7 @@ fn tenants_windows_and_bytes_are_told_apart() {
 
 #[test]
 fn points_are_written_as_csv() {
-    let output = curve(&["--csv", "-", "--sizes", "3,1", "--tenants"]).arg(kept("requests.csv")).output().unwrap();
+    let output = curve(&["--csv", "-", "--sizes", "3,1", "--tenants"]).arg(stored_trace("requests.csv")).output().unwrap();
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
         "tenant,start_seconds,size,miss_ratio\n,,1,1\n,,3,0.375\nnorth,,1,1\nnorth,,3,0.5\nsouth,,1,1\nsouth,,3,0.75\n"
@@ -140,65 +140,65 @@ fn points_are_written_as_csv() {
 }
 
 #[test]
-fn the_page_stands_by_itself() {
+fn the_page_needs_no_other_file() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page.html");
-    let status = curve(&["--html"]).arg(&page).arg(kept("six-pages.lackey")).output().unwrap().status;
+    let status = curve(&["--html"]).arg(&page).arg(stored_trace("six-pages.lackey")).output().unwrap().status;
     assert!(status.success());
     let html = std::fs::read_to_string(page).unwrap();
     assert!(html.contains("plot-curve") && html.contains("default-src 'none'") && html.contains("Plotly"));
 }
 
 #[test]
-fn one_page_is_a_trace() {
+fn a_trace_of_one_page_is_read() {
     let (status, json) = json_of_text("7\n7\n7\n7\n", &["--tolerance", "25%"]);
     assert_eq!((status, &json["distinct"], &json["working_set"]["size"]), (0, &json!(1), &json!(1)));
     assert_eq!(ratios(&json), [(1, 0.25)]);
 }
 
 #[test]
-fn what_is_no_trace_gets_a_sentence() {
+fn a_file_that_is_not_a_trace_is_named_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
-    let empty = complaint(curve(&[]).arg(file(&folder, "empty.vscsi", b"")));
+    let empty = error_of(curve(&[]).arg(file(&folder, "empty.vscsi", b"")));
     assert!(empty.ends_with("empty.vscsi is empty: it holds no reference\n"), "{empty}");
-    let gone = complaint(&mut curve(&["gone.csv"]));
+    let gone = error_of(&mut curve(&["gone.csv"]));
     assert!(gone.contains("gone.csv could not be opened: No such file"), "{gone}");
-    let unknown = complaint(curve(&[]).arg(file(&folder, "trace.bin", &[1, 2, 0, 3, 255, 254])));
+    let unknown = error_of(curve(&[]).arg(file(&folder, "trace.bin", &[1, 2, 0, 3, 255, 254])));
     assert!(unknown.contains("neither oracle-general nor vscsi; add --format"), "{unknown}");
-    let cut = complaint(curve(&[]).arg(file(&folder, "cut.oracleGeneral", &[0; 40])));
+    let cut = error_of(curve(&[]).arg(file(&folder, "cut.oracleGeneral", &[0; 40])));
     assert!(cut.contains("byte 24: the trace is cut short: 16 bytes of a record of 24"), "{cut}");
-    let folder_itself = complaint(curve(&["--format", "csv"]).arg(folder.path()));
+    let folder_itself = error_of(curve(&["--format", "csv"]).arg(folder.path()));
     assert!(folder_itself.contains("could not be read: Is a directory"), "{folder_itself}");
-    let times = complaint(curve(&["--window", "1s"]).arg(kept("six-pages.lackey")));
+    let times = error_of(curve(&["--window", "1s"]).arg(stored_trace("six-pages.lackey")));
     assert!(times.contains("this trace has no times"), "{times}");
-    let sizes = complaint(curve(&["--bytes"]).arg(file(&folder, "keys.txt", b"1\n2\n")));
+    let sizes = error_of(curve(&["--bytes"]).arg(file(&folder, "keys.txt", b"1\n2\n")));
     assert!(sizes.contains("--size-column"), "{sizes}");
-    let warm_up = complaint(curve(&["--warm-up", "2"]).arg(file(&folder, "two.txt", b"1\n2\n")));
+    let warm_up = error_of(curve(&["--warm-up", "2"]).arg(file(&folder, "two.txt", b"1\n2\n")));
     assert!(warm_up.contains("--warm-up leaves none"), "{warm_up}");
 }
 
 #[test]
-fn malformed_records_stop_it_or_are_counted() {
+fn malformed_records_end_the_command_or_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let trace = file(&folder, "requests.csv", b"id,size\n1,10\n2,ten\n1,10\n");
-    let stopped = complaint(curve(&["--bytes"]).arg(&trace));
+    let stopped = error_of(curve(&["--bytes"]).arg(&trace));
     assert!(stopped.contains("line 3: 'ten' is not a number of bytes; skip such records with --skip-bad"), "{stopped}");
     let (status, json) = json_of(curve(&["--skip-bad", "--json", "-", "--bytes"]).arg(&trace));
     assert_eq!((status, &json["skipped"], &json["references"]), (0, &json!(1), &json!(2)));
-    let nothing = complaint(curve(&["--skip-bad"]).arg(file(&folder, "text.lackey", b"no\ntrace\n")));
+    let nothing = error_of(curve(&["--skip-bad"]).arg(file(&folder, "text.lackey", b"no\ntrace\n")));
     assert!(nothing.contains("2 malformed records; the first, line 1: 'no' is no access"), "{nothing}");
 }
 
 #[test]
-fn times_of_unknown_unit_are_refused_and_named_ones_are_read() {
+fn times_need_a_known_or_a_named_unit() {
     let folder = tempfile::tempdir().unwrap();
     let lines =
         |step: u64, from: u64| (0..100u64).map(|i| format!("{},{}\n", from + i * step, i % 9)).collect::<String>();
     let epoch = file(&folder, "epoch.csv", format!("time,key\n{}", lines(100, 1_700_000_000_000)).as_bytes());
-    let refused = complaint(curve(&["--window", "60s"]).arg(&epoch));
+    let refused = error_of(curve(&["--window", "60s"]).arg(&epoch));
     assert!(refused.contains("cannot be in seconds") && refused.contains("--time-unit"), "{refused}");
     let relative = file(&folder, "relative.csv", format!("time,key\n{}", lines(100, 0)).as_bytes());
-    let refused = complaint(curve(&["--window", "60s"]).arg(&relative));
+    let refused = error_of(curve(&["--window", "60s"]).arg(&relative));
     assert!(refused.contains("a window holds 1.0 references") && refused.contains("--time-unit"), "{refused}");
     for (trace, unit, window) in [(&epoch, "ms", "5s"), (&relative, "ms", "5s"), (&relative, "100ns", "500us")] {
         let (_, json) = json_of(curve(&["--json", "-", "--window", window, "--time-unit", unit]).arg(trace));
@@ -218,7 +218,7 @@ fn block_accesses_in_text_are_cut_into_pages() {
 }
 
 #[test]
-fn accesses_to_blocks_of_a_disk_are_cut_into_pages_whatever_their_sizes_are_in() {
+fn disk_block_accesses_in_any_unit_are_cut_into_pages() {
     for (text, sizes) in [
         ("LBA,Length\n0,65536\n8,4096\n", "bytes in 'length'"),
         ("LBA,Length\n0,128\n8,8\n", "blocks of 512 bytes in 'length'"),
@@ -234,7 +234,7 @@ fn accesses_to_blocks_of_a_disk_are_cut_into_pages_whatever_their_sizes_are_in()
 }
 
 #[test]
-fn with_listed_sizes_the_headline_has_the_share_of_first_references() {
+fn with_listed_sizes_the_headline_has_the_first_reference_share() {
     let output = fed(rounds().as_bytes(), &["-", "--sizes", "5"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("10 % of the references are to something for the first time"), "{text}");
@@ -242,7 +242,7 @@ fn with_listed_sizes_the_headline_has_the_share_of_first_references() {
 
 #[test]
 fn a_cycle_over_four_mib_needs_its_pages() {
-    // Four rounds, 64 accesses of each page, with the stack's page between them and an instruction before each.
+    // Four rounds of 64 accesses to each page; between them are accesses to the stack's page, and an instruction before each.
     let mut log = String::from("==1== Lackey\nhello from the program\n");
     for access in 0..4 * 65_536u64 {
         log += &format!("I  401000,3\n L 1ffeff0000,8\n S {:x},1\n", 0x480_0000 + access % 65_536 * 64);

@@ -1,4 +1,4 @@
-//! `bursar diff` of records side by side.
+//! `bursar diff` of two or more records.
 
 mod support;
 
@@ -74,7 +74,7 @@ fn folders_and_more_than_two_are_compared_with_the_first() {
 }
 
 #[test]
-fn the_page_draws_the_curves_over_each_other() {
+fn the_page_draws_the_curves_in_one_chart() {
     let folder = tempfile::tempdir().unwrap();
     record("a.bursar", "1", "20M", folder.path());
     record("b.bursar", "1", "40M", folder.path());
@@ -85,7 +85,7 @@ fn the_page_draws_the_curves_over_each_other() {
 }
 
 #[test]
-fn components_and_libraries_of_attributions_are_compared() {
+fn components_and_libraries_of_attribute_records_are_compared() {
     let folder = tempfile::tempdir().unwrap();
     for (name, size) in [("a.bursar", "20"), ("b.bursar", "40")] {
         let mut run = bursar();
@@ -102,7 +102,7 @@ fn components_and_libraries_of_attributions_are_compared() {
 }
 
 #[test]
-fn a_note_says_whose_figures_memory_is_missing_from() {
+fn a_note_names_the_record_whose_figures_lack_memory() {
     if !can_hide_cgroups() {
         return;
     }
@@ -123,7 +123,7 @@ fn a_note_says_whose_figures_memory_is_missing_from() {
 }
 
 #[test]
-fn records_that_hold_no_whole_run_are_refused() {
+fn records_without_a_complete_run_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     record("a.bursar", "1", "20M", folder.path());
     fs::write(folder.path().join("text.bursar"), "text").unwrap();

@@ -33,7 +33,7 @@ fn book() -> String {
     chapters.map(|path| std::fs::read_to_string(path).unwrap()).collect::<String>() + &read("README.md")
 }
 
-/// Names of objects, at any depth.
+/// Names of object members, at any depth.
 fn names(value: &Value, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => fields.iter().for_each(|(name, value)| {
@@ -344,7 +344,7 @@ fn navigation_lists_every_page() {
     assert_eq!(listed, expected);
 }
 
-/// What is beneath a folder, files only.
+/// All files beneath a folder.
 fn files(folder: &Path) -> BTreeSet<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { BTreeSet::from([path]) }).collect()

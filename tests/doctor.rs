@@ -1,4 +1,4 @@
-//! `bursar doctor` advises what would help the one who asks, and nothing else.
+//! `bursar doctor` advises only what would help the user who asks.
 
 mod support;
 
@@ -13,26 +13,26 @@ const DROP_ALL: [&str; 3] = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"
 const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 const ROOT_OF_A_NAMESPACE: [&str; 3] = ["unshare", "--user", "--map-root-user"];
 
-/// What doctor finds, run by these words.
+/// The findings of doctor when these words run it.
 fn findings(words: &[&str]) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("bursar");
     copy_program(Path::new(bursar().get_program()), &program);
     let mut command = Command::new(words.first().copied().unwrap_or("env"));
-    // No pool of the machine's.
+    // Without the machine's own pool.
     command.env("BURSAR_POOLS", folder.path().join("pools"));
     let output = command.args(words.iter().skip(1)).arg(&program).args(["doctor", "--json", "-"]).output().unwrap();
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    told["findings"].as_array().unwrap().clone()
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    json["findings"].as_array().unwrap().clone()
 }
 
-/// What it advises, run by these words.
+/// The advice of doctor when these words run it.
 fn advice(words: &[&str]) -> Vec<String> {
     findings(words).iter().filter_map(|finding| finding["enable"].as_str()).map(str::to_string).collect()
 }
 
-/// What it advises for one rung.
+/// The advice for one rung.
 fn advice_for<'a>(findings: &'a [Value], rung: &str) -> Option<&'a str> {
     findings.iter().find(|finding| finding["rung"] == rung).unwrap()["enable"].as_str()
 }
@@ -43,7 +43,7 @@ fn asks_for_root(advice: &[String]) -> Vec<&String> {
 }
 
 #[test]
-fn a_user_who_can_become_root_is_advised_to() {
+fn a_user_who_can_become_root_is_advised_to_do_so() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     if !is_root() || !need("a session without a seccomp filter", status.contains("\nSeccomp:\t0\n")) {
         return;
@@ -62,14 +62,14 @@ fn a_user_who_can_become_root_is_advised_to() {
 #[test]
 fn root_without_capabilities_is_not_advised_to_become_root() {
     if is_root() {
-        let told = advice(&DROP_ALL);
-        let told = asks_for_root(&told);
-        assert!(told.is_empty(), "{told:?}");
+        let advice = advice(&DROP_ALL);
+        let asking = asks_for_root(&advice);
+        assert!(asking.is_empty(), "{asking:?}");
     }
 }
 
 #[test]
-fn nobody_is_advised_to_become_root_where_that_gains_nothing() {
+fn a_user_is_not_advised_to_become_root_where_that_gains_nothing() {
     if !is_root() {
         return;
     }
@@ -81,14 +81,14 @@ fn nobody_is_advised_to_become_root_where_that_gains_nothing() {
         all.extend([vec!["unshare", "--user", "--map-user=1000"], ROOT_OF_A_NAMESPACE.to_vec()]);
     }
     for words in all {
-        let told = advice(&words);
-        let told = asks_for_root(&told);
-        assert!(told.is_empty(), "{words:?}: {told:?}");
+        let advice = advice(&words);
+        let asking = asks_for_root(&advice);
+        assert!(asking.is_empty(), "{words:?}: {asking:?}");
     }
 }
 
 #[test]
-fn root_is_not_told_that_something_needs_root() {
+fn root_gets_no_advice_that_something_needs_root() {
     if !is_root() {
         return;
     }
@@ -99,14 +99,14 @@ fn root_is_not_told_that_something_needs_root() {
     for words in all {
         for finding in findings(&words) {
             let why = finding["why"].as_str().unwrap();
-            let tells = ["need root", "needs root", "as root"].iter().any(|word| why.contains(word));
-            assert!(!tells, "{words:?}: {finding}");
+            let asks_for_root = ["need root", "needs root", "as root"].iter().any(|word| why.contains(word));
+            assert!(!asks_for_root, "{words:?}: {finding}");
         }
     }
 }
 
 #[test]
-fn no_pool_is_advised_to_a_root_who_cannot_mount_its_memory() {
+fn a_pool_is_not_advised_to_a_root_who_cannot_mount_its_memory() {
     if !is_root() {
         return;
     }
@@ -120,7 +120,7 @@ fn no_pool_is_advised_to_a_root_who_cannot_mount_its_memory() {
 }
 
 #[test]
-fn perf_event_paranoid_is_not_advised_where_a_filter_refuses_the_call() {
+fn perf_event_paranoid_is_not_advised_where_seccomp_refuses_the_call() {
     if !is_root() {
         return;
     }
@@ -129,14 +129,14 @@ fn perf_event_paranoid_is_not_advised_where_a_filter_refuses_the_call() {
             let findings = findings(&words);
             let events = findings.iter().find(|finding| finding["rung"] == "by touch: page-fault events").unwrap();
             assert!(!events["there"].as_bool().unwrap(), "the filter refuses nothing: {events}");
-            let told: Vec<_> = findings.iter().filter_map(|finding| finding["enable"].as_str()).collect();
-            assert!(!told.iter().any(|advice| advice.contains("perf_event_paranoid")), "{words:?}: {told:?}");
+            let enabling: Vec<_> = findings.iter().filter_map(|finding| finding["enable"].as_str()).collect();
+            assert!(!enabling.iter().any(|advice| advice.contains("perf_event_paranoid")), "{words:?}: {enabling:?}");
         }
     }
 }
 
 #[test]
-fn no_program_is_advised_that_is_not_there() {
+fn programs_that_are_not_installed_are_not_advised() {
     for advice in advice(&["env", "PATH=/nowhere"]) {
         let mut words = advice.split(' ');
         assert!(!words.any(|word| ["salloc", "loginctl", "systemd-run", "apt", "docker"].contains(&word)), "{advice}");
@@ -144,7 +144,7 @@ fn no_program_is_advised_that_is_not_there() {
 }
 
 #[test]
-fn an_allocation_is_advised_where_slurm_has_a_configuration() {
+fn an_allocation_is_advised_where_slurm_is_configured() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("salloc"), "").unwrap();
     let path = format!("PATH={}", folder.path().display());
@@ -160,7 +160,7 @@ fn an_allocation_is_advised_where_slurm_has_a_configuration() {
 fn writes_json_to_a_file_beside_the_report() {
     let folder = tempfile::tempdir().unwrap();
     for words in [&["doctor"][..], &["pool", "status"]] {
-        let json = folder.path().join("told.json");
+        let json = folder.path().join("doctor.json");
         let mut command = bursar();
         let command = command.args(words).arg("--json").arg(&json).env("BURSAR_POOLS", folder.path());
         let output = command.output().unwrap();
@@ -170,7 +170,7 @@ fn writes_json_to_a_file_beside_the_report() {
 }
 
 #[test]
-fn five_lines_come_first_and_every_source_is_behind_verbose() {
+fn prints_five_lines_and_all_sources_only_with_verbose() {
     let text =
         |options: &[&str]| String::from_utf8(bursar().arg("doctor").args(options).output().unwrap().stdout).unwrap();
     let short = text(&[]);

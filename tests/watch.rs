@@ -386,7 +386,7 @@ fn pages_of_a_file_that_the_kernel_took_back_are_needed() {
 }
 
 #[test]
-fn files_in_memory_that_are_read_make_the_need_a_lower_bound() {
+fn files_in_memory_make_the_working_set_a_lower_bound() {
     let watched = |kind: &str, folder: &str| {
         let file = tempfile::NamedTempFile::new_in(folder).unwrap();
         let path = file.path().to_str().unwrap();
