@@ -198,7 +198,11 @@ fn output_and_status_are_the_commands_and_names_the_profile() {
     assert_eq!(std::fs::read_to_string(folder.path().join("sh.profile")).unwrap(), "bursar profile 1\n");
     let mut fixed = profile(&["-q", "-o", "-"], &[Programs::build().footprint(), "private", "1M"]);
     let output = fixed.output().unwrap();
-    assert!(stderr(&output).lines().count() == 1 && stderr(&output).contains("statically linked"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).lines().count() == 1 && stderr(&output).contains("statically linked"),
+        "{}",
+        stderr(&output)
+    );
     let output = profile(&["-q", "-o", "-"], &["true"]).output().unwrap();
     assert_eq!(
         (output.status.code(), output.stdout.as_slice(), stderr(&output).as_str()),

@@ -374,8 +374,9 @@ fn files_in_memory_make_the_working_set_a_lower_bound() {
     let target = || intervals(&json).last().map_or(Value::Null, |interval| interval["targets"][0].clone());
     let files = |stderr: &Value| stderr["files_in_memory_bytes"].as_u64().unwrap_or(0);
     // The job has filled the file, and its working set is known.
-    let is_complete =
-        |stderr: &Value| files(stderr) >= 79 * MIB && stderr["wss_bytes"].is_u64() && stderr["wss_is_lower_bound"] == true;
+    let is_complete = |stderr: &Value| {
+        files(stderr) >= 79 * MIB && stderr["wss_bytes"].is_u64() && stderr["wss_is_lower_bound"] == true
+    };
     let mut stderr = Value::Null;
     wait_until("it is reported", || {
         stderr = target();

@@ -98,7 +98,11 @@ fn idle_heap_makes_room_for_a_looped_file() {
         assert!(began.elapsed() < Duration::from_secs(300), "{}", intervals());
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert!(job.swapped(&job.used) < MIB, "heap in use stays in memory: {} bytes are swapped out", job.swapped(&job.used));
+    assert!(
+        job.swapped(&job.used) < MIB,
+        "heap in use stays in memory: {} bytes are swapped out",
+        job.swapped(&job.used)
+    );
     rustix::process::kill_process(rustix::process::Pid::from_child(&live), rustix::process::Signal::INT).unwrap();
     assert!(live.wait().unwrap().success());
 }

@@ -132,7 +132,8 @@ fn tenants_windows_and_bytes_are_distinguished() {
 
 #[test]
 fn points_are_written_as_csv() {
-    let output = curve(&["--csv", "-", "--sizes", "3,1", "--tenants"]).arg(stored_trace("requests.csv")).output().unwrap();
+    let output =
+        curve(&["--csv", "-", "--sizes", "3,1", "--tenants"]).arg(stored_trace("requests.csv")).output().unwrap();
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
         "tenant,start_seconds,size,miss_ratio\n,,1,1\n,,3,0.375\nnorth,,1,1\nnorth,,3,0.5\nsouth,,1,1\nsouth,,3,0.75\n"

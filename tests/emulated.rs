@@ -1,4 +1,4 @@
-//! `bursar budget` by limits that are emulated: without rights, a cgroup and Slurm.
+//! `bursar budget` with emulated limits: without root, a cgroup or Slurm.
 
 mod support;
 
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 
-/// A folder on disk that everybody may write to.
+/// A folder on disk that every user may write to.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -34,7 +34,7 @@ fn random_file(folder: &Path, mib: u64) {
     }
 }
 
-/// As a user without rights has it, whatever cgroups there are.
+/// Runs with emulated limits as a user without root, even where cgroups are available.
 fn emulating(folder: &Path, words: &[&str]) -> Command {
     let mut command = if is_root() { bursar_as_nobody(folder) } else { bursar() };
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
@@ -55,7 +55,7 @@ fn answer(folder: &Path, words: &[&str]) -> Value {
 }
 
 #[test]
-fn what_is_held_between_two_samples_is_in_the_answer() {
+fn memory_held_between_two_samples_is_in_the_answer() {
     let folder = folder();
     let burst = "import time; time.sleep(.6); held = bytearray(40 << 20); del held; time.sleep(.6)";
     let json = answer(folder.path(), &["/usr/bin/python3", "-c", burst]);
@@ -65,7 +65,7 @@ fn what_is_held_between_two_samples_is_in_the_answer() {
 }
 
 #[test]
-fn what_short_processes_hold_at_the_same_time_is_in_the_answer() {
+fn memory_of_simultaneous_short_processes_is_in_the_answer() {
     let folder = folder();
     let three = "for i in 1 2 3; do /usr/bin/python3 -c 'bytearray(30 << 20)' & done; wait";
     let json = answer(folder.path(), &["sh", "-c", three]);
@@ -74,7 +74,7 @@ fn what_short_processes_hold_at_the_same_time_is_in_the_answer() {
     assert!(!json["reason"].as_str().unwrap().contains("sizes itself"), "{json:#}");
 }
 
-/// A Python of 100 MiB with four forks, of which each writes to a part of that, under a limit.
+/// A Python program of 100 MiB with four forks, each of which writes to a part of it, under a limit.
 fn forks_under(limit: &str, written_mib: u32) -> (i32, Value) {
     let folder = folder();
     let script = format!(
@@ -86,7 +86,7 @@ fn forks_under(limit: &str, written_mib: u32) -> (i32, Value) {
 }
 
 #[test]
-fn what_forks_share_counts_once_under_a_limit() {
+fn memory_that_forks_share_counts_once_under_a_limit() {
     let peak = |json: &Value| json["peak_charge_bytes"].as_u64().unwrap() / MIB;
     let (status, json) = forks_under("140M", 0);
     assert_eq!(status, 0, "{json:#}");
@@ -99,7 +99,7 @@ fn what_forks_share_counts_once_under_a_limit() {
 }
 
 #[test]
-fn what_forks_copy_is_in_the_answer() {
+fn memory_that_forks_copy_is_in_the_answer() {
     let folder = folder();
     let script = "import os, time\nheap = bytearray(80 << 20)\nfor _ in range(4):\n if not os.fork():\n  for at in range(0, 20 << \
                   20, 4096): heap[at] = 1\n  time.sleep(.3)\n  os._exit(0)\nfor _ in range(4): os.wait()";
@@ -109,7 +109,7 @@ fn what_forks_copy_is_in_the_answer() {
 }
 
 #[test]
-fn what_a_run_leaves_behind_is_no_part_of_the_next() {
+fn daemons_of_a_run_do_not_count_in_the_next() {
     let folder = folder();
     let daemon = "import time; heap = bytearray(50 << 20); open(\"there\", \"w\").close(); time.sleep(60.4321)";
     let script = format!(
@@ -124,7 +124,7 @@ fn what_a_run_leaves_behind_is_no_part_of_the_next() {
 }
 
 #[test]
-fn the_answer_for_a_short_program_is_what_it_holds() {
+fn the_answer_for_a_short_program_is_its_memory() {
     let folder = folder();
     let json = answer(folder.path(), &["/usr/bin/python3", "-c", "bytearray(200 << 20)"]);
     let mib = json["budget_bytes"].as_u64().unwrap() / MIB;
@@ -132,7 +132,7 @@ fn the_answer_for_a_short_program_is_what_it_holds() {
 }
 
 #[test]
-fn an_answer_is_never_nothing() {
+fn an_answer_is_at_least_one_mebibyte() {
     let folder = folder();
     let json = answer(folder.path(), &["true"]);
     assert!(json["budget_bytes"].as_u64().unwrap() >= MIB, "{json:#}");
@@ -144,7 +144,7 @@ fn a_loop_over_a_file_needs_its_heap_and_the_file() {
     random_file(folder.path(), 192);
     let json = answer(folder.path(), &["sh", "-c", "cat input input input input input input >/dev/null"]);
     let mib = json["budget_bytes"].as_u64().unwrap() / MIB;
-    // The file is lost as a whole by a limit that lacks a little of it.
+    // A limit slightly below the file's size loses the whole file.
     assert!((180..=225).contains(&mib), "{mib} MiB: {json}");
     let trials = json["trials"].as_array().unwrap();
     let peak = trials[0]["peak_charge_bytes"].as_u64().unwrap() / MIB;
@@ -162,7 +162,7 @@ fn a_loop_over_a_file_needs_its_heap_and_the_file() {
 }
 
 #[test]
-fn many_small_files_that_are_closed_at_once_are_in_the_answer() {
+fn small_files_that_are_closed_at_once_are_in_the_answer() {
     let folder = folder();
     fs::create_dir(folder.path().join("all")).unwrap();
     for number in 0..700u32 {
@@ -175,7 +175,7 @@ fn many_small_files_that_are_closed_at_once_are_in_the_answer() {
 }
 
 #[test]
-fn what_cannot_be_reclaimed_is_the_least_there_is() {
+fn memory_that_cannot_be_reclaimed_is_a_lower_bound() {
     let folder = folder();
     let hold = "import time; heap = bytearray(b'x') * (100 << 20); time.sleep(0.7)";
     let json = answer(folder.path(), &["python3", "-c", hold]);
@@ -184,31 +184,31 @@ fn what_cannot_be_reclaimed_is_the_least_there_is() {
 }
 
 #[test]
-fn a_program_without_the_library_is_refused_with_the_next_step() {
+fn a_static_program_is_refused_with_the_next_step() {
     let folder = folder();
     let programs = Programs::build();
     let output = budget(folder.path()).args(["--", programs.footprint(), "private", "10M"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(125), "{said}");
-    assert!(said.contains("they cannot be emulated: "), "{said}");
-    assert!(said.contains("bursar doctor"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{stderr}");
+    assert!(stderr.contains("they cannot be emulated: "), "{stderr}");
+    assert!(stderr.contains("bursar doctor"), "{stderr}");
 }
 
 #[test]
-fn what_a_program_without_the_library_maps_takes_the_confidence() {
+fn files_mapped_by_a_static_program_make_the_answer_unsure() {
     let folder = folder();
     random_file(folder.path(), 64);
     let programs = Programs::build();
-    // The shell has the library, and what it becomes has not.
+    // The shell has the library; the program it becomes is static and has not.
     let json = answer(folder.path(), &["sh", "-c", &format!("exec {} input 300", programs.mapped())]);
     assert!(!is_bound(&json), "{json}");
 }
 
 #[test]
-fn what_a_program_without_the_library_reads_takes_the_confidence() {
+fn files_read_by_a_static_program_make_the_answer_unsure() {
     let folder = folder();
     random_file(folder.path(), 64);
-    // Any program reads so of which no call goes through libc's functions.
+    // Like any program that makes system calls without libc.
     let reads = "int main(int count, char **words) { static char block[1 << 16]; for (int pass = 0; pass < 4; pass++) { \
                  int file = open(words[1], 0); while (read(file, block, sizeof block) > 0) {} close(file); } return count == 0; }";
     fs::write(folder.path().join("reads.c"), format!("#include <fcntl.h>\n#include <unistd.h>\n{reads}")).unwrap();

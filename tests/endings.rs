@@ -1,4 +1,4 @@
-//! bursar ends a job: nothing of it is left, whatever it ignores, wherever it has gone and however fast it forks.
+//! bursar ends a job completely: also processes that ignore signals, left the job, or fork fast.
 
 mod support;
 
@@ -13,11 +13,11 @@ use support::{Programs, copy_program, is_root};
 
 const BURSAR: &str = env!("CARGO_BIN_EXE_bursar");
 
-/// Time after which the guard ends what a test has left.
+/// Time after which the guard kills the processes that a test left.
 const GUARD_SECONDS: &str = "60";
 
-/// A user of a test's own, who may have 64 processes. When this is dropped, when the test is killed, and after a minute at
-/// the latest all of them are killed.
+/// A user for one test, who may have 64 processes. All of them are killed when this is dropped, when the test is killed, and after a minute
+/// at the latest.
 struct User {
     id: u32,
     guard: Child,
@@ -34,7 +34,7 @@ impl User {
         User { id, guard: guard.spawn().unwrap() }
     }
 
-    /// What becomes this user.
+    /// The prefix that runs a command as this user.
     fn prefix(&self) -> Vec<String> {
         let become_user = format!("setpriv --reuid={0} --regid={0} --clear-groups prlimit --nproc=64:64", self.id);
         become_user.split(' ').map(Into::into).collect()
@@ -48,7 +48,7 @@ impl Drop for User {
     }
 }
 
-/// A folder with copies of bursar and of a program that anybody may execute.
+/// A folder with copies of bursar and of a program that every user may execute.
 fn copies(folder: &Path) -> (String, String) {
     let programs = Programs::build();
     let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
@@ -59,7 +59,7 @@ fn copies(folder: &Path) -> (String, String) {
     (bursar, program)
 }
 
-/// bursar's status, and whether anything still has open what the job had as descriptor 7.
+/// bursar's status, and whether a process still holds the job's descriptor 7.
 fn ended(words: &[String], folder: &Path) -> (Option<i32>, bool) {
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec \"$@\" 7>&1 >/dev/null", "sh"]).args(words).env("XDG_STATE_HOME", folder.join("state"));
@@ -70,7 +70,7 @@ fn ended(words: &[String], folder: &Path) -> (Option<i32>, bool) {
     (status.code(), held.read(&mut [0; 64]).is_err())
 }
 
-/// With the v2 hierarchy beside v1 the kernel kills a cgroup at once. Without it bursar does.
+/// Prefix that hides the v2 hierarchy beside v1: with it the kernel kills a whole cgroup, without it bursar does.
 fn without_unified() -> Option<Vec<String>> {
     let script = "umount /sys/fs/cgroup/unified && exec \"$@\"";
     let is_hybrid = Path::new("/sys/fs/cgroup/unified/cgroup.procs").exists();
@@ -85,7 +85,7 @@ fn split(text: &str) -> Vec<String> {
     text.split(' ').map(Into::into).collect()
 }
 
-/// Runs the program in each way in which bursar holds a job together, until its time-out, and by other commands.
+/// Runs the program with a time-out in each way in which bursar tracks a job, and under other commands; asserts that no process is left.
 fn leaves_nothing(way: &str, number: u32, others: &[&str]) {
     if !is_root() {
         return;
@@ -97,13 +97,13 @@ fn leaves_nothing(way: &str, number: u32, others: &[&str]) {
     let in_cgroup = [Some(Vec::new()), without_unified()].into_iter().flatten();
     let mut kinds: Vec<(Vec<String>, Vec<String>)> = in_cgroup.map(|prefix| (prefix, run("run"))).collect();
     kinds.extend(others.iter().map(|kind| (Vec::new(), run(kind))));
-    // A user each: until the machine's init reaps them, processes that have ended count.
+    // Each case has its own user: ended processes count against the limit until init reaps them.
     for (at, (prefix, bursar)) in (0u32..).zip(kinds) {
         let user = User::new(number + at);
         let case = words(&[&prefix, &bursar, &user.prefix(), &command]);
         assert_eq!(ended(&case, folder.path()), (Some(124), false), "{case:?}");
     }
-    // Where no cgroup holds it together.
+    // Without a cgroup for the job.
     let user = User::new(number + 9);
     let own = folder.path().join("own");
     std::fs::create_dir(&own).unwrap();
@@ -128,14 +128,14 @@ fn a_time_out_ends_a_fork_bomb() {
 }
 
 #[test]
-fn a_time_out_leaves_alone_what_bursar_did_not_start() {
+fn a_time_out_spares_processes_that_bursar_did_not_start() {
     if !is_root() {
         return;
     }
     let user = User::new(30);
     let folder = tempfile::tempdir().unwrap();
     let (bursar, program) = copies(folder.path());
-    // A child of what becomes bursar, and so bursar's.
+    // The shell starts a child and then becomes bursar, so the child is bursar's.
     let script = format!("sleep 60 & echo $! >&9; exec {bursar} run -q --timeout 300ms -- {program} strays >&2");
     let mut shell = Command::new("setpriv");
     shell.args([&format!("--reuid={}", user.id), "--clear-groups", "sh", "-c", &format!("exec 9>&1; {script}")]);
@@ -147,7 +147,7 @@ fn a_time_out_leaves_alone_what_bursar_did_not_start() {
 }
 
 #[test]
-fn the_load_beside_page_faults_ends_with_all_that_it_started() {
+fn the_load_of_faults_ends_with_all_its_processes() {
     let folder = tempfile::tempdir().unwrap();
     let programs = Programs::build();
     let load = format!("{} strays", programs.misbehave());
@@ -156,12 +156,12 @@ fn the_load_beside_page_faults_ends_with_all_that_it_started() {
     assert_eq!(ended(&words, folder.path()), (Some(0), false));
 }
 
-/// Requests that together take less than the 5 s after which what ignores SIGTERM is killed.
+/// Requests sent in less than the 5 s after which a process that ignores SIGTERM is killed.
 const REQUESTS: u32 = 14;
 const PAUSE: Duration = Duration::from_millis(300);
 
 #[test]
-fn who_interrupts_twice_waits_no_longer() {
+fn a_second_interrupt_ends_the_job_at_once() {
     let ignores = "trap 'echo term >&7' TERM; trap '' INT; echo ready >&7; while :; do sleep 0.1; done";
     for (arguments, before) in [("budget -q", "ready"), ("run -q --timeout 300ms", "term")] {
         let folder = tempfile::tempdir().unwrap();
@@ -183,8 +183,9 @@ fn who_interrupts_twice_waits_no_longer() {
     }
 }
 
-/// Starts bursar on a command that says when it has begun, waits for that, and sends a signal: the signal that ended bursar, and what it
-/// wrote to its standard error.
+/// Starts bursar on a command, waits until the command prints that it has begun, and sends a signal. Returns the signal that ended bursar,
+/// and
+/// its standard error.
 fn ended_by(arguments: &str, signal: i32) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     let mut shell = Command::new("sh");
@@ -200,7 +201,7 @@ fn ended_by(arguments: &str, signal: i32) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_signal_that_ends_the_runs_ends_bursar_by_that_signal() {
+fn a_signal_that_ends_the_runs_also_ends_bursar() {
     let prepare = "budget -q --prepare echo${IFS}ready>&7;sleep${IFS}1";
     for arguments in
         ["run -q", "run -q -n 3", "budget -q", "check --max 1G", "advise try -q --arms never", "faults -q", prepare]

@@ -1,4 +1,4 @@
-//! `bursar budget --fast-tier`: of a program that goes through a part of its memory again and again, the rest can be slower.
+//! `bursar budget --fast-tier`, with a program that accesses a part of its memory in a loop: the rest may be in slower memory.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::{Programs, bursar, can_limit, is_root, json_of};
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn what_is_used_again_must_be_fast_and_what_is_not_need_not() {
+fn only_reused_memory_must_be_in_the_fast_tier() {
     if !can_limit() || !is_root() {
         return;
     }
@@ -24,13 +24,13 @@ fn what_is_used_again_must_be_fast_and_what_is_not_need_not() {
 }
 
 #[test]
-fn without_slower_memory_it_is_said_what_is_missing() {
-    let told = |tier: &str| {
+fn missing_slower_memory_is_named() {
+    let status_and_stderr = |tier: &str| {
         let output = bursar().args(["budget", "--fast-tier", tier, "--", "true"]).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (status, errors) = told("900");
+    let (status, errors) = status_and_stderr("900");
     assert!(status == Some(125) && errors.contains("no NUMA node 900"), "{errors}");
-    let (status, errors) = told("zram");
+    let (status, errors) = status_and_stderr("zram");
     assert!(status == Some(125) && errors.contains("write ram"), "{errors}");
 }

@@ -10,10 +10,10 @@ use support::{
     PID_NAMESPACE, Programs, bursar, bursar_as_nobody, can_limit, can_unshare, huge_pages_alone, is_root, json_of, need,
 };
 
-/// Faults that starting and ending a program may take, of each kind.
+/// The number of faults of each kind that starting and ending a program may take.
 const FEW: u64 = 60;
 
-/// What `bursar faults` says of the program.
+/// Runs `bursar faults` on the test program; returns the status and the JSON.
 fn faults_of(arguments: &[&str]) -> (i32, Value) {
     json_of(bursar().args(["faults", "-q", "--json", "-", "--", Programs::build().faults()]).args(arguments))
 }
@@ -22,7 +22,7 @@ fn count(json: &Value, kind: &str) -> u64 {
     json["kinds"][kind]["count"].as_u64().unwrap_or(0)
 }
 
-/// Within 1 %, and what a program's start takes.
+/// Asserts a count within 1 %, plus the faults of the program's start.
 fn assert_made(json: &Value, kind: &str, made: u64) {
     let seen = count(json, kind);
     assert!((made..=made + made / 100 + FEW).contains(&seen), "{seen} {kind} faults of {made}: {json:#}");
@@ -34,7 +34,7 @@ fn can_time() -> bool {
 }
 
 #[test]
-fn each_kind_of_fault_is_told_for_what_it_is() {
+fn each_kind_of_fault_is_recognised() {
     if !can_time() {
         return;
     }
@@ -60,7 +60,7 @@ fn each_kind_of_fault_is_told_for_what_it_is() {
 }
 
 #[test]
-fn huge_pages_are_told_with_their_order() {
+fn huge_pages_are_reported_with_their_order() {
     let _alone = huge_pages_alone();
     let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if !can_time() || !need("transparent huge pages", modes.contains("[madvise]") || modes.contains("[always]")) {
@@ -74,7 +74,7 @@ fn huge_pages_are_told_with_their_order() {
 }
 
 #[test]
-fn pages_of_hugetlbs_pools_are_a_kind_of_their_own() {
+fn hugetlb_faults_are_a_kind_of_their_own() {
     if !can_time() {
         return;
     }
@@ -91,8 +91,9 @@ fn pages_of_hugetlbs_pools_are_a_kind_of_their_own() {
     std::fs::write(PAGES, (before.0 + 8).to_string()).unwrap();
     if need("8 free huge pages", read() >= before.0 + 8) {
         let (status, json) = faults_of(&["hugetlb", "8"]);
-        // While a processor is in a system call of somebody's BPF maps, the kernel tells no perf event there: such a fault's end
-        // is not seen, which is told.
+        // While a processor executes a system call on BPF maps of any process, the kernel delivers no perf event there. The end of such a
+        // fault is
+        // missed, and the fault is reported as unfinished.
         let unfinished = json["unfinished_count"].as_u64().unwrap();
         let (seen, other) = (count(&json, "hugetlb"), count(&json, "other"));
         assert_eq!(
@@ -105,7 +106,7 @@ fn pages_of_hugetlbs_pools_are_a_kind_of_their_own() {
 }
 
 #[test]
-fn faults_that_the_kernel_takes_for_the_program_are_among_the_others() {
+fn faults_by_the_kernel_for_the_program_count_as_other() {
     if !can_time() {
         return;
     }
@@ -116,7 +117,7 @@ fn faults_that_the_kernel_takes_for_the_program_are_among_the_others() {
 }
 
 #[test]
-fn threads_children_and_what_they_execute_are_followed() {
+fn threads_children_and_their_programs_are_followed() {
     if !can_time() {
         return;
     }
@@ -126,7 +127,7 @@ fn threads_children_and_what_they_execute_are_followed() {
 }
 
 #[test]
-fn a_fault_that_ends_in_a_signal_is_counted_apart() {
+fn a_fault_that_ends_in_a_signal_is_counted_separately() {
     if !can_time() {
         return;
     }
@@ -140,9 +141,9 @@ fn a_fault_that_ends_in_a_signal_is_counted_apart() {
     assert_eq!((&json["exit_status"], &json["unfinished_count"]), (&139.into(), &1.into()));
 }
 
-/// Where the kernel's numbers are others than bursar's.
+/// The kernel's PIDs differ from those that bursar sees.
 #[test]
-fn the_slowest_faults_have_the_number_that_bursar_sees() {
+fn the_slowest_faults_have_the_pids_of_bursars_namespace() {
     if !can_time() || !can_unshare(&PID_NAMESPACE[1..]) {
         return;
     }
@@ -158,18 +159,18 @@ fn the_slowest_faults_have_the_number_that_bursar_sees() {
     let pid: u64 = String::from_utf8_lossy(&output.stdout).lines().next().unwrap().parse().unwrap();
     let slowest: Vec<u64> =
         json["slowest"].as_array().unwrap().iter().map(|fault| fault["pid"].as_u64().unwrap()).collect();
-    // Before it there was the process that started it.
+    // The only other process is the parent, which was there before: its PID is lower.
     assert!(slowest.contains(&pid) && slowest.iter().all(|its| *its <= pid), "{pid}: {slowest:?}");
 }
 
 #[test]
-fn a_collapse_of_the_same_region_is_told() {
+fn a_collapse_of_the_same_region_is_reported() {
     let _alone = huge_pages_alone();
     let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if !can_time() || !need("MADV_COLLAPSE", !modes.is_empty() && linux::procfs::kernel_version() >= (6, 1)) {
         return;
     }
-    // Whether a touch falls into a collapse is chance, on a busy machine a small one.
+    // Whether a touch falls into a collapse is a matter of chance, on a busy machine a small one.
     let seen = (0..8).any(|_| {
         let (status, json) = faults_of(&["collapsed", "300"]);
         assert_eq!(status, 0);
@@ -179,22 +180,27 @@ fn a_collapse_of_the_same_region_is_told() {
 }
 
 #[test]
-fn reclaim_under_a_limit_is_told() {
+fn reclaim_under_a_limit_is_reported() {
     if !can_time() || !can_limit() {
         return;
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let (data, told) = (folder.path().join("data"), folder.path().join("told.json"));
+    let (data, json_path) = (folder.path().join("data"), folder.path().join("faults.json"));
     std::fs::write(&data, vec![7; 96 << 20]).unwrap();
     let mut command = bursar();
     command.args(["run", "-q", "--limit", "96M", "--"]).arg(assert_cmd::cargo::cargo_bin("bursar"));
-    command.args(["faults", "-q", "--json"]).arg(&told).args(["--", Programs::build().faults(), "reclaiming", "8000"]);
+    command.args(["faults", "-q", "--json"]).arg(&json_path).args([
+        "--",
+        Programs::build().faults(),
+        "reclaiming",
+        "8000",
+    ]);
     assert!(command.arg(&data).status().unwrap().success());
-    let json: Value = serde_json::from_slice(&std::fs::read(&told).unwrap()).unwrap();
+    let json: Value = serde_json::from_slice(&std::fs::read(&json_path).unwrap()).unwrap();
     assert!(json["kinds"]["base"]["reclaim"]["count"].as_u64().unwrap() > 0, "{json:#}");
 }
 
-/// The figure of a kind of system call.
+/// A figure of one kind of system call.
 fn call(json: &Value, kind: &str, figure: &str) -> f64 {
     json["calls"][kind][figure].as_f64().unwrap_or(0.0)
 }
@@ -210,7 +216,7 @@ fn memory_that_system_calls_populate_is_in_the_first_line() {
     assert_eq!(status, 0);
     assert!(count(&json, "base") < FEW, "{json:#}");
     for kind in ["mmap", "populate", "mlock"] {
-        // mmap populates twice: as it is asked, and after mlockall.
+        // mmap populates twice: as requested by MAP_POPULATE, and after mlockall.
         let asked = if kind == "mmap" { 2.0 * bytes } else { bytes };
         for figure in ["populated_bytes", "allocated_bytes"] {
             let seen = call(&json, kind, figure);
@@ -230,7 +236,7 @@ fn memory_that_system_calls_populate_is_in_the_first_line() {
 }
 
 #[test]
-fn time_in_collapses_and_what_frees_memory_is_in_its_call() {
+fn time_in_collapses_and_frees_is_attributed_to_their_call() {
     let _alone = huge_pages_alone();
     let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if !can_time() || !need("MADV_COLLAPSE", !modes.is_empty() && linux::procfs::kernel_version() >= (6, 1)) {
@@ -242,13 +248,13 @@ fn time_in_collapses_and_what_frees_memory_is_in_its_call() {
     assert!(call(&json, "collapse", "allocated_bytes") >= (40 * (2 << 20)) as f64, "{json:#}");
     assert_eq!(call(&json, "release", "count"), 40.0);
     assert!(call(&json, "advise", "count") >= 80.0);
-    // Clearing and copying 40 times 2 MiB takes more than all the other calls.
+    // Clearing and copying 40 times 2 MiB takes longer than all other calls.
     let others = ["mmap", "munmap", "mprotect", "brk", "advise"].map(|kind| call(&json, kind, "sum_seconds"));
     assert!(call(&json, "collapse", "sum_seconds") > others.iter().sum(), "{json:#}");
 }
 
 #[test]
-fn reclaim_within_a_call_is_of_the_call() {
+fn reclaim_within_a_call_is_attributed_to_the_call() {
     if !can_time() || !can_limit() {
         return;
     }
@@ -266,7 +272,7 @@ fn reclaim_within_a_call_is_of_the_call() {
 }
 
 #[test]
-fn faults_that_a_userfaultfd_handler_serves_are_a_kind_of_their_own() {
+fn userfaultfd_faults_are_a_kind_of_their_own() {
     if !can_time() {
         return;
     }
@@ -285,7 +291,7 @@ fn faults_that_a_userfaultfd_handler_serves_are_a_kind_of_their_own() {
 }
 
 #[test]
-fn the_documented_figures_are_there_and_agree_with_each_other() {
+fn the_documented_figures_exist_and_are_consistent() {
     if !can_time() {
         return;
     }
@@ -323,15 +329,15 @@ fn the_status_output_and_input_are_the_commands_own() {
 }
 
 #[test]
-fn a_record_tells_the_same_again() {
+fn the_report_of_a_record_repeats_the_figures() {
     let folder = tempfile::tempdir().unwrap();
     let (record, page) = (folder.path().join("job.bursar"), folder.path().join("page.html"));
     let mut command = bursar();
     command.args(["faults", "-v", "--record"]).arg(&record).args(["--", Programs::build().faults(), "base", "3000"]);
-    let told = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    let stderr = String::from_utf8(command.output().unwrap().stderr).unwrap();
     let again = bursar().arg("report").arg(&record).output().unwrap();
     let again = String::from_utf8(again.stdout).unwrap();
-    assert!(again.lines().count() > 3 && told.starts_with(&again), "{told}\n{again}");
+    assert!(again.lines().count() > 3 && stderr.starts_with(&again), "{stderr}\n{again}");
     let short = bursar().args(["faults", "--", Programs::build().faults(), "base", "3000"]).output().unwrap();
     let short = String::from_utf8(short.stderr).unwrap();
     let last = short.lines().last().unwrap();
@@ -341,12 +347,12 @@ fn a_record_tells_the_same_again() {
 }
 
 #[test]
-fn a_second_run_is_beside_a_load_that_ends_with_it() {
+fn a_second_run_has_a_load_that_ends_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("load");
     let load = format!("echo x >> {}; sleep 0.01", mark.display());
     let mut command = bursar();
-    // Of the two runs the second goes on until the load has begun twice.
+    // The second of the two runs goes on until the load has begun twice.
     let script =
         "mkdir \"$0.run\" 2>/dev/null && exit; until [ \"$(wc -c <\"$0\")\" -gt 2 ]; do sleep 0.05; done 2>/dev/null";
     command.args(["faults", "-q", "--json", "-", "--beside", &load, "--", "sh", "-c", script]).arg(&mark);
@@ -364,7 +370,7 @@ fn a_second_run_is_beside_a_load_that_ends_with_it() {
 }
 
 #[test]
-fn without_root_faults_are_counted_and_no_latency_is_made_up() {
+fn without_root_faults_are_counted_without_latencies() {
     if !is_root() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Whatever a process inherits reaches the command as it would without bursar.
+//! A command inherits the same properties under bursar as without it.
 
 mod support;
 
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use support::pool::Pool;
-use support::{Programs, need, that_run};
+use support::{Programs, every_command, need};
 
 const BURSAR: &str = env!("CARGO_BIN_EXE_bursar");
 
-/// Prefixes that change what the command inherits, and what has to be there for them.
+/// A prefix that changes what the command inherits, and its requirements.
 struct Setting {
     name: &'static str,
     prefix: Vec<String>,
@@ -58,23 +58,24 @@ fn settings(programs: &Programs) -> Vec<Setting> {
     ]
 }
 
-/// What the command prints with the words before it.
+/// The output of the command with these words before it.
 fn printed(folder: &Path, words: &[String], program: &str) -> String {
     let file = folder.join("printed");
     let _ = std::fs::remove_file(&file);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).args([program, file.to_str().unwrap(), "", "b c"]).current_dir(folder);
-    // Files have the same name each time, where pipes have numbers.
+    // Files have the same name each time; pipes have numbers.
     let output = folder.join("output");
     let created = File::create(&output).unwrap();
     command.stdin(Stdio::null()).stdout(created.try_clone().unwrap()).stderr(created);
     let status = command.env("XDG_STATE_HOME", folder).env_remove("RUST_BACKTRACE").status().unwrap();
-    let said = std::fs::read_to_string(&output).unwrap();
-    std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{words:?}: {error}; {status}: {said}"))
+    let stderr = std::fs::read_to_string(&output).unwrap();
+    std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{words:?}: {error}; {status}: {stderr}"))
 }
 
-/// Leaves out what is documented to differ: trials have streams of their own, and a command with bursar's library in it has
-/// the variables that load it.
+/// Drops documented differences: trials have streams of their own, and a command with bursar's library in it has the variables that load
+/// the
+/// library.
 fn comparable(text: &str, arguments: &[String]) -> String {
     let is_of_trials = arguments.first().is_some_and(|word| word == "budget");
     let is_same = |line: &&str| {
@@ -86,7 +87,7 @@ fn comparable(text: &str, arguments: &[String]) -> String {
 }
 
 #[test]
-fn every_inherited_property_reaches_the_command_as_without_bursar() {
+fn inherited_properties_are_the_same_as_without_bursar() {
     let programs = Programs::build();
     let folder = tempfile::tempdir().unwrap();
     let work: PathBuf = folder.path().join("work");
@@ -95,7 +96,7 @@ fn every_inherited_property_reaches_the_command_as_without_bursar() {
     let mut wrong = Vec::new();
     for setting in settings(&programs).into_iter().filter(|setting| is_root || !setting.needs_root) {
         let without = printed(&work, &setting.prefix, programs.inherited());
-        for arguments in that_run(folder.path()) {
+        for arguments in every_command(folder.path()) {
             let bursar = std::iter::once(BURSAR.to_string()).chain(arguments.clone()).chain(["--".to_string()]);
             let with =
                 printed(&work, &setting.prefix.iter().cloned().chain(bursar).collect::<Vec<_>>(), programs.inherited());
@@ -112,8 +113,7 @@ fn every_inherited_property_reaches_the_command_as_without_bursar() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Of the descriptors that a program may have, those that documentation says are the library's: the log; a segment of the pool and
-/// the two for zeroing.
+/// The descriptors that the documentation reserves for the library: the log; a segment of the pool, and two for zeroing.
 const OF_THE_LIBRARY: [(&str, u64); 3] =
     [("attribute -q", 1), ("provision -q --pool default", 3), ("advise run -q --pool default", 3)];
 
@@ -148,14 +148,14 @@ fn a_program_has_its_own_descriptors_under_a_low_limit() {
     }
 }
 
-/// Runs the words after it on a terminal of their own, in a session of its own.
+/// Runs a command on a terminal of its own, in a session of its own.
 const ON_A_TERMINAL: &str = "
 import os, pty, sys
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))
 ";
 
 #[test]
-fn the_terminal_is_the_command_s_to_read_as_without_bursar() {
+fn the_command_can_read_the_terminal() {
     let programs = Programs::build();
     let folder = tempfile::tempdir().unwrap();
     let prefix = ["python3", "-c", ON_A_TERMINAL].map(String::from).to_vec();
@@ -165,7 +165,7 @@ fn the_terminal_is_the_command_s_to_read_as_without_bursar() {
         text.lines().filter(|line| names.iter().any(|name| line.starts_with(name))).map(str::to_string).collect()
     };
     assert_eq!(of_terminal(&prefix), ["terminal 1", "foreground 1"]);
-    for arguments in that_run(folder.path()) {
+    for arguments in every_command(folder.path()) {
         let bursar = std::iter::once(BURSAR.to_string()).chain(arguments.clone()).chain(["--".to_string()]);
         let words: Vec<String> = prefix.iter().cloned().chain(bursar).collect();
         assert_eq!(of_terminal(&words), ["terminal 1", "foreground 1"], "{arguments:?}");
@@ -173,13 +173,13 @@ fn the_terminal_is_the_command_s_to_read_as_without_bursar() {
 }
 
 #[test]
-fn a_hard_limit_that_leaves_no_room_is_told_in_one_sentence() {
+fn too_low_a_hard_limit_is_reported_in_one_sentence() {
     if !support::is_root() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     for (option, value) in [("-v", 200000), ("-n", 20)] {
-        for arguments in that_run(folder.path()) {
+        for arguments in every_command(folder.path()) {
             let script = format!("ulimit {option} {value}; exec \"$@\"");
             let mut shell = Command::new("setpriv");
             shell.args(["--bounding-set=-sys_resource", "sh", "-c", &script, "sh", BURSAR]);
@@ -196,15 +196,15 @@ fn a_hard_limit_that_leaves_no_room_is_told_in_one_sentence() {
 }
 
 #[test]
-fn names_the_limit_of_processes_that_refuses_a_thread() {
+fn names_the_process_limit_that_refuses_a_thread() {
     if !support::is_root() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let nobody = support::bursar_as_nobody(folder.path());
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-    for arguments in that_run(folder.path()) {
-        // As a user of whom nobody else has processes.
+    for arguments in every_command(folder.path()) {
+        // A user who has no other processes.
         let mut limited = Command::new("setpriv");
         limited.args(["--reuid=65529", "--regid=65529", "--clear-groups", "prlimit", "--nproc=1"]);
         limited.arg(nobody.get_args().last().unwrap()).args(&arguments).args(["--", "true"]);
@@ -220,14 +220,14 @@ fn names_the_limit_of_processes_that_refuses_a_thread() {
 }
 
 #[test]
-fn that_proc_is_missing_is_told_in_one_sentence() {
+fn a_missing_proc_is_reported_in_one_sentence() {
     let hides = "mount --make-rprivate / && umount -l /proc && exec \"$@\"";
     let can = Command::new("unshare").args(["-m", "sh", "-c", hides, "sh", "true"]).output();
     if !support::need("unshare -m", support::is_root() && can.is_ok_and(|output| output.status.success())) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    for arguments in that_run(folder.path()) {
+    for arguments in every_command(folder.path()) {
         let mut unshare = Command::new("unshare");
         unshare.args(["-m", "sh", "-c", hides, "sh", BURSAR]).args(arguments).args(["--", "true"]);
         let output = unshare.env("XDG_STATE_HOME", folder.path()).output().unwrap();
@@ -244,7 +244,7 @@ fn a_missing_interpreter_is_named() {
     std::fs::write(&script, "#!/no/such/interpreter -x\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
-    for arguments in that_run(folder.path()) {
+    for arguments in every_command(folder.path()) {
         for command in [script.to_str().unwrap(), "without-interpreter"] {
             let mut bursar = Command::new(BURSAR);
             bursar.args(&arguments).args(["--", command]).env("PATH", &path).env("XDG_STATE_HOME", folder.path());

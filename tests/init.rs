@@ -1,4 +1,4 @@
-//! bursar as the first process of a container, and in the place of its command: signals and orphans.
+//! bursar as PID 1 of a container, and in place of its command: signals and orphans.
 
 mod support;
 
@@ -9,11 +9,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use linux::signals;
 use rustix::process::{Pid, WaitOptions, waitpid};
-use support::{Programs, is_root, that_run};
+use support::{Programs, every_command, is_root};
 
 const BURSAR: &str = env!("CARGO_BIN_EXE_bursar");
 
-/// bursar as PID 1 of a PID namespace, keeping its state in the folder.
+/// bursar as PID 1 of a PID namespace, with its state in the folder.
 fn as_pid_1(folder: &Path, arguments: &[String]) -> Command {
     let mut unshare = Command::new("unshare");
     unshare.args(["--pid", "--fork", "--mount-proc", BURSAR]).args(arguments);
@@ -21,7 +21,7 @@ fn as_pid_1(folder: &Path, arguments: &[String]) -> Command {
     unshare
 }
 
-/// A command with the words of a script.
+/// The arguments followed by a shell script.
 fn with_script(arguments: &[String], script: &str) -> Vec<String> {
     arguments.iter().cloned().chain(["--", "sh", "-c", script].map(Into::into)).collect()
 }
@@ -36,7 +36,7 @@ fn as_pid_1_a_command_ended_by_a_signal_gives_128_and_its_number() {
         let output = as_pid_1(folder.path(), &with_script(arguments, &format!("kill -{signal} $$"))).output().unwrap();
         (output.status.code(), output)
     };
-    for arguments in that_run(folder.path()) {
+    for arguments in every_command(folder.path()) {
         let (code, output) = status(&arguments, 15);
         assert_eq!(code, Some(143), "{arguments:?}: {output:?}");
     }
@@ -52,7 +52,7 @@ fn as_pid_1_a_termination_from_outside_ends_the_command() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    for arguments in that_run(folder.path()).iter().filter(|words| words[0] != "budget") {
+    for arguments in every_command(folder.path()).iter().filter(|words| words[0] != "budget") {
         let mut unshare = as_pid_1(folder.path(), &with_script(arguments, "echo ready; exec sleep 60"));
         let mut unshare = unshare.stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(unshare.stdout.take().unwrap()).lines();
@@ -68,24 +68,24 @@ fn as_pid_1_bursar_reaps_orphans_while_the_command_runs() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // Orphans that have ended, and were not reaped, stay children of PID 1.
+    // Orphans that ended and were not reaped stay children of PID 1.
     let script = "i=0; while [ $i -lt 20 ]; do (sleep 0.01 &); i=$((i + 1)); done; i=0
         while cat /proc/[0-9]*/stat 2>/dev/null | grep -q '^[0-9]* (sleep) . 1 '; do
             i=$((i + 1)); [ $i -lt 1000 ] || exit 7; sleep 0.02
         done";
-    for arguments in that_run(folder.path()) {
+    for arguments in every_command(folder.path()) {
         let output = as_pid_1(folder.path(), &with_script(&arguments, script)).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
     }
 }
 
 #[test]
-fn as_pid_1_bursar_leaves_children_that_it_waits_for_to_be_waited_for() {
+fn as_pid_1_bursar_does_not_reap_its_own_children_early() {
     if !is_root() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // The second run has a load that ends at once, and stays a zombie until bursar asks for its status at the end.
+    // The load of the second run ends at once, and stays a zombie until bursar asks for its status at the end.
     let second = folder.path().join("second");
     let first = format!("[ -e {0} ] || {{ touch {0}; exit 0; }}; ", second.display());
     let script = "i=0; until cat /proc/[0-9]*/stat 2>/dev/null | grep -q '^[0-9]* (sh) Z 1 '; do
@@ -98,7 +98,7 @@ fn as_pid_1_bursar_leaves_children_that_it_waits_for_to_be_waited_for() {
     assert!(errors.contains("The load failed") && errors.contains("exit status: 3"), "{errors}");
 }
 
-/// A command that prints the signals that it gets, in a process group of its own.
+/// A command that prints the signals it receives, in a process group of its own.
 struct Receiver {
     bursar: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -118,13 +118,13 @@ impl Receiver {
         self.lines.next().map(Result::unwrap).unwrap_or_else(|| format!("ended: {:?}", self.bursar.wait()))
     }
 
-    /// Sends a signal to bursar; what the command prints.
+    /// Sends a signal to bursar; returns what the command prints.
     fn sent(&mut self, signal: i32) -> String {
         signals::send(self.bursar.id() as i32, signal).unwrap();
         self.line()
     }
 
-    /// Ends the command's input; how bursar ended.
+    /// Ends the command's input; returns bursar's exit status.
     fn end(self) -> std::process::ExitStatus {
         let Receiver { mut bursar, _input, .. } = self;
         drop(_input);
@@ -133,11 +133,11 @@ impl Receiver {
 }
 
 #[test]
-fn every_signal_that_can_be_caught_is_forwarded() {
+fn every_catchable_signal_is_forwarded() {
     let programs = Programs::build();
     let folder = tempfile::tempdir().unwrap();
     let stops = 20;
-    for arguments in that_run(folder.path()).iter().filter(|words| words[0] != "budget") {
+    for arguments in every_command(folder.path()).iter().filter(|words| words[0] != "budget") {
         let mut bursar = Command::new(BURSAR);
         bursar.args(arguments).args(["--", programs.signals()]).env("XDG_STATE_HOME", folder.path());
         let mut receiver = Receiver::start(&mut bursar);
@@ -149,7 +149,7 @@ fn every_signal_that_can_be_caught_is_forwarded() {
 }
 
 #[test]
-fn signals_that_bursar_was_started_with_blocked_are_forwarded() {
+fn signals_blocked_at_bursars_start_are_forwarded() {
     let programs = Programs::build();
     let folder = tempfile::tempdir().unwrap();
     let mut blocked = Command::new("env");
@@ -164,7 +164,7 @@ fn signals_that_bursar_was_started_with_blocked_are_forwarded() {
     };
     assert!(has("SigBlk:\t0000000000004200"), "TERM and USR1 stay blocked for the command");
     signals::send(bursar, 15).unwrap();
-    // It arrives, and waits for the command to unblock it.
+    // The signal is pending until the command unblocks it.
     while !has("ShdPnd:\t0000000000004000") {
         assert!(receiver.bursar.try_wait().unwrap().is_none(), "bursar ended");
         std::thread::yield_now();
@@ -173,7 +173,7 @@ fn signals_that_bursar_was_started_with_blocked_are_forwarded() {
 }
 
 #[test]
-fn bursar_stops_and_goes_on_with_its_command() {
+fn bursar_stops_and_continues_with_its_command() {
     let programs = Programs::build();
     let folder = tempfile::tempdir().unwrap();
     let mut bursar = Command::new(BURSAR);
@@ -191,7 +191,7 @@ fn bursar_stops_and_goes_on_with_its_command() {
 
 /// `perl -e 'alarm 9; exec @ARGV' bursar run -- COMMAND`
 #[test]
-fn an_alarm_set_before_bursar_began_is_the_commands() {
+fn an_alarm_set_before_bursar_began_ends_the_command() {
     let programs = Programs::build();
     let folder = tempfile::tempdir().unwrap();
     let mut alarm = Command::new(programs.signals());
@@ -204,7 +204,7 @@ fn an_alarm_set_before_bursar_began_is_the_commands() {
 #[test]
 fn a_parent_that_ignores_its_childrens_end_gets_the_status() {
     let folder = tempfile::tempdir().unwrap();
-    for arguments in that_run(folder.path()) {
+    for arguments in every_command(folder.path()) {
         let mut ignoring = Command::new("env");
         ignoring.args(["--ignore-signal=CHLD", BURSAR]).args(with_script(&arguments, "exit 42"));
         let output = ignoring.env("XDG_STATE_HOME", folder.path()).output().unwrap();

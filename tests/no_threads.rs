@@ -1,4 +1,4 @@
-//! A thread or process that the kernel refuses is an answer, not a panic. The injector of the campaign refuses each in turn.
+//! Where the kernel refuses a thread or process, bursar reports an error and does not panic. The campaign's injector refuses each in turn.
 
 mod support;
 
@@ -7,11 +7,11 @@ use std::process::Command;
 
 use support::{bursar, is_root};
 
-/// `clone3`, by which threads and processes are made, on all architectures.
+/// `clone3`, the system call that creates threads and processes, on all architectures.
 const CLONE3: &str = "435";
 const EAGAIN: &str = "11";
 
-/// Refuses the `nth`; bursar's status and what it said, or `None` if there are not so many.
+/// Refuses the `nth` call; bursar's status and standard error, or `None` if there are fewer calls.
 fn without(injector: &Path, folder: &Path, nth: u32, words: &[&str]) -> Option<(i32, String)> {
     let (status, log) = (folder.join("status"), folder.join("log"));
     let own = bursar();
@@ -26,7 +26,7 @@ fn without(injector: &Path, folder: &Path, nth: u32, words: &[&str]) -> Option<(
 }
 
 #[test]
-fn a_refused_thread_or_process_is_no_panic() {
+fn a_refused_thread_or_process_causes_no_panic() {
     if !is_root() {
         return;
     }
@@ -37,9 +37,9 @@ fn a_refused_thread_or_process_is_no_panic() {
     let budget = ["budget", "-q", "--max-trials", "1", "--no-compare", "--", "true"];
     let results: Vec<_> = (1..).map_while(|nth| without(&injector, folder.path(), nth, &budget)).collect();
     assert!(results.len() > 3, "threads and processes are made: {results:?}");
-    for (status, said) in results {
-        // It may go on without, or say why not.
-        let is_refusal = status == 125 << 8 && !said.is_empty();
-        assert!((status == 0 || is_refusal) && !said.contains("panicked"), "status {status}: {said}");
+    for (status, stderr) in results {
+        // bursar may continue without the thread, or report the reason.
+        let is_refusal = status == 125 << 8 && !stderr.is_empty();
+        assert!((status == 0 || is_refusal) && !stderr.contains("panicked"), "status {status}: {stderr}");
     }
 }

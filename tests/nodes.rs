@@ -1,5 +1,4 @@
-//! Jobs over several nodes: hosts that share a file system only where they are told to, in network namespaces, and a real MPI
-//! between them.
+//! Jobs over several nodes, with a real MPI. Network namespaces stand for hosts, which share files only in folders given to both.
 
 mod support;
 
@@ -15,10 +14,10 @@ use support::{Programs, bursar, can_limit, is_root, json_of, need};
 const MIB: u64 = 1 << 20;
 const SIZE: u64 = 64 * MIB;
 
-/// Two hosts, `north` and `south`: network, host name and run directory are each one's own. They go with this.
+/// Two hosts, `north` and `south`, each with its own network, host name and run directory. Dropping this removes the namespaces.
 struct Hosts {
     folder: tempfile::TempDir,
-    /// Their names as namespaces.
+    /// The names of the network namespaces.
     spaces: [String; 2],
 }
 
@@ -30,7 +29,7 @@ fn ip(words: &str) -> bool {
 }
 
 impl Hosts {
-    /// None where they cannot be made.
+    /// `None` where they cannot be created.
     fn make(name: &str) -> Option<Hosts> {
         if !is_root() || !need("Open MPI", Command::new("mpirun.openmpi").arg("--version").output().is_ok()) {
             return None;
@@ -52,7 +51,7 @@ impl Hosts {
         for name in NAMES.into_iter().chain(["run"]) {
             std::fs::create_dir(hosts.path(name)).unwrap();
         }
-        // By nsenter, which leaves the cgroups to be seen, where `ip netns exec` mounts another /sys.
+        // nsenter keeps the cgroups visible; `ip netns exec` would mount another /sys.
         let folder = hosts.folder.path().display();
         hosts.script(
             "enter",
@@ -61,7 +60,7 @@ impl Hosts {
              hostname \"$0\" && mount --bind \"{folder}/$0\" {folder}/run && exec \"$@\"' \"$host\" \"$@\"\n"
             ),
         );
-        // What mpirun takes for ssh. As on another machine, what it starts is in no cgroup and no session of ours.
+        // The agent that mpirun uses in place of ssh. As on another machine, its processes are in none of our cgroups and sessions.
         let agent = |name: &str, before: &str| {
             let roots = "/sys/fs/cgroup /sys/fs/cgroup/memory /sys/fs/cgroup/unified";
             let leave =
@@ -70,11 +69,11 @@ impl Hosts {
             hosts.script(name, &format!("shift\n{leave}\n{enter}\n"));
         };
         agent("agent", "");
-        // A host that does not have what we are run from.
+        // A host on which the path of this bursar is empty.
         let program = bursar().get_program().to_owned();
         let place = Path::new(&program).parent().unwrap().display();
         agent("agent-without-bursar", &format!("mount --bind {folder}/south {place}; "));
-        // One whose cgroups may only be read.
+        // A host whose cgroup file system is mounted read-only.
         let v1 = Path::new("/sys/fs/cgroup/memory");
         let cgroups = if v1.exists() { v1 } else { Path::new("/sys/fs/cgroup") }.display();
         let read_only = format!("mount --bind {cgroups} {cgroups} && mount -o remount,bind,ro {cgroups}; ");
@@ -91,12 +90,12 @@ impl Hosts {
         self.folder.path().join(name)
     }
 
-    /// Where each host has a directory of its own.
+    /// The path at which each host has its own run directory.
     fn run(&self) -> String {
         self.path("run").display().to_string()
     }
 
-    /// On the first host.
+    /// A command on the first host.
     fn on_north(&self) -> Command {
         let mut command = Command::new(self.path("enter"));
         command.args([self.spaces[0].as_str(), NAMES[0]]);
@@ -104,22 +103,22 @@ impl Hosts {
         command
     }
 
-    /// `mpirun` over both, so many ranks on each.
+    /// `mpirun` over both hosts, with this many ranks on each.
     fn mpirun(&self, each: usize) -> Vec<String> {
         self.mpirun_by("agent", each)
     }
 
-    /// The same by another that is taken for ssh.
+    /// The same with another agent in place of ssh.
     fn mpirun_by(&self, agent: &str, each: usize) -> Vec<String> {
         let hosts = ADDRESSES.map(|address| format!("{address}:{each}")).join(",");
         let agent = self.path(agent).display().to_string();
-        // Both hosts are one machine: each would bind its first rank, which spins as it waits, to the same processor.
+        // Both hosts are one machine: by default each would bind its first rank, which busy-waits, to the same processor.
         let places = ["--oversubscribe", "--bind-to", "none"];
         let words = ["mpirun.openmpi", "--mca", "plm_rsh_agent", &agent, "--mca", "btl", "tcp,self"];
         words.into_iter().chain(places).chain(["-x", "XDG_STATE_HOME", "-H", &hosts]).map(String::from).collect()
     }
 
-    /// The files with that end in the run directory of a host.
+    /// The files with this extension in the run directory of a host.
     fn found(&self, host: &str, end: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for folder in [self.path(host), self.path(host).join("bursar")] {
@@ -139,7 +138,7 @@ impl Drop for Hosts {
     }
 }
 
-/// Two ranks, one of which sends to the other, each holding what it was told to.
+/// Two ranks; one sends to the other, and each holds `SIZE`.
 fn job() -> [String; 3] {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let program = BUILT.get_or_init(|| {
@@ -154,7 +153,7 @@ fn job() -> [String; 3] {
     [program.display().to_string(), "receive".into(), SIZE.to_string()]
 }
 
-/// The same with as much again held beside it for a while, so that it is seen at once on both hosts.
+/// The same, and as much memory in another process for 1.5 s, so that both hosts hold it at the same time.
 fn job_that_lasts() -> Vec<String> {
     let held = "import time; held = bytearray(64 << 20); time.sleep(1.5)";
     let both = format!("python3 -c '{held}' & \"$@\" && wait");
@@ -165,10 +164,10 @@ fn success(output: &Output) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn refused(arguments: &[&Path], told: &str) {
+fn refused(arguments: &[&Path], expected: &str) {
     let output = bursar().arg("report").args(arguments).output().unwrap();
     let complaint = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(125) && complaint.contains(told), "{complaint}");
+    assert!(output.status.code() == Some(125) && complaint.contains(expected), "{complaint}");
     assert_eq!(complaint.lines().count(), 1, "{complaint}");
 }
 
@@ -177,7 +176,7 @@ fn bytes(value: &Value) -> u64 {
 }
 
 #[test]
-fn the_records_of_the_ranks_on_two_hosts_become_one() {
+fn records_of_ranks_on_two_hosts_are_merged() {
     let Some(hosts) = Hosts::make("merge") else { return };
     let run = |job: &[String]| {
         let mut command = hosts.on_north();
@@ -201,7 +200,7 @@ fn the_records_of_the_ranks_on_two_hosts_become_one() {
     assert!(together > 2 * SIZE && together <= of_parts + MIB, "{together} of {of_parts}");
     assert!(bytes(&json["floor_bytes"]) > 2 * SIZE, "{json:#}");
 
-    // Each one's time lines are there with its host, and the report tells them apart.
+    // The time lines of each part have its host, and the report distinguishes them.
     let database = rusqlite::Connection::open(&merged).unwrap();
     let sql = "SELECT DISTINCT timeline.host, json_extract(origin, '$.rank') FROM timeline JOIN run USING (run) WHERE role = 'part'";
     let mut statement = database.prepare(sql).unwrap();
@@ -221,8 +220,8 @@ fn the_records_of_the_ranks_on_two_hosts_become_one() {
 
     let kept = hosts.path("alone.bursar");
     let alone = bursar().args(["report", "--record"]).arg(&kept).arg(north).output().unwrap();
-    let told = String::from_utf8(alone.stdout).unwrap();
-    assert!(alone.status.success() && told.contains("1 of 2 ranks") && kept.exists(), "{told}");
+    let expected = String::from_utf8(alone.stdout).unwrap();
+    assert!(alone.status.success() && expected.contains("1 of 2 ranks") && kept.exists(), "{expected}");
     refused(&[north, north], "both of rank 0");
     refused(&[north, &merged], "holds 3 runs");
     run(&job());
@@ -236,7 +235,7 @@ fn the_records_of_the_ranks_on_two_hosts_become_one() {
 }
 
 #[test]
-fn the_logs_of_ranks_on_two_hosts_make_one_attribution() {
+fn logs_of_ranks_on_two_hosts_are_merged() {
     let Some(hosts) = Hosts::make("logs") else { return };
     let record = hosts.path("run").join("job.bursar");
     let check = |json: &Value| {
@@ -248,7 +247,7 @@ fn the_logs_of_ranks_on_two_hosts_make_one_attribution() {
             assert!((SIZE - MIB..SIZE + 2 * MIB).contains(&heap), "{json:#}");
         }
     };
-    // Around mpirun, the library itself brings the logs together, though the hosts' run directories differ.
+    // Around mpirun, the library itself collects the logs, though the hosts' run directories differ.
     let mut command = hosts.on_north();
     command.arg(bursar().get_program()).args(["attribute", "-q", "--json", "-", "--interval", "20ms"]);
     command.arg("--record").arg(&record).arg("--").args(hosts.mpirun(1)).args(["-n", "2"]).args(job());
@@ -270,7 +269,7 @@ fn the_logs_of_ranks_on_two_hosts_make_one_attribution() {
     assert_eq!((status, &json["ranks"]), (0, &2.into()), "{json:#}");
     check(&json);
 
-    // As MPI brings it to the first host, too.
+    // As MPI copies it to the first host.
     let elsewhere = hosts.path("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     for log in std::fs::read_dir(&folders[1]).unwrap() {
@@ -282,7 +281,7 @@ fn the_logs_of_ranks_on_two_hosts_make_one_attribution() {
     assert!(bytes(&twice["total_peak_bytes"]) < SIZE + SIZE / 2, "a log that is there twice counts once: {twice:#}");
 }
 
-/// Ranks that hold 32 and 96 MiB in three processes each, of which the largest has 40.
+/// Ranks of 32 and 96 MiB with three processes each; the largest process has 40 MiB.
 fn unequal_job() -> Vec<String> {
     let beside = "hold() { exec $0 private $((8 + 32 * OMPI_COMM_WORLD_RANK))M --hold 20000; }
                   hold & hold & \"$@\"; status=$?
@@ -297,7 +296,7 @@ fn unequal_job() -> Vec<String> {
         .collect()
 }
 
-/// `bursar budget` on the first host, of a search as short as can be.
+/// `bursar budget` on the first host, with as few trials as possible.
 fn budget(hosts: &Hosts) -> Command {
     let mut command = hosts.on_north();
     command.env("XDG_STATE_HOME", hosts.run()).arg(bursar().get_program());
@@ -305,14 +304,14 @@ fn budget(hosts: &Hosts) -> Command {
     command
 }
 
-/// The cgroups of runs that a process began.
+/// The number of cgroups of runs that a process started.
 fn cgroups_of(pid: u32) -> usize {
     let named = format!("bursar-{pid}-");
     let output = Command::new("find").args(["/sys/fs/cgroup", "-type", "d", "-name"]).arg(format!("{named}*")).output();
     String::from_utf8(output.unwrap().stdout).unwrap().lines().count()
 }
 
-/// The PIDs of what runs with such a word among its first two.
+/// The PIDs of processes with this word among their first two arguments.
 fn running(word: &str, beneath: &str) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
@@ -334,7 +333,7 @@ fn wait_until(what: &str, is: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_budget_over_two_hosts_is_of_the_one_that_needs_most() {
+fn a_budget_over_two_hosts_fits_the_larger_one() {
     if !can_limit() {
         return;
     }
@@ -345,7 +344,7 @@ fn a_budget_over_two_hosts_is_of_the_one_that_needs_most() {
     let (status, json) = json_of(command.args(hosts.mpirun(1)).args(["-n", "2"]).args(unequal_job()));
     assert_eq!(status, 0, "{json:#}");
 
-    // What the second rank holds, and what Python, MPI and its daemon are.
+    // The memory of the second rank; on top of it come Python, MPI and its daemon.
     let held = 96 * MIB;
     let budget = bytes(&json["budget_bytes"]);
     assert!((held..held + 48 * MIB).contains(&budget), "{json:#}");
@@ -357,7 +356,7 @@ fn a_budget_over_two_hosts_is_of_the_one_that_needs_most() {
     assert_eq!(bytes(&json["floor_bytes"]), floors[1]);
     assert!(nodes.iter().all(|node| node["reference_seconds"].as_f64().is_some_and(|seconds| seconds > 0.0)));
 
-    // No node had more than the limit, and where it was too little, one is to blame.
+    // No node exceeded the limit; where it was too small, the node that was killed has a larger floor.
     let trials = json["trials"].as_array().unwrap();
     for trial in trials.iter().filter(|trial| !trial["limit_bytes"].is_null()) {
         for node in trial["nodes"].as_array().unwrap() {
@@ -365,7 +364,7 @@ fn a_budget_over_two_hosts_is_of_the_one_that_needs_most() {
         }
     }
     let killed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "oom").collect();
-    assert!(!killed.is_empty(), "what the largest process had is too little: {json:#}");
+    assert!(!killed.is_empty(), "the memory of the largest process alone is too little: {json:#}");
     for trial in killed {
         for node in trial["nodes"].as_array().unwrap().iter().filter(|node| bytes(&node["oom_kills"]) > 0) {
             let floor = floors[usize::from(node["host"] == "south")];
@@ -373,7 +372,7 @@ fn a_budget_over_two_hosts_is_of_the_one_that_needs_most() {
         }
     }
 
-    // All of it is in the record, and in what is made of it.
+    // All of it is in the record, and in the reports made from the record.
     let database = rusqlite::Connection::open(&record).unwrap();
     let sql = "SELECT DISTINCT json_extract(origin, '$.host') FROM run JOIN figure USING (run)
                WHERE role = 'part' AND name = 'peak_charge_bytes' AND value > 0 ORDER BY 1";
@@ -388,7 +387,7 @@ fn a_budget_over_two_hosts_is_of_the_one_that_needs_most() {
 }
 
 #[test]
-fn a_host_without_bursar_or_without_limits_is_told_before_anything_runs() {
+fn an_unusable_host_is_reported_before_anything_runs() {
     if !can_limit() {
         return;
     }
@@ -400,14 +399,14 @@ fn a_host_without_bursar_or_without_limits_is_told_before_anything_runs() {
         let mut command = budget(&hosts);
         command.arg("--").args(hosts.mpirun_by(agent, 1)).args(["-n", "2", "touch"]).arg(&ran);
         let output = command.output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), told.lines().count()), (Some(125), 1), "{told}");
-        assert!(told.contains(why) && !ran.exists(), "{told}");
+        let expected = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), expected.lines().count()), (Some(125), 1), "{expected}");
+        assert!(expected.contains(why) && !ran.exists(), "{expected}");
     }
 }
 
 #[test]
-fn a_killed_budget_leaves_nothing_on_the_other_host_and_a_host_whose_bursar_is_killed_ends_it() {
+fn a_killed_bursar_ends_the_budget_on_both_hosts() {
     if !can_limit() {
         return;
     }
@@ -428,16 +427,16 @@ fn a_killed_budget_leaves_nothing_on_the_other_host_and_a_host_whose_bursar_is_k
     let there = node().unwrap();
     search.kill().unwrap();
     search.wait().unwrap();
-    wait_until("it ends what it started", || node().is_none() && cgroups_of(there) == 0);
+    wait_until("the daemon ends its processes", || node().is_none() && cgroups_of(there) == 0);
 
     let mut search = begin();
     let there = node().unwrap();
     let pid = rustix::process::Pid::from_raw(there as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    let mut told = String::new();
-    std::io::Read::read_to_string(&mut search.stderr.take().unwrap(), &mut told).unwrap();
-    assert_eq!(search.wait().unwrap().code(), Some(125), "{told}");
-    assert!(told.contains("south is lost"), "{told}");
+    let mut expected = String::new();
+    std::io::Read::read_to_string(&mut search.stderr.take().unwrap(), &mut expected).unwrap();
+    assert_eq!(search.wait().unwrap().code(), Some(125), "{expected}");
+    assert!(expected.contains("south is lost"), "{expected}");
     bursar().args(["doctor", "--repair"]).output().unwrap();
-    wait_until("what a killed one has left is put back", || cgroups_of(there) == 0 && at_work() == 0);
+    wait_until("the next bursar removes what the killed one left", || cgroups_of(there) == 0 && at_work() == 0);
 }

@@ -1,4 +1,4 @@
-//! Programs with another malloc than glibc's: `bursar provision` and `bursar advise run` serve and advise them all the same.
+//! `bursar provision` and `bursar advise run` on programs with another allocator than glibc's.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::{bursar, json_after};
 
 const FILLED_BYTES: u64 = 96 << 20;
 
-/// Fills blocks of 1000 bytes, slowly, so that a helper may come in between.
+/// A program that fills blocks of 1000 bytes, slowly, so that a helper can act meanwhile.
 fn fills(folder: &Path) -> String {
     let (source, program) = (folder.join("blocks.c"), folder.join("blocks"));
     let text = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\nint main(void) {\n unsigned sum = 0;\n \
@@ -22,14 +22,14 @@ fn fills(folder: &Path) -> String {
     program.display().to_string()
 }
 
-/// What a command wrote about a program with each allocator.
+/// Checks the statistics of a command with each allocator.
 fn with_each(words: &[&str], is_right: impl Fn(&Value) -> bool) {
     let folder = tempfile::tempdir().unwrap();
     let program = fills(folder.path());
     for allocator in allocators() {
         let mut command = bursar();
         command.args(words).args(["-q", "--stats", "-", "--", &program]);
-        // No pool answers there.
+        // There is no pool in this folder.
         command.env("LD_PRELOAD", &allocator).env("BURSAR_POOLS", folder.path());
         let (status, stats, _) = json_after(&mut command);
         assert_eq!(status, 0, "{allocator}");

@@ -1,4 +1,4 @@
-//! Attacks by other users, one test per promise of `docs/threat-model.md`. Each needs root, to be two users.
+//! Attacks by other users, one test for each promise of `docs/threat-model.md`. Each needs root, to act as two users.
 
 mod support;
 
@@ -27,7 +27,7 @@ fn folder_of_nobody() -> TempDir {
     folder
 }
 
-/// A folder of root that nobody else can write to, and a file in it.
+/// A folder of root that no other user can write to, and a file in it.
 fn folder_of_root() -> (TempDir, PathBuf) {
     let folder = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
     let file = folder.path().join("precious");
@@ -35,7 +35,7 @@ fn folder_of_root() -> (TempDir, PathBuf) {
     (folder, file)
 }
 
-/// A copy of bursar that every user may execute, in this folder.
+/// A copy of bursar in this folder that every user may execute.
 fn copy_to(folder: &Path) -> PathBuf {
     let path = folder.join("bursar");
     fs::copy(assert_cmd::cargo::cargo_bin("bursar"), &path).unwrap();
@@ -52,7 +52,7 @@ fn as_nobody(program: &Path, home: &Path) -> Command {
     command
 }
 
-/// Ends with the test, and what it started too.
+/// A process that is killed, with its children, when this is dropped.
 struct Attacker(Child);
 
 impl Attacker {
@@ -69,13 +69,13 @@ impl Drop for Attacker {
 }
 
 #[test]
-fn a_user_gets_no_file_made_by_root_where_root_keeps_a_record() {
+fn a_record_of_root_in_a_users_folder_overwrites_no_file() {
     if !is_root() {
         return;
     }
     let (theirs, (own, precious)) = (folder_of_nobody(), folder_of_root());
     let new = own.path().join("new");
-    // Whatever is or comes into the folder is replaced by links, as fast as it goes.
+    // The attacker replaces everything that appears in the folder by links, as fast as it can.
     let script = r#"cd "$1"; trap 'exit 0' TERM
         while :; do for name in .*.tmp .bursar-* x.bursar .x.bursar-journal x.bursar-wal; do
             case $name in .|..|*'*') continue;; esac
@@ -87,7 +87,7 @@ fn a_user_gets_no_file_made_by_root_where_root_keeps_a_record() {
     for _ in 0..3 {
         let record = theirs.path().join("x.bursar");
         let _ = fs::remove_file(&record);
-        // The attacker may take the record away, and nothing else.
+        // The attacker may remove the record, and nothing else.
         let ran = bursar().args(["run", "-q", "--record"]).arg(&record).args(["--", "true"]).output().unwrap();
         assert!(ran.status.code().is_some(), "{ran:?}");
         let json = theirs.path().join("x.json");
@@ -99,7 +99,7 @@ fn a_user_gets_no_file_made_by_root_where_root_keeps_a_record() {
 }
 
 #[test]
-fn a_link_of_another_user_leads_no_result_elsewhere() {
+fn results_do_not_follow_links_of_other_users() {
     if !is_root() {
         return;
     }
@@ -113,7 +113,7 @@ fn a_link_of_another_user_leads_no_result_elsewhere() {
         std::os::unix::fs::lchown(&link, Some(NOBODY), Some(NOBODY)).unwrap();
         let ran = run(option, &link);
         assert_eq!(fs::read_to_string(&precious).unwrap(), "precious", "{option}");
-        // A record is never written over what is there; a result takes the place of the link.
+        // A record never replaces an existing file; a result replaces the link.
         assert_eq!(ran.status.success(), option != "--record", "{option}: {ran:?}");
     }
     let folder = theirs.path().join("folder");
@@ -126,7 +126,7 @@ fn a_link_of_another_user_leads_no_result_elsewhere() {
 }
 
 #[test]
-fn a_record_of_another_user_is_not_resumed_and_a_link_not_followed() {
+fn records_and_links_of_other_users_are_not_resumed() {
     if !is_root() {
         return;
     }
@@ -154,7 +154,7 @@ fn a_record_of_another_user_is_not_resumed_and_a_link_not_followed() {
 }
 
 #[test]
-fn sudo_as_the_first_use_leaves_a_state_folder_that_the_user_can_use() {
+fn a_first_use_by_sudo_leaves_a_usable_state_folder() {
     if !is_root() {
         return;
     }
@@ -173,8 +173,8 @@ fn sudo_as_the_first_use_leaves_a_state_folder_that_the_user_can_use() {
     let found = fs::metadata(&records()[0]).unwrap();
     assert_eq!((found.uid(), found.gid(), found.mode() & 0o777), (NOBODY, NOBODY, 0o600));
     let ran = as_nobody(&copy_to(home.path()), home.path()).args(["run", "--", "true"]).output().unwrap();
-    let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success() && !said.contains("No record is kept"), "{said}");
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && !stderr.contains("No record is kept"), "{stderr}");
     assert_eq!(records().len(), 2);
 }
 
@@ -209,7 +209,7 @@ fn file_capabilities_show_no_process_of_another_user() {
 }
 
 #[test]
-fn records_are_for_their_user_alone() {
+fn records_are_readable_only_by_their_user() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     let ran = bursar().env("XDG_STATE_HOME", &state).args(["run", "-q", "--", "true"]).status().unwrap();
@@ -222,7 +222,7 @@ fn records_are_for_their_user_alone() {
 }
 
 #[test]
-fn what_is_redacted_is_in_no_record_and_in_no_report() {
+fn redacted_words_are_in_no_record_and_no_report() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let ran = bursar()

@@ -1,4 +1,4 @@
-//! `bursar pool` with small pools of real huge pages, and clients that behave and that do not.
+//! `bursar pool` with small pools of real huge pages, and clients that behave or misbehave.
 
 mod support;
 
@@ -16,14 +16,14 @@ const SEGMENT: u64 = 64 << 20;
 const ALL: u64 = u64::MAX / 2;
 const NOBODY: u32 = 65534;
 
-/// A folder for pools, and the machine's huge pages as they were.
+/// A folder for pools, and the machine's number of huge pages before the test.
 struct Bench {
     base: tempfile::TempDir,
     pages_before: u64,
     _alone: std::fs::File,
 }
 
-/// A process that has memory of a pool until its input ends.
+/// A process that holds a lease of a pool until its input ends.
 struct Client {
     process: Child,
     input: Option<ChildStdin>,
@@ -31,7 +31,7 @@ struct Client {
     answer: Lease,
 }
 
-/// What it was answered.
+/// The broker's answer.
 #[derive(Debug, PartialEq)]
 struct Lease {
     status: u32,
@@ -47,7 +47,7 @@ fn denied(status: u32) -> Lease {
     Lease { status, bytes: 0, zero: true }
 }
 
-/// Huge pages of the machine, those included that vanish when they are freed.
+/// Huge pages of the machine, including surplus pages, which vanish when they are freed.
 fn pages() -> u64 {
     meminfo("HugePages_Total:")
 }
@@ -58,12 +58,12 @@ fn meminfo(name: &str) -> u64 {
     line.unwrap().trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Waits for what happens within a second or two, on a busy machine later.
+/// Waits for an event that takes a second or two, and longer on a busy machine.
 fn soon(what: &str, happens: impl Fn() -> bool) {
     assert!(comes(happens), "{what}");
 }
 
-/// Whether it happens in the end.
+/// Whether the event happens before the deadline.
 fn comes(happens: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(240);
     while !happens() {
@@ -76,7 +76,7 @@ fn comes(happens: impl Fn() -> bool) -> bool {
 }
 
 impl Bench {
-    /// `None` where there is no right to reserve.
+    /// `None` without the right to reserve huge pages.
     fn new() -> Option<Bench> {
         if !is_root() || !need("hugetlb", std::path::Path::new("/sys/kernel/mm/hugepages").exists()) {
             return None;
@@ -99,20 +99,20 @@ impl Bench {
         bursar().arg("pool").args(arguments).env("BURSAR_POOLS", self.base.path()).output().unwrap()
     }
 
-    /// What it prints.
+    /// Runs `bursar pool`; returns its standard output.
     fn pool(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {stderr}");
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The one sentence of a refusal.
+    /// Runs `bursar pool`; returns the single sentence of its refusal.
     fn refused(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(125), "{arguments:?}: {said}");
-        said
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}: {stderr}");
+        stderr
     }
 
     fn status(&self) -> Value {
@@ -136,7 +136,7 @@ impl Bench {
     fn client_as(&self, uid: u32, bytes: u64, least: u64, also: &str) -> Client {
         let program = self.base.path().join("lease");
         if !program.exists() {
-            // Where any user may execute it.
+            // A place where every user may execute it.
             support::copy_program(Programs::build().lease().as_ref(), &program);
         }
         let mut command = Command::new("setpriv");
@@ -155,7 +155,7 @@ impl Bench {
         soon("the broker ends", || self.status()["alive"] == false);
     }
 
-    /// A broker that a test starts ends with it, if not before.
+    /// Starts a broker; it ends with the test at the latest.
     fn serve(&self) -> Child {
         let mut command = bursar();
         command.args(["pool", "serve", "default"]).env("BURSAR_POOLS", self.base.path());
@@ -164,7 +164,7 @@ impl Bench {
         broker
     }
 
-    /// Nothing is left, and the machine's huge pages are as they were.
+    /// Asserts that nothing is left, and that the machine has as many huge pages as before.
     fn all_given_back(&self) {
         soon("huge pages as they were", || pages() == self.pages_before);
         assert!(!self.base.path().join("default").exists());
@@ -174,7 +174,7 @@ impl Bench {
 }
 
 impl Drop for Bench {
-    /// The next test counts huge pages, too. Nothing here may panic: the test may be doing so.
+    /// Waits, because the next test counts huge pages, too. Must not panic: this may run during a panic.
     fn drop(&mut self) {
         let _ = bursar().args(["pool", "destroy", "--force"]).env("BURSAR_POOLS", self.base.path()).output();
         if !std::thread::panicking() {
@@ -200,7 +200,7 @@ impl Client {
         next(&mut self.output)
     }
 
-    /// Ends it; its last line.
+    /// Ends its input; returns its last line.
     fn end(mut self) -> String {
         drop(self.input.take());
         let last = self.says();
@@ -230,7 +230,7 @@ struct Limited {
 }
 
 impl Limited {
-    /// `None` where the controller is not there.
+    /// `None` without the controller.
     fn new() -> Option<Limited> {
         let roots = [Path::new("/sys/fs/cgroup/unified"), Path::new("/sys/fs/cgroup")];
         let has = |root: &Path, file: &str| {
@@ -254,7 +254,7 @@ impl Limited {
         std::fs::write(self.own.join(file), value).unwrap();
     }
 
-    /// Runs it in the cgroup.
+    /// Runs bursar in the cgroup.
     fn run(&self, bench: &Bench, arguments: &[&str]) -> Output {
         let script = r#"echo $$ >"$0/cgroup.procs" && exec "$@""#;
         let mut command = Command::new("sh");
@@ -265,7 +265,7 @@ impl Limited {
 
 impl Drop for Limited {
     fn drop(&mut self) {
-        // A test that has failed may have left a broker in it. A second panic would end all tests.
+        // A failed test may have left a broker in it. A second panic would abort all tests.
         if std::thread::panicking() {
             let _ = std::fs::write(self.own.join("cgroup.kill"), "1");
         }
@@ -278,24 +278,24 @@ impl Drop for Limited {
 }
 
 #[test]
-fn a_hugetlb_limit_is_named_before_anything_is_reserved() {
+fn a_hugetlb_limit_is_named_before_any_reservation() {
     let Some(bench) = Bench::new() else { return };
     let Some(limited) = Limited::new() else { return };
-    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
     for file in ["hugetlb.2MB.max", "hugetlb.2MB.rsvd.max"] {
         limited.set(file, "64M");
         let output = limited.run(&bench, &["pool", "create", "128M"]);
-        let text = said(&output);
+        let text = stderr(&output);
         assert_eq!(output.status.code(), Some(125), "{text}");
         assert!(text.contains("allows 64.0 MiB more in pages of 2.00 MiB, and 128 MiB are needed"), "{text}");
         assert!(text.contains(&format!("raise {}", limited.own.join(file).display())), "{text}");
         assert_eq!(pages(), bench.pages_before);
         limited.set(file, "max");
     }
-    // What is within the limit is made; more is refused by the limit of the broker's cgroup, whoever asks.
+    // A pool within the limit is created; growth beyond it is refused by the limit of the broker's cgroup, whichever process asks.
     limited.set("hugetlb.2MB.max", "128M");
     let output = limited.run(&bench, &["pool", "create", "64M"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let refused = bench.refused(&["grow", "128M"]);
     assert!(refused.contains("allows 64.0 MiB more"), "{refused}");
     bench.pool(&["destroy"]);
@@ -303,26 +303,26 @@ fn a_hugetlb_limit_is_named_before_anything_is_reserved() {
 }
 
 #[test]
-fn a_pool_serves_a_program_whose_cgroup_may_have_no_huge_pages() {
+fn a_pool_serves_a_cgroup_that_may_have_no_huge_pages() {
     let Some(bench) = Bench::with_pool(&[]) else { return };
     let Some(limited) = Limited::new() else { return };
     for file in ["hugetlb.2MB.max", "hugetlb.2MB.rsvd.max"] {
         limited.set(file, "0");
         let program = ["provision", "--", "python3", "-c", "print(sum(bytearray(b'x') * (64 << 20)) >> 20)"];
         let output = limited.run(&bench, &program);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
         assert_eq!(String::from_utf8_lossy(&output.stdout), "7680\n");
-        assert!(said.contains("from pool default"), "{said}");
+        assert!(stderr.contains("from pool default"), "{stderr}");
     }
     drop(limited);
     bench.pool(&["destroy"]);
     bench.all_given_back();
 }
 
-/// With Ctrl-C at any moment, from before its broker is there until its memory is.
+/// Ctrl-C arrives at any moment between the start of the broker and the end of the reservation.
 #[test]
-fn a_pool_that_is_interrupted_while_it_is_made_leaves_nothing() {
+fn an_interrupted_creation_of_a_pool_leaves_nothing() {
     let Some(bench) = Bench::new() else { return };
     let size = format!("{}M", (meminfo("MemAvailable:") / 1024 / 2).min(6144));
     for wait in [0, 20, 60, 150, 400] {
@@ -332,17 +332,17 @@ fn a_pool_that_is_interrupted_while_it_is_made_leaves_nothing() {
         soon("it begins", || bench.base.path().join("half").exists());
         std::thread::sleep(Duration::from_millis(wait));
         rustix::process::kill_process(rustix::process::Pid::from_child(&create), rustix::process::Signal::INT).unwrap();
-        let mut said = String::new();
-        std::io::Read::read_to_string(&mut create.stderr.take().unwrap(), &mut said).unwrap();
-        assert_eq!(create.wait().unwrap().signal(), Some(2), "{said}");
-        assert!(said.contains("interrupted") && said.lines().count() == 1, "{said}");
+        let mut stderr = String::new();
+        std::io::Read::read_to_string(&mut create.stderr.take().unwrap(), &mut stderr).unwrap();
+        assert_eq!(create.wait().unwrap().signal(), Some(2), "{stderr}");
+        assert!(stderr.contains("interrupted") && stderr.lines().count() == 1, "{stderr}");
         assert!(!bench.base.path().join("half").exists(), "after {wait} ms");
         assert_eq!(pages(), bench.pages_before, "after {wait} ms");
     }
 }
 
 #[test]
-fn memory_is_lent_in_whole_segments_and_comes_back_as_zeroes() {
+fn memory_is_leased_in_whole_segments_and_cleared() {
     let Some(bench) = Bench::with_pool(&[]) else { return };
     assert_eq!(pages(), bench.pages_before + 64);
     let one = bench.client(1);
@@ -357,14 +357,14 @@ fn memory_is_lent_in_whole_segments_and_comes_back_as_zeroes() {
     assert!(bench.pool(&["status"]).contains(&format!("process {} (lease) of user 0", one.process.id())));
     one.end();
     other.end();
-    assert_eq!(bench.client(2 * SEGMENT).answer, granted(2), "what the others wrote is not there");
+    assert_eq!(bench.client(2 * SEGMENT).answer, granted(2), "the data of the others was cleared");
     assert_eq!(bench.client_as(0, 3 * SEGMENT, 3 * SEGMENT, "").answer, denied(1), "less would be of no use");
     bench.pool(&["destroy"]);
     bench.all_given_back();
 }
 
 #[test]
-fn memory_that_a_child_still_maps_is_not_free_when_its_parent_has_ended() {
+fn memory_mapped_by_a_child_is_not_free_after_its_parent() {
     let Some(bench) = Bench::with_pool(&[]) else { return };
     let mut parent = bench.client_as(0, ALL, 1, "child");
     let child = parent.says();
@@ -378,10 +378,10 @@ fn memory_that_a_child_still_maps_is_not_free_when_its_parent_has_ended() {
 }
 
 #[test]
-fn a_page_that_is_pinned_never_shows_what_the_next_one_writes() {
+fn a_pinned_page_never_shows_data_of_the_next_program() {
     let Some(bench) = Bench::with_pool(&[]) else { return };
     let spy = bench.client_as(0, 1, 1, "pipe");
-    soon("nobody maps it any more", || bench.bytes("leased_bytes") == 0);
+    soon("no process maps it any more", || bench.bytes("leased_bytes") == 0);
     assert_eq!(bench.client(ALL).answer, granted(1), "the pinned page's segment is not lent");
     assert_eq!(spy.end(), "own");
     soon("free again", || bench.bytes("free_bytes") == 2 * SEGMENT);
@@ -389,7 +389,7 @@ fn a_page_that_is_pinned_never_shows_what_the_next_one_writes() {
 }
 
 #[test]
-fn a_program_goes_on_while_its_broker_is_killed_and_the_next_one_knows_of_it() {
+fn a_program_survives_its_broker_and_the_next_one_knows_it() {
     let Some(bench) = Bench::with_pool(&[]) else { return };
     let client = bench.client(1);
     bench.client(1).end();
@@ -412,24 +412,24 @@ fn a_program_goes_on_while_its_broker_is_killed_and_the_next_one_knows_of_it() {
 }
 
 #[test]
-fn doctor_repair_removes_a_pool_whose_broker_was_killed() {
+fn doctor_repair_removes_a_pool_after_its_broker_was_killed() {
     let Some(bench) = Bench::with_pool(&[]) else { return };
-    let said = |words: &[&str]| {
+    let stderr = |words: &[&str]| {
         let output = bursar().args(words).env("BURSAR_POOLS", bench.base.path()).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     };
     let client = bench.client(1);
     bench.signal(rustix::process::Signal::KILL);
-    let provisioned = said(&["provision", "--", "true"]);
+    let provisioned = stderr(&["provision", "--", "true"]);
     assert!(provisioned.contains("pool default has no broker"), "{provisioned}");
-    assert!(said(&["doctor"]).contains("bursar pool serve default"));
-    let status = said(&["pool", "status"]);
+    assert!(stderr(&["doctor"]).contains("bursar pool serve default"));
+    let status = stderr(&["pool", "status"]);
     assert!(status.contains("  node 0     128 MiB; only the broker knows what of it is free\n"), "{status}");
-    let in_use = said(&["doctor", "--repair"]);
+    let in_use = stderr(&["doctor", "--repair"]);
     assert!(in_use.contains("in use by ") && in_use.contains("`bursar pool serve default`"), "{in_use}");
     client.end();
-    let repaired = said(&["doctor", "--repair"]);
+    let repaired = stderr(&["doctor", "--repair"]);
     assert!(
         repaired.contains("pool default: its broker was killed; it is removed, and its 128 MiB given back"),
         "{repaired}"
@@ -438,7 +438,7 @@ fn doctor_repair_removes_a_pool_whose_broker_was_killed() {
 }
 
 #[test]
-fn doctor_repair_leaves_a_pool_whose_broker_was_stopped() {
+fn doctor_repair_keeps_a_pool_whose_broker_was_stopped() {
     let Some(bench) = Bench::with_pool(&[]) else { return };
     bench.signal(rustix::process::Signal::TERM);
     let repaired = bursar().args(["doctor", "--repair"]).env("BURSAR_POOLS", bench.base.path()).output().unwrap();
@@ -446,14 +446,14 @@ fn doctor_repair_leaves_a_pool_whose_broker_was_stopped() {
 }
 
 #[test]
-fn what_is_in_use_stays_with_its_process_when_the_pool_is_removed_by_force() {
+fn a_pool_removed_by_force_leaves_leases_to_their_processes() {
     let Some(bench) = Bench::with_pool(&[]) else { return };
     let client = bench.client(1);
-    let told = bench.pool(&["destroy", "--force"]);
-    assert!(told.contains(&format!("process {} (lease)", client.process.id())), "{told}");
+    let printed = bench.pool(&["destroy", "--force"]);
+    assert!(printed.contains(&format!("process {} (lease)", client.process.id())), "{printed}");
     assert_eq!(pages(), bench.pages_before + 32);
     assert!(bench.pool(&["status"]).contains("no pools"));
-    // Its pages are surplus: they are not taken for the next pool's.
+    // Its pages are surplus: the next pool does not take them.
     bench.pool(&["create", "64M"]);
     assert_eq!(bench.client(ALL).answer, granted(1));
     drop(client);
@@ -462,7 +462,7 @@ fn what_is_in_use_stays_with_its_process_when_the_pool_is_removed_by_force() {
 }
 
 #[test]
-fn clients_that_misbehave_disturb_nobody() {
+fn misbehaving_clients_disturb_no_others() {
     let Some(bench) = Bench::with_pool(&[]) else { return };
     let misbehave = |how: &str| {
         let mut command = Command::new(Programs::build().lease());
@@ -481,7 +481,7 @@ fn clients_that_misbehave_disturb_nobody() {
 }
 
 #[test]
-fn a_pool_is_for_those_who_may_write_to_its_socket_up_to_their_cap() {
+fn the_socket_permissions_and_caps_limit_a_pool() {
     let Some(bench) = Bench::with_pool(&["--owner", &NOBODY.to_string(), "--mode", "0600", "--per-user", "100M"])
     else {
         return;
@@ -498,7 +498,7 @@ fn a_pool_is_for_those_who_may_write_to_its_socket_up_to_their_cap() {
 }
 
 #[test]
-fn a_job_has_no_more_of_a_pool_than_its_memory_limit() {
+fn a_job_gets_at_most_its_memory_limit_from_a_pool() {
     use linux::cgroup::{Cgroup, Swap};
     let Some(bench) = Bench::with_pool(&[]).filter(|_| can_limit()) else { return };
     let above = Cgroup::of(std::process::id() as i32).unwrap().unwrap();
@@ -523,24 +523,27 @@ fn a_job_has_no_more_of_a_pool_than_its_memory_limit() {
 }
 
 #[test]
-fn a_pool_grows_by_whole_segments_and_shrinks_by_what_is_free() {
+fn a_pool_grows_by_whole_segments_and_shrinks_by_free_ones() {
     let Some(bench) = Bench::with_pool(&[]) else { return };
-    let told = bench.pool(&["grow", "65M"]);
-    assert!(told.contains("pool default: 256 MiB") && told.contains("65.0 MiB rounded up to whole segments"), "{told}");
+    let printed = bench.pool(&["grow", "65M"]);
+    assert!(
+        printed.contains("pool default: 256 MiB") && printed.contains("65.0 MiB rounded up to whole segments"),
+        "{printed}"
+    );
     assert_eq!(pages(), bench.pages_before + 128);
     let client = bench.client(3 * SEGMENT);
     assert_eq!(client.answer, granted(3));
-    let told = bench.pool(&["shrink", "128M"]);
-    assert!(told.contains("64.0 MiB of 128 MiB: no more was free given back, 192 MiB left"), "{told}");
+    let printed = bench.pool(&["shrink", "128M"]);
+    assert!(printed.contains("64.0 MiB of 128 MiB: no more was free given back, 192 MiB left"), "{printed}");
     assert_eq!(pages(), bench.pages_before + 96);
     client.end();
     bench.pool(&["destroy"]);
     bench.all_given_back();
 }
 
-/// As `sysctl --system`, tuned and the kubelet do.
+/// Lowers the number as `sysctl --system`, tuned and the kubelet do.
 #[test]
-fn a_pool_keeps_its_memory_when_others_lower_the_number_of_huge_pages() {
+fn a_pool_keeps_its_pages_when_others_lower_nr_hugepages() {
     let Some(bench) = Bench::with_pool(&[]) else { return };
     let set = |pages: u64| std::fs::write("/proc/sys/vm/nr_hugepages", pages.to_string()).unwrap();
     assert_eq!(bench.bytes("surplus_bytes"), 0);
@@ -550,7 +553,7 @@ fn a_pool_keeps_its_memory_when_others_lower_the_number_of_huge_pages() {
     let client = bench.client(2 * SEGMENT);
     assert_eq!(client.answer, granted(2));
     client.end();
-    // Others may also raise it again, above what the pool has.
+    // Others may also raise it again, above the pool's number.
     set(bench.pages_before + 64 + 1);
     assert_eq!(bench.bytes("surplus_bytes"), 0);
     bench.pool(&["destroy"]);
@@ -560,7 +563,7 @@ fn a_pool_keeps_its_memory_when_others_lower_the_number_of_huge_pages() {
 }
 
 #[test]
-fn a_pool_whose_mount_is_gone_is_made_anew() {
+fn a_pool_whose_mount_is_gone_is_recreated() {
     let Some(bench) = Bench::with_pool(&[]) else { return };
     let state = std::fs::read(bench.base.path().join("default/pool.json")).unwrap();
     bench.pool(&["destroy"]);
@@ -575,7 +578,7 @@ fn a_pool_whose_mount_is_gone_is_made_anew() {
 }
 
 #[test]
-fn an_interleaved_pool_is_one_of_all_nodes_and_one_of_a_node_has_that_alone() {
+fn pools_are_interleaved_over_all_nodes_or_on_one() {
     let Some(bench) = Bench::with_pool(&["--node", "0"]) else { return };
     assert_eq!(bench.status()["nodes"][0]["node"], 0);
     bench.pool(&["destroy"]);
@@ -584,7 +587,7 @@ fn an_interleaved_pool_is_one_of_all_nodes_and_one_of_a_node_has_that_alone() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_in_a_sentence_before_anything_is_changed() {
+fn impossible_pools_are_refused_without_changes() {
     let Some(bench) = Bench::new() else { return };
     for (arguments, sentence) in [
         (&["create", "900T"][..], "are more than the"),
@@ -601,22 +604,22 @@ fn what_cannot_be_is_refused_in_a_sentence_before_anything_is_changed() {
         (&["grow", "64M"], "there is no pool 'default'"),
         (&["serve"], "there is no pool 'default'"),
     ] {
-        let said = bench.refused(arguments);
-        assert!(said.contains(sentence), "{arguments:?}: {said}");
+        let stderr = bench.refused(arguments);
+        assert!(stderr.contains(sentence), "{arguments:?}: {stderr}");
     }
     if !std::path::Path::new("/sys/bus/dax/devices").read_dir().is_ok_and(|mut devices| devices.next().is_some()) {
-        let said = bench.refused(&["create", "64M", "--backend", "dax"]);
-        assert!(said.contains("there is no device in /sys/bus/dax/devices"), "{said}");
+        let stderr = bench.refused(&["create", "64M", "--backend", "dax"]);
+        assert!(stderr.contains("there is no device in /sys/bus/dax/devices"), "{stderr}");
     }
     bench.pool(&["create", "64M"]);
     assert!(bench.refused(&["create", "64M"]).contains("bursar pool grow"));
     bench.pool(&["destroy"]);
     bench.all_given_back();
-    assert_eq!(bench.base.path().read_dir().unwrap().count(), 0, "no folder is left of what was refused");
+    assert_eq!(bench.base.path().read_dir().unwrap().count(), 0, "a refused pool leaves no folder");
 }
 
 #[test]
-fn the_folder_of_all_pools_goes_with_the_last() {
+fn the_folder_of_all_pools_is_removed_with_the_last() {
     let Some(bench) = Bench::new() else { return };
     let name = format!("test-{}", std::process::id());
     for action in [&["create", "64M"][..], &["destroy"]] {
@@ -625,7 +628,7 @@ fn the_folder_of_all_pools_goes_with_the_last() {
         let output = command.output().unwrap();
         assert!(output.status.success(), "{action:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    // Others on this machine may have theirs.
+    // Other pools of this machine may exist.
     let left = std::path::Path::new("/run/bursar/pools").read_dir();
     assert!(left.map_or(true, |mut pools| pools.next().is_some()), "an empty folder is left");
     bench.all_given_back();

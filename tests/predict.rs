@@ -1,4 +1,4 @@
-//! `bursar predict` from bursar's records and from what others wrote.
+//! `bursar predict` from bursar's records and from files of other tools.
 
 mod support;
 
@@ -38,14 +38,14 @@ fn history(folder: &Path) {
 }
 
 #[test]
-fn a_size_says_nothing_where_no_past_run_tells_its_own() {
+fn size_is_refused_where_no_past_run_has_an_input_size() {
     let folder = tempfile::tempdir().unwrap();
     let rows = (1..=20).map(|run| format!("align,{},60\n", (500 + run) * MIB));
     let table = "task,peak_bytes,seconds\n".to_string() + &rows.collect::<String>();
     fs::write(folder.path().join("history.csv"), table).unwrap();
     let asked = ["--from", "history.csv", "--kind", "align"];
-    let told = refused(&[&asked[..], &["--size", "500M"]].concat(), folder.path());
-    assert!(told.contains("tells the size of its input, so --size says nothing"), "{told}");
+    let stderr = refused(&[&asked[..], &["--size", "500M"]].concat(), folder.path());
+    assert!(stderr.contains("tells the size of its input, so --size says nothing"), "{stderr}");
     let ask = figures(&asked, folder.path())["ask_bytes"].as_u64().unwrap() / MIB;
     assert!((500..700).contains(&ask), "{ask}");
 }
@@ -71,14 +71,14 @@ fn predicts_a_larger_input_from_records() {
     assert_eq!(found["runs_used"].as_array().unwrap().len(), 4);
     assert_eq!(found["features"]["input_bytes"].as_f64(), Some((200 * MIB) as f64));
     assert_eq!(found["extrapolation"], 200.0 / 64.0);
-    // It holds each byte of its input twice until it ends.
+    // The program holds each byte of its input twice until it ends.
     let floor = found["predicted_bytes"]["floor"].as_u64().unwrap() / MIB;
     assert!((390..470).contains(&floor), "{found}");
     assert!(found["ask_bytes"].as_u64().unwrap() >= floor * MIB, "{found}");
 }
 
 #[test]
-fn predicts_from_csv_and_counts_what_is_left_out() {
+fn predicts_from_csv_and_counts_skipped_rows() {
     let folder = tempfile::tempdir().unwrap();
     history(folder.path());
     let found = figures(&["--from", "history.csv", "--kind", "align", "--size", "1050M"], folder.path());
@@ -91,7 +91,7 @@ fn predicts_from_csv_and_counts_what_is_left_out() {
 }
 
 #[test]
-fn standard_input_that_is_named_is_one_file() {
+fn named_standard_input_counts_as_one_file() {
     let folder = tempfile::tempdir().unwrap();
     history(folder.path());
     let path = folder.path().join("input.bin");
@@ -106,7 +106,7 @@ fn standard_input_that_is_named_is_one_file() {
 }
 
 #[test]
-fn the_snakemake_line_is_a_function_of_the_attempt() {
+fn the_snakemake_line_depends_on_the_attempt() {
     let folder = tempfile::tempdir().unwrap();
     history(folder.path());
     let output = predict(&["--from", "history.csv", "--kind", "align", "--size", "1050M"], folder.path());
@@ -119,9 +119,9 @@ fn the_snakemake_line_is_a_function_of_the_attempt() {
     assert!(Command::new("python3").args(["-c", &code]).status().unwrap().success(), "{line}");
 }
 
-/// A program that holds its input, and what it has recorded in a folder of its own.
+/// A folder with a program that holds its input, and its records; returns a function that makes a command there.
 fn holder(folder: &Path) -> impl Fn(&[&str]) -> Command + use<> {
-    // Three times its input, for as long as samples need.
+    // Three times the input, held for long enough to be sampled.
     let script = "import sys, time; data = open(sys.argv[1], 'rb').read(); held = data * 2; time.sleep(0.3)";
     fs::write(folder.join("hold.py"), script).unwrap();
     fs::write(folder.join("input.bin"), vec![b'x'; (64 * MIB) as usize]).unwrap();
@@ -140,7 +140,7 @@ fn json(mut command: Command) -> Value {
 }
 
 #[test]
-fn plans_the_cheapest_runs_and_makes_them() {
+fn plans_the_cheapest_runs_and_executes_them() {
     let folder = tempfile::tempdir().unwrap();
     let command = holder(folder.path());
     let hold = ["--", "python3", "hold.py", "input.bin"];
@@ -166,7 +166,7 @@ fn plans_the_cheapest_runs_and_makes_them() {
 }
 
 #[test]
-fn learns_from_the_inputs_that_are_named() {
+fn learns_from_the_named_inputs() {
     let folder = tempfile::tempdir().unwrap();
     let command = holder(folder.path());
     for size in [2, 4, 9] {
@@ -200,7 +200,7 @@ fn learns_from_the_inputs_that_are_named() {
 }
 
 #[test]
-fn a_number_of_the_environment_is_a_feature() {
+fn a_number_in_the_environment_is_a_feature() {
     let folder = tempfile::tempdir().unwrap();
     let command = holder(folder.path());
     let script =
@@ -237,7 +237,7 @@ fn a_budget_keeps_a_feature_for_predictions() {
 fn runs_under_other_conditions_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let command = holder(folder.path());
-    // It runs for long enough for samples to see it.
+    // It runs for long enough to be sampled.
     fs::copy("/bin/gzip", folder.path().join("tool")).unwrap();
     fs::write(folder.path().join("input.bin"), vec![0; 64 << 20]).unwrap();
     fs::create_dir(folder.path().join("records")).unwrap();
@@ -277,10 +277,10 @@ fn runs_under_other_conditions_are_left_out() {
 }
 
 #[test]
-fn runs_that_memory_may_be_missing_from_are_left_out() {
+fn runs_that_may_lack_memory_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let command = holder(folder.path());
-    // With the file it leaves a process that nobody measures any more.
+    // If the file exists, the script leaves a process that outlives the measurement.
     let script = "python3 hold.py input.bin; if test -e leave; then sleep 5 >/dev/null 2>&1 & fi";
     fs::write(folder.path().join("job.sh"), script).unwrap();
     fs::create_dir(folder.path().join("records")).unwrap();
@@ -299,12 +299,12 @@ fn runs_that_memory_may_be_missing_from_are_left_out() {
 }
 
 #[test]
-fn what_is_known_between_bounds_counts_as_the_upper_one() {
+fn runs_known_by_bounds_count_by_the_upper_bound() {
     if !can_hide_cgroups() {
         return;
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();
-    // Four processes that hold four times the input each, and share what they were forked with.
+    // Four processes hold four times the input each, and share the memory they were forked with.
     let script = "import sys, time, multiprocessing\ndata = open(sys.argv[1], 'rb').read()\n\
                   def work(_):\n    held = bytearray(b'y') * (4 * len(data))\n    time.sleep(0.3)\n    return len(held)\n\
                   with multiprocessing.Pool(4) as pool:\n    pool.map(work, range(4), chunksize=1)\n";
@@ -337,14 +337,14 @@ fn what_is_known_between_bounds_counts_as_the_upper_one() {
 }
 
 #[test]
-fn the_closure_for_nextflow_asks_for_the_next_step_at_each_attempt() {
+fn the_nextflow_closure_asks_for_the_next_step_each_attempt() {
     let folder = tempfile::tempdir().unwrap();
     history(folder.path());
     let arguments = ["--from", "history.csv", "--kind", "align", "--size", "1050M"];
     let found = figures(&arguments, folder.path());
     let text = String::from_utf8(predict(&arguments, folder.path()).stdout).unwrap();
     let line = text.lines().find_map(|line| line.trim().strip_prefix("Nextflow")).unwrap_or_else(|| panic!("{text}"));
-    // Groovy's words for the same arithmetic; `MB` is 2^20 bytes in Nextflow.
+    // The same arithmetic in Groovy; `MB` is 2^20 bytes in Nextflow.
     let (closure, rest) = line.trim().strip_prefix("memory {").unwrap().split_once('}').unwrap();
     let expression = closure.replace(".MB", "").replace("Math.min(task.attempt", "min(attempt");
     let code = format!("print([{expression} for attempt in (1, 2, 3, 4)])");
@@ -358,7 +358,7 @@ fn the_closure_for_nextflow_asks_for_the_next_step_at_each_attempt() {
 }
 
 #[test]
-fn few_runs_do_not_show_the_confidence_however_exact_they_are() {
+fn few_exact_runs_do_not_reach_the_confidence() {
     let folder = tempfile::tempdir().unwrap();
     let rows = |runs: u64| (1..=runs).map(|run| format!("a,{},{}\n", run * MIB, 3 * run * MIB)).collect::<String>();
     for (runs, few) in [(3, true), (40, false)] {
@@ -371,7 +371,7 @@ fn few_runs_do_not_show_the_confidence_however_exact_they_are() {
 }
 
 #[test]
-fn an_option_outside_of_past_runs_is_said_and_the_interval_has_no_confidence() {
+fn an_option_outside_past_runs_removes_the_confidence() {
     let folder = tempfile::tempdir().unwrap();
     let rows = |size: fn(u64) -> u64| {
         let row = |run: u64| format!("sort,{},{},{}\n", run * MIB, 200 * MIB + run * 1024, size(run) * MIB);
@@ -398,7 +398,7 @@ fn an_option_outside_of_past_runs_is_said_and_the_interval_has_no_confidence() {
 }
 
 #[test]
-fn a_number_of_past_runs_that_is_not_given_is_said() {
+fn a_missing_number_of_past_runs_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let job = |number: u64| {
         let times = format!("100|2026-11-28T13:0{number}:00|2026-11-28T13:0{number}:30");
@@ -411,35 +411,35 @@ fn a_number_of_past_runs_that_is_not_given_is_said() {
     };
     let head = "JobID|JobName|User|State|ElapsedRaw|Start|End|NNodes|AllocCPUS|NTasks|ReqMem|AllocTRES|MaxRSS|TRESUsageInTot|TRESUsageOutTot\n";
     fs::write(folder.path().join("jobs.txt"), head.to_string() + &[1, 2, 4, 8].map(job).concat()).unwrap();
-    let said = |more: &[&str]| {
+    let predicted = |more: &[&str]| {
         let arguments = [&["--from", "jobs.txt", "--kind", "grow"], more, &["--", "grow_6"]].concat();
         let found = figures(&arguments, folder.path());
         (String::from_utf8(predict(&arguments, folder.path()).stdout).unwrap(), found["not_given"].clone())
     };
-    let (text, not_given) = said(&[]);
+    let (text, not_given) = predicted(&[]);
     assert!(text.contains("  unknown      #1: past runs had 1 to 8; give it: --feature '#1=…'\n"), "{text}");
     assert_eq!(not_given, serde_json::json!([{ "feature": "#1", "seen": [1.0, 8.0] }]));
-    let (text, not_given) = said(&["--feature", "#1=6"]);
+    let (text, not_given) = predicted(&["--feature", "#1=6"]);
     assert!(!text.contains("give it") && not_given == serde_json::json!([]), "{text}");
 }
 
 #[test]
-fn an_input_a_little_larger_than_all_seen_is_not_said_to_widen_the_interval() {
+fn a_slightly_larger_input_does_not_widen_the_interval() {
     let folder = tempfile::tempdir().unwrap();
     history(folder.path());
-    let said = |size: &str| {
+    let predicted = |size: &str| {
         let arguments = ["--from", "history.csv", "--kind", "align", "--size", size];
         String::from_utf8(predict(&arguments, folder.path()).stdout).unwrap()
     };
-    let near = said("2400M");
+    let near = predicted("2400M");
     assert!(near.contains("1.20 times the largest of past runs: predicted as if it were within them"), "{near}");
     assert!(near.contains("of 18 past runs, each predicted from those before it"), "{near}");
-    let far = said("8000M");
+    let far = predicted("8000M");
     assert!(far.contains("the interval is wider for it") && !far.contains("past runs, each"), "{far}");
 }
 
 #[test]
-fn too_few_runs_are_refused_with_what_would_help() {
+fn too_few_runs_are_refused_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("x.csv"), "task,input_bytes,peak_bytes\na,1,1\na,2,2\n").unwrap();
     let error = refused(&["--from", "x.csv", "--kind", "^a$", "--size", "16M"], folder.path());
@@ -489,7 +489,7 @@ fn predicts_jobs_of_a_cluster_from_its_accounting() {
 }
 
 #[test]
-fn counts_what_is_left_out_after_the_lines_to_paste_and_lists_it_on_demand() {
+fn counts_skipped_runs_and_lists_them_on_demand() {
     let folder = tempfile::tempdir().unwrap();
     history(folder.path());
     let unmeasured = "-\tCOMPLETED\talign\n".repeat(9);

@@ -1,4 +1,4 @@
-//! `bursar provision`: the launcher, on what processes tell it and on programs that end badly.
+//! `bursar provision`: the launcher, with statistics that processes report and with programs that end badly.
 
 mod support;
 
@@ -20,13 +20,13 @@ fn program(name: &str) -> String {
     BUILT.get_or_init(|| support::make("programs/provision")).join(name).display().to_string()
 }
 
-/// With a folder for pools in which there is none, whatever the machine has.
+/// A command with an empty folder of pools, whatever pools the machine has.
 fn provision(options: &[&str], command: &[&str]) -> Command {
     static POOLS: OnceLock<tempfile::TempDir> = OnceLock::new();
     let pools = POOLS.get_or_init(|| tempfile::tempdir().unwrap());
     let mut all = bursar();
     all.arg("provision").args(options).arg("--").args(command).env("BURSAR_POOLS", pools.path());
-    // As root, and with fewer processors than ranks.
+    // Open MPI needs these to run as root, and with fewer processors than ranks.
     all.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     all.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
     all
@@ -36,7 +36,7 @@ fn run(options: &[&str], command: &[&str]) -> Output {
     provision(options, command).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -44,14 +44,14 @@ fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Of the process that told by hand; the runtime may have told of itself, too.
+/// The entry of the process that reports by the test's own calls; the runtime in it may have added another.
 fn by_hand(stats: &Value) -> &Value {
     let mut processes = stats["processes"].as_array().unwrap().iter();
     processes.find(|process| process["executable"] == "by-hand").unwrap_or_else(|| panic!("{stats:#}"))
 }
 
 #[test]
-fn the_folder_of_a_killed_one_is_removed_by_repair() {
+fn repair_removes_the_folder_of_a_killed_provision() {
     let place = tempfile::tempdir().unwrap();
     let left = || {
         let names = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name());
@@ -65,17 +65,17 @@ fn the_folder_of_a_killed_one_is_removed_by_repair() {
     let input = killed.stdin.take();
     killed.kill().unwrap();
     killed.wait().unwrap();
-    assert_eq!(left(), 1, "SIGKILL lets nobody clean up");
-    // The command goes on without it, to its end.
+    assert_eq!(left(), 1, "after SIGKILL nothing cleans up");
+    // The command runs on without bursar, to its end.
     drop(input);
     printed.read_to_string(&mut String::new()).unwrap();
     let repaired = bursar().args(["doctor", "--repair"]).env("TMPDIR", place.path()).output().unwrap();
-    assert!(repaired.status.success(), "{}", said(&repaired));
+    assert!(repaired.status.success(), "{}", stderr(&repaired));
     assert_eq!(left(), 0);
 }
 
 #[test]
-fn what_a_process_tells_is_in_the_statistics_as_the_runtimes_header_has_it() {
+fn statistics_have_the_fields_of_the_runtimes_header() {
     let (status, stats, before) = json_after(&mut provision(&["--stats", "-"], &[&program("tell"), "12345"]));
     assert_eq!((status, before.as_str()), (0, "told\n"));
     let process = by_hand(&stats);
@@ -126,12 +126,12 @@ fn what_a_process_tells_is_in_the_statistics_as_the_runtimes_header_has_it() {
     assert!(stats["pool"].is_null() && stats["exit_status"] == 0);
     let contract = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md")).unwrap();
     for name in stats.as_object().unwrap().keys().chain(process.as_object().unwrap().keys()) {
-        assert!(contract.contains(&format!("`{name}`")), "docs/json.md does not tell of {name}");
+        assert!(contract.contains(&format!("`{name}`")), "docs/json.md does not name {name}");
     }
 }
 
 #[test]
-fn page_faults_are_those_of_the_whole_job() {
+fn page_faults_are_counted_over_the_whole_job() {
     let faults = |script: &str| {
         let (_, stats, _) = json_after(&mut provision(&["--stats", "-"], &["sh", "-c", script]));
         stats["page_faults"].as_u64()
@@ -146,12 +146,12 @@ fn page_faults_are_those_of_the_whole_job() {
 fn output_status_and_signals_are_the_commands_own() {
     let output = run(&[], &["sh", "-c", "cat; echo out; echo err >&2; exit 7"]);
     assert_eq!((output.status.code(), printed(&output).as_str()), (Some(7), "out\n"));
-    assert!(said(&output).starts_with("err\n"), "{}", said(&output));
+    assert!(stderr(&output).starts_with("err\n"), "{}", stderr(&output));
     let killed = run(&["-q"], &["sh", "-c", "kill -TERM $$"]);
-    assert_eq!((killed.status.signal(), said(&killed).as_str()), (Some(15), ""));
+    assert_eq!((killed.status.signal(), stderr(&killed).as_str()), (Some(15), ""));
     for (command, status) in [("no-such-command-anywhere", 127), ("/etc/passwd", 126)] {
         let output = run(&[], &[command]);
-        assert_eq!((output.status.code(), said(&output).lines().count()), (Some(status), 1), "{}", said(&output));
+        assert_eq!((output.status.code(), stderr(&output).lines().count()), (Some(status), 1), "{}", stderr(&output));
     }
 }
 
@@ -168,16 +168,16 @@ fn a_signal_to_bursar_reaches_the_command() {
 }
 
 #[test]
-fn a_program_has_its_own_results() {
+fn a_program_has_the_same_results_as_without_bursar() {
     for bytes in ["0", "1000", "1000000", "300000000"] {
         let plain = Command::new(program("asks")).arg(bytes).output().unwrap();
         let output = run(&[], &[&program("asks"), bytes]);
-        assert_eq!((printed(&output), output.status), (printed(&plain), plain.status), "{}", said(&output));
+        assert_eq!((printed(&output), output.status), (printed(&plain), plain.status), "{}", stderr(&output));
     }
 }
 
 #[test]
-fn the_runtime_is_told_by_the_environment() {
+fn the_environment_has_the_runtimes_options() {
     let show = "echo $BURSAR_POOL_SIZE,$BURSAR_POOL_FAIL,$BURSAR_PIN,$BURSAR_POOL,$BURSAR_PROVISION";
     let output = run(&["-q", "--size", "64M", "--pin", "--on-exhaustion", "fail"], &["sh", "-c", show]);
     let folder = std::env::temp_dir().join("bursar-provision-").display().to_string();
@@ -185,18 +185,18 @@ fn the_runtime_is_told_by_the_environment() {
     let output = run(&["-q"], &["sh", "-c", show]);
     assert!(printed(&output).starts_with(&format!(",,,,{folder}")), "{}", printed(&output));
     let folder = printed(&run(&["-q"], &["sh", "-c", "echo $BURSAR_PROVISION"]));
-    assert!(!Path::new(folder.trim()).exists(), "it goes at the end");
+    assert!(!Path::new(folder.trim()).exists(), "the folder is removed at the end");
 }
 
 #[test]
-fn a_pool_that_is_not_there_or_does_not_answer_is_an_error_before_the_command_runs() {
+fn a_missing_or_silent_pool_is_refused_before_the_command_runs() {
     let pools = tempfile::tempdir().unwrap();
     let asked = |name: &str| {
         let mut command = provision(&["--pool", name], &["echo", "ran"]);
         let output = command.env("BURSAR_POOLS", pools.path()).output().unwrap();
-        assert_eq!((output.status.code(), printed(&output).as_str()), (Some(125), ""), "{}", said(&output));
-        assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
-        said(&output)
+        assert_eq!((output.status.code(), printed(&output).as_str()), (Some(125), ""), "{}", stderr(&output));
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+        stderr(&output)
     };
     assert!(asked("hpc").contains("there is no pool 'hpc'") && asked("hpc").contains("bursar pool create"));
     std::fs::create_dir(pools.path().join("silent")).unwrap();
@@ -207,22 +207,27 @@ fn a_pool_that_is_not_there_or_does_not_answer_is_an_error_before_the_command_ru
         assert!(asked(wrong).contains(&format!("'{wrong}' is no name for a pool: write letters")));
     }
     let output = provision(&[], &["true"]).env("BURSAR_POOLS", pools.path()).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "without a name none is needed");
+    assert_eq!(output.status.code(), Some(0), "without --pool no pool is needed");
 }
 
 #[test]
-fn what_cannot_be_served_runs_and_is_told() {
+fn programs_that_cannot_be_served_run_and_are_reported() {
     for (name, why) in [("static", "statically linked"), ("go", "Go program"), ("sanitized", "sanitizer")] {
         let output = run(&[], &[&program(name), "1000000"]);
-        assert_eq!((output.status.code(), printed(&output).as_str()), (Some(0), "245\n"), "{name}: {}", said(&output));
-        assert!(said(&output).contains(why), "{name}: {}", said(&output));
-        let quiet = said(&run(&["--quiet"], &[&program(name), "1000000"]));
+        assert_eq!(
+            (output.status.code(), printed(&output).as_str()),
+            (Some(0), "245\n"),
+            "{name}: {}",
+            stderr(&output)
+        );
+        assert!(stderr(&output).contains(why), "{name}: {}", stderr(&output));
+        let quiet = stderr(&run(&["--quiet"], &[&program(name), "1000000"]));
         assert!(quiet.lines().count() == 1 && quiet.contains(why), "{name}: {quiet}");
     }
 }
 
 #[test]
-fn around_a_launcher_every_rank_is_told_of() {
+fn around_a_launcher_every_rank_is_reported() {
     for mpi in MPIS.map(|mpi| format!("mpirun.{mpi}")) {
         if !need(&mpi, Command::new(&mpi).arg("--version").output().is_ok()) {
             continue;
@@ -230,13 +235,14 @@ fn around_a_launcher_every_rank_is_told_of() {
         let (status, stats, printed) =
             json_after(&mut provision(&["-q", "--stats", "-"], &[&mpi, "-n", "2", &program("tell"), "1"]));
         assert_eq!((status, printed.matches("told").count()), (0, 2), "{mpi}: {stats:#}");
-        let told = stats["processes"].as_array().unwrap().iter().filter(|told| told["executable"] == "by-hand");
-        assert_eq!(told.count(), 2, "{mpi}: {stats:#}");
+        let reports =
+            stats["processes"].as_array().unwrap().iter().filter(|process| process["executable"] == "by-hand");
+        assert_eq!(reports.count(), 2, "{mpi}: {stats:#}");
     }
 }
 
 #[test]
-fn under_a_launcher_every_rank_tells_for_itself() {
+fn under_a_launcher_every_rank_writes_its_own_statistics() {
     let bursar = assert_cmd::cargo::cargo_bin("bursar").display().to_string();
     for mpi in MPIS.map(|mpi| format!("mpirun.{mpi}")) {
         if !need(&mpi, Command::new(&mpi).arg("--version").output().is_ok()) {
@@ -249,18 +255,18 @@ fn under_a_launcher_every_rank_tells_for_itself() {
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
         let output = command.output().unwrap();
-        assert!(output.status.success(), "{mpi}: {}", said(&output));
+        assert!(output.status.success(), "{mpi}: {}", stderr(&output));
         for rank in 0..2 {
             let text = std::fs::read_to_string(format!("{stats}.{rank}")).unwrap();
             by_hand(&serde_json::from_str(&text).unwrap());
-            assert!(said(&output).contains(&format!("rank {rank}: ")), "{mpi}: {}", said(&output));
+            assert!(stderr(&output).contains(&format!("rank {rank}: ")), "{mpi}: {}", stderr(&output));
         }
         assert!(!Path::new(&stats).exists());
     }
 }
 
 #[test]
-fn the_budget_of_a_pool_is_for_what_runs_together() {
+fn pool_size_counts_programs_that_run_together() {
     let budget = |script: &str| {
         let mut command = bursar();
         command.args(["pool", "size", "--json", "-", "--", "sh", "-c", script]);
@@ -276,12 +282,16 @@ fn the_budget_of_a_pool_is_for_what_runs_together() {
     let beside = budget(&format!("{tell} {} 0.5 & {tell} {} 0.5; wait", 100 * MIB, 100 * MIB));
     assert_eq!(beside, 2 * one);
     let output = bursar().args(["pool", "size", "-q", "--", &program("static"), "1000000"]).output().unwrap();
-    assert!(said(&output).lines().count() == 1 && said(&output).contains("statically linked"), "{}", said(&output));
+    assert!(
+        stderr(&output).lines().count() == 1 && stderr(&output).contains("statically linked"),
+        "{}",
+        stderr(&output)
+    );
 }
 
-/// Both have the number 1, and began at the same time.
+/// Both have PID 1 in their namespaces, and begin at the same time.
 #[test]
-fn programs_of_two_pid_namespaces_that_run_together_need_both_pools() {
+fn pool_size_adds_programs_of_two_pid_namespaces() {
     if !can_unshare(&PID_NAMESPACE[1..]) {
         return;
     }
@@ -297,7 +307,7 @@ fn programs_of_two_pid_namespaces_that_run_together_need_both_pools() {
 }
 
 #[test]
-fn the_default_pool_is_taken_from_when_its_broker_answers() {
+fn the_default_pool_is_used_if_its_broker_answers() {
     let Some(pool) = Pool::create() else { return };
     for options in [&["--stats", "-"][..], &["--pool", "default", "--stats", "-"]] {
         let mut command = provision(options, &[&program("asks"), &(64 * MIB).to_string()]);
@@ -309,16 +319,16 @@ fn the_default_pool_is_taken_from_when_its_broker_answers() {
 }
 
 #[test]
-fn memory_of_the_pool_that_is_never_written_is_named() {
+fn pool_memory_that_is_never_written_is_reported() {
     let Some(pool) = Pool::create() else { return };
     let bytes = |mib: u64| (mib * MIB).to_string();
     let run = |options: &[&str], words: &[&str]| {
         let output = pool.with(&mut provision(options, words)).output().unwrap();
-        (output.status.code(), said(&output))
+        (output.status.code(), stderr(&output))
     };
     let over = program("over");
     let figures = |words: &[&str]| json_after(pool.with(&mut provision(&["--quiet", "--stats", "-"], words))).1;
-    // When the pool has no more, and at the end where it has.
+    // Reported when the pool is exhausted, and at the end if it is not.
     for (later, empties) in [(60, true), (0, false)] {
         let words = [over.as_str(), &bytes(100), &bytes(5), &bytes(later)];
         let unwritten = figures(&words)["unwritten_bytes"].as_u64().unwrap();
@@ -334,7 +344,7 @@ fn memory_of_the_pool_that_is_never_written_is_named() {
 }
 
 #[test]
-fn copies_for_children_of_a_process_with_threads_are_named() {
+fn copies_for_children_of_a_threaded_process_are_reported() {
     let Some(pool) = Pool::create() else { return };
     let words = [program("threads"), (64 * MIB).to_string(), "3".into()];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -342,14 +352,14 @@ fn copies_for_children_of_a_process_with_threads_are_named() {
     assert_eq!((status, printed.as_str()), (0, "forked\n"));
     let copied = stats["copied_bytes"].as_u64().unwrap();
     assert!((3 * 64 * MIB..=3 * 70 * MIB).contains(&copied), "{stats:#}");
-    let text = said(&pool.with(&mut provision(&[], &words)).output().unwrap());
+    let text = stderr(&pool.with(&mut provision(&[], &words)).output().unwrap());
     assert!(text.contains("each child of a process with several threads has a copy of all"), "{text}");
-    let text = said(&pool.with(&mut provision(&[], &[&program("asks"), "67108864"])).output().unwrap());
+    let text = stderr(&pool.with(&mut provision(&[], &[&program("asks"), "67108864"])).output().unwrap());
     assert!(!text.contains("copied at forks"), "{text}");
 }
 
 #[test]
-fn a_request_that_fails_counts_towards_the_pool_that_would_have_served_all() {
+fn a_failed_request_counts_towards_the_demand() {
     let Some(pool) = Pool::create() else { return };
     let words = [&program("over"), &(100 * MIB).to_string(), "1", &(60 * MIB).to_string()].map(|word| word.to_string());
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -359,7 +369,7 @@ fn a_request_that_fails_counts_towards_the_pool_that_would_have_served_all() {
     assert!(status == 1 && stats["failed"].as_u64().unwrap() > 0 && demand > 128 * MIB, "{stats:#}");
 }
 
-/// Each byte is seen to be zero, and then is not. Whoever gives back and waits finds it done.
+/// Asserts that each byte is zero, and then overwrites it. Waits after each release, so that the memory is cleared meanwhile.
 const USES_AGAIN: &str = "
 import mmap, time
 for i in range(60):
@@ -374,16 +384,16 @@ for i in range(60):
 print('zero')";
 
 #[test]
-fn what_a_program_gives_back_is_zeroed_beside_it() {
+fn freed_memory_is_zeroed_while_the_program_runs() {
     let Some(pool) = Pool::create() else { return };
     let can = std::thread::available_parallelism().unwrap().get() > 1;
-    // Where others have the processors it has none: one of a few runs must show it.
+    // The helper runs only where a processor is idle: one of a few runs must show it.
     for tries in 1.. {
         let mut command = provision(&["--stats", "-"], &["python3", "-c", USES_AGAIN]);
         let (status, stats, printed) = json_after(pool.with(&mut command));
         assert_eq!((status, printed.as_str()), (0, "zero\n"), "{stats:#}");
         let figure = |name: &str| stats[name].as_u64().unwrap();
-        assert!(figure("zeroed_bytes") >= 16 * MIB, "that it is needed is seen first: {stats:#}");
+        assert!(figure("zeroed_bytes") >= 16 * MIB, "memory is cleared: {stats:#}");
         if !can || figure("zeroed_beside_bytes") > 0 {
             assert_eq!(can, stats["zeroing_cpu_seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{stats:#}");
             break;
@@ -395,11 +405,11 @@ fn what_a_program_gives_back_is_zeroed_beside_it() {
     let bursar = provision(&["--stats", "-"], &alone[3..]);
     command.args(&alone[1..3]).arg(bursar.get_program()).args(bursar.get_args());
     let (status, stats, _) = json_after(pool.with(&mut command));
-    assert_eq!((status, &stats["zeroing_cpu_seconds"]), (3, &Value::Null), "with one processor alone: {stats:#}");
+    assert_eq!((status, &stats["zeroing_cpu_seconds"]), (3, &Value::Null), "with a single processor: {stats:#}");
 }
 
 #[test]
-fn what_a_pool_lends_is_a_line_of_its_own_in_the_account() {
+fn pool_memory_has_a_line_of_its_own_in_the_report() {
     let Some(pool) = Pool::create() else { return };
     let (programs, socket) = (Programs::build(), pool.socket());
     let script = format!("sleep 1 | {} {} {} 1 -1", programs.lease(), socket.display(), 64 * MIB);
@@ -407,5 +417,5 @@ fn what_a_pool_lends_is_a_line_of_its_own_in_the_account() {
     let (status, account, _) = json_after(command.args(["run", "--json", "-", "--", "sh", "-c", &script]));
     assert_eq!((status, account["peak_breakdown"]["hugetlb"].as_u64()), (0, Some(64 * MIB)), "{account:#}");
     let output = bursar().args(["run", "-v", "--", "sh", "-c", &script]).output().unwrap();
-    assert!(said(&output).contains("huge pages (pool) 64.0 MiB"), "{}", said(&output));
+    assert!(stderr(&output).contains("huge pages (pool) 64.0 MiB"), "{}", stderr(&output));
 }

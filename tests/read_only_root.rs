@@ -1,4 +1,4 @@
-//! A root on which nothing can be written, as containers have it: the command runs all the same.
+//! With a read-only root, as containers have it, the command still runs.
 
 mod support;
 
@@ -9,10 +9,10 @@ use support::{copy_program, is_root};
 
 const BURSAR: &str = env!("CARGO_BIN_EXE_bursar");
 
-/// Makes every mount read-only but one, which holds what may be written and not executed, and becomes the rest.
+/// Makes every mount read-only except `$1`, which is writable and noexec; then executes the remaining words.
 const READ_ONLY: &str = r#"writable=$1; shift
 mount --make-rprivate /
-mount -t tmpfs tmpfs /var/cache || exit 97 # root's library may be there from before
+mount -t tmpfs tmpfs /var/cache || exit 97 # hides a library that root stored earlier
 [ -z "$writable" ] || mount -t tmpfs -o noexec,mode=1777 tmpfs "$writable" || exit 98
 cut -d ' ' -f 5 /proc/self/mountinfo | sort -u | while read -r point; do
     case " $writable /proc " in *" $point "*) continue ;; esac
@@ -21,16 +21,16 @@ done
 ! touch /tmp/x /var/tmp/x "$HOME/x" /run/x 2>/dev/null || exit 99
 exec "$@""#;
 
-/// Who runs bursar.
+/// Prefixes for the user who runs bursar.
 const USERS: [&str; 2] = ["", "setpriv --reuid=65534 --regid=65534 --clear-groups"];
-/// What needs the library in the command.
+/// Commands that load the library into the command.
 const WITH_LIBRARY: [&[&str]; 3] = [&["attribute"], &["provision"], &["advise", "run"]];
 
-/// A copy of bursar in a folder that anybody may enter.
+/// A copy of bursar in a folder that every user may enter.
 struct Copy(tempfile::TempDir);
 
 impl Copy {
-    /// `None` without root, who alone can make such a root.
+    /// `None` without root, which is needed to make such a root.
     fn make() -> Option<Copy> {
         if !is_root() {
             return None;
@@ -41,7 +41,7 @@ impl Copy {
         Some(Copy(folder))
     }
 
-    /// On a root that is read-only but for `writable`.
+    /// Runs bursar on a root that is read-only except for `writable`.
     fn run(&self, user: &str, writable: &str, words: &[&str]) -> Output {
         let mut unshare = Command::new("unshare");
         unshare.args(["-m", "sh", "-c", READ_ONLY, "sh", writable]).args(user.split_whitespace());
@@ -50,7 +50,7 @@ impl Copy {
         unshare.current_dir("/").output().unwrap()
     }
 
-    /// The same of each command that puts the library into this one, which stands behind its options, by each user.
+    /// The same for each command that loads the library, followed by `command`, as each user.
     fn run_each(&self, users: &[&str], writable: &str, command: &[&str], judge: impl Fn(&str, &str, &Output)) {
         for (user, words) in users.iter().flat_map(|user| WITH_LIBRARY.map(|words| (user, words))) {
             let output = self.run(user, writable, &[words, command].concat());
@@ -61,22 +61,22 @@ impl Copy {
 }
 
 #[test]
-fn the_library_is_in_memory_where_no_file_of_it_can_be_written() {
+fn the_library_is_in_memory_where_no_file_can_be_written() {
     let Some(bursar) = Copy::make() else { return };
-    bursar.run_each(&USERS, "/dev/shm", &["-q", "--", "cat", "/proc/self/maps"], |maps, said, output| {
-        assert!(output.status.success() && output.stderr.is_empty(), "{said}");
-        assert!(maps.contains("/memfd:libbursar-"), "{said}");
+    bursar.run_each(&USERS, "/dev/shm", &["-q", "--", "cat", "/proc/self/maps"], |maps, stderr, output| {
+        assert!(output.status.success() && output.stderr.is_empty(), "{stderr}");
+        assert!(maps.contains("/memfd:libbursar-"), "{stderr}");
     });
 }
 
 #[test]
-fn what_does_not_see_the_library_in_memory_runs_without_it() {
+fn processes_that_cannot_see_the_memfd_run_without_the_library() {
     let Some(bursar) = Copy::make() else { return };
     for way in ["setpriv --reuid=65534 --clear-groups", "unshare --pid --fork --mount-proc"] {
         let start = format!("cd / && {way} /bin/true");
-        bursar.run_each(&USERS[..1], "/dev/shm", &["-q", "--", "sh", "-c", &start], |_, said, output| {
-            assert_eq!(output.status.code(), Some(0), "{way} {said}");
-            assert!(!said.contains("ld.so"), "{way} {said}");
+        bursar.run_each(&USERS[..1], "/dev/shm", &["-q", "--", "sh", "-c", &start], |_, stderr, output| {
+            assert_eq!(output.status.code(), Some(0), "{way} {stderr}");
+            assert!(!stderr.contains("ld.so"), "{way} {stderr}");
         });
     }
 }
@@ -84,21 +84,22 @@ fn what_does_not_see_the_library_in_memory_runs_without_it() {
 #[test]
 fn a_command_runs_without_the_library_where_nothing_can_be_written() {
     let Some(bursar) = Copy::make() else { return };
-    bursar.run_each(&USERS, "", &["--", "sh", "-c", "echo $LD_PRELOAD ran; exit 7"], |told, said, output| {
-        assert_eq!(output.status.code(), Some(7), "{said}");
-        assert_eq!(told.lines().next(), Some("ran"), "{said}");
-        let sentences = said.matches("bursar: the command ran without bursar's library, and nothing is known of it: ");
-        assert_eq!(sentences.count(), 1, "{said}");
+    bursar.run_each(&USERS, "", &["--", "sh", "-c", "echo $LD_PRELOAD ran; exit 7"], |stdout, stderr, output| {
+        assert_eq!(output.status.code(), Some(7), "{stderr}");
+        assert_eq!(stdout.lines().next(), Some("ran"), "{stderr}");
+        let sentences =
+            stderr.matches("bursar: the command ran without bursar's library, and nothing is known of it: ");
+        assert_eq!(sentences.count(), 1, "{stderr}");
     });
 }
 
 #[test]
-fn costs_that_cannot_be_remembered_are_told_all_the_same() {
+fn costs_that_cannot_be_stored_are_still_printed() {
     let Some(bursar) = Copy::make() else { return };
     for user in USERS {
         let output = bursar.run(user, "", &["advise", "costs", "--again"]);
-        let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert_eq!((output.status.code(), told.lines().count()), (Some(0), 21), "{told}{errors}");
+        let (stdout, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!((output.status.code(), stdout.lines().count()), (Some(0), 21), "{stdout}{errors}");
         assert!(errors.starts_with("bursar: the costs of this machine are not remembered: "), "{errors}");
     }
 }

@@ -1,4 +1,4 @@
-//! `bursar recommend` on what the accounting of a real Slurm told of jobs of known needs (tests/slurm/record).
+//! `bursar recommend` on the accounting of a real Slurm, recorded of jobs of known needs (tests/slurm/record).
 
 mod support;
 
@@ -34,11 +34,11 @@ fn mib(job: &Value, name: &str) -> u64 {
 }
 
 #[test]
-fn jobs_of_known_needs_are_told_by_both_gatherers() {
+fn figures_of_both_gatherers_match_known_needs() {
     for (gatherer, rest) in [("linux", 8..14), ("cgroup", 2..5)] {
         let found = figures(&format!("slurm-22.05.8-{gatherer}.json"), gatherer);
-        let is_near = |held: u64, told: u64| {
-            assert!(rest.contains(&told.saturating_sub(held)), "{gatherer}: {held}, {told}: {found}")
+        let is_near = |held: u64, figure: u64| {
+            assert!(rest.contains(&figure.saturating_sub(held)), "{gatherer}: {held}, {figure}: {found}")
         };
         // 80 to 104 MiB and what an interpreter takes; one failed at 84, one was killed at 60.
         let solver = job(&found, "solver");
@@ -55,14 +55,14 @@ fn jobs_of_known_needs_are_told_by_both_gatherers() {
         // 2 CPUs, each with a task of 50 MiB.
         assert_eq!(job(&found, "per-cpu")["per"], "cpu");
         assert_eq!(mib(job(&found, "per-cpu"), "asked_bytes"), 150);
-        // 30 and 40 MiB side by side, then 50.
+        // 30 and 40 MiB at the same time, then 50.
         assert!((74..112).contains(&mib(job(&found, "steps"), "max_bytes")), "{found}");
         assert_eq!(job(&found, "too-long")["is_lower_bound"], true, "a time-out is no end");
     }
 }
 
 #[test]
-fn page_cache_that_may_be_shared_memory_is_kept_in_what_to_ask_for() {
+fn page_cache_that_may_be_shared_memory_stays_in_the_request() {
     let by_cgroup = figures("slurm-22.05.8-cgroup.json", "cgroup");
     let reader = job(&by_cgroup, "reader");
     assert_eq!(
@@ -80,7 +80,7 @@ fn page_cache_that_may_be_shared_memory_is_kept_in_what_to_ask_for() {
 }
 
 #[test]
-fn slurm_24_11_tells_heap_shared_memory_and_with_cgroups_page_cache_too() {
+fn slurm_24_11_reports_heap_shared_memory_and_page_cache() {
     for (gatherer, reader_holds) in [("linux", 24..48), ("cgroup", 88..100)] {
         for end in ["json", "txt"] {
             let path = recorded(&format!("slurm-24.11.5-{gatherer}.{end}"));
@@ -102,12 +102,12 @@ fn slurm_24_11_tells_heap_shared_memory_and_with_cgroups_page_cache_too() {
     }
 }
 
-/// The text without its line ends.
+/// The text without line ends.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What is printed for a file, by the figures and by the text.
+/// The JSON and the text that are printed for a file.
 fn of(path: &Path, arguments: &[&str]) -> (Value, String) {
     let json = recommend(&[arguments, &["--json", "-"]].concat(), path);
     assert!(json.status.success(), "{json:?}");
@@ -119,7 +119,7 @@ fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/slurm/cases").join(name)
 }
 
-/// The error of a file of which nothing can be said.
+/// The error for a file without usable jobs.
 fn refusal(path: &Path) -> String {
     let output = recommend(&[], path);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0), "{output:?}");
@@ -128,20 +128,20 @@ fn refusal(path: &Path) -> String {
 
 #[test]
 fn shared_memory_is_never_taken_for_page_cache() {
-    // 100 MiB of MAP_SHARED died at 8M and at 20M.
+    // With 100 MiB of MAP_SHARED, the job was killed at 8M and at 20M.
     let path = recorded("slurm-22.05.8-cgroup-shared-memory.txt");
     for arguments in [&[][..], &["--gatherer", "cgroup"], &["--gatherer", "cgroup-v1", "--slurm-version", "22.05.8"]] {
         let (found, text) = of(&path, arguments);
         assert!((106..=130).contains(&mib(job(&found, "shm"), "mem_bytes")), "{arguments:?} {found}");
         assert!(text.starts_with("upper bound:") && text.contains("shared memory"), "{arguments:?} {text}");
     }
-    // Before 22.05.1 vmem is address space, so shared memory is nowhere: it is said first.
+    // Before 22.05.1 vmem is address space, so no figure has shared memory: the answer says so first.
     let (_, text) = of(&path, &["--gatherer", "cgroup", "--slurm-version", "21.08.8"]);
     assert!(text.starts_with("not sure: MaxRSS is heap and leaves out shared memory"), "{text}");
 }
 
 #[test]
-fn figures_that_hold_page_cache_are_an_upper_bound_within_the_request() {
+fn figures_with_page_cache_are_upper_bounds_within_the_request() {
     for name in ["slurm-24.11.5-cgroup-cache-as-heap.json", "slurm-24.11.5-cgroup-cache-as-heap.txt"] {
         let (found, text) = of(&recorded(name), &[]);
         assert!(text.starts_with("upper bound: MaxRSS holds page cache (jobacct_gather/cgroup"), "{name} {text}");
@@ -154,7 +154,7 @@ fn figures_that_hold_page_cache_are_an_upper_bound_within_the_request() {
     }
     let (found, _) = of(&recorded("slurm-24.11.5-cgroup-cache-as-heap.json"), &[]);
     assert_eq!(found["slurm_version"], "24.11.5");
-    // A job that has used all of a request of 25.05.
+    // A job of 25.05 that used all of its request.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("full");
     let full = "JobID|JobName|State|ElapsedRaw|MaxRSS|AllocTRES|TRESUsageInTot\n7|full|COMPLETED|600||mem=10G|\n\
@@ -178,7 +178,7 @@ fn a_step_without_figures_makes_its_job_unknown() {
     }
     let error = refusal(&case("many-short-steps.txt"));
     assert!(error.contains("the memory of none is known") && !error.contains("--mem"), "{error}");
-    // Figures printed in TiB say nothing of jobs of some MiB.
+    // Figures in TiB are too coarse for jobs of some MiB.
     let error = refusal(&recorded("slurm-24.11.5-states-units-T.txt"));
     assert!(error.contains("sacct --noconvert"), "{error}");
     let (found, _) = of(&recorded("slurm-24.11.5-states.txt"), &[]);
@@ -186,7 +186,7 @@ fn a_step_without_figures_makes_its_job_unknown() {
 }
 
 #[test]
-fn workflow_managers_names_are_kinds_of_jobs() {
+fn names_of_workflow_managers_define_kinds() {
     let (found, _) = of(&case("snakemake-one-uuid.txt"), &["--gatherer", "cgroup"]);
     let gib = |name| mib(job(&found, name), "mem_bytes") as f64 / 1024.0;
     assert!((65.9..66.1).contains(&gib("rule_assemble")) && (0.4..0.5).contains(&gib("rule_trim")), "{found}");
@@ -204,7 +204,7 @@ fn workflow_managers_names_are_kinds_of_jobs() {
 }
 
 #[test]
-fn the_user_says_what_a_kind_is() {
+fn the_user_can_define_kinds() {
     let (found, _) = of(&case("snakemake-one-uuid.txt"), &["--gatherer", "cgroup", "--by", "Comment"]);
     assert_eq!(job(&found, "rule_trim")["runs"], 38);
     let (found, _) = of(&case("nextflow.txt"), &["--by", "^nf-([A-Z]+)"]);
@@ -219,7 +219,7 @@ fn the_user_says_what_a_kind_is() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("neither a column of sacct nor a regular expression"));
 }
 
-/// An accounting of jobs, each with its name, state and MaxRSS in MiB, that asked for 8 GiB.
+/// An accounting of jobs, each with its name, state and MaxRSS in MiB, with a request of 8 GiB.
 fn accounting(jobs: &[(String, &str, u64)]) -> tempfile::NamedTempFile {
     let mut text = String::from("JobID|JobName|State|ElapsedRaw|MaxRSS|AllocTRES\n");
     for (at, (name, state, mib)) in jobs.iter().enumerate() {
@@ -232,7 +232,7 @@ fn accounting(jobs: &[(String, &str, u64)]) -> tempfile::NamedTempFile {
 }
 
 #[test]
-fn what_jobs_of_unknown_time_reserved_is_unknown() {
+fn reserved_memory_of_jobs_without_a_duration_is_unknown() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let text = "JobID|JobName|State|MaxRSS|ReqMem|NNodes\n1|solver|COMPLETED||8Gn|1\n1.batch|batch|COMPLETED|400M||1\n";
     std::fs::write(file.path(), text).unwrap();
@@ -246,7 +246,7 @@ fn what_jobs_of_unknown_time_reserved_is_unknown() {
 }
 
 #[test]
-fn numbered_names_are_one_kind_and_the_answer_says_so() {
+fn numbered_names_are_one_kind_and_that_is_reported() {
     let linux = ["--gatherer", "linux"];
     let jobs: Vec<_> = (1..=100).map(|at| (format!("align_{at:03}"), "COMPLETED", 400 + at * 37 % 100)).collect();
     let (found, text) = of(accounting(&jobs).path(), &linux);
@@ -261,7 +261,7 @@ fn numbered_names_are_one_kind_and_the_answer_says_so() {
     );
     let (found, text) = of(accounting(&jobs).path(), &["--gatherer", "linux", "--by", "JobName"]);
     assert!(found["jobs"].as_array().unwrap().len() == 100 && !words(&text).contains("one kind"), "{text}");
-    // What many numbers alike hide: those that were killed.
+    // Many similar numbers must not hide the jobs that were killed.
     let mut jobs: Vec<_> = (1..=200).map(|at| (format!("run{at}"), "COMPLETED", 400)).collect();
     jobs.extend((201..=204).map(|at| (format!("run{at}"), "COMPLETED", 700)));
     let (found, text) = of(accounting(&jobs).path(), &linux);
@@ -270,7 +270,7 @@ fn numbered_names_are_one_kind_and_the_answer_says_so() {
 }
 
 #[test]
-fn memory_that_goes_with_the_number_is_never_split_in_silence() {
+fn memory_that_grows_with_the_number_is_reported() {
     let linux = ["--gatherer", "linux"];
     let jobs: Vec<_> = (1..=22).map(|at| (format!("chr{at}"), "COMPLETED", 4400 - 190 * at)).collect();
     let (found, text) = of(accounting(&jobs).path(), &linux);
@@ -297,7 +297,7 @@ fn memory_that_goes_with_the_number_is_never_split_in_silence() {
 }
 
 #[test]
-fn the_number_that_memory_goes_with_is_named() {
+fn the_number_that_memory_grows_with_is_named() {
     let linux = ["--gatherer", "linux"];
     let row = |text: &str, name: &str| text.lines().find(|line| line.starts_with(name)).map(words).unwrap();
     let of_k = [(21, 1000), (33, 3000), (55, 6000)];
@@ -322,7 +322,7 @@ fn the_number_that_memory_goes_with_is_named() {
 }
 
 #[test]
-fn two_names_that_differ_in_a_number_are_kept_apart() {
+fn two_names_that_differ_in_a_number_are_two_kinds() {
     for (small, large) in [("h264", "h265"), ("v1", "v2"), ("100", "200")] {
         let jobs = [(small.to_string(), "COMPLETED", 200), (large.to_string(), "COMPLETED", 990)];
         let (found, text) = of(accounting(&jobs).path(), &["--gatherer", "linux"]);
@@ -332,7 +332,7 @@ fn two_names_that_differ_in_a_number_are_kept_apart() {
 }
 
 #[test]
-fn names_of_numbers_alone_are_not_shown_as_all_jobs() {
+fn numeric_names_are_shown_as_numbers() {
     let jobs = [1, 2, 3].map(|at| (format!("{at}"), "COMPLETED", 500));
     let (found, text) = of(accounting(&jobs).path(), &["--gatherer", "linux"]);
     assert_eq!(job(&found, "(numbers)")["names"], 3);
@@ -341,7 +341,7 @@ fn names_of_numbers_alone_are_not_shown_as_all_jobs() {
 }
 
 #[test]
-fn jobs_that_never_ended_well_have_a_lower_bound_and_no_mem() {
+fn jobs_that_never_completed_have_a_lower_bound_and_no_mem() {
     for state in ["OUT_OF_MEMORY", "TIMEOUT", "CANCELLED by 1000", "NODE_FAIL", "FAILED"] {
         let cut = ("cut".to_string(), state, 900);
         let (found, text) = of(accounting(std::slice::from_ref(&cut)).path(), &["--gatherer", "linux"]);
@@ -354,12 +354,12 @@ fn jobs_that_never_ended_well_have_a_lower_bound_and_no_mem() {
         let row = text.lines().find(|line| line.starts_with("cut")).unwrap();
         let least = if state == "OUT_OF_MEMORY" { "> 8.0G" } else { "> 900M" };
         assert_eq!(row.matches(least).count(), 3, "as need, as most and as --mem: {row}");
-        // Beside one that did.
+        // Beside a kind with a completed run.
         let (found, text) = of(accounting(&[cut, ("whole".into(), "COMPLETED", 500)]).path(), &["--gatherer", "linux"]);
         assert_eq!((&job(&found, "cut")["mem_bytes"], mib(job(&found, "whole"), "mem_bytes")), (&Value::Null, 550));
         assert!(words(&text).contains("killed none of them. 1 more is of a kind that never ended well"), "{text}");
     }
-    // The largest runs of a kind were cut short: what the others needed is no answer, either.
+    // The largest runs of a kind were cut short: the needs of the others are no answer either.
     let jobs = [("a".to_string(), "COMPLETED", 500), ("a".to_string(), "TIMEOUT", 900)];
     let (found, text) = of(accounting(&jobs).path(), &["--gatherer", "linux"]);
     assert_eq!((mib(job(&found, "a"), "mem_bytes"), &job(&found, "a")["is_lower_bound"]), (990, &true.into()));
@@ -371,7 +371,7 @@ fn jobs_that_never_ended_well_have_a_lower_bound_and_no_mem() {
 }
 
 #[test]
-fn needs_of_runs_that_were_cut_are_lower_bounds_or_unknown() {
+fn needs_of_cut_runs_are_lower_bounds_or_unknown() {
     let of = |runs: &[(&'static str, u64)]| {
         let jobs: Vec<_> = runs.iter().map(|(state, mib)| ("cut".to_string(), *state, *mib)).collect();
         let (found, text) = of(accounting(&jobs).path(), &["--gatherer", "linux"]);
@@ -381,15 +381,15 @@ fn needs_of_runs_that_were_cut_are_lower_bounds_or_unknown() {
     let (cut, row) = of(&[("TIMEOUT", 900), ("CANCELLED by 1000", 10), ("FAILED", 20)]);
     assert_eq!((&cut["median_bytes"], &cut["max_is_lower_bound"]), (&Value::Null, &true.into()));
     assert_eq!(row, "cut 3 (3 cut) - > 900M > 900M - 8.0G > 900M - - -");
-    // One of three came to its end: that a third needs at most 500 MiB says nothing of half of them.
+    // One of three completed: a third needs at most 500 MiB, so the median is unknown.
     let (cut, row) = of(&[("COMPLETED", 500), ("TIMEOUT", 900), ("FAILED", 900)]);
     assert_eq!(cut["median_bytes"], Value::Null);
     assert!(row.starts_with("cut 3 (2 cut) - > 900M > 900M"), "{row}");
-    // Half is known, the most is not.
+    // The median is known, the maximum is not.
     let (cut, row) = of(&[("COMPLETED", 500), ("COMPLETED", 600), ("TIMEOUT", 900)]);
     assert_eq!((mib(&cut, "median_bytes"), &cut["max_is_lower_bound"]), (600, &true.into()));
     assert!(row.starts_with("cut 3 (1 cut) 600M > 900M > 900M"), "{row}");
-    // The largest came to its end.
+    // The largest run completed.
     let (cut, row) = of(&[("COMPLETED", 500), ("FAILED", 400)]);
     assert_eq!(cut["max_is_lower_bound"], false);
     assert!(row.starts_with("cut 2 (1 cut) 500M 500M 500M"), "{row}");
@@ -403,20 +403,20 @@ fn a_lower_bound_is_never_rounded_up() {
     std::fs::write(file.path(), text).unwrap();
     let (_, text) = of(file.path(), &["--gatherer", "linux"]);
     let row = |name: &str| text.lines().find(|line| line.starts_with(name)).map(words).unwrap();
-    // It was killed at its limit, so it needed more than that.
+    // It was killed at its limit, so it needed more.
     assert!(row("big").contains("- > 1000M > 1000M") && row("big").contains("> 1000M - - -"), "{text}");
     assert!(row("long").contains("- > 1010M > 1010M") && row("long").contains("> 1010M - - -"), "{text}");
 }
 
 #[test]
-fn a_job_without_a_name_is_shown_as_one() {
+fn a_job_without_a_name_is_shown_as_no_name() {
     let (found, text) = of(accounting(&[(String::new(), "COMPLETED", 500)]).path(), &["--gatherer", "linux"]);
     assert_eq!(mib(job(&found, ""), "mem_bytes"), 550);
     assert!(text.lines().any(|line| line.starts_with("(no name)")), "{text}");
 }
 
 #[test]
-fn requests_are_totals_and_steps_belong_to_their_own_job() {
+fn requests_are_totals_and_steps_belong_to_their_job() {
     let (found, _) = of(&case("reqmem4n.txt"), &[]);
     let mpi = job(&found, "mpi");
     assert_eq!(mib(mpi, "asked_bytes"), 16 << 10);
@@ -428,7 +428,7 @@ fn requests_are_totals_and_steps_belong_to_their_own_job() {
 }
 
 #[test]
-fn one_bad_line_refuses_no_file() {
+fn one_bad_line_does_not_refuse_the_file() {
     let (found, _) = of(&case("ReqMem16.txt"), &[]);
     assert_eq!((mib(job(&found, "a"), "max_bytes"), &job(&found, "a")["asked_bytes"]), (488, &Value::Null));
     let (found, _) = of(&case("namebar.txt"), &[]);
@@ -459,7 +459,7 @@ fn one_bad_line_refuses_no_file() {
 }
 
 #[test]
-fn a_figure_that_no_machine_has_is_none() {
+fn an_impossible_figure_counts_as_missing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("exbibytes");
     let lines = "JobID|JobName|State|ElapsedRaw|MaxRSS|AllocTRES\n\
@@ -476,7 +476,7 @@ fn a_figure_that_no_machine_has_is_none() {
 }
 
 #[test]
-fn no_job_is_told_to_ask_for_less_than_starts_it() {
+fn requests_are_large_enough_to_start_a_job() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("small");
     let small = "JobID|JobName|State|ElapsedRaw|MaxRSS|AllocTRES\n7|tiny|COMPLETED|600||mem=1G\n7.batch|batch|COMPLETED|600|2100K|\n";
@@ -486,50 +486,53 @@ fn no_job_is_told_to_ask_for_less_than_starts_it() {
 }
 
 #[test]
-fn text_says_what_json_says_but_for_memory_per_cpu() {
+fn text_and_json_agree_except_for_memory_per_cpu() {
     for recording in ["22.05.8-linux", "22.05.8-cgroup", "24.11.5-linux", "24.11.5-cgroup"] {
         let gatherer = recording.rsplit('-').next().unwrap();
         let [json, text] = ["json", "txt"].map(|end| figures(&format!("slurm-{recording}.{end}"), gatherer));
-        for told in json["jobs"].as_array().unwrap().iter().filter(|told| told["per"] == "node") {
-            let other = job(&text, told["name"].as_str().unwrap());
+        for of_json in json["jobs"].as_array().unwrap().iter().filter(|job| job["per"] == "node") {
+            let other = job(&text, of_json["name"].as_str().unwrap());
             for name in ["runs", "cut_short", "asked_bytes", "killed", "reserved_gib_hours"] {
-                assert_eq!(told[name], other[name], "{name}: {told} {other}");
+                assert_eq!(of_json[name], other[name], "{name}: {of_json} {other}");
             }
             // Text is rounded to KiB or hundredths of MiB.
-            let name = if told["mem_bytes"].is_null() { "max_bytes" } else { "mem_bytes" };
-            assert!(mib(told, name).abs_diff(mib(other, name)) <= 1, "{told} {other}");
+            let name = if of_json["mem_bytes"].is_null() { "max_bytes" } else { "mem_bytes" };
+            assert!(mib(of_json, name).abs_diff(mib(other, name)) <= 1, "{of_json} {other}");
         }
     }
 }
 
 #[test]
-fn a_table_says_what_it_would_bring_and_the_file_may_come_by_a_pipe() {
+fn a_table_from_a_pipe_reports_the_saving() {
     let file = std::fs::File::open(recorded("slurm-22.05.8-linux.json")).unwrap();
     let output = bursar().args(["recommend", "--from", "-", "--percentile", "50%"]).stdin(file).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    // Nothing says who gathered these.
+    // The file does not name the gatherer.
     assert!(text.starts_with("not sure: what MaxRSS holds is not known"), "{text}");
     assert!(text.contains("past jobs: asking for --mem would have saved"), "{text}");
     assert!(text.contains("50 % need") && text.contains("solver") && text.contains("Give --gatherer"), "{text}");
 }
 
 #[test]
-fn what_is_malformed_is_told_by_its_line_and_what_is_missing_by_its_name() {
+fn malformed_lines_and_missing_columns_are_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let fails = |told: &str, complaint: &str| {
-        let path = folder.path().join("told");
-        std::fs::write(&path, told).unwrap();
+    let fails = |content: &str, complaint: &str| {
+        let path = folder.path().join("jobs");
+        std::fs::write(&path, content).unwrap();
         let output = recommend(&[], &path);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(125) && said.contains(complaint) && said.lines().count() == 1, "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.code() == Some(125) && stderr.contains(complaint) && stderr.lines().count() == 1,
+            "{stderr}"
+        );
     };
-    fails("", "told is empty. Write what sacct prints to it: sacct --json, or sacct -P -o JobID,");
-    fails(" \n\n", "told is empty.");
+    fails("", "jobs is empty. Write what sacct prints to it: sacct --json, or sacct -P -o JobID,");
+    fails(" \n\n", "jobs is empty.");
     fails("{\"jobs\": [{\"name\": 7}]}", "left out, without a state: job number 1");
     fails("{\"jobs\": [", "EOF");
     fails("{\"jobs\": []}", "has no job.");
-    fails("JobID|JobName|State|ElapsedRaw|MaxRSS\n", "told has no job. Print jobs that have ended");
-    fails("JobID|JobName|State|ElapsedRaw|MaxRSS\n7|a|RUNNING|5|\n", "told has one job, and it has not ended.");
+    fails("JobID|JobName|State|ElapsedRaw|MaxRSS\n", "jobs has no job. Print jobs that have ended");
+    fails("JobID|JobName|State|ElapsedRaw|MaxRSS\n7|a|RUNNING|5|\n", "jobs has one job, and it has not ended.");
     fails("JobID|State\n", "no column MaxRSS");
     fails(
         "JobID|JobName|State|ElapsedRaw|MaxRSS\n1|a|COMPLETED|60|\n1.0|a|COMPLETED|60|lots\n",
@@ -540,7 +543,7 @@ fn what_is_malformed_is_told_by_its_line_and_what_is_missing_by_its_name() {
 }
 
 #[test]
-fn without_sacct_the_way_by_a_file_is_named() {
+fn without_sacct_the_use_of_a_file_is_advised() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = bursar();
     let command = command.args(["recommend", "--user", "ada", "--days", "7"]).env("PATH", folder.path());
@@ -552,10 +555,10 @@ fn without_sacct_the_way_by_a_file_is_named() {
 }
 
 #[test]
-fn sacct_is_asked_for_whose_jobs_and_of_how_many_days() {
+fn sacct_gets_the_user_and_the_days() {
     let folder = tempfile::tempdir().unwrap();
     let sacct = folder.path().join("sacct");
-    // As an old one: no --json. What it prints was recorded, on a day that leaves the last seven: it is yesterday here.
+    // An old sacct without --json. It prints a recording, with its day moved to yesterday, within the last seven days.
     let script = format!(
         "#!/bin/sh\necho \"$@\" >>{}/asked\n[ \"$1\" = --json ] && {{ echo \"sacct: unrecognized option '--json'\" >&2; exit 1; }}\nsed \"s/2026-11-22/$(date -d yesterday +%F)/g\" {}\n",
         folder.path().display(),

@@ -1,4 +1,4 @@
-//! References to files seen inside the processes: without rights, and against the tracepoints on the same run.
+//! References to files noted inside the processes: without root, and compared with the tracepoints on the same work.
 
 mod support;
 
@@ -15,14 +15,14 @@ use tempfile::TempDir;
 const MIB: u64 = 1 << 20;
 const SOURCE: &str = "references seen inside the processes";
 
-/// A folder on disk that everybody may write to.
+/// A folder on disk that every user may write to.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     folder
 }
 
-/// A file of numbers, one a line, that everybody may read.
+/// A file of numbers, one per line, that every user may read.
 fn numbers(folder: &Path, name: &str, mib: u64) -> String {
     let path = folder.join(name);
     let mut file = std::io::BufWriter::new(fs::File::create(&path).unwrap());
@@ -35,11 +35,11 @@ fn numbers(folder: &Path, name: &str, mib: u64) -> String {
     path.to_str().unwrap().into()
 }
 
-/// What `run` says of a shell command as a user without rights.
+/// The JSON of `run` for a shell command as a user without root.
 fn as_nobody(folder: &Path, script: &str) -> Value {
     let mut command = if is_root() { bursar_as_nobody(folder) } else { bursar() };
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
-    // Other locales are files that each program maps.
+    // With other locales, each program maps locale files.
     command.current_dir(folder).env("TMPDIR", folder).env("LC_ALL", "C");
     let (status, json) = json_of(command.args(["run", "-q", "--json", "-", "--", "sh", "-c", script]));
     assert_eq!(status, 0, "{json}");
@@ -60,13 +60,13 @@ fn assert_near(found: u64, expected: u64, name: &str) {
     assert!(found.abs_diff(expected) <= expected / 50 + MIB, "{name}: {found}, not {expected}");
 }
 
-/// Beside files, so many programs with their libraries.
+/// Near `expected`, plus the libraries of so many programs.
 fn assert_near_with_programs(found: u64, expected: u64, programs: u64, name: &str) {
     let most = expected + expected / 50 + programs * 4 * MIB;
     assert!((expected..=most).contains(&found), "{name}: {found}, not {expected}, with {programs} programs");
 }
 
-/// Limits and refaults, the limits counted from the last one down.
+/// Limits and refaults; limits are counted from the last one down.
 fn curve(demand: &Value) -> Vec<(i64, u64)> {
     let points = demand["points"].as_array().unwrap();
     let point = |point: &Value| (point["limit_bytes"].as_i64().unwrap(), point["refault_bytes"].as_u64().unwrap());
@@ -101,7 +101,7 @@ fn a_file_read_three_times_has_its_cliff_at_its_size() {
 }
 
 #[test]
-fn a_file_that_is_renamed_or_renamed_to_itself_stays() {
+fn a_renamed_file_stays_in_the_demand() {
     let folder = folder();
     let file = numbers(folder.path(), "file", 30);
     let rename = format!(r#"rename("{file}", "./file") or die; rename("file", "other") or die"#);
@@ -112,7 +112,7 @@ fn a_file_that_is_renamed_or_renamed_to_itself_stays() {
 }
 
 #[test]
-fn heap_that_comes_and_goes_between_two_samples_is_beside_the_file_that_is_read_into_it() {
+fn heap_between_two_samples_adds_to_the_file() {
     let folder = folder();
     let file = numbers(folder.path(), "file", 50);
     let slurp = format!("exec python3 -c 'for _ in range(3): open(\"{file}\", \"rb\").read()'");
@@ -123,14 +123,14 @@ fn heap_that_comes_and_goes_between_two_samples_is_beside_the_file_that_is_read_
     assert!((100..=125).contains(&last), "{last} MiB: {demand}");
 }
 
-/// Writes and reads a file of 40 MiB without a name, four times in one process.
+/// Writes and reads an unlinked file of 40 MiB, four times in one process.
 const NAMELESS: &str = r#"perl -e 'for (1..4) {
     open(F, "+>", "temporary"); unlink("temporary");
     print F "x" x (1 << 20) for 1..40;
     seek(F, 0, 0); while (read(F, $text, 1 << 20)) {}
     close(F) }'"#;
 
-/// Temporary files of 40 MiB, one after the other, that are written, read and gone.
+/// Temporary files of 40 MiB, written, read and removed one after the other.
 fn temporary_files() -> [String; 6] {
     let written_and_read = |and_gone: &str| {
         let write_and_read = "head -c 40M /dev/zero >temporary; cat temporary >/dev/null";
@@ -142,13 +142,13 @@ fn temporary_files() -> [String; 6] {
         written_and_read("truncate -s 0 temporary"),
         written_and_read("mv empty temporary"),
         NAMELESS.to_string(),
-        // Only the tracepoints show that the shell has it open beyond its removal.
+        // Only the tracepoints show that the shell keeps it open after its removal.
         written_and_read("exec 3<temporary; rm temporary; cat <&3 >/dev/null; exec 3<&-"),
     ]
 }
 
 #[test]
-fn files_that_are_removed_leave_their_room_to_the_next() {
+fn removed_files_leave_their_memory_to_later_ones() {
     let folder = folder();
     let file = numbers(folder.path(), "file", 50);
     let between = temporary_files().map(|files| format!("cat {file} >/dev/null; {files}; cat {file} >/dev/null"));
@@ -177,10 +177,10 @@ fn files_that_are_removed_leave_their_room_to_the_next() {
 }
 
 #[test]
-fn processes_that_share_an_offset_go_on_where_the_other_ended() {
+fn processes_with_a_shared_offset_continue_each_others_reads() {
     let folder = folder();
     let file = numbers(folder.path(), "file", 20);
-    // The shell's descriptor, inherited by each; then two descriptors of one process.
+    // The shell's descriptor, inherited by each program; then two descriptors of one process.
     let parts = "for i in 1 2 3 4 5; do dd bs=64k count=64 iflag=fullblock; done";
     let run = as_nobody(folder.path(), &format!("{{ {parts}; }} <{file} >/dev/null 2>&1"));
     let demand = demand(&run);
@@ -189,7 +189,7 @@ fn processes_that_share_an_offset_go_on_where_the_other_ended() {
 }
 
 #[test]
-fn what_is_appended_and_written_again_is_written_only() {
+fn appended_and_rewritten_data_counts_as_written_only() {
     let folder = folder();
     let script =
         "for i in 1 2 3; do head -c 10M /dev/zero >>log; dd if=/dev/zero of=saved bs=1M count=10 conv=notrunc; done";
@@ -200,7 +200,7 @@ fn what_is_appended_and_written_again_is_written_only() {
 }
 
 #[test]
-fn reads_of_a_static_program_are_said_not_to_be_seen() {
+fn reads_of_a_static_program_are_reported_as_not_visible() {
     let folder = folder();
     let file = numbers(folder.path(), "file", 8);
     let run = as_nobody(folder.path(), &format!("cat {file} >/dev/null; busybox cat {file} {file} >/dev/null"));
@@ -211,7 +211,7 @@ fn reads_of_a_static_program_are_said_not_to_be_seen() {
 }
 
 #[test]
-fn what_the_loader_and_the_library_read_is_not_said_to_be_unseen() {
+fn reads_by_the_loader_and_the_library_are_not_reported() {
     let folder = folder();
     let run = as_nobody(folder.path(), "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done");
     let unseen = demand(&run)["not_visible"].to_string();
@@ -221,7 +221,7 @@ fn what_the_loader_and_the_library_read_is_not_said_to_be_unseen() {
 }
 
 #[test]
-fn a_static_program_runs_and_its_references_are_said_to_be_missing() {
+fn a_static_program_runs_and_its_references_are_missing() {
     let folder = folder();
     let file = numbers(folder.path(), "file", 1);
     let mut command = if is_root() { bursar_as_nobody(folder.path()) } else { bursar() };
@@ -232,7 +232,7 @@ fn a_static_program_runs_and_its_references_are_said_to_be_missing() {
     assert!(notes.contains("statically linked") && notes.contains("its references to files are not seen"), "{notes}");
 }
 
-/// The demand by the tracepoints and from inside, on the same work.
+/// The demand by the tracepoints and by notes inside, for the same work.
 fn by_both(script: &str, folder: &Path) -> (Value, Value) {
     let run = |rung: &str| {
         let mut command = bursar();
@@ -265,11 +265,11 @@ fn compare(script: &str, folder: &Path) {
 }
 
 #[test]
-fn the_curve_is_that_of_the_tracepoints() {
+fn the_curve_equals_that_of_the_tracepoints() {
     let folder = folder();
     let file = numbers(folder.path(), "file", 48);
     compare(&format!("cat {file} {file} {file} >/dev/null"), folder.path());
-    // Made once: both then do the same work.
+    // Create it first, so that both do the same work.
     let table = "create table t(a integer primary key, b text); \
                  with recursive n(i) as (select 1 union all select i + 1 from n where i < 300000) \
                  insert into t select i, hex(randomblob(40)) from n; create index x on t(b);";
@@ -280,31 +280,31 @@ fn the_curve_is_that_of_the_tracepoints() {
     compare(&format!("sqlite3 base.db \"begin; {query}\" >/dev/null"), folder.path());
 }
 
-/// Hardly anything else is referenced; some are mapped before bursar's library is there, some after.
+/// Almost nothing else is referenced; some libraries are mapped before bursar's, some after.
 #[test]
-fn programs_and_libraries_are_referenced_as_far_as_they_are_touched() {
+fn touched_pages_of_programs_and_libraries_are_referenced() {
     if !is_root() {
         return;
     }
     let script = "for i in 1 2; do python3 -c 'import json, sqlite3, ssl'; ls -l >/dev/null; done";
     let (traced, inside) = by_both(script, folder().path());
-    // Of what fork copies in page tables, not all is touched again.
+    // Not all page table entries that fork copies are accessed again.
     for (name, part) in [("distinct_bytes", 20), ("referenced_bytes", 4)] {
         let (traced, inside) = (bytes(&traced, name), bytes(&inside, name));
         assert!(inside.abs_diff(traced) <= traced / part + MIB, "{name}: {inside}, by the tracepoints {traced}");
     }
 }
 
-/// Its pages are told when it ends.
+/// The library reports the mapped pages when a program ends.
 #[test]
-fn what_a_killed_program_touched_of_its_libraries_is_said_to_be_missing() {
+fn libraries_of_a_killed_program_are_reported_as_not_visible() {
     let run = as_nobody(folder().path(), "sleep 100 & sleep 0.3; kill -9 $!; wait");
     let unseen = demand(&run)["not_visible"].to_string();
     assert!(unseen.contains("programs and libraries of 1 process that was killed or still runs"), "{unseen}");
 }
 
 #[test]
-fn io_uring_is_said_not_to_be_seen() {
+fn io_uring_is_reported_as_not_visible() {
     let loads = "import ctypes; ctypes.CDLL('liburing.so.2')";
     if !support::need(
         "liburing2",
@@ -318,8 +318,8 @@ fn io_uring_is_said_not_to_be_seen() {
 }
 
 #[test]
-fn the_memory_of_the_notes_is_not_the_commands() {
-    // What it reads is noted over the whole of that memory.
+fn the_memory_of_the_notes_is_not_charged_to_the_command() {
+    // The reads fill the whole memory of the notes.
     let folder = folder();
     let file = numbers(folder.path(), "file", 1);
     let run = as_nobody(
@@ -331,9 +331,9 @@ fn the_memory_of_the_notes_is_not_the_commands() {
     assert_eq!(run["floor_breakdown"]["shared"], 0, "{run:#}");
 }
 
-/// As a container's filter of system calls refuses it.
+/// The call is refused as by a container's seccomp filter.
 #[test]
-fn root_that_is_refused_bpf_sees_references_inside() {
+fn root_without_bpf_gets_references_from_inside() {
     if !is_root() {
         return;
     }
@@ -354,9 +354,9 @@ fn root_that_is_refused_bpf_sees_references_inside() {
     assert_near(bytes(demand(&run), "distinct_bytes"), 8 * MIB + MIB, "distinct");
 }
 
-/// 256 KiB are touched of a mapping of 4 GiB, between passes over a file of 32 MiB.
+/// 256 KiB of a mapping of 4 GiB are touched, between passes over a file of 32 MiB.
 #[test]
-fn a_mapping_that_was_hardly_touched_is_no_reference_to_all_of_it() {
+fn a_mapping_counts_only_by_its_touched_pages() {
     let folder = folder();
     let script = "import mmap\nwith open('sparse', 'wb') as f: f.truncate(4 << 30)\n\
                   f = open('sparse', 'rb'); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)\n\
@@ -373,7 +373,7 @@ fn a_mapping_that_was_hardly_touched_is_no_reference_to_all_of_it() {
 }
 
 #[test]
-fn calls_of_a_program_linked_with_musl_are_seen() {
+fn calls_of_a_program_linked_with_musl_are_noted() {
     if !need("musl-gcc", Path::new("/usr/bin/musl-gcc").exists()) {
         return;
     }

@@ -1,4 +1,4 @@
-//! `bursar run` on programs whose footprint we made, and on programs that misbehave.
+//! `bursar run` on programs of known footprint, and on programs that misbehave.
 
 mod support;
 
@@ -60,7 +60,7 @@ fn a_command_ended_by_a_signal_ends_bursar_by_the_same_signal() {
     }
 }
 
-/// `nohup`, and background jobs of scripts.
+/// As with `nohup`, and in background jobs of scripts.
 #[test]
 fn ignored_signals_stay_ignored_under_every_command() {
     let folder = tempfile::tempdir().unwrap();
@@ -72,9 +72,10 @@ fn ignored_signals_stay_ignored_under_every_command() {
             ignored.display()
         );
         let output = Command::new("sh").args(["-c", &script]).env("XDG_STATE_HOME", folder.path()).output().unwrap();
-        let told = std::fs::read_to_string(&ignored).unwrap_or_else(|error| panic!("{subcommand}: {error} {output:?}"));
-        let mask = u64::from_str_radix(told.trim_start_matches("SigIgn:").trim(), 16).unwrap();
-        assert_eq!(mask & 0b111, 0b111, "{subcommand}: {told}");
+        let mask_line =
+            std::fs::read_to_string(&ignored).unwrap_or_else(|error| panic!("{subcommand}: {error} {output:?}"));
+        let mask = u64::from_str_radix(mask_line.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+        assert_eq!(mask & 0b111, 0b111, "{subcommand}: {mask_line}");
         std::fs::remove_file(&ignored).unwrap();
     }
 }
@@ -94,7 +95,7 @@ fn a_command_under_nohup_outlives_a_hang_up() {
 }
 
 #[test]
-fn a_command_that_cannot_start_gives_the_shells_status_and_one_sentence() {
+fn a_command_that_cannot_start_ends_with_the_shells_status() {
     let state = tempfile::tempdir().unwrap();
     for (command, status) in [("no-such-command-anywhere", 127), ("/etc", 126)] {
         let output = bursar().env("XDG_STATE_HOME", state.path()).args(["run", "--", command]).output().unwrap();
@@ -108,7 +109,7 @@ fn a_command_that_cannot_start_gives_the_shells_status_and_one_sentence() {
     if !is_root() {
         return;
     }
-    // As a shell says it where a folder of PATH cannot be entered.
+    // A shell prints the same where a folder of PATH cannot be entered.
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let mut nobody = bursar_as_nobody(folder.path());
     let output = nobody.args(["run", "--", "no-such-command"]).env("PATH", "/root:/usr/bin").output().unwrap();
@@ -116,7 +117,7 @@ fn a_command_that_cannot_start_gives_the_shells_status_and_one_sentence() {
 }
 
 #[test]
-fn wrong_arguments_are_bursars_own_failure() {
+fn wrong_arguments_end_with_125() {
     for arguments in [vec!["run"], vec!["run", "--limit", "12Q", "--", "true"], vec!["walk"]] {
         let output = bursar().args(&arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(125), "{arguments:?}");
@@ -142,7 +143,7 @@ fn an_output_that_cannot_be_written_is_refused_before_the_first_run() {
 }
 
 #[test]
-fn a_record_that_does_not_exist_is_answered_with_where_records_are() {
+fn a_missing_record_is_answered_with_the_state_folder() {
     let state = tempfile::tempdir().unwrap();
     let error = || {
         let output = bursar().args(["report", "/no/record"]).env("XDG_STATE_HOME", state.path()).output().unwrap();
@@ -178,7 +179,7 @@ fn a_command_that_ignores_sigterm_is_killed_after_its_time_out() {
 }
 
 #[test]
-fn a_record_reports_what_the_command_printed_with_its_notes() {
+fn the_report_of_a_record_repeats_the_output_and_notes() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("true.bursar");
     let lines = |bytes: &[u8]| -> Vec<String> {
@@ -186,7 +187,7 @@ fn a_record_reports_what_the_command_printed_with_its_notes() {
         let kept = text.trim_end().lines().filter(|line| !line.starts_with("record: ") && !line.is_empty());
         kept.map(str::to_string).collect()
     };
-    // Without rights there is a note on what is not seen of a program that is statically linked.
+    // Without root there is a note on the references of a statically linked program, which are not visible.
     let mut command = if is_root() { bursar_as_nobody(folder.path()) } else { bursar() };
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     let run =
@@ -199,7 +200,7 @@ fn a_record_reports_what_the_command_printed_with_its_notes() {
 }
 
 #[test]
-fn a_process_that_samples_and_the_kernel_tell_of_is_one() {
+fn a_process_known_by_samples_and_exit_record_counts_once() {
     let programs = Programs::build();
     let mut command = bursar();
     command.args(["run", "-q", "--json", "-", "--", programs.footprint(), "private", "20M", "--hold", "300"]);
@@ -234,7 +235,7 @@ fn the_default_report_is_short_and_verbose_prints_all() {
 }
 
 #[test]
-fn absent_figures_are_null_and_the_documented_names_are_there() {
+fn absent_figures_are_null_and_documented_names_exist() {
     let (_, json) = json_of(bursar().args(["run", "--json", "-", "-q", "--", "true"]));
     for name in [
         "exit_status",
@@ -258,14 +259,15 @@ fn absent_figures_are_null_and_the_documented_names_are_there() {
 }
 
 #[test]
-fn bin_true_reads_what_gnu_time_reads() {
+fn bin_true_has_the_max_rss_of_gnu_time() {
     let bursars =
         |_| json_of(bursar().args(["run", "--json", "-", "-q", "--", "/bin/true"])).1["app_max_rss_bytes"].as_u64();
     let times = |_| {
-        let output = Command::new("/usr/bin/time").args(["-f", "%M", "/bin/true"]).output().expect("GNU time is there");
+        let output =
+            Command::new("/usr/bin/time").args(["-f", "%M", "/bin/true"]).output().expect("GNU time is installed");
         Some(String::from_utf8_lossy(&output.stderr).trim().parse::<u64>().unwrap() * 1024)
     };
-    // The loader's pages move by a few between equal runs, with and without us; the ranges overlap.
+    // The loader's pages vary by a few between equal runs, with and without bursar; the ranges overlap.
     let ours: Vec<u64> = (0..12).filter_map(bursars).collect();
     let theirs: Vec<u64> = (0..12).filter_map(times).collect();
     let range = |v: &[u64]| (*v.iter().min().unwrap(), *v.iter().max().unwrap());
@@ -274,7 +276,7 @@ fn bin_true_reads_what_gnu_time_reads() {
 }
 
 #[test]
-fn what_only_prints_ends_without_a_word_when_nobody_reads_on() {
+fn a_closed_pipe_ends_doctor_silently() {
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     drop(reader);
     let output = bursar().arg("doctor").stdout(writer).output().unwrap();
@@ -283,7 +285,7 @@ fn what_only_prints_ends_without_a_word_when_nobody_reads_on() {
 }
 
 #[test]
-fn what_cannot_be_told_changes_neither_the_status_nor_the_results() {
+fn an_unwritable_stderr_changes_neither_status_nor_results() {
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let nobody_reads = || rustix::pipe::pipe().unwrap().1;
     let folder = tempfile::tempdir().unwrap();
@@ -310,7 +312,7 @@ fn what_cannot_be_told_changes_neither_the_status_nor_the_results() {
 }
 
 #[test]
-fn what_was_asked_for_and_cannot_be_printed_is_told() {
+fn unwritable_standard_output_is_reported() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     for words in [
         "doctor",
@@ -321,32 +323,32 @@ fn what_was_asked_for_and_cannot_be_printed_is_told() {
         "watch --json - -- sleep 0.2",
     ] {
         let output = bursar().args(words.split(' ')).stdout(full.try_clone().unwrap()).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(125), "{words}: {told}");
-        assert!(told.contains("bursar: standard output cannot be written"), "{words}: {told}");
-        assert!(told.contains("No space left on device"), "{words}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{words}: {stderr}");
+        assert!(stderr.contains("bursar: standard output cannot be written"), "{words}: {stderr}");
+        assert!(stderr.contains("No space left on device"), "{words}: {stderr}");
     }
 }
 
 #[test]
-fn a_closed_standard_output_is_told_as_a_full_one() {
+fn a_closed_standard_output_is_reported_like_a_full_one() {
     let words =
         ["doctor", "doctor --json -", "run -q --json - -- true", "watch --json - -- sleep 0.2", "run -q -- true"];
     for words in words {
         let script = format!("exec \"$0\" {words} >&-");
         let output =
             Command::new("sh").args(["-c", &script]).arg(assert_cmd::cargo::cargo_bin("bursar")).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         let asks_for_it = words != "run -q -- true";
-        assert_eq!(output.status.code(), Some(if asks_for_it { 125 } else { 0 }), "{words}: {told}");
-        assert_eq!(told.contains("Bad file descriptor"), asks_for_it, "{words}: {told}");
+        assert_eq!(output.status.code(), Some(if asks_for_it { 125 } else { 0 }), "{words}: {stderr}");
+        assert_eq!(stderr.contains("Bad file descriptor"), asks_for_it, "{words}: {stderr}");
     }
-    // What is discarded on purpose is no error, however /dev/null was opened.
+    // Output that is discarded on purpose is no error, however /dev/null was opened.
     let output = bursar().arg("doctor").stdout(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The file demand of a shell's script; `None` where mapped pages cannot be scanned.
+/// The file demand of a shell script; `None` where mapped pages cannot be scanned.
 fn demand_of(script: &str) -> Option<Value> {
     if !can_limit() {
         return None;
@@ -379,7 +381,7 @@ fn refaults_at(demand: &Value, limit: u64) -> f64 {
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// A file of this size, of which nothing is cached.
+/// A file of this size, with nothing of it in the page cache.
 fn cold_file(folder: &std::path::Path, mib: usize) -> std::path::PathBuf {
     let file = folder.join(format!("file-{mib}"));
     std::fs::write(&file, vec![7; mib << 20]).unwrap();
@@ -393,7 +395,7 @@ fn a_mapped_file_that_is_read_again_has_its_cliff_at_its_size() {
     let folder = tempfile::tempdir().unwrap();
     let file = cold_file(folder.path(), 300);
     let (mapped, file) = (programs.mapped(), file.display());
-    // The first finds the file cold, the others warm; the last two share it.
+    // The first program finds the file cold, the others warm; the last two share it.
     for script in [
         format!("exec {mapped} {file} 30"),
         format!("exec {mapped} {file} 30"),
@@ -412,7 +414,7 @@ fn a_mapped_file_that_is_read_again_has_its_cliff_at_its_size() {
     }
 }
 
-/// Reads a file page by page, so that it is cached in pages, or maps it and populates the mapping, four times.
+/// Reads a file page by page, so that it is cached in single pages; or maps it and populates the mapping, four times.
 const POPULATES: &str = "import mmap, os, sys
 file = os.open(sys.argv[1], os.O_RDONLY)
 if sys.argv[2:]:
@@ -421,9 +423,9 @@ if sys.argv[2:]:
 for _ in range(0 if sys.argv[2:] else 4):
     mmap.mmap(file, 0, mmap.MAP_SHARED | mmap.MAP_POPULATE, mmap.PROT_READ).close()";
 
-/// Where the cache holds larger folios, Linux 6.18 maps each as a whole and shows a part of it at most.
+/// With larger folios in the page cache, Linux 6.18 maps each as a whole, and scans show only a part of it.
 #[test]
-fn a_file_that_is_populated_for_shorter_than_between_two_scans_is_read_again_each_time() {
+fn short_populated_mappings_count_as_read_each_time() {
     let folder = tempfile::tempdir().unwrap();
     let file = cold_file(folder.path(), 120);
     assert!(Command::new("python3").args(["-c", POPULATES]).arg(&file).arg("pages").status().unwrap().success());
@@ -455,8 +457,9 @@ fn a_mapped_file_that_is_read_once_has_no_cliff() {
     }
 }
 
-/// Maps a file in pieces that are too small to be scanned, each beneath the one before so that they stay apart, and reads all of them
-/// several times.
+/// Maps a file in pieces that are too small to be scanned, each below the one before so that they do not merge, and reads all of them
+/// several
+/// times.
 const READ_IN_PIECES: &str = "
 import mmap, os, sys, time
 file = os.open(sys.argv[1], os.O_RDONLY)
@@ -489,18 +492,18 @@ fn a_mapped_file_that_is_not_scanned_makes_the_curve_unsure() {
     let hidden = demand["not_visible"].as_array().unwrap().iter().filter_map(|hidden| hidden[1].as_u64());
     let scanned = demand["mapped_scanned_bytes"].as_u64().unwrap();
     assert!(hidden.sum::<u64>() >= 96 << 20 && scanned < 48 << 20, "{demand:#}");
-    // The doubt is right: of 19 passes over 96 MiB the curve has none.
+    // The doubt is right: the curve misses all 19 passes over 96 MiB.
     let again = refaults_at(demand, 30);
     assert!(again < 96.0, "{again} MiB: {demand:#}");
 }
 
-/// 100 MiB by mapping and 50 MiB by `read`, in turn: both have to be there.
+/// 100 MiB through a mapping and 50 MiB by `read`, alternating: both have to fit.
 #[test]
 fn mapped_and_read_files_have_one_curve() {
     let programs = Programs::build();
     let folder = tempfile::tempdir().unwrap();
     let (mapped, read) = (cold_file(folder.path(), 100), cold_file(folder.path(), 50));
-    // One mapping that is there all the time, beside the reader; for so long that scans that cost more on a busy machine are paid for.
+    // One mapping throughout, beside the reader. It runs long enough for scans that cost more on a busy machine.
     let script = format!(
         "{} {} 200 & for i in 1 2 3 4 5 6 7 8; do cat {}; sleep 0.4; done >/dev/null; wait",
         programs.mapped(),
@@ -514,9 +517,9 @@ fn mapped_and_read_files_have_one_curve() {
     assert!(refaults_at(&demand, 130) >= 100.0, "{demand:#}");
 }
 
-/// Neither is seen by a sample: the program ends as soon as it has its memory, or it gives it back and rests.
+/// No sample sees either peak: the program ends as soon as it has its memory, or frees it and sleeps.
 #[test]
-fn a_floor_that_no_sample_saw_is_what_the_kernels_peaks_prove() {
+fn an_unsampled_peak_is_in_the_floor() {
     if !can_limit() {
         return;
     }
@@ -555,13 +558,13 @@ fn heap_of_a_program_that_ends_at_its_peak_is_in_the_floor() {
         let (status, json) = json_of(command.args(["run", "--json", "-", "-q", "--", "sh", "-c", script]));
         assert_eq!(status, 0, "{json:#}");
         let [floor, peak] = ["floor_bytes", "peak_charge_bytes"].map(|name| json[name].as_u64().unwrap());
-        // Processors may hold some of a charge in stock.
+        // Part of a charge may be in the stocks of processors.
         assert!(floor >= (least - 1) << 20 && floor <= peak && floor + (2 << 20) >= peak, "{script}: {json:#}");
         assert!(!json["notes"].to_string().contains("huge pages"), "{script}: {json:#}");
     }
 }
 
-/// Kinds of memory, with the options of `footprint` that make them; `FILE` is a file of the kind's own.
+/// Kinds of memory, with the options of `footprint` for them; `FILE` is a file for that kind.
 const FOOTPRINTS: [(&str, &[&str]); 12] = [
     ("threads", &["--count", "4"]),
     ("shared", &["--count", "2"]),
@@ -578,7 +581,7 @@ const FOOTPRINTS: [(&str, &[&str]); 12] = [
 ];
 
 #[test]
-fn every_line_of_a_known_footprint_is_within_one_percent_or_one_mebibyte() {
+fn every_figure_of_a_known_footprint_is_right() {
     if !can_limit() {
         return;
     }
@@ -595,19 +598,21 @@ fn every_line_of_a_known_footprint_is_within_one_percent_or_one_mebibyte() {
 }
 
 fn check_footprint(kind: &str, options: &[&str], file: &std::path::Path) {
-    // Reading proportional sets holds the target's lock, and so is rationed: with several processes it takes seconds until they may be
-    // read again, more on a busy machine: what is unknown then is looked for in longer runs. And a cgroup's statistics may lack some 300
-    // pages until the kernel adds up what each processor has counted, which it does every two seconds.
+    // Reading proportional set sizes holds the target's mmap lock, so bursar rations it: with several processes it takes seconds until the
+    // next
+    // reading, and more on a busy machine. Figures that stay unknown are retried with longer runs. A cgroup's statistics may lack some 300
+    // pages
+    // until the kernel adds up the counts of all processors, which it does every two seconds.
     let hold = if options.contains(&"--count") { 12_000 } else { 4_000 };
     let known = [1, 2, 4].iter().any(|longer| check_footprint_held(kind, options, file, hold * longer));
     assert!(known, "{kind}: not every line is known");
 }
 
-/// Whether every line is known. What is known is right.
+/// Whether every figure is known. Asserts that known figures are right.
 fn check_footprint_held(kind: &str, options: &[&str], file: &std::path::Path, hold_ms: u32) -> bool {
     if ["mapfile", "readfile"].contains(&kind) {
         std::fs::write(file, vec![7; 96 << 20]).unwrap();
-        // What somebody else brought into the page cache would be charged to them (trap 1).
+        // Page cache that another process read first would be charged to that process.
         linux::cache::evict(file).unwrap();
     }
     let mut command = bursar();
@@ -617,7 +622,7 @@ fn check_footprint_held(kind: &str, options: &[&str], file: &std::path::Path, ho
     let (status, json, printed) = support::json_after(&mut command);
     assert_eq!(status, 0, "{kind}");
     let truths: Vec<_> = printed.lines().filter_map(|line| line.split_once('=')).collect();
-    assert!(truths.len() > 1, "{kind} says what it made: {printed}");
+    assert!(truths.len() > 1, "{kind} prints its figures: {printed}");
     let mut known = true;
     for (name, truth) in truths {
         let Ok(truth) = truth.parse::<u64>() else { continue };
@@ -637,7 +642,7 @@ fn check_footprint_held(kind: &str, options: &[&str], file: &std::path::Path, ho
 }
 
 #[test]
-fn a_known_footprint_brings_its_file_back_when_the_machine_takes_it() {
+fn the_footprint_program_reads_reclaimed_file_pages_again() {
     let programs = Programs::build();
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let file = folder.path().join("file");
@@ -649,9 +654,9 @@ fn a_known_footprint_brings_its_file_back_when_the_machine_takes_it() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut told = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut told).unwrap();
-    assert!(told.contains('='), "{told}");
+    let mut printed = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut printed).unwrap();
+    assert!(printed.contains('='), "{printed}");
     linux::cache::evict(&file).unwrap();
     let begun = Instant::now();
     while linux::cache::cached_bytes(&file) != Some(length as u64) {
@@ -698,14 +703,14 @@ fn each_of_many_short_processes_has_its_own_figures() {
         .prepare("select max_rss_bytes, minor_faults from process")
         .and_then(|mut asked| asked.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
         .unwrap();
-    // The kernel itself misses what a process that was moved has left untold on other processors; it counts every fault.
+    // The kernel's own figure lacks counts that a migrated process left on other processors; it counts every fault.
     let size = 4 << 20;
     let own = all.iter().filter(|(peak, faults)| peak.abs_diff(size) <= tolerance(size) && *faults >= size / 4096);
     assert!(own.count() >= 200, "{all:?}");
 }
 
 #[test]
-fn a_child_killed_for_want_of_memory_is_counted_while_the_command_exits_0() {
+fn an_oom_kill_of_a_child_is_counted_if_the_command_exits_0() {
     if !can_limit() {
         return;
     }
@@ -717,21 +722,21 @@ fn a_child_killed_for_want_of_memory_is_counted_while_the_command_exits_0() {
 }
 
 #[test]
-fn a_limit_too_small_to_begin_in_kills_as_one_that_is_too_small_later() {
+fn a_limit_too_small_to_start_in_kills_the_command() {
     if !can_limit() {
         return;
     }
-    // Killed before or after it is told to begin: by chance.
+    // Killed before or after it is started, by chance.
     for limit in ["0", "4K"].repeat(10) {
         let output = bursar().args(["run", "-q", "--limit", limit, "--", "true"]).output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(137), "{told}");
-        // What another test's bursar has left that was killed, whoever comes next removes and tells.
-        let lines: Vec<&str> = told.lines().filter(|line| !line.contains("left by a killed run")).collect();
-        assert_eq!(lines.len(), 1, "{told}");
-        assert!(lines[0].contains("true: killed by signal 9 before it began"), "{told}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(137), "{stderr}");
+        // Ignore the message about files left by a killed bursar of another test.
+        let lines: Vec<&str> = stderr.lines().filter(|line| !line.contains("left by a killed run")).collect();
+        assert_eq!(lines.len(), 1, "{stderr}");
+        assert!(lines[0].contains("true: killed by signal 9 before it began"), "{stderr}");
     }
-    // Some are killed as they begin.
+    // Some are killed while they begin.
     for _ in 0..10 {
         let output = bursar().args(["run", "-q", "--limit", "100K", "--", "true"]).output().unwrap();
         assert!(output.status.code() == Some(137) || output.status.signal() == Some(9), "{output:?}");
@@ -740,7 +745,7 @@ fn a_limit_too_small_to_begin_in_kills_as_one_that_is_too_small_later() {
 
 /// `ulimit -f` counts blocks of 512 bytes.
 #[test]
-fn files_that_may_not_grow_end_the_command_as_without_us_and_bursar_with_a_sentence() {
+fn a_file_size_limit_ends_the_command_or_bursar_cleanly() {
     let folder = tempfile::tempdir().unwrap();
     let limited = |blocks: u32, command: &str| {
         let script = format!("ulimit -f {blocks}; exec {} run -q -- {command}", env!("CARGO_BIN_EXE_bursar"));
@@ -748,15 +753,15 @@ fn files_that_may_not_grow_end_the_command_as_without_us_and_bursar_with_a_sente
     };
     let output = limited(4096, "dd if=/dev/zero of=large bs=64k count=64");
     assert_eq!(output.status.signal(), Some(25), "SIGXFSZ: {output:?}");
-    // What starts commands is larger itself.
+    // The program that starts commands is larger than this limit.
     let output = limited(8, "true");
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(125), "{told}");
-    assert!(told.lines().count() == 1 && told.contains("File too large"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(125), "{stderr}");
+    assert!(stderr.lines().count() == 1 && stderr.contains("File too large"), "{stderr}");
 }
 
 #[test]
-fn a_program_that_detaches_closes_its_descriptors_or_outlives_its_parent_is_survived() {
+fn unusual_programs_do_not_disturb_bursar() {
     let programs = Programs::build();
     for how in ["daemonize", "close", "outlive", "relay"] {
         let mut command = bursar();
@@ -778,7 +783,7 @@ fn repeated_runs_give_their_spread() {
 }
 
 #[test]
-fn a_process_that_runs_already_is_watched_without_touching_it() {
+fn a_running_process_is_observed_without_changes() {
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
     let pid = sleeper.id().to_string();
     let (status, json) = json_of(bursar().args(["run", "-q", "--pid", &pid, "--timeout", "500ms", "--json", "-"]));
@@ -791,10 +796,10 @@ fn a_process_that_runs_already_is_watched_without_touching_it() {
 }
 
 #[test]
-fn a_target_that_ends_while_it_is_watched_has_ended() {
+fn a_target_that_ends_while_observed_is_reported_as_ended() {
     let mut sleeper = Command::new("sleep").arg("0.5").spawn().unwrap();
     let pid = sleeper.id().to_string();
-    // A process that nobody has waited for is still there.
+    // A process that was not waited for still exists.
     let waited = std::thread::spawn(move || sleeper.wait());
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("sleep.bursar");
@@ -815,7 +820,7 @@ fn a_target_that_ends_while_it_is_watched_has_ended() {
 }
 
 #[test]
-fn what_a_process_used_before_it_was_attached_to_does_not_count() {
+fn use_before_attaching_does_not_count() {
     let script = "import time\nwhile time.process_time() < 1: bytearray(1 << 20)\nprint(flush=True)\ntime.sleep(60)";
     let mut busy = Command::new("python3").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     BufReader::new(busy.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
@@ -829,7 +834,7 @@ fn what_a_process_used_before_it_was_attached_to_does_not_count() {
 }
 
 #[test]
-fn what_may_not_be_read_of_a_process_is_not_known_and_what_may_be_is() {
+fn only_readable_figures_of_a_process_are_known() {
     if !support::is_root() {
         return;
     }
@@ -843,7 +848,7 @@ fn what_may_not_be_read_of_a_process_is_not_known_and_what_may_be_is() {
     other.wait().unwrap();
     assert!(json["tree_max_rss_bytes"].as_u64() > Some(0), "{json}");
     assert!(json["tree_max_pss_bytes"].is_null(), "{json}");
-    // What everybody may read is known of others' processes, too.
+    // Figures that every user may read are known of other users' processes, too.
     let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     let heap = field("RssAnon:").trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10;
     assert_eq!(json["floor_breakdown"]["heap"], heap, "{json}");
@@ -851,24 +856,24 @@ fn what_may_not_be_read_of_a_process_is_not_known_and_what_may_be_is() {
 }
 
 #[test]
-fn a_thread_of_the_kernel_is_no_target() {
-    // Not within a PID namespace.
+fn a_kernel_thread_is_refused_as_a_target() {
+    // Not in a PID namespace, which has no kernel threads.
     if !support::is_root() || std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name != "kthreadd\n") {
         return;
     }
     for words in ["run --pid 2", "watch --pid 2", "balance --total 1G 2", "advise attach --pid 2"] {
         let output = bursar().args(words.split(' ')).output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(125), "{words}: {told}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(125), "{words}: {stderr}");
         assert!(
-            told.ends_with("bursar: process 2 is a thread of the kernel, which has no memory of its own\n"),
-            "{told}"
+            stderr.ends_with("bursar: process 2 is a thread of the kernel, which has no memory of its own\n"),
+            "{stderr}"
         );
     }
 }
 
 #[test]
-fn attaching_to_a_process_that_is_not_there_says_so() {
+fn attaching_to_a_missing_process_is_refused() {
     let output = bursar().args(["run", "--pid", "2147480000"]).output().unwrap();
     assert_eq!(output.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no process 2147480000"));
@@ -906,7 +911,7 @@ fn a_signal_sent_to_bursar_reaches_the_command() {
 }
 
 #[test]
-fn a_hang_up_reaches_the_command_of_a_session_led_from_outside_the_pid_namespace() {
+fn a_hang_up_reaches_a_command_in_a_pid_namespace() {
     if !support::is_root() {
         return;
     }
@@ -939,7 +944,7 @@ fn a_hang_up_reaches_the_command_of_a_session_led_from_outside_the_pid_namespace
 }
 
 #[test]
-fn a_tree_and_a_cgroup_that_run_already_are_watched_as_a_whole() {
+fn a_running_tree_and_a_cgroup_are_observed_as_a_whole() {
     let mut shell = Command::new("sh").args(["-c", "sleep 61 & sleep 61; wait"]).spawn().unwrap();
     let pid = shell.id().to_string();
     while linux::procfs::descendants(shell.id() as i32).len() < 2 {
@@ -992,18 +997,18 @@ fn a_slurm_job_and_a_unit_are_found_by_their_names() {
         }
     }
     moved.unwrap();
-    let told = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(found.status.success(), "{}", told(&found));
-    assert!(told(&found).starts_with(&format!("watching {}", dir.join(&names[0]).display())), "{}", told(&found));
-    assert!(balanced.status.success(), "{}", told(&balanced));
+    let stderr = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(found.status.success(), "{}", stderr(&found));
+    assert!(stderr(&found).starts_with(&format!("watching {}", dir.join(&names[0]).display())), "{}", stderr(&found));
+    assert!(balanced.status.success(), "{}", stderr(&balanced));
     for (output, part) in [(&ambiguous, names[2].as_str()), (&unknown, "on this machine is called 'other-unit")] {
-        let told = told(output);
-        assert!(output.status.code() == Some(125) && told.lines().count() == 1 && told.contains(part), "{told}");
+        let stderr = stderr(output);
+        assert!(output.status.code() == Some(125) && stderr.lines().count() == 1 && stderr.contains(part), "{stderr}");
     }
 }
 
 #[test]
-fn what_a_killed_bursar_leaves_is_undone_by_repair() {
+fn repair_restores_the_changes_of_a_killed_bursar() {
     if !can_limit() {
         return;
     }
@@ -1040,7 +1045,7 @@ fn a_full_disk_ends_the_record_and_not_the_run() {
     mount(&["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", path]);
     let record = folder.path().join("full.bursar");
     let mut command = bursar();
-    // It ends when there is no room any more: then the end of the record has none.
+    // The command ends when the disk is full, so that the end of the record has no room.
     let fills = "while [ \"$(stat -f -c %a \"$0\")\" -gt 0 ]; do sleep 0.05; done; exit 4";
     command.args(["run", "-q", "--interval", "1ms", "--record"]).arg(&record).args(["--", "sh", "-c", fills, path]);
     let output = command.output().unwrap();
@@ -1055,14 +1060,14 @@ fn doubts(json: &Value) -> Vec<&str> {
     json["doubts"].as_array().unwrap().iter().map(|doubt| doubt["kind"].as_str().unwrap()).collect()
 }
 
-/// The lines of a summary as one.
+/// The lines of a summary, joined.
 fn summary(arguments: &[&str]) -> String {
     let output = bursar().arg("run").args(arguments).stdout(Stdio::null()).output().unwrap();
     String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn a_command_that_leaves_its_cgroup_gets_no_number() {
+fn a_command_that_leaves_its_cgroup_gets_no_figure() {
     if !support::is_root() || !can_limit() {
         return;
     }
@@ -1071,7 +1076,7 @@ fn a_command_that_leaves_its_cgroup_gets_no_number() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("left.bursar");
     let script = |hold: &str| format!("{}; exec {} private 64M --hold {hold}", elsewhere.enter(), programs.footprint());
-    // Long enough to be seen there, and too short: then its peak RSS shows it.
+    // Long enough to be seen there, and too short to be seen: then its peak RSS shows it.
     for hold in ["500", "0"] {
         let mut command = bursar();
         command.args(["run", "-q", "--record"]).arg(&record).args(["--json", "-", "--", "sh", "-c", &script(hold)]);
@@ -1083,7 +1088,7 @@ fn a_command_that_leaves_its_cgroup_gets_no_number() {
         let first = String::from_utf8(again.stdout).unwrap();
         let expected = "the command left its cgroup: nothing is known of what it needs";
         let words = first.split_whitespace().collect::<Vec<_>>().join(" ");
-        // Of one that is over at once two reasons may be left.
+        // For a very short command, two reasons are possible.
         let is_either =
             words.starts_with("nothing is known of what it needs: ") && words.contains("It left its cgroup, or");
         assert!(first.starts_with(expected) || hold == "0" && is_either, "{first}");
@@ -1102,20 +1107,20 @@ fn shared_memory_from_before_is_in_the_first_line() {
     std::fs::write(&file, vec![1; 32 << 20]).unwrap();
     let file = file.to_str().unwrap();
     for command in [&["cat", file][..], &[programs.footprint(), "mapfile", "32M", "--hold", "300", "--path", file]] {
-        let told = summary(&[&["--"], command].concat());
+        let printed = summary(&[&["--"], command].concat());
         let expected = format!("32.0 MiB of shared memory was there before and is charged elsewhere ({file})");
-        assert!(told.starts_with("peak") && told.contains(&expected), "{told}");
+        assert!(printed.starts_with("peak") && printed.contains(&expected), "{printed}");
     }
 }
 
-/// The first lines of a run, of which the test's own process holds the memory.
-fn says_shared(told: &str, mib: u64) -> bool {
-    let headline = told.split(" is missing from that figure").next().unwrap_or_default();
+/// Whether the first lines of a run name shared memory, which the test's own process holds.
+fn says_shared(printed: &str, mib: u64) -> bool {
+    let headline = printed.split(" is missing from that figure").next().unwrap_or_default();
     headline.starts_with("peak") && headline.contains(&format!("{mib}.0 MiB of shared memory was there before"))
 }
 
 #[test]
-fn memory_in_files_that_are_only_read_is_in_the_first_line() {
+fn files_in_memory_that_are_only_read_are_in_the_first_line() {
     use std::os::fd::AsRawFd;
     if !support::is_root() || !can_limit() {
         return;
@@ -1126,9 +1131,9 @@ fn memory_in_files_that_are_only_read_is_in_the_first_line() {
     for number in 0..64 {
         std::fs::write(folder.path().join(number.to_string()), vec![1; 512 << 10]).unwrap();
     }
-    let told = summary(&["--", "sh", "-c", &format!("cat {}/*", folder.path().display())]);
-    assert!(says_shared(&told, 32), "{told}");
-    // Files without a name: of a server, or inherited.
+    let printed = summary(&["--", "sh", "-c", &format!("cat {}/*", folder.path().display())]);
+    assert!(says_shared(&printed, 32), "{printed}");
+    // Unlinked files: of a server, or inherited.
     let path = folder.path().join("gone");
     let mut unlinked = std::fs::File::options().create_new(true).read(true).write(true).open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -1139,15 +1144,15 @@ fn memory_in_files_that_are_only_read_is_in_the_first_line() {
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         let mapped = [programs.footprint(), "mapfile", "32M", "--hold", "300", "--path", &path];
         for command in [&["cat", &path][..], &mapped] {
-            let told = summary(&[&["--"], command].concat());
-            assert!(says_shared(&told, 32), "{command:?}: {told}");
+            let printed = summary(&[&["--"], command].concat());
+            assert!(says_shared(&printed, 32), "{command:?}: {printed}");
         }
         std::io::Seek::rewind(file).unwrap();
         let mut command = bursar();
         command.args(["run", "--", "cat"]).stdin(file.try_clone().unwrap()).stdout(Stdio::null());
-        let told = String::from_utf8(command.output().unwrap().stderr).unwrap();
-        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(says_shared(&told, 32), "inherited: {told}");
+        let printed = String::from_utf8(command.output().unwrap().stderr).unwrap();
+        let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(says_shared(&printed, 32), "inherited: {printed}");
     }
 }
 
@@ -1162,20 +1167,20 @@ fn memory_in_ramfs_is_in_the_first_line() {
     let (point, file) = (folder.path().to_str().unwrap(), file.to_str().unwrap());
     let mapped = format!("{} mapfile 32M --hold 300 --path {file}", programs.footprint());
     for command in [&format!("cat {file}"), &mapped] {
-        // The mount is gone with its namespace.
+        // The mount vanishes with its namespace.
         let script = format!(
             "mount -t ramfs none {point} && head -c 32M /dev/zero >{file} && {} run -- {command}",
             env!("CARGO_BIN_EXE_bursar")
         );
         let mut unshare = Command::new("unshare");
         let output = unshare.args(["-m", "sh", "-c", &script]).env("XDG_STATE_HOME", point).output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(says_shared(&told, 32), "{command}: {told}");
+        let printed = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(says_shared(&printed, 32), "{command}: {printed}");
     }
 }
 
 #[test]
-fn shared_memory_that_others_use_is_no_doubt() {
+fn shared_memory_used_by_others_raises_no_doubt() {
     use std::sync::atomic::{AtomicBool, Ordering};
     if !support::is_root() || !can_limit() {
         return;
@@ -1206,7 +1211,7 @@ fn shared_memory_that_others_use_is_no_doubt() {
 }
 
 #[test]
-fn kernel_objects_that_can_be_reclaimed_are_no_floor() {
+fn reclaimable_kernel_objects_are_not_in_the_floor() {
     if !can_limit() {
         return;
     }
@@ -1233,12 +1238,12 @@ fn a_spike_without_a_cgroup_is_in_the_floor() {
     let mut command = support::bursar_as_nobody(folder.path());
     command.args(["run", "-v", "--interval", "60s", "--"]).arg(&program).args(["private", "200M", "--hold", "0"]);
     let output = command.stdout(Stdio::null()).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-    let (_, floor) = told.split_once("(floor ").unwrap_or_else(|| panic!("{told}"));
+    let printed = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, floor) = printed.split_once("(floor ").unwrap_or_else(|| panic!("{printed}"));
     let mib: f64 = floor.split_once(" MiB").and_then(|(number, _)| number.parse().ok()).unwrap_or(0.0);
-    assert!((200.0..=204.0).contains(&mib), "{told}");
-    let (headline, _) = told.split_once(" wall ").unwrap();
-    assert!(headline.contains("no sample saw what up to"), "{told}");
+    assert!((200.0..=204.0).contains(&mib), "{printed}");
+    let (headline, _) = printed.split_once(" wall ").unwrap();
+    assert!(headline.contains("no sample saw what up to"), "{printed}");
 }
 
 #[test]
@@ -1268,26 +1273,26 @@ fn files_in_memory_that_no_cgroup_charges_are_in_the_first_line() {
     ] {
         let mut run = support::bursar_as_nobody(folder.path());
         let output = run.args(["run", "--"]).args(&command).output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-        if name == "/mnt/written" && told.contains("unshare failed") {
+        let printed = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        if name == "/mnt/written" && printed.contains("unshare failed") {
             continue;
         }
-        let (headline, _) = told.split_once(" note: ").unwrap_or_else(|| panic!("{told}"));
+        let (headline, _) = printed.split_once(" note: ").unwrap_or_else(|| panic!("{printed}"));
         let expected = format!(" at least 120 MiB in files in memory (largest: {name}) are missing from that figure");
-        assert!(headline.contains(&expected), "{told}");
+        assert!(headline.contains(&expected), "{printed}");
     }
-    // What is mapped is in the RSS, and in that figure. At its end Python would unmap the file before it closes it.
+    // Mapped memory is in the RSS, and so in that figure. Without os._exit Python would unmap the file before it closes it.
     let mapped = "import mmap, os, time\nfd = os.memfd_create('x')\nos.ftruncate(fd, 120 << 20)\n\
                   m = mmap.mmap(fd, 120 << 20)\nfor _ in range(120): m.write(bytes(1 << 20))\n\
                   time.sleep(0.5)\nos._exit(0)";
     let output =
         support::bursar_as_nobody(folder.path()).args(["run", "--", "python3", "-c", mapped]).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(!told.contains("in files in memory"), "{told}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(!printed.contains("in files in memory"), "{printed}");
 }
 
 #[test]
-fn a_command_that_was_ended_used_at_least_its_peak() {
+fn a_command_ended_early_has_a_lower_bound_as_peak() {
     let programs = Programs::build();
     let grow = |options: &[&str], script: &str| {
         let mut command = bursar();
@@ -1308,28 +1313,28 @@ fn a_command_that_was_ended_used_at_least_its_peak() {
 
 /// Without exit records only the shell's status is known.
 #[test]
-fn a_shell_that_waited_for_nothing_exits_by_itself() {
+fn a_shell_that_exits_137_was_not_killed() {
     if !support::is_root() {
         return;
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let told = |script: &str| {
+    let stderr_of = |script: &str| {
         let mut command = support::bursar_as_nobody(folder.path());
         let output = command.args(["run", "--", "sh", "-c", script]).output().unwrap();
         assert_eq!(output.status.code(), Some(137), "{output:?}");
         String::from_utf8(output.stderr).unwrap()
     };
-    let own = told("i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; exit 137");
+    let own = stderr_of("i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; exit 137");
     assert!(own.starts_with("peak ") && !own.contains("at least"), "{own}");
     for killed in ["sh -c 'kill -9 $$'; exit $?", "sh -c 'kill -9 $$' & wait $!"] {
-        let killed = told(killed);
-        // Before it the shell may say that something was killed.
+        let killed = stderr_of(killed);
+        // The shell's own message may come before it.
         assert!(killed.contains("peak at least ") && killed.contains("signal 9 ended"), "{killed}");
     }
 }
 
 #[test]
-fn what_was_cached_before_is_in_the_first_line() {
+fn files_cached_before_are_in_the_first_line() {
     if !support::is_root() || !can_limit() {
         return;
     }
@@ -1337,17 +1342,17 @@ fn what_was_cached_before_is_in_the_first_line() {
     let file = folder.path().join("file");
     std::fs::write(&file, vec![1; 32 << 20]).unwrap();
     let file = file.to_str().unwrap();
-    let told = summary(&["--", "cat", file]);
-    let (headline, _) = told.split_once(" it is missing from that figure").unwrap();
-    assert!(headline.starts_with("peak") && headline.contains("in the page cache before"), "{told}");
-    assert!(told.contains(" with 32.0 MiB)"), "the largest is named: {told}");
+    let printed = summary(&["--", "cat", file]);
+    let (headline, _) = printed.split_once(" it is missing from that figure").unwrap();
+    assert!(headline.starts_with("peak") && headline.contains("in the page cache before"), "{printed}");
+    assert!(printed.contains(" with 32.0 MiB)"), "the largest file is named: {printed}");
     linux::cache::evict(file.as_ref()).unwrap();
-    let told = summary(&["--", "cat", file]);
-    assert!(!told.contains(&format!("largest: {file}")), "{told}");
+    let printed = summary(&["--", "cat", file]);
+    assert!(!printed.contains(&format!("largest: {file}")), "{printed}");
 }
 
 #[test]
-fn what_nobody_sees_without_root_is_in_the_first_line() {
+fn unseen_page_cache_is_in_the_first_line_without_root() {
     if !support::is_root() {
         return;
     }
@@ -1356,18 +1361,18 @@ fn what_nobody_sees_without_root_is_in_the_first_line() {
     std::fs::write(&file, vec![1; 32 << 20]).unwrap();
     let mut command = support::bursar_as_nobody(folder.path());
     let output = command.args(["run", "--", "cat"]).arg(&file).stdout(Stdio::null()).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-    let (headline, _) = told.split_once(" note: ").unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let (headline, _) = printed.split_once(" note: ").unwrap();
     assert!(
         headline.starts_with("peak")
             && headline.contains("up to 32.")
             && headline.contains("MiB of page cache, of the files that it read"),
-        "{told}"
+        "{printed}"
     );
 }
 
 #[test]
-fn processes_that_go_on_are_in_the_first_lines() {
+fn processes_that_outlive_the_command_are_in_the_first_lines() {
     let mut command = bursar();
     let (_, json) = json_of(command.args(["run", "-q", "--json", "-", "--", "sh", "-c", "sleep 3 >&- 2>&- & exit 0"]));
     assert!(doubts(&json).contains(&"went-on"), "{json:#}");
@@ -1375,11 +1380,11 @@ fn processes_that_go_on_are_in_the_first_lines() {
     assert!(sentence["sentence"].as_str().unwrap().contains("went on when the command ended (sleep"), "{sentence}");
 }
 
-/// A shell that goes to a cgroup and becomes bursar without rights there, as a container's entry point is.
+/// A shell that enters a cgroup and becomes bursar without root there, like a container's entry point.
 fn as_entry_point(group: &support::OtherCgroup, folder: &std::path::Path, before: &str, arguments: &str) -> Value {
     let bursar = support::bursar_as_nobody(folder);
     let words: Vec<_> = bursar.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
-    // Nothing of it is cached: the first run brings it in.
+    // Evict it, so that the first run reads it in.
     linux::cache::evict(folder.join("bursar").as_ref()).unwrap();
     let script = format!("{}; exec {before} setpriv {} {arguments}", group.enter(), words.join(" "));
     let mut shell = Command::new("sh");
@@ -1387,7 +1392,7 @@ fn as_entry_point(group: &support::OtherCgroup, folder: &std::path::Path, before
 }
 
 #[test]
-fn own_pages_are_taken_off_in_a_shared_cgroup() {
+fn bursars_own_pages_are_subtracted_in_a_shared_cgroup() {
     if !support::is_root() {
         return;
     }
@@ -1401,7 +1406,7 @@ fn own_pages_are_taken_off_in_a_shared_cgroup() {
 }
 
 #[test]
-fn a_cgroup_of_several_pid_namespaces_is_not_taken_for_the_jobs() {
+fn a_cgroup_of_several_pid_namespaces_is_not_the_jobs() {
     if !support::is_root() {
         return;
     }
@@ -1419,9 +1424,9 @@ fn a_cgroup_of_several_pid_namespaces_is_not_taken_for_the_jobs() {
     assert!(json["notes"].to_string().contains("processes that bursar cannot see"), "{json:#}");
 }
 
-/// The kernel numbers processes otherwise than bursar sees them.
+/// The kernel's PIDs differ from those that bursar sees.
 #[test]
-fn within_a_pid_namespace_references_and_processes_are_the_jobs() {
+fn references_in_a_pid_namespace_are_the_jobs() {
     let unshare = ["--pid", "--fork", "--mount-proc"];
     let can = Command::new("unshare").args(unshare).arg("true").output();
     if !support::need("unshare", support::is_root() && can.is_ok_and(|output| output.status.success())) {
@@ -1447,7 +1452,7 @@ fn within_a_pid_namespace_references_and_processes_are_the_jobs() {
 }
 
 #[test]
-fn an_empty_or_relative_folder_of_the_environment_is_none() {
+fn empty_or_relative_folders_in_the_environment_are_ignored() {
     let folder = tempfile::tempdir().unwrap();
     for value in ["", "state"] {
         let mut command = bursar();
@@ -1466,7 +1471,7 @@ fn an_empty_or_relative_folder_of_the_environment_is_none() {
 const SECOND_RUN_WAITS: &str = "if [ -e again ]; then echo ready; exec sleep 60; fi; : > again; exec sleep 0.1";
 
 #[test]
-fn several_runs_that_are_interrupted_say_so_and_count_the_complete_ones() {
+fn interrupted_runs_report_the_number_of_complete_ones() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = bursar();
     command.args(["run", "-n", "5", "--record", "i.bursar", "--json", "i.json", "--", "sh", "-c", SECOND_RUN_WAITS]);
@@ -1497,7 +1502,7 @@ fn several_runs_that_are_interrupted_say_so_and_count_the_complete_ones() {
 }
 
 #[test]
-fn several_runs_of_which_one_fails_say_which() {
+fn several_runs_name_the_one_that_failed() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = bursar();
     command.args(["run", "-n", "5", "--", "sh", "-c", "if [ -e again ]; then exit 3; fi; : > again"]);

@@ -1,4 +1,4 @@
-//! bursar in hostile hands: records that others made, names that steer a terminal, runs that were killed, years of use.
+//! Hostile and long use: records made by others, names with terminal escapes, killed runs, many records.
 
 mod support;
 
@@ -12,8 +12,8 @@ use std::process::{Command, Output, Stdio};
 use rusqlite::Connection;
 use support::bursar;
 
-/// A title for the terminal, a clearing of it by C1, a change of the direction of writing.
-const STEERS: &str = "x\u{1b}]0;title\u{7}\u{9b}2J\u{202e}y";
+/// Sets the terminal's title, clears the screen by a C1 code, and reverses the direction of writing.
+const ESCAPES: &str = "x\u{1b}]0;title\u{7}\u{9b}2J\u{202e}y";
 
 fn is_clean(output: &Output) {
     for bytes in [&output.stdout, &output.stderr] {
@@ -31,41 +31,41 @@ fn recorded(folder: &Path, command: &[&OsStr]) -> PathBuf {
 }
 
 #[test]
-fn names_of_programs_files_and_cgroups_do_not_steer_the_terminal() {
+fn names_are_printed_without_terminal_escapes() {
     let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join(STEERS);
+    let program = folder.path().join(ESCAPES);
     fs::write(&program, "#!/bin/sh\ncat \"$0\" >/dev/null\n").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let json = folder.path().join("json");
     for output in [
-        bursar().args(["run", "--json"]).arg(&json).arg("--").arg(&program).arg(STEERS).output(),
-        bursar().args(["run", "--json", "-", "--"]).arg(&program).arg(STEERS).output(),
-        bursar().args(["run", "-v", "--"]).arg(&program).arg(STEERS).output(),
+        bursar().args(["run", "--json"]).arg(&json).arg("--").arg(&program).arg(ESCAPES).output(),
+        bursar().args(["run", "--json", "-", "--"]).arg(&program).arg(ESCAPES).output(),
+        bursar().args(["run", "-v", "--"]).arg(&program).arg(ESCAPES).output(),
         bursar().args(["attribute", "--"]).arg(&program).output(),
-        bursar().arg("run").arg("--").arg(folder.path().join(format!("{STEERS}none"))).output(),
-        bursar().arg("report").arg(folder.path().join(format!("{STEERS}none"))).output(),
-        bursar().args(["run", "--cgroup", &format!("/{STEERS}")]).output(),
-        bursar().args(["watch", "--cgroup", &format!("/sys/fs/cgroup/{STEERS}")]).output(),
+        bursar().arg("run").arg("--").arg(folder.path().join(format!("{ESCAPES}none"))).output(),
+        bursar().arg("report").arg(folder.path().join(format!("{ESCAPES}none"))).output(),
+        bursar().args(["run", "--cgroup", &format!("/{ESCAPES}")]).output(),
+        bursar().args(["watch", "--cgroup", &format!("/sys/fs/cgroup/{ESCAPES}")]).output(),
         bursar().arg("recommend").arg(&program).output(),
         bursar().args(["curve", "trace"]).arg(&program).output(),
         bursar().args(["report", "-"]).stdin(fs::File::open(&program).unwrap()).output(),
-        bursar().arg(STEERS).output(),
-        bursar().args(["run", &format!("--{STEERS}")]).output(),
+        bursar().arg(ESCAPES).output(),
+        bursar().args(["run", &format!("--{ESCAPES}")]).output(),
     ] {
         is_clean(&output.unwrap());
     }
-    let told: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
-    assert!(told.to_string().contains("title"), "JSON keeps what was there: {told}");
+    let parsed: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    assert!(parsed.to_string().contains("title"), "JSON keeps the original text: {parsed}");
 }
 
 #[test]
-fn records_of_others_do_not_steer_the_terminal() {
+fn records_of_others_are_printed_without_terminal_escapes() {
     let folder = tempfile::tempdir().unwrap();
     let path = recorded(folder.path(), &[OsStr::new("true")]);
-    let column = format!("ALTER TABLE run ADD COLUMN \"{STEERS}\"");
-    let kind = format!("UPDATE header SET kind = '{STEERS}'");
-    let note = format!("INSERT INTO note VALUES ('{STEERS}')");
-    let json = format!("UPDATE run SET exit = '{STEERS}'");
+    let column = format!("ALTER TABLE run ADD COLUMN \"{ESCAPES}\"");
+    let kind = format!("UPDATE header SET kind = '{ESCAPES}'");
+    let note = format!("INSERT INTO note VALUES ('{ESCAPES}')");
+    let json = format!("UPDATE run SET exit = '{ESCAPES}'");
     for (sql, is_read) in [(column, false), (kind, false), (note, true), (json, false)] {
         let changed = folder.path().join("changed.bursar");
         fs::copy(&path, &changed).unwrap();
@@ -78,7 +78,7 @@ fn records_of_others_do_not_steer_the_terminal() {
 }
 
 #[test]
-fn records_that_would_take_all_memory_are_refused_in_a_sentence() {
+fn records_that_would_use_all_memory_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = recorded(folder.path(), &[OsStr::new("true")]);
     let sql = "DROP TABLE sample; CREATE VIEW sample AS
@@ -86,12 +86,12 @@ fn records_that_would_take_all_memory_are_refused_in_a_sentence() {
     Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     let report = bursar().arg("report").arg(&path).output().unwrap();
     assert_eq!(report.status.code(), Some(125));
-    let told = String::from_utf8(report.stderr).unwrap();
-    assert!(told.contains("is damaged: its 'sample' is no table as bursar makes it"), "{told}");
+    let stderr = String::from_utf8(report.stderr).unwrap();
+    assert!(stderr.contains("is damaged: its 'sample' is no table as bursar makes it"), "{stderr}");
 }
 
 #[test]
-fn report_seals_what_a_killed_bursar_left() {
+fn report_seals_the_record_of_a_killed_bursar() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("killed.bursar");
     let mut run = bursar();
@@ -99,7 +99,7 @@ fn report_seals_what_a_killed_bursar_left() {
     let mut run = run.stdout(Stdio::piped()).spawn().unwrap();
     let mut pid = String::new();
     BufReader::new(run.stdout.as_mut().unwrap()).read_line(&mut pid).unwrap();
-    // Its entries are written as they come: the first lies there when the command runs.
+    // The writer appends each entry at once: the first is in the file when the command runs.
     while !fs::read(&path).is_ok_and(|bytes| bytes.windows(9).any(|window| window == b"run_begin")) {
         assert!(run.try_wait().unwrap().is_none());
         std::thread::yield_now();
@@ -109,8 +109,8 @@ fn report_seals_what_a_killed_bursar_left() {
     let _ = Command::new("kill").args(["-9", pid.trim()]).stderr(Stdio::null()).status();
     let report = bursar().arg("report").arg(&path).output().unwrap();
     assert!(report.status.success(), "{report:?}");
-    let told = String::from_utf8(report.stderr).unwrap();
-    assert!(told.contains("was cut off: the bursar that wrote it was killed"), "{told}");
+    let stderr = String::from_utf8(report.stderr).unwrap();
+    assert!(stderr.contains("was cut off: the bursar that wrote it was killed"), "{stderr}");
     assert!(fs::read(&path).unwrap().starts_with(b"SQLite format 3\0"));
     let again = bursar().arg("report").arg(&path).output().unwrap();
     assert_eq!((&again.stdout, again.stderr.is_empty()), (&report.stdout, true));
@@ -124,7 +124,7 @@ fn default_records(state: &Path) -> usize {
 }
 
 #[test]
-fn the_state_folder_keeps_the_newest_records_alone() {
+fn the_state_folder_keeps_only_the_newest_records() {
     let state = tempfile::tempdir().unwrap();
     let named = state.path().join("bursar/mine.bursar");
     fs::create_dir(state.path().join("bursar")).unwrap();
@@ -137,23 +137,23 @@ fn the_state_folder_keeps_the_newest_records_alone() {
     for _ in 0..4 {
         assert!(run("3", &[]).status.success());
     }
-    assert_eq!(default_records(state.path()), 4, "three of its own, and the one that was named");
+    assert_eq!(default_records(state.path()), 4, "three default records, and the named one");
     assert!(named.exists());
     let mut doctor = bursar();
     let doctor = doctor.args(["doctor", "--prune", "--json", "-"]).env("XDG_STATE_HOME", state.path());
     let pruned = doctor.env("BURSAR_KEEP_MIB", "0").output().unwrap();
-    let told: serde_json::Value = serde_json::from_slice(&pruned.stdout).unwrap();
-    assert_eq!(told["pruned"]["records"], 3);
+    let json: serde_json::Value = serde_json::from_slice(&pruned.stdout).unwrap();
+    assert_eq!(json["pruned"]["records"], 3);
     assert_eq!(default_records(state.path()), 1);
     assert!(named.exists());
     let wrong = run("many", &[]);
     assert!(wrong.status.success());
-    let told = String::from_utf8(wrong.stderr).unwrap();
-    assert!(told.contains("BURSAR_KEEP_RECORDS is 'many', which is not a whole number"), "{told}");
+    let stderr = String::from_utf8(wrong.stderr).unwrap();
+    assert!(stderr.contains("BURSAR_KEEP_RECORDS is 'many', which is not a whole number"), "{stderr}");
 }
 
 #[test]
-fn a_run_that_records_nothing_worth_keeping_is_small() {
+fn the_record_of_a_trivial_run_is_small() {
     let folder = tempfile::tempdir().unwrap();
     let path = recorded(folder.path(), &[OsStr::new("true")]);
     let bytes = fs::metadata(&path).unwrap().len();

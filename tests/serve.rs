@@ -1,4 +1,4 @@
-//! `bursar serve`, asked as Prometheus asks, and as nobody should.
+//! `bursar serve` with requests like Prometheus's, and with malformed ones.
 
 mod support;
 
@@ -16,10 +16,10 @@ use support::{bursar, bursar_as_nobody, is_root, need};
 const MIB: f64 = 1048576.0;
 const OPEN_METRICS: &str = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";
 
-/// What comes within so long comes.
+/// Time after which an awaited event counts as failed.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// `bursar serve` on a port of its own, until it is dropped.
+/// `bursar serve` on a port of its own; ended when dropped.
 struct Served {
     child: Child,
     errors: BufReader<ChildStderr>,
@@ -53,19 +53,19 @@ impl Served {
     }
 
     /// Head and body of the answer to these bytes.
-    fn told(&self, request: &[u8]) -> (String, String) {
-        told(self.connect(), request)
+    fn answer(&self, request: &[u8]) -> (String, String) {
+        answer(self.connect(), request)
     }
 
     fn scrape(&self, accept: &str) -> (String, String) {
-        self.told(format!("GET /metrics HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\n\r\n").as_bytes())
+        self.answer(format!("GET /metrics HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\n\r\n").as_bytes())
     }
 
     fn metrics(&self) -> Exposition {
         Exposition::of(&self.scrape(OPEN_METRICS).1, true)
     }
 
-    /// The metrics once they are as they should be.
+    /// The metrics, as soon as they meet the condition.
     fn metrics_when(&self, are_right: impl Fn(&Exposition) -> bool) -> Exposition {
         let begin = Instant::now();
         loop {
@@ -78,14 +78,14 @@ impl Served {
         }
     }
 
-    /// Ends it by SIGTERM; its status, and what else it has said.
+    /// Ends it by SIGTERM; returns its status and the rest of its standard error.
     fn end(mut self) -> (Option<i32>, String) {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM)
             .unwrap();
         let status = self.child.wait().unwrap().code();
-        let mut said = String::new();
-        self.errors.read_to_string(&mut said).unwrap();
-        (status, said)
+        let mut stderr = String::new();
+        self.errors.read_to_string(&mut stderr).unwrap();
+        (status, stderr)
     }
 }
 
@@ -97,7 +97,7 @@ impl Drop for Served {
 }
 
 /// Head and body of the answer to these bytes.
-fn told(mut stream: TcpStream, request: &[u8]) -> (String, String) {
+fn answer(mut stream: TcpStream, request: &[u8]) -> (String, String) {
     stream.write_all(request).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -105,17 +105,17 @@ fn told(mut stream: TcpStream, request: &[u8]) -> (String, String) {
     (head.to_string(), body.to_string())
 }
 
-/// A page of metrics, every line of which has been held against the grammar.
+/// A page of metrics; every line has been checked against the grammar.
 #[derive(Debug, Default)]
 struct Exposition {
-    /// By the name of the family.
+    /// Types by the name of the family.
     kinds: BTreeMap<String, String>,
-    /// By name and labels, as they stand.
+    /// Values by name and labels, as printed.
     samples: BTreeMap<String, f64>,
 }
 
 impl Exposition {
-    /// Checks as strictly as OpenMetrics 1.0 asks (`is_open`), or text 0.0.4.
+    /// Checks as strictly as OpenMetrics 1.0 requires (`is_open`), or text 0.0.4.
     fn of(text: &str, is_open: bool) -> Exposition {
         let text = match is_open {
             true => text.strip_suffix("# EOF\n").unwrap_or_else(|| panic!("no end: {text}")),
@@ -124,7 +124,7 @@ impl Exposition {
         assert!(text.ends_with('\n') && !text.contains("\n\n") && !text.contains("# EOF") && !text.contains('\r'));
         let mut page = Exposition::default();
         let mut family = String::new();
-        let mut told = BTreeSet::new();
+        let mut described = BTreeSet::new();
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("# ") {
                 let (what, rest) = rest.split_once(' ').unwrap();
@@ -133,10 +133,10 @@ impl Exposition {
                     assert!(["gauge", "counter", "info"].contains(&value) && is_name(name), "{line}");
                     assert!(is_open || value != "info", "{line}");
                     assert!(page.kinds.insert(name.into(), value.into()).is_none(), "twice: {line}");
-                    (family, told) = (name.into(), BTreeSet::new());
+                    (family, described) = (name.into(), BTreeSet::new());
                 }
                 assert_eq!(name, family, "metadata stands before the samples of its family: {line}");
-                assert!(told.insert(what.to_string()), "twice: {line}");
+                assert!(described.insert(what.to_string()), "twice: {line}");
                 match what {
                     "TYPE" => {}
                     "HELP" => assert!(!value.contains(['\\', '"']) && value.ends_with('.'), "{line}"),
@@ -156,7 +156,7 @@ impl Exposition {
                 _ => "",
             };
             assert_eq!(name, format!("{family}{suffix}"), "{line}");
-            assert!(!is_open || !told.contains("UNIT") || !name.ends_with("_info"), "{line}");
+            assert!(!is_open || !described.contains("UNIT") || !name.ends_with("_info"), "{line}");
             check_labels(labels);
             let value: f64 = value.parse().unwrap_or_else(|_| panic!("{line}"));
             assert!(value.is_finite() && value >= 0.0, "{line}");
@@ -165,7 +165,7 @@ impl Exposition {
         page
     }
 
-    /// The value of the series that has these labels, and perhaps more.
+    /// The value of the series that has at least these labels.
     fn get(&self, name: &str, labels: &[&str]) -> Option<f64> {
         let has = |series: &str| {
             let (found, found_labels) = series.split_once('{').unwrap_or((series, ""));
@@ -199,11 +199,11 @@ fn check_labels(mut text: &str) {
     }
 }
 
-/// Cgroups of the test, removed with it.
+/// Cgroups of the test; removed when dropped.
 struct Cgroups(PathBuf);
 
 impl Cgroups {
-    /// None where none can be made.
+    /// `None` where none can be created.
     fn make(name: &str) -> Option<Cgroups> {
         let tree = Tree::find().ok()?;
         let dir = tree.point().join(format!("serve-test-{}-{name}", std::process::id()));
@@ -230,7 +230,7 @@ impl Drop for Cgroups {
     }
 }
 
-/// A program in a cgroup that holds 64 MiB, until it is dropped.
+/// A program that holds 64 MiB in a cgroup; ended when dropped.
 struct Holder(Child);
 
 impl Holder {
@@ -253,7 +253,7 @@ impl Drop for Holder {
 }
 
 #[test]
-fn a_step_of_slurm_is_told_by_its_numbers_and_gone_when_it_is_gone() {
+fn a_slurm_step_has_its_labels_and_vanishes_with_its_cgroup() {
     let Some(cgroups) = Cgroups::make("step") else { return };
     let step = cgroups.add("job_7/step_0");
     let held = Holder::start(&step);
@@ -270,15 +270,15 @@ fn a_step_of_slurm_is_told_by_its_numbers_and_gone_when_it_is_gone() {
     assert!(budget >= heap && budget % MIB == 0.0, "{budget}");
     assert_eq!(get("bursar_cgroup_oom_kills_total"), 0.0);
     let job = metrics.get("bursar_cgroup_charge_bytes", &["kind=\"slurm_job\"", "slurm_job=\"7\""]);
-    assert!(job.unwrap() >= heap, "a job holds what its steps hold");
+    assert!(job.unwrap() >= heap, "the memory of a step counts in its job");
 
-    // What it no longer holds stays in its peak.
+    // Memory that the step freed stays in its peak.
     drop(held);
     let is_empty =
         |page: &Exposition| page.get("bursar_cgroup_memory_bytes", &[&cgroup, "memory=\"heap\""]).unwrap() < MIB;
     let after = served.metrics_when(is_empty);
     assert!(after.get("bursar_cgroup_floor_bytes", &[&cgroup]).unwrap() >= heap);
-    // A cgroup of the same path is another cgroup.
+    // A new cgroup of the same path has its own figures.
     std::fs::remove_dir(&step).unwrap();
     served.metrics_when(|page| page.get("bursar_cgroup_charge_bytes", &[&cgroup]).is_none());
     cgroups.add("job_7/step_0");
@@ -287,7 +287,7 @@ fn a_step_of_slurm_is_told_by_its_numbers_and_gone_when_it_is_gone() {
 }
 
 #[test]
-fn only_what_matches_is_watched_and_what_is_too_much_is_counted() {
+fn only_matching_cgroups_are_scanned_and_excess_is_counted() {
     let Some(cgroups) = Cgroups::make("cap") else { return };
     for name in ["a.service", "b.service", "c", "quo\"te\\", "inner/leaf"] {
         cgroups.add(name);
@@ -310,7 +310,7 @@ fn only_what_matches_is_watched_and_what_is_too_much_is_counted() {
 }
 
 #[test]
-fn both_formats_hold_against_their_grammar_and_tell_the_same() {
+fn both_formats_are_valid_and_have_equal_values() {
     let served = Served::start(&[]);
     let (head, text) = served.scrape("text/plain");
     assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("text/plain; version=0.0.4"), "{head}");
@@ -328,15 +328,15 @@ fn both_formats_hold_against_their_grammar_and_tell_the_same() {
 }
 
 #[test]
-fn clients_that_are_slow_silent_or_wrong_keep_nobody_waiting() {
+fn slow_silent_or_wrong_clients_delay_no_others() {
     let served = Served::start(&[]);
-    let status = |request: &[u8]| served.told(request).0.split(' ').nth(1).unwrap().to_string();
+    let status = |request: &[u8]| served.answer(request).0.split(' ').nth(1).unwrap().to_string();
     assert_eq!(status(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), "400", "TLS");
     assert_eq!(status(b"DELETE /metrics HTTP/1.1\r\n\r\n"), "405");
     assert_eq!(status(b"GET /else HTTP/1.1\r\n\r\n"), "404");
     assert_eq!(status(&[b"GET /".as_slice(), &[b'a'; 9000]].concat()), "431");
-    assert_eq!(served.told(b"HEAD /metrics HTTP/1.0\r\n\r\n").1, "");
-    // One that does not end its question, many that never begin, and one that takes no answer.
+    assert_eq!(served.answer(b"HEAD /metrics HTTP/1.0\r\n\r\n").1, "");
+    // One client does not finish its request, many send none, and one does not read its answer.
     let mut slow = served.connect();
     slow.write_all(b"GET /metrics HT").unwrap();
     let silent: Vec<TcpStream> = (0..200).map(|_| served.connect()).collect();
@@ -344,7 +344,7 @@ fn clients_that_are_slow_silent_or_wrong_keep_nobody_waiting() {
     deaf.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
     let page = served.metrics_when(|page| page.get("bursar_http_connections_dropped_total", &[]) > Some(100.0));
     assert!(page.get("bursar_http_requests_total", &["code=\"405\""]) >= Some(1.0), "{page:?}");
-    // A question in small pieces is answered as well.
+    // A request in small pieces is answered, too.
     let mut pieces = served.connect();
     for byte in b"GET / HTTP/1.1\r\n\r\n" {
         pieces.write_all(&[*byte]).unwrap();
@@ -353,8 +353,8 @@ fn clients_that_are_slow_silent_or_wrong_keep_nobody_waiting() {
     pieces.read_to_string(&mut answer).unwrap();
     assert!(answer.contains("/metrics"), "{answer}");
     drop((silent, deaf, slow));
-    let (status, said) = served.end();
-    assert!(status == Some(0) && said.lines().all(|line| line.contains("the interval is")), "{said}");
+    let (status, stderr) = served.end();
+    assert!(status == Some(0) && stderr.lines().all(|line| line.contains("the interval is")), "{stderr}");
 }
 
 #[test]
@@ -366,13 +366,13 @@ fn thousands_of_cgroups_delay_neither_answers_nor_the_end() {
     assert!(page.get("bursar_cgroups", &[]).unwrap() >= 3000.0);
     let before = page.get("bursar_looks_total", &[]).unwrap();
     served.metrics_when(|page| page.get("bursar_looks_total", &[]).unwrap() > before);
-    let (status, said) = served.end();
+    let (status, stderr) = served.end();
     assert_eq!(status, Some(0));
-    assert!(said.contains("the interval is") && said.contains("instead of 0.1 s"), "{said}");
+    assert!(stderr.contains("the interval is") && stderr.contains("instead of 0.1 s"), "{stderr}");
 }
 
 #[test]
-fn the_first_scan_is_no_reason_to_keep_a_client_waiting() {
+fn the_first_scan_delays_no_client() {
     let Some(cgroups) = Cgroups::make("first") else { return };
     (0..3000).for_each(|number| drop(cgroups.add(&number.to_string())));
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -386,7 +386,7 @@ fn the_first_scan_is_no_reason_to_keep_a_client_waiting() {
         }
         std::thread::sleep(Duration::from_millis(1));
     };
-    let (head, body) = told(stream, b"GET /metrics HTTP/1.1\r\n\r\n");
+    let (head, body) = answer(stream, b"GET /metrics HTTP/1.1\r\n\r\n");
     let is_early = head.starts_with("HTTP/1.1 503 ") && body.contains("first scan");
     assert!(is_early || head.starts_with("HTTP/1.1 200 "), "{head}");
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
@@ -394,7 +394,7 @@ fn the_first_scan_is_no_reason_to_keep_a_client_waiting() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told_in_one_sentence() {
+fn a_port_in_use_is_reported_in_one_sentence() {
     let served = Served::start(&[]);
     let other = bursar().args(["serve", "--listen", &served.address]).output().unwrap();
     let complaint = String::from_utf8(other.stderr).unwrap();
@@ -403,7 +403,7 @@ fn a_port_that_is_taken_is_told_in_one_sentence() {
     let nowhere = bursar().args(["serve", "--listen", "192.0.2.1:80"]).output().unwrap();
     let complaint = String::from_utf8(nowhere.stderr).unwrap();
     assert!(nowhere.status.code() == Some(125) && complaint.contains("192.0.2.1:80"), "{complaint}");
-    // Again at once: connections of the one before are no hindrance.
+    // At once: connections of the previous server do not block the port.
     let address = served.address.clone();
     served.metrics();
     served.end();
@@ -416,7 +416,7 @@ fn a_port_that_is_taken_is_told_in_one_sentence() {
 }
 
 #[test]
-fn a_user_without_any_rights_is_told_the_same() {
+fn a_user_without_rights_gets_the_same_metrics() {
     if !is_root() {
         return;
     }
@@ -434,7 +434,7 @@ fn dashboard() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// What its panels ask.
+/// The queries of its panels.
 fn queries() -> Vec<String> {
     let dashboard = dashboard();
     let panels = dashboard["panels"].as_array().unwrap().iter();
@@ -447,7 +447,7 @@ fn which(program: &str) -> bool {
 }
 
 #[test]
-fn the_dashboard_imports_and_asks_for_nothing_that_is_not_there() {
+fn the_dashboard_queries_only_existing_metrics() {
     let dashboard = dashboard();
     assert!(dashboard["title"].is_string() && dashboard["uid"].is_string() && dashboard.get("id").is_none());
     assert!(dashboard["schemaVersion"].as_u64() >= Some(36));
@@ -482,7 +482,7 @@ fn the_dashboard_imports_and_asks_for_nothing_that_is_not_there() {
     assert!(missing.is_empty(), "docs/serve.md does not name {missing:?}");
 }
 
-/// Prometheus with a store of its own, which asks one agent each second; until it is dropped.
+/// Prometheus with its own storage, which scrapes one agent each second; ended when dropped.
 struct Prometheus {
     child: Child,
     address: String,
@@ -506,11 +506,11 @@ impl Prometheus {
         Prometheus { child, address, _store: store }
     }
 
-    /// How many series answer a query; an error of its own as text.
+    /// The number of series that answer a query; an error of the query as text.
     fn series(&self, query: &str) -> Result<usize, String> {
         let stream = TcpStream::connect(&self.address).map_err(|error| error.to_string())?;
         let escaped: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        let (_, body) = told(stream, format!("GET /api/v1/query?query={escaped} HTTP/1.0\r\n\r\n").as_bytes());
+        let (_, body) = answer(stream, format!("GET /api/v1/query?query={escaped} HTTP/1.0\r\n\r\n").as_bytes());
         let answer: Value = serde_json::from_str(&body).map_err(|_| body.clone())?;
         answer["data"]["result"].as_array().map(Vec::len).ok_or(body)
     }
@@ -524,7 +524,7 @@ impl Drop for Prometheus {
 }
 
 #[test]
-fn prometheus_keeps_the_metrics_and_answers_every_query_of_the_dashboard() {
+fn prometheus_answers_every_query_of_the_dashboard() {
     if !need("prometheus (package prometheus)", which("prometheus")) {
         return;
     }
@@ -547,7 +547,7 @@ fn prometheus_keeps_the_metrics_and_answers_every_query_of_the_dashboard() {
         assert!(begin.elapsed() < PATIENCE, "{:?}", prometheus.series("up"));
         std::thread::sleep(Duration::from_millis(200));
     }
-    // Cgroups of others come and go between two questions.
+    // Cgroups of other programs appear and vanish between two scrapes.
     let own = format!("{}/job_7/step_0", cgroups.0.file_name().unwrap().display());
     let label = format!("{own}\"");
     let mut answered = 0;
@@ -558,7 +558,7 @@ fn prometheus_keeps_the_metrics_and_answers_every_query_of_the_dashboard() {
         let words = plain.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let named: Vec<&str> =
             words.filter(|word| word.starts_with("bursar_") || word.starts_with("process_")).collect();
-        // What this kernel does not tell is absent there, too.
+        // A figure that this kernel lacks is absent there, too.
         let is_there = || {
             let exported = Exposition::of(&served.scrape("text/plain").1, false);
             let labels =
@@ -566,7 +566,7 @@ fn prometheus_keeps_the_metrics_and_answers_every_query_of_the_dashboard() {
             named.iter().all(|name| exported.get(name, &labels(name)).is_some())
         };
         let is_answered = || prometheus.series(&plain).unwrap_or_else(|error| panic!("{plain}: {error}")) > 0;
-        // What has just come is there before Prometheus asks for it.
+        // A new series is in the agent's answer before Prometheus has scraped it.
         let begin = Instant::now();
         let (mut found, mut expected) = (is_answered(), is_there());
         while found != expected && begin.elapsed() < PATIENCE {
@@ -580,7 +580,7 @@ fn prometheus_keeps_the_metrics_and_answers_every_query_of_the_dashboard() {
 }
 
 #[test]
-fn the_rule_of_the_book_gives_pods_their_names() {
+fn the_recording_rule_of_the_book_names_pods() {
     if !need("promtool (package prometheus)", which("promtool")) {
         return;
     }
@@ -589,7 +589,7 @@ fn the_rule_of_the_book_gives_pods_their_names() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("rule.yml"), format!("groups:\n- name: book\n  rules:\n    - record:{rule}\n"))
         .unwrap();
-    // As the adapter asks, by the query of the book.
+    // The rate query of the adapter, from the book.
     let test = "rule_files: [rule.yml]
 tests:
 - interval: 1m
@@ -608,7 +608,7 @@ tests:
 }
 
 #[test]
-fn the_unit_is_one_that_systemd_takes() {
+fn systemd_accepts_the_unit() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd/bursar-serve.service");
     let text = std::fs::read_to_string(path).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -619,6 +619,6 @@ fn the_unit_is_one_that_systemd_takes() {
         need("systemd-analyze", false);
         return;
     };
-    let said = String::from_utf8_lossy(&verified.stderr);
-    assert!(verified.status.success() && !said.contains("bursar-serve"), "{said}");
+    let stderr = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success() && !stderr.contains("bursar-serve"), "{stderr}");
 }

@@ -1,5 +1,6 @@
-//! Every command with bursar in a code block of the documentation is run as it stands there, in a folder that tests/docs/prepare
-//! fills, or is in a list with the reason why not. crates/bursar/src/cli.rs tests that each of them can be parsed.
+//! Every command with bursar in a code block of the documentation runs in a folder that tests/docs/prepare fills, or is listed with the
+//! reason
+//! why it does not. crates/bursar/src/cli.rs tests that each of them parses.
 
 mod support;
 
@@ -11,7 +12,7 @@ use std::sync::{Mutex, OnceLock};
 use support::shown::{Shown, shown};
 use support::{can_limit, huge_pages_alone, is_root, need};
 
-/// What is not run, by its beginning, and why.
+/// Beginnings of commands that are not run, with the reason.
 const NOT_RUN: &[(&str, &str)] = &[
     ("#SBATCH", "a line of a Slurm job"),
     ("salloc ", "a Slurm allocation"),
@@ -40,19 +41,19 @@ const NOT_RUN: &[(&str, &str)] = &[
 /// Exit statuses other than 0.
 const STATUSES: &[(&str, i32)] = &[("bursar check --baseline base.bursar -- python3 grow.py 110", 1)];
 
-/// The process that the documentation attaches to.
+/// The PID that the documentation attaches to.
 const TARGET: &str = "4711";
 
-/// The seconds that the program runs where a command attaches to it.
+/// How long the program runs to which a command attaches, in seconds.
 const SECONDS: &str = "3";
-/// The same where its working set is recorded: of memory that it has just filled that is known after eight intervals.
+/// The same where its working set is recorded: the working set of memory that was just filled is known after eight intervals.
 const WATCHED_SECONDS: &str = "7";
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The folder with what the commands name; `None` where it cannot be made.
+/// The folder with the files that the commands name; `None` where it cannot be prepared.
 fn prepared() -> Option<&'static Path> {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     let has = |program| need(program, Command::new(program).arg("--version").output().is_ok());
@@ -70,7 +71,7 @@ fn prepared() -> Option<&'static Path> {
     Some(folder.path())
 }
 
-/// A command that finds bursar and the programs in a folder, and keeps its records there.
+/// Lets a command find bursar and the programs in a folder, and keeps its records there.
 fn in_folder<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
     let bursar = assert_cmd::cargo::cargo_bin("bursar");
     let path = format!(
@@ -82,7 +83,7 @@ fn in_folder<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
     command.env("PATH", path).env("HOME", folder).env("BURSAR_POOLS", folder.join("pools")).stdin(Stdio::null())
 }
 
-/// A program that a command attaches to; it goes with this.
+/// A program that a command attaches to; ended when dropped.
 struct Target(Child);
 
 impl Target {
@@ -99,14 +100,14 @@ impl Drop for Target {
     }
 }
 
-/// Runs a command in a folder; what is wrong with its end.
+/// Runs a command in a folder; returns a description of the failure, if any.
 fn end_of(shown: &Shown, folder: &Path) -> Option<String> {
     let mut line = shown.command();
     let target = line.contains(TARGET).then(|| Target::start(folder));
     if let Some(Target(child)) = &target {
         line = line.replace(TARGET, &child.id().to_string());
     }
-    // The reader has not recorded it yet.
+    // Its record is not there yet.
     let words: Vec<_> = line.split(' ').collect();
     if let Some(at) = words.iter().position(|word| *word == "--record") {
         let _ = std::fs::remove_file(folder.join(words[at + 1]));
@@ -120,8 +121,8 @@ fn end_of(shown: &Shown, folder: &Path) -> Option<String> {
     let output = command.output().unwrap();
     let expected = STATUSES.iter().find(|(text, _)| *text == shown.text).map_or(0, |(_, status)| *status);
     (output.status.code() != Some(expected)).then(|| {
-        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        format!("{}:{}: {}: {line}\n{said}", shown.page.display(), shown.line, output.status)
+        let output_text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        format!("{}:{}: {}: {line}\n{output_text}", shown.page.display(), shown.line, output.status)
     })
 }
 
@@ -133,10 +134,10 @@ fn is_run(shown: &Shown) -> bool {
 fn every_shown_command_runs() {
     let Some(prepared) = prepared() else { return };
     let all = shown(root());
-    // Commands of one page build on each other.
+    // Commands of one page depend on each other.
     let pages: Vec<&[Shown]> = all.chunk_by(|one, next| one.page == next.page).collect();
     let (left, wrong) = (Mutex::new(VecDeque::from(pages)), Mutex::new(Vec::new()));
-    // What two pages show runs once, but where others of its page read its record.
+    // A command on two pages runs once, unless other commands of its page read its record.
     let known = Mutex::new(BTreeSet::new());
     let is_new = |shown: &Shown| {
         let command = shown.text.trim_start_matches("sudo ").to_string();
@@ -160,7 +161,7 @@ fn every_shown_command_runs() {
 }
 
 #[test]
-fn every_exception_is_of_a_shown_command() {
+fn every_exception_matches_a_shown_command() {
     let all = shown(root());
     assert!(all.iter().filter(|shown| is_run(shown)).count() > 80, "few are run");
     let unused = NOT_RUN.iter().filter(|(begin, _)| !all.iter().any(|shown| shown.text.starts_with(begin)));

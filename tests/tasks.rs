@@ -7,7 +7,7 @@ use std::path::Path;
 
 use support::{bursar, json_after};
 
-/// A record of a shell command, in a folder that is made if it is not there.
+/// Records a shell command in a folder, which is created if missing.
 fn task(folder: &Path, name: &str, script: &str) {
     fs::create_dir_all(folder).unwrap();
     let record = folder.join(format!("{name}.bursar"));
@@ -47,14 +47,14 @@ fn tasks_are_summed_by_rule() {
     assert!(left_out[0]["path"].as_str().unwrap().ends_with("align/cut.bursar"), "{json:#}");
 
     let output = bursar().arg("report").arg(&folder).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let first = said.lines().next().unwrap_or_default();
-    assert!(first.starts_with("4 tasks of 3 rules, 1 failed; the largest peak is "), "{said}");
-    assert!(first.ends_with(", of align"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let first = printed.lines().next().unwrap_or_default();
+    assert!(first.starts_with("4 tasks of 3 rules, 1 failed; the largest peak is "), "{printed}");
+    assert!(first.ends_with(", of align"), "{printed}");
 }
 
 #[test]
-fn records_without_a_folder_of_their_own_go_by_their_program() {
+fn records_without_a_subfolder_are_grouped_by_program() {
     let place = tempfile::tempdir().unwrap();
     for number in 0..2 {
         let record = place.path().join(format!("{number}.bursar"));
@@ -66,10 +66,13 @@ fn records_without_a_folder_of_their_own_go_by_their_program() {
 }
 
 #[test]
-fn of_folders_there_is_no_page() {
+fn a_page_of_a_folder_is_refused() {
     let place = tempfile::tempdir().unwrap();
     task(place.path(), "1", "true");
     let output = bursar().arg("report").arg(place.path()).args(["--html", "page.html"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(125) && said.contains("--json") && said.lines().count() == 1, "{output:?}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.code() == Some(125) && printed.contains("--json") && printed.lines().count() == 1,
+        "{output:?}"
+    );
 }

@@ -12,7 +12,7 @@ use support::{Programs, bursar, bursar_as_nobody, huge_pages_alone, is_root, nee
 
 const MIB: u64 = 1 << 20;
 
-/// Goes round and round 48 MiB, and has 16 MiB more that it does not touch.
+/// Touches 48 MiB in a loop, and has 16 MiB more that it does not touch.
 const ROUND: &str = "
 import mmap, sys, time
 rest = mmap.mmap(-1, 16 << 20, mmap.MAP_PRIVATE); rest[::4096] = b'x' * (len(rest) // 4096)
@@ -23,7 +23,7 @@ while time.monotonic() < end:
 sys.exit(7)
 ";
 
-/// Goes round 32 MiB, then round 128 MiB, for as long each.
+/// Touches 32 MiB in a loop, then 128 MiB, for the same time each.
 const TWO_PHASES: &str = "
 import mmap, sys, time
 for size in (32, 128):
@@ -33,7 +33,7 @@ for size in (32, 128):
         memory[::4096] = b'x' * (len(memory) // 4096)
 ";
 
-/// Reads 80 MiB in a file on tmpfs, in a memfd or on the disk again and again, or goes through it by a mapping.
+/// Reads 80 MiB repeatedly in a file on tmpfs, in a memfd or on disk, or touches it through a mapping.
 const IN_FILE: &str = "
 import mmap, os, sys, time
 kind, path = sys.argv[1:]
@@ -53,7 +53,7 @@ while time.monotonic() < end:
 os._exit(0)
 ";
 
-/// Fills so many MiB, says so, and then goes through the first so many every 50 ms, for so many seconds.
+/// Fills so many MiB, prints a line, and then touches the first so many every 50 ms, for so many seconds.
 const MOSTLY_COLD: &str = "
 import mmap, sys, time
 all, hot, seconds = (int(word) for word in sys.argv[1:])
@@ -69,7 +69,7 @@ while time.monotonic() < end:
 /// Size in MiB, period and length in seconds.
 const EACH_BURSTS: [(u64, &str, &str); 3] = [(64, "0.2", "5"), (100, "1", "7"), (200, "3", "16")];
 
-/// The working sets that are printed. Where scans came late, as on a busy machine, they are said to be lower bounds.
+/// The working sets of the intervals. Those with late scans, as on a busy machine, are lower bounds and left out.
 fn sizes_of(intervals: &[Value]) -> Vec<u64> {
     for interval in intervals.iter().filter(|interval| is_late(interval)) {
         assert_eq!(interval["wss_is_lower_bound"], true, "{interval}");
@@ -81,12 +81,12 @@ fn is_late(interval: &Value) -> bool {
     interval["scans_late_seconds"].as_f64().unwrap() >= 0.1
 }
 
-/// The same of the largest so far.
+/// The largest working sets so far.
 fn peaks_of(intervals: &[Value]) -> Vec<u64> {
     intervals.iter().filter_map(|interval| interval["peak_wss_bytes"].as_u64()).collect()
 }
 
-/// The working sets that are printed of bursts of this kind.
+/// The working sets of the intervals of a program with bursts of this kind.
 fn burst_working_sets(
     options: &[&str],
     kind: &str,
@@ -99,7 +99,7 @@ fn burst_working_sets(
     let size = mib.to_string();
     let json = tempfile::NamedTempFile::new().unwrap();
     let path = json.path().display().to_string();
-    // Looking begins after the command, on a busy machine by seconds: the bursts wait for the first interval.
+    // The bursts wait for the first interval: on a busy machine tracking begins seconds after the command.
     let script = format!("until [ -s {path} ]; do sleep 0.1; done; exec \"$0\" \"$@\"");
     let command = ["--json", &path, "--", "sh", "-c", &script, programs.bursts(), kind, &size, period, seconds];
     let output = watch(&[options, &command, file.as_slice()].concat());
@@ -107,7 +107,7 @@ fn burst_working_sets(
     sizes_of(&intervals(&std::fs::read(json.path()).unwrap()))
 }
 
-/// The same as a user without rights, and the lines that are printed.
+/// The same as a user without root, and the printed lines.
 fn burst_working_sets_as_nobody(kind: &str, mib: u64, period: &str, seconds: &str) -> (Vec<u64>, String) {
     let programs = Programs::build();
     let folder = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ fn is_within(per_cent: u64, sizes: &[u64], mib: u64) -> bool {
     sizes.last().is_some_and(|last| last.abs_diff(mib * MIB) * 100 <= mib * MIB * per_cent)
 }
 
-/// Whether it says that so much is needed; at least so much, if scans came late.
+/// Whether it prints that the program needs so much; at least so much, if scans came late.
 fn needs(text: &str, size: &str) -> bool {
     text.contains(&format!("needs about {size}"))
         || text.contains(&format!("needs at least {size}")) && text.contains("scans came up to")
@@ -140,7 +140,7 @@ fn report(arguments: &[&str]) -> Output {
     bursar().arg("report").args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
-/// A record of that program, and what was told as it was made.
+/// A record of that program, and the lines and the JSON that were printed meanwhile.
 fn recorded(folder: &Path, arguments: &[&str], seconds: &str) -> (String, String, String) {
     let (record, json) = (folder.join("watched.bursar"), folder.join("live.json"));
     let (record, json) = (record.display().to_string(), json.display().to_string());
@@ -160,7 +160,7 @@ fn intervals(output: &[u8]) -> Vec<Value> {
 }
 
 #[test]
-fn the_working_set_of_a_loop_is_its_size_and_the_status_the_commands() {
+fn the_working_set_of_a_loop_is_its_size() {
     let output = bursar()
         .args(["watch", "--interval", "500ms", "--json", "-", "--", "python3", "-c", ROUND, "6"])
         .stdin(Stdio::null())
@@ -180,29 +180,29 @@ fn the_working_set_of_a_loop_is_its_size_and_the_status_the_commands() {
 }
 
 #[test]
-fn names_run_for_a_command_shorter_than_an_interval() {
+fn a_command_shorter_than_an_interval_gets_advice_to_use_run() {
     for seconds in ["0", "0.3"] {
         let output = watch(&["--interval", "5s", "--", "sleep", seconds]);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success() && said.contains("`bursar run -- COMMAND` measures"), "{said}");
-        assert!(said.contains("the memory that it needs is unknown"), "{said}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && printed.contains("`bursar run -- COMMAND` measures"), "{printed}");
+        assert!(printed.contains("the memory that it needs is unknown"), "{printed}");
     }
     let output = watch(&["--quiet", "--", "true"]);
     assert!(output.stderr.is_empty(), "{output:?}");
 }
 
 #[test]
-fn says_when_watching_began_late() {
+fn reports_that_watching_began_late() {
     let output = watch(&["--interval", "5s", "--", "sleep", "1"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    let watched = said.lines().find_map(|line| line.strip_prefix("watched for ")?.split(';').next()).unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
+    let watched = printed.lines().find_map(|line| line.strip_prefix("watched for ")?.split(';').next()).unwrap();
     let (figure, unit) = watched.split_once(' ').unwrap();
     let watched = figure.parse::<f64>().unwrap() * if unit == "ms" { 1e-3 } else { 1.0 };
-    assert!(watched > 0.85 || said.contains("watching began "), "{said}");
+    assert!(watched > 0.85 || printed.contains("watching began "), "{printed}");
 }
 
 #[test]
-fn memory_touched_in_bursts_is_needed_as_a_whole() {
+fn memory_touched_in_bursts_is_in_the_working_set() {
     let watched = |options: &[&str], (mib, period, seconds)| {
         let sizes = burst_working_sets(options, "pages", mib, period, seconds, None);
         assert!(is_within(5, &sizes, mib), "{options:?}, {mib} MiB each {period} s: {sizes:?}");
@@ -216,7 +216,7 @@ fn memory_touched_in_bursts_is_needed_as_a_whole() {
 }
 
 #[test]
-fn a_file_mapping_touched_in_bursts_is_needed_as_a_whole() {
+fn a_file_mapping_touched_in_bursts_is_in_the_working_set() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let watched = |path: &Path, (mib, period, seconds)| {
         std::fs::write(path, vec![7; (mib * MIB) as usize]).unwrap();
@@ -231,7 +231,7 @@ fn a_file_mapping_touched_in_bursts_is_needed_as_a_whole() {
     });
 }
 
-/// Intervals that are told of a file mapping of 100 MiB, which a program goes through within `lasts` seconds each 3 s, beginning after
+/// The intervals of a program that maps a file of 100 MiB and touches all of it within `lasts` seconds, every 3 s, beginning after
 /// `seconds`.
 fn late_bursts(seconds: &str, path: &str, lasts: &str) -> Vec<Value> {
     let programs = Programs::build();
@@ -244,22 +244,22 @@ fn late_bursts(seconds: &str, path: &str, lasts: &str) -> Vec<Value> {
 }
 
 #[test]
-fn bursts_are_seen_whenever_they_begin() {
+fn bursts_are_found_whenever_they_begin() {
     if !is_root() {
         return;
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    // As many at a time as there are processors: each has a tracker of its own, and a file of its own: what is mapped twice is swept.
+    // As many at a time as there are processors. Each tracker has its own file, because a file that is mapped twice is swept.
     for at_once in [["0.5", "1"], ["1.5", "2"], ["2.5", "3"]] {
         std::thread::scope(|scope| {
             for seconds in at_once {
                 let path = folder.path().join(seconds);
                 std::fs::write(&path, vec![7; 100 << 20]).unwrap();
                 scope.spawn(move || {
-                    let told = late_bursts(seconds, path.to_str().unwrap(), "0");
-                    let sizes = sizes_of(&told);
+                    let intervals = late_bursts(seconds, path.to_str().unwrap(), "0");
+                    let sizes = sizes_of(&intervals);
                     assert!(is_within(5, &sizes, 100) && !sizes.contains(&0), "began after {seconds} s: {sizes:?}");
-                    assert_no_part_is_told(&told, 92);
+                    assert_no_partial_working_set(&intervals, 92);
                 });
             }
         });
@@ -267,7 +267,7 @@ fn bursts_are_seen_whenever_they_begin() {
 }
 
 #[test]
-fn bursts_of_two_programs_in_one_file_are_needed_as_a_whole() {
+fn bursts_of_two_programs_in_one_file_are_in_the_working_set() {
     if !is_root() {
         return;
     }
@@ -277,66 +277,69 @@ fn bursts_of_two_programs_in_one_file_are_needed_as_a_whole() {
     std::thread::scope(|scope| {
         for seconds in ["1.5", "3"] {
             scope.spawn(move || {
-                let told = late_bursts(seconds, path, "0");
-                let sizes = sizes_of(&told);
+                let intervals = late_bursts(seconds, path, "0");
+                let sizes = sizes_of(&intervals);
                 assert!(is_within(8, &sizes, 100) && !sizes.contains(&0), "began after {seconds} s: {sizes:?}");
-                // Some pages are known by sweeps alone.
-                assert_no_part_is_told(&told, 85);
+                // Some pages are known only by sweeps.
+                assert_no_partial_working_set(&intervals, 85);
             });
         }
     });
 }
 
-/// Of a program that goes through 100 MiB in bursts: nothing below `least` MiB. Before it begins nearly nothing is needed.
-fn assert_no_part_is_told(told: &[Value], least: u64) {
+/// Asserts, of a program that touches 100 MiB in bursts, that no interval has a working set below `least` MiB; before it begins, almost
+/// none.
+fn assert_no_partial_working_set(intervals: &[Value], least: u64) {
     let is_sure = |interval: &&Value| interval["wss_is_lower_bound"] == false;
     let known = |interval: &Value| interval["wss_bytes"].as_u64();
-    let part = told.iter().filter(is_sure).filter_map(known).find(|wss| (4 * MIB..least * MIB).contains(wss));
-    let of_program = told.iter().filter(is_sure).filter(|told| told["touched_bytes"].as_u64() > Some(8 * MIB));
+    let part = intervals.iter().filter(is_sure).filter_map(known).find(|wss| (4 * MIB..least * MIB).contains(wss));
+    let of_program =
+        intervals.iter().filter(is_sure).filter(|interval| interval["touched_bytes"].as_u64() > Some(8 * MIB));
     let little = of_program.filter_map(known).find(|wss| *wss < least * MIB);
     let figures = ["time", "wss_bytes", "touched_bytes", "blind_bytes", "tracking", "scans_late_seconds"];
-    let figures: Vec<_> = told.iter().map(|told| figures.map(|name| told[name].to_string()).join(" ")).collect();
+    let figures: Vec<_> =
+        intervals.iter().map(|interval| figures.map(|name| interval[name].to_string()).join(" ")).collect();
     assert!(part.is_none() && little.is_none(), "{part:?} {little:?}\n{}", figures.join("\n"));
 }
 
 #[test]
-fn a_part_of_a_burst_is_never_told_as_what_is_needed() {
+fn a_part_of_a_burst_is_never_the_working_set() {
     if !is_root() {
         return;
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    // Intervals end, and tracking is switched off and on, in the midst of them.
+    // Intervals end, and tracking is switched off and on, during the bursts.
     for at_once in [["0.5", "1", "1.5"], ["2", "2.5", "3"]] {
         std::thread::scope(|scope| {
             for (seconds, lasts) in at_once.into_iter().zip(["0.3", "0.8", "1.5"]) {
                 let path = folder.path().join(seconds);
                 std::fs::write(&path, vec![7; 100 << 20]).unwrap();
                 scope.spawn(move || {
-                    let told = late_bursts(seconds, path.to_str().unwrap(), lasts);
-                    assert_no_part_is_told(&told, 92);
-                    let whole = sizes_of(&told).into_iter().any(|wss| (95 * MIB..105 * MIB).contains(&wss));
-                    assert!(whole || told.iter().any(is_late), "{seconds} s, {lasts} s: {told:?}");
+                    let intervals = late_bursts(seconds, path.to_str().unwrap(), lasts);
+                    assert_no_partial_working_set(&intervals, 92);
+                    let whole = sizes_of(&intervals).into_iter().any(|wss| (95 * MIB..105 * MIB).contains(&wss));
+                    assert!(whole || intervals.iter().any(is_late), "{seconds} s, {lasts} s: {intervals:?}");
                 });
             }
         });
     }
 }
 
-/// Of a program that needs `hot` MiB: never much more, and from an interval on neither less nor nothing. Python itself needs a little, too.
-fn assert_only_hot_is_told(told: &[Value], hot: u64, from: usize) {
+/// Asserts a working set of `hot` MiB: never much more, and from interval `from` on never less or unknown. Python needs a little, too.
+fn assert_working_set_is_hot(intervals: &[Value], hot: u64, from: usize) {
     let known = |interval: &Value| interval["wss_bytes"].as_u64();
     let least = (hot - hot / 10) * MIB;
     let most = (hot + hot / 10 + 6) * MIB;
-    let sizes: Vec<_> = told.iter().map(known).collect();
+    let sizes: Vec<_> = intervals.iter().map(known).collect();
     assert!(sizes.len() > from, "{sizes:?}");
     assert!(sizes.iter().flatten().all(|wss| *wss <= most), "{sizes:?}");
-    // While scans come late, a part may be missing; and in the last interval the program ends.
-    let told = told[from..sizes.len() - 1].iter().filter(|interval| !is_late(interval));
-    assert!(told.map(known).all(|wss| wss.is_some_and(|wss| wss >= least)), "{sizes:?}");
+    // While scans come late, a part may be missing; in the last interval the program ends.
+    let intervals = intervals[from..sizes.len() - 1].iter().filter(|interval| !is_late(interval));
+    assert!(intervals.map(known).all(|wss| wss.is_some_and(|wss| wss >= least)), "{sizes:?}");
 }
 
 #[test]
-fn memory_filled_before_watching_began_is_not_needed() {
+fn memory_filled_before_watching_is_not_in_the_working_set() {
     if !is_root() {
         return;
     }
@@ -350,12 +353,12 @@ fn memory_filled_before_watching_began_is_not_needed() {
         let pid = program.id().to_string();
         let output = watch(&[&["--json", "-", "--quiet", "--intrusive", "--pid", &pid], options].concat());
         assert!(program.wait().unwrap().success() && output.status.success(), "{output:?}");
-        assert_only_hot_is_told(&intervals(&output.stdout), hot, 3);
+        assert_working_set_is_hot(&intervals(&output.stdout), hot, 3);
     }
 }
 
 #[test]
-fn pages_of_a_file_that_the_kernel_took_back_are_needed() {
+fn reclaimed_file_pages_stay_in_the_working_set() {
     let Ok(tree) = linux::cgroup::Tree::find() else { return };
     let dir = tree.point().join(format!("watch-limit-{}", std::process::id()));
     if !is_root() || !need("a memory cgroup that can be written", std::fs::create_dir(&dir).is_ok()) {
@@ -390,7 +393,7 @@ fn files_in_memory_make_the_working_set_a_lower_bound() {
     let watched = |kind: &str, folder: &str| {
         let file = tempfile::NamedTempFile::new_in(folder).unwrap();
         let path = file.path().to_str().unwrap();
-        // What was accessed once at the start is not needed again when eight intervals have gone by.
+        // Memory that was accessed once at the start leaves the working set after eight intervals.
         let output = watch(&["--interval", "400ms", "--json", "-", "--", "python3", "-c", IN_FILE, kind, path]);
         assert!(output.status.success(), "{output:?}");
         let lines = String::from_utf8(output.stderr).unwrap();
@@ -426,7 +429,7 @@ fn files_in_memory_make_the_working_set_a_lower_bound() {
 }
 
 #[test]
-fn without_root_bursts_are_needed_as_a_whole_or_unknown() {
+fn without_root_bursts_are_complete_or_unknown() {
     if !is_root() {
         return;
     }
@@ -439,7 +442,7 @@ fn without_root_bursts_are_needed_as_a_whole_or_unknown() {
         }
         !sizes.is_empty()
     };
-    // Reading smaps is rationed: beside other work it can stay unknown for long.
+    // Reading smaps is rationed: beside other work the figures can stay unknown for long.
     let is_known = |mib, period| ["20", "80"].into_iter().any(|seconds| watched(mib, period, seconds));
     std::thread::scope(|scope| {
         for (mib, period, _) in EACH_BURSTS {
@@ -525,7 +528,7 @@ fn a_worker_that_left_the_tree_but_not_the_cgroup_is_named() {
     assert!(text.contains(&expected) && text.contains(&dir.display().to_string()), "{text}");
 }
 
-/// A threaded cgroup and the root of its domain, on whatever v2 hierarchy there is; removed when dropped.
+/// A threaded cgroup and the root of its domain, in any v2 hierarchy; removed when dropped.
 struct ThreadedCgroup(std::path::PathBuf);
 
 impl ThreadedCgroup {
@@ -586,7 +589,7 @@ fn a_threaded_cgroup_is_watched_by_its_processes() {
 }
 
 #[test]
-fn a_process_that_bursar_did_not_start_is_left_alone_unless_that_is_allowed() {
+fn a_foreign_process_is_watched_only_with_intrusive() {
     let mut other = Command::new("python3").args(["-c", ROUND, "60"]).spawn().unwrap();
     let pid = other.id().to_string();
     let refused = bursar().args(["watch", "--pid", &pid]).output().unwrap();
@@ -597,18 +600,18 @@ fn a_process_that_bursar_did_not_start_is_left_alone_unless_that_is_allowed() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut told = BufReader::new(watched.stdout.take().unwrap());
+    let mut printed = BufReader::new(watched.stdout.take().unwrap());
     let mut text = String::new();
-    while text.lines().count() < 3 && told.read_line(&mut text).unwrap() > 0 {}
+    while text.lines().count() < 3 && printed.read_line(&mut text).unwrap() > 0 {}
     other.kill().unwrap();
     other.wait().unwrap();
-    std::io::Read::read_to_string(&mut told, &mut text).unwrap();
+    std::io::Read::read_to_string(&mut printed, &mut text).unwrap();
     assert!(watched.wait().unwrap().success());
     assert!(text.lines().count() >= 3 && text.contains("touched"), "{text}");
 }
 
 #[test]
-fn the_end_is_summed_up_once() {
+fn the_summary_is_printed_once() {
     let mut other = Command::new("python3").args(["-c", ROUND, "60"]).spawn().unwrap();
     let mut watched = bursar()
         .args(["watch", "--intrusive", "--interval", "500ms", "--pid", &other.id().to_string()])
@@ -633,20 +636,20 @@ fn the_end_is_summed_up_once() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
-    for (arguments, told) in
+fn a_missing_target_is_reported() {
+    for (arguments, expected) in
         [(["--pid", "4194304"], "no process"), (["--cgroup", "/sys/fs/cgroup/no-such-group"], "no-such-group")]
     {
         let output = bursar().arg("watch").args(arguments).output().unwrap();
         let complaint = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(125) && complaint.contains(told), "{complaint}");
+        assert!(output.status.code() == Some(125) && complaint.contains(expected), "{complaint}");
     }
     let missing = bursar().args(["watch", "--", "/no/such/command"]).output().unwrap();
     assert_eq!(missing.status.code(), Some(127), "{missing:?}");
 }
 
 #[test]
-fn tracking_goes_off_on_a_steady_program_and_on_again_when_it_changes() {
+fn tracking_stops_on_a_steady_program_and_resumes_on_change() {
     let folder = tempfile::tempdir().unwrap();
     let (_, lines, json) = recorded(folder.path(), &[], "7");
     let intervals = intervals(json.as_bytes());
@@ -654,7 +657,7 @@ fn tracking_goes_off_on_a_steady_program_and_on_again_when_it_changes() {
     let tracking = |interval: &Value| interval["tracking"].as_bool().unwrap();
     let is_small = |interval: &Value| (24 * MIB..48 * MIB).contains(&wss(interval));
     let is_large = |interval: &Value| (100 * MIB..180 * MIB).contains(&wss(interval));
-    // A round of the first phase is off, and so is one of the second, which tells the second's working set.
+    // Tracking is off in an interval of each phase, and the second one has the second phase's working set.
     let small = intervals.iter().position(|interval| !tracking(interval) && is_small(interval));
     let small = small.unwrap_or_else(|| panic!("{lines}"));
     let on_again = intervals[small..].iter().position(|interval| tracking(interval) && is_large(interval));
@@ -665,7 +668,7 @@ fn tracking_goes_off_on_a_steady_program_and_on_again_when_it_changes() {
 }
 
 #[test]
-fn a_record_tells_again_what_was_told_and_its_reports_are_made_of_it() {
+fn a_replay_repeats_the_output_and_makes_reports() {
     let folder = tempfile::tempdir().unwrap();
     let (record, lines, json) = recorded(folder.path(), &[], "2");
     let again = report(&["--replay", "--quiet", &record, "--json", "-"]);
@@ -684,15 +687,15 @@ fn a_record_tells_again_what_was_told_and_its_reports_are_made_of_it() {
 }
 
 #[test]
-fn a_record_that_is_cut_short_or_of_something_else_is_told_of() {
+fn a_cut_or_foreign_record_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let fails = |file: &str, told: &str| {
+    let fails = |file: &str, expected: &str| {
         let output = report(&["--replay", file]);
         let complaint = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(125) && complaint.contains(told), "{complaint}");
+        assert!(output.status.code() == Some(125) && complaint.contains(expected), "{complaint}");
         assert_eq!(complaint.lines().count(), 1, "{complaint}");
-        assert!(complaint.matches("os error").count() <= 1, "once is enough: {complaint}");
+        assert!(complaint.matches("os error").count() <= 1, "the cause is printed once: {complaint}");
     };
     fails(&path("missing"), "could not be opened");
     std::fs::write(path("empty"), "").unwrap();
@@ -703,7 +706,7 @@ fn a_record_that_is_cut_short_or_of_something_else_is_told_of() {
     assert!(run.success());
     fails(&path("run"), "is not a record of `bursar watch --record FILE`");
 
-    // Killed, it keeps what was told, and is played up to there.
+    // A killed watch keeps its intervals, and the replay ends there.
     let mut watched = bursar()
         .args(["watch", "--interval", "200ms", "--record", &path("cut"), "--"])
         .args(["sh", "-c", "echo $$; exec python3 -c \"$0\" 60", ROUND])
@@ -713,11 +716,11 @@ fn a_record_that_is_cut_short_or_of_something_else_is_told_of() {
         .unwrap();
     let mut pid = String::new();
     BufReader::new(watched.stdout.take().unwrap()).read_line(&mut pid).unwrap();
-    let told = BufReader::new(watched.stderr.take().unwrap()).lines().take(4).count();
+    let lines = BufReader::new(watched.stderr.take().unwrap()).lines().take(4).count();
     watched.kill().unwrap();
     watched.wait().unwrap();
     assert!(Command::new("kill").arg(pid.trim()).status().unwrap().success());
-    assert_eq!(told, 4);
+    assert_eq!(lines, 4);
     let whole = std::fs::read(path("cut")).unwrap();
     std::fs::write(path("cut"), &whole[..whole.len() - 7]).unwrap();
     let output = report(&["--replay", &path("cut")]);
@@ -728,14 +731,14 @@ fn a_record_that_is_cut_short_or_of_something_else_is_told_of() {
 }
 
 #[test]
-fn what_cannot_be_written_neither_leaves_the_command_alone_nor_ends_it() {
+fn an_unwritable_json_does_not_end_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let begun = folder.path().join("begun");
     let ended = folder.path().join("ended");
     let script = format!("touch {}; sleep 1; touch {}", begun.display(), ended.display());
     let output = watch(&["--interval", "100ms", "--json", "/nonexistent/file", "--", "sh", "-c", &script]);
     assert!(output.status.code() == Some(125) && !begun.exists(), "{output:?}");
-    // Found while the command runs, and when it has ended.
+    // The error is found while the command runs, and after it has ended.
     for interval in ["100ms", "1min"] {
         let output = watch(&["--interval", interval, "--json", "/dev/full", "--", "sh", "-c", &script]);
         assert!(output.status.code() == Some(125) && ended.exists(), "{output:?}");
@@ -746,7 +749,7 @@ fn what_cannot_be_written_neither_leaves_the_command_alone_nor_ends_it() {
 }
 
 #[test]
-fn a_fully_tracked_record_is_replayed_through_all_thresholds() {
+fn a_fully_tracked_record_is_replayed_at_all_thresholds() {
     let folder = tempfile::tempdir().unwrap();
     let (record, _, json) = recorded(folder.path(), &["--always"], "3");
     assert!(intervals(json.as_bytes()).iter().all(|interval| interval["tracking"] == true));
@@ -765,7 +768,7 @@ fn a_fully_tracked_record_is_replayed_through_all_thresholds() {
 }
 
 #[test]
-fn a_record_that_was_not_tracked_all_the_time_cannot_be_judged() {
+fn a_partly_tracked_record_cannot_be_evaluated() {
     let folder = tempfile::tempdir().unwrap();
     let (record, lines, _) = recorded(folder.path(), &[], "3");
     assert!(lines.contains("tracking is off"), "{lines}");
@@ -774,7 +777,7 @@ fn a_record_that_was_not_tracked_all_the_time_cannot_be_judged() {
     assert!(output.status.code() == Some(125) && complaint.contains("--always"), "{complaint}");
 }
 
-/// Begins bursar on a terminal, closes that when a file has something in it, and tells its status and CPU time.
+/// Starts bursar on a terminal, closes the terminal when a file has content, and prints bursar's status and CPU time.
 const CLOSES: &str = "
 import os, pty, resource, sys, time
 pid, terminal = pty.fork()
@@ -792,7 +795,7 @@ print(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime)
 ";
 
 #[test]
-fn a_closed_terminal_ends_the_command_and_one_that_outlives_it_is_watched_to_its_end() {
+fn a_hang_up_ends_the_command_unless_it_ignores_the_hang_up() {
     let folder = tempfile::tempdir().unwrap();
     let (begun, json) = (folder.path().join("begun"), folder.path().join("intervals.json"));
     let closes = |file: &Path, options: &[&str], script: &str| {
@@ -802,21 +805,21 @@ fn a_closed_terminal_ends_the_command_and_one_that_outlives_it_is_watched_to_its
     };
     let ended = closes(&begun, &[], &format!("echo begun >{}; exec sleep 600", begun.display()));
     assert!(ended.stdout.starts_with(b"-1 "), "by the hang-up: {ended:?}");
-    // It ends by itself once ten intervals have been told, most of them after the terminal was closed.
+    // The program ends after ten intervals, most of them after the terminal was closed.
     let script = format!(
-        "trap '' HUP; echo said; for i in $(seq 200); do sleep 0.5; test $(wc -l <{}) -ge 10 && exit 3; done; exit 4",
+        "trap '' HUP; echo started; for i in $(seq 200); do sleep 0.5; test $(wc -l <{}) -ge 10 && exit 3; done; exit 4",
         json.display()
     );
     let output = closes(&json, &["--interval", "500ms", "--json", json.to_str().unwrap()], &script);
-    let said = String::from_utf8(output.stdout).unwrap();
-    let (status, cpu) = said.trim().split_once(' ').unwrap_or_else(|| panic!("{said} {:?}", output.stderr));
-    assert_eq!(status, "3", "4: nothing is told without the terminal");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let (status, cpu) = printed.trim().split_once(' ').unwrap_or_else(|| panic!("{printed} {:?}", output.stderr));
+    assert_eq!(status, "3", "4: no intervals after the terminal was closed");
     assert!(cpu.parse::<f64>().unwrap() < 2.0, "reading from a closed terminal takes {cpu} s of 5");
 }
 
-/// A program that its user may run but not read can be looked at by root alone.
+/// Only root can scan a program that its user may run but not read.
 #[test]
-fn a_command_that_cannot_be_watched_goes_on_to_its_end() {
+fn a_command_that_cannot_be_watched_runs_to_its_end() {
     if !is_root() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What a user without rights and without a cgroup is told: programs of known size.
+//! Reports for a user without root and without a cgroup, on programs of known size.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::{Programs, bursar_as_nobody, can_hide_cgroups, copy_program, json_o
 
 const MIB: u64 = 1 << 20;
 
-/// Runs a Python program as nobody where no cgroup is to be seen.
+/// Runs a Python program as nobody where no cgroup is visible.
 fn run(script: &str) -> Value {
     run_words(&["python3", "-c", script])
 }
@@ -24,24 +24,24 @@ fn run_words(words: &[&str]) -> Value {
     nobody.args(["run", "-q", "--json", "-", "--"]).args(words);
     let (status, json) = json_of(&mut without_cgroups(&nobody));
     assert_eq!(status, 0, "{json:#}");
-    assert!(json["peak_charge_bytes"].is_null(), "a cgroup is to be seen: {json:#}");
+    assert!(json["peak_charge_bytes"].is_null(), "a cgroup is visible: {json:#}");
     json
 }
 
-/// The lower and the upper bound of a line, MiB.
+/// The lower and the upper bound of a line, in MiB.
 fn bounds(json: &Value, line: &str) -> (u64, u64) {
     let of = |breakdown: &str| json[breakdown][line].as_u64().unwrap_or_else(|| panic!("no {line}: {json:#}")) / MIB;
     (of("peak_breakdown_at_least"), of("peak_breakdown"))
 }
 
-/// The same of the floor.
+/// The bounds of the floor, in MiB.
 fn floor(json: &Value) -> (u64, u64) {
     let least = json["floor_bytes"].as_u64().unwrap();
     (least / MIB, json["floor_at_most_bytes"].as_u64().unwrap_or(least) / MIB)
 }
 
 fn is_near(bounds: (u64, u64), mib: u64) -> bool {
-    // An interpreter has some of its own.
+    // An interpreter has some memory of its own.
     (mib..=mib + 16).contains(&bounds.0) && (mib..=mib + 16).contains(&bounds.1)
 }
 
@@ -70,7 +70,7 @@ fn heap_that_forks_share_counts_once() {
              time.sleep({seconds})\n  os._exit(0)\n pids.append(pid)\nfor pid in pids: os.waitpid(pid, 0)"
         ))
     };
-    // By their page faults, and by their proportional sets.
+    // By their page faults, and by their proportional set sizes.
     for json in [forks(0.01), forks(0.1), forks(3.0)] {
         assert!(is_near(bounds(&json, "heap"), 100) && is_near(floor(&json), 100), "{json:#}");
         assert!(json["tree_held_at_most_bytes"].as_u64().unwrap() / MIB <= 130, "{json:#}");
@@ -119,7 +119,7 @@ fn mapped_files_are_no_floor() {
 }
 
 #[test]
-fn memory_of_a_program_that_no_sample_saw_is_in_the_floor() {
+fn memory_of_an_unsampled_program_is_in_the_floor() {
     if !can_hide_cgroups() {
         return;
     }
@@ -137,7 +137,7 @@ fn memory_of_a_program_that_no_sample_saw_is_in_the_floor() {
     assert!((100..=104).contains(&floor(&json).0), "{json:#}");
 }
 
-/// As nobody, and sampled at the begin and the end alone.
+/// Runs as nobody, sampled only at the beginning and the end.
 fn unsampled(script: &str) -> Value {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let mut nobody = bursar_as_nobody(folder.path());
@@ -148,7 +148,7 @@ fn unsampled(script: &str) -> Value {
 }
 
 #[test]
-fn processes_that_no_sample_saw_tell_of_themselves() {
+fn unsampled_processes_are_reported_by_the_library() {
     if !can_hide_cgroups() {
         return;
     }
@@ -170,7 +170,7 @@ fn processes_that_lived_at_the_same_time_are_within_the_bounds() {
     if !can_hide_cgroups() {
         return;
     }
-    // Each waits for the other with all that it has.
+    // Each waits for the other while it holds all its memory.
     let meet = |mib: u32, to: &str, from: &str| {
         format!("python3 -c \"heap = bytearray({mib} << 20); open('{to}', 'w').close(); open('{from}').close()\"")
     };
@@ -191,7 +191,7 @@ fn processes_that_lived_at_the_same_time_are_within_the_bounds() {
 }
 
 #[test]
-fn heap_that_was_given_back_before_the_peak_is_in_the_floor() {
+fn heap_that_was_freed_before_the_peak_is_in_the_floor() {
     if !can_hide_cgroups() {
         return;
     }
@@ -211,7 +211,7 @@ fn heap_that_was_given_back_before_the_peak_is_in_the_floor() {
 }
 
 #[test]
-fn what_killed_processes_held_is_within_the_upper_bound() {
+fn memory_of_killed_processes_is_within_the_upper_bound() {
     if !can_hide_cgroups() {
         return;
     }
@@ -222,9 +222,9 @@ fn what_killed_processes_held_is_within_the_upper_bound() {
     assert!(json["doubts"].to_string().contains("told nothing of themselves"), "{json:#}");
 }
 
-/// A sample may find a process with all its page faults and no memory any more.
+/// A sample may find a process with all its page faults but without memory, just before its end.
 #[test]
-fn what_processes_that_tell_nothing_held_is_within_the_upper_bound_however_they_were_sampled() {
+fn memory_of_static_programs_is_within_the_upper_bound() {
     if !can_hide_cgroups() {
         return;
     }
@@ -245,7 +245,7 @@ fn what_processes_that_tell_nothing_held_is_within_the_upper_bound_however_they_
 }
 
 #[test]
-fn what_sockets_hold_is_in_the_floor() {
+fn memory_of_sockets_is_in_the_floor() {
     if !can_hide_cgroups() {
         return;
     }
@@ -261,7 +261,7 @@ fn what_sockets_hold_is_in_the_floor() {
 }
 
 #[test]
-fn what_pipes_may_hold_is_in_the_first_line() {
+fn possible_memory_of_pipes_is_in_the_first_line() {
     if !can_hide_cgroups() {
         return;
     }
@@ -273,9 +273,9 @@ fn what_pipes_may_hold_is_in_the_first_line() {
     assert!(!run_shell(pipeline)["doubts"].to_string().contains("pipes"));
 }
 
-/// Each file is closed before any sample can have found it open.
+/// Each file is closed before a sample can find it open.
 #[test]
-fn files_in_memory_that_are_closed_at_once_are_told() {
+fn files_in_memory_that_are_closed_at_once_are_reported() {
     if !can_hide_cgroups() {
         return;
     }
@@ -292,7 +292,7 @@ fn files_in_memory_that_are_closed_at_once_are_told() {
 }
 
 #[test]
-fn shared_memory_that_no_sample_saw_is_in_the_floor() {
+fn unsampled_shared_memory_is_in_the_floor() {
     if !can_hide_cgroups() {
         return;
     }
@@ -305,7 +305,7 @@ fn shared_memory_that_no_sample_saw_is_in_the_floor() {
 }
 
 #[test]
-fn a_maximum_is_checked_by_what_processes_that_no_sample_saw_told() {
+fn check_counts_unsampled_processes() {
     if !can_hide_cgroups() {
         return;
     }
@@ -330,7 +330,7 @@ fn a_maximum_is_checked_by_what_processes_that_no_sample_saw_told() {
 }
 
 #[test]
-fn processes_that_tell_nothing_are_said_to_be_missing() {
+fn processes_without_figures_are_reported_as_missing() {
     if !can_hide_cgroups() || !need("busybox, statically linked", std::path::Path::new("/bin/busybox").exists()) {
         return;
     }
@@ -342,7 +342,7 @@ fn processes_that_tell_nothing_are_said_to_be_missing() {
 }
 
 #[test]
-fn orphans_that_no_sample_saw_are_known_by_wait4() {
+fn unsampled_orphans_are_known_by_wait4() {
     if !can_hide_cgroups() {
         return;
     }
@@ -362,7 +362,7 @@ fn orphans_that_no_sample_saw_are_known_by_wait4() {
     }
 }
 
-/// A user without rights as PID 1, on a read-only root, without a home and without cgroups.
+/// A user without root as PID 1, on a read-only root, without a home and without cgroups.
 fn bare(folder: &std::path::Path, words: &[&str]) -> std::process::Output {
     const ENTER: &str = "umount -Rl /sys/fs/cgroup; for at in /tmp /var/tmp /dev/shm /run; do mount --bind $at $at && mount -o \
                          remount,bind,ro $at; done; mount --bind / /; mount -o remount,bind,ro /; exec env -i PATH=\"$PATH\" setpriv \
@@ -374,7 +374,7 @@ fn bare(folder: &std::path::Path, words: &[&str]) -> std::process::Output {
 }
 
 #[test]
-fn commands_answer_or_say_why_not_in_a_bare_container() {
+fn commands_work_or_give_the_reason_in_a_bare_container() {
     if !can_hide_cgroups() {
         return;
     }
@@ -402,12 +402,12 @@ fn commands_answer_or_say_why_not_in_a_bare_container() {
         (&["serve"], 125),
     ] {
         let output = bare(folder.path(), words);
-        let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-        assert_eq!(output.status.code(), Some(status), "{words:?}: {told}");
-        assert!(!told.trim().is_empty() && !told.contains("panicked"), "{words:?}: {told}");
+        let printed = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {printed}");
+        assert!(!printed.trim().is_empty() && !printed.contains("panicked"), "{words:?}: {printed}");
         if status == 125 {
-            assert_eq!(told.trim().lines().count(), 1, "one sentence: {words:?}: {told}");
+            assert_eq!(printed.trim().lines().count(), 1, "one sentence: {words:?}: {printed}");
         }
-        assert!(words[0] != "budget" || told.contains("limits emulated"), "{told}");
+        assert!(words[0] != "budget" || printed.contains("limits emulated"), "{printed}");
     }
 }

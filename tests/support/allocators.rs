@@ -1,12 +1,12 @@
-//! Mallocs other than glibc's.
+//! Allocators other than glibc's.
 
 use super::need;
 
 const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
-/// Without their versions, which differ between distributions.
+/// File names without the versions, which differ between distributions.
 const ALLOCATORS: [&str; 3] = ["libjemalloc.so.", "libtcmalloc_minimal.so.", "libmimalloc.so."];
 
-/// The path of each that is installed.
+/// The paths of those that are installed.
 pub fn allocators() -> Vec<String> {
     let names: Vec<_> =
         std::fs::read_dir(LIBRARIES).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();

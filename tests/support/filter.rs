@@ -1,10 +1,10 @@
-//! A seccomp filter as a container has one: it refuses bpf() and perf_event_open(), and allows all else.
+//! A seccomp filter like a container's: it refuses bpf() and perf_event_open(), and allows all other system calls.
 
-/// It allows the two, too.
+/// Both calls are allowed, too.
 pub const ALLOWS: &str = "0x7fff0000";
-/// They fail with EPERM.
+/// Both calls fail with EPERM.
 pub const EPERM: &str = "0x00050001";
-/// They fail with ENOSYS.
+/// Both calls fail with ENOSYS.
 pub const ENOSYS: &str = "0x00050026";
 
 const INSTALL: &str = "
@@ -26,7 +26,7 @@ if libc.prctl(22, 2, program, 0, 0):
 os.execvp(sys.argv[2], sys.argv[2:])
 ";
 
-/// The words that run what follows them under such a filter; root's alone.
+/// The prefix that runs a command under such a filter; only root may use it.
 pub fn under(filter: &'static str) -> Vec<&'static str> {
     vec!["python3", "-c", INSTALL, filter, "env"]
 }

@@ -1,4 +1,4 @@
-//! What the end-to-end tests share.
+//! Helpers that the end-to-end tests share.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 pub mod allocators;
@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 pub use need::need;
 use serde_json::Value;
 
-/// bursar itself, keeping its records in a folder of the tests.
+/// The bursar command, which keeps its records in a folder of the tests.
 pub fn bursar() -> Command {
     static STATE: OnceLock<tempfile::TempDir> = OnceLock::new();
     let state = STATE.get_or_init(|| tempfile::tempdir().unwrap());
@@ -24,9 +24,9 @@ pub fn bursar() -> Command {
     command
 }
 
-/// All commands that run a command, quietly; what they write is in the folder. A trial of `budget` that is too slow, as beside other
-/// tests, would be sent SIGTERM before its end: the largest slow-down leaves it the time.
-pub fn that_run(folder: &Path) -> Vec<Vec<String>> {
+/// All commands that run a command, with `-q` and their output in the folder. Beside other tests, a trial of `budget` may be slow; the
+/// largest allowed slow-down keeps it from being stopped by SIGTERM.
+pub fn every_command(folder: &Path) -> Vec<Vec<String>> {
     let profile = format!("advise profile -q --output {}", folder.join("profile").display());
     let commands = [
         "run -q",
@@ -41,13 +41,13 @@ pub fn that_run(folder: &Path) -> Vec<Vec<String>> {
     commands.iter().map(|words| words.split(' ').map(Into::into).collect()).collect()
 }
 
-/// Runs a quiet command with `--json -` that prints nothing else; its status and the JSON.
+/// Runs a quiet command with `--json -` that prints nothing else; returns its status and the JSON.
 pub fn json_of(command: &mut Command) -> (i32, Value) {
     let (status, json, _) = json_after(command);
     (status, json)
 }
 
-/// The same of a command that also prints; what it printed before the JSON is the third.
+/// The same for a command that also prints; the third value is the text before the JSON.
 pub fn json_after(command: &mut Command) -> (i32, Value, String) {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -58,11 +58,11 @@ pub fn json_after(command: &mut Command) -> (i32, Value, String) {
     (output.status.code().unwrap_or(-1), json, text[..begin].to_string())
 }
 
-/// Builds what a Makefile of the tests makes; the folder it is in.
+/// Builds a Makefile of the tests; returns the folder of the results.
 pub fn make(source: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(source);
     std::fs::create_dir_all(&folder).unwrap();
-    // Of several test binaries the first builds, and the others find it built.
+    // The first test binary builds; the others wait, and find the results.
     let lock = std::fs::File::create(folder.with_extension("lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(source);
@@ -71,7 +71,7 @@ pub fn make(source: &str) -> PathBuf {
     folder
 }
 
-/// The tests' own programs.
+/// The programs in tests/programs.
 pub struct Programs {
     folder: PathBuf,
 }
@@ -136,12 +136,12 @@ impl Programs {
     }
 }
 
-/// 1 % or 1 MiB.
+/// The accepted error of a figure: 1 % or 1 MiB.
 pub fn tolerance(bytes: u64) -> u64 {
     (bytes / 100).max(1 << 20)
 }
 
-/// Whether limits can be enforced here; says so if not, and fails where nothing may be skipped.
+/// Whether limits can be enforced here; see [`need`] for what happens if not.
 pub fn can_limit() -> bool {
     need("a cgroup of one's own", linux::place::Place::find().can_limit())
 }
@@ -160,7 +160,7 @@ impl OtherCgroup {
         OtherCgroup(dir)
     }
 
-    /// What a shell does to go there.
+    /// The shell command that moves the shell into it.
     pub fn enter(&self) -> String {
         format!("echo $$ >{}/cgroup.procs", self.0.display())
     }
@@ -172,18 +172,17 @@ impl Drop for OtherCgroup {
     }
 }
 
-/// Held by a test that changes the machine's huge pages, or counts them: one at a time, whichever program it is in.
+/// A lock for tests that change or count the machine's huge pages: one test at a time, across all test programs.
 pub fn huge_pages_alone() -> std::fs::File {
     let lock = std::fs::File::create(std::env::temp_dir().join("bursar-test-huge-pages.lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     lock
 }
 
-/// Whether we are root.
-/// Begins a command in a PID namespace of its own, where it has other numbers than outside.
+/// Prefix that starts a command in a PID namespace of its own, where its PIDs differ from those outside.
 pub const PID_NAMESPACE: [&str; 4] = ["unshare", "--pid", "--fork", "--mount-proc"];
 
-/// Whether `unshare` may make such namespaces here.
+/// Whether `unshare` can create namespaces with these options here.
 pub fn can_unshare(options: &[&str]) -> bool {
     let can = Command::new("unshare").args(options).arg("true").output();
     need("unshare", is_root() && can.is_ok_and(|output| output.status.success()))
@@ -193,13 +192,13 @@ pub fn is_root() -> bool {
     need("root", rustix::process::geteuid().is_root())
 }
 
-/// Copies a program that is to be executed. Another process does it: what another thread of the tests starts meanwhile would inherit the
-/// open file until its exec, and a file that somebody may write to is not executed ("Text file busy").
+/// Copies a program that is to be executed, in a separate process. If the test wrote the file itself, a child started meanwhile by another
+/// thread would inherit the open descriptor until its exec, and executing the file would fail: "Text file busy".
 pub fn copy_program(from: &Path, to: &Path) {
     assert!(Command::new("cp").args([from, to]).status().unwrap().success());
 }
 
-/// bursar for a user without any rights: a copy in a folder that everybody may enter.
+/// bursar for a user without any rights: a copy in a folder that every user may enter.
 pub fn bursar_as_nobody(folder: &Path) -> Command {
     let own = folder.join("bursar");
     copy_program(&assert_cmd::cargo::cargo_bin("bursar"), &own);
@@ -223,12 +222,12 @@ pub fn without_cgroups(command: &Command) -> Command {
     hidden
 }
 
-/// Whether [`without_cgroups`] can be had.
+/// Whether [`without_cgroups`] works here.
 pub fn can_hide_cgroups() -> bool {
     is_root() && need("unshare --mount", can_unshare(&["--mount"]))
 }
 
-/// A folder in this one that everybody may write to.
+/// A folder inside this one that every user may write to.
 pub fn shared_folder(folder: &Path) -> PathBuf {
     let shared = folder.join("shared");
     std::fs::create_dir(&shared).unwrap();

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::{bursar, huge_pages_alone, is_root, need};
 
-/// A pool of 128 MiB in a folder of its own, and the machine's huge pages as they were at the end.
+/// A pool of 128 MiB in a folder of its own; dropping it destroys the pool and asserts that the machine has as many huge pages as before.
 pub struct Pool {
     base: tempfile::TempDir,
     pages_before: String,
@@ -13,7 +13,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// `None` where there is no right to reserve.
+    /// `None` without the right to reserve huge pages.
     pub fn create() -> Option<Pool> {
         if !is_root() || !need("hugetlb", Path::new("/sys/kernel/mm/hugepages").exists()) {
             return None;
@@ -25,12 +25,12 @@ impl Pool {
         Some(pool)
     }
 
-    /// Where its broker listens.
+    /// The socket of its broker.
     pub fn socket(&self) -> PathBuf {
         self.base.path().join("default/socket")
     }
 
-    /// A command that finds it, and no other.
+    /// Makes a command find this pool and no other.
     pub fn with<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.env("BURSAR_POOLS", self.base.path())
     }
@@ -41,7 +41,7 @@ impl Drop for Pool {
         let destroyed = self.with(bursar().args(["pool", "destroy", "--force"])).output().unwrap();
         if !std::thread::panicking() {
             assert!(destroyed.status.success(), "{}", String::from_utf8_lossy(&destroyed.stderr));
-            assert_eq!(pages(), self.pages_before, "the machine has the huge pages it had");
+            assert_eq!(pages(), self.pages_before, "the machine has as many huge pages as before");
         }
     }
 }

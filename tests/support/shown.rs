@@ -1,19 +1,18 @@
-//! The commands with bursar that the documentation shows in its code blocks.
+//! The commands with bursar in code blocks of the documentation.
 
 use std::path::{Path, PathBuf};
 
 /// A command as a page shows it.
 #[derive(Debug)]
 pub struct Shown {
-    /// From the root of the repository.
+    /// Relative to the root of the repository.
     pub page: PathBuf,
     pub line: usize,
-    /// Without the prompt and the comment behind it, on one line.
+    /// On one line, without the prompt and a trailing comment.
     pub text: String,
 }
 
-/// What a reader of a synopsis would write for a word in capitals; others, such as FILE, are names of files that
-/// tests/docs/prepare makes.
+/// Values for the words in capitals of a synopsis. Other such words, for example FILE, are names of files that tests/docs/prepare makes.
 const PLACEHOLDERS: [(&str, &str); 14] = [
     ("SIZE", "1G"),
     ("COMMAND", "./solver input.dat"),
@@ -32,7 +31,7 @@ const PLACEHOLDERS: [(&str, &str); 14] = [
 ];
 
 impl Shown {
-    /// The command to type: every option of a synopsis is taken, of alternatives the first.
+    /// The command to type: with every optional part of a synopsis, and with the first of alternatives.
     pub fn command(&self) -> String {
         let plain = self.text.replace(" [OPTIONS]", "").replace('…', "").replace(['[', ']'], "");
         let words = plain.split(' ').map(|word| {
@@ -42,7 +41,7 @@ impl Shown {
         words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
-    /// The words of each call of bursar in it: that of `bursar run -- bursar provision -- app` are two.
+    /// The arguments of each call of bursar in it: two for `bursar run -- bursar provision -- app`.
     pub fn calls(&self) -> Vec<Vec<String>> {
         let command = words(&self.command());
         if command.first().is_some_and(|program| program == "kubectl" || program == "helm") {
@@ -81,7 +80,8 @@ fn of_page(page: &Path, text: &str) -> Vec<Shown> {
             language = if language.is_some() { None } else { Some(name) };
             continue;
         }
-        // What a terminal shows has commands behind prompts; a lone one may be among its advice. A profile begins with such a line.
+        // A terminal session has commands behind prompts; a single command may be part of bursar's advice. A profile begins with such a
+        // line.
         let prompt = line.strip_prefix("# ").or_else(|| line.strip_prefix("$ "));
         let command = match language {
             Some("sh") => Some(line),
@@ -109,7 +109,7 @@ fn without_comment(line: &str) -> &str {
     line.find(" #").map_or(line, |at| &line[..at])
 }
 
-/// Splits a line as a shell does, up to what redirects it or follows in a pipe.
+/// Splits a line as a shell does, up to a redirection or a pipe.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut quote) = (vec![String::new()], None);
     for c in line.chars() {

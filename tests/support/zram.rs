@@ -1,4 +1,4 @@
-//! Swap in compressed memory, for as long as a test has it.
+//! Swap in compressed memory (zram) for the duration of a test.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use super::need::need;
 
 const CONTROL: &str = "/sys/class/zram-control";
 
-/// A device of our own that the machine swaps to, until it is dropped.
+/// A zram device that the machine swaps to; removed when dropped.
 pub struct Zram {
     number: String,
 }
 
 impl Zram {
-    /// `None` where there is none, and tests may be skipped.
+    /// `None` where none can be created, and tests may be skipped.
     pub fn of(mib: u64) -> Option<Zram> {
         let zram = Zram::add(mib);
         if need("zram", zram.is_some()) { zram } else { None }

@@ -168,7 +168,7 @@ fn a_name_gets_what_its_runs_needed_and_a_margin() {
 }
 
 #[test]
-fn what_jobs_of_unknown_time_reserved_is_unknown() {
+fn reserved_memory_of_jobs_without_a_duration_is_unknown() {
     let timeless = PastJob { elapsed_seconds: None, ..completed(80) };
     let of = |jobs: &[PastJob]| {
         let job = recommend(jobs, 0.95).jobs.remove(0);
@@ -258,7 +258,7 @@ fn page_cache_is_no_reason_to_ask_for_more_than_before() {
 }
 
 #[test]
-fn no_job_is_told_to_ask_for_less_than_starts_it() {
+fn requests_are_large_enough_to_start_a_job() {
     assert_eq!(recommend(&[completed(2)], 0.95).jobs[0].mem_bytes, Some(LEAST_JOB_BYTES));
     // Of four CPUs, each has its share.
     let cpu = PastJob { per: MemoryPer::Cpu, ..completed(2) };
