@@ -91,8 +91,7 @@ fn attach(target: &str, arguments: &[&str]) -> (Value, String) {
 }
 
 /// Attaches to a freshly started program for longer and longer, until `is_seen`: on a busy machine, an agent that is limited to its share
-/// of
-/// the processor makes few scans.
+/// of the processor makes few scans.
 fn attach_until(
     start: impl Fn() -> Target,
     seconds: &[u32],

@@ -137,8 +137,7 @@ fn intervals(json: &Path) -> Vec<Value> {
 }
 
 /// Swap for this test; `None` without root or on cgroup v2. Only one test runs at a time: a bursar that starts restores what a killed
-/// bursar
-/// of another test left.
+/// bursar of another test left.
 fn swap() -> Option<(Zram, MutexGuard<'static, ()>)> {
     let alone = alone()?;
     Some((Zram::of(1024)?, alone))
@@ -272,8 +271,7 @@ fn a_limit_set_by_others_is_replaced_and_restored_at_the_end() {
     let mut balance = command.arg(&gains.dir).arg(&streams.dir).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("limits are moved", || gains.limit() + streams.limit() <= 128 * MIB);
     // Sets the limit as systemd does at daemon-reload for a unit without a limit; repeated, because a write at the moment when bursar
-    // lowers
-    // that limit is overwritten.
+    // lowers that limit is overwritten.
     let says = |what: &str| intervals(&json).iter().any(|interval| interval.to_string().contains(what));
     wait_until("it is reported", || {
         fs::write(streams.dir.join("memory.limit_in_bytes"), "-1").unwrap();

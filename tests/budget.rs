@@ -1,6 +1,5 @@
 //! `bursar budget` on a reader that reads one file in a loop: it needs its file and almost no other memory. With less memory, each read
-//! waits
-//! for storage, which costs more than any noise of a shared machine.
+//! waits for storage, which costs more than any noise of a shared machine.
 
 mod support;
 

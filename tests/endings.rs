@@ -184,8 +184,7 @@ fn a_second_interrupt_ends_the_job_at_once() {
 }
 
 /// Starts bursar on a command, waits until the command prints that it has begun, and sends a signal. Returns the signal that ended bursar,
-/// and
-/// its standard error.
+/// and its standard error.
 fn ended_by(arguments: &str, signal: i32) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     let mut shell = Command::new("sh");

@@ -92,8 +92,7 @@ fn hugetlb_faults_are_a_kind_of_their_own() {
     if need("8 free huge pages", read() >= before.0 + 8) {
         let (status, json) = faults_of(&["hugetlb", "8"]);
         // While a processor executes a system call on BPF maps of any process, the kernel delivers no perf event there. The end of such a
-        // fault is
-        // missed, and the fault is reported as unfinished.
+        // fault is missed, and the fault is reported as unfinished.
         let unfinished = json["unfinished_count"].as_u64().unwrap();
         let (seen, other) = (count(&json, "hugetlb"), count(&json, "other"));
         assert_eq!(

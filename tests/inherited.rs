@@ -74,8 +74,7 @@ fn printed(folder: &Path, words: &[String], program: &str) -> String {
 }
 
 /// Drops documented differences: trials have streams of their own, and a command with bursar's library in it has the variables that load
-/// the
-/// library.
+/// the library.
 fn comparable(text: &str, arguments: &[String]) -> String {
     let is_of_trials = arguments.first().is_some_and(|word| word == "budget");
     let is_same = |line: &&str| {

@@ -458,8 +458,7 @@ fn a_mapped_file_that_is_read_once_has_no_cliff() {
 }
 
 /// Maps a file in pieces that are too small to be scanned, each below the one before so that they do not merge, and reads all of them
-/// several
-/// times.
+/// several times.
 const READ_IN_PIECES: &str = "
 import mmap, os, sys, time
 file = os.open(sys.argv[1], os.O_RDONLY)
@@ -599,10 +598,8 @@ fn every_figure_of_a_known_footprint_is_right() {
 
 fn check_footprint(kind: &str, options: &[&str], file: &std::path::Path) {
     // Reading proportional set sizes holds the target's mmap lock, so bursar rations it: with several processes it takes seconds until the
-    // next
-    // reading, and more on a busy machine. Figures that stay unknown are retried with longer runs. A cgroup's statistics may lack some 300
-    // pages
-    // until the kernel adds up the counts of all processors, which it does every two seconds.
+    // next reading, and more on a busy machine. Figures that stay unknown are retried with longer runs. A cgroup's statistics may lack some
+    // 300 pages until the kernel adds up the counts of all processors, which it does every two seconds.
     let hold = if options.contains(&"--count") { 12_000 } else { 4_000 };
     let known = [1, 2, 4].iter().any(|longer| check_footprint_held(kind, options, file, hold * longer));
     assert!(known, "{kind}: not every line is known");

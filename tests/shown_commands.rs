@@ -1,6 +1,5 @@
 //! Every command with bursar in a code block of the documentation runs in a folder that tests/docs/prepare fills, or is listed with the
-//! reason
-//! why it does not. crates/bursar/src/cli.rs tests that each of them parses.
+//! reason why it does not. crates/bursar/src/cli.rs tests that each of them parses.
 
 mod support;
 

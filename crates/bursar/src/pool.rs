@@ -50,7 +50,7 @@ fn create(options: &PoolCreate) -> anyhow::Result<Status> {
     };
     let signals = Forwarding::start()?;
     let grown = match manage::create(&directory, &plan, &|| signals.interrupted()) {
-        Err(error @ Error::GivenUp(_)) => {
+        Err(error @ Error::Cancelled(_)) => {
             tell!("bursar: {error}");
             return Ok(signals.stopped_by().map_or(Status::of(OWN_FAILURE), Status::Signal));
         }

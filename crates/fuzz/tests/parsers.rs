@@ -33,8 +33,8 @@ fn fuzz_maps() {
 fn fuzz_told() {
     let seeds = corpus("told");
     // A seed of another layout would be refused at once, and so would all that is made of it.
-    assert!(seeds.iter().all(|seed| provision::told::Told::read(seed).is_ok()));
-    run("told", &seeds, |bytes| drop(provision::told::Told::read(bytes)));
+    assert!(seeds.iter().all(|seed| provision::stats::ProcessStats::read(seed).is_ok()));
+    run("told", &seeds, |bytes| drop(provision::stats::ProcessStats::read(bytes)));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The memory of one segment: whether anybody has it, making it all zeroes, giving it up.
+//! The file of one segment: whether it is held, populating and zeroing it, removing it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -8,16 +8,16 @@ use std::path::Path;
 
 use rustix::fs::FallocateFlags;
 
-/// Opens a segment anew: the descriptor that is passed on.
+/// Opens a segment; the descriptor is passed to a client.
 pub fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
-/// Whether any process has the file open or mapped, wherever it got it from. The kernel grants a write lease only if nobody
-/// has; nobody who has can make it believe otherwise, and a descriptor that is on its way through a socket counts.
+/// Whether any process has the file open or mapped. The kernel grants a write lease only if none has. A holder cannot hide, and a
+/// descriptor in flight through a socket counts.
 pub fn is_held(path: &Path) -> io::Result<bool> {
     let file = open(path)?;
-    // SAFETY: fcntl(2) on a descriptor of our own; it touches no memory.
+    // SAFETY: fcntl(2) on our own descriptor; it accesses no memory.
     let lease = |kind: i32| match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
@@ -29,9 +29,9 @@ pub fn is_held(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Makes a file of hugetlbfs all zeroes and all there, each page on its node. Every page is given back to the kernel and taken
-/// anew: one that somebody has pinned (in a pipe by vmsplice, for a device) stays with the pin and never comes back here with
-/// another's data. A client may have changed the file's length, too.
+/// Populates and zeroes a hugetlbfs file, each page on its node. Every page is freed and allocated anew, so that a page pinned by a process
+/// (by vmsplice into a pipe, or for a device) stays with the pin and never shows data of the next client. Also restores the length, which a
+/// client may have changed.
 pub fn renew(path: &Path, bytes: u64, page_bytes: u64, node_of: impl Fn(u64) -> u32) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
@@ -55,7 +55,7 @@ pub fn renew(path: &Path, bytes: u64, page_bytes: u64, node_of: impl Fn(u64) -> 
     Ok(())
 }
 
-/// Removes the file. Whoever has it keeps it until the last mapping is gone.
+/// Removes the file. Processes that hold it keep it until their last mapping is gone.
 pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -67,9 +67,9 @@ pub fn remove(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Leases are of every file system; huge pages are tested end to end.
+    /// Leases work on every file system; huge pages are tested end to end.
     #[test]
-    fn a_file_is_held_while_any_descriptor_or_mapping_of_it_is_there() {
+    fn a_file_is_held_while_a_descriptor_or_mapping_exists() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("segment");
         fs::write(&path, [1; 4096]).unwrap();
@@ -87,7 +87,7 @@ mod tests {
         let flags = rustix::net::SendFlags::empty();
         rustix::net::sendmsg(&one, &[io::IoSlice::new(b"x")], &mut control, flags).unwrap();
         drop(clone);
-        assert!(is_held(&path).unwrap(), "on its way through a socket");
+        assert!(is_held(&path).unwrap(), "in flight through a socket");
         drop((one, other));
         assert!(!is_held(&path).unwrap());
     }

@@ -1,4 +1,4 @@
-//! What `bursar pool` asks a broker: a packet of JSON behind a magic word, on the socket that the runtime uses, too.
+//! Requests of `bursar pool` to a broker: JSON packets after a magic word, on the socket that the runtime uses, too.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use serde::{Deserialize, Serialize};
 use crate::state::{Directory, Segment};
 use crate::{Error, socket};
 
-/// Begins a question; what follows is JSON.
+/// The begin of a request; JSON follows.
 pub const MAGIC: [u8; 8] = *b"BURCTRL1";
 
-/// How long a broker may take to say what it has at hand.
+/// How long a broker may take to answer, except to grow.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A question. All but the first are root's.
+/// A request. All but the first need root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
-    /// What there is, and who has it.
+    /// Report segments and leases.
     Status,
-    /// So much more, in whole segments.
+    /// Add memory, in whole segments.
     Grow {
         /// Bytes.
         bytes: u64,
     },
-    /// So much less, as far as it is free.
+    /// Remove free memory.
     Shrink {
         /// Bytes.
         bytes: u64,
     },
-    /// To end, unless something is lent.
+    /// End, unless something is leased.
     Stop {
-        /// To end anyway.
+        /// End in any case.
         force: bool,
     },
 }
@@ -41,81 +41,80 @@ pub enum Ask {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// To [`Ask::Status`].
-    Status(Box<Standing>),
-    /// To [`Ask::Grow`]: it is there, zeroed.
+    Status(Box<BrokerStatus>),
+    /// To [`Ask::Grow`]: the memory is populated and zeroed.
     Grown {
-        /// Bytes more.
+        /// Bytes added.
         bytes: u64,
-        /// How long that took.
+        /// Time taken.
         seconds: f64,
     },
     /// To [`Ask::Shrink`].
     Shrunk {
-        /// Bytes less: as many as were free.
+        /// Bytes removed: at most the free ones.
         bytes: u64,
     },
     /// To [`Ask::Stop`].
     Stopping,
-    /// To [`Ask::Stop`]: no, something is lent.
+    /// To [`Ask::Stop`]: refused, something is leased.
     InUse,
-    /// No, and why.
+    /// Refused, with the reason.
     No(String),
 }
 
-/// What a broker knows.
+/// The status of a broker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
-    /// The broker.
+pub struct BrokerStatus {
+    /// Its PID.
     pub broker_pid: u32,
-    /// What each segment is used for.
+    /// Its segments.
     pub segments: Vec<SegmentStatus>,
-    /// Who has what.
+    /// Its leases.
     pub leases: Vec<LeaseStatus>,
 }
 
-/// A segment and its use.
+/// A segment and its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SegmentStatus {
     /// The segment.
     pub segment: Segment,
-    /// Its use.
+    /// Its state.
     pub part: Part,
 }
 
-/// What a segment is used for, as far as people care.
+/// The state of a segment, as users see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// Can be lent.
+    /// Zeroed and free.
     Free,
-    /// Is lent.
+    /// Leased.
     Leased,
-    /// Is being zeroed, or waits for it.
+    /// Being zeroed, or waiting for it.
     Zeroing,
 }
 
 /// A lease.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeaseStatus {
-    /// Who asked for it; 0: a process of another PID namespace.
+    /// PID of the process that requested it; 0: a process in another PID namespace.
     pub pid: i32,
-    /// Its user.
+    /// UID of that process.
     pub uid: u32,
-    /// Its command name.
+    /// Command name of that process.
     pub command: String,
-    /// How much.
+    /// Size.
     pub bytes: u64,
-    /// On which nodes; interleaved segments are on all of the pool's.
+    /// Its nodes; interleaved segments are on all nodes of the pool.
     pub nodes: Vec<u32>,
-    /// That process has ended, and another has the memory still.
+    /// Whether that process has ended while others still hold the memory.
     pub lingering: bool,
 }
 
-/// Asks the broker of a pool.
+/// Sends a request to the broker of a pool; waits for the answer.
 ///
 /// # Errors
-/// [`Error::NoBroker`], [`Error::Forbidden`], [`Error::Silent`], [`Error::Misunderstood`]; [`Error::Denied`] with what the broker
-/// says.
+/// [`Error::NoBroker`], [`Error::Forbidden`], [`Error::Silent`], [`Error::Misunderstood`]; [`Error::Denied`] with the broker's reason.
 pub fn ask(directory: &Directory, ask: &Ask) -> Result<Answer, Error> {
     let path = directory.socket();
     let name = || directory.name().to_string();

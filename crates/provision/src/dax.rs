@@ -1,8 +1,8 @@
-//! Segments that are devices of device-dax.
+//! Segments that are device-dax devices.
 //!
-//! Nothing tells whether anybody has such a device open but `/proc`, which does not show what is on its way through a socket.
-//! So where its region can be divided, a segment that comes back is removed and made anew of the same memory: what somebody
-//! kept open is of a device that is no more.
+//! Only `/proc` shows which processes have such a device open, and it does not show descriptors in flight through a socket. Therefore,
+//! where the region can be divided, a returned segment's device is removed and created anew on the same memory: a descriptor that a process
+//! kept is then of a removed device.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,8 +16,8 @@ use model::Bytes;
 use crate::state::{Directory, Pool, Segment};
 use crate::{Error, backing};
 
-/// Held while a device is made: of a region there is one at a time that has no memory yet.
-static MAKING: Mutex<()> = Mutex::new(());
+/// Held while a device is created: a region can have only one device without memory at a time.
+static CREATING: Mutex<()> = Mutex::new(());
 
 /// The devices whose pages are of this size.
 ///
@@ -32,18 +32,24 @@ pub fn available(page_bytes: u64) -> Result<Vec<Device>, Error> {
     match fit.is_empty() {
         true => Err(Error::PageSize {
             wanted: Bytes(page_bytes),
-            there: others.iter().map(|device| device.align).collect::<BTreeSet<_>>().into_iter().map(Bytes).collect(),
+            available: others
+                .iter()
+                .map(|device| device.align)
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .map(Bytes)
+                .collect(),
         }),
         false => Ok(fit),
     }
 }
 
-/// Segments for at least so many bytes, each on the node that has the least until then: of regions that can be divided in the
-/// pool's size, else whole devices.
+/// Plans segments for at least so many bytes, each on the node with the least memory so far: in regions that can be divided, of the pool's
+/// segment size, else whole devices.
 ///
 /// # Errors
 /// [`Error::DaxShort`]; those of [`available`].
-pub fn more(pool: &Pool, directory: &Directory, bytes: u64) -> Result<BTreeMap<u32, Segment>, Error> {
+pub fn plan_segments(pool: &Pool, directory: &Directory, bytes: u64) -> Result<BTreeMap<u32, Segment>, Error> {
     let devices = available(pool.page_bytes)?;
     let taken = taken_by_others(directory);
     let is_ours = |device: &Device| pool.segments.values().any(|segment| segment.device.as_ref() == Some(&device.name));
@@ -62,7 +68,7 @@ pub fn more(pool: &Pool, directory: &Directory, bytes: u64) -> Result<BTreeMap<u
     while had < bytes {
         let large_enough = unused.iter_mut().filter(|(left, device)| (1..=*left).contains(&size(device)));
         let Some((left, device)) = large_enough.min_by_key(|(_, device)| on.get(&device.node).copied()) else { break };
-        // A device that is one of several is made when the segment is populated.
+        // In a divided region, the device is created when the segment is populated.
         let named = Some(device.name.clone());
         let (name, region) = if device.dynamic { (None, named) } else { (named, None) };
         let size = size(device);
@@ -70,10 +76,10 @@ pub fn more(pool: &Pool, directory: &Directory, bytes: u64) -> Result<BTreeMap<u
         *on.entry(device.node).or_default() += size;
         (had, *left, number) = (had + size, *left - size, number + 1);
     }
-    if had < bytes { Err(Error::DaxShort { there: Bytes(had), wanted: Bytes(bytes) }) } else { Ok(segments) }
+    if had < bytes { Err(Error::DaxShort { available: Bytes(had), wanted: Bytes(bytes) }) } else { Ok(segments) }
 }
 
-/// Devices of other pools, and the first ones of regions that they have divided.
+/// Devices of other pools, and the first devices of the regions that those pools divided.
 fn taken_by_others(directory: &Directory) -> BTreeSet<String> {
     let others = Directory::all().into_iter().filter(|other| other.name() != directory.name());
     let pools = others.filter_map(|other| Pool::load(&other).ok());
@@ -84,11 +90,11 @@ fn taken_by_others(directory: &Directory) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Empties the first devices of the regions that are divided, where the machine was started anew since.
+/// Empties the first devices of divided regions; after a reboot they have their memory again.
 ///
 /// # Errors
 /// [`Error::Kernel`].
-pub fn divide(pool: &Pool) -> Result<(), Error> {
+pub fn empty_first_devices(pool: &Pool) -> Result<(), Error> {
     let divided = |device: &&Device| device.bytes > 0 && pool.regions.contains_key(&device.name);
     for device in dax::devices().iter().filter(divided) {
         dax::clear(&device.name)?;
@@ -96,12 +102,12 @@ pub fn divide(pool: &Pool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes a segment anew and all zeroes; the name of its device.
+/// Populates a segment's device anew, zeroed; returns its name.
 pub fn renew(segment: &Segment) -> io::Result<String> {
-    let alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
     let name = match (&segment.region, &segment.device) {
         (Some(region), device) => {
-            // There is none any more after the machine was started anew.
+            // After a reboot the device no longer exists.
             if let Some(device) = device.as_ref().filter(|device| dax::is_there(device)) {
                 dax::remove(device).map_err(io::Error::other)?;
             }
@@ -116,7 +122,7 @@ pub fn renew(segment: &Segment) -> io::Result<String> {
     drop(alone);
     match zero(&Path::new("/dev").join(&name), segment.bytes as usize) {
         Err(error) => {
-            // Nobody would know of a device that was just made.
+            // The new device is recorded nowhere yet: remove it.
             if segment.region.is_some() {
                 let _ = dax::remove(&name);
             }
@@ -126,11 +132,11 @@ pub fn renew(segment: &Segment) -> io::Result<String> {
     }
 }
 
-/// Gives everything back that the segments left do not need: devices that were made, and regions as they were found.
+/// Releases everything that the remaining segments do not need: removes created devices and restores undivided regions.
 ///
 /// # Errors
 /// [`Error::Kernel`].
-pub fn settle(pool: &mut Pool) -> Result<(), Error> {
+pub fn release_excess(pool: &mut Pool) -> Result<(), Error> {
     for (region, bytes) in pool.regions.clone() {
         for name in dax::beside(&region) {
             if !pool.segments.values().any(|segment| segment.device.as_ref() == Some(&name)) {
@@ -148,7 +154,7 @@ pub fn settle(pool: &mut Pool) -> Result<(), Error> {
 
 fn zero(path: &Path, bytes: usize) -> io::Result<()> {
     let device = backing::open(path)?;
-    // SAFETY: a fresh shared mapping of a descriptor of our own, written within its length and unmapped; nobody else has it.
+    // SAFETY: a new shared mapping of our own descriptor, written within its length and unmapped; no other code has its address.
     unsafe {
         let kind = libc::PROT_READ | libc::PROT_WRITE;
         let memory = libc::mmap(std::ptr::null_mut(), bytes, kind, libc::MAP_SHARED, device.as_raw_fd(), 0);

@@ -1,4 +1,4 @@
-//! What can go wrong with a pool, as sentences that a person can act on.
+//! Errors of pools, as messages that say what to do.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,54 +10,54 @@ use model::Bytes;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A name that cannot be one of a directory.
+    /// Not usable as a directory name.
     #[error("'{0}' is no name for a pool: write letters, digits, '-', '_' and '.', at most 64, and no '.' first")]
     Name(String),
-    /// The socket's path is longer than the kernel takes.
+    /// The socket's path is longer than the kernel allows.
     #[error("{0} is too long for a socket (107 bytes): choose a shorter name, or a shorter BURSAR_POOLS")]
     Long(PathBuf),
-    /// There is one of this name.
-    #[error("there is a pool '{0}' already: `bursar pool grow` makes it larger, `bursar pool destroy {0}` removes it")]
+    /// A pool of this name exists.
+    #[error("pool '{0}' exists already: `bursar pool grow` makes it larger, `bursar pool destroy {0}` removes it")]
     Exists(String),
-    /// Interrupted while it was made.
-    #[error("interrupted: there is no pool '{0}', and what was reserved for it is given back")]
-    GivenUp(String),
-    /// There is none of this name.
-    #[error("there is no pool '{0}'; `bursar pool status` lists those that there are")]
+    /// Interrupted during creation.
+    #[error("interrupted: pool '{0}' was not created, and its reserved memory was released")]
+    Cancelled(String),
+    /// No pool of this name exists.
+    #[error("there is no pool '{0}'; `bursar pool status` lists the pools")]
     None(String),
     /// A user who is not root.
     #[error("{0} a pool needs root{how}", how = if helps(Capability::SysAdmin) { ": run it with sudo" } else { "" })]
     NotRoot(&'static str),
     /// A user who may not connect.
-    #[error("this user may not ask the broker of pool '{0}': `bursar pool create --owner USER` says who may")]
+    #[error("this user may not connect to the broker of pool '{0}': `bursar pool create --owner USER` sets who may")]
     Forbidden(String),
-    /// A page size that the kernel does not have.
-    #[error("there are no pages of {}; there are {}", .wanted, .there.iter().map(Bytes::to_string).collect::<Vec<_>>().join(", "))]
+    /// A page size that is not available.
+    #[error("there are no pages of {}; there are {}", .wanted, .available.iter().map(Bytes::to_string).collect::<Vec<_>>().join(", "))]
     PageSize {
-        /// Asked for.
+        /// The requested size.
         wanted: Bytes,
-        /// What there is.
-        there: Vec<Bytes>,
+        /// Available sizes.
+        available: Vec<Bytes>,
     },
-    /// A node that is not there, or has no memory.
-    #[error("there is no node {wanted} with memory; there is {}", numbers(.there))]
+    /// A node that does not exist or has no memory.
+    #[error("there is no node {wanted} with memory; there is {}", numbers(.available))]
     Node {
-        /// Asked for.
+        /// The requested node.
         wanted: u32,
-        /// What there is.
-        there: Vec<u32>,
+        /// Nodes with memory.
+        available: Vec<u32>,
     },
-    /// More than the machine can give.
+    /// More than the available memory.
     #[error("{wanted} are more than the {available} that are available on node {}: choose a smaller size", numbers(.nodes))]
     Memory {
-        /// Asked for, whole segments.
+        /// Requested, in whole segments.
         wanted: Bytes,
-        /// What there is.
+        /// Available on the nodes.
         available: Bytes,
-        /// Where.
+        /// The nodes.
         nodes: Vec<u32>,
     },
-    /// A limit of the hugetlb controller is lower.
+    /// The limit of the hugetlb controller is too low.
     #[error(
         "the hugetlb controller allows {} more in pages of {page}, and {wanted} are needed: raise {}, or choose a smaller size, \
          or make the pool from another cgroup",
@@ -66,55 +66,55 @@ pub enum Error {
     HugetlbLimit {
         /// The limit.
         room: linux::cgroup::HugetlbRoom,
-        /// Asked for, whole segments.
+        /// Requested, in whole segments.
         wanted: Bytes,
         /// Size of a page.
         page: Bytes,
     },
-    /// Fewer huge pages than needed; what was had was given back.
+    /// Fewer huge pages than needed; those reserved were released.
     #[error(
-        "only {had} of {wanted} could be had in pages of {page} on node {node}, and were given back: choose a smaller \
+        "only {had} of {wanted} could be reserved in pages of {page} on node {node}, and were released: choose a smaller \
          size, or free memory first (`sync; echo 3 > /proc/sys/vm/drop_caches; echo 1 > /proc/sys/vm/compact_memory`)"
     )]
     Short {
-        /// Could be had.
+        /// Could be reserved.
         had: Bytes,
-        /// Were needed.
+        /// Requested.
         wanted: Bytes,
         /// Size of a page.
         page: Bytes,
-        /// Where.
+        /// The node.
         node: u32,
     },
-    /// No memory of the device-dax kind.
+    /// No device-dax memory.
     #[error(
         "there is no device in /sys/bus/dax/devices: device-dax needs memory set apart at boot \
          (memmap=SIZE%ADDRESS-1+0xefffffff) and the modules dax_hmem and device_dax; `--backend hugetlb` needs neither"
     )]
     NoDax,
-    /// Devices that are too few.
-    #[error("the free dax devices have {there}, fewer than {wanted}: choose a smaller size")]
+    /// Too little memory in dax devices.
+    #[error("the free dax devices have {available}, fewer than {wanted}: choose a smaller size")]
     DaxShort {
-        /// What there is.
-        there: Bytes,
-        /// Asked for.
+        /// Available.
+        available: Bytes,
+        /// Requested.
         wanted: Bytes,
     },
-    /// A user or group that is not known.
+    /// An unknown user or group.
     #[error("there is no {kind} '{name}'")]
     Unknown {
         /// `user` or `group`.
         kind: &'static str,
-        /// Asked for.
+        /// The given name.
         name: String,
     },
-    /// Nobody serves the pool.
+    /// The pool has no broker.
     #[error("no broker answers for pool '{0}': start it with `bursar pool serve {0}`")]
     NoBroker(String),
-    /// Somebody else serves it.
+    /// The pool has another broker.
     #[error("another broker serves pool '{0}'")]
     Served(String),
-    /// The broker ended while it was asked, or has too much to do.
+    /// The broker ended during the request, or did not answer in time.
     #[error("the broker of pool '{name}' gave no answer; {} may say why", .log.display())]
     Silent {
         /// The pool.
@@ -122,13 +122,13 @@ pub enum Error {
         /// Its log.
         log: PathBuf,
     },
-    /// Its answer is none to what it was asked.
+    /// The answer does not fit the request.
     #[error("the broker of pool '{0}' is of another version: end it, and start it with `bursar pool serve {0}`")]
     Misunderstood(String),
-    /// The broker says no.
+    /// The broker refuses.
     #[error("{0}")]
     Denied(String),
-    /// Processes have memory of the pool.
+    /// Processes hold memory of the pool.
     #[error("pool '{name}' is in use by {holders}: wait for their end{way_out}")]
     InUse {
         /// The pool.
@@ -138,31 +138,31 @@ pub enum Error {
         /// What can be done at once, as a clause; empty: nothing.
         way_out: &'static str,
     },
-    /// The state file does not read as one.
+    /// The state file is malformed.
     #[error("{} is not the state of a pool: {why}", .path.display())]
     State {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong.
         why: String,
     },
-    /// A file, socket or directory of the pool.
+    /// An operation on a file, socket or directory of the pool failed.
     #[error("{what} {}: {source}", .path.display())]
     File {
-        /// What was to be done, such as `cannot write`.
+        /// The failed operation, for example `cannot write`.
         what: &'static str,
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The kernel.
+    /// An error of the kernel interface.
     #[error(transparent)]
     Kernel(#[from] linux::Error),
 }
 
 impl Error {
-    /// For `map_err`: an error of a file.
+    /// For `map_err`: makes an [`Error::File`].
     pub(crate) fn file(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::File { what, path, source }

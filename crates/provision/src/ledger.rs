@@ -1,4 +1,4 @@
-//! Who has which segments, and who may have more: values in, values out.
+//! Which client leases which segments, and how much more it may lease. Pure: values in, values out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -6,57 +6,57 @@ use std::path::PathBuf;
 use crate::protocol::{MOST_SEGMENTS, Request, Status};
 use crate::state::Segment;
 
-/// What a segment is used for.
+/// The state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// Being populated for the first time.
     New,
-    /// Came back, and has to be zeroed before anybody else has it.
+    /// Returned by a client; must be zeroed before the next lease.
     Returned,
-    /// Could not be populated again: somebody took the pages meanwhile, or has them pinned. Tried again.
+    /// Could not be populated: another program took the pages, or pins them. Retried.
     Withheld,
-    /// All zeroes: can be lent.
+    /// Zeroed and free.
     Clean,
-    /// Lent, with the lease's number.
-    Lent(u64),
+    /// Leased, with the number of the lease.
+    Leased(u64),
 }
 
-/// Who asks.
+/// The process that sends a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Client {
-    /// PID, or 0 if it is not to be seen from here.
+    /// PID, or 0 if the process is not visible from here.
     pub pid: i32,
-    /// User.
+    /// UID.
     pub uid: u32,
-    /// Command name; empty if the process is gone.
+    /// Command name; empty if the process has ended.
     pub command: String,
     /// Its memory cgroup.
     pub cgroup: Option<PathBuf>,
-    /// The memory limits of that and those above.
+    /// The memory limits of its cgroup and of the cgroups above.
     pub limits: Vec<(PathBuf, u64)>,
 }
 
-/// Segments that were lent at once.
+/// Segments that were leased by one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// To whom.
+    /// The client that requested them.
     pub client: Client,
-    /// That process has ended; others have its memory still.
+    /// Whether that process has ended while others still hold the memory.
     pub lingering: bool,
 }
 
-/// What to do with a request.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Lend these.
+    /// Lease these segments.
     Grant(Vec<u32>),
-    /// More will be clean in a moment.
+    /// Wait: more segments will be clean soon.
     Wait,
-    /// Nothing, for this reason.
+    /// Refuse, for this reason.
     Deny(Status),
 }
 
-/// All segments of a pool and what they are used for.
+/// All segments of a pool and their states.
 #[derive(Debug, Default)]
 pub struct Ledger {
     per_user_bytes: Option<u64>,
@@ -66,22 +66,22 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Of an empty pool, with the cap of each user.
+    /// For an empty pool, with the cap of each user in bytes.
     pub fn new(per_user_bytes: Option<u64>) -> Ledger {
         Ledger { per_user_bytes, ..Ledger::default() }
     }
 
-    /// A segment more.
+    /// Adds a segment.
     pub fn add(&mut self, number: u32, segment: Segment, used: Use) {
         self.segments.insert(number, (segment, used));
     }
 
-    /// A segment less.
+    /// Removes a segment.
     pub fn remove(&mut self, number: u32) {
         self.segments.remove(&number);
     }
 
-    /// What to do with a request.
+    /// Decides a request.
     pub fn decide(&self, request: &Request, client: &Client) -> Decision {
         let mut clean: Vec<_> = self.numbers(|used| used == Use::Clean);
         clean.sort_by_key(|number| (request.node.is_some_and(|node| self.node(*number) != Some(node)), *number));
@@ -114,32 +114,32 @@ impl Ledger {
         }
     }
 
-    /// Notes what was lent; the lease's number.
-    pub fn lend(&mut self, client: Client, numbers: &[u32]) -> u64 {
+    /// Records a lease; returns its number.
+    pub fn add_lease(&mut self, client: Client, numbers: &[u32]) -> u64 {
         let lease = self.next;
         self.next += 1;
         for number in numbers {
             if let Some((_, used)) = self.segments.get_mut(number) {
-                *used = Use::Lent(lease);
+                *used = Use::Leased(lease);
             }
         }
         self.leases.insert(lease, Lease { client, lingering: false });
         lease
     }
 
-    /// Notes what a segment is used for from now on. A lease without segments is over.
+    /// Sets the state of a segment. A lease without segments ends.
     pub fn set(&mut self, number: u32, used: Use) {
         let Some((_, before)) = self.segments.get_mut(&number) else { return };
         let before = std::mem::replace(before, used);
         match before {
-            Use::Lent(lease) if self.of_lease(lease).is_empty() => {
+            Use::Leased(lease) if self.of_lease(lease).is_empty() => {
                 self.leases.remove(&lease);
             }
             _ => {}
         }
     }
 
-    /// Notes that the process that was lent to has ended.
+    /// Records that the client of a lease has ended.
     pub fn ended(&mut self, lease: u64) {
         if let Some(lease) = self.leases.get_mut(&lease) {
             lease.lingering = true;
@@ -148,15 +148,15 @@ impl Ledger {
 
     /// The segments of a lease, ascending.
     pub fn of_lease(&self, lease: u64) -> Vec<u32> {
-        self.numbers(|used| used == Use::Lent(lease))
+        self.numbers(|used| used == Use::Leased(lease))
     }
 
-    /// The segments of a use, ascending.
+    /// The segments in matching states, ascending.
     pub fn numbers(&self, wanted: impl Fn(Use) -> bool) -> Vec<u32> {
         self.segments.iter().filter(|(_, (_, used))| wanted(*used)).map(|(number, _)| *number).collect()
     }
 
-    /// What a segment is used for.
+    /// The state of a segment.
     pub fn used(&self, number: u32) -> Option<Use> {
         self.segments.get(&number).map(|(_, used)| *used)
     }
@@ -171,13 +171,13 @@ impl Ledger {
         &self.leases
     }
 
-    /// Bytes that can be lent, those included that are being zeroed after use.
+    /// Free bytes, including those that are being zeroed after use.
     pub fn free_bytes(&self) -> u64 {
         let free = self.segments().filter(|(_, used)| matches!(used, Use::Clean | Use::Returned));
         free.map(|(segment, _)| segment.bytes).sum()
     }
 
-    /// Bytes of a segment; 0 if there is none of this number.
+    /// Bytes of a segment; 0 if it does not exist.
     pub fn bytes(&self, number: u32) -> u64 {
         self.segments.get(&number).map_or(0, |(segment, _)| segment.bytes)
     }
@@ -187,21 +187,21 @@ impl Ledger {
         self.segments.get(&number)?.0.node
     }
 
-    /// Bytes that the caps leave to a client, and the cap that leaves the least.
+    /// Bytes that the caps leave to a client, and the status that names the tightest cap.
     fn room(&self, client: &Client) -> (u64, Status) {
-        let lent_to = |mine: &dyn Fn(&Client) -> bool| -> u64 {
+        let leased_by = |mine: &dyn Fn(&Client) -> bool| -> u64 {
             let leases: BTreeSet<u64> =
                 self.leases.iter().filter(|(_, lease)| mine(&lease.client)).map(|(number, _)| *number).collect();
-            let segments = self.segments().filter(|(_, used)| matches!(used, Use::Lent(by) if leases.contains(by)));
+            let segments = self.segments().filter(|(_, used)| matches!(used, Use::Leased(by) if leases.contains(by)));
             segments.map(|(segment, _)| segment.bytes).sum()
         };
         let user = self.per_user_bytes.map(|cap| {
-            let lent = lent_to(&|other| other.uid == client.uid);
-            (cap.saturating_sub(lent), Status::OverUser)
+            let leased = leased_by(&|other| other.uid == client.uid);
+            (cap.saturating_sub(leased), Status::OverUser)
         });
         let cgroups = client.limits.iter().map(|(dir, cap)| {
-            let lent = lent_to(&|other| other.cgroup.as_ref().is_some_and(|cgroup| cgroup.starts_with(dir)));
-            (cap.saturating_sub(lent), Status::OverCgroup)
+            let leased = leased_by(&|other| other.cgroup.as_ref().is_some_and(|cgroup| cgroup.starts_with(dir)));
+            (cap.saturating_sub(leased), Status::OverCgroup)
         });
         user.into_iter().chain(cgroups).min_by_key(|(room, _)| *room).unwrap_or((u64::MAX, Status::Exhausted))
     }
@@ -241,20 +241,20 @@ mod tests {
     }
 
     #[test]
-    fn whole_segments_are_granted_and_less_only_if_that_is_of_use() {
+    fn whole_segments_are_granted_and_fewer_only_above_the_minimum() {
         let ledger = ledger(&[0; 3], None);
         let of = |bytes, least| ledger.decide(&Request { node: None, bytes, least }, &user(1));
         assert_eq!(of(1, 1), Decision::Grant(vec![0]));
         assert_eq!(of(SIZE + 1, 0), Decision::Grant(vec![0, 1]));
         assert_eq!(of(u64::MAX, 1), Decision::Grant(vec![0, 1, 2]));
         assert_eq!(of(u64::MAX, 4 * SIZE), Decision::Deny(Status::Exhausted));
-        assert_eq!(of(0, 0), Decision::Grant(vec![]), "a question how much is free");
+        assert_eq!(of(0, 0), Decision::Grant(vec![]), "a query for the free bytes");
     }
 
     #[test]
-    fn what_is_being_zeroed_is_waited_for_and_what_was_never_there_is_not() {
+    fn requests_wait_for_zeroing_but_not_for_new_segments() {
         let mut ledger = ledger(&[0; 3], None);
-        let lease = ledger.lend(user(1), &[0, 1, 2]);
+        let lease = ledger.add_lease(user(1), &[0, 1, 2]);
         assert_eq!(ledger.decide(&ask(1, 1), &user(1)), Decision::Deny(Status::Exhausted));
         ledger.set(0, Use::Returned);
         assert_eq!(ledger.decide(&ask(2, 1), &user(1)), Decision::Wait);
@@ -268,12 +268,12 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_no_more_than_the_cap_whatever_the_number_of_processes() {
+    fn a_users_cap_covers_all_its_processes() {
         let mut ledger = ledger(&[0; 8], Some(3 * SIZE));
         assert_eq!(ledger.decide(&ask(5, 1), &user(1)), Decision::Grant(vec![0, 1, 2]));
         assert_eq!(ledger.decide(&ask(5, 5), &user(1)), Decision::Deny(Status::OverUser));
-        ledger.lend(user(1), &[0, 1]);
-        ledger.lend(user(1), &[2]);
+        ledger.add_lease(user(1), &[0, 1]);
+        ledger.add_lease(user(1), &[2]);
         assert_eq!(ledger.decide(&ask(1, 1), &user(1)), Decision::Deny(Status::OverUser));
         assert_eq!(ledger.decide(&ask(1, 1), &user(2)), Decision::Grant(vec![3]));
         ledger.set(2, Use::Returned);
@@ -281,14 +281,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_holds_also_while_nothing_is_clean() {
+    fn a_cap_applies_while_no_segment_is_clean() {
         let mut ledger = ledger(&[0], Some(SIZE / 2));
         ledger.set(0, Use::Returned);
         assert_eq!(ledger.decide(&ask(1, 0), &user(1)), Decision::Deny(Status::OverUser));
     }
 
     #[test]
-    fn the_limits_of_all_cgroups_above_hold_for_all_beneath_together() {
+    fn limits_of_ancestor_cgroups_cover_all_their_children() {
         let mut ledger = ledger(&[0; 8], None);
         let job = |step: &str| Client {
             cgroup: Some(format!("/cg/job/{step}").into()),
@@ -296,15 +296,15 @@ mod tests {
             ..user(1)
         };
         assert_eq!(ledger.decide(&ask(9, 1), &job("a")), Decision::Grant(vec![0, 1]));
-        ledger.lend(job("a"), &[0, 1]);
+        ledger.add_lease(job("a"), &[0, 1]);
         assert_eq!(ledger.decide(&ask(9, 1), &job("a")), Decision::Deny(Status::OverCgroup));
-        assert_eq!(ledger.decide(&ask(9, 1), &job("b")), Decision::Grant(vec![2]), "the job's limit is nearer");
+        assert_eq!(ledger.decide(&ask(9, 1), &job("b")), Decision::Grant(vec![2]), "the job's limit is tighter");
         let beside = Client { cgroup: Some("/cg/job2".into()), limits: vec![("/cg/job2".into(), 2 * SIZE)], ..user(1) };
         assert_eq!(ledger.decide(&ask(9, 1), &beside), Decision::Grant(vec![2, 3]));
     }
 
     #[test]
-    fn a_reply_has_no_more_segments_than_descriptors_can_be_passed() {
+    fn a_reply_has_at_most_as_many_segments_as_descriptors() {
         let ledger = ledger(&[0; 300], None);
         let Decision::Grant(granted) = ledger.decide(&ask(300, 1), &user(1)) else { panic!("nothing granted") };
         assert_eq!(granted.len(), MOST_SEGMENTS);

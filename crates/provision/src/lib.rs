@@ -1,8 +1,8 @@
-//! The pool of memory that is there before a program asks: its broker, and what the runtime within programs tells of it.
+//! A pool of pre-populated memory: its broker, and the statistics of the runtime inside programs.
 //!
-//! [`manage`] makes, changes and removes pools and asks their brokers; [`broker`] is a broker. A pool lives in a directory
-//! ([`state`]) and is segments, each a file ([`backing`]) or a device ([`dax`]); who has which is the [`ledger`]'s. The
-//! runtime speaks [`protocol`], `bursar pool` speaks [`control`], both on the same [`socket`].
+//! [`manage`] creates, changes and removes pools and sends requests to their brokers; [`broker`] is a broker. A pool has a directory
+//! ([`state`]) and consists of segments, each a file ([`backing`]) or a device ([`dax`]); the [`ledger`] records who leases which. The
+//! runtime uses [`protocol`] and `bursar pool` uses [`control`], both on the same [`socket`].
 #![allow(unsafe_code)]
 
 mod backing;
@@ -20,7 +20,11 @@ pub mod sentences;
 pub mod size;
 mod socket;
 pub mod state;
-pub mod told;
+pub mod stats;
+/// Former names of [`stats`], until all crates use the new ones.
+pub mod told {
+    pub use crate::stats::{Amount, Error, Figures, LeftAlone, ProcessStats as Told, Reason, describe};
+}
 mod worker;
 
 pub use error::Error;

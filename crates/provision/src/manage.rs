@@ -1,4 +1,4 @@
-//! Making, changing, looking at and removing pools: what `bursar pool` does beside the broker.
+//! Creating, changing, inspecting and removing pools: the part of `bursar pool` outside of the broker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,68 +16,68 @@ use linux::{hugetlb, numa};
 use model::Bytes;
 use serde::Serialize;
 
-use crate::control::{Answer, Ask, LeaseStatus, Part, Standing, ask};
+use crate::control::{Answer, Ask, BrokerStatus, LeaseStatus, Part, ask};
 use crate::state::{Backend, Directory, Pool, READABLE, Segment, segment_bytes};
 use crate::{Error, backing, broker, dax, reserve};
 
-/// How long a broker may take to begin or to end.
+/// How long a broker may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// So soon it is seen that a pool was given up.
-const GIVEN_UP: Duration = Duration::from_millis(50);
+/// How often cancellation is checked.
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Where a pool's memory comes from.
+/// The nodes that a pool's memory comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Segments on all nodes in turn.
+    /// Segments alternate between all nodes.
     Spread,
-    /// Pages on all nodes in turn.
+    /// Pages alternate between all nodes.
     Interleave,
     /// One node.
     Node(u32),
 }
 
-/// A pool to be made.
+/// The parameters of a pool to be created.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// At least so large.
+    /// Minimum size in bytes; rounded up to whole segments.
     pub bytes: u64,
-    /// Where.
+    /// The nodes.
     pub placement: Placement,
     /// Size of its pages.
     pub page_bytes: u64,
-    /// What it is made of.
+    /// The kind of memory.
     pub backend: Backend,
     /// User and group of the socket.
     pub owner: (u32, u32),
     /// Mode of the socket.
     pub mode: u32,
-    /// What the processes of one user may have together.
+    /// Cap for all processes of one user together, bytes.
     pub per_user_bytes: Option<u64>,
 }
 
-/// What was added to a pool.
+/// Memory that was added to a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grown {
     /// Bytes.
     pub bytes: u64,
-    /// How long reserving and populating took.
+    /// Time to reserve and populate it.
     pub seconds: f64,
 }
 
-/// A pool, and what its broker says. What is not known without a broker is `None`.
+/// A pool and its broker's status. Figures that only a broker knows are `None` without one.
 #[derive(Clone, Debug, Serialize)]
 pub struct PoolStatus {
     /// Its name.
     pub name: String,
-    /// What its memory is.
+    /// The kind of memory.
     pub backend: Backend,
-    /// Where the broker answers.
+    /// The path of the broker's socket.
     pub socket: String,
     /// Size of its pages.
     pub page_bytes: u64,
     /// Size of its segments.
     pub segment_bytes: u64,
-    /// Whether each segment is on all nodes.
+    /// Whether each segment is interleaved over all nodes.
     pub interleaved: bool,
     /// Owner of the socket.
     pub owner: u32,
@@ -85,69 +85,70 @@ pub struct PoolStatus {
     pub group: u32,
     /// Mode of the socket, in octal digits.
     pub mode: String,
-    /// What the processes of one user may have together.
+    /// Cap for all processes of one user together, bytes.
     pub per_user_bytes: Option<u64>,
-    /// Whether a broker answers; `None`: this user may not ask.
+    /// Whether a broker answers; `None`: this user may not connect.
     pub alive: Option<bool>,
     /// Its PID.
     pub broker_pid: Option<u32>,
-    /// All memory.
+    /// All memory of the pool.
     #[serde(flatten)]
     pub whole: Parts,
-    /// Of it, what the kernel counts as surplus, since somebody has lowered `vm.nr_hugepages` after the pool was made. It stays in
-    /// the pool, and vanishes when it leaves it. 0 of device-dax.
+    /// The part that the kernel counts as surplus, because `vm.nr_hugepages` was lowered after the pool was created. The pool keeps it;
+    /// once freed, it leaves the machine's pool of huge pages. 0 for device-dax.
     pub surplus_bytes: u64,
     /// By node.
     pub nodes: Vec<NodeStatus>,
-    /// Who has what.
+    /// The leases.
     pub leases: Option<Vec<LeaseStatus>>,
 }
 
-/// Memory by use.
+/// Memory by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Parts {
-    /// All of it.
+    /// All.
     pub bytes: u64,
-    /// Can be lent.
+    /// Zeroed and free.
     pub free_bytes: Option<u64>,
-    /// Is lent.
+    /// Leased.
     pub leased_bytes: Option<u64>,
-    /// Is being zeroed or populated.
+    /// Being zeroed or populated.
     pub zeroing_bytes: Option<u64>,
 }
 
 /// Memory of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct NodeStatus {
-    /// Its number; `None`: on all nodes of the pool in turn.
+    /// Its number; `None`: interleaved over all nodes of the pool.
     pub node: Option<u32>,
-    /// What there is.
+    /// Its memory by state.
     #[serde(flatten)]
     pub parts: Parts,
 }
 
-/// Makes a pool and starts its broker; returns when all of it is there, zeroed. What fails, or is given up meanwhile, leaves nothing behind.
+/// Creates a pool and starts its broker; returns when all memory is populated and zeroed. After an error or cancellation nothing is left.
+/// `is_cancelled` is polled meanwhile.
 ///
 /// # Errors
-/// Each that [`Error`] has for a pool that cannot be; [`Error::GivenUp`].
-pub fn create(directory: &Directory, plan: &Plan, given_up: &(dyn Fn() -> bool + Sync)) -> Result<Grown, Error> {
-    needs_root("making")?;
+/// Each that [`Error`] has for an impossible pool; [`Error::Cancelled`].
+pub fn create(directory: &Directory, plan: &Plan, is_cancelled: &(dyn Fn() -> bool + Sync)) -> Result<Grown, Error> {
+    needs_root("creating")?;
     if directory.path().exists() {
         return Err(Error::Exists(directory.name().into()));
     }
     let pool = empty(plan)?;
-    has_memory(&pool, directory, plan.bytes)?;
+    check_available(&pool, directory, plan.bytes)?;
     directory.create()?;
     let started = pool.save(directory).and_then(|()| start(directory));
-    let made = started.and_then(|broker| grow_unless(given_up, directory, plan.bytes, broker));
-    if made.is_ok() && !given_up() {
+    let made = started.and_then(|broker| grow_cancellable(is_cancelled, directory, plan.bytes, broker));
+    if made.is_ok() && !is_cancelled() {
         return made;
     }
     let removed = destroy(directory, true);
-    if given_up() {
-        return removed.and(Err(Error::GivenUp(directory.name().into())));
+    if is_cancelled() {
+        return removed.and(Err(Error::Cancelled(directory.name().into())));
     }
-    // The first reason is the one that matters.
+    // The first error is the relevant one.
     made
 }
 
@@ -157,11 +158,11 @@ pub fn create(directory: &Directory, plan: &Plan, given_up: &(dyn Fn() -> bool +
 /// [`Error::Memory`], [`Error::Denied`], and those of [`ask`].
 pub fn grow(directory: &Directory, bytes: u64) -> Result<Grown, Error> {
     needs_root("changing")?;
-    has_memory(&Pool::load(directory)?, directory, bytes)?;
+    check_available(&Pool::load(directory)?, directory, bytes)?;
     grow_by(directory, bytes)
 }
 
-/// Takes free memory from a pool; how much it was.
+/// Removes free memory from a pool; returns the bytes.
 ///
 /// # Errors
 /// Those of [`ask`].
@@ -174,8 +175,8 @@ pub fn shrink(directory: &Directory, bytes: u64) -> Result<u64, Error> {
     }
 }
 
-/// Removes a pool and gives back what was reserved for it. With `force` also if it is in use: who has memory of it keeps it to
-/// the end; they are returned. What is of dax devices cannot stay with them, so such a pool is never removed while it is in use.
+/// Removes a pool and releases its reserved memory. With `force` also while it is in use: processes keep their leased memory until they
+/// end, and are returned. Memory of dax devices cannot stay with processes, so such a pool is never removed while in use.
 ///
 /// # Errors
 /// [`Error::InUse`]; [`Error::None`], [`Error::File`], [`Error::Kernel`].
@@ -187,17 +188,17 @@ pub fn destroy(directory: &Directory, force: bool) -> Result<Vec<Holder>, Error>
     let in_use = |held: &[Holder]| Error::InUse {
         name: directory.name().into(),
         holders: sentence(held),
-        way_out: if can_force { ", or use --force, and they keep what they have" } else { "" },
+        way_out: if can_force { ", or use --force, and they keep their memory" } else { "" },
     };
-    // A broker that does not answer has the lock.
+    // A broker that does not answer still holds the lock.
     if let Ok(Answer::InUse) = ask(directory, &Ask::Stop { force }) {
-        return Err(in_use(&held_by(directory, &pool)));
+        return Err(in_use(&holders_of(directory, &pool)));
     }
     let lock = wait_for(|| broker::lock(directory).ok()).ok_or_else(|| Error::Served(directory.name().into()))?;
-    // Its last word.
+    // The state as the broker left it.
     let mut pool = Pool::load(directory)?;
-    let held = held_by(directory, &pool);
-    // A dax device has no leases to ask: who holds it is all there is to know.
+    let held = holders_of(directory, &pool);
+    // Leases work only on files; the holders of a dax device are known from /proc alone.
     let is_held =
         |(number, segment): (&u32, &Segment)| backing::is_held(&directory.segment(*number, segment)).unwrap_or(false);
     if !force && (!held.is_empty() || pool.segments.iter().any(is_held)) {
@@ -214,28 +215,28 @@ pub fn destroy(directory: &Directory, force: bool) -> Result<Vec<Holder>, Error>
         hugetlb::unmount(&huge)?;
     }
     pool.save(directory)?;
-    reserve::settle(&mut pool, directory)?;
+    reserve::release_excess(&mut pool, directory)?;
     directory.remove()?;
     drop(lock);
     Ok(held)
 }
 
-/// What there is, and who has it.
+/// The pool, its broker's status and the leases.
 ///
 /// # Errors
 /// [`Error::None`], [`Error::State`].
 pub fn status(directory: &Directory) -> Result<PoolStatus, Error> {
     let pool = Pool::load(directory)?;
-    let (alive, standing) = match ask(directory, &Ask::Status) {
-        Ok(Answer::Status(standing)) => (Some(true), Some(*standing)),
+    let (alive, broker) = match ask(directory, &Ask::Status) {
+        Ok(Answer::Status(broker)) => (Some(true), Some(*broker)),
         Err(Error::NoBroker(_)) => (Some(false), None),
         _ => (None, None),
     };
     let parts = |wanted: &dyn Fn(Option<u32>) -> bool| Parts {
         bytes: pool.segments.values().filter(|segment| wanted(segment.node)).map(|segment| segment.bytes).sum(),
-        free_bytes: standing.as_ref().map(|standing| sum(standing, Part::Free, wanted)),
-        leased_bytes: standing.as_ref().map(|standing| sum(standing, Part::Leased, wanted)),
-        zeroing_bytes: standing.as_ref().map(|standing| sum(standing, Part::Zeroing, wanted)),
+        free_bytes: broker.as_ref().map(|broker| sum(broker, Part::Free, wanted)),
+        leased_bytes: broker.as_ref().map(|broker| sum(broker, Part::Leased, wanted)),
+        zeroing_bytes: broker.as_ref().map(|broker| sum(broker, Part::Zeroing, wanted)),
     };
     let nodes: BTreeSet<Option<u32>> = pool.segments.values().map(|segment| segment.node).collect();
     Ok(PoolStatus {
@@ -250,11 +251,11 @@ pub fn status(directory: &Directory) -> Result<PoolStatus, Error> {
         mode: format!("{:04o}", pool.mode),
         per_user_bytes: pool.per_user_bytes,
         alive,
-        broker_pid: standing.as_ref().map(|standing| standing.broker_pid),
+        broker_pid: broker.as_ref().map(|broker| broker.broker_pid),
         whole: parts(&|_| true),
         surplus_bytes: surplus_bytes(&pool),
         nodes: nodes.iter().map(|node| NodeStatus { node: *node, parts: parts(&|of| of == *node) }).collect(),
-        leases: standing.as_ref().map(|standing| standing.leases.clone()),
+        leases: broker.as_ref().map(|broker| broker.leases.clone()),
     })
 }
 
@@ -268,7 +269,7 @@ fn surplus_bytes(pool: &Pool) -> u64 {
     held.saturating_sub(persistent * pool.page_bytes)
 }
 
-/// A pool without memory, if there can be one as planned.
+/// A pool without memory, if one can be created as planned.
 fn empty(plan: &Plan) -> Result<Pool, Error> {
     let devices = match plan.backend {
         Backend::Hugetlb => Vec::new(),
@@ -276,23 +277,26 @@ fn empty(plan: &Plan) -> Result<Pool, Error> {
     };
     let sizes = hugetlb::page_sizes();
     if plan.backend == Backend::Hugetlb && !sizes.contains(&plan.page_bytes) {
-        return Err(Error::PageSize { wanted: Bytes(plan.page_bytes), there: sizes.into_iter().map(Bytes).collect() });
+        return Err(Error::PageSize {
+            wanted: Bytes(plan.page_bytes),
+            available: sizes.into_iter().map(Bytes).collect(),
+        });
     }
-    let there: BTreeSet<u32> = match plan.backend {
+    let available: BTreeSet<u32> = match plan.backend {
         Backend::Hugetlb => numa::nodes()?.into_iter().map(|node| node.number).collect(),
         Backend::Dax => devices.iter().map(|device| device.node).collect(),
     };
-    let there: Vec<u32> = there.into_iter().collect();
+    let available: Vec<u32> = available.into_iter().collect();
     let nodes = match plan.placement {
-        Placement::Node(wanted) if !there.contains(&wanted) => return Err(Error::Node { wanted, there }),
+        Placement::Node(wanted) if !available.contains(&wanted) => return Err(Error::Node { wanted, available }),
         Placement::Node(wanted) => vec![wanted],
-        Placement::Spread | Placement::Interleave => there,
+        Placement::Spread | Placement::Interleave => available,
     };
     Ok(Pool {
         backend: plan.backend,
         page_bytes: plan.page_bytes,
         segment_bytes: segment_bytes(plan.bytes, plan.page_bytes),
-        // Memory of a device is where it is.
+        // The memory of a device cannot be interleaved.
         interleaved: plan.placement == Placement::Interleave && nodes.len() > 1 && plan.backend == Backend::Hugetlb,
         nodes,
         owner: plan.owner.0,
@@ -306,10 +310,10 @@ fn empty(plan: &Plan) -> Result<Pool, Error> {
     })
 }
 
-/// Whether so much more can be had, before anything is changed.
-fn has_memory(pool: &Pool, directory: &Directory, bytes: u64) -> Result<(), Error> {
+/// Checks that the memory is available, before anything changes.
+fn check_available(pool: &Pool, directory: &Directory, bytes: u64) -> Result<(), Error> {
     if pool.backend == Backend::Dax {
-        return dax::more(pool, directory, bytes).map(drop);
+        return dax::plan_segments(pool, directory, bytes).map(drop);
     }
     let nodes = numa::nodes()?;
     let nodes: Vec<_> = nodes.into_iter().filter(|node| pool.nodes.contains(&node.number)).collect();
@@ -322,8 +326,8 @@ fn has_memory(pool: &Pool, directory: &Directory, bytes: u64) -> Result<(), Erro
         let nodes = nodes.iter().map(|node| node.number).collect();
         return Err(Error::Memory { wanted: Bytes(wanted), available: Bytes(available), nodes });
     }
-    // One node may have less than its part.
-    let new = pool.more(bytes);
+    // A single node may have less than its share.
+    let new = pool.plan_segments(bytes);
     for (number, pages) in pool.pages_of(&new) {
         let wanted = pages * pool.page_bytes;
         let available = nodes.iter().find(|node| node.number == number).map_or(0, |node| node.available);
@@ -334,10 +338,10 @@ fn has_memory(pool: &Pool, directory: &Directory, bytes: u64) -> Result<(), Erro
     Ok(())
 }
 
-/// What the hugetlb controller allows the broker, or who will start it.
+/// What the hugetlb controller allows the broker, or this process, which will start it.
 fn hugetlb_room(pool: &Pool, directory: &Directory) -> Option<HugetlbRoom> {
     let broker = match ask(directory, &Ask::Status) {
-        Ok(Answer::Status(standing)) => standing.broker_pid,
+        Ok(Answer::Status(broker)) => broker.broker_pid,
         _ => std::process::id(),
     };
     Cgroup::of(broker as i32).ok()??.hugetlb_room(pool.page_bytes)
@@ -356,12 +360,12 @@ fn start(directory: &Directory) -> Result<Child, Error> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log);
-    // SAFETY: two system calls, which are all that may be done between fork and exec.
+    // SAFETY: two system calls, both async-signal-safe as required between fork and exec.
     unsafe {
         command.pre_exec(|| {
             const CLOSE_RANGE_CLOEXEC: u32 = 4;
-            // A session of its own, and no pipe of whoever started us: they would wait for its end. On a kernel without the
-            // call (before 5.11) those stay.
+            // A session of its own, and no inherited pipes: their readers would wait for the broker's end. Kernels before 5.11 lack the
+            // call; there the pipes stay.
             libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, CLOSE_RANGE_CLOEXEC);
             if libc::setsid() == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
         });
@@ -373,19 +377,19 @@ fn start(directory: &Directory) -> Result<Child, Error> {
         (ended || ask(directory, &Ask::Status).is_ok()).then_some(())
     });
     if ended || answers.is_none() {
-        let said = fs::read_to_string(&path).unwrap_or_default();
-        let said = said.trim();
-        return Err(Error::Denied(match said.is_empty() {
-            true => format!("the broker does not answer, and has said nothing in {}", path.display()),
-            false => said.trim_start_matches("bursar: ").to_string(),
+        let logged = fs::read_to_string(&path).unwrap_or_default();
+        let logged = logged.trim();
+        return Err(Error::Denied(match logged.is_empty() {
+            true => format!("the broker does not answer, and its log {} is empty", path.display()),
+            false => logged.trim_start_matches("bursar: ").to_string(),
         }));
     }
     Ok(broker)
 }
 
-/// A broker populates whether anybody waits for it or not: it is ended when nobody does any more.
-fn grow_unless(
-    given_up: &(dyn Fn() -> bool + Sync),
+/// Grows a pool, and kills the broker on cancellation: it would populate the memory even if no client waits.
+fn grow_cancellable(
+    is_cancelled: &(dyn Fn() -> bool + Sync),
     directory: &Directory,
     bytes: u64,
     mut broker: Child,
@@ -394,14 +398,14 @@ fn grow_unless(
     thread::scope(|scope| {
         let watch = || {
             while !over.load(Ordering::Acquire) {
-                if given_up() {
-                    // Where it has ended, that is all that was wanted.
+                if is_cancelled() {
+                    // An error means that the broker has ended already.
                     let _ = broker.kill();
                 }
-                thread::park_timeout(GIVEN_UP);
+                thread::park_timeout(CANCEL_CHECK_INTERVAL);
             }
         };
-        // Without it the pool grows to its end, wanted or not.
+        // Without this thread the pool grows to its end even if cancelled.
         let watch = thread::Builder::new().spawn_scoped(scope, watch).ok();
         let grown = grow_by(directory, bytes);
         over.store(true, Ordering::Release);
@@ -417,21 +421,21 @@ fn grow_by(directory: &Directory, bytes: u64) -> Result<Grown, Error> {
     }
 }
 
-/// Who has memory of it, broker and our own process aside.
-fn held_by(directory: &Directory, pool: &Pool) -> Vec<Holder> {
+/// The processes that hold memory of the pool, except the broker and this process.
+fn holders_of(directory: &Directory, pool: &Pool) -> Vec<Holder> {
     let paths = pool.segments.iter().map(|(number, segment)| directory.segment(*number, segment));
     holders(&paths.filter_map(|path| FileId::of(&path)).collect())
 }
 
 fn sentence(holders: &[Holder]) -> String {
     if holders.is_empty() {
-        return "a process that is not to be seen from here".into();
+        return "a process that is not visible from here".into();
     }
     holders.iter().map(|holder| format!("{} ({})", holder.pid, holder.command)).collect::<Vec<_>>().join(", ")
 }
 
-fn sum(standing: &Standing, part: Part, wanted: &dyn Fn(Option<u32>) -> bool) -> u64 {
-    let of = standing.segments.iter().filter(|one| one.part == part && wanted(one.segment.node));
+fn sum(broker: &BrokerStatus, part: Part, wanted: &dyn Fn(Option<u32>) -> bool) -> u64 {
+    let of = broker.segments.iter().filter(|one| one.part == part && wanted(one.segment.node));
     of.map(|one| one.segment.bytes).sum()
 }
 
@@ -439,10 +443,10 @@ fn needs_root(what: &'static str) -> Result<(), Error> {
     if rustix::process::geteuid().is_root() { Ok(()) } else { Err(Error::NotRoot(what)) }
 }
 
-fn wait_for<T>(mut there: impl FnMut() -> Option<T>) -> Option<T> {
+fn wait_for<T>(mut condition: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        match there() {
+        match condition() {
             None if Instant::now() < deadline => sleep(Duration::from_millis(5)),
             found => return found,
         }

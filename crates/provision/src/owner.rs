@@ -4,7 +4,7 @@ use linux::names;
 
 use crate::Error;
 
-/// The user, and the group named or else the user's own (that of a number that has no account: root's).
+/// The UID, and the GID that is named, else the user's primary group (0 for a number without an account).
 ///
 /// # Errors
 /// [`Error::Unknown`].

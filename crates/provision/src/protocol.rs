@@ -1,4 +1,4 @@
-//! What the runtime asks and what it is answered: the layout of `preload/abi.h`.
+//! Requests of the runtime and their replies, in the layout of `preload/abi.h`.
 
 use runtime_abi::{POOL_MAGIC, PoolReply, PoolRequest, PoolSegment};
 
@@ -10,38 +10,38 @@ pub const REQUEST_BYTES: usize = PoolRequest::BYTES;
 /// `struct pool_request`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The node whose memory is wanted first.
+    /// The preferred NUMA node.
     pub node: Option<u32>,
-    /// Bytes wanted.
+    /// Bytes requested.
     pub bytes: u64,
-    /// With fewer the client would rather have none.
+    /// The minimum: with fewer bytes the client wants none.
     pub least: u64,
 }
 
-/// `struct pool_segment`. What is lent is always zeroed, so `dirty` is always 0.
+/// `struct pool_segment`. A leased segment is always zeroed, so `dirty` is always 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lent {
+pub struct LeasedSegment {
     /// Its size.
     pub bytes: u64,
-    /// Where its memory is; `None`: on several nodes in turn.
+    /// Its node; `None`: interleaved over several nodes.
     pub node: Option<u32>,
 }
 
 /// `struct pool_reply`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Whether there is something.
+    /// Whether segments were granted, else the reason.
     pub status: Status,
-    /// What addresses and offsets are multiples of.
+    /// The alignment of addresses and offsets.
     pub page_bytes: u64,
-    /// Left in the pool, what is being zeroed included.
+    /// Free bytes of the pool, including those being zeroed.
     pub free_bytes: u64,
     /// At most [`MOST_SEGMENTS`].
-    pub segments: Vec<Lent>,
+    pub segments: Vec<LeasedSegment>,
 }
 
 impl Request {
-    /// A request as it came; `None` if it is not one.
+    /// Decodes a packet; `None` if it is not a request.
     pub fn decode(packet: &[u8]) -> Option<Request> {
         let request = PoolRequest::read(packet).filter(|_| packet.len() == REQUEST_BYTES)?;
         if request.magic != POOL_MAGIC || request.flags != 0 || request.node < -1 {
@@ -52,10 +52,13 @@ impl Request {
 }
 
 impl Reply {
-    /// The reply as it goes.
+    /// Encodes the reply.
     pub fn encode(&self) -> Vec<u8> {
-        let segment =
-            |lent: &Lent| PoolSegment { bytes: lent.bytes, node: lent.node.map_or(-1, |node| node as i32), dirty: 0 };
+        let segment = |lent: &LeasedSegment| PoolSegment {
+            bytes: lent.bytes,
+            node: lent.node.map_or(-1, |node| node as i32),
+            dirty: 0,
+        };
         let reply = PoolReply {
             status: self.status as u32,
             segments: self.segments.len() as u32,
@@ -88,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_reads_as_the_runtime_writes_it() {
+    fn requests_have_the_layout_of_the_runtime() {
         assert_eq!(
             Request::decode(&packet(-1, 0, 1 << 30, 2 << 20)),
             Some(Request { node: None, bytes: 1 << 30, least: 2 << 20 })
@@ -97,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_not_taken_for_one() {
+    fn malformed_requests_are_refused() {
         let good = packet(0, 0, 1, 1);
         assert!(Request::decode(&good).is_some());
         for bad in [&good[..31], &[], &[good.clone(), vec![0]].concat(), &packet(-2, 0, 1, 1), &packet(0, 1, 1, 1)] {
@@ -110,7 +113,8 @@ mod tests {
 
     #[test]
     fn a_reply_has_the_offsets_of_the_header() {
-        let segments = vec![Lent { bytes: 64 << 20, node: Some(1) }, Lent { bytes: 1 << 30, node: None }];
+        let segments =
+            vec![LeasedSegment { bytes: 64 << 20, node: Some(1) }, LeasedSegment { bytes: 1 << 30, node: None }];
         let reply = Reply { status: Status::OverCgroup, page_bytes: 2 << 20, free_bytes: 5, segments };
         let packet = reply.encode();
         assert_eq!(packet.len(), PoolReply::BYTES);

@@ -1,4 +1,4 @@
-//! Huge pages of the kernel's for a pool: more on a node, and back.
+//! Reserving the kernel's huge pages for a pool, and releasing them.
 
 use linux::hugetlb;
 use model::Bytes;
@@ -6,8 +6,8 @@ use model::Bytes;
 use crate::state::{Adding, Backend, Directory, Pool};
 use crate::{Error, dax};
 
-/// Adds persistent pages to a node until so many more are free, after moving memory together if they cannot be had at once.
-/// Returns how many persistent ones there are more. If it comes up short, what was added is taken away again.
+/// Adds persistent pages to a node until this many more are free; compacts memory if the first attempt falls short. Returns how many
+/// persistent pages were added. If it falls short, releases all of them.
 ///
 /// # Errors
 /// [`Error::Short`], [`Error::Kernel`].
@@ -24,13 +24,13 @@ pub fn add(adding: &Adding, page_bytes: u64) -> Result<u64, Error> {
             if gained >= pages || now.persistent < target {
                 return Ok(gained);
             }
-            // Surplus pages, which a process has of a pool that is gone, became persistent first, and are not free.
+            // Surplus pages, which processes hold of removed pools, became persistent first, and are not free.
             target += pages - gained;
         }
     };
     let mut had = gained()?;
     if had < pages {
-        // Where the kernel cannot, nothing is lost but the second try.
+        // Without compaction the second attempt just fails again.
         let _ = hugetlb::compact();
         had = gained()?;
     }
@@ -42,14 +42,13 @@ pub fn add(adding: &Adding, page_bytes: u64) -> Result<u64, Error> {
     Ok(hugetlb::pages(node, page_bytes)?.persistent.saturating_sub(before))
 }
 
-/// Gives back all that was reserved for the pool beyond what its segments need, and what a broker that was killed was just
-/// adding.
+/// Releases the reserved pages that the pool's segments do not need, including those that a killed broker was adding.
 ///
 /// # Errors
 /// [`Error::Kernel`], [`Error::File`].
-pub fn settle(pool: &mut Pool, directory: &Directory) -> Result<(), Error> {
+pub fn release_excess(pool: &mut Pool, directory: &Directory) -> Result<(), Error> {
     if pool.backend == Backend::Dax {
-        dax::settle(pool)?;
+        dax::release_excess(pool)?;
         return pool.save(directory);
     }
     let _alone = hugetlb::lock()?;

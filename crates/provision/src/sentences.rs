@@ -1,15 +1,15 @@
-//! What a pool served, in sentences.
+//! Sentences about what a pool served.
 
 use model::{Bytes, seconds};
 
-use crate::told::Figures;
+use crate::stats::Figures;
 
-/// Memory of a pool that was never written is said from this on, if it is a quarter of what was taken.
+/// From this size on, unwritten memory of a pool is reported, if it is a quarter of the peak.
 const LEAST_UNWRITTEN_BYTES: u64 = 16 << 20;
-/// Copies that forks have made are said from this on.
+/// From this size on, copies by forks are reported.
 const LEAST_COPIED_BYTES: u64 = 16 << 20;
 
-/// What came from a pool, in half a sentence.
+/// The memory from a pool, as a clause.
 pub fn from_pool(name: &str, figures: &Figures) -> String {
     let present = format!("populated in {}", seconds(figures.populate_seconds));
     let beside = match Bytes(figures.zeroed_beside_bytes) {
@@ -23,7 +23,7 @@ pub fn from_pool(name: &str, figures: &Figures) -> String {
     }
 }
 
-/// How much larger a pool should have been, as a sentence.
+/// How much larger the pool should have been, as a sentence; `None`: it was large enough.
 pub fn too_small(figures: &Figures) -> Option<String> {
     let failed = match figures.failed {
         0 => String::new(),
@@ -34,7 +34,7 @@ pub fn too_small(figures: &Figures) -> Option<String> {
     (calls > 0).then(|| format!("the pool was too small for {calls} {noun}{failed}; {wanted} would have served all"))
 }
 
-/// How much of a pool was taken and never written, as a sentence; `None`: not enough to matter.
+/// Memory taken from a pool and never written, as a sentence; `None`: not enough to matter.
 pub fn unwritten(figures: &Figures) -> Option<String> {
     let (bytes, peak) = (figures.unwritten_bytes, figures.pool_bytes_peak);
     let matters = bytes >= LEAST_UNWRITTEN_BYTES && bytes >= peak / 4;
@@ -48,7 +48,7 @@ pub fn unwritten(figures: &Figures) -> Option<String> {
     })
 }
 
-/// How much memory children have as copies that they would share without a pool, as a sentence.
+/// Memory that children have as copies and would share without a pool, as a sentence; `None`: not enough to matter.
 pub fn copied(figures: &Figures) -> Option<String> {
     let (copies, peak) = (Bytes(figures.copied_bytes), Bytes(figures.pool_bytes_peak));
     let matters = copies.0 >= LEAST_COPIED_BYTES;
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_call_that_a_pool_did_not_serve_is_in_the_singular() {
+    fn one_unserved_call_is_in_the_singular() {
         let of = |fallbacks| too_small(&Figures { fallbacks, demand_bytes_peak: 4 << 20, ..Figures::default() });
         assert_eq!(of(1).unwrap(), "the pool was too small for 1 call; 4.00 MiB would have served all");
         assert!(of(2).unwrap().contains("for 2 calls") && of(0).is_none());

@@ -1,4 +1,4 @@
-//! The broker's socket: packets, who sent them, and descriptors along with a reply.
+//! The broker's socket: packets, the credentials of their senders, and descriptors in replies.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -14,13 +14,13 @@ use rustix::net::{
 
 use crate::protocol::MOST_SEGMENTS;
 
-/// The longest packet that is read; what is longer is none of ours.
+/// The longest packet that is read; longer ones are malformed.
 pub const LONGEST: usize = 8 << 20;
 
-/// Waiting to be accepted; more are told so by the kernel.
+/// Connections waiting to be accepted; the kernel refuses more.
 const BACKLOG: i32 = 256;
 
-/// Listens there, in place of whatever socket was left. Who may connect is decided before anybody can.
+/// Listens at the path, replacing a leftover socket. Owner and mode are set before clients can connect.
 pub fn listen(path: &Path, owner: u32, group: u32, mode: u32) -> io::Result<OwnedFd> {
     let (folder, name) = Folder::of(path)?;
     match folder.remove(&name) {
@@ -28,7 +28,7 @@ pub fn listen(path: &Path, owner: u32, group: u32, mode: u32) -> io::Result<Owne
         _ => {}
     }
     let socket = new(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
-    // Whatever has the folder's name by now.
+    // By descriptor, so that the path of the folder may change meanwhile.
     let by_descriptor = folder.by_descriptor(&name);
     rustix::net::bind(&socket, &SocketAddrUnix::new(&by_descriptor)?)?;
     rustix::fs::chmod(&by_descriptor, Mode::from_raw_mode(mode))?;
@@ -37,7 +37,7 @@ pub fn listen(path: &Path, owner: u32, group: u32, mode: u32) -> io::Result<Owne
     Ok(socket)
 }
 
-/// The next client; `None`: nobody waits.
+/// The next client; `None`: none is waiting.
 pub fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     match rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
         Ok(client) => Ok(Some(client)),
@@ -53,7 +53,7 @@ pub fn connect(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// PID (0 if it is not to be seen from here) and user of the other side when it connected.
+/// PID (0 if the process is not visible from here) and UID of the other side when it connected.
 pub fn peer(socket: &OwnedFd) -> io::Result<(i32, u32)> {
     let mut found = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -70,7 +70,7 @@ pub fn peer(socket: &OwnedFd) -> io::Result<(i32, u32)> {
     if status == 0 { Ok((found.pid, found.uid)) } else { Err(io::Error::last_os_error()) }
 }
 
-/// One packet; empty at the end. `None`: nothing has come yet, or not in time.
+/// One packet; empty at the end of the connection. `None`: nothing has arrived, or not before the timeout.
 pub fn receive(socket: &OwnedFd, longest: usize) -> io::Result<Option<Vec<u8>>> {
     let mut packet = Vec::with_capacity(longest);
     match rustix::net::recv(socket, rustix::buffer::spare_capacity(&mut packet), RecvFlags::empty()) {
@@ -80,12 +80,12 @@ pub fn receive(socket: &OwnedFd, longest: usize) -> io::Result<Option<Vec<u8>>> 
     }
 }
 
-/// Gives up waiting after so long.
+/// Sets the receive timeout.
 pub fn set_timeout(socket: &OwnedFd, timeout: std::time::Duration) -> io::Result<()> {
     Ok(sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(timeout))?)
 }
 
-/// One packet, with descriptors. It goes at once or not at all.
+/// Sends one packet with descriptors. Not blocking: the packet is sent whole or not at all.
 pub fn send(socket: &OwnedFd, packet: &[u8], descriptors: &[BorrowedFd]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_SEGMENTS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -93,7 +93,7 @@ pub fn send(socket: &OwnedFd, packet: &[u8], descriptors: &[BorrowedFd]) -> io::
         return Err(io::Error::other("too many descriptors"));
     }
     if packet.len() > 64 << 10 {
-        // The default does for a few hundred KiB.
+        // The default suffices for a few hundred KiB.
         sockopt::set_socket_send_buffer_size_force(socket, packet.len() * 2)?;
     }
     rustix::net::sendmsg(socket, &[IoSlice::new(packet)], &mut control, SendFlags::NOSIGNAL)?;

@@ -1,7 +1,7 @@
-//! A pool as it is kept in its directory: what was reserved, where, for whom.
+//! The state of a pool as stored in its directory: reserved pages, segments, owner.
 //!
-//! The broker writes it, before and after each change that outlives it, so that whatever kills the broker, the next start or
-//! `bursar pool destroy` knows what to give back.
+//! The broker writes it before and after each change that outlives the broker. After a kill, the next start or `bursar pool destroy` then
+//! knows what to release.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,23 +15,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// A segment is at least so large, for a lease is of whole segments and each has a descriptor.
+/// Minimum size of a segment, because leases are of whole segments and each segment needs a descriptor.
 const LEAST_SEGMENT: u64 = 64 << 20;
 
-/// A pool is divided into about so many segments.
+/// Approximate number of segments of a pool.
 const SEGMENTS: u64 = 256;
 
-/// Mode of a pool's state and log: every user may see what pools there are.
+/// Mode of a pool's state and log: every user may list pools.
 pub(crate) const READABLE: u32 = 0o644;
 
-/// Where a pool lives.
+/// The directory of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     name: String,
     path: PathBuf,
 }
 
-/// What a pool's memory is.
+/// The kind of a pool's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
@@ -44,15 +44,15 @@ pub enum Backend {
 /// A pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
-    /// What its memory is.
+    /// The kind of memory.
     pub backend: Backend,
     /// Size of its pages.
     pub page_bytes: u64,
-    /// Size of its segments, a power of two; of a dax device that cannot be divided, the device's.
+    /// Size of its segments: a power of two; for a dax device that cannot be divided, the device's size.
     pub segment_bytes: u64,
-    /// The nodes its memory is spread over, ascending.
+    /// The nodes of its memory, ascending.
     pub nodes: Vec<u32>,
-    /// Whether each segment is on all nodes, page by page, rather than on one.
+    /// Whether each segment is interleaved over all nodes, instead of on one.
     pub interleaved: bool,
     /// Owner of the socket.
     pub owner: u32,
@@ -60,23 +60,23 @@ pub struct Pool {
     pub group: u32,
     /// Mode of the socket.
     pub mode: u32,
-    /// What the processes of one user may have together.
+    /// Cap for all processes of one user together, bytes.
     pub per_user_bytes: Option<u64>,
     /// Persistent huge pages that were added for this pool, by node.
     pub reserved: BTreeMap<u32, u64>,
-    /// Regions of dax devices that are divided for this pool, by their first device, with the bytes that this had.
+    /// Regions of dax devices that are divided for this pool: the first device of each, with its original bytes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub regions: BTreeMap<String, u64>,
-    /// Some that are just being added.
+    /// Pages that are being added.
     pub adding: Option<Adding>,
     /// Its segments, by number.
     pub segments: BTreeMap<u32, Segment>,
 }
 
-/// Huge pages that may or may not have been added to a node when this is read.
+/// Huge pages that are being added to a node: after a kill, they may or may not have been added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adding {
-    /// Where.
+    /// The node.
     pub node: u32,
     /// Persistent pages before.
     pub before: u64,
@@ -84,23 +84,23 @@ pub struct Adding {
     pub pages: u64,
 }
 
-/// A part of a pool that is lent as a whole.
+/// The unit of leases.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     /// Its size.
     pub bytes: u64,
-    /// Where its memory is; `None`: on the pool's nodes in turn.
+    /// Its node; `None`: interleaved over the pool's nodes.
     pub node: Option<u32>,
-    /// The name of the dax device, if it has one by now.
+    /// The name of its dax device, once it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// The first device of the dax region that devices for it are made in.
+    /// The first device of the dax region in which its device is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
 }
 
 impl Directory {
-    /// Of the pool of a name, whether it is there or not, beneath [`pools::folder`].
+    /// The directory of the pool of this name beneath [`pools::folder`]; it need not exist.
     ///
     /// # Errors
     /// [`Error::Name`], [`Error::Long`].
@@ -118,12 +118,12 @@ impl Directory {
         if socket.as_os_str().len() > 107 { Err(Error::Long(socket)) } else { Ok(directory) }
     }
 
-    /// All pools that there are, by name.
+    /// All existing pools, by name.
     pub fn all() -> Vec<Directory> {
         pools::names().iter().filter_map(|name| Directory::of(name).ok()).collect()
     }
 
-    /// Makes it.
+    /// Creates the directory.
     ///
     /// # Errors
     /// [`Error::Exists`], [`Error::File`].
@@ -134,7 +134,7 @@ impl Directory {
             made.map_err(Error::file("cannot make", dir))
         };
         if base == Path::new(pools::FOLDER) {
-            // The journal of what bursar changes is there, too: others may pass through, and not look.
+            // The folder above also has bursar's journal of changes: other users may pass through it, but not list it.
             let above = base.parent().unwrap_or(base);
             make(0o711, above)?;
             let passable = fs::Permissions::from_mode(0o711);
@@ -147,8 +147,8 @@ impl Directory {
         }
     }
 
-    /// Removes it, and what [`Directory::create`] made for it once it is the last. A folder that `BURSAR_POOLS` names is
-    /// somebody else's.
+    /// Removes the directory; with the last pool, also the folder that [`Directory::create`] created. A folder that `BURSAR_POOLS` names is
+    /// kept.
     ///
     /// # Errors
     /// [`Error::File`].
@@ -170,17 +170,17 @@ impl Directory {
         &self.path
     }
 
-    /// Where the broker answers: what the runtime is given as BURSAR_POOL.
+    /// The broker's socket; the runtime gets its path in BURSAR_POOL.
     pub fn socket(&self) -> PathBuf {
         self.path.join(pools::SOCKET)
     }
 
-    /// What a detached broker prints.
+    /// The output of a detached broker.
     pub fn log(&self) -> PathBuf {
         self.path.join("log")
     }
 
-    /// Whoever has it locked serves the pool.
+    /// The process that holds this lock serves the pool.
     pub(crate) fn lock(&self) -> PathBuf {
         self.path.join("lock")
     }
@@ -203,7 +203,7 @@ impl Directory {
 }
 
 impl Pool {
-    /// The pool that lives there.
+    /// Loads the pool of this directory.
     ///
     /// # Errors
     /// [`Error::None`], [`Error::File`], [`Error::State`].
@@ -219,7 +219,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Writes it, whole or not at all.
+    /// Writes the state atomically.
     ///
     /// # Errors
     /// [`Error::File`].
@@ -235,7 +235,7 @@ impl Pool {
         written.map_err(Error::file("cannot write", path))
     }
 
-    /// What is lent as a whole and what pages are made of must fit together; the rest of a file is as good as its numbers.
+    /// Checks that segments consist of whole pages.
     fn check(&self) -> Result<(), &'static str> {
         let whole = |bytes: u64| bytes > 0 && self.page_bytes > 0 && bytes % self.page_bytes == 0;
         match () {
@@ -267,8 +267,8 @@ impl Pool {
         pages
     }
 
-    /// New segments of hugetlbfs for at least so many bytes, each on the node that has the fewest until then.
-    pub(crate) fn more(&self, bytes: u64) -> BTreeMap<u32, Segment> {
+    /// Plans new hugetlbfs segments for at least so many bytes, each on the node with the fewest segments so far.
+    pub(crate) fn plan_segments(&self, bytes: u64) -> BTreeMap<u32, Segment> {
         let mut on: BTreeMap<u32, u64> = self.nodes.iter().map(|node| (*node, 0)).collect();
         for node in self.segments.values().filter_map(|segment| segment.node) {
             *on.entry(node).or_default() += 1;
@@ -288,7 +288,7 @@ impl Pool {
 
 /// The size of the segments of a pool.
 pub fn segment_bytes(pool_bytes: u64, page_bytes: u64) -> u64 {
-    // Beyond this no machine has memory; without it the power of two would overflow.
+    // No machine has more memory; a larger value would overflow the power of two.
     pool_bytes.min(1 << 60).div_ceil(SEGMENTS).next_power_of_two().max(LEAST_SEGMENT).max(page_bytes)
 }
 
@@ -329,38 +329,38 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn new_segments_go_where_there_are_fewest() {
+    fn new_segments_go_to_the_node_with_the_fewest() {
         let mut pool = pool(&[0, 1], false);
         let nodes = |segments: &BTreeMap<u32, Segment>| segments.values().map(|s| s.node.unwrap()).collect::<Vec<_>>();
-        pool.segments = pool.more(192 << 20);
+        pool.segments = pool.plan_segments(192 << 20);
         assert_eq!(nodes(&pool.segments), [0, 1, 0]);
-        let more = pool.more(64 << 20);
+        let more = pool.plan_segments(64 << 20);
         assert_eq!((more.keys().copied().collect::<Vec<_>>(), nodes(&more)), (vec![3], vec![1]));
         assert_eq!(pool.pages_of(&pool.segments), BTreeMap::from([(0, 64), (1, 32)]));
-        assert!(pool.more(0).is_empty());
+        assert!(pool.plan_segments(0).is_empty());
     }
 
     #[test]
-    fn an_interleaved_segment_is_on_all_nodes_in_turn() {
+    fn an_interleaved_segment_is_spread_over_all_nodes() {
         let mut pool = pool(&[0, 2], true);
-        pool.segments = pool.more(64 << 20);
+        pool.segments = pool.plan_segments(64 << 20);
         assert_eq!(pool.segments[&0].node, None);
         assert_eq!(pool.pages_of(&pool.segments), BTreeMap::from([(0, 16), (2, 16)]));
-        // With pages as large as segments, the segments take turns.
+        // With pages as large as segments, the segments alternate between nodes.
         pool.page_bytes = 64 << 20;
-        pool.segments = pool.more(128 << 20);
+        pool.segments = pool.plan_segments(128 << 20);
         assert_eq!(pool.pages_of(&pool.segments), BTreeMap::from([(0, 1), (2, 1)]));
     }
 
     #[test]
-    fn the_state_reads_as_it_was_written() {
+    fn saved_state_is_loaded_unchanged() {
         let base = tempfile::tempdir().unwrap();
         let directory = Directory::beneath(base.path(), "p").unwrap();
         directory.create().unwrap();
         assert!(matches!(directory.create(), Err(Error::Exists(name)) if name == "p"));
         assert!(matches!(Pool::load(&directory), Err(Error::None(_))));
         let mut pool = pool(&[0], false);
-        pool.segments = pool.more(200 << 20);
+        pool.segments = pool.plan_segments(200 << 20);
         pool.reserved = BTreeMap::from([(0, 128)]);
         pool.adding = Some(Adding { node: 0, before: 3, pages: 32 });
         pool.save(&directory).unwrap();
@@ -373,7 +373,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_name_is_that_of_a_directory_and_of_nothing_above_it() {
+    fn pool_names_are_valid_directory_names() {
         let base = Path::new("/run/x");
         for name in ["default", "job-1.a_B"] {
             assert_eq!(Directory::beneath(base, name).unwrap().path(), base.join(name));

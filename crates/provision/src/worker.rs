@@ -1,4 +1,4 @@
-//! The thread that does what takes time: adding pages, populating and zeroing segments.
+//! The thread for slow work: adding pages, populating and zeroing segments.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,20 +11,20 @@ use std::thread::{self, JoinHandle};
 use crate::state::{Adding, Segment};
 use crate::{Error, backing, dax, reserve};
 
-/// Something to do.
+/// A request to the worker.
 pub enum Job {
-    /// More huge pages.
+    /// Reserve more huge pages.
     Add {
-        /// Where and how many.
+        /// The node and the number.
         adding: Adding,
         /// Their size.
         page_bytes: u64,
     },
-    /// Segments that are there and all zeroes afterwards, made so side by side by as many threads as there are processors.
+    /// Populate and zero segments, in parallel on all processors.
     Renew(Vec<Renewal>),
 }
 
-/// A segment that is to be there and all zeroes.
+/// A segment to be populated and zeroed.
 pub struct Renewal {
     /// Its number.
     pub number: u32,
@@ -34,25 +34,25 @@ pub struct Renewal {
     pub file: Option<(PathBuf, Vec<u32>)>,
 }
 
-/// Something that was done, or could not be.
+/// A finished or failed request.
 pub enum Done {
-    /// [`Job::Add`]: how many persistent pages there are more.
+    /// [`Job::Add`]: the number of persistent pages that were added.
     Added {
-        /// What was to be done.
+        /// The request.
         adding: Adding,
-        /// How it went.
+        /// The result.
         result: Result<u64, Error>,
     },
-    /// Of [`Job::Renew`], each as soon as it is.
+    /// [`Job::Renew`]: one segment, reported as soon as it is finished.
     Renewed {
         /// The segment.
         number: u32,
-        /// How it went, with the name of its device if it is one.
+        /// The result, with the name of the device if it is one.
         result: io::Result<Option<String>>,
     },
 }
 
-/// The thread. Its descriptor can be read from when something was done.
+/// The worker thread. Its descriptor becomes readable when a job is done.
 pub struct Worker {
     jobs: Sender<Job>,
     done: Receiver<Done>,
@@ -69,20 +69,20 @@ impl Worker {
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
         let thread = thread::Builder::new().name("zero".into()).spawn(move || {
-            let tell = |done| {
-                let told = finished.send(done).is_ok();
-                // Full: it can be read from already.
+            let report = |done| {
+                let is_received = finished.send(done).is_ok();
+                // If the socket is full, it is readable already.
                 let _ = (&waker).write(&[0]);
-                told
+                is_received
             };
             for job in open {
-                let told = match job {
+                let is_received = match job {
                     Job::Add { adding, page_bytes } => {
-                        tell(Done::Added { adding, result: reserve::add(&adding, page_bytes) })
+                        report(Done::Added { adding, result: reserve::add(&adding, page_bytes) })
                     }
-                    Job::Renew(renewals) => renew_all(renewals, &tell),
+                    Job::Renew(renewals) => renew_all(renewals, &report),
                 };
-                if !told {
+                if !is_received {
                     return;
                 }
             }
@@ -90,23 +90,23 @@ impl Worker {
         Ok(Worker { jobs, done, wake, thread })
     }
 
-    /// Something to do, after all that was to be done before.
+    /// Queues a job.
     pub fn send(&self, job: Job) {
-        // The thread does not end before us.
+        // The thread does not end before this object.
         let _ = self.jobs.send(job);
     }
 
-    /// What was done since.
+    /// The jobs done since the last call.
     pub fn done(&self) -> Vec<Done> {
         let mut woken = [0; 256];
         while matches!((&self.wake).read(&mut woken), Ok(1..)) {}
         self.done.try_iter().collect()
     }
 
-    /// Waits for what it is doing, and forgets what was to be done after that: from now on it has no segment open.
+    /// Waits for the current job and drops the others: afterwards the thread holds no segment open.
     pub fn end(self) {
         drop((self.jobs, self.done));
-        // It has nothing to give, and what it panicked with it has said.
+        // It returns nothing, and a panic has printed its message.
         let _ = self.thread.join();
     }
 }
@@ -117,14 +117,14 @@ impl AsFd for Worker {
     }
 }
 
-/// Zeroing goes as fast as memory does only if several processors do it. Whether anybody was still told.
-fn renew_all(renewals: Vec<Renewal>, tell: &(impl Fn(Done) -> bool + Sync)) -> bool {
+/// Zeroes on several processors, because one cannot use the whole memory bandwidth. Returns false if the receiver is gone.
+fn renew_all(renewals: Vec<Renewal>, report: &(impl Fn(Done) -> bool + Sync)) -> bool {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(renewals.len());
     let left = Mutex::new(renewals.into_iter());
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
         while let Some(renewal) = next() {
-            if !tell(renew(renewal)) {
+            if !report(renew(renewal)) {
                 return false;
             }
         }
@@ -132,7 +132,7 @@ fn renew_all(renewals: Vec<Renewal>, tell: &(impl Fn(Done) -> bool + Sync)) -> b
     };
     thread::scope(|scope| {
         for _ in 1..threads {
-            // With fewer threads it takes longer.
+            // With fewer threads it only takes longer.
             let _ = thread::Builder::new().name("zero".into()).spawn_scoped(scope, work);
         }
         work()
@@ -160,7 +160,7 @@ mod tests {
     const PAGE: u64 = 4096;
 
     #[test]
-    fn of_many_segments_each_is_told_once_and_those_that_can_be_are_zeroes() {
+    fn each_of_many_segments_is_reported_once_and_zeroed_if_possible() {
         let dir = tempfile::tempdir().unwrap();
         let segment = || Segment { bytes: 4 * PAGE, node: None, device: None, region: None };
         let renewal = |number: u32| {
@@ -171,17 +171,17 @@ mod tests {
         };
         let worker = Worker::start().unwrap();
         worker.send(Job::Renew((0..40).map(renewal).collect()));
-        let mut told = BTreeMap::new();
-        while told.len() < 40 {
+        let mut results = BTreeMap::new();
+        while results.len() < 40 {
             rustix::event::poll(&mut [rustix::event::PollFd::new(&worker, rustix::event::PollFlags::IN)], None)
                 .unwrap();
             for done in worker.done() {
                 let Done::Renewed { number, result } = done else { panic!("nothing was to be added") };
-                assert!(told.insert(number, result.is_ok()).is_none(), "{number}");
+                assert!(results.insert(number, result.is_ok()).is_none(), "{number}");
             }
         }
         worker.end();
-        assert!(told.into_iter().all(|(number, is_done)| is_done == (number != 7)));
+        assert!(results.into_iter().all(|(number, is_done)| is_done == (number != 7)));
         for number in (0..40).filter(|number| *number != 7) {
             assert_eq!(fs::read(dir.path().join(number.to_string())).unwrap(), [0; 4 * PAGE as usize]);
         }

@@ -1,4 +1,4 @@
-//! Who has connected, what they ask, and what they are answered.
+//! Connections, their requests and the answers.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -7,35 +7,35 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use super::{Broker, client};
-use crate::control::{self, Answer, Ask, LeaseStatus, Part, SegmentStatus, Standing};
+use crate::control::{self, Answer, Ask, BrokerStatus, LeaseStatus, Part, SegmentStatus};
 use crate::ledger::{Client, Decision, Lease, Use};
-use crate::protocol::{Lent, Reply, Request, Status};
+use crate::protocol::{LeasedSegment, Reply, Request, Status};
 use crate::{backing, socket};
 
-/// Connections at a time; the oldest that has not asked yet makes room.
+/// Maximum number of connections; beyond it the oldest without a request is closed.
 const CONNECTIONS: usize = 256;
 
-/// The longest question there is; what is longer is none.
-const LONGEST_QUESTION: usize = 4096;
+/// Maximum size of a request in bytes; longer ones are malformed.
+const MAX_REQUEST_BYTES: usize = 4096;
 
-/// A client that has connected and sent nothing is let go after so long.
+/// A connection without a request is closed after this time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) struct Connection {
     pub(super) socket: OwnedFd,
     since: Instant,
-    pub(super) waits_for: Option<Asked>,
+    pub(super) pending: Option<Pending>,
 }
 
-/// What a connection waits for.
-pub(super) enum Asked {
+/// The request whose answer is pending.
+pub(super) enum Pending {
     Memory(Request, Client),
     Growth,
 }
 
 impl Connection {
     pub(super) fn may_stay(&self) -> bool {
-        self.waits_for.is_some() || self.since.elapsed() < PATIENCE
+        self.pending.is_some() || self.since.elapsed() < PATIENCE
     }
 }
 
@@ -43,34 +43,34 @@ impl Broker<'_> {
     pub(super) fn accept(&mut self) {
         while let Ok(Some(socket)) = socket::accept(&self.listener) {
             if self.connections.len() >= CONNECTIONS {
-                let silent = self.connections.iter().find(|(_, one)| one.waits_for.is_none());
-                match silent.map(|(number, _)| *number) {
+                let idle = self.connections.iter().find(|(_, one)| one.pending.is_none());
+                match idle.map(|(number, _)| *number) {
                     Some(oldest) => drop(self.connections.remove(&oldest)),
                     None => continue,
                 }
             }
-            let connection = Connection { socket, since: Instant::now(), waits_for: None };
+            let connection = Connection { socket, since: Instant::now(), pending: None };
             self.connections.insert(self.next, connection);
             self.next += 1;
         }
     }
 
-    /// A client has sent something, or is gone.
-    pub(super) fn hear(&mut self, number: u64) {
+    /// Handles readable data on a connection.
+    pub(super) fn receive(&mut self, number: u64) {
         let Some(connection) = self.connections.get_mut(&number) else { return };
-        let packet = match socket::receive(&connection.socket, LONGEST_QUESTION) {
+        let packet = match socket::receive(&connection.socket, MAX_REQUEST_BYTES) {
             Ok(None) => return,
-            Ok(Some(packet)) if !packet.is_empty() && connection.waits_for.is_none() => packet,
-            // The end, or more than was asked for.
+            Ok(Some(packet)) if !packet.is_empty() && connection.pending.is_none() => packet,
+            // The connection was closed, or sent a second request.
             _ => return drop(self.connections.remove(&number)),
         };
         let Ok((pid, uid)) = socket::peer(&connection.socket) else {
             return drop(self.connections.remove(&number));
         };
-        if let Some(question) = packet.strip_prefix(&control::MAGIC) {
-            match serde_json::from_slice(question) {
-                Ok(ask) => self.hear_control(number, &ask, uid),
-                Err(error) => self.answer(number, &Answer::No(format!("the broker does not understand this: {error}"))),
+        if let Some(text) = packet.strip_prefix(&control::MAGIC) {
+            match serde_json::from_slice(text) {
+                Ok(ask) => self.handle_control(number, &ask, uid),
+                Err(error) => self.answer(number, &Answer::No(format!("the broker cannot parse the request: {error}"))),
             }
         } else if let Some(request) = Request::decode(&packet) {
             let client = client(pid, uid);
@@ -78,28 +78,28 @@ impl Broker<'_> {
                 Decision::Grant(granted) => granted.iter().map(|n| self.ledger.bytes(*n)).sum::<u64>() >= request.bytes,
                 Decision::Wait | Decision::Deny(_) => false,
             };
-            connection.waits_for = Some(Asked::Memory(request, client));
+            connection.pending = Some(Pending::Memory(request, client));
             if !full {
-                // Perhaps some of what is lent is held no longer, and nobody has looked since.
-                self.look(|used| matches!(used, Use::Lent(_)));
+                // Some leased segments may be unheld since the last check.
+                self.reclaim_unheld(|used| matches!(used, Use::Leased(_)));
             }
         } else {
             self.reply(number, Status::Refused, &[]);
         }
     }
 
-    /// Those that wait for memory, in the order in which they came.
+    /// Answers the requests that wait for memory, in order of arrival.
     pub(super) fn answer_waiting(&mut self) {
         for number in self.connections.keys().copied().collect::<Vec<_>>() {
-            let waits_for = self.connections.get(&number).and_then(|connection| connection.waits_for.as_ref());
-            let Some(Asked::Memory(request, client)) = waits_for else { continue };
+            let pending = self.connections.get(&number).and_then(|connection| connection.pending.as_ref());
+            let Some(Pending::Memory(request, client)) = pending else { continue };
             let (request, client) = (*request, client.clone());
             match self.ledger.decide(&request, &client) {
                 Decision::Wait => {}
                 Decision::Deny(status) => self.reply(number, status, &[]),
                 Decision::Grant(granted) => {
                     if !granted.is_empty() {
-                        self.lend(client, &granted);
+                        self.add_lease(client, &granted);
                     }
                     self.reply(number, Status::Granted, &granted);
                 }
@@ -107,23 +107,24 @@ impl Broker<'_> {
         }
     }
 
-    /// The last that a client hears. What cannot be delivered comes back at once: who asks next may have it.
+    /// Replies and closes the connection. Segments that cannot be sent are returned at once, for the next request.
     fn reply(&mut self, number: u64, status: Status, granted: &[u32]) {
         let Some(connection) = self.connections.remove(&number) else { return };
         let files: io::Result<Vec<File>> = granted.iter().map(|number| backing::open(&self.path(*number))).collect();
         let (status, files) = match files {
             Ok(files) => (status, files),
             Err(error) => {
-                (self.tell)(&format!("a segment cannot be opened: {error}"));
+                (self.report)(&format!("a segment cannot be opened: {error}"));
                 (Status::Exhausted, Vec::new())
             }
         };
-        let lent = |number: &u32| Lent { bytes: self.ledger.bytes(*number), node: self.ledger.node(*number) };
+        let leased =
+            |number: &u32| LeasedSegment { bytes: self.ledger.bytes(*number), node: self.ledger.node(*number) };
         let reply = Reply {
             status,
             page_bytes: self.pool.page_bytes,
             free_bytes: self.ledger.free_bytes(),
-            segments: granted.iter().take(files.len()).map(lent).collect(),
+            segments: granted.iter().take(files.len()).map(leased).collect(),
         };
         let descriptors: Vec<_> = files.iter().map(File::as_fd).collect();
         let sent = socket::send(&connection.socket, &reply.encode(), &descriptors);
@@ -133,19 +134,19 @@ impl Broker<'_> {
         }
     }
 
-    fn hear_control(&mut self, number: u64, ask: &Ask, uid: u32) {
+    fn handle_control(&mut self, number: u64, ask: &Ask, uid: u32) {
         let answer = match ask {
-            Ask::Status => Answer::Status(Box::new(self.standing())),
+            Ask::Status => Answer::Status(Box::new(self.status())),
             _ if uid != 0 => Answer::No("changing a pool needs root".into()),
             Ask::Stop { force } => {
-                self.look(|used| matches!(used, Use::Lent(_)));
+                self.reclaim_unheld(|used| matches!(used, Use::Leased(_)));
                 self.stopping = *force || self.ledger.leases().is_empty();
                 if self.stopping { Answer::Stopping } else { Answer::InUse }
             }
             _ if self.growth.is_some() => Answer::No("the pool is being changed already: try again later".into()),
             Ask::Grow { bytes } => {
                 if let Some(connection) = self.connections.get_mut(&number) {
-                    connection.waits_for = Some(Asked::Growth);
+                    connection.pending = Some(Pending::Growth);
                 }
                 return self.grow(*bytes);
             }
@@ -161,14 +162,14 @@ impl Broker<'_> {
         let Some(connection) = self.connections.remove(&number) else { return };
         let sent = serde_json::to_vec(answer).map_err(io::Error::other);
         if let Err(error) = sent.and_then(|packet| socket::send(&connection.socket, &packet, &[])) {
-            (self.tell)(&format!("an answer cannot be sent: {error}"));
+            (self.report)(&format!("an answer cannot be sent: {error}"));
         }
     }
 
-    fn standing(&self) -> Standing {
+    fn status(&self) -> BrokerStatus {
         let part = |used| match used {
             Use::Clean => Part::Free,
-            Use::Lent(_) => Part::Leased,
+            Use::Leased(_) => Part::Leased,
             Use::New | Use::Returned | Use::Withheld => Part::Zeroing,
         };
         let segments =
@@ -188,7 +189,7 @@ impl Broker<'_> {
                 lingering: lease.lingering,
             }
         };
-        Standing {
+        BrokerStatus {
             broker_pid: std::process::id(),
             segments: segments.collect(),
             leases: self.ledger.leases().iter().map(lease).collect(),

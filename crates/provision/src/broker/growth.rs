@@ -1,4 +1,4 @@
-//! More memory for a pool that is served, and less.
+//! Growing and shrinking a served pool.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use linux::hugetlb;
 
 use super::Broker;
-use super::connections::Asked;
+use super::connections::Pending;
 use crate::control::Answer;
 use crate::ledger::Use;
 use crate::state::{Adding, Backend, Segment};
@@ -17,13 +17,13 @@ use crate::{Error, backing, dax, reserve};
 pub(super) struct Growth {
     since: Instant,
     segments: BTreeMap<u32, Segment>,
-    /// Pages to be added to nodes before.
+    /// Pages still to be added, by node.
     pages: VecDeque<(u32, u64)>,
     /// Segments that are not populated yet.
     open: BTreeSet<u32>,
-    /// Those that could not be, and why.
+    /// Segments that could not be populated, and why.
     failed: BTreeMap<u32, String>,
-    /// That was tried again.
+    /// Whether failed segments were retried.
     again: bool,
 }
 
@@ -32,12 +32,13 @@ impl Broker<'_> {
     pub(super) fn grow(&mut self, bytes: u64) {
         let (segments, pages) = match self.pool.backend {
             Backend::Hugetlb => {
-                let segments = self.pool.more(bytes);
+                let segments = self.pool.plan_segments(bytes);
                 let pages = self.pool.pages_of(&segments).into_iter().collect();
                 (segments, pages)
             }
             Backend::Dax => {
-                match dax::more(&self.pool, &self.directory, bytes).and_then(|segments| self.divide(segments)) {
+                match dax::plan_segments(&self.pool, &self.directory, bytes).and_then(|segments| self.divide(segments))
+                {
                     Ok(segments) => (segments, VecDeque::new()),
                     Err(error) => return self.give_up(error.to_string()),
                 }
@@ -49,7 +50,7 @@ impl Broker<'_> {
         self.add_next();
     }
 
-    /// Empties the first devices of the regions that these are in, which are noted before.
+    /// Empties the first devices of the regions of these segments, after recording them.
     fn divide(&mut self, segments: BTreeMap<u32, Segment>) -> Result<BTreeMap<u32, Segment>, Error> {
         let found: BTreeMap<String, u64> =
             linux::dax::devices().into_iter().map(|device| (device.name, device.bytes)).collect();
@@ -59,11 +60,11 @@ impl Broker<'_> {
             self.pool.regions.entry(region.clone()).or_insert(found);
         }
         self.pool.save(&self.directory)?;
-        dax::divide(&self.pool)?;
+        dax::empty_first_devices(&self.pool)?;
         Ok(segments)
     }
 
-    /// Adds the pages of the next node; after the last, has the segments populated.
+    /// Adds the pages of the next node; after the last one, populates the segments.
     fn add_next(&mut self) {
         let Some(growth) = &mut self.growth else { return };
         if let Some((node, pages)) = growth.pages.pop_front() {
@@ -103,8 +104,8 @@ impl Broker<'_> {
         }
     }
 
-    /// A segment was populated, or could not be: after the last of those that are added, all is told.
-    pub(super) fn went_on(&mut self, number: u32, failed: Option<String>) {
+    /// Records that a segment was populated, or failed; after the last one, answers the request.
+    pub(super) fn segment_done(&mut self, number: u32, failed: Option<String>) {
         let Some(growth) = &mut self.growth else { return };
         if !growth.open.remove(&number) {
             return;
@@ -117,7 +118,7 @@ impl Broker<'_> {
             if growth.again || self.pool.backend == Backend::Dax {
                 return self.give_up(why);
             }
-            // Another program has taken pages between their being added and their being populated: once more for those.
+            // Another program took pages after they were added and before they were populated: retry these segments once.
             growth.again = true;
             growth.open = std::mem::take(&mut growth.failed).into_keys().collect();
             let missing = growth.segments.iter().filter(|(number, _)| growth.open.contains(number));
@@ -127,31 +128,31 @@ impl Broker<'_> {
         let bytes: u64 = growth.segments.values().map(|segment| segment.bytes).sum();
         let seconds = growth.since.elapsed().as_secs_f64();
         self.growth = None;
-        if let Err(error) = reserve::settle(&mut self.pool, &self.directory) {
-            (self.tell)(&error.to_string());
+        if let Err(error) = reserve::release_excess(&mut self.pool, &self.directory) {
+            (self.report)(&error.to_string());
         }
         self.answer_growth(&Answer::Grown { bytes, seconds });
     }
 
-    /// Takes back what was added, as far as nobody has it already.
+    /// Removes the added segments, except leased ones.
     fn give_up(&mut self, why: String) {
         let segments = self.growth.take().map(|growth| growth.segments).unwrap_or_default();
         let added: Vec<u32> = segments.into_keys().collect();
         if let Err(error) = self.drop_segments(&added) {
-            (self.tell)(&error.to_string());
+            (self.report)(&error.to_string());
         }
-        (self.tell)(&why);
+        (self.report)(&why);
         self.answer_growth(&Answer::No(why));
     }
 
     fn answer_growth(&mut self, answer: &Answer) {
-        let waiting = self.connections.iter().find(|(_, one)| matches!(one.waits_for, Some(Asked::Growth)));
+        let waiting = self.connections.iter().find(|(_, one)| matches!(one.pending, Some(Pending::Growth)));
         if let Some(number) = waiting.map(|(number, _)| *number) {
             self.answer(number, answer);
         }
     }
 
-    /// Gives up free segments, the last first; the bytes of those that were free.
+    /// Removes free segments, the last ones first; returns their bytes.
     pub(super) fn shrink(&mut self, bytes: u64) -> Result<u64, Error> {
         let mut chosen = Vec::new();
         let mut less = 0;
@@ -168,7 +169,7 @@ impl Broker<'_> {
 
     fn drop_segments(&mut self, numbers: &[u32]) -> Result<(), Error> {
         for number in numbers {
-            if !matches!(self.ledger.used(*number), Some(Use::Lent(_))) {
+            if !matches!(self.ledger.used(*number), Some(Use::Leased(_))) {
                 if self.pool.backend == Backend::Hugetlb {
                     let path = self.path(*number);
                     backing::remove(&path).map_err(Error::file("cannot remove", path))?;
@@ -178,6 +179,6 @@ impl Broker<'_> {
             }
         }
         self.pool.save(&self.directory)?;
-        reserve::settle(&mut self.pool, &self.directory)
+        reserve::release_excess(&mut self.pool, &self.directory)
     }
 }

@@ -1,7 +1,7 @@
-//! The broker: lends segments, notices when nobody has them any more, and has them zeroed before it lends them again.
+//! The broker: leases segments, detects when no process holds them any more, and zeroes them before the next lease.
 //!
-//! One thread waits for all that may happen; another populates and zeroes. Nothing of who has what is written down: after a
-//! restart the kernel is asked which segments are held, and everything else is zeroed before it is lent.
+//! One thread waits for all events; another populates and zeroes. Leases are not stored: after a restart the broker asks the kernel which
+//! segments are held, and zeroes all others before they are leased.
 
 mod connections;
 mod growth;
@@ -29,34 +29,34 @@ use crate::state::{Backend, Directory, Pool, Segment};
 use crate::worker::{Done, Job, Renewal, Worker};
 use crate::{Error, backing, dax, reserve, socket};
 
-/// So often it is looked whether what is lent is held still.
-const LOOK: Duration = Duration::from_secs(1);
-/// And so soon after a process has ended: who zeroes beside it (`crate::prezero`) lets go a moment later.
-const SOON: Duration = Duration::from_millis(10);
+/// How often the broker checks whether leased segments are still held.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The check after a process has ended: the helper that zeroes for it (`crate::prezero`) releases its segments a moment later.
+const CHECK_AFTER_EXIT: Duration = Duration::from_millis(10);
 
-/// Serves a pool until SIGTERM or SIGINT, or until it is told to stop. `tell` is called with what the operator should know.
+/// Serves a pool until SIGTERM or SIGINT, or until a request stops it. `report` gets messages for the operator.
 ///
 /// # Errors
 /// [`Error::None`], [`Error::NotRoot`], [`Error::Served`], and what the kernel refuses.
-pub fn serve(directory: &Directory, tell: &dyn Fn(&str)) -> Result<(), Error> {
+pub fn serve(directory: &Directory, report: &dyn Fn(&str)) -> Result<(), Error> {
     if !rustix::process::geteuid().is_root() {
         return Err(Error::NotRoot("serving"));
     }
     let pool = Pool::load(directory)?;
     let _lock = lock(directory)?;
-    let mut broker = Broker::start(directory.clone(), pool, tell)?;
+    let mut broker = Broker::start(directory.clone(), pool, report)?;
     let served = broker.run();
-    // A client that comes now is told at once that nobody answers.
+    // From now on, connecting fails at once.
     let _ = backing::remove(&directory.socket());
-    // Whoever has the lock next finds no segment held by us.
+    // The next holder of the lock finds no segment held by this process.
     broker.worker.end();
     served
 }
 
-/// Held for as long as a pool is served.
+/// Held while a pool is served.
 ///
 /// # Errors
-/// [`Error::Served`] if somebody has it.
+/// [`Error::Served`] if another process holds it.
 pub(crate) fn lock(directory: &Directory) -> Result<File, Error> {
     let path = directory.lock();
     let opened = Folder::of(&path).and_then(|(folder, name)| folder.create_or_open(&name));
@@ -76,17 +76,17 @@ struct Broker<'a> {
     worker: Worker,
     connections: BTreeMap<u64, Connection>,
     next: u64,
-    /// The process of each lease while it lives.
+    /// The pidfd of each lease's process, while it lives.
     processes: BTreeMap<u64, OwnedFd>,
-    /// Segments whose pages somebody else has.
+    /// Segments whose pages another program has.
     withheld: BTreeSet<u32>,
     growth: Option<Growth>,
-    looked: Instant,
+    last_check: Instant,
     stopping: bool,
-    tell: &'a dyn Fn(&str),
+    report: &'a dyn Fn(&str),
 }
 
-/// What may happen.
+/// An event that the broker waits for.
 enum Event {
     Signal,
     Worker,
@@ -96,14 +96,14 @@ enum Event {
 }
 
 impl<'a> Broker<'a> {
-    fn start(directory: Directory, mut pool: Pool, tell: &'a dyn Fn(&str)) -> Result<Broker<'a>, Error> {
+    fn start(directory: Directory, mut pool: Pool, report: &'a dyn Fn(&str)) -> Result<Broker<'a>, Error> {
         // A descriptor for each connection, for each process with a lease, and for each segment of a reply.
         let limit = getrlimit(Resource::Nofile);
         let _ = setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum });
         let signals = signals().map_err(Error::file("cannot wait for signals of", directory.path()))?;
         let lost = mount(&mut pool, &directory)?;
-        reserve::settle(&mut pool, &directory)?;
-        dax::divide(&pool)?;
+        reserve::release_excess(&mut pool, &directory)?;
+        dax::empty_first_devices(&pool)?;
         let path = directory.socket();
         let listener = socket::listen(&path, pool.owner, pool.group, pool.mode);
         let mut broker = Broker {
@@ -117,9 +117,9 @@ impl<'a> Broker<'a> {
             processes: BTreeMap::new(),
             withheld: BTreeSet::new(),
             growth: None,
-            looked: Instant::now(),
+            last_check: Instant::now(),
             stopping: false,
-            tell,
+            report,
             directory,
             pool,
         };
@@ -130,7 +130,7 @@ impl<'a> Broker<'a> {
         Ok(broker)
     }
 
-    /// After a restart: who has which segments. All others are zeroed, whatever they were.
+    /// After a restart: finds the holders of segments, and zeroes all segments that are not held.
     fn find_leases(&mut self) {
         let ids: BTreeMap<FileId, u32> = self
             .pool
@@ -146,14 +146,14 @@ impl<'a> Broker<'a> {
             let held: Vec<u32> =
                 held.into_iter().filter(|number| self.ledger.used(*number) == Some(Use::Returned)).collect();
             if !held.is_empty() {
-                self.lend(client(holder.pid, holder.uid), &held);
+                self.add_lease(client(holder.pid, holder.uid), &held);
             }
         }
         let open = self.ledger.numbers(|used| used == Use::Returned);
         let free = self.not_held(open.clone());
         for number in open.into_iter().filter(|number| !free.contains(number)) {
-            // By a process that is not to be seen from here.
-            self.lend(Client { uid: u32::MAX, ..Client::default() }, &[number]);
+            // The holder is not visible from here.
+            self.add_lease(Client { uid: u32::MAX, ..Client::default() }, &[number]);
         }
         self.renew(&free);
     }
@@ -163,23 +163,23 @@ impl<'a> Broker<'a> {
             for event in self.wait()? {
                 match event {
                     Event::Signal => self.stopping = true,
-                    Event::Worker => self.hear_worker(),
+                    Event::Worker => self.handle_worker(),
                     Event::Client => self.accept(),
-                    Event::Connection(number) => self.hear(number),
+                    Event::Connection(number) => self.receive(number),
                     Event::Ended(lease) => {
                         self.processes.remove(&lease);
                         self.ledger.ended(lease);
-                        self.look(|used| used == Use::Lent(lease));
+                        self.reclaim_unheld(|used| used == Use::Leased(lease));
                         if self.ledger.leases().contains_key(&lease) {
-                            let earlier = Instant::now().checked_sub(LOOK - SOON);
-                            self.looked = earlier.map_or(self.looked, |earlier| self.looked.min(earlier));
+                            let earlier = Instant::now().checked_sub(CHECK_INTERVAL - CHECK_AFTER_EXIT);
+                            self.last_check = earlier.map_or(self.last_check, |earlier| self.last_check.min(earlier));
                         }
                     }
                 }
             }
-            if self.looked.elapsed() >= LOOK {
-                self.looked = Instant::now();
-                self.look(|used| matches!(used, Use::Lent(_)));
+            if self.last_check.elapsed() >= CHECK_INTERVAL {
+                self.last_check = Instant::now();
+                self.reclaim_unheld(|used| matches!(used, Use::Leased(_)));
                 for number in self.ledger.numbers(|used| used == Use::Withheld) {
                     self.ledger.set(number, Use::Returned);
                     self.renew(&[number]);
@@ -191,20 +191,21 @@ impl<'a> Broker<'a> {
         Ok(())
     }
 
-    /// Waits until something happens, or until it is time to look.
+    /// Waits for events, or until the next check.
     fn wait(&self) -> Result<Vec<Event>, Error> {
         let mut fds = vec![
             (Event::Signal, self.signals.as_fd()),
             (Event::Worker, self.worker.as_fd()),
             (Event::Client, self.listener.as_fd()),
         ];
-        // Who has ended comes before who asks: what one gives back the other may have.
+        // Ended processes come before requests, so that their segments are available to the requests.
         fds.extend(self.processes.iter().map(|(lease, process)| (Event::Ended(*lease), process.as_fd())));
         fds.extend(self.connections.iter().map(|(number, one)| (Event::Connection(*number), one.socket.as_fd())));
         let mut polled: Vec<PollFd> = fds.iter().map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
         let idle = self.connections.is_empty()
-            && self.ledger.numbers(|used| matches!(used, Use::Lent(_) | Use::Withheld)).is_empty();
-        let timeout = (!idle).then(|| LOOK.saturating_sub(self.looked.elapsed()).max(Duration::from_millis(1)));
+            && self.ledger.numbers(|used| matches!(used, Use::Leased(_) | Use::Withheld)).is_empty();
+        let timeout =
+            (!idle).then(|| CHECK_INTERVAL.saturating_sub(self.last_check.elapsed()).max(Duration::from_millis(1)));
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -214,20 +215,20 @@ impl<'a> Broker<'a> {
         Ok(fds.into_iter().zip(happened).filter(|(_, happened)| *happened).map(|((event, _), _)| event).collect())
     }
 
-    /// Notes a lease, and waits for its process' end.
-    fn lend(&mut self, client: Client, numbers: &[u32]) {
+    /// Records a lease, and waits for the end of its process.
+    fn add_lease(&mut self, client: Client, numbers: &[u32]) {
         let process = Pid::from_raw(client.pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        let is_seen = client.pid > 0;
-        let lease = self.ledger.lend(client, numbers);
+        let is_visible = client.pid > 0;
+        let lease = self.ledger.add_lease(client, numbers);
         match process {
             Some(process) => drop(self.processes.insert(lease, process)),
-            None if is_seen => self.ledger.ended(lease),
+            None if is_visible => self.ledger.ended(lease),
             None => {}
         }
     }
 
-    /// Takes back what nobody holds any more.
-    fn look(&mut self, which: impl Fn(Use) -> bool) {
+    /// Returns segments that no process holds any more.
+    fn reclaim_unheld(&mut self, which: impl Fn(Use) -> bool) {
         self.take_back(self.ledger.numbers(which));
     }
 
@@ -239,7 +240,7 @@ impl<'a> Broker<'a> {
         self.processes.retain(|lease, _| self.ledger.leases().contains_key(lease));
     }
 
-    /// Those of these segments that nobody has any more. What cannot be told is held.
+    /// The given segments that no process holds. If that cannot be determined, a segment counts as held.
     fn not_held(&self, numbers: Vec<u32>) -> Vec<u32> {
         if self.pool.backend == Backend::Dax && !numbers.is_empty() {
             let id = |number: &u32| FileId::of(&self.path(*number));
@@ -259,7 +260,8 @@ impl<'a> Broker<'a> {
         self.directory.segment(number, self.pool.segments.get(&number).unwrap_or(&none))
     }
 
-    /// Has segments zeroed: those that are named together by all processors, which would disturb who runs while others return theirs.
+    /// Zeroes these segments, in parallel on all processors. Segments that return one by one are passed one by one, to disturb running
+    /// programs less.
     fn renew(&self, numbers: &[u32]) {
         let renewal = |number: &u32| {
             let segment = self.pool.segments.get(number)?;
@@ -273,7 +275,7 @@ impl<'a> Broker<'a> {
         self.worker.send(Job::Renew(numbers.iter().filter_map(renewal).collect()));
     }
 
-    fn hear_worker(&mut self) {
+    fn handle_worker(&mut self) {
         for done in self.worker.done() {
             match done {
                 Done::Renewed { number, result: Ok(device) } => {
@@ -282,25 +284,25 @@ impl<'a> Broker<'a> {
                     if matches!(self.ledger.used(number), Some(Use::New | Use::Returned)) {
                         self.ledger.set(number, Use::Clean);
                     }
-                    self.went_on(number, None);
+                    self.segment_done(number, None);
                 }
                 Done::Renewed { number, result: Err(error) } => {
                     let why = self.why_not_populated(number, &error);
                     let what = format!("segment {number} cannot be populated: {why}");
-                    // It is tried again every second, and told once.
+                    // It is retried every second, and reported once.
                     if self.withheld.insert(number) {
-                        (self.tell)(&what);
+                        (self.report)(&what);
                     }
                     let is_new = self.ledger.used(number) == Some(Use::New);
                     self.ledger.set(number, if is_new { Use::New } else { Use::Withheld });
-                    self.went_on(number, Some(what));
+                    self.segment_done(number, Some(what));
                 }
                 Done::Added { adding, result } => self.added(adding, result),
             }
         }
     }
 
-    /// In words: the kernel's own, "no space left on device", name neither the limit nor who has the pages.
+    /// The reason in words: the kernel's "no space left on device" names neither the limit nor the users of the pages.
     fn why_not_populated(&self, number: u32, error: &io::Error) -> String {
         let is_short = matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::ENOMEM));
         if !is_short || self.pool.backend != Backend::Hugetlb {
@@ -321,19 +323,19 @@ impl<'a> Broker<'a> {
         }
     }
 
-    /// A dax device that was made anew may have another name.
+    /// Records the name of a recreated dax device, which may have changed.
     fn note_device(&mut self, number: u32, device: Option<String>) {
         let Some(segment) = self.pool.segments.get_mut(&number) else { return };
         if segment.device != device {
             segment.device = device;
             if let Err(error) = self.pool.save(&self.directory) {
-                (self.tell)(&error.to_string());
+                (self.report)(&error.to_string());
             }
         }
     }
 }
 
-/// Can be read from once SIGTERM or SIGINT has come.
+/// A descriptor that becomes readable after SIGTERM or SIGINT.
 fn signals() -> io::Result<UnixStream> {
     let (signals, writer) = UnixStream::pair()?;
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
@@ -342,8 +344,7 @@ fn signals() -> io::Result<UnixStream> {
     Ok(signals)
 }
 
-/// Mounts what the segments of hugetlbfs are in, unless it is; the bytes of those that went with it when the machine was
-/// started anew.
+/// Mounts the hugetlbfs of the segments, if it is not mounted; returns the bytes of the segments that were lost by a reboot.
 fn mount(pool: &mut Pool, directory: &Directory) -> Result<u64, Error> {
     let huge = directory.huge();
     if pool.backend != Backend::Hugetlb || hugetlb::is_mounted(&huge) {
@@ -357,7 +358,7 @@ fn mount(pool: &mut Pool, directory: &Directory) -> Result<u64, Error> {
     Ok(lost)
 }
 
-/// A process as far as it can be seen.
+/// The client with this PID, as far as it is visible.
 fn client(pid: i32, uid: u32) -> Client {
     let cgroup = Cgroup::of(pid).ok().flatten();
     Client {

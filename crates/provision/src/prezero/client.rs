@@ -1,4 +1,4 @@
-//! A process that offers memory: what it has sent.
+//! A process that offers memory for zeroing, and its messages.
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
@@ -18,9 +18,9 @@ pub(super) struct Client {
     segments: Vec<Arc<Segment>>,
 }
 
-/// Memory of it, some units of which it may offer.
+/// Memory of a client, of which it may offer units.
 pub(super) struct Segment {
-    /// Their states are there.
+    /// The mapping that has the states of its units.
     pub(super) shared: Arc<Mapping>,
     pub(super) memory: Mapping,
     pub(super) first: usize,
@@ -33,8 +33,8 @@ impl Client {
         Client { socket, shared: None, segments: Vec::new() }
     }
 
-    /// What came, and new segments among it; false: the other side is gone, or makes no sense.
-    pub(super) fn hear(&mut self, new: &mut dyn FnMut(Arc<Segment>)) -> bool {
+    /// Reads all messages; passes new segments to `new`. False: the other side is gone or malformed.
+    pub(super) fn receive(&mut self, new: &mut dyn FnMut(Arc<Segment>)) -> bool {
         loop {
             let mut packet = [0; MESSAGE_BYTES];
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -50,14 +50,14 @@ impl Client {
                 _ => None,
             });
             let file = files.next().filter(|_| bytes == MESSAGE_BYTES && packet[..8] == ZERO_MAGIC);
-            if file.and_then(|file| self.take_in(&packet, &file, new)).is_none() {
+            if file.and_then(|file| self.map_file(&packet, &file, new)).is_none() {
                 return false;
             }
         }
     }
 
-    /// The file that is shared, or a segment; `None`: it is not what it should be.
-    fn take_in(
+    /// Maps the shared file, or a segment; `None`: it is malformed.
+    fn map_file(
         &mut self,
         packet: &[u8; MESSAGE_BYTES],
         file: &OwnedFd,
@@ -66,7 +66,7 @@ impl Client {
         let offer = PoolToZero::read(packet)?;
         let (first, units, unit_bytes) = (offer.first_unit as usize, offer.units as usize, offer.unit_bytes as usize);
         if units == 0 {
-            // Were it made shorter, to look at it would be a signal.
+            // Without this seal the client could shrink the file, and accessing it would raise SIGBUS.
             let stays = fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
             let is_long = fstat(file).is_ok_and(|stat| stat.st_size >= SHARED_BYTES as i64);
             self.shared = Some(Arc::new(Mapping::new(file, SHARED_BYTES).filter(|_| stays && is_long)?));
@@ -74,7 +74,7 @@ impl Client {
         }
         let bytes = units.checked_mul(unit_bytes)?;
         let stat = fstat(file).ok()?;
-        // To go beyond its end would be a signal; a device has none.
+        // Accessing a file beyond its end would raise SIGBUS; a device has no end.
         let is_short = FileType::from_raw_mode(stat.st_mode).is_file() && (stat.st_size as u64) < bytes as u64;
         if first.checked_add(units)? > UNITS || bytes == 0 || is_short {
             return None;
@@ -88,10 +88,10 @@ impl Client {
 }
 
 impl Drop for Client {
-    /// It is gone: nothing of its memory is held any more, whoever may be zeroing some.
+    /// Unmaps its memory, even while some of it is being zeroed.
     fn drop(&mut self) {
         for segment in &self.segments {
-            segment.memory.leave();
+            segment.memory.detach();
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The thread that hears of programs, and lets go of their memory when they have ended.
+//! The thread that receives the messages of clients, and unmaps their memory when they have ended.
 //!
-//! The one that zeroes cannot: where all processors are busy it gets none for seconds, and for as long the memory would be
-//! nobody else's.
+//! The zeroing thread cannot do this: with all processors busy it gets none for seconds, and meanwhile the memory could not be leased
+//! again.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,8 +15,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::client::{Client, Segment};
 use crate::socket;
 
-/// Until `ends` does. Of new segments it tells who zeroes, and wakes it.
-pub(super) fn hear(listener: &OwnedFd, ends: &UnixStream, new: &Sender<Arc<Segment>>, mut bell: &File) {
+/// Serves clients until `ends` is closed. Sends new segments to the zeroing thread, and wakes it by the bell.
+pub(super) fn serve(listener: &OwnedFd, ends: &UnixStream, new: &Sender<Arc<Segment>>, mut bell: &File) {
     let mut clients: Vec<Client> = Vec::new();
     loop {
         let mut waited = vec![PollFd::new(ends, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
@@ -30,12 +30,12 @@ pub(super) fn hear(listener: &OwnedFd, ends: &UnixStream, new: &Sender<Arc<Segme
         }
         let mut ready = ready.into_iter().skip(2);
         clients.retain_mut(|client| {
-            let mut tell = |segment| {
-                // Who zeroes does not end before us; and full, the bell can be heard already.
+            let mut pass_on = |segment| {
+                // The zeroing thread does not end before this one; and if the FIFO is full, it will wake up anyway.
                 let _ = new.send(segment);
                 let _ = bell.write(&[0]);
             };
-            !ready.next().unwrap_or(false) || client.hear(&mut tell)
+            !ready.next().unwrap_or(false) || client.receive(&mut pass_on)
         });
         while let Ok(Some(socket)) = socket::accept(listener) {
             clients.push(Client::new(socket));
@@ -55,14 +55,14 @@ mod tests {
     use crate::backing::is_held;
 
     #[test]
-    fn memory_that_is_being_zeroed_is_let_go_when_its_process_ends() {
+    fn memory_being_zeroed_is_unmapped_when_its_process_ends() {
         let folder = tempfile::tempdir().unwrap();
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let listener = socket::listen(&folder.path().join("zero"), user, group, 0o600).unwrap();
         let bell = bell(&folder.path().join("bell"), 0o600).unwrap();
         let (end, ends) = UnixStream::pair().unwrap();
         let (send, new) = mpsc::channel();
-        let hears = thread::spawn(move || hear(&listener, &ends, &send, &bell));
+        let hears = thread::spawn(move || serve(&listener, &ends, &send, &bell));
 
         let path = folder.path().join("segment");
         std::fs::write(&path, [7; UNIT]).unwrap();
@@ -70,12 +70,12 @@ mod tests {
         let segment = File::options().read(true).write(true).open(&path).unwrap();
         process.send(&message(0, 1, UNIT as u64), &[segment.as_fd()]);
         drop(segment);
-        // As who zeroes has it, and is given no processor.
+        // The test holds the segment like a zeroing thread that gets no processor.
         let being_zeroed = new.recv().unwrap();
         assert!(is_held(&path).unwrap());
         drop(process);
         wait_until(|| !is_held(&path).unwrap());
-        assert!(!being_zeroed.memory.zero(0, UNIT), "it goes on with what is left");
+        assert!(!being_zeroed.memory.zero(0, UNIT), "zeroing continues in a detached mapping");
         assert_eq!(std::fs::read(&path).unwrap(), [7; UNIT]);
         drop(end);
         hears.join().unwrap();

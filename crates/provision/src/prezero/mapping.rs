@@ -1,4 +1,4 @@
-//! Memory of a file that a program has, too.
+//! A file mapped both here and in a program.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -6,57 +6,57 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use super::{STATES_AT, UNITS};
 
-/// Zeroed at a time: to write some of it when it is no longer the file's does no harm.
+/// Bytes zeroed per step; after a detach, at most one step is written to the replacement.
 const STEP: usize = 64 << 10;
 
-/// A file, mapped to be written.
+/// A file, mapped writable.
 pub(super) struct Mapping {
     at: NonNull<u8>,
     bytes: usize,
-    is_left: AtomicBool,
+    is_detached: AtomicBool,
 }
 
-// SAFETY: it is memory, of no thread.
+// SAFETY: memory is not bound to a thread.
 unsafe impl Send for Mapping {}
-// SAFETY: what is written there is zeroes alone, and read is nothing but atomics.
+// SAFETY: only zeroes are written there, and only atomics are read.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
     pub(super) fn new(file: &OwnedFd, bytes: usize) -> Option<Mapping> {
         let at = map(bytes, libc::MAP_SHARED, file.as_fd().as_raw_fd())?;
-        Some(Mapping { at, bytes, is_left: AtomicBool::new(false) })
+        Some(Mapping { at, bytes, is_detached: AtomicBool::new(false) })
     }
 
-    /// Zeroes some of it; false: it has been left meanwhile.
+    /// Zeroes a part; false: the mapping was detached meanwhile.
     pub(super) fn zero(&self, at: usize, bytes: usize) -> bool {
         assert!(at + bytes <= self.bytes);
         (at..at + bytes).step_by(STEP).all(|step| {
             let bytes = STEP.min(at + bytes - step);
-            // SAFETY: within the mapping. Who offers it does not touch it until it is told that it is zero, and is a process
-            // that could write what it likes there in any case.
+            // SAFETY: within the mapping. A client does not access memory that it offers until it is marked as zeroed; and it could write
+            // anything there in any case.
             unsafe { self.at.add(step).write_bytes(0, bytes) };
-            !self.is_left()
+            !self.is_detached()
         })
     }
 
-    /// Nothing of the file is held from now on, though somebody may be writing: there is other memory in its place, of which
-    /// only what is written yet takes any.
-    pub(super) fn leave(&self) {
-        self.is_left.store(true, Ordering::SeqCst);
-        // Where so much may not be promised (vm.overcommit_memory), it is held until nobody writes.
+    /// Replaces the mapping by anonymous memory, so that the file is no longer held even while another thread writes to it. Only pages that
+    /// are still written take memory.
+    pub(super) fn detach(&self) {
+        self.is_detached.store(true, Ordering::SeqCst);
+        // If the kernel refuses to commit so much (vm.overcommit_memory), the file is held until the mapping is dropped.
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let Some(instead) = map(self.bytes, flags, -1) else { return };
         let (from, to, bytes) = (instead.as_ptr().cast(), self.at.as_ptr().cast::<libc::c_void>(), self.bytes);
-        // SAFETY: from a mapping that nothing refers to, over one of which nothing but zeroes is expected.
+        // SAFETY: moves a mapping without references over one of which only zeroes are expected.
         unsafe { libc::mremap(from, bytes, bytes, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, to) };
     }
 
-    pub(super) fn is_left(&self) -> bool {
-        self.is_left.load(Ordering::SeqCst)
+    pub(super) fn is_detached(&self) -> bool {
+        self.is_detached.load(Ordering::SeqCst)
     }
 
     pub(super) fn asleep(&self) -> &AtomicU32 {
-        // SAFETY: aligned to a page, at least `SHARED_BYTES` long, and of atomics alone on both sides.
+        // SAFETY: page-aligned, at least `SHARED_BYTES` long, and accessed only as atomics on both sides.
         unsafe { self.at.cast().as_ref() }
     }
 
@@ -67,14 +67,14 @@ impl Mapping {
 }
 
 fn map(bytes: usize, flags: i32, file: i32) -> Option<NonNull<u8>> {
-    // SAFETY: a mapping of its own, at a place of the kernel's choice.
+    // SAFETY: a new mapping, at an address that the kernel chooses.
     let at = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, file, 0) };
     NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED)
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and nothing refers to it any more.
+        // SAFETY: mapped by `new`, and no references remain.
         unsafe { libc::munmap(self.at.as_ptr().cast(), self.bytes) };
     }
 }

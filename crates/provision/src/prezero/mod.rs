@@ -1,9 +1,9 @@
-//! Zeroing what a program has given back, beside the program, so that it is zero when it is needed next.
+//! Zeroes memory that a program has freed while the program runs, so that it is zero when it is needed next.
 //!
-//! A thread of the lowest class (`SCHED_IDLE`, sched(7)) has the memory mapped as the program has it, and takes what the
-//! program offers, unit by unit (`zero`); the layout of what both share is `preload/abi.h`'s. It is a process of its own,
-//! because each `munmap` interrupts the processors on which threads of the process run. The memory is the lease's: when the
-//! program ends, its connection does, and with it what is mapped here: another thread hears that (`clients`).
+//! A thread of the lowest class (`SCHED_IDLE`, sched(7)) maps the program's memory, and zeroes the units that the program offers (`zero`).
+//! `preload/abi.h` has the layout of the shared state. This runs in a process of its own, because each `munmap` interrupts the processors
+//! on which threads of the process run. When the program ends, its connection closes, and another thread unmaps its memory (`clients`),
+//! which belongs to the lease.
 
 mod client;
 mod clients;
@@ -32,26 +32,25 @@ const TO_ZERO: u8 = PoolZeroingState::ToZero as u8;
 const BEING_ZEROED: u8 = PoolZeroingState::BeingZeroed as u8;
 const ZEROED: u8 = PoolZeroingState::Zeroed as u8;
 
-/// The threads; they end when this is dropped.
+/// The two threads; they end when this is dropped.
 pub struct Prezero {
-    /// Closed, it tells them to end.
+    /// Closing it ends the threads.
     end: Option<UnixStream>,
     threads: Vec<JoinHandle<Duration>>,
 }
 
 impl Prezero {
-    /// Waits for programs at the socket `zero` of a folder. `None`: there is no second processor on which it could be done
-    /// beside them.
+    /// Waits for programs at the socket `zero` in a folder. `None`: there is no second processor that could zero while programs run.
     ///
     /// # Errors
-    /// Of the kernel, if it gives no socket or no thread.
+    /// If the kernel refuses a socket or a thread.
     pub fn start(folder: &Path) -> io::Result<Option<Prezero>> {
         if thread::available_parallelism()?.get() < 2 {
             return Ok(None);
         }
         let is_root = rustix::process::geteuid().is_root();
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        // A program may go on as another user; the folder is found by nobody else.
+        // A program may continue as another user; only this program knows the folder.
         let listener = socket::listen(&folder.join("zero"), user, group, if is_root { 0o666 } else { 0o600 })?;
         let bell = bell(&folder.join("bell"), if is_root { 0o666 } else { 0o600 })?;
         let rings = bell.try_clone()?;
@@ -60,7 +59,7 @@ impl Prezero {
         let mut prezero = Prezero { end: Some(end), threads: Vec::new() };
         prezero.add("prezero", move || zero::run(&new, &bell))?;
         prezero.add("prezero-hears", move || {
-            clients::hear(&listener, &ends, &send, &rings);
+            clients::serve(&listener, &ends, &send, &rings);
             drop(send);
             let _ = (&rings).write(&[0]);
         })?;
@@ -77,14 +76,14 @@ impl Prezero {
         Ok(())
     }
 
-    /// Ends it; the processor time it has taken.
+    /// Ends the threads; returns their processor time.
     pub fn end(mut self) -> Duration {
         self.stop()
     }
 
     fn stop(&mut self) -> Duration {
         self.end = None;
-        // What they panicked with they have said.
+        // A panicked thread has printed its message.
         self.threads.drain(..).filter_map(|thread| thread.join().ok()).sum()
     }
 }
@@ -95,7 +94,7 @@ impl Drop for Prezero {
     }
 }
 
-/// A FIFO that is never without a writer. It goes with its folder.
+/// A FIFO that always has a writer. It is removed with its folder.
 fn bell(path: &Path, mode: u32) -> io::Result<File> {
     rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::empty(), 0)?;
     rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
@@ -111,7 +110,7 @@ mod tests {
 
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
-    use super::zero::PATIENCE;
+    use super::zero::AWAKE_TIME;
     use super::*;
 
     pub(super) const UNIT: usize = 64 << 10;
@@ -127,7 +126,7 @@ mod tests {
         [&runtime_abi::ZERO_MAGIC[..], &first.to_le_bytes(), &units.to_le_bytes(), &unit_bytes.to_le_bytes()].concat()
     }
 
-    /// As the runtime of a process.
+    /// A process with the runtime.
     pub(super) struct Process {
         line: OwnedFd,
         bell: File,
@@ -158,9 +157,9 @@ mod tests {
             state[0]
         }
 
-        fn is_left(&self) -> bool {
+        fn is_disconnected(&self) -> bool {
             socket::set_timeout(&self.line, Duration::from_secs(10)).unwrap();
-            // At its end nothing comes, or it was reset.
+            // A closed connection returns an empty packet or an error.
             !matches!(socket::receive(&self.line, 1), Ok(None))
         }
     }
@@ -174,13 +173,13 @@ mod tests {
     pub(super) fn wait_until(happens: impl Fn() -> bool) {
         let begin = Instant::now();
         while !happens() {
-            assert!(begin.elapsed() < Duration::from_secs(240), "it does not happen");
+            assert!(begin.elapsed() < Duration::from_secs(240), "it did not happen in time");
             thread::sleep(Duration::from_millis(1));
         }
     }
 
     #[test]
-    fn what_is_offered_is_zeroed_and_nothing_else() {
+    fn only_offered_memory_is_zeroed() {
         let Some((folder, _prezero)) = started() else { return };
         let process = Process::connect(folder.path());
         let segment = file(4 * UNIT, SealFlags::empty());
@@ -197,13 +196,13 @@ mod tests {
             assert_eq!(values, [7, 0, 7, 0], "round {round}");
             assert_eq!([process.state(10), process.state(12)], [0, 0]);
             segment.write_all_at(&[7; UNIT], UNIT as u64).unwrap();
-            // It falls asleep in between.
-            thread::sleep(2 * PATIENCE);
+            // The thread falls asleep in between.
+            thread::sleep(2 * AWAKE_TIME);
         }
     }
 
     #[test]
-    fn who_makes_no_sense_is_left_and_the_others_are_not() {
+    fn malformed_clients_are_disconnected_and_others_are_not() {
         let Some((folder, _prezero)) = started() else { return };
         let good = Process::connect(folder.path());
         let segment = file(UNIT, SealFlags::empty());
@@ -225,7 +224,7 @@ mod tests {
         ] {
             let bad = Process::connect(folder.path());
             bad.send(&packet, &files);
-            assert!(bad.is_left(), "{packet:?}");
+            assert!(bad.is_disconnected(), "{packet:?}");
         }
         segment.write_all_at(&[7; UNIT], 0).unwrap();
         good.offer(0);
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_process_that_has_ended_is_let_go() {
+    fn memory_of_an_ended_process_is_unmapped() {
         let Some((folder, prezero)) = started() else { return };
         let process = Process::connect(folder.path());
         let path = folder.path().join("segment");

@@ -1,4 +1,4 @@
-//! The thread that zeroes when no processor is wanted by anybody else.
+//! The thread that zeroes memory when processors are otherwise idle.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,13 +12,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::client::Segment;
 use super::{BEING_ZEROED, TO_ZERO, ZEROED};
 
-/// Without anything to do, it falls asleep after so long: to be woken takes the program's time.
-pub(super) const PATIENCE: Duration = Duration::from_millis(2);
-const GLANCE: Duration = Duration::from_micros(50);
+/// After this time without work the thread sleeps. Shorter would cost the program more wake-ups.
+pub(super) const AWAKE_TIME: Duration = Duration::from_millis(2);
+/// How often the thread polls for work while awake.
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
-/// Until nobody has segments for it any more and the bell is rung.
+/// Runs until the bell rings after the last sender of segments is gone.
 pub(super) fn run(new: &Receiver<Arc<Segment>>, mut bell: &File) {
-    // SAFETY: of this thread alone, with a structure that lives through the call.
+    // SAFETY: for this thread, with a structure that lives through the call.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &libc::sched_param { sched_priority: 0 }) };
     let mut segments: Vec<Arc<Segment>> = Vec::new();
     let mut worked = Instant::now();
@@ -27,7 +28,7 @@ pub(super) fn run(new: &Receiver<Arc<Segment>>, mut bell: &File) {
         if is_busy {
             worked = Instant::now();
         }
-        let is_patient = worked.elapsed() < PATIENCE;
+        let is_patient = worked.elapsed() < AWAKE_TIME;
         if !is_patient {
             set_asleep(&segments, true);
             if zero_one(&segments) {
@@ -36,16 +37,16 @@ pub(super) fn run(new: &Receiver<Arc<Segment>>, mut bell: &File) {
                 continue;
             }
         }
-        let patience = if is_busy { Some(Duration::ZERO) } else { is_patient.then_some(GLANCE) };
+        let patience = if is_busy { Some(Duration::ZERO) } else { is_patient.then_some(POLL_INTERVAL) };
         let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
         match poll(&mut [PollFd::new(&bell, PollFlags::IN)], timeout.as_ref()) {
             Ok(0) | Err(rustix::io::Errno::INTR) => continue,
             Ok(_) => worked = Instant::now(),
             Err(_) => return,
         }
-        // Nobody else reads it.
+        // This is the only reader.
         let _ = bell.read(&mut [0; 4096]);
-        segments.retain(|segment| !segment.memory.is_left());
+        segments.retain(|segment| !segment.memory.is_detached());
         loop {
             match new.try_recv() {
                 Ok(segment) => segments.push(segment),
@@ -56,7 +57,7 @@ pub(super) fn run(new: &Receiver<Arc<Segment>>, mut bell: &File) {
     }
 }
 
-/// One unit, if one is offered. The last ones first: the program takes the first.
+/// Zeroes one offered unit, if there is one; last units first, because the program takes the first ones.
 fn zero_one(segments: &[Arc<Segment>]) -> bool {
     segments.iter().any(|segment| {
         let states = &segment.shared.states()[segment.first..][..segment.units];

@@ -1,17 +1,17 @@
-//! What the runtime within a process tells about what it gave (`struct provision_told` of `preload/abi.h`), and what that
-//! is of a whole job.
+//! Statistics that the runtime in a process writes about the memory it served (`struct provision_told` of `preload/abi.h`), and their sums
+//! over a job.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Why memory was the kernel's.
+/// Why the kernel served memory instead of the pool.
 pub use runtime_abi::Passed as Reason;
-/// Why a process was not provisioned though the runtime was in it.
+/// Why a process was not provisioned although the runtime was loaded.
 pub use runtime_abi::ProvisionLeftAlone as LeftAlone;
 use runtime_abi::{PROVISION_MAGIC, ProvisionTold};
 
-/// A reason for people, after "went to Linux:".
+/// A reason as text, to follow "went to Linux:".
 pub fn describe(reason: Reason) -> &'static str {
     match reason {
         Reason::Small => "smaller than 64 KiB",
@@ -30,146 +30,146 @@ pub fn describe(reason: Reason) -> &'static str {
     }
 }
 
-/// How often, and how much.
+/// Number and size of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
     /// Calls.
     pub calls: u64,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes: u64,
 }
 
-/// What was given and what was not: of one process, or of all.
+/// Figures of one process, or their sum over all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// The most that was mapped from the pool; of several processes the sum of each one's most.
+    /// Peak of the memory mapped from the pool; of several processes the sum of their peaks.
     pub pool_bytes_peak: u64,
-    /// Making what was served present, seconds.
+    /// Time spent populating served memory, seconds.
     pub populate_seconds: f64,
-    /// What had been used before and was zeroed in the request, bytes.
+    /// Memory that had been used before and was zeroed during the request, bytes.
     pub zeroed_bytes: u64,
-    /// What was zeroed before it was asked for, beside the program.
+    /// Memory that was zeroed before it was requested, while the program ran, bytes.
     pub zeroed_beside_bytes: u64,
-    /// What the pool served, all calls together.
+    /// Memory served from the pool, sum over all calls, bytes.
     pub served_bytes: u64,
-    /// What it did not, and why; every reason is there.
+    /// Calls passed to the kernel, by reason; every reason has an entry.
     pub passed_to_linux: BTreeMap<Reason, Amount>,
     /// Calls that a larger pool would have served.
     pub fallbacks: u64,
-    /// Calls that failed because it was not larger.
+    /// Calls that failed because the pool was too small.
     pub failed: u64,
-    /// Forks whose child was given a copy.
+    /// Forks whose child got a copy.
     pub forks: u64,
-    /// Held from the pool when it was last told.
+    /// Leased from the pool at the last report, bytes.
     pub leased_bytes: u64,
-    /// Of the pool's memory, copied for the children of processes with several threads.
+    /// Memory of the pool that was copied for children of processes with several threads, bytes.
     pub copied_bytes: u64,
-    /// Taken from the pool and nothing but zeroes when the pool had no more, or at the end of the program; an estimate.
+    /// Memory taken from the pool that was still all zeroes when the pool was exhausted or the program ended; an estimate, bytes.
     pub unwritten_bytes: u64,
-    /// What a pool without end would have given at most; of several processes the sum.
+    /// Peak of the memory that an unlimited pool would have served; of several processes the sum of their peaks.
     pub demand_bytes_peak: u64,
-    /// The runtime's work before the program began, seconds.
+    /// The runtime's work before the program's main, seconds.
     pub start_seconds: f64,
-    /// Waiting for the broker, seconds.
+    /// Time spent waiting for the broker, seconds.
     pub lease_seconds: f64,
 }
 
-/// What one process told.
+/// Statistics of one process.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Told {
+pub struct ProcessStats {
     /// Path of its program.
     pub executable: String,
-    /// Process.
+    /// PID.
     pub pid: u64,
-    /// Its parent.
+    /// PID of its parent.
     pub parent: u64,
-    /// When it began, in clock ticks since the boot, as in `/proc/PID/stat`.
+    /// Start time, in clock ticks since boot, as in `/proc/PID/stat`.
     #[serde(skip)]
     pub ticks: u64,
-    /// The PID namespace in which `pid` is its number; 0: not known.
+    /// The PID namespace that `pid` belongs to; 0: unknown.
     #[serde(skip)]
     pub namespace: u64,
     /// Rank in an MPI job.
     pub rank: Option<u64>,
-    /// The NUMA node its memory was to be from.
+    /// The NUMA node that its memory should come from.
     pub node: Option<u64>,
-    /// Why nothing was done.
+    /// Why the process was not provisioned.
     pub left_alone: Option<LeftAlone>,
-    /// What was given.
+    /// Its figures.
     #[serde(flatten)]
     pub figures: Figures,
 }
 
-/// A file that is not what a process told.
+/// Why a statistics file cannot be read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Nothing but zeroes, as before its first word.
-    #[error("the process ended before it told anything")]
+    /// All zeroes: the runtime has not written it yet.
+    #[error("the process ended before the runtime wrote statistics")]
     NothingYet,
-    /// Cut short, or something else.
-    #[error("it is not what a process under bursar provision leaves")]
-    NotTold,
-    /// Of another version.
+    /// Cut short, or another kind of file.
+    #[error("it is not a statistics file of bursar provision")]
+    Malformed,
+    /// Written by another version.
     #[error("it was written by another version of bursar")]
     OtherVersion,
 }
 
-impl Told {
-    /// From the bytes of one file.
+impl ProcessStats {
+    /// Reads the bytes of one file.
     ///
     /// # Errors
-    /// If they are none, or another version's.
-    pub fn read(bytes: &[u8]) -> Result<Told, Error> {
-        let nothing = || if bytes.iter().all(|byte| *byte == 0) { Error::NothingYet } else { Error::NotTold };
+    /// If the bytes are malformed or of another version.
+    pub fn read(bytes: &[u8]) -> Result<ProcessStats, Error> {
+        let nothing = || if bytes.iter().all(|byte| *byte == 0) { Error::NothingYet } else { Error::Malformed };
         let rest = bytes.strip_prefix(&PROVISION_MAGIC).ok_or_else(nothing)?;
         match rest.first_chunk().map_or(0, |length| u64::from_le_bytes(*length)) {
-            0 => return Err(Error::NotTold),
+            0 => return Err(Error::Malformed),
             length if length == ProvisionTold::BYTES as u64 => {}
             _ => return Err(Error::OtherVersion),
         }
-        let told = ProvisionTold::read(bytes).ok_or(Error::NotTold)?;
+        let stats = ProvisionTold::read(bytes).ok_or(Error::Malformed)?;
         let seconds = |ns: u64| ns as f64 / 1e9;
-        let amounts = told.passed.iter().map(|passed| Amount { calls: passed.calls, bytes: passed.bytes });
-        Ok(Told {
-            executable: runtime_abi::text(&told.executable),
-            pid: told.pid,
-            parent: told.parent,
-            ticks: told.ticks,
-            namespace: told.namespace,
-            rank: told.rank_plus_1.checked_sub(1),
-            node: told.node_plus_1.checked_sub(1),
-            left_alone: match told.left_alone {
+        let amounts = stats.passed.iter().map(|passed| Amount { calls: passed.calls, bytes: passed.bytes });
+        Ok(ProcessStats {
+            executable: runtime_abi::text(&stats.executable),
+            pid: stats.pid,
+            parent: stats.parent,
+            ticks: stats.ticks,
+            namespace: stats.namespace,
+            rank: stats.rank_plus_1.checked_sub(1),
+            node: stats.node_plus_1.checked_sub(1),
+            left_alone: match stats.left_alone {
                 0 => None,
                 number => Some(LeftAlone::from_number(number).unwrap_or(LeftAlone::Libc)),
             },
             figures: Figures {
-                pool_bytes_peak: told.pool_bytes_peak,
-                populate_seconds: seconds(told.populate_ns),
-                zeroed_bytes: told.zeroed_bytes,
-                zeroed_beside_bytes: told.zeroed_beside_bytes,
-                served_bytes: told.served_bytes,
+                pool_bytes_peak: stats.pool_bytes_peak,
+                populate_seconds: seconds(stats.populate_ns),
+                zeroed_bytes: stats.zeroed_bytes,
+                zeroed_beside_bytes: stats.zeroed_beside_bytes,
+                served_bytes: stats.served_bytes,
                 passed_to_linux: Reason::ALL.into_iter().zip(amounts).collect(),
-                fallbacks: told.fallbacks,
-                failed: told.failed,
-                forks: told.forks,
-                leased_bytes: told.leased_bytes,
-                copied_bytes: told.copied_bytes,
-                unwritten_bytes: told.unwritten_bytes,
-                demand_bytes_peak: told.demand_bytes_peak,
-                start_seconds: seconds(told.start_ns),
-                lease_seconds: seconds(told.lease_ns),
+                fallbacks: stats.fallbacks,
+                failed: stats.failed,
+                forks: stats.forks,
+                leased_bytes: stats.leased_bytes,
+                copied_bytes: stats.copied_bytes,
+                unwritten_bytes: stats.unwritten_bytes,
+                demand_bytes_peak: stats.demand_bytes_peak,
+                start_seconds: seconds(stats.start_ns),
+                lease_seconds: seconds(stats.lease_ns),
             },
         })
     }
 }
 
 impl Figures {
-    /// Of all processes together: every figure is the sum. They need not have had their most at the same time. What a process
-    /// that goes wrong tells may be any number: the sum ends at the largest.
-    pub fn sum(told: &[Told]) -> Figures {
-        let all = || told.iter().map(|told| &told.figures);
+    /// Sums over all processes; the peaks need not have been at the same time. Sums saturate, because a broken process may report any
+    /// number.
+    pub fn sum(processes: &[ProcessStats]) -> Figures {
+        let all = || processes.iter().map(|process| &process.figures);
         let sum = |of: fn(&Figures) -> u64| all().map(of).fold(0, u64::saturating_add);
-        // Of none it is 0: what `sum` begins with is -0.
+        // Not `sum`, which is -0 for an empty iterator.
         let seconds = |of: fn(&Figures) -> f64| all().map(of).fold(0.0, |sum, more| sum + more);
         let passed = |reason: Reason| {
             let amounts = all().filter_map(|figures| figures.passed_to_linux.get(&reason));
@@ -204,7 +204,7 @@ mod tests {
 
     const NUMBERS: usize = 26 + 2 * Reason::ALL.len();
 
-    /// As the runtime writes it: the numbers 1, 2, 3 … in the order of `preload/abi.h`, where they are not told.
+    /// A file as the runtime writes it: the numbers 1, 2, 3 … in the order of `preload/abi.h`, except the given ones.
     fn recorded(left_alone: u64) -> Vec<u8> {
         let mut numbers: Vec<u64> = (1..=NUMBERS as u64).collect();
         (numbers[0], numbers[22]) = (ProvisionTold::BYTES as u64, left_alone);
@@ -216,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn each_number_is_where_the_header_puts_it() {
-        let told = Told::read(&recorded(1)).unwrap();
-        assert_eq!((told.pid, told.parent, told.ticks, told.rank, told.node), (2, 3, 4, Some(4), Some(5)));
-        assert_eq!((told.executable.as_str(), told.left_alone), ("/opt/solve", Some(LeftAlone::Sanitizer)));
-        let figures = &told.figures;
+    fn numbers_are_read_at_the_headers_offsets() {
+        let stats = ProcessStats::read(&recorded(1)).unwrap();
+        assert_eq!((stats.pid, stats.parent, stats.ticks, stats.rank, stats.node), (2, 3, 4, Some(4), Some(5)));
+        assert_eq!((stats.executable.as_str(), stats.left_alone), ("/opt/solve", Some(LeftAlone::Sanitizer)));
+        let figures = &stats.figures;
         assert_eq!((figures.leased_bytes, figures.pool_bytes_peak, figures.demand_bytes_peak), (7, 9, 11));
-        assert_eq!((figures.copied_bytes, figures.unwritten_bytes, told.namespace), (24, 25, 26));
+        assert_eq!((figures.copied_bytes, figures.unwritten_bytes, stats.namespace), (24, 25, 26));
         assert_eq!((figures.zeroed_bytes, figures.zeroed_beside_bytes), (17, 18));
         assert_eq!((figures.served_bytes, figures.fallbacks, figures.failed, figures.forks), (13, 21, 22, 19));
         assert_eq!((figures.start_seconds, figures.lease_seconds, figures.populate_seconds), (14e-9, 15e-9, 16e-9));
@@ -231,25 +231,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_of_another_version_is_refused() {
+    fn cut_files_and_other_versions_are_refused() {
         let whole = recorded(0);
-        assert_eq!(Told::read(&[0; 4096]), Err(Error::NothingYet));
+        assert_eq!(ProcessStats::read(&[0; 4096]), Err(Error::NothingYet));
         for cut in 1..whole.len() {
-            assert_eq!(Told::read(&whole[..cut]), Err(Error::NotTold), "{cut}");
+            assert_eq!(ProcessStats::read(&whole[..cut]), Err(Error::Malformed), "{cut}");
         }
         let mut longer = whole.clone();
         longer[8..16].copy_from_slice(&(1u64 << 20).to_le_bytes());
-        assert_eq!(Told::read(&longer), Err(Error::OtherVersion));
-        assert_eq!(Told::read(&[b'x'; 4096]), Err(Error::NotTold));
+        assert_eq!(ProcessStats::read(&longer), Err(Error::OtherVersion));
+        assert_eq!(ProcessStats::read(&[b'x'; 4096]), Err(Error::Malformed));
     }
 
     #[test]
-    fn all_together_is_the_sum_of_each() {
-        let told = Told::read(&recorded(0)).unwrap();
-        let sum = Figures::sum(&[told.clone(), told]);
+    fn figures_of_all_are_the_sum_of_each() {
+        let stats = ProcessStats::read(&recorded(0)).unwrap();
+        let sum = Figures::sum(&[stats.clone(), stats]);
         assert_eq!((sum.pool_bytes_peak, sum.populate_seconds), (18, 32e-9));
         assert_eq!(sum.passed_to_linux[&Reason::Small], Amount { calls: 54, bytes: 56 });
-        assert_eq!(Figures::sum(&[]).passed_to_linux.len(), Reason::ALL.len(), "every reason is told");
+        assert_eq!(Figures::sum(&[]).passed_to_linux.len(), Reason::ALL.len(), "every reason has an entry");
     }
 
     #[test]
