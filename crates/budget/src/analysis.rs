@@ -1,4 +1,4 @@
-//! The analysis of a search so far, made once per step. Each layer reads only those below it:
+//! The analysis of a search so far, computed once per step. Each layer uses only those below it:
 //!
 //! ```text
 //! Analysis   limits tried, bracket, chance, what decides, effort left
@@ -19,7 +19,7 @@ use crate::noise::Noise;
 use crate::tried::{Tried, tried};
 use crate::{Evidence, Settings};
 
-/// What the rules and the answer read.
+/// What the rules and the answer use.
 pub struct Analysis<'a> {
     /// The layers below.
     pub noise: Noise<'a>,
@@ -30,12 +30,12 @@ pub struct Analysis<'a> {
     /// Whether the passing limit may have passed by chance.
     pub chance: Option<Chance>,
     /// Memory alone decides.
-    pub is_told_by_memory: bool,
-    /// The margin decides.
-    pub is_told_by_margin: bool,
+    pub memory_is_conclusive: bool,
+    /// Memory alone decides.
+    pub margin_is_conclusive: bool,
     /// Run time alone decides, and varies too much.
-    pub is_told_by_time_alone: bool,
-    /// Why no further trial may be made, as a clause; `None`: one may.
+    pub hangs_on_run_time: bool,
+    /// Why no further trial may be made, as a clause; `None`: one may be made.
     pub spent: Option<String>,
 }
 
@@ -55,9 +55,9 @@ impl<'a> Analysis<'a> {
         let bracket = bracket(&noise, &tried);
         Analysis {
             chance: chance(&noise, &bracket),
-            is_told_by_memory: by_memory(&noise, &bracket),
-            is_told_by_margin: by_margin(&noise, &tried, &bracket),
-            is_told_by_time_alone: by_time_alone(&noise, &tried, &bracket),
+            memory_is_conclusive: by_memory(&noise, &bracket),
+            margin_is_conclusive: by_margin(&noise, &tried, &bracket),
+            hangs_on_run_time: by_time_alone(&noise, &tried, &bracket),
             spent: spent(&noise),
             noise,
             tried,
@@ -65,7 +65,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Why the search was cut short, where it was not done: what is close already loses nothing when it may cost no more.
+    /// Why the search is cut short. A close bracket needs no further trial, so then it is complete although it may cost no more.
     pub fn cut_short(&self) -> Option<String> {
         self.spent.clone().filter(|_| !is_close(&self.bracket))
     }

@@ -1,32 +1,32 @@
-//! The answer, with what it rests on.
+//! The answer, and how sure it is.
 
 use model::{Answer, Breakdown, Bytes, Outcome, Spread, Trial};
 
 use crate::analysis::Analysis;
 use crate::bracket::{Bracket, CLOSE, is_close};
-use crate::cause::is_telling;
+use crate::cause::is_conclusive;
 use crate::tried::{Tried, is_enough};
 use crate::{Evidence, MIB, Reference, round_up};
 
-/// The answer stays within this of the knee.
-const WITHIN: f64 = 1.15;
+/// The answer is at most this many times the knee.
+const MAX_TIMES_KNEE: f64 = 1.15;
 
-/// Added to the smallest passing limit at least.
-const LEAST_MARGIN: f64 = 0.01;
+/// The margin above the smallest passing limit is at least this share.
+const MIN_MARGIN: f64 = 0.01;
 
-/// A limit that passes below this share of what a reference held shows that the job does not hold it every time.
-const LESS: f64 = 0.95;
+/// If a limit passes below this share of what a reference held, the job does not hold that much every time.
+const HOLDS_LESS_SHARE: f64 = 0.95;
 
-/// Between references that differ so many times in their run time, a slow-down of a few per cent is not to be seen.
-const ERRATIC: f64 = 2.0;
+/// If the run times of references differ by this ratio, a slow-down of a few per cent cannot be detected.
+const ERRATIC_RATIO: f64 = 2.0;
 
-/// Nothing but another load of the machine makes a run under a limit so much faster than without one.
-const MUCH_FASTER: f64 = 0.8;
+/// Only another load of the machine makes a run under a limit faster than this ratio to a run without one.
+const OTHER_LOAD_RATIO: f64 = 0.8;
 
-/// References whose unreclaimable memory differs by more than this do not do the same thing.
-const SAME: f64 = 0.05;
+/// References whose unreclaimable memory differs by more than this share do not do the same work.
+const SAME_WORK_SHARE: f64 = 0.05;
 
-/// What the search has come to; `cut_short` is why it had to stop before it was done.
+/// The answer of the search so far; `cut_short` is why it stopped before it was complete.
 pub fn answer(a: &Analysis, cut_short: Option<String>) -> Answer {
     let (tried, bracket) = (&a.tried, a.bracket);
     let Some(pass) = bracket.pass else {
@@ -53,15 +53,18 @@ pub fn answer(a: &Analysis, cut_short: Option<String>) -> Answer {
     }
 }
 
-/// The smallest passing limit and a margin: twice the standard deviation of what could not be reclaimed, at least 1 %, as
-/// long as the whole stays within 15 % of the knee.
+/// The smallest passing limit plus a margin: twice the standard deviation of the unreclaimable memory, at least 1 %, as long as the sum
+/// stays within 15 % of the knee.
 fn budget(a: &Analysis, bracket: &Bracket, pass: u64) -> u64 {
-    // What sizes itself holds what it was given.
+    // A program that sizes itself by its limit fills any margin.
     let spread = peaks(a.evidence).filter(|_| !a.settings.sizes_itself).map_or(0.0, |(spread, _)| 2.0 * spread.stddev);
-    let wanted = pass as f64 + spread.max(LEAST_MARGIN * pass as f64);
-    let most = bracket.fail.filter(|_| is_close(bracket)).map_or(pass as f64 * WITHIN, |fail| fail as f64 * WITHIN);
+    let wanted = pass as f64 + spread.max(MIN_MARGIN * pass as f64);
+    let most = bracket
+        .fail
+        .filter(|_| is_close(bracket))
+        .map_or(pass as f64 * MAX_TIMES_KNEE, |fail| fail as f64 * MAX_TIMES_KNEE);
     let least_mib = round_up(wanted.min(most.max(pass as f64)) as u64);
-    // Rounding up must not go beyond either, where mebibytes are fine enough to tell.
+    // Where whole mebibytes are fine enough, rounding up must stay within both bounds.
     if least_mib as f64 > most && least_mib > pass { (least_mib - MIB).max(pass) } else { least_mib }
 }
 
@@ -97,7 +100,7 @@ fn found(a: &Analysis, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u6
         let stddev = Bytes(spread.stddev as u64);
         format!(" (what it cannot give back has a standard deviation of {stddev} over {runs} runs)")
     });
-    let by_memory = match a.is_told_by_memory && !a.can_tell {
+    let by_memory = match a.memory_is_conclusive && !a.resolves_slow_down {
         true => " Run times vary too much to decide; CPU time, I/O delay and refaults do.",
         false => "",
     };
@@ -108,9 +111,9 @@ fn found(a: &Analysis, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u6
     format!("{pass}{left_out}{fail}.{added}{by_memory}")
 }
 
-/// How many times as long as without a limit those trials under a limit took that were too slow and say nothing of it.
+/// Run times, as ratios to the reference, of the trials under a limit that were too slow and are not conclusive.
 fn left_out(a: &Analysis, limit: u64) -> Vec<f64> {
-    let is_left_out = |t: &&model::Trial| t.limit_bytes == Some(limit) && !is_telling(a, t);
+    let is_left_out = |t: &&model::Trial| t.limit_bytes == Some(limit) && !is_conclusive(a, t);
     let ratios = a.evidence.search_trials().filter(is_left_out).filter_map(|t| t.runtime_ratio);
     ratios.filter(|ratio| *ratio > 1.0 + a.settings.slowdown).collect()
 }
@@ -131,7 +134,7 @@ fn happened(worst: Outcome) -> &'static str {
 /// Every reason not to be sure, as clauses.
 fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<String>) -> Vec<String> {
     let contradiction = fast_with_less(a, bracket).map(|(limit, ratio)| {
-        let busy = if ratio <= MUCH_FASTER { ": the machine was busy during those" } else { "" };
+        let busy = if ratio <= OTHER_LOAD_RATIO { ": the machine was busy during those" } else { "" };
         format!(
             "run times contradict each other, as a run under {} took {ratio:.2} times as long as the runs without a limit{busy}",
             Bytes(limit)
@@ -141,18 +144,18 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
     if !is_close(bracket) {
         doubts.push("less may be enough: no limit close below is known to be too little".into());
     }
-    let is_told = a.is_told_by_memory || a.is_told_by_margin;
-    if !a.can_tell && !is_told {
+    let is_decided = a.memory_is_conclusive || a.margin_is_conclusive;
+    if !a.resolves_slow_down && !is_decided {
         doubts.push(match a.references_needed() {
             Some(runs) => format!(
                 "a slow-down of {:.0} % cannot be told from noise by so few runs; it would take about {runs} (--runs {runs}) \
                  or a quieter machine",
                 a.settings.slowdown * 100.0,
             ),
-            None => "one run does not tell how much its run time varies (--runs 2)".into(),
+            None => "one run does not show how much its run time varies (--runs 2)".into(),
         });
     }
-    if let Some((least, most)) = erratic_references(a).filter(|_| a.can_tell || is_told) {
+    if let Some((least, most)) = erratic_references(a).filter(|_| a.resolves_slow_down || is_decided) {
         doubts.push(format!("its run time without a limit was from {least:.2} s to {most:.2} s"));
     }
     let is_slow_once_more =
@@ -183,9 +186,9 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
     if let Some(lost) = a.evidence.demand.as_ref().map(|d| d.lost_events).filter(|lost| *lost > 0) {
         doubts.push(format!("{lost} references to the page cache were lost, so the prediction was too low"));
     }
-    // A sampled peak may be missed, and one that the kernel's peaks prove depends on how much was cached: a job that needs more has
+    // A sampled peak can be too low, and a peak that the kernel's figures prove depends on how much was cached. A job that needs more has
     // more of both.
-    let differs = |spread: &Spread| spread.max > spread.min * (1.0 + SAME);
+    let differs = |spread: &Spread| spread.max > spread.min * (1.0 + SAME_WORK_SHARE);
     let is_sampled_the_same = spread_of(a.evidence, |r| r.held_bytes).is_some_and(|held| !differs(&held));
     if let Some(spread) =
         unreclaimable(a.evidence).filter(|spread| differs(spread) && !is_sampled_the_same && !a.settings.sizes_itself)
@@ -194,7 +197,7 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
         doubts.push(format!("the reference runs needed from {min} to {max}: the next may need more"));
     }
     if let Some(held) =
-        surely_held(a).filter(|held| bracket.pass.is_some_and(|pass| (pass as f64) < LESS * *held as f64))
+        surely_held(a).filter(|held| bracket.pass.is_some_and(|pass| (pass as f64) < HOLDS_LESS_SHARE * *held as f64))
     {
         doubts.push(format!(
             "the reference runs held up to {} that could not be reclaimed: the next may need more",
@@ -204,8 +207,8 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
     doubts
 }
 
-/// The fastest run under much less than the passing limit that was no slower than without a limit, and that memory cost nothing: its limit
-/// and how many times as long it took. Above the limit that failed, whether less is enough is not known anyway.
+/// The fastest run under much less than the passing limit that was no slower than without a limit and that memory cost nothing: its limit
+/// and its ratio to the reference. Only below the limit that failed: above it, it is unknown anyway whether less is enough.
 fn fast_with_less(a: &Analysis, bracket: &Bracket) -> Option<(u64, f64)> {
     let pass = bracket.pass?;
     let is_much_less = |limit: u64| limit as f64 * CLOSE < pass as f64 && bracket.fail.is_none_or(|fail| limit <= fail);
@@ -217,7 +220,7 @@ fn fast_with_less(a: &Analysis, bracket: &Bracket) -> Option<(u64, f64)> {
     with_less.filter(|(limit, _)| is_enough(a, *limit, &runs_at(*limit))).min_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
-/// A limit under which it was killed, though a run without a limit or under one no smaller had less at its peak; and that peak.
+/// A limit under which the run was killed, and the peak of a run that had less, without a limit or under a limit that is no smaller.
 fn killed_though_less_was_enough(a: &Analysis) -> Option<(u64, u64)> {
     let ended = |t: &&model::Trial| matches!(t.outcome, Outcome::Ok | Outcome::TooSlow) && !t.lower_bound;
     let peaks_under = |limit: u64| {
@@ -228,27 +231,27 @@ fn killed_though_less_was_enough(a: &Analysis) -> Option<(u64, u64)> {
     };
     let killed = a.evidence.trials.iter().filter(|t| t.outcome == Outcome::Oom).filter_map(|t| t.limit_bytes);
     let least = |limit: u64| Some((limit, peaks_under(limit).min()?));
-    let differs = |(limit, peak): &(u64, u64)| (*peak as f64) < LESS * *limit as f64;
+    let differs = |(limit, peak): &(u64, u64)| (*peak as f64) < HOLDS_LESS_SHARE * *limit as f64;
     killed.filter_map(least).find(differs).filter(|_| !a.settings.sizes_itself && !a.settings.has_slower_memory)
 }
 
-/// The least and the longest run time of the references, where the longest is several times the least.
+/// The shortest and the longest run time of the references, if the longest is several times the shortest.
 fn erratic_references(a: &Analysis) -> Option<(f64, f64)> {
     let walls: Vec<f64> = a.evidence.timed().iter().map(|r| r.wall_seconds).collect();
     let spread = Spread::of(&walls)?;
-    (spread.max >= ERRATIC * spread.min).then_some((spread.min, spread.max))
+    (spread.max >= ERRATIC_RATIO * spread.min).then_some((spread.min, spread.max))
 }
 
-/// The most that a reference held, without what the kernel held for it, of which some gives way under a limit. Nothing is known where it
-/// may swap, or takes what it gets.
+/// The most that a reference held, without kernel memory, of which a part is freed under a limit. `None` with swap, and for programs that
+/// size themselves by the limit.
 fn surely_held(a: &Analysis) -> Option<u64> {
     let of = |r: &Reference| Some(r.floor_bytes?.saturating_sub(r.breakdown.kernel.unwrap_or(0)));
     let most = a.evidence.references.iter().filter_map(of).max();
     most.filter(|_| !a.settings.has_slower_memory && !a.settings.sizes_itself)
 }
 
-/// What could not be reclaimed, over more than one run, and over how many: of the references; of a single one and the trials that
-/// ended well heap and shared memory, since what the kernel holds besides differs under a limit.
+/// The unreclaimable memory over several runs, and their number. With several references, theirs; with a single one, heap and shared memory
+/// of it and of completed trials, because other kernel memory differs under a limit.
 fn peaks(evidence: &Evidence) -> Option<(Spread, usize)> {
     if let [reference] = evidence.references.as_slice() {
         let passed = evidence.search_trials().filter(|t| t.outcome == Outcome::Ok).map(|t| &t.breakdown);
@@ -259,7 +262,7 @@ fn peaks(evidence: &Evidence) -> Option<(Spread, usize)> {
     Some((unreclaimable(evidence)?, evidence.references.len()))
 }
 
-/// What could not be reclaimed in each reference; the peak charge where that is not known.
+/// The unreclaimable memory of each reference; where that is unknown, the peak charge.
 fn unreclaimable(evidence: &Evidence) -> Option<Spread> {
     spread_of(evidence, |r| r.floor_bytes).or_else(|| spread_of(evidence, |r| r.peak_charge_bytes))
 }
@@ -277,7 +280,7 @@ mod tests {
     use crate::Settings;
     use crate::tests::trial;
 
-    /// As of a program that holds 60 MiB in a removed file: memory cost the trials nothing, but both were slow.
+    /// Like a program that holds 60 MiB in an unlinked file: memory cost the trials nothing, but both were slow.
     fn two_slow_trials() -> Evidence {
         let reference = |run, wall_seconds, peak| Reference {
             run,
@@ -309,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_under_which_every_run_was_slow_is_no_sure_answer_and_not_called_fast() {
+    fn a_limit_with_only_slow_runs_is_not_a_sure_answer() {
         let found = answer(&Analysis::of(&Settings::default(), &two_slow_trials()), None);
         assert_eq!((found.smallest_passing_bytes, found.confident), (Some(75 * MIB), false), "{}", found.reason);
         assert!(found.reason.starts_with("At 75.0 MiB it was slower than allowed, but"), "{}", found.reason);
@@ -317,17 +320,17 @@ mod tests {
     }
 
     #[test]
-    fn one_run_within_the_slow_down_says_that_it_can_be_kept() {
-        let mut seen = two_slow_trials();
+    fn one_run_within_the_slow_down_shows_that_it_is_possible() {
+        let mut evidence = two_slow_trials();
         let fast =
-            Trial { wall_seconds: 10.1, runtime_ratio: Some(1.01), outcome: Outcome::Ok, ..seen.trials[0].clone() };
-        seen.trials.push(fast);
-        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
+            Trial { wall_seconds: 10.1, runtime_ratio: Some(1.01), outcome: Outcome::Ok, ..evidence.trials[0].clone() };
+        evidence.trials.push(fast);
+        let found = answer(&Analysis::of(&Settings::default(), &evidence), None);
         assert!(found.reason.starts_with("At 75.0 MiB it kept within the slow-down"), "{}", found.reason);
         assert!(!found.reason.contains("no run under it"), "{}", found.reason);
     }
 
-    /// A search of a program that holds 50 MiB, and in one of four runs 150.
+    /// A search of a program that holds 50 MiB, and 150 MiB in one of four runs.
     fn once_killed() -> Evidence {
         let reference = |run| Reference {
             run,
@@ -344,67 +347,72 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_killed_with_more_than_others_needed_is_told() {
-        let told = "killed at 55.0 MiB, and never had more than 51.0 MiB in another run";
-        let mut seen = once_killed();
-        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
-        assert!(!found.confident && found.reason.contains(told), "{}", found.reason);
-        seen.trials.remove(1);
-        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
+    fn a_run_killed_with_more_than_others_needed_is_reported() {
+        let doubt = "killed at 55.0 MiB, and never had more than 51.0 MiB in another run";
+        let mut evidence = once_killed();
+        let found = answer(&Analysis::of(&Settings::default(), &evidence), None);
+        assert!(!found.confident && found.reason.contains(doubt), "{}", found.reason);
+        evidence.trials.remove(1);
+        let found = answer(&Analysis::of(&Settings::default(), &evidence), None);
         assert!(!found.reason.contains("never had more than"), "{}", found.reason);
     }
 
     #[test]
-    fn references_that_say_nothing_of_a_slow_down_are_told() {
-        let told = |fastest: f64| {
-            let mut seen = two_slow_trials();
+    fn references_too_erratic_for_a_slow_down_are_reported() {
+        let is_reported = |fastest: f64| {
+            let mut evidence = two_slow_trials();
             let reads =
                 Trial { cpu_seconds: Some(5.0), refaults: Some(200_000), stall_seconds: Some(9.0), ..trial(69, 20.0) };
-            seen.trials = vec![Trial { outcome: Outcome::Ok, ..seen.trials[0].clone() }, reads];
-            seen.references[1].wall_seconds = fastest;
-            let found = answer(&Analysis::of(&Settings::default(), &seen), None);
+            evidence.trials = vec![Trial { outcome: Outcome::Ok, ..evidence.trials[0].clone() }, reads];
+            evidence.references[1].wall_seconds = fastest;
+            let found = answer(&Analysis::of(&Settings::default(), &evidence), None);
             (found.reason.contains("its run time without a limit was from"), found.reason)
         };
-        let (is_told, reason) = told(4.0);
-        assert!(is_told, "{reason}");
-        let (is_told, reason) = told(9.9);
-        assert!(!is_told, "{reason}");
+        let (reported, reason) = is_reported(4.0);
+        assert!(reported, "{reason}");
+        let (reported, reason) = is_reported(9.9);
+        assert!(!reported, "{reason}");
     }
 
-    /// A reference of a busy machine, and a method's run after that under a tenth of the answer.
+    /// A reference on a busy machine, and later a run of a method under a tenth of the answer.
     #[test]
-    fn a_run_that_was_fast_with_less_than_the_answer_contradicts_it() {
-        let told = |seconds: f64| {
-            let mut seen = two_slow_trials();
+    fn a_fast_run_with_less_memory_contradicts_the_answer() {
+        let answer_after = |seconds: f64| {
+            let mut evidence = two_slow_trials();
             let under =
                 |limit| Trial { method: Some(Method::AppMaxRss), outcome: Outcome::Ok, ..trial(limit, seconds) };
-            seen.trials.truncate(2);
-            seen.trials.push(Trial { cpu_seconds: Some(3.9), refaults: Some(0), stall_seconds: Some(0.0), ..under(7) });
-            answer(&Analysis::of(&Settings::default(), &seen), Some("it was cut short".into()))
+            evidence.trials.truncate(2);
+            evidence.trials.push(Trial {
+                cpu_seconds: Some(3.9),
+                refaults: Some(0),
+                stall_seconds: Some(0.0),
+                ..under(7)
+            });
+            answer(&Analysis::of(&Settings::default(), &evidence), Some("it was cut short".into()))
         };
-        let found = told(2.7);
+        let found = answer_after(2.7);
         let first = "But run times contradict each other, as a run under 7.00 MiB took 0.27 times as long as the runs without a limit: \
                      the machine was busy during those; and it was cut short";
         assert!(found.reason.contains(first) && !found.confident, "{}", found.reason);
-        assert!(!told(12.0).reason.contains("contradict"), "{}", told(12.0).reason);
+        assert!(!answer_after(12.0).reason.contains("contradict"), "{}", answer_after(12.0).reason);
     }
 
     #[test]
-    fn trials_that_do_not_count_are_counted() {
-        let mut seen = two_slow_trials();
-        for trial in &mut seen.trials[..2] {
+    fn inconclusive_trials_are_counted_in_the_answer() {
+        let mut evidence = two_slow_trials();
+        for trial in &mut evidence.trials[..2] {
             trial.limit_bytes = Some(82 * MIB);
         }
-        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
+        let found = answer(&Analysis::of(&Settings::default(), &evidence), None);
         assert!(
             found.reason.contains("(bursar leaves out 2 trials under that limit: they took at least 1.07 times"),
             "{}",
             found.reason
         );
-        for trial in &mut seen.trials[..2] {
+        for trial in &mut evidence.trials[..2] {
             trial.runtime_ratio = Some(1.02);
         }
-        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
+        let found = answer(&Analysis::of(&Settings::default(), &evidence), None);
         assert!(!found.reason.contains("leaves out"), "they were not slow: {}", found.reason);
     }
 }

@@ -1,56 +1,57 @@
-//! Whether it may be chance that a limit passed: a smaller one failed, and what both read again does not tell them apart.
+//! Whether a limit may have passed by chance: a smaller one failed with about as many refaults.
 //!
-//! What a limit costs mostly goes with what is read again under it. Where a run that was too slow had read again hardly more than one that
-//! kept within the slow-down, something else decided: the state of the storage, whether what was written was on disk already. A program
-//! like that keeps within the slow-down in one run and not in the next.
+//! The cost of a limit mostly grows with its refaults. If a run that was too slow refaulted hardly more than one within the slow-down,
+//! something else decided: the state of the storage, or whether written data was on disk already. Such a program keeps within the slow-down
+//! in some runs and not in others.
 
 use std::cmp::Ordering;
 
 use model::{Bytes, Outcome, Trial};
 
 use crate::bracket::Bracket;
-use crate::cause::{is_telling, is_unexplained};
+use crate::cause::{is_conclusive, is_unexplained};
 use crate::clock::ratio;
 use crate::noise::Noise;
 
-/// Limits that failed as far below the passing one say what reading again costs there; farther below, other pages are missed.
+/// Limits that failed down to this ratio below the passing one show the price of a refault there; farther below, other pages refault.
 const BELOW: f64 = 1.5;
 
-/// Pages that are read again under any limit, by chance.
+/// Pages that refault under any limit, by chance.
 const FEW_PAGES: u64 = 128;
 
-/// A run that read less than so many times as much again read as much.
+/// Two runs refault alike if one refaults less than this many times the other.
 const ALIKE: f64 = 2.0;
 
-/// A run that read this share again read as much, for it to count as another that passed.
+/// A run counts as another pass with as many refaults if it has at least this share of them.
 const AS_MUCH: f64 = 0.8;
 
-/// So many runs that read as much again and kept within the slow-down show that it costs little.
+/// This many passing runs with as many refaults show that refaults cost little.
 const ENOUGH_RUNS: usize = 3;
 
-/// Where chance decides, a second run often shows it; that the limit is always enough, no few runs show.
+/// The limit is tried this many times where chance decides: a second run often shows it. A few runs cannot show that a limit is always
+/// enough.
 const TWICE: usize = 2;
 
-/// A limit that passed, though what it read again would be too slow at the price that runs under a smaller limit paid.
+/// A limit that passed, though its refaults at the price under a smaller limit would make it too slow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Chance {
     /// The limit that passed.
     pub limit: u64,
-    /// What was read again under it, in bytes.
+    /// Refaults under it, in bytes.
     pub again: u64,
     /// The limit whose run paid that price.
     pub failed: u64,
-    /// What that run read again, in bytes.
+    /// Refaults of that run, in bytes.
     pub failed_again: u64,
-    /// Another run under it says more.
+    /// Whether another run under it is useful.
     pub wants_run: bool,
-    /// The runs there are do not show that it always passes.
+    /// Whether the runs so far do not show that it always passes.
     pub doubtful: bool,
 }
 
-/// `None` where what was read again tells why the limit passed and the one below failed, or where it is not known.
+/// `None` where refaults explain why the limit passed and the one below failed, or where they are unknown.
 pub fn chance(a: &Noise, bracket: &Bracket) -> Option<Chance> {
-    if a.settings.sizes_itself || a.may_cost_unseen {
+    if a.settings.sizes_itself || a.has_hidden_cost {
         return None;
     }
     let limit = bracket.passed.filter(|passed| bracket.pass == Some(*passed))?;
@@ -97,12 +98,12 @@ impl Chance {
     }
 }
 
-/// It was too slow, and memory was the reason.
+/// Whether it was too slow because of memory.
 fn is_surely_memorys(a: &Noise, trial: &Trial) -> bool {
-    trial.outcome == Outcome::TooSlow && is_telling(a, trial) && !is_unexplained(a, trial)
+    trial.outcome == Outcome::TooSlow && is_conclusive(a, trial) && !is_unexplained(a, trial)
 }
 
-/// The share of the run time that a run lost; of one that was stopped, until then.
+/// The share of the run time that a run lost; for a stopped run, until it was stopped.
 fn lost(a: &Noise, trial: &Trial) -> Option<f64> {
     if !trial.lower_bound {
         return Some(ratio(a, trial)? - 1.0);
@@ -119,7 +120,7 @@ mod tests {
     use crate::tests::trial;
     use crate::{Evidence, MIB, Reference, Settings};
 
-    /// `samtools sort`, as its search went: at 35 MiB it waited once and once not, and at 38 MiB it was 15 % slower in other runs.
+    /// The search of a `samtools sort`: at 35 MiB it waited in one run and not in another; at 38 MiB some runs were 15 % slower.
     fn sorts() -> Evidence {
         let reference = |run, wall_seconds, cpu, system| Reference {
             run,
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_read_as_much_again_as_one_that_failed_is_no_sure_answer() {
+    fn a_limit_with_the_refaults_of_a_failed_one_is_not_sure() {
         let found = answer(&Analysis::of(&Settings::default(), &sorts()), None);
         assert_eq!((found.smallest_passing_bytes, found.confident), (Some(38 * MIB), false), "{}", found.reason);
         let doubt = "a run at 35.0 MiB was too slow and read 288 MiB again; the run at 38.0 MiB read 219 MiB again, so another one there may be too slow";
@@ -171,22 +172,22 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_read_nothing_again_is_doubted_without_saying_that_it_did() {
-        let mut seen = sorts();
-        seen.trials[1].refaults = Some(60);
-        seen.trials.iter_mut().filter(|t| t.limit_bytes >= Some(38 * MIB)).for_each(|t| t.refaults = Some(0));
-        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
+    fn a_doubted_limit_without_refaults_is_not_said_to_refault() {
+        let mut evidence = sorts();
+        evidence.trials[1].refaults = Some(60);
+        evidence.trials.iter_mut().filter(|t| t.limit_bytes >= Some(38 * MIB)).for_each(|t| t.refaults = Some(0));
+        let found = answer(&Analysis::of(&Settings::default(), &evidence), None);
         let doubt = "a run at 35.0 MiB was too slow and read 240 KiB again, so another run at 38.0 MiB may be too slow if it reads a few pages again";
         assert!(found.reason.contains(doubt), "{}", found.reason);
     }
 
     #[test]
-    fn a_limit_that_read_little_again_is_a_sure_answer() {
-        let mut seen = sorts();
-        for trial in seen.trials.iter_mut().filter(|t| t.limit_bytes >= Some(38 * MIB)) {
+    fn a_limit_with_few_refaults_is_a_sure_answer() {
+        let mut evidence = sorts();
+        for trial in evidence.trials.iter_mut().filter(|t| t.limit_bytes >= Some(38 * MIB)) {
             trial.refaults = Some(4_000);
         }
-        let found = answer(&Analysis::of(&Settings::default(), &seen), None);
+        let found = answer(&Analysis::of(&Settings::default(), &evidence), None);
         assert!(found.confident, "{}", found.reason);
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the answer is decided, and by what: by memory alone, by a wide margin, or by run time alone.
+//! Whether the answer is decided, and by what: by memory alone, by a wide margin, or only by run time.
 
 use model::Outcome;
 
@@ -7,17 +7,17 @@ use crate::cause::is_surely_slow;
 use crate::noise::Noise;
 use crate::tried::Tried;
 
-/// Whether the answer hangs on a run time so close to the threshold that the references' spread must be known better.
+/// Whether the answer depends on a run time so close to the threshold that the references' spread must be known better.
 pub fn by_time_alone(a: &Noise, tried: &[Tried], bracket: &Bracket) -> bool {
-    if a.can_tell {
+    if a.resolves_slow_down {
         return false;
     }
     tried.iter().any(|t| (t.near || t.hardly_failed) && bracket.has_edge(t.limit))
 }
 
-/// Whether what was seen of memory alone says that the limits next to the answer are enough, and too little.
+/// Whether memory figures alone show that the limits next to the answer are enough, and too little.
 pub fn by_memory(a: &Noise, bracket: &Bracket) -> bool {
-    if a.may_cost_unseen {
+    if a.has_hidden_cost {
         return false;
     }
     let is_told = |limit: u64, passed: bool| {
@@ -31,8 +31,8 @@ pub fn by_memory(a: &Noise, bracket: &Bracket) -> bool {
     bracket.pass.is_some_and(|limit| is_told(limit, true)) && bracket.failed.is_none_or(|limit| is_told(limit, false))
 }
 
-/// Whether the limits next to the answer were so clearly enough, and too little, that chance is out of the question, though run times
-/// vary by more than the slow-down. One reference alone may have been slow for another reason.
+/// Whether the limits next to the answer passed and failed so clearly that chance is excluded, though run times vary by more than the
+/// slow-down. A single reference does not suffice: it may have been slow for another reason.
 pub fn by_margin(a: &Noise, tried: &[Tried], bracket: &Bracket) -> bool {
     let is_clear = |limit: Option<u64>| tried.iter().any(|t| Some(t.limit) == limit && t.clear);
     a.evidence.timed().len() > 1 && is_clear(bracket.passed) && (bracket.failed.is_none() || is_clear(bracket.failed))

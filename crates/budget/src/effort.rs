@@ -1,23 +1,23 @@
-//! What a search may cost.
+//! The effort that a search may cost.
 
 use crate::{Evidence, Settings};
 
-/// The runs of a trial last for at least so many seconds together; shorter jobs start and end by chance a little earlier or later.
+/// The runs of a trial last at least this many seconds together; the run time of shorter jobs varies too much.
 const LEAST_SECONDS: f64 = 1.0;
 
-/// But there are no more than this.
+/// The most runs of a trial.
 const MOST_REPEATS: usize = 4;
 
-/// What a search may cost in run times, references included. More by as many times as a trial has runs.
+/// The effort of a search in reference run times, references included; multiplied by the runs of a trial.
 const MOST_RUN_TIMES: f64 = 8.0;
 
-/// How many runs make up a trial: a short job is repeated until its runs last for [`LEAST_SECONDS`] together.
+/// How many runs make up a trial: a short job is repeated until its runs last [`LEAST_SECONDS`] together.
 pub fn runs_of_a_trial(evidence: &Evidence) -> usize {
     let runs = evidence.reference().map_or(1.0, |reference| (LEAST_SECONDS / reference.median).ceil());
     (runs as usize).clamp(1, MOST_REPEATS)
 }
 
-/// Whether a search may cost so many run times more.
+/// Whether a search may use this many more run times.
 pub fn affords(evidence: &Evidence, run_times: f64) -> bool {
     evidence.run_times_used().is_none_or(|used| used + run_times <= most_run_times(evidence))
 }
@@ -26,12 +26,12 @@ fn most_run_times(evidence: &Evidence) -> f64 {
     MOST_RUN_TIMES.max(evidence.references.len() as f64 + 4.0) * runs_of_a_trial(evidence) as f64
 }
 
-/// What a search may still cost, the comparison not included.
+/// The effort left to a search, without the comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EffortLeft {
     /// The number of the next trial, from 1.
     pub trial: usize,
-    /// About so long at most.
+    /// An upper bound of the time, seconds.
     pub seconds: f64,
 }
 
@@ -51,7 +51,7 @@ mod tests {
     use crate::tests::trial;
 
     #[test]
-    fn what_is_left_of_a_search_is_bound_by_its_run_times_and_by_its_trials() {
+    fn the_effort_left_is_bound_by_run_times_and_by_trials() {
         let settings = Settings::default();
         let mut evidence = Evidence::default();
         assert_eq!(effort_left(&settings, &evidence), None, "before the first run");

@@ -1,9 +1,9 @@
-//! What there is to say of a budget where nothing may be tried.
+//! An estimate of a budget where no trial may be made.
 
 use crate::round_up;
 
-/// What cannot be reclaimed, and the file pages that the kernel keeps as active, in whole MiB. No run has confirmed it: too high
-/// where file pages were used twice long ago and nothing has pushed them out since; too low while pages are read again.
+/// The unreclaimable memory and the active file pages, in whole MiB. No run has confirmed it: it is too high where file pages were used
+/// twice long ago and nothing has reclaimed them since, and too low while pages refault.
 pub fn estimate(unreclaimable: u64, active_file: u64) -> u64 {
     round_up(unreclaimable.saturating_add(active_file))
 }

@@ -1,4 +1,4 @@
-//! The evidence: all that the planner knows of a program. It grows by a run at a time, and nothing else decides.
+//! The evidence: all that the planner knows about a program. It grows by one run at a time, and nothing else decides.
 
 use model::{Breakdown, FileDemand, Method, Outcome, Spread, Trial};
 
@@ -9,29 +9,30 @@ use crate::{Reference, Settings};
 /// The memory that one of the usual methods names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MethodMemory {
-    /// Which.
+    /// The method.
     pub method: Method,
-    /// How much, bytes.
+    /// Its figure, bytes.
     pub memory_bytes: u64,
-    /// What it is made of.
+    /// Its breakdown.
     pub breakdown: Breakdown,
 }
 
-/// Everything seen so far. Kept in the record, so that a search can be resumed.
+/// All runs so far. Kept in the record, so that a search can be resumed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
     /// Runs without a limit, in order.
     pub references: Vec<Reference>,
     /// The page cache's demand, from one of them.
     pub demand: Option<FileDemand>,
-    /// Runs under a limit, in order, and those without one that were made for the comparison only; a trial's `stall_seconds` is what it had beyond the references'.
+    /// Runs under a limit, in order, and those without one made only for the comparison. A trial's `stall_seconds` is the excess over the
+    /// references'.
     pub trials: Vec<Trial>,
-    /// What the usual methods name.
+    /// The figures of the usual methods.
     pub methods: Vec<MethodMemory>,
 }
 
 impl Evidence {
-    /// Adds a run without a limit, and compares anew with it the runs that it is nearest to.
+    /// Adds a run without a limit, and compares the runs nearest to it with it.
     pub fn learn(&mut self, settings: &Settings, reference: Reference) {
         let before = self.references.clone();
         self.references.push(reference);
@@ -39,7 +40,7 @@ impl Evidence {
         for trial in &mut self.trials {
             let Some(reference) = median(timed(nearest(references, trial.run))) else { continue };
             if trial.lower_bound {
-                // What it had taken, or was behind, is now compared with another run time.
+                // The lower bound of a stopped run's ratio now refers to another run time.
                 let changed = median(timed(nearest(&before, trial.run))).map_or(1.0, |known| known / reference);
                 trial.runtime_ratio = trial.runtime_ratio.map(|ratio| ratio * changed);
                 continue;
@@ -54,17 +55,17 @@ impl Evidence {
         }
     }
 
-    /// The references that tell how long the job takes as the machine is now.
+    /// The references that show the job's run time as the machine is now.
     pub fn timed(&self) -> &[Reference] {
         timed(stretches(&self.references).last().copied().unwrap_or_default())
     }
 
-    /// Run time without a limit, in seconds, as the machine is now: the median, with its spread.
+    /// The median run time without a limit, in seconds, as the machine is now, with its spread.
     pub fn reference(&self) -> Option<Spread> {
         spread(self.timed())
     }
 
-    /// What a run is compared with, in seconds.
+    /// The reference run time for a run, in seconds.
     pub(crate) fn reference_of(&self, trial: &Trial) -> Option<f64> {
         median(timed(nearest(&self.references, trial.run)))
     }
@@ -74,17 +75,17 @@ impl Evidence {
         self.references.iter().filter_map(|r| r.peak_charge_bytes).max()
     }
 
-    /// The largest floor seen.
+    /// The largest floor of all runs.
     pub fn floor_bytes(&self) -> Option<u64> {
         self.references.iter().filter_map(|r| r.floor_bytes).max()
     }
 
-    /// What was run for the answer (references and search), in reference run times.
+    /// The effort for the answer (references and search), in reference run times.
     pub fn run_times_used(&self) -> Option<f64> {
         self.run_times(false)
     }
 
-    /// What the comparison's runs took beside it, in reference run times.
+    /// The additional effort for the comparison, in reference run times.
     pub fn compare_run_times(&self) -> Option<f64> {
         self.run_times(true)
     }

@@ -1,39 +1,37 @@
-//! The first layer of the analysis: what the references and the settings say by themselves, before any run time is weighed.
+//! The first layer of the analysis: facts from references and settings, before any run time is weighed.
 
 use model::{Outcome, Spread, Trial};
 
 use crate::{Evidence, MIB, Settings};
 
-/// Anonymous and kernel memory sampled at its peak is at most this much above what the job can do with: charges are
-/// batched per processor, and caches inside the kernel give way.
+/// The sampled peak of anonymous and kernel memory exceeds what the job can run with by at most this share: charges are batched per
+/// processor, and kernel caches shrink.
 const FLOOR_SLACK: f64 = 0.97;
 
-/// Too few bytes read again to say what one costs.
+/// Fewer refaulted bytes do not show the price of a refault.
 pub const TELLING_BYTES: u64 = 4 * MIB;
 
 /// Facts of a search. Bytes are bytes, times are seconds.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
-    /// What the person asked for.
+    /// The user's settings.
     pub settings: &'a Settings,
     /// All runs so far.
     pub evidence: &'a Evidence,
-    /// Run time without a limit as the machine is now.
+    /// Run time without a limit, as the machine is now.
     pub reference: Option<Spread>,
     /// The largest peak charge without a limit.
     pub peak: Option<u64>,
     /// The largest floor.
     pub floor: Option<u64>,
-    /// A limit may cost what shows in the run time only, and neither as stall nor as file pages read again: writers that are held
-    /// back, and swap.
-    pub may_cost_unseen: bool,
-    /// The least limit at which the job's writers are not held back (the kernel's Documentation/admin-guide/sysctl/vm.rst,
-    /// dirty_ratio, applied to a cgroup's own memory): what it writes must stay below a share of what the limit leaves beside
-    /// the unreclaimable. `None` if that is no more than what it used without a limit, or if a trial well below has passed: then
-    /// the writing is no hindrance.
+    /// Whether a limit may have a cost that shows only in the run time, and neither as stall nor as refaults: by throttled writers or swap.
+    pub has_hidden_cost: bool,
+    /// The smallest limit at which the job's writers are not throttled (the kernel's Documentation/admin-guide/sysctl/vm.rst, dirty_ratio,
+    /// applied to a cgroup's own memory): dirty pages must stay below a share of the limit minus the unreclaimable memory. `None` if that
+    /// is no more than the peak without a limit, or if a trial well below it has passed, which shows that writing is no bottleneck.
     pub writers_knee: Option<u64>,
-    /// The limit below which the job is killed for sure; nothing is known where it may swap.
-    pub too_little: Option<u64>,
+    /// The limit below which the job is surely killed; `None` with swap.
+    pub killed_below: Option<u64>,
 }
 
 impl<'a> Facts<'a> {
@@ -46,25 +44,25 @@ impl<'a> Facts<'a> {
             reference: evidence.reference(),
             peak,
             floor,
-            may_cost_unseen: may_cost_unseen(settings, evidence),
+            has_hidden_cost: has_hidden_cost(settings, evidence),
             writers_knee: writers_knee(settings, evidence, floor, peak),
-            too_little: too_little(settings, evidence),
+            killed_below: killed_below(settings, evidence),
         }
     }
 
-    /// A limit that the charge never came to without one, and that is therefore none.
+    /// A limit that the charge never reached without one, and that therefore restricts nothing.
     pub fn never_reached(&self) -> Option<u64> {
         let peak = self.peak?;
         Some(self.writers_knee.map_or(peak, |knee| knee.max(peak)))
     }
 
-    /// Whether a limit is such a one.
+    /// Whether a limit restricts nothing.
     pub fn is_no_limit(&self, limit_bytes: u64) -> bool {
         self.never_reached().is_some_and(|peak| limit_bytes >= peak)
     }
 
-    /// Whether a run had to read so much again that this tells of memory; `None` if that is not known.
-    pub fn read_again(&self, trial: &Trial) -> Option<bool> {
+    /// Whether a run had enough refaults to show memory's effect; `None` if unknown.
+    pub fn has_refaulted(&self, trial: &Trial) -> Option<bool> {
         Some(trial.refaults? * self.settings.page_bytes >= TELLING_BYTES)
     }
 }
@@ -73,7 +71,7 @@ fn most_dirty(evidence: &Evidence) -> Option<u64> {
     evidence.references.iter().filter_map(|r| r.dirty_bytes).max()
 }
 
-fn may_cost_unseen(settings: &Settings, evidence: &Evidence) -> bool {
+fn has_hidden_cost(settings: &Settings, evidence: &Evidence) -> bool {
     settings.has_slower_memory || settings.dirty_share.is_some() && most_dirty(evidence).unwrap_or(0) >= TELLING_BYTES
 }
 
@@ -84,7 +82,7 @@ fn writers_knee(settings: &Settings, evidence: &Evidence, floor: Option<u64>, pe
     (knee > peak? && !evidence.trials.iter().any(is_refuted)).then_some(knee)
 }
 
-fn too_little(settings: &Settings, evidence: &Evidence) -> Option<u64> {
+fn killed_below(settings: &Settings, evidence: &Evidence) -> Option<u64> {
     let held = evidence.references.iter().filter_map(|r| r.held_bytes.or(r.floor_bytes)).max();
     held.filter(|_| !settings.has_slower_memory && !settings.sizes_itself)
         .map(|held| (held as f64 * FLOOR_SLACK) as u64)

@@ -1,8 +1,8 @@
-//! What jobs should ask for, from what past jobs of their kind needed.
+//! Requests for jobs, from the memory that past jobs of their kind needed.
 //!
-//! A run that came to its end tells what it needed. One that was killed for want of memory, failed, was cancelled or timed out tells only a
-//! lower bound. Leaving those out would make the answer too small, taking them for the truth, too. So the share of runs that need at most so much
-//! is estimated as survival times are: by the product-limit estimator (Kaplan and Meier, 1958).
+//! A completed run shows what it needed. A run that was killed for lack of memory, failed, was cancelled or timed out gives only a lower
+//! bound. Leaving those out would make the answer too small, and so would taking the bounds as needs. Therefore the share of runs that need
+//! at most a given amount is estimated like survival times: by the product-limit estimator (Kaplan and Meier, 1958).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,98 +10,98 @@ use model::{ByNumber, Figures, JobEnd, JobMemory, MemoryPer, PastJob, PastStep};
 
 use crate::round_up;
 
-/// What to ask for beyond what was seen: the accounting samples, every 30 s where a site has not said otherwise, and what the kernel
-/// keeps for a job (page tables, sockets, a little cache) is in no figure of it.
+/// The request is this many times the measured need: the accounting samples, by default every 30 s, and its figures lack kernel memory
+/// (page tables, sockets, a little cache).
 const MARGIN: f64 = 1.1;
 
-/// More than any machine has: what a broken accounting tells stays a number.
+/// More than any machine has; bounds the figures of a broken accounting.
 const MOST: u64 = 1 << 60;
 
 const GIB_HOUR: f64 = (1u64 << 30) as f64 * 3600.0;
 
-/// What one run needed of a node or a CPU.
+/// What one run needed per node or per CPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
-    /// What it had at most.
+    /// Its peak.
     pub bytes: u64,
-    /// It needed all of it, and nobody knows how much more.
+    /// Whether that is a lower bound.
     pub is_bound: bool,
 }
 
-/// A run in the units in which its like asks for memory.
+/// A run, per node or per CPU as its kind requests memory.
 struct Run {
-    /// What the accounting says it had.
+    /// Its peak by the accounting.
     need: Need,
-    /// What it should have asked for, with the margin, if its end is known.
+    /// What it should have requested, with the margin; a lower bound if it did not complete.
     ask: Need,
-    /// It needed that for sure.
+    /// It surely needed this.
     least_bytes: u64,
-    /// It needed no more than that for sure, if it came to its end.
+    /// It surely needed no more than this, if it completed.
     most_bytes: u64,
     end: JobEnd,
     holds_cache: bool,
     cache_bytes: Option<u64>,
     asked_bytes: Option<u64>,
-    /// What starts any job.
+    /// The minimum with which the job starts.
     start_bytes: u64,
-    /// Nodes or CPUs, times seconds. `None`: its time is not known.
+    /// Nodes or CPUs, times seconds; `None`: its duration is unknown.
     unit_seconds: Option<f64>,
 }
 
-/// What past jobs give.
+/// The recommendations from past jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recommended {
-    /// Those that would save most first.
+    /// By kind; those that save most come first.
     pub jobs: Vec<JobMemory>,
-    /// Jobs that have ended and that the accounting has no figure of.
+    /// Ended jobs without figures in the accounting.
     pub unmeasured: usize,
-    /// Jobs of which it has figures of some steps only: what the others needed is unknown, so the job's need is, too.
+    /// Jobs with figures for only some steps: the needs of the other steps, and so of the job, are unknown.
     pub partly_measured: usize,
-    /// Kinds of several names that differ in numbers alone.
+    /// Kinds of several names that differ only in numbers.
     pub numbered: Vec<Numbered>,
-    /// Other kinds whose largest run needed several times what the middle one did.
+    /// Other kinds whose largest run needed several times the median.
     pub uneven: Vec<String>,
 }
 
-/// A kind of names that differ in numbers alone.
+/// A kind of names that differ only in numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Numbered {
-    /// With `*` for the number.
+    /// The name with `*` for the number.
     pub kind: String,
-    /// How many there are.
+    /// The number of names.
     pub names: usize,
-    /// `None`: memory is alike, whatever the number.
+    /// How memory depends on the number; `None`: it does not.
     pub by_number: Option<ByNumber>,
     /// Which of the numbers memory grows or falls with; 0 is the first.
     pub positions: Vec<usize>,
-    /// How many numbers differ in the names.
+    /// How many numbers vary in the names.
     pub numbers: usize,
-    /// The name whose runs needed least, and the most that one of them did.
+    /// The name with the smallest need, and the maximum of its runs.
     pub least: (String, u64),
-    /// The name whose runs needed most.
+    /// The name with the largest need.
     pub most: (String, u64),
 }
 
-/// Memory of names or runs differs greatly where one needs so many times what another does …
+/// Memory of names or runs differs greatly if one needs this many times what another does …
 const UNEVEN_TIMES: u64 = 4;
 
-/// … and so much more.
+/// … and this many bytes more.
 const UNEVEN_BYTES: u64 = 64 << 20;
 
-/// Memory goes with the number in the names where their ranks correlate so much …
+/// Memory goes with the number in the names if the correlation of their ranks is at least this …
 const IN_ORDER: f64 = 0.8;
 
-/// … and, where it does not differ greatly, there are so many names.
+/// … and, unless memory differs greatly, if there are at least this many names.
 const FEWEST_IN_ORDER: usize = 4;
 
-/// Of fewer names nothing is known of an order.
+/// With fewer names nothing is known about an order.
 const FEWEST_NUMBERED: usize = 3;
 
-/// Rank correlations of what is independent are within so many times 1 / √(names − 1) in 95 % of all cases.
+/// Rank correlations of independent values are within this many times 1 / √(names − 1) in 95 % of all cases.
 const CHANCE: f64 = 1.96;
 
-/// What no job is told to go below on a node: `MinRAMSpace` of Slurm's cgroup.conf, 30 MiB, below which it sets no limit because slurmstepd, which
-/// starts the job within it, would be killed.
+/// The minimum request per node: `MinRAMSpace` of Slurm's cgroup.conf, 30 MiB. Below it Slurm sets no limit, because slurmstepd, which
+/// starts the job inside it, would be killed.
 pub const LEAST_JOB_BYTES: u64 = 30 << 20;
 
 enum Measured {
@@ -110,7 +110,7 @@ enum Measured {
     Not,
 }
 
-/// What jobs of each kind should ask for so that this share of the runs is not killed.
+/// Requests for each kind with which this share of its runs is not killed.
 pub fn recommend(jobs: &[PastJob], percentile: f64) -> Recommended {
     let mut kinds: BTreeMap<(&str, MemoryPer), Vec<(&PastJob, Run)>> = BTreeMap::new();
     let mut found = Recommended::default();
@@ -138,7 +138,7 @@ pub fn recommend(jobs: &[PastJob], percentile: f64) -> Recommended {
     found
 }
 
-/// Of a kind whose names differ in numbers; `None`: of another, or of one name.
+/// For a kind whose names differ in numbers; `None`: another kind, or one with a single name.
 fn numbered(kind: &str, runs: &[(&PastJob, Run)]) -> Option<Numbered> {
     let mut names: BTreeMap<&str, (&[f64], u64)> = BTreeMap::new();
     for (job, run) in runs.iter().filter(|(job, _)| job.is_kind_guessed) {
@@ -161,11 +161,11 @@ fn numbered(kind: &str, runs: &[(&PastJob, Run)]) -> Option<Numbered> {
     (found.names > 1).then_some(found)
 }
 
-/// How memory goes with the numbers of each name, given with the most that its runs needed; and which of the numbers it goes with.
+/// How memory depends on the numbers, given the numbers of each name and the maximum of its runs; and on which of the numbers.
 fn by_number(names: &[(&[f64], u64)]) -> (Option<ByNumber>, Vec<usize>) {
     let least = names.iter().map(|(_, bytes)| *bytes).min().unwrap_or(0);
     let most = names.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
-    // What the margin covers anyway matters to nobody.
+    // Differences within the margin do not matter.
     let matters = with_margin(least) < most;
     if names.len() < FEWEST_NUMBERED {
         return (matters.then_some(ByNumber::Differs), Vec::new());
@@ -184,15 +184,15 @@ fn by_number(names: &[(&[f64], u64)]) -> (Option<ByNumber>, Vec<usize>) {
     (is_uneven.then_some(ByNumber::Differs), Vec::new())
 }
 
-/// How the ranks of memory correlate with those of one of the numbers.
+/// The rank correlation of memory with one of the numbers.
 struct Order {
     position: usize,
     correlation: f64,
-    /// The same as a share of what it could be at most: names that share a number share its rank, but not their memory.
+    /// The same relative to its maximum: names with an equal number share its rank, but not their memory.
     share: f64,
 }
 
-/// The numbers that memory goes with: each for itself, else several that explain it together, such as those of a grid of parameters.
+/// The numbers that memory goes with: each by itself, else several that explain it together, such as a grid of parameters.
 fn in_order(names: &[(&[f64], u64)]) -> Vec<Order> {
     let numbers = names.iter().map(|(numbers, _)| numbers.len()).min().unwrap_or(0);
     let memory = ranks(&names.iter().map(|(_, bytes)| *bytes as f64).collect::<Vec<_>>());
@@ -219,7 +219,7 @@ fn in_order(names: &[(&[f64], u64)]) -> Vec<Order> {
     if together.len() > 1 && explained >= IN_ORDER.powi(2) { together } else { Vec::new() }
 }
 
-/// The rank of each value; equal ones share the middle of theirs.
+/// The rank of each value; equal values get the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -231,7 +231,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     values.iter().map(rank).collect()
 }
 
-/// Pearson's; of ranks it is Spearman's. 0 where one of them is always the same.
+/// Pearson's correlation; of ranks it is Spearman's. 0 if one of them is constant.
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (mean_a, mean_b) = (mean(a), mean(b));
@@ -262,13 +262,13 @@ fn of_kind(
     let largest = needs.iter().map(|need| need.bytes).max().unwrap_or(0);
     let cache_bytes = quantile(&caches, percentile);
     let cut_short = needs.iter().filter(|need| need.is_bound).count();
-    // Where memory goes with the number, a share of the runs stands for certain numbers, which would be killed each time.
+    // Where memory goes with the number, the runs above the share are those of certain names, which would be killed each time.
     let share = if by_number.is_some() { 1.0 } else { percentile };
     let mem_bytes = (cut_short < runs.len()).then(|| ask_of_kind(&runs, share));
     let killed = mem_bytes.map_or(0, |mem| runs.iter().filter(|run| run.is_killed(mem)).count());
     let maybe = mem_bytes
         .map_or(runs.len(), |mem| runs.iter().filter(|run| !run.is_killed(mem) && run.may_be_killed(mem)).count());
-    // Of the same share as `mem_bytes`: what that has more is page cache, not another share of the runs.
+    // For the same share as `mem_bytes`, so that the difference is page cache and not another share of the runs.
     let without_cache = mem_bytes.map(|mem| {
         let need = quantile(&needs, share).unwrap_or(largest);
         with_margin(need).max(start_bytes(&runs)).min(mem)
@@ -298,24 +298,24 @@ fn of_kind(
         saved_gib_hours: mem_bytes.and_then(|mem| gib_hours(runs.iter().map(|run| run.saved(mem)))),
         killed: killed as u64,
         maybe_killed: maybe as u64,
-        // Laplace's rule: of n runs and the next, each is as likely to be the largest.
+        // Laplace's rule: of n runs and the next one, each is equally likely to be the largest.
         next_needs_more: (killed + 1) as f64 / (runs.len() - maybe + 1) as f64,
     }
 }
 
-/// The sum of what is known, in bytes times seconds.
+/// The sum of the known values, in bytes times seconds.
 fn gib_hours(of_runs: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     of_runs.flatten().reduce(|sum, more| sum + more).map(|sum| sum / GIB_HOUR)
 }
 
-/// What to ask for so that this share of the runs is not killed, as far as they tell.
+/// The request with which this share of the runs is not killed, as far as they show.
 fn ask_of_kind(runs: &[&Run], share: f64) -> u64 {
     let asks: Vec<Need> = runs.iter().map(|run| run.ask).collect();
     let largest = asks.iter().map(|ask| ask.bytes).max().unwrap_or(0);
     quantile(&asks, share).unwrap_or(largest).max(start_bytes(runs))
 }
 
-/// What starts a job of the kind: less than [`LEAST_JOB_BYTES`] where a run with less came to its end.
+/// The minimum for jobs of the kind to start: less than [`LEAST_JOB_BYTES`] if a run with less completed.
 fn start_bytes(runs: &[&Run]) -> u64 {
     let completed = runs.iter().filter(|run| run.end == JobEnd::Completed);
     let proven = completed.filter_map(|run| run.asked_bytes).min().unwrap_or(u64::MAX);
@@ -323,7 +323,7 @@ fn start_bytes(runs: &[&Run]) -> u64 {
     round_up(start.min(proven))
 }
 
-/// What to ask for where so much was needed, in whole MiB.
+/// The request for a need, in whole MiB.
 pub fn with_margin(bytes: u64) -> u64 {
     round_up(((bytes.min(MOST) as f64 * MARGIN) as u64).max(1))
 }
@@ -331,7 +331,7 @@ pub fn with_margin(bytes: u64) -> u64 {
 impl Run {
     fn is_killed(&self, mem_bytes: u64) -> bool {
         match self.end {
-            // It was killed at that, and so it would be at no more.
+            // It was killed at that limit, so it would be at any smaller one.
             JobEnd::OutOfMemory => self.need.bytes >= mem_bytes,
             JobEnd::Completed | JobEnd::CutShort => self.least_bytes > mem_bytes,
         }
@@ -346,7 +346,7 @@ impl Run {
         Some(self.asked_bytes? as f64 * self.unit_seconds?)
     }
 
-    /// Bytes times seconds. A run that is killed is taken to have come to its end first, and to be made again with what it asked for.
+    /// Bytes times seconds. A run that is killed is assumed to use its whole duration first, and to run again with its old request.
     fn saved(&self, mem_bytes: u64) -> Option<f64> {
         let mem = mem_bytes as f64 * self.unit_seconds?;
         let reserved = self.reserved()?;
@@ -354,10 +354,10 @@ impl Run {
     }
 }
 
-/// A job by node or CPU.
+/// A job, per node or per CPU.
 fn run(job: &PastJob) -> Measured {
     let (nodes, cpus) = (job.nodes.max(1), job.cpus.max(1));
-    // What a node's processors share is asked for by each.
+    // Requests per CPU share a node's memory.
     let per_unit = |node_bytes: u64| match job.per {
         MemoryPer::Node => node_bytes,
         MemoryPer::Cpu => {
@@ -366,7 +366,7 @@ fn run(job: &PastJob) -> Measured {
     };
     let asked = job.reserved_bytes.filter(|bytes| *bytes > 0).map(|bytes| bytes / nodes);
     let measured = most_at_once(&job.steps, node_bytes);
-    // A step may have been allowed less than the job.
+    // A step may have a smaller limit than the job.
     let refused = job.steps.iter().filter(|step| step.out_of_memory);
     let refused = refused.filter_map(|step| Some(step.allowed_bytes? / step.nodes.max(1))).max();
     let bytes = match job.end {
@@ -381,7 +381,7 @@ fn run(job: &PastJob) -> Measured {
     }
     let beside = |step: &PastStep| step.cache_bytes.unwrap_or(0) / step.nodes.max(1);
     let most = most_at_once(&job.steps, |step| Some(node_bytes(step)?.saturating_add(beside(step))));
-    // Page cache fills whatever is allowed, and is given back: a job needs none of it beyond what it had asked for.
+    // Page cache fills any limit and is reclaimable: a job needs none of it beyond its request.
     let most = most.map(|most| most.min(bytes.max(asked.unwrap_or(u64::MAX)))).unwrap_or(bytes).max(bytes);
     let is_bound = job.end != JobEnd::Completed;
     let [bytes, most] = [bytes, most].map(per_unit);
@@ -402,7 +402,7 @@ fn run(job: &PastJob) -> Measured {
     })
 }
 
-/// What a run should have asked for. Page cache is no reason to ask for more than the request with which the run went on to its end.
+/// The request that a run should have made. Page cache is no reason to request more than a run that completed.
 fn ask_bytes(job: &PastJob, need: u64, most: u64, asked: Option<u64>) -> u64 {
     match (job.end, asked.map(round_up)) {
         (JobEnd::OutOfMemory, _) => with_margin(need),
@@ -412,15 +412,15 @@ fn ask_bytes(job: &PastJob, need: u64, most: u64, asked: Option<u64>) -> u64 {
     }
 }
 
-/// What a step had at most on one of its nodes: all tasks at their largest, spread evenly over the nodes; each one's own peak is not
-/// known, nor that of their sum.
+/// Peak of a step on one of its nodes: all tasks at their largest, spread evenly over the nodes; per-node peaks and the peak of their sum
+/// are unknown.
 pub fn node_bytes(step: &PastStep) -> Option<u64> {
     let largest = step.largest_task_bytes?;
     let each_largest = largest.saturating_mul(step.tasks.max(1).div_ceil(step.nodes.max(1)));
     Some(step.tasks_bytes.map_or(each_largest, |sum| sum.clamp(largest, each_largest)))
 }
 
-/// The most that steps had together, as far as they ran side by side; one follows another within the second in which that ended.
+/// The peak of simultaneous steps; a step that starts in the second in which another ended follows it.
 pub fn most_at_once(steps: &[PastStep], bytes: impl Fn(&PastStep) -> Option<u64>) -> Option<u64> {
     let mut events: Vec<(u64, bool, u64)> = Vec::with_capacity(2 * steps.len());
     for step in steps {
@@ -437,16 +437,16 @@ pub fn most_at_once(steps: &[PastStep], bytes: impl Fn(&PastStep) -> Option<u64>
     most
 }
 
-/// The least memory that is enough for this share of the runs, by the product-limit estimator. `None`: the largest runs were cut short before
-/// that can be told.
+/// The smallest memory that is enough for this share of the runs, by the product-limit estimator. `None`: the largest runs were cut short,
+/// so it is unknown.
 pub fn quantile(needs: &[Need], share: f64) -> Option<u64> {
     enough_for(needs).into_iter().find(|(_, enough)| *enough >= share - 1e-9).map(|(bytes, _)| bytes)
 }
 
-/// The share of the runs that each memory is enough for, by every need that is known.
+/// The share of the runs for which each known need is enough.
 pub fn enough_for(needs: &[Need]) -> Vec<(u64, f64)> {
     let mut sorted = needs.to_vec();
-    // Who was cut short at a need that is known needs more than that.
+    // A run that was cut short at a known need needs more than that.
     sorted.sort_unstable_by_key(|need| (need.bytes, need.is_bound));
     let mut more = 1.0;
     let mut enough: Vec<(u64, f64)> = Vec::new();

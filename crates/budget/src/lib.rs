@@ -1,24 +1,23 @@
-//! The planner of a memory budget. Pure: told what was seen, it says which run to make next, when to stop it, and in the
-//! end what the answer is. It has no clock and makes no run; the command drives it:
+//! The planner of a memory budget. Pure: from the evidence it decides which run to make next, when to stop it, and in the end the answer.
+//! It has no clock and makes no runs; its caller drives it:
 //!
 //! ```text
 //! loop {
-//!     match next(&settings, &seen) {
-//!         Reference | Trial | Method => run it, asking watch() as it goes; judge() it; add it to seen
+//! match next(&settings, &evidence) {
+//! Reference | Trial | Method => run it, calling watch() meanwhile; judge() it; add it to the evidence
 //!         Done(answer)               => break
 //!     }
 //! }
-//! methods(&settings, &seen, &answer)   the comparison
+//! methods(&settings, &evidence, &answer)   the comparison
 //! ```
 //!
-//! [`jobs`] is another way to an answer: from what a cluster's accounting tells of past jobs.
+//! [`jobs`] is another way to an answer: from a cluster's accounting of past jobs.
 //!
-//! Each step is an `Analysis` of the evidence and the first of the rules (`rules/`) that asks for a run.
+//! Each step is an `Analysis` of the evidence, and the first of the rules (`rules/`) that requests a run.
 //!
-//! The search: a reference without a limit, two where no curve foretells the knee; then a trial at the predicted knee and one
-//! beside it, one of which should pass and one fail. If so, that is all; if not, the trials bracket the knee from both sides.
-//! References are added where run time alone must tell and the spread of the runs there are is too wide or not known, and
-//! where the machine seems to have changed.
+//! The search: a reference without a limit, or two if no curve predicts the knee; then a trial at the predicted knee and one beside it, of
+//! which one should pass and one fail. If so, the search is complete; if not, further trials bracket the knee from both sides. References
+//! are added where only run time can decide and its spread is too wide or unknown, and where the machine seems to have changed.
 
 mod analysis;
 mod answer;
@@ -80,7 +79,7 @@ mod tests {
 
     use crate::MIB;
 
-    /// A run of the search that was too slow, of which nothing else is known.
+    /// A run of the search that was too slow, with nothing else known about it.
     pub fn trial(limit_mib: u64, wall_seconds: f64) -> Trial {
         let begun = Trial::new(2, Some(limit_mib * MIB), Outcome::TooSlow);
         Trial { wall_seconds, runtime_ratio: Some(wall_seconds / 10.0), ..begun }

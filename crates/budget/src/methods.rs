@@ -2,7 +2,7 @@
 
 use model::{Answer, Breakdown, Bytes, Method, MethodRow, Outcome, Spread, Trial, performance, performance_per_gb};
 
-use crate::cause::is_telling;
+use crate::cause::is_conclusive;
 use crate::noise::Noise;
 use crate::outcome::{breaks, severity};
 use crate::predict::predict;
@@ -12,19 +12,19 @@ use crate::{Evidence, Reference, Settings, round_up};
 /// The methods whose figure is tried as a limit.
 const LIMITED: [Method; 3] = [Method::AppMaxRss, Method::AppMaxRssLargest, Method::SysMaxRss];
 
-/// Limits this close are one limit.
+/// Limits within this share of each other count as one.
 const SAME_LIMIT: f64 = 0.02;
 
-/// So many runs show how a method does, and how much its run time varies.
+/// This many runs show the run time of a method and its spread.
 const RUNS: usize = 2;
 
-/// The runs that show how a method does.
+/// The runs that show the result of a method.
 enum Runs<'a> {
     References,
     Trials(Vec<&'a Trial>),
 }
 
-/// The rows of the comparison, in the order in which the report shows them; methods without a figure have none.
+/// The rows of the comparison, in the order of the report; methods without a figure have none.
 pub fn methods(settings: &Settings, evidence: &Evidence, answer: &Answer) -> Vec<MethodRow> {
     let a = &Noise::of(settings, evidence);
     let order = [Method::AppMaxRss, Method::AppMaxRssLargest, Method::SysMaxRss, Method::Unlimited, Method::Bursar];
@@ -39,7 +39,7 @@ pub fn methods(settings: &Settings, evidence: &Evidence, answer: &Answer) -> Vec
         .collect()
 }
 
-/// Where the figures of the comparison are not from a run of their own, as sentences.
+/// Sentences about figures of the comparison that are not from a run of their own.
 pub fn method_notes(settings: &Settings, evidence: &Evidence) -> Vec<String> {
     let a = &Noise::of(settings, evidence);
     let note = |method: Method| {
@@ -59,7 +59,7 @@ pub fn method_notes(settings: &Settings, evidence: &Evidence) -> Vec<String> {
     let is_stopped = |t: &&Trial| t.method.is_some() && t.lower_bound;
     let stopped = a.evidence.trials.iter().find(is_stopped).filter(|_| !a.settings.full);
     let unvaried = stopped.map(|_| {
-        "A run that was stopped early has no run time: --full lets it end, and tells how much that varies.".to_string()
+        "A run that was stopped early has no run time: --full lets it end, and shows how much that varies.".to_string()
     });
     LIMITED.into_iter().filter_map(note).chain(unvaried).collect()
 }
@@ -77,15 +77,15 @@ fn name(method: Method) -> &'static str {
 /// A run that the comparison lacks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lacking {
-    /// What it is to show.
+    /// The method that it shows.
     pub method: Method,
     /// Its limit; `None`: Unlimited has none.
     pub limit: Option<u64>,
-    /// How many there are already.
+    /// How many such runs exist.
     pub has: usize,
 }
 
-/// The next run that the comparison lacks: of those that have the fewest, what others may be shown by first.
+/// The next run that the comparison lacks: of the methods with the fewest runs, first one whose run may show others, too.
 pub fn lacking(a: &Noise, passing_bytes: Option<u64>) -> Option<Lacking> {
     let unlimited = unlimited_walls(a).len();
     let lacks_unlimited = unlimited < runs_each(a);
@@ -110,8 +110,7 @@ fn runs_each(a: &Noise) -> usize {
     a.settings.runs.map_or(RUNS, |runs| runs as usize)
 }
 
-/// Where two runs do not agree on whether it is too slow, a third decides. One that did not come to its end has no run time
-/// that could vary.
+/// If two runs disagree on whether it is too slow, a third decides. A run that did not complete has no run time that could vary.
 fn wants_another(a: &Noise, trials: &[&Trial]) -> bool {
     let is_slow = |t: &&Trial| t.runtime_ratio.is_some_and(|ratio| ratio > 1.0 + a.settings.slowdown);
     let disagree = trials.iter().any(is_slow) && !trials.iter().all(is_slow);
@@ -123,7 +122,7 @@ fn memory(a: &Noise, method: Method) -> Option<(u64, Breakdown)> {
     a.evidence.methods.iter().find(|m| m.method == method).map(|m| (m.memory_bytes, m.breakdown))
 }
 
-/// The runs that show how a method does.
+/// The runs that show the result of a method.
 fn shown_by<'a>(a: &Noise<'a>, method: Method, limit: u64) -> Option<Runs<'a>> {
     if method == Method::Unlimited || a.is_no_limit(limit) {
         return Some(Runs::References);
@@ -131,8 +130,8 @@ fn shown_by<'a>(a: &Noise<'a>, method: Method, limit: u64) -> Option<Runs<'a>> {
     let is_same =
         |trial: &&Trial| trial.limit_bytes.is_some_and(|l| (l as f64 / limit as f64 - 1.0).abs() <= SAME_LIMIT);
     // A trial of the search that was stopped early does not show how slow the method would have been.
-    let tells = |trial: &&Trial| is_same(trial) && (trial.method.is_some() || !trial.lower_bound);
-    let trials: Vec<&Trial> = a.evidence.trials.iter().filter(|t| t.method == Some(method) || tells(t)).collect();
+    let is_shown = |trial: &&Trial| is_same(trial) && (trial.method.is_some() || !trial.lower_bound);
+    let trials: Vec<&Trial> = a.evidence.trials.iter().filter(|t| t.method == Some(method) || is_shown(t)).collect();
     (!trials.is_empty()).then_some(Runs::Trials(trials))
 }
 
@@ -183,17 +182,17 @@ fn row(a: &Noise, answer: &Answer, method: Method) -> Option<MethodRow> {
     })
 }
 
-/// Whether every reference held more than that which cannot be reclaimed: a run under it that was stopped early had not come so far.
+/// Whether every reference held more unreclaimable memory than this limit; a run that was stopped early had not reached that point.
 fn is_surely_less_than_held(a: &Noise, limit: u64) -> bool {
     let held = |r: &Reference| Some(r.floor_bytes?.saturating_sub(r.breakdown.kernel.unwrap_or(0)));
     let least = a.evidence.references.iter().map(held).min().flatten();
     least.is_some_and(|held| limit < held) && !a.settings.sizes_itself && !a.settings.has_slower_memory
 }
 
-/// The runs at the smallest passing limit; the references where that is no limit.
+/// The runs at the smallest passing limit; the references if that limit restricts nothing.
 fn passing_runs<'a>(a: &Noise<'a>, limit: u64) -> Runs<'a> {
-    let tells = |t: &Trial| t.method == Some(Method::Bursar) || is_telling(a, t);
-    let is_there = |t: &&Trial| t.limit_bytes == Some(limit) && tells(t);
+    let is_shown = |t: &Trial| t.method == Some(Method::Bursar) || is_conclusive(a, t);
+    let is_there = |t: &&Trial| t.limit_bytes == Some(limit) && is_shown(t);
     let trials: Vec<&Trial> = a.evidence.trials.iter().filter(is_there).collect();
     if a.is_no_limit(limit) || trials.is_empty() { Runs::References } else { Runs::Trials(trials) }
 }
@@ -214,7 +213,7 @@ fn with_references(row: MethodRow, a: &Noise) -> MethodRow {
     }
 }
 
-/// Run times without a limit, or under one that is none, as the machine is now.
+/// Run times without a limit, or under one that restricts nothing, as the machine is now.
 fn unlimited_walls(a: &Noise) -> Vec<f64> {
     let is_unlimited = |t: &&Trial| t.limit_bytes.is_none_or(|limit| a.is_no_limit(limit)) && has_ended(t);
     let trials = a.evidence.trials.iter().filter(is_unlimited).filter_map(|t| wall_now(a, t));
@@ -225,7 +224,7 @@ fn has_ended(trial: &Trial) -> bool {
     !breaks(trial) && !trial.lower_bound
 }
 
-/// What a run would take as the machine is now: it may have been made while all runs were slower.
+/// The run time that a run would have as the machine is now: it may have been made while all runs were slower.
 fn wall_now(a: &Noise, trial: &Trial) -> Option<f64> {
     Some(trial.runtime_ratio? * a.reference?.median)
 }
@@ -237,7 +236,7 @@ fn with_trials(row: MethodRow, a: &Noise, trials: &[&Trial]) -> MethodRow {
     let ended = !matches!(worst, Some(Outcome::Oom | Outcome::Failed));
     let ratio = spread(&|t| t.runtime_ratio).map(|s| s.median).filter(|_| ended);
     let stopped = trials.iter().filter(|t| t.lower_bound).count();
-    // Of three runs, one that was stopped does not make the median a bound.
+    // Of three runs, one that was stopped does not turn the median into a bound.
     let lower_bound = ended && stopped > 0 && 2 * stopped >= trials.len();
     let is_slow = lower_bound || ratio.is_none_or(|ratio| ratio > 1.0 + a.settings.slowdown);
     MethodRow {
@@ -254,14 +253,13 @@ fn with_trials(row: MethodRow, a: &Noise, trials: &[&Trial]) -> MethodRow {
     }
 }
 
-/// What it takes to complete without swapping: the floor, or less where less has been seen to do.
+/// The memory needed to complete without swap: the floor, or less if less was enough.
 fn required(a: &Noise, answer: &Answer) -> Option<u64> {
     let completed = a.evidence.trials.iter().filter(|t| t.outcome == Outcome::Ok).filter_map(|t| t.limit_bytes);
     completed.chain(answer.smallest_passing_bytes).chain(a.floor).min().filter(|bytes| *bytes > 0)
 }
 
-/// Equation 3. The least memory is App-MaxRSS's and the least run time Unlimited's; without either there is nothing to
-/// compare with.
+/// Equation 3. The smallest memory is App-MaxRSS's and the shortest run time Unlimited's; without either there is nothing to compare with.
 fn per_gb(a: &Noise, least_bytes: Option<u64>, row: &MethodRow) -> Option<f64> {
     let reference = a.reference?.median;
     performance_per_gb(least_bytes?, reference, row.memory_bytes?, row.runtime_ratio? * reference)
@@ -277,7 +275,7 @@ mod tests {
     use crate::tests::trial;
     use crate::{MIB, MethodMemory, Reference};
 
-    /// A method's run of 12.7 s beside references of 10 s, where the search answers 121 MiB.
+    /// A method's run of 12.7 s with references of 10 s, where the search answers 121 MiB.
     fn row(memory_mib: u64, stall_seconds: f64, refaults: u64) -> MethodRow {
         let reference = |run, wall_seconds| Reference {
             run,
@@ -316,14 +314,14 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_run_that_memory_cost_nothing_is_no_evidence_against_its_limit() {
+    fn a_slow_run_without_memory_cost_is_no_evidence_against_its_limit() {
         let unhindered = row(113, 0.0, 0);
         assert_eq!((unhindered.enough, unhindered.runtime_ratio), (Some(true), Some(1.27)));
-        assert_eq!(row(113, 2.5, 100_000).enough, Some(false), "it waited for what it read again");
+        assert_eq!(row(113, 2.5, 100_000).enough, Some(false), "it waited for refaults");
     }
 
     #[test]
-    fn a_limit_below_what_every_run_held_is_not_enough_because_a_run_was_stopped_before_it_held_it() {
+    fn a_limit_below_what_every_run_held_is_not_enough() {
         let reference =
             |run| Reference { run, wall_seconds: 10.0, floor_bytes: Some(117 * MIB), ..Reference::default() };
         let stopped =
@@ -346,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_no_smaller_than_the_answers_is_enough() {
+    fn a_limit_at_least_the_answer_is_enough() {
         assert_eq!(row(120, 2.5, 100_000).enough, Some(false));
         assert_eq!(row(121, 2.5, 100_000).enough, Some(true));
     }

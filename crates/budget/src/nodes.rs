@@ -1,10 +1,10 @@
-//! A job over several nodes: what each needs of the one limit.
+//! A job over several nodes: what each node needs of the common limit.
 
 use std::collections::BTreeMap;
 
 use model::{Answer, NodeNeed, NodeRun, Outcome, Spread, Trial};
 
-/// Each node's part in the runs without a limit and in those under the smallest limit that passed, by the nodes' names.
+/// Each node's figures in the runs without a limit and under the smallest passing limit, by node name.
 pub fn nodes(trials: &[Trial], answer: &Answer) -> Vec<NodeNeed> {
     let mut by_host: BTreeMap<&str, Vec<(&Trial, &NodeRun)>> = BTreeMap::new();
     for trial in trials {

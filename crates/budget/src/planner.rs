@@ -1,4 +1,4 @@
-//! The planner: an analysis, and the first rule that asks for a run.
+//! The planner: an analysis, and the first rule that requests a run.
 
 use crate::analysis::Analysis;
 use crate::answer::answer;
@@ -6,8 +6,8 @@ use crate::rules::RULES;
 use crate::step::Step;
 use crate::{Evidence, Settings};
 
-/// The next step. The rules are asked in the order of [`RULES`]; a trial that the search cannot afford is not made, and then the answer
-/// says so.
+/// The next step. The rules are asked in the order of [`RULES`]. A trial that the search cannot afford is not made; the answer then says
+/// so.
 pub fn next(settings: &Settings, evidence: &Evidence) -> Step {
     let a = Analysis::of(settings, evidence);
     let mut cut_short = None;

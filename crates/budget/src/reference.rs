@@ -1,31 +1,30 @@
-//! A run without a limit, as the planner sees it.
+//! A run without a limit, as evidence.
 
 use model::Breakdown;
 
 /// A run without a limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reference {
-    /// Which run of the record it was.
+    /// Its number in the record.
     pub run: u32,
-    /// Seconds it ran.
+    /// Run time in seconds.
     pub wall_seconds: f64,
-    /// Seconds it waited for storage or memory, comparable with wall time: delays summed over the threads, divided by
-    /// how many there were at a time; or pressure, where that says more.
+    /// Time waiting for storage or memory in seconds, comparable with wall time: delays summed over threads, divided by the number of
+    /// simultaneous threads; or pressure, if that is more.
     pub stall_seconds: Option<f64>,
     /// Peak charge, bytes.
     pub peak_charge_bytes: Option<u64>,
-    /// What could not be reclaimed, at its peak, bytes.
+    /// Peak of the unreclaimable memory, bytes.
     pub floor_bytes: Option<u64>,
-    /// Of that, what surely cannot: heap and shared memory. Kernel memory may be caches that give way, and cgroup v1 does
-    /// not tell which part is.
+    /// The part that surely is: heap and shared memory. Kernel memory may be caches that shrink, and cgroup v1 does not show which part.
     pub held_bytes: Option<u64>,
-    /// Mapped file pages at the peak, bytes: the program's own text and libraries at least.
+    /// Mapped file pages at the peak, bytes: at least the program's own text and libraries.
     pub file_mapped_bytes: Option<u64>,
-    /// Of those, what the kernel took to be in use, at most: their references are not seen once they are mapped.
+    /// The part that the kernel considered in use, at most: references to mapped pages are not visible.
     pub mapped_in_use_bytes: Option<u64>,
-    /// Most file pages that were not yet written back, bytes.
+    /// Peak of the dirty file pages, bytes.
     pub dirty_bytes: Option<u64>,
-    /// File pages that the kernel counted as read again: at a cold start, those that the run before had cached.
+    /// Refaults that the kernel counted: at a cold start, pages that the previous run had cached.
     pub refaults: Option<u64>,
     /// CPU seconds used, all tasks.
     pub cpu_seconds: Option<f64>,
@@ -33,8 +32,8 @@ pub struct Reference {
     pub system_seconds: Option<f64>,
     /// Share of the tasks' life spent waiting for I/O.
     pub io_wait_share: Option<f64>,
-    /// What the peak charge was made of.
+    /// The breakdown of the peak charge.
     pub breakdown: Breakdown,
-    /// How it went: CPU seconds used, all tasks, and the seconds since its start at which it had; both rising.
+    /// Its progress: CPU seconds of all tasks, and the seconds since its start at which they were reached; both rising.
     pub pace: Vec<(f64, f64)>,
 }

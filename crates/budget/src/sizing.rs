@@ -1,29 +1,28 @@
-//! Whether a program that no rule knows sizes itself by its limit, as its trials show.
+//! Whether the trials show that a program without a known rule sizes itself by its limit.
 
 use model::Outcome;
 
 use crate::Evidence;
 
-/// Below this share of what every reference held, a run held less.
+/// A run held less if it held less than this share of what every reference held.
 const LESS: f64 = 0.9;
 
-/// A run that ended well under a limit although it never had what the runs without one held.
+/// A run that completed under a limit although it never had the memory that runs without a limit held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldLess {
     /// Its limit, bytes.
     pub limit_bytes: u64,
-    /// All that was charged to it at its peak, bytes.
+    /// Its peak charge, bytes.
     pub peak_bytes: u64,
-    /// The least that a run without a limit held and could not have given back, bytes.
+    /// The minimum of the unreclaimable peaks of the runs without a limit, bytes.
     pub held_bytes: u64,
 }
 
-/// The run under a limit that shows best that the program holds less where it may have less: a heap cannot be taken from it without
-/// swap, so it never asked for as much.
-pub fn held_less(seen: &Evidence) -> Option<HeldLess> {
+/// The run under a limit that shows this best. Without swap, heap cannot be reclaimed, so the program never requested as much.
+pub fn held_less(evidence: &Evidence) -> Option<HeldLess> {
     let held = |r: &crate::Reference| Some(r.floor_bytes?.saturating_sub(r.breakdown.kernel.unwrap_or(0)));
-    let held_bytes = seen.references.iter().map(held).min().flatten()?;
-    let ended_well = seen.search_trials().filter(|t| t.outcome == Outcome::Ok);
+    let held_bytes = evidence.references.iter().map(held).min().flatten()?;
+    let ended_well = evidence.search_trials().filter(|t| t.outcome == Outcome::Ok);
     let of = ended_well.filter_map(|t| Some((t.limit_bytes?, t.peak_charge_bytes?)));
     let (limit_bytes, peak_bytes) = of.min_by_key(|(_, peak)| *peak)?;
     ((peak_bytes as f64) < LESS * held_bytes as f64).then_some(HeldLess { limit_bytes, peak_bytes, held_bytes })
@@ -36,7 +35,7 @@ mod tests {
     use super::*;
     use crate::{MIB, Reference};
 
-    fn seen(held_mib: [u64; 2], peak_mib: u64, outcome: Outcome) -> Evidence {
+    fn evidence(held_mib: [u64; 2], peak_mib: u64, outcome: Outcome) -> Evidence {
         let reference = |held: u64| Reference {
             floor_bytes: Some((held + 1) * MIB),
             breakdown: Breakdown { kernel: Some(MIB), ..Default::default() },
@@ -48,10 +47,10 @@ mod tests {
 
     #[test]
     fn a_run_that_never_had_what_the_references_held_held_less() {
-        let found = held_less(&seen([256, 260], 142, Outcome::Ok)).unwrap();
+        let found = held_less(&evidence([256, 260], 142, Outcome::Ok)).unwrap();
         assert_eq!((found.limit_bytes, found.peak_bytes, found.held_bytes), (266 * MIB, 142 * MIB, 256 * MIB));
-        assert_eq!(held_less(&seen([256, 260], 250, Outcome::Ok)), None);
-        assert_eq!(held_less(&seen([150, 260], 142, Outcome::Ok)), None, "a reference held as little");
-        assert_eq!(held_less(&seen([256, 260], 142, Outcome::Oom)), None, "it was killed before it could");
+        assert_eq!(held_less(&evidence([256, 260], 250, Outcome::Ok)), None);
+        assert_eq!(held_less(&evidence([150, 260], 142, Outcome::Ok)), None, "a reference held as little");
+        assert_eq!(held_less(&evidence([256, 260], 142, Outcome::Oom)), None, "it was killed before it could");
     }
 }

@@ -7,36 +7,35 @@ use model::{Answer, Method};
 pub enum Step {
     /// Run without a limit.
     Reference {
-        /// For the comparison: it becomes a trial without a limit, made for [`Method::Unlimited`]. What the search has found
-        /// stands, and does not count it.
+        /// For the comparison: it becomes a trial without a limit, made for [`Method::Unlimited`], and does not change the search's result.
         compared: bool,
-        /// Why, as a sentence.
+        /// The reason, as a sentence.
         why: String,
     },
     /// Run under a limit, to find the budget.
     Trial {
         /// The limit, whole MiB.
         limit_bytes: u64,
-        /// When it is too slow for sure; [`crate::watch`] often knows earlier. `None`: never.
+        /// When it is surely too slow, in seconds; [`crate::watch`] often knows earlier. `None`: never.
         give_up_after_seconds: Option<f64>,
         /// Predicted run time over the reference's.
         predicted_ratio: Option<f64>,
-        /// Why, as a sentence.
+        /// The reason, as a sentence.
         why: String,
     },
-    /// Run under the limit that a method names, [`Method::Bursar`]'s own answer included.
+    /// Run under the limit that a method names, including [`Method::Bursar`]'s own answer.
     Method {
-        /// Which.
+        /// The method.
         method: Method,
         /// The limit, whole MiB.
         limit_bytes: u64,
-        /// When it has shown enough. `None`: never.
+        /// When it has shown enough, in seconds. `None`: never.
         give_up_after_seconds: Option<f64>,
         /// Predicted run time over the reference's.
         predicted_ratio: Option<f64>,
-        /// Why, as a sentence.
+        /// The reason, as a sentence.
         why: String,
     },
-    /// Nothing; this is the answer.
+    /// No further run: this is the answer.
     Done(Answer),
 }

@@ -1,16 +1,16 @@
-//! The machine becomes slower and faster while a search goes on: which references a run is compared with.
+//! The speed of the machine changes during a search: selects the references with which a run is compared.
 
 use model::Spread;
 
 use crate::Reference;
 
-/// Run times this close agree.
+/// Run times within this ratio agree.
 const AGREE: f64 = 1.05;
 
-/// A reference made after trials that is this far outside of those before it shows that the machine has changed.
+/// A reference after trials that is outside the range of earlier ones by this ratio shows that the machine has changed.
 const CHANGED: f64 = 1.025;
 
-/// The references in stretches during which the machine was equally fast; none is empty.
+/// The references in stretches of equal machine speed; none is empty.
 pub fn stretches(references: &[Reference]) -> Vec<&[Reference]> {
     let mut found = Vec::new();
     let mut begin = 0;
@@ -23,7 +23,7 @@ pub fn stretches(references: &[Reference]) -> Vec<&[Reference]> {
         let (least, most) = (walls().fold(f64::INFINITY, f64::min), walls().fold(0.0, f64::max));
         let wall = references[i].wall_seconds;
         let follows_trials = references[i].run > references[i - 1].run + 1;
-        // What varies by how much one alone does not tell.
+        // A single reference does not show the variation.
         if follows_trials && before.len() > 1 && (wall > most * CHANGED || wall < least / CHANGED) {
             found.push(before);
             begin = i;
@@ -33,7 +33,7 @@ pub fn stretches(references: &[Reference]) -> Vec<&[Reference]> {
     found
 }
 
-/// The stretch that was nearest when a run was made.
+/// The stretch nearest to a run.
 pub fn nearest(references: &[Reference], run: u32) -> &[Reference] {
     let stretches = stretches(references);
     let mut chosen = stretches.first().copied().unwrap_or_default();
@@ -46,8 +46,8 @@ pub fn nearest(references: &[Reference], run: u32) -> &[Reference] {
     chosen
 }
 
-/// All of a stretch, unless two or more that agree show that the first alone was slow. It wakes a machine up: clocks, host
-/// memory that was given back, caches of the storage.
+/// All references of a stretch, unless two or more that agree show that the first one was slow: it warms up the machine (clocks, memory of
+/// the host, caches of the storage).
 pub fn timed(stretch: &[Reference]) -> &[Reference] {
     match stretch.split_first() {
         Some((first, rest)) if rest.len() >= 2 => {
@@ -60,7 +60,7 @@ pub fn timed(stretch: &[Reference]) -> &[Reference] {
     }
 }
 
-/// Run times, in seconds; `None`: none, or none that took time.
+/// Run times, in seconds; `None`: no reference, or no time taken.
 pub fn spread(references: &[Reference]) -> Option<Spread> {
     let walls: Vec<f64> = references.iter().map(|r| r.wall_seconds).collect();
     Spread::of(&walls).filter(|spread| spread.median > 0.0)

@@ -1,14 +1,14 @@
-//! 500 simulated searches, with every step, its reason and the answer, compared with `golden/searches.txt`, as an earlier planner
-//! wrote it. Where the planner shall answer otherwise, write the file anew and read what changed:
-//!
+//! 500 simulated searches, with every step, its reason and the answer, compared with `golden/searches.txt`. When the planner's answers
+//! change on purpose, rewrite the file and review the differences:
 //! ```text
 //! BURSAR_WRITE_GOLDEN=1 cargo test -p budget --test golden && git diff --word-diff crates/budget/tests/golden
 //! ```
 //!
 //! One line is one search: its number; then its steps: `R` reference, `U` run without a limit for the comparison, `T` trial, `M` run
-//! for a method, each with its limit in MiB, after `p` the predicted ratio, after `g` when it is given up, and after `=` the number of its
-//! reason with the figures in it; then the answer: `A` budget/passing/failing limit in MiB, `!` if confident, and its reason; last, after
-//! `#`, a digest of everything to nine decimals, the comparison's rows and notes included.
+//! One line is one search: its number; its steps: `R` reference, `U` run without a limit for the comparison, `T` trial, `M` run for a
+//! method, each with its limit in MiB, after `p` the predicted ratio, after `g` when it is given up, and after `=` the number of its reason
+//! with the figures in it; the answer: `A` budget/passing/failing limit in MiB, `!` if confident, and its reason; last, after `#`, a digest
+//! of everything to nine decimals, including the comparison's rows and notes.
 
 #[path = "golden/program.rs"]
 mod program;
@@ -24,7 +24,7 @@ use program::MIB;
 
 const SEARCHES: u64 = 500;
 
-/// No search takes more steps.
+/// The maximum number of steps of a search.
 const MOST_STEPS: usize = 100;
 
 #[test]
@@ -40,7 +40,7 @@ fn simulated_searches_make_the_recorded_steps_and_answers() {
     assert!(known == found, "{} lines were {}", found.lines().count(), known.lines().count());
 }
 
-/// The recorded searches are of every kind.
+/// The recorded searches cover every kind.
 #[test]
 fn recorded_searches_cover_every_step_and_outcome() {
     let text = include_str!("golden/searches.txt");
@@ -52,7 +52,7 @@ fn recorded_searches_cover_every_step_and_outcome() {
     assert!(text.len() < 300_000, "{}", text.len());
 }
 
-/// Reasons without their figures, numbered as they come.
+/// Reasons without their figures, numbered in order of appearance.
 #[derive(Default)]
 struct Reasons {
     numbers: HashMap<String, usize>,
@@ -63,7 +63,7 @@ impl Reasons {
     fn short(&mut self, reason: &str) -> String {
         let (mut text, mut figures) = (String::new(), Vec::new());
         let mut figure = String::new();
-        // A full stop belongs to a figure only within it.
+        // A full stop belongs to a figure only inside it.
         let characters: Vec<char> = reason.chars().collect();
         for (i, c) in characters.iter().enumerate() {
             let is_within = *c == '.' && !figure.is_empty() && characters.get(i + 1).is_some_and(char::is_ascii_digit);
@@ -118,31 +118,31 @@ fn record() -> String {
 
 fn search(number: u64, reasons: &mut Reasons) -> String {
     let (mut program, settings) = program::of(number);
-    let (mut seen, mut line, mut digest) = (program.seen(), number.to_string(), Digest(0xcbf2_9ce4_8422_2325));
+    let (mut evidence, mut line, mut digest) = (program.evidence(), number.to_string(), Digest(0xcbf2_9ce4_8422_2325));
     for _ in 0..MOST_STEPS {
-        let step = next(&settings, &seen);
+        let step = next(&settings, &evidence);
         digest.add(&step);
         line += &short(&step, reasons);
         match step {
-            Step::Reference { compared: false, .. } => seen.learn(&settings, program.reference()),
+            Step::Reference { compared: false, .. } => evidence.learn(&settings, program.reference()),
             Step::Reference { compared: true, .. } => {
-                let trial = program.unlimited(&settings, &seen);
-                seen.trials.push(trial);
+                let trial = program.unlimited(&settings, &evidence);
+                evidence.trials.push(trial);
             }
             Step::Trial { limit_bytes, .. } => {
-                let trial = program.trial(&settings, &seen, limit_bytes, None);
-                seen.trials.push(trial);
+                let trial = program.trial(&settings, &evidence, limit_bytes, None);
+                evidence.trials.push(trial);
             }
             Step::Method { method, limit_bytes, .. } => {
-                let trial = program.trial(&settings, &seen, limit_bytes, Some(method));
-                seen.trials.push(trial);
+                let trial = program.trial(&settings, &evidence, limit_bytes, Some(method));
+                evidence.trials.push(trial);
             }
             Step::Done(answer) => {
-                digest.add(&seen.trials);
-                digest.add(&methods(&settings, &seen, &answer));
-                digest.add(&method_notes(&settings, &seen));
-                digest.add(&stddev_seconds(&settings, &seen));
-                digest.add(&cut_short(&settings, &seen));
+                digest.add(&evidence.trials);
+                digest.add(&methods(&settings, &evidence, &answer));
+                digest.add(&method_notes(&settings, &evidence));
+                digest.add(&stddev_seconds(&settings, &evidence));
+                digest.add(&cut_short(&settings, &evidence));
                 return line + &format!(" #{:016x}", digest.0);
             }
         }
@@ -150,9 +150,9 @@ fn search(number: u64, reasons: &mut Reasons) -> String {
     panic!("search {number} does not end: {line}");
 }
 
-/// What an interrupted search answers: no more trials are allowed.
-fn cut_short(settings: &Settings, seen: &budget::Evidence) -> Step {
-    next(&Settings { max_trials: 0, runs: Some(1), compare: false, ..settings.clone() }, seen)
+/// The answer of an interrupted search: no more trials are allowed.
+fn cut_short(settings: &Settings, evidence: &budget::Evidence) -> Step {
+    next(&Settings { max_trials: 0, runs: Some(1), compare: false, ..settings.clone() }, evidence)
 }
 
 fn short(step: &Step, reasons: &mut Reasons) -> String {

@@ -1,4 +1,4 @@
-//! What jobs should ask for, against other ways to the same figures.
+//! Requests for jobs, compared with other ways to compute the same figures.
 
 use budget::jobs::{LEAST_JOB_BYTES, Need, Recommended, enough_for, most_at_once, quantile, recommend};
 use model::{ByNumber, Figures, JobEnd, MemoryPer, PastJob, PastStep};
@@ -42,7 +42,8 @@ fn completed(mib: u64) -> PastJob {
     job(JobEnd::Completed, mib)
 }
 
-/// The same estimator as Efron told it: each run weighs as much, and one that was cut short leaves its weight to those that needed more.
+/// The same estimator as described by Efron: runs have equal weights, and a run that was cut short passes its weight to those that needed
+/// more.
 fn redistributed(needs: &[Need]) -> Vec<(u64, f64)> {
     let mut sorted = needs.to_vec();
     sorted.sort_by_key(|need| (need.bytes, need.is_bound));
@@ -75,7 +76,7 @@ fn needs() -> impl Strategy<Value = Vec<Need>> {
 
 proptest! {
     #[test]
-    fn the_share_that_needs_no_more_is_that_of_redistributed_weights(needs in needs()) {
+    fn shares_equal_those_of_redistributed_weights(needs in needs()) {
         let (ours, theirs) = (enough_for(&needs), redistributed(&needs));
         prop_assert_eq!(ours.len(), theirs.len());
         for (a, b) in ours.iter().zip(&theirs) {
@@ -85,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn where_every_run_came_to_its_end_it_is_the_nearest_rank(bytes in prop::collection::vec(1u64..1000, 1..60), percent in 1usize..=100) {
+    fn for_completed_runs_it_is_the_nearest_rank(bytes in prop::collection::vec(1u64..1000, 1..60), percent in 1usize..=100) {
         let needs: Vec<Need> = bytes.iter().map(|bytes| Need { bytes: *bytes, is_bound: false }).collect();
         let mut sorted = bytes;
         sorted.sort_unstable();
@@ -94,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn steps_side_by_side_are_summed_second_by_second(steps in prop::collection::vec((0u64..20, 0u64..8, 1u64..100), 0..12)) {
+    fn simultaneous_steps_are_summed_second_by_second(steps in prop::collection::vec((0u64..20, 0u64..8, 1u64..100), 0..12)) {
         let steps: Vec<PastStep> = steps.iter().map(|(start, length, mib)| step(*start, start + length, *mib)).collect();
         let at = |second: u64| {
             let there = steps.iter().filter(|s| s.start_seconds <= second && second < s.end_seconds.max(s.start_seconds + 1));
@@ -105,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_an_accounting_may_tell_is_too_much(
+    fn any_accounting_gives_a_finite_answer(
         of in any::<[u64; 10]>(), per_cpu in any::<bool>(), out_of_memory in any::<bool>(), percentile in 0.01f64..=1.0,
     ) {
         let step = PastStep {
@@ -121,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn kills_and_savings_are_what_going_through_the_runs_gives(
+    fn kills_and_savings_equal_a_replay_of_the_runs(
         runs in prop::collection::vec((1u64..1000, 0u8..3), 1..30),
         percentile in 0.01f64..=1.0,
     ) {
@@ -150,7 +151,7 @@ proptest! {
 }
 
 #[test]
-fn a_name_gets_what_its_runs_needed_and_a_margin() {
+fn a_request_is_the_need_plus_a_margin() {
     let jobs: Vec<PastJob> = (1..=20).map(|run| completed(80 + run)).collect();
     let Recommended { jobs: found, unmeasured, .. } = recommend(&jobs, 0.95);
     let solver = &found[0];
@@ -175,7 +176,7 @@ fn reserved_memory_of_jobs_without_a_duration_is_unknown() {
         (job.asked_bytes, job.reserved_gib_hours, job.saved_gib_hours.is_some())
     };
     assert_eq!(of(std::slice::from_ref(&timeless)), (Some(1024 * MIB), None, false));
-    // Of others it is the sum of what is known.
+    // For several jobs it is the sum of the known figures.
     assert_eq!(of(&[timeless, completed(80)]), (Some(1024 * MIB), Some(1.0), true));
 }
 
@@ -193,7 +194,7 @@ fn a_run_that_was_killed_for_memory_needed_more_than_its_limit() {
 }
 
 #[test]
-fn figures_are_of_a_node_or_of_a_cpu_as_was_asked() {
+fn figures_are_per_node_or_per_cpu_as_requested() {
     // 8 tasks on 2 nodes of 8 CPUs: 4 on each, at most 100 MiB each, 720 MiB in all.
     let spread = PastStep { nodes: 2, tasks: 8, tasks_bytes: Some(720 * MIB), ..step(0, 60, 100) };
     let node = PastJob { nodes: 2, cpus: 16, reserved_bytes: Some(2048 * MIB), steps: vec![spread], ..completed(0) };
@@ -208,7 +209,7 @@ fn figures_are_of_a_node_or_of_a_cpu_as_was_asked() {
 }
 
 #[test]
-fn a_job_of_which_nothing_was_measured_is_counted_and_left_out() {
+fn a_job_without_figures_is_counted_and_left_out() {
     let blind = PastJob { steps: vec![PastStep::default()], ..completed(0) };
     let Recommended { jobs: found, unmeasured, .. } = recommend(&[blind, completed(10)], 0.95);
     assert_eq!((found[0].runs, unmeasured), (1, 1));
@@ -228,7 +229,7 @@ fn a_step_without_a_figure_makes_its_job_unknown() {
     job.steps.push(PastStep { largest_task_bytes: None, ..step(0, 3600, 0) });
     let found = recommend(&[job.clone()], 0.95);
     assert_eq!((found.jobs.len(), found.partly_measured, found.unmeasured), (0, 1, 0));
-    // What it was killed at is known all the same.
+    // The limit at which it was killed is known all the same.
     job.end = JobEnd::OutOfMemory;
     job.steps[1].out_of_memory = true;
     job.steps[1].allowed_bytes = Some(512 * MIB);
@@ -240,13 +241,13 @@ fn memory_that_may_be_shared_is_never_subtracted() {
     let found = recommend(&[with_beside(7, 100, 300)], 0.95).jobs.remove(0);
     assert_eq!((found.mem_bytes, found.max_bytes), (Some(118 * MIB), 7 * MIB));
     assert_eq!((found.mem_without_cache_bytes, found.is_upper_bound), (Some(30 * MIB), true));
-    // Nor is more asked for than before, though the cache fills all of it: heap alone may be a reason to.
+    // Nor is more requested than before, though the cache fills all of it: heap alone can justify more.
     assert_eq!(recommend(&[with_beside(7, 293, 300)], 0.95).jobs[0].mem_bytes, Some(300 * MIB));
     assert_eq!(recommend(&[with_beside(290, 10, 300)], 0.95).jobs[0].mem_bytes, Some(319 * MIB));
 }
 
 #[test]
-fn page_cache_is_no_reason_to_ask_for_more_than_before() {
+fn page_cache_does_not_raise_the_request() {
     let full = PastJob { figures: Figures::HoldCache, reserved_bytes: Some(200 * MIB), ..completed(199) };
     let found = recommend(&[full.clone(), full.clone()], 0.95).jobs.remove(0);
     assert_eq!((found.mem_bytes, found.is_upper_bound), (Some(200 * MIB), true));
@@ -260,16 +261,16 @@ fn page_cache_is_no_reason_to_ask_for_more_than_before() {
 #[test]
 fn requests_are_large_enough_to_start_a_job() {
     assert_eq!(recommend(&[completed(2)], 0.95).jobs[0].mem_bytes, Some(LEAST_JOB_BYTES));
-    // Of four CPUs, each has its share.
+    // The minimum is divided over the four CPUs.
     let cpu = PastJob { per: MemoryPer::Cpu, ..completed(2) };
     assert_eq!(recommend(&[cpu], 0.95).jobs[0].mem_bytes, Some(8 * MIB));
-    // It came to its end with less.
+    // It completed with less.
     let small = PastJob { reserved_bytes: Some(20 * MIB), ..completed(2) };
     assert_eq!(recommend(&[small], 0.95).jobs[0].mem_bytes, Some(20 * MIB));
 }
 
 #[test]
-fn a_kind_of_which_no_run_ended_well_has_a_lower_bound_alone() {
+fn a_kind_without_completed_runs_has_only_a_lower_bound() {
     let ends = [JobEnd::OutOfMemory, JobEnd::CutShort];
     let cut: Vec<PastJob> = ends.iter().map(|end| PastJob { kind: "cut".into(), ..job(*end, 80) }).collect();
     let found = recommend(&[cut, vec![completed(80)]].concat(), 0.95).jobs;
@@ -286,24 +287,25 @@ fn instance(number: u64, mib: u64) -> PastJob {
 }
 
 #[test]
-fn names_that_differ_in_numbers_are_one_kind_whatever_they_need() {
+fn names_that_differ_in_numbers_are_one_kind() {
     let alike: Vec<PastJob> = (1..=20).map(|number| instance(number, 400 + number * 7 % 20)).collect();
     let found = recommend(&alike, 0.95);
     assert_eq!((found.jobs.len(), found.jobs[0].name.as_str(), found.jobs[0].names), (1, "sim_*", 20));
     assert_eq!((found.jobs[0].by_number, found.jobs[0].mem_bytes), (None, Some(460 * MIB)), "19 of 20 need 418 MiB");
-    // 3 of 100 names need 20 times as much: they are more than the share that may be killed, for they may be killed each time.
+    // 3 of 100 names need 20 times as much. That is more than the share of runs that may be killed, because those names would be killed
+    // each time.
     let some: Vec<PastJob> = (1..=100).map(|at| instance(at, if at * 37 % 100 < 3 { 4000 } else { 200 })).collect();
     let found = recommend(&some, 0.95);
     assert_eq!((found.jobs[0].by_number, found.jobs[0].mem_bytes), (Some(ByNumber::Differs), Some(4400 * MIB)));
     assert_eq!((found.jobs[0].killed, found.uneven), (0, vec![]));
-    // A kind that is known: its share is, too, and its spread is said.
+    // For a known kind, its share is also known, and its spread is reported.
     let known = |mib| PastJob { is_kind_guessed: false, ..instance(mib, mib) };
     let found = recommend(&[known(40), known(41), known(4000)], 0.95);
     assert_eq!((found.jobs.len(), found.uneven), (1, vec!["sim_*".to_string()]));
 }
 
 #[test]
-fn memory_that_goes_with_the_number_is_asked_for_the_largest() {
+fn requests_fit_the_largest_of_numbered_names() {
     let ask = |jobs: &[PastJob]| {
         let found = recommend(jobs, 0.95);
         let ends = (found.numbered[0].least.0.clone(), found.numbered[0].most.0.clone());
@@ -312,11 +314,11 @@ fn memory_that_goes_with_the_number_is_asked_for_the_largest() {
     let ends = |least: &str, most: &str| (least.to_string(), most.to_string());
     // A parameter.
     assert_eq!(ask(&[3, 10, 30].map(|k| instance(k, 100 * k))), (Some(ByNumber::Grows), 3300, ends("sim_3", "sim_30")));
-    // Chromosomes: the first is the largest. Of 40 runs each, 95 % would be killed at 1 alone.
+    // Chromosomes: the first is the largest. Of 40 runs each, a request for 95 % would kill chromosome 1 each time.
     let chromosomes: Vec<PastJob> =
         (1..=22).flat_map(|number| (0..40).map(move |run| instance(number, 1200 - 50 * number + run % 3))).collect();
     assert_eq!(ask(&chromosomes), (Some(ByNumber::Falls), 1268, ends("sim_22", "sim_1")));
-    // By less than the margin, or by so few that it may be chance.
+    // Differences within the margin, or so few names that it may be chance.
     assert_eq!(ask(&(1..=30).map(|number| instance(number, 1000 + number)).collect::<Vec<_>>()).0, None);
     assert_eq!(ask(&[instance(1, 100), instance(2, 120), instance(3, 140)]).0, None);
     // Two names have no order, but the larger one is not a share of the runs, either.
@@ -341,7 +343,7 @@ fn the_largest_of_numbered_names_that_was_cut_is_a_lower_bound() {
     let mut jobs: Vec<PastJob> = (1..=40).map(|number| instance(number, 100 * number)).collect();
     jobs[39].end = JobEnd::CutShort;
     let found = recommend(&jobs, 0.95).jobs.remove(0);
-    // 38 of 40 are known to need 3800 MiB at most; what the largest needs is not.
+    // 38 of 40 are known to need 3800 MiB at most; the need of the largest is unknown.
     assert_eq!((found.percentile_bytes, found.max_bytes), (3800 * MIB, 4000 * MIB));
     assert!(found.is_lower_bound && found.max_is_lower_bound, "{found:?}");
 }
@@ -354,7 +356,7 @@ fn grid_point(numbers: &[u64], mib: u64) -> PastJob {
 }
 
 #[test]
-fn each_number_that_differs_is_looked_at() {
+fn each_varying_number_is_considered() {
     let of = |jobs: Vec<PastJob>| {
         let found = recommend(&jobs, 0.95);
         (found.jobs[0].by_number, found.jobs[0].by_number_positions.clone())

@@ -1,9 +1,9 @@
-//! The files of the planner form no circle: each imports only files that do not, by way of others, import it.
+//! The files of the planner import each other without cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What each file imports from the others, unit tests left out. Files under `rules/` are one module.
+/// The imports of each file, without unit tests. Files under `rules/` are one module.
 fn imports() -> BTreeMap<String, BTreeSet<String>> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = std::fs::read_dir(&source).unwrap().map(|entry| entry.unwrap().path());
@@ -25,7 +25,7 @@ fn imports() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn files_of_the_planner_import_each_other_in_no_circle() {
+fn files_of_the_planner_have_no_import_cycle() {
     let mut left = imports();
     assert!(left.len() > 20 && left["analysis"].contains("noise") && left["planner"].contains("rules"), "{left:?}");
     loop {

@@ -1,4 +1,4 @@
-//! Makes a second reference once the machine has become faster or slower.
+//! Requests a second reference after the machine has become faster or slower.
 
 use super::reference::{affordable, reference};
 use crate::analysis::Analysis;
@@ -6,7 +6,7 @@ use crate::noise::FEWEST;
 use crate::step::Step;
 use crate::stretches::stretches;
 
-/// The references before it do not count any more, and one alone has no spread.
+/// Earlier references no longer count, and a single one has no spread.
 pub fn step(a: &Analysis) -> Option<Step> {
     let n = affordable(a)?;
     let is_alone = stretches(&a.evidence.references).last().is_some_and(|now| now.len() < FEWEST);

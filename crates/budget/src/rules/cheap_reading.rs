@@ -1,4 +1,4 @@
-//! Makes another reference after a trial that refaulted so much that it should have been too slow, and was not.
+//! Requests another reference after a trial that passed although its refaults should have made it too slow.
 
 use model::{Bytes, Outcome};
 
@@ -8,9 +8,9 @@ use crate::effort::runs_of_a_trial;
 use crate::predict::LEAST_PRICE;
 use crate::step::Step;
 
-/// Either a refault costs next to nothing here, or the machine has become faster since the references. In the second case smaller limits
-/// pass by mistake, so a new reference comes before them. A search makes it once: none if a reference already followed a trial. Jobs so
-/// short that a trial repeats them are left out.
+/// Either a refault costs almost nothing here, or the machine has become faster since the references. In the second case smaller limits
+/// would pass by mistake, so a new reference comes first. A search does this once, and not if a reference already followed a trial. Jobs so
+/// short that a trial repeats them are excluded.
 pub fn step(a: &Analysis) -> Option<Step> {
     affordable(a).filter(|_| !a.settings.sizes_itself && runs_of_a_trial(a.evidence) == 1)?;
     let allowed = a.settings.slowdown * a.reference?.median;

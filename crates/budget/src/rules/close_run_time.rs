@@ -1,10 +1,10 @@
-//! Makes another reference where the answer hangs on a run time close to the threshold.
+//! Requests another reference if the answer depends on a run time close to the threshold.
 
-use super::reference::{affordable, to_tell};
+use super::reference::{affordable, for_spread};
 use crate::analysis::Analysis;
 use crate::step::Step;
 
-/// Their spread must be known better first.
+/// The spread of the references must be known better first.
 pub fn step(a: &Analysis) -> Option<Step> {
-    affordable(a).filter(|_| a.is_told_by_time_alone).and_then(|_| to_tell(a))
+    affordable(a).filter(|_| a.hangs_on_run_time).and_then(|_| for_spread(a))
 }

@@ -1,4 +1,4 @@
-//! Makes the runs that the comparison of methods lacks.
+//! Requests the runs that the comparison of methods lacks.
 
 use model::{Bytes, Method};
 
@@ -8,7 +8,7 @@ use crate::methods::{Lacking, lacking};
 use crate::predict::predict;
 use crate::step::Step;
 
-/// Unless nobody asked for the comparison.
+/// Only if the comparison is enabled.
 pub fn step(a: &Analysis) -> Option<Step> {
     let Lacking { method, limit, has } = lacking(a, a.bracket.pass).filter(|_| a.settings.compare)?;
     let why = |what: String| if has == 0 { what } else { format!("once more, to see how much that varies: {what}") };

@@ -1,10 +1,10 @@
-//! Makes another reference before an answer is given that run times must tell.
+//! Requests another reference before an answer that depends on run times.
 
-use super::reference::to_tell;
+use super::reference::for_spread;
 use crate::analysis::Analysis;
 use crate::step::Step;
 
-/// The search goes before it.
+/// After the search.
 pub fn step(a: &Analysis) -> Option<Step> {
-    to_tell(a)
+    for_spread(a)
 }

@@ -1,4 +1,4 @@
-//! Tries a little above a limit that was hardly too slow.
+//! Tries a limit slightly above one that was barely too slow.
 
 use super::trial::trial;
 use crate::analysis::Analysis;
@@ -6,10 +6,10 @@ use crate::round_up;
 use crate::step::Step;
 use crate::tried::is_short;
 
-/// Above a limit that failed by so little that chance may have done it. A run there tells more than another at the same.
+/// How far above a limit that may have failed by chance. A run there is more informative than another at the same limit.
 const LITTLE_MORE: f64 = 1.06;
 
-/// Where that is still below the passing limit.
+/// If that limit is still below the passing one.
 pub fn step(a: &Analysis) -> Option<Step> {
     let mut once = a.tried.iter().filter(|t| t.runs < 2 || is_short(a, t));
     let just_failed = once.find(|t| t.near && a.bracket.failed == Some(t.limit))?;

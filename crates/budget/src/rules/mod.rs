@@ -1,4 +1,4 @@
-//! The planner's rules, one a file, in the order in which they are asked:
+//! The planner's rules, one per file, in the order in which they are asked:
 //!
 //! 1. [`requested_references`]
 //! 2. [`first_reference`]
@@ -17,11 +17,11 @@
 //! 15. [`last_reference`]
 //! 16. [`comparison`]
 //!
-//! References come first (1 to 8): every trial is judged by them, so what they cannot tell yet is asked before a run is judged wrongly.
-//! A trial that does not decide is repeated (9, 10) before the next limit is chosen, since that choice hangs on it. Once the bracket is
-//! close, its passing limit is confirmed (11, 12); until then it is narrowed, by the prediction first (13), which takes fewer trials
-//! than halving (14). References for the answer's sake (15) wait for the search, which often makes them needless, and the comparison
-//! (16) needs the search's limit. If no rule asks for a run, the answer is given.
+//! References come first (1 to 8): every trial is judged by them, so gaps in them are filled before a run is misjudged. An undecided trial
+//! is repeated (9, 10) before the next limit is chosen, because that choice depends on it. Once the bracket is close, its passing limit is
+//! confirmed (11, 12); until then it is narrowed, by prediction first (13), which takes fewer trials than halving (14). References for the
+//! answer (15) wait for the search, which often makes them unnecessary, and the comparison (16) needs the search's limit. If no rule
+//! requests a run, the answer is given.
 
 mod changed_machine;
 mod cheap_reading;
@@ -45,7 +45,7 @@ mod untried_answer;
 use crate::analysis::Analysis;
 use crate::step::Step;
 
-/// A run that is wanted, with its reason; `None`: the rule asks for nothing.
+/// A requested run with its reason; `None`: the rule requests nothing.
 pub type Rule = fn(&Analysis) -> Option<Step>;
 
 /// All rules in order.

@@ -1,8 +1,8 @@
-//! Tries a limit between the edges of what is known.
+//! Tries a limit between the edges of the bracket.
 
 use model::Bytes;
 
-use super::trial::settled;
+use super::trial::on_grid_inside;
 use crate::analysis::Analysis;
 use crate::bracket::{CLOSE, is_close};
 use crate::grid::{GRID, above, below};
@@ -11,23 +11,23 @@ use crate::{MIB, round_down, round_up};
 
 /// While the bracket is wide.
 pub fn step(a: &Analysis) -> Option<Step> {
-    let (limit, why) = groping(a).filter(|_| !is_close(&a.bracket))?;
-    settled(a, limit, why)
+    let (limit, why) = between_edges(a).filter(|_| !is_close(&a.bracket))?;
+    on_grid_inside(a, limit, why)
 }
 
-/// Between the edges: near the one that a curve foretold, in case it was only a little off; else halfway.
-fn groping(a: &Analysis) -> Option<(u64, String)> {
+/// A limit between the edges: near the one that a curve predicted, in case it was only slightly off; else halfway.
+fn between_edges(a: &Analysis) -> Option<(u64, String)> {
     let passes = a.tried.iter().filter(|t| t.passed).count();
     let fails = a.tried.len() - passes;
-    // The steps grow, up to fourfold; without a curve to be nearly right, the first miss says nothing about how far it is.
-    // Where there is slower memory, nothing has foretold either edge.
+    // The steps grow, up to fourfold. Without a nearly right curve, the first miss does not show its distance. With slower memory, no edge
+    // is predicted.
     let ahead = usize::from(a.settings.has_slower_memory) + 3 * usize::from(a.settings.sizes_itself);
     let stride = |times: usize| CLOSE.powi([1, 3, 12][(times + ahead).clamp(1, 3) - 1]);
     let down = |pass: u64| below(pass).min(round_up((pass as f64 / stride(passes)) as u64));
     let up = |fail: u64| above(fail).max(round_down((fail as f64 * stride(fails)) as u64));
     let middle = |fail: u64, pass: u64| round_up((fail as f64 * pass as f64).sqrt() as u64);
     let trusts_curve = a.evidence.demand.is_some();
-    // It costs something there already: the knee is near.
+    // There is a cost already: the knee is near.
     let is_slope = |pass: u64| a.tried.iter().any(|t| t.limit == pass && t.costs);
     let limit = match (a.bracket.failed, a.bracket.passed, a.bracket.fail, a.bracket.pass) {
         (Some(fail), Some(passed), _, pass) => {

@@ -5,7 +5,7 @@ use crate::effort::affords;
 use crate::noise::FEWEST;
 use crate::step::Step;
 
-/// No more references than these are made for their spread.
+/// The maximum number of references for the spread.
 const MOST: usize = 4;
 
 /// The step.
@@ -13,25 +13,25 @@ pub fn reference(why: impl Into<String>) -> Step {
     Step::Reference { compared: false, why: why.into() }
 }
 
-/// How many there are, where nobody has said how many there shall be.
+/// The number of references, if the user has not set one.
 pub fn unrequested(a: &Analysis) -> Option<usize> {
     a.settings.runs.is_none().then_some(a.evidence.references.len())
 }
 
-/// The same, once there are some, and where one more may be made.
+/// The same, if there is at least one and one more may be made.
 pub fn affordable(a: &Analysis) -> Option<usize> {
     unrequested(a).filter(|n| *n > 0 && affords(a.evidence, 1.0))
 }
 
-/// One more, if the slow-down cannot be told from noise by those there are. Where memory is clearly enough or clearly short, and runs
-/// that did not come to their limit agree with the references, none is needed.
-pub fn to_tell(a: &Analysis) -> Option<Step> {
+/// One more reference, if the slow-down cannot be distinguished from noise yet. None is needed where memory is clearly enough or clearly
+/// short, and unrestricted runs agree with the references.
+pub fn for_spread(a: &Analysis) -> Option<Step> {
     let n = unrequested(a).filter(|n| *n < MOST && affords(a.evidence, 1.0))?;
-    let is_told = a.is_told_by_memory || a.is_told_by_margin || n >= FEWEST && a.can_tell;
+    let is_decided = a.memory_is_conclusive || a.margin_is_conclusive || n >= FEWEST && a.resolves_slow_down;
     let percent = a.settings.slowdown * 100.0;
     match () {
-        _ if is_told => None,
+        _ if is_decided => None,
         _ if n < FEWEST => Some(reference("how much its run time varies without a limit")),
-        _ => Some(reference(format!("its run time varies too much so far to tell a slow-down of {percent:.0} %"))),
+        _ => Some(reference(format!("its run time varies too much so far to detect a slow-down of {percent:.0} %"))),
     }
 }

@@ -1,4 +1,4 @@
-//! Repeats the answer's limit, where it may have passed by chance.
+//! Repeats the answer's limit if it may have passed by chance.
 
 use model::Bytes;
 
@@ -7,7 +7,7 @@ use crate::analysis::Analysis;
 use crate::bracket::is_close;
 use crate::step::Step;
 
-/// Where the bracket is close.
+/// If the bracket is close.
 pub fn step(a: &Analysis) -> Option<Step> {
     let chance = a.chance.filter(|chance| is_close(&a.bracket) && chance.wants_run)?;
     let why = format!("it read much again, and at {} that was too slow: once more", Bytes(chance.failed));

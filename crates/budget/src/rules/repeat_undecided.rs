@@ -8,11 +8,11 @@ use crate::bracket::is_close;
 use crate::step::Step;
 use crate::tried::{Tried, is_short};
 
-/// Once only, but for short runs.
+/// Only once, except for short runs.
 pub fn step(a: &Analysis) -> Option<Step> {
     let (tried, bracket) = (&a.tried, &a.bracket);
     let is_short = |t: &Tried| is_short(a, t);
-    // More memory cannot be slower: one of the two was judged by chance.
+    // More memory cannot be slower: one of the two was misjudged by chance.
     let has_passed_below = |limit: u64| tried.iter().any(|t| t.passed && t.limit < limit);
     let is_contradicted =
         |t: &Tried| t.worst == Outcome::TooSlow && bracket.failed == Some(t.limit) && has_passed_below(t.limit);

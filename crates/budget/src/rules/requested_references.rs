@@ -1,4 +1,4 @@
-//! Makes as many references as the person asked for.
+//! Requests as many references as the user has set.
 
 use super::reference::reference;
 use crate::analysis::Analysis;

@@ -1,4 +1,4 @@
-//! Makes another reference where the machine seems to have changed since the last.
+//! Requests another reference if the machine seems to have changed since the last one.
 
 use model::{Outcome, Trial};
 
@@ -7,11 +7,11 @@ use crate::analysis::Analysis;
 use crate::cause::is_unexplained;
 use crate::step::Step;
 
-/// The last two runs under a limit were both slower, or both faster, than memory explains. One is enough if it never came to its limit:
-/// it tells of the machine alone, and each further trial would be judged as wrongly.
+/// The last two runs under a limit were both slower, or both faster, than memory explains. One is enough if it never reached its limit: it
+/// shows only the machine's speed, and each further trial would be misjudged as well.
 pub fn step(a: &Analysis) -> Option<Step> {
-    affordable(a).filter(|_| !a.is_told_by_time_alone)?;
-    // What sizes itself may be faster under a limit.
+    affordable(a).filter(|_| !a.hangs_on_run_time)?;
+    // A program that sizes itself may be faster under a limit.
     let since = a.evidence.references.last().filter(|_| !a.settings.sizes_itself)?.run;
     let recent: Vec<&Trial> = a.evidence.search_trials().filter(|t| t.run > since).collect();
     if recent.last().is_some_and(|t| t.outcome == Outcome::TooSlow && a.is_untouched(t)) {
@@ -27,5 +27,5 @@ pub fn step(a: &Analysis) -> Option<Step> {
         _ if last_two.iter().all(is_fast) => "faster",
         _ => return None,
     };
-    Some(reference(format!("two runs were {how}, and memory does not tell why: has the machine become {how}?")))
+    Some(reference(format!("two runs were {how}, and memory does not explain it: has the machine become {how}?")))
 }

@@ -1,11 +1,11 @@
-//! Makes a second reference where the first waited for storage.
+//! Requests a second reference if the first one waited for storage.
 
 use super::reference::{reference, unrequested};
 use crate::analysis::Analysis;
 use crate::noise::FEWEST;
 use crate::step::Step;
 
-/// What it waited for at its first start, or because of what ran before, would be taken off the trials' stall.
+/// The stall of a first start, or caused by earlier work, would be subtracted from the trials' stall.
 pub fn step(a: &Analysis) -> Option<Step> {
     let n = unrequested(a)?;
     let has_waited = |stall: f64, wall: f64| stall > a.settings.slowdown * wall;

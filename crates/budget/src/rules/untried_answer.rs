@@ -1,4 +1,4 @@
-//! Tries the answer's limit, if no run was made under it.
+//! Tries the answer's limit if no run was made under it.
 
 use model::Bytes;
 
@@ -7,7 +7,7 @@ use crate::analysis::Analysis;
 use crate::bracket::is_close;
 use crate::step::Step;
 
-/// What the job never used more of without a limit should be enough, but whoever is told so wants it tried.
+/// The peak without a limit should be enough, but a user wants it to be tried.
 pub fn step(a: &Analysis) -> Option<Step> {
     let is_untried = |pass: &u64| a.evidence.search_trials().all(|t| t.limit_bytes != Some(*pass));
     let limit = a.bracket.pass.filter(|_| is_close(&a.bracket)).filter(is_untried)?;

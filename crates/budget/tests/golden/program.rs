@@ -227,7 +227,7 @@ fn ratio(shape: Shape, floor_mib: u64, limit_mib: u64) -> f64 {
 }
 
 impl Program {
-    pub fn seen(&self) -> Evidence {
+    pub fn evidence(&self) -> Evidence {
         let named = [
             (Method::AppMaxRss, self.floor as f64 * 1.05),
             (Method::AppMaxRssLargest, self.floor as f64 * 0.7),
@@ -303,7 +303,7 @@ impl Program {
     }
 
     /// A run under a limit, stopped when the planner says so.
-    pub fn trial(&mut self, settings: &Settings, seen: &Evidence, limit: u64, method: Option<Method>) -> Trial {
+    pub fn trial(&mut self, settings: &Settings, evidence: &Evidence, limit: u64, method: Option<Method>) -> Trial {
         let (run, knows) = (self.runs, self.knows);
         let by_chance = match self.chance {
             Some((from, to, lost)) if (from..to).contains(&(limit / MIB)) && self.random.one_in(3) => {
@@ -323,15 +323,15 @@ impl Program {
         let end = if is_killed || fails { 0.6 * self.seconds } else { seconds };
         let lost = 0.9 * (ratio - 1.0) * self.seconds;
         let pages = ((by_limit - 1.0) * 4000.0 * MIB as f64 / settings.page_bytes as f64) as u64;
-        let tells_pace = knows.pace && knows.cpu;
+        let knows_pace = knows.pace && knows.cpu;
         let at = |elapsed: f64| Progress {
             elapsed_seconds: elapsed,
             stall_seconds: knows.stall.then_some(0.03 * self.seconds + lost * elapsed / end),
-            pace: tells_pace.then_some((cpu * elapsed / end, elapsed)),
+            pace: knows_pace.then_some((cpu * elapsed / end, elapsed)),
             refaults: knows.refaults.then_some((pages as f64 * elapsed / end) as u64),
         };
         let looks = (1..40).map(|i| f64::from(i) * self.seconds / 8.0).take_while(|elapsed| *elapsed < end);
-        let stopped = looks.map(at).find_map(|so_far| Some((watch(settings, seen, method, &so_far)?, so_far)));
+        let stopped = looks.map(at).find_map(|so_far| Some((watch(settings, evidence, method, &so_far)?, so_far)));
         let progress = stopped.map_or(at(end), |(_, so_far)| so_far);
         let measured = Measured {
             method,
@@ -340,10 +340,10 @@ impl Program {
             exit_status: Some(if fails && stopped.is_none() { 3 } else { 0 }),
             oom_kills: u64::from(is_killed && stopped.is_none()),
         };
-        let outcome = judge(settings, seen, &measured);
+        let outcome = judge(settings, evidence, &measured);
         let ratio_seen = match stopped {
-            Some(_) => ratio_at_least(seen, &progress),
-            None => seen.reference().map(|reference| end / reference.median),
+            Some(_) => ratio_at_least(evidence, &progress),
+            None => evidence.reference().map(|reference| end / reference.median),
         };
         let floor = self.next_floor();
         let charge = self.heap_share.map_or(limit.min(self.peak), |share| (limit as f64 * share) as u64);
@@ -370,8 +370,8 @@ impl Program {
     }
 
     /// A run without a limit for the comparison.
-    pub fn unlimited(&mut self, settings: &Settings, seen: &Evidence) -> Trial {
-        let trial = self.trial(settings, seen, 4 * self.peak, Some(Method::Unlimited));
+    pub fn unlimited(&mut self, settings: &Settings, evidence: &Evidence) -> Trial {
+        let trial = self.trial(settings, evidence, 4 * self.peak, Some(Method::Unlimited));
         Trial { limit_bytes: None, ..trial }
     }
 }
